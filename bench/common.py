@@ -1,0 +1,247 @@
+"""What the benchmarks share: servers, clients, fio, medians, and the table and JSON they print.
+
+Only the standard library; needs redis-server, redis-benchmark and fio on the path and a release build
+of softflash (made here if it is missing).
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def arguments(description, **extra):
+    """The options that every benchmark has, and `extra` ones as NAME=(default, help)."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--dir", default=str(ROOT / "target" / "bench"), help="where data goes; use a real disk")
+    parser.add_argument("--rounds", type=int, default=3, help="runs; the median counts")
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    for name, (default, text) in extra.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=type(default), default=default, help=f"{text} ({default})")
+    return parser.parse_args()
+
+
+def softflash():
+    """The release binary."""
+    chosen = os.environ.get("SOFTFLASH_BIN")
+    if chosen:
+        return chosen
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    binary = target / "release" / "softflash"
+    if not binary.exists():
+        subprocess.run(["cargo", "build", "--release", "--locked", "--package", "softflash"], cwd=ROOT, check=True)
+    return str(binary)
+
+
+def need(*programs):
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        sys.exit(f"missing: {', '.join(missing)}; on Debian: apt-get install -y redis-server redis-tools fio")
+
+
+class Scratch:
+    """A directory that is removed at the end."""
+
+    def __init__(self, parent):
+        pathlib.Path(parent).mkdir(parents=True, exist_ok=True)
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=parent))
+
+    def __enter__(self):
+        return self.path
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A server process that is killed at the end."""
+
+    def __init__(self, command, port):
+        self.port = port
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(timeout=120)
+        if status != 0:
+            sys.exit(f"the server ended with {status}")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def cpu_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_bytes(self):
+        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        return 0
+
+    def client(self):
+        return Client(self.port)
+
+
+class SoftFlash(Server):
+    """`softflash serve` on a data directory; `ready_after` is how long it took to be ready."""
+
+    def __init__(self, data, *more):
+        port = free_port()
+        started = time.monotonic()
+        super().__init__(
+            [softflash(), "serve", "--data", str(data), "--resp", f"127.0.0.1:{port}", "--http", "127.0.0.1:0", *more], port
+        )
+        for line in self.process.stdout:
+            if line.startswith("ready"):
+                break
+        else:
+            sys.exit(f"softflash does not start on {data}")
+        self.ready_after = time.monotonic() - started
+
+
+class Redis(Server):
+    """`redis-server` with an append-only file that is flushed every second."""
+
+    def __init__(self, directory):
+        port = free_port()
+        super().__init__(
+            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(directory), "--save", "",
+             "--appendonly", "yes", "--appendfsync", "everysec"],
+            port,
+        )
+        for _ in range(200):
+            try:
+                Client(port).call("PING")
+                return
+            except OSError:
+                time.sleep(0.05)
+        sys.exit("redis-server does not start")
+
+
+class Client:
+    """Just enough of RESP2 to load data and to ask for counters."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.replies = self.socket.makefile("rb")
+
+    @staticmethod
+    def encode(*parts):
+        parts = [part if isinstance(part, bytes) else str(part).encode() for part in parts]
+        return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+    def call(self, *parts):
+        self.socket.sendall(self.encode(*parts))
+        return self.reply()
+
+    def reply(self):
+        line = self.replies.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("the server has closed the connection")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"-":
+            raise RuntimeError(rest.decode())
+        if kind == b"$":
+            length = int(rest)
+            return None if length < 0 else self.replies.read(length + 2)[:-2]
+        if kind == b"*":
+            return [self.reply() for _ in range(int(rest))]
+        return int(rest) if kind == b":" else rest
+
+    def load(self, pairs, ahead=256):
+        """Sets keys in batches; every reply must be OK."""
+        waiting, batch = 0, []
+        for key, value in pairs:
+            batch.append(self.encode(b"SET", key, value))
+            if len(batch) == ahead:
+                self.socket.sendall(b"".join(batch))
+                waiting, batch = waiting + len(batch), []
+                while waiting > ahead:
+                    self.reply()
+                    waiting -= 1
+        self.socket.sendall(b"".join(batch))
+        for _ in range(waiting + len(batch)):
+            self.reply()
+
+    def stats(self):
+        """The counters of FLASH.STATS."""
+        lines = self.call("FLASH.STATS").decode().splitlines()
+        pairs = (line.split(":", 1) for line in lines if ":" in line)
+        return {name: int(value) for name, value in pairs if value.strip().lstrip("-").isdigit()}
+
+
+def difference(before, after):
+    return {name: after[name] - before.get(name, 0) for name in after}
+
+
+def format_device(data, size, *more):
+    subprocess.run([softflash(), "format", str(data), "--size", str(size), *more], check=True, capture_output=True)
+
+
+def benchmark(port, *options):
+    """Requests per second that redis-benchmark reports, by test."""
+    command = ["redis-benchmark", "-h", "127.0.0.1", "-p", str(port), "--csv", *map(str, options)]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    rows = [[cell.strip('"') for cell in line.split('","')] for line in lines if line.startswith('"')]
+    return {row[0]: float(row[1]) for row in rows if row[0] != "test"}
+
+
+def fio(path, **options):
+    """One fio job on a file, past the page cache, through io_uring; its JSON."""
+    job = {"name": "job", "filename": path, "direct": 1, "ioengine": "io_uring", "group_reporting": 1, **options}
+    command = ["fio", "--output-format=json", *(f"--{name}={value}" for name, value in job.items())]
+    done = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(done[done.index("{"):])["jobs"][0]
+
+
+def noise(number, length):
+    """Bytes that do not compress, different for every number."""
+    import random
+
+    return random.Random(number).randbytes(length)
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def report(options, name, rows, details):
+    """Prints rows of (what, value, goal) and the same as JSON."""
+    machine = {"cores": os.cpu_count(), "kernel": os.uname().release}
+    result = {"benchmark": name, "machine": machine, "results": {what: value for what, value, _ in rows}, "details": details}
+    if not options.json:
+        width = max(len(what) for what, _, _ in rows)
+        for what, value, goal in rows:
+            shown = f"{value:,.3f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"
+            print(f"{what:<{width}}  {shown:>14}  {goal}")
+        print()
+    print(json.dumps(result))

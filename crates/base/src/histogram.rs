@@ -1,0 +1,159 @@
+//! Latency histograms: fixed relative precision, mergeable, small.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// Digits kept of every recorded value: percentiles are within 0.1 %.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Latencies beyond this (13 days) count as this long in percentiles; bounds the memory.
+const CEILING_NS: u64 = 1 << 50;
+
+/// Latencies in nanoseconds. Percentiles are within 0.1 %; mean and maximum are exact. Memory grows
+/// with the largest value seen, up to 350 KiB.
+#[derive(Debug, Clone)]
+pub struct LatencyHistogram {
+    buckets: Histogram<u64>,
+    sum_ns: u128,
+    max_ns: u64,
+}
+
+impl Default for LatencyHistogram {
+    fn default() -> LatencyHistogram {
+        LatencyHistogram::new()
+    }
+}
+
+impl LatencyHistogram {
+    /// An empty histogram.
+    pub fn new() -> LatencyHistogram {
+        #[expect(clippy::expect_used, reason = "only more than 5 digits are refused")]
+        let buckets = Histogram::new(SIGNIFICANT_DIGITS).expect("3 digits are a valid precision");
+        LatencyHistogram { buckets, sum_ns: 0, max_ns: 0 }
+    }
+
+    /// Adds one latency.
+    #[inline]
+    pub fn record_ns(&mut self, latency_ns: u64) {
+        #[expect(clippy::expect_used, reason = "a resizing histogram refuses nothing this small")]
+        self.buckets.record(latency_ns.min(CEILING_NS)).expect("values up to the ceiling fit");
+        self.sum_ns += u128::from(latency_ns);
+        self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    /// Adds everything that `other` recorded.
+    pub fn merge(&mut self, other: &LatencyHistogram) {
+        #[expect(clippy::expect_used, reason = "a resizing histogram takes in any other")]
+        self.buckets.add(&other.buckets).expect("values up to the ceiling fit");
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.buckets.clear();
+        self.sum_ns = 0;
+        self.max_ns = 0;
+    }
+
+    /// How many latencies were recorded.
+    pub fn count(&self) -> u64 {
+        self.buckets.len()
+    }
+
+    /// The mean in nanoseconds; 0 where nothing was recorded.
+    pub fn mean_ns(&self) -> f64 {
+        match self.count() {
+            0 => 0.0,
+            count => self.sum_ns as f64 / count as f64,
+        }
+    }
+
+    /// The latency that `percent` (0 to 100) of all recorded ones do not exceed; 0 where nothing
+    /// was recorded.
+    pub fn percentile_ns(&self, percent: f64) -> u64 {
+        self.buckets.value_at_percentile(percent).min(self.max_ns)
+    }
+
+    /// The longest latency.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// The usual figures.
+    pub fn summary(&self) -> LatencySummary {
+        LatencySummary {
+            count: self.count(),
+            mean_ns: self.mean_ns(),
+            p50_ns: self.percentile_ns(50.0),
+            p99_ns: self.percentile_ns(99.0),
+            p999_ns: self.percentile_ns(99.9),
+            max_ns: self.max_ns,
+        }
+    }
+}
+
+/// What reports print of a [`LatencyHistogram`].
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencySummary {
+    /// Latencies recorded.
+    pub count: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(latencies_ns: impl IntoIterator<Item = u64>) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::new();
+        latencies_ns.into_iter().for_each(|ns| histogram.record_ns(ns));
+        histogram
+    }
+
+    #[test]
+    fn percentiles_are_within_a_thousandth_and_the_ends_are_exact() {
+        let summary = of((1..=10_000).map(|us| us * 1000)).summary();
+        let near = |found: u64, wanted: u64| found.abs_diff(wanted) * 1000 <= wanted;
+        assert_eq!((summary.count, summary.max_ns), (10_000, 10_000_000));
+        assert!((summary.mean_ns - 5_000_500.0).abs() < 1e-6);
+        assert!(near(summary.p50_ns, 5_000_000), "{summary:?}");
+        assert!(near(summary.p99_ns, 9_900_000), "{summary:?}");
+        assert!(near(summary.p999_ns, 9_990_000), "{summary:?}");
+    }
+
+    #[test]
+    fn merging_equals_recording_together() {
+        let (small, large) = (1..=100_u64, (1..=100_u64).map(|s| s * 1_000_000_000));
+        let mut merged = of(small.clone());
+        merged.merge(&of(large.clone()));
+        assert_eq!(merged.summary(), of(small.clone().chain(large.clone())).summary());
+        let mut other_way = of(large.clone());
+        other_way.merge(&of(small.clone()));
+        assert_eq!(other_way.summary(), merged.summary());
+    }
+
+    #[test]
+    fn nothing_recorded_is_all_zeros() {
+        let mut histogram = of([5, 6]);
+        histogram.clear();
+        assert_eq!(histogram.summary(), LatencySummary::default());
+    }
+
+    #[test]
+    fn absurd_latencies_are_taken_and_memory_stays_bounded() {
+        let histogram = of([0, u64::MAX]);
+        assert_eq!((histogram.count(), histogram.max_ns()), (2, u64::MAX));
+        assert!(histogram.buckets.distinct_values() * 8 <= 350 << 10);
+    }
+}

@@ -1,0 +1,14 @@
+//! What every layer of SoftFlash shares: ids, simulated and real time, aligned buffers, seeded
+//! random generators, checksums and histograms. No I/O, no clock, no policy.
+
+pub mod checksum;
+pub mod histogram;
+pub mod id;
+pub mod io_buf;
+pub mod random;
+pub mod time;
+
+pub use checksum::checksum64;
+pub use id::{ShardId, SliceId, UnitId};
+pub use io_buf::{BufferPool, IoBuf};
+pub use time::Time;

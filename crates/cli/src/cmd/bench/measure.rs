@@ -1,0 +1,108 @@
+//! What all benchmarks measure alike: time, processor time and latencies.
+
+use crate::host;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Three significant digits up to minutes.
+const LONGEST_NS: u64 = 600_000_000_000;
+
+/// Latencies, in nanoseconds.
+pub struct Latencies(Option<Histogram<u64>>);
+
+impl Latencies {
+    /// None yet.
+    pub fn new() -> Latencies {
+        Latencies(Histogram::new_with_bounds(1, LONGEST_NS, 3).ok())
+    }
+
+    /// Adds one.
+    pub fn record(&mut self, ns: u64) {
+        if let Some(histogram) = &mut self.0 {
+            histogram.saturating_record(ns.max(1));
+        }
+    }
+
+    /// Adds another thread's.
+    pub fn merge(&mut self, other: &Latencies) {
+        if let (Some(all), Some(part)) = (&mut self.0, &other.0) {
+            // Both have the same bounds.
+            let _ = all.add(part);
+        }
+    }
+
+    /// The usual percentiles.
+    pub fn summary(&self) -> LatencySummary {
+        let at = |quantile: f64| {
+            self.0.as_ref().map_or(0.0, |all| all.value_at_quantile(quantile) as f64 / 1000.0)
+        };
+        LatencySummary {
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: at(1.0),
+        }
+    }
+}
+
+/// Percentiles in microseconds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct LatencySummary {
+    /// Median.
+    pub p50_us: f64,
+    /// 90 %.
+    pub p90_us: f64,
+    /// 99 %.
+    pub p99_us: f64,
+    /// 99.9 %.
+    pub p999_us: f64,
+    /// The longest.
+    pub max_us: f64,
+}
+
+impl LatencySummary {
+    /// As rows of a table.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        [
+            ("latency p50", self.p50_us),
+            ("latency p90", self.p90_us),
+            ("latency p99", self.p99_us),
+            ("latency p99.9", self.p999_us),
+            ("latency max", self.max_us),
+        ]
+        .map(|(name, us)| (name, format!("{us:.1} us")))
+        .into()
+    }
+}
+
+/// The start of a measurement.
+pub struct Stopwatch {
+    wall: Instant,
+    cpu: Duration,
+}
+
+/// What a measurement took.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Cost {
+    /// By the clock.
+    pub seconds: f64,
+    /// Of all threads of this process.
+    pub cpu_seconds: f64,
+}
+
+impl Stopwatch {
+    /// Starts.
+    pub fn start() -> Stopwatch {
+        Stopwatch { wall: host::now(), cpu: host::cpu_time() }
+    }
+
+    /// Stops.
+    pub fn stop(&self) -> Cost {
+        Cost {
+            seconds: self.wall.elapsed().as_secs_f64().max(1e-9),
+            cpu_seconds: host::cpu_time().saturating_sub(self.cpu).as_secs_f64().max(1e-9),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `softflash bench`
+
+mod array;
+mod device;
+mod kv;
+mod measure;
+
+use crate::error::CliError;
+use clap::{Args, Subcommand};
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash bench kv --workload fill --keys 1000000 --value-size 1KiB
+  softflash bench device --pattern read --size 4KiB --depth 32
+  softflash bench array -o json")]
+pub struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The store, embedded in this process: no sockets
+    Kv(kv::Kv),
+    /// The device through the flash translation layer
+    Device(device::DeviceBench),
+    /// The model of a flash array, in virtual time
+    Array(array::ArrayBench),
+}
+
+impl Bench {
+    /// Measures and prints.
+    pub fn run(self) -> Result<(), CliError> {
+        match self.what {
+            What::Kv(kv) => kv.run(),
+            What::Device(device) => device.run(),
+            What::Array(array) => array.run(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `softflash check`
+
+use crate::embedded::{OpenDir, block_on};
+use crate::error::CliError;
+use crate::output::{self, Form};
+use clap::Args;
+use softflash_server::DataDirError;
+use softflash_store::check::{CheckReport, Finding, Progress, check};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash check ./softflash-data
+  softflash check ./softflash-data -o json
+
+Reads everything and changes nothing. Exit code 0: all acknowledged data is there and right; 1: it is
+not, or the directory cannot be read at all.")]
+pub struct Check {
+    /// The data directory
+    directory: PathBuf,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+}
+
+const BAR_INTERVAL: Duration = Duration::from_millis(200);
+
+impl Check {
+    /// Checks the directory, its device and the store; a directory that cannot be opened is a finding,
+    /// except where another process has it.
+    pub fn run(self) -> Result<ExitCode, CliError> {
+        let report = match OpenDir::open(&self.directory, "check it after stopping the server") {
+            Ok(directory) => check_store(&directory)?,
+            Err(error) if is_damage(&error) => unreadable(&self.directory, &error),
+            Err(error) => return Err(error),
+        };
+        match self.output {
+            Form::Json => output::json(&report)?,
+            Form::Table => print(&report),
+        }
+        Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// Whether a directory is what it should be and broken, or something else altogether.
+fn is_damage(error: &CliError) -> bool {
+    use softflash_device::OpenError;
+    matches!(
+        error,
+        CliError::DataDir(
+            DataDirError::DamagedManifest { .. }
+                | DataDirError::Layout { .. }
+                | DataDirError::Device(
+                    OpenError::DamagedLabel { .. }
+                        | OpenError::NotADevice { .. }
+                        | OpenError::Missing { .. }
+                )
+        )
+    )
+}
+
+fn unreadable(directory: &std::path::Path, error: &CliError) -> CheckReport {
+    let finding = Finding {
+        place: directory.display().to_string(),
+        problem: error.to_string(),
+        is_error: true,
+    };
+    CheckReport { findings: vec![finding], ..CheckReport::default() }
+}
+
+fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> {
+    let device = Arc::clone(&directory.device);
+    let label = device.info().detail.clone();
+    let mut report = block_on(|runtime| async move {
+        let progress = std::rc::Rc::new(Progress::default());
+        let (seen, clock) = (std::rc::Rc::clone(&progress), runtime.clone());
+        let bar = output::progress(1, "patches");
+        let drawing = bar.clone();
+        runtime.spawn(Box::pin(async move {
+            while !drawing.is_finished() {
+                drawing.set_length(seen.total.get());
+                drawing.set_position(seen.done.get());
+                clock.sleep_until(clock.now() + BAR_INTERVAL).await;
+            }
+        }));
+        let report = check(device, &directory.layout, &runtime, &progress).await;
+        bar.finish_and_clear();
+        Ok(report)
+    })?;
+    if label.contains("label copy") {
+        let place = directory.path.display().to_string();
+        report.findings.insert(0, Finding { place, problem: label, is_error: false });
+    }
+    Ok(report)
+}
+
+fn print(report: &CheckReport) {
+    for finding in &report.findings {
+        let kind = if finding.is_error { "error" } else { "remark" };
+        output::result(&format!("{kind}: {}: {}", finding.place, finding.problem));
+    }
+    output::pairs([
+        ("patches", report.patches.to_string()),
+        ("records", report.records.to_string()),
+        ("bytes", report.bytes.to_string()),
+        ("keys in the log", report.log_keys.to_string()),
+        ("verdict", if report.ok { "ok" } else { "damaged" }.to_owned()),
+    ]);
+}

@@ -1,0 +1,245 @@
+//! `softflash dump`
+
+use crate::cleanup::Cleanup;
+use crate::cmd::serve::parse_address;
+use crate::dump_file::{DumpWriter, Record};
+use crate::embedded::OpenDir;
+use crate::error::CliError;
+use crate::host;
+use crate::output;
+use crate::password::PasswordSource;
+use crate::resp::{Client, Reply};
+use bytes::Bytes;
+use clap::Args;
+use indicatif::ProgressBar;
+use softflash_base::SliceId;
+use softflash_store::{Store, StoreOptions};
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Where keys come from or go to: a data directory that no server has open, or a running server.
+#[derive(Debug, Args)]
+pub struct Place {
+    /// A running server instead of a data directory
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
+    pub resp: Option<SocketAddr>,
+    #[command(flatten)]
+    pub password: PasswordSource,
+    /// The data directory (not with --resp), then the dump file
+    #[arg(value_name = "[DIR] FILE", required = true, num_args = 1..=2)]
+    pub paths: Vec<PathBuf>,
+}
+
+/// The two kinds of a place.
+pub enum End<'a> {
+    /// A data directory.
+    Directory(&'a Path),
+    /// A server.
+    Server(SocketAddr),
+}
+
+impl Place {
+    /// The place and the file, or how to call it rightly.
+    pub fn resolve(&self) -> Result<(End<'_>, &Path), CliError> {
+        match (self.resp, self.paths.as_slice()) {
+            (Some(address), [file]) => Ok((End::Server(address), file)),
+            (None, [directory, file]) => Ok((End::Directory(directory), file)),
+            (Some(_), _) => Err(CliError::Usage(
+                "with --resp HOST:PORT give only the file, not a directory".to_owned(),
+            )),
+            (None, _) => Err(CliError::Usage(
+                "give a data directory and a file, or --resp HOST:PORT and a file".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Arguments of `dump`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash dump ./softflash-data keys.sfdump
+  softflash dump --resp 127.0.0.1:6379 keys.sfdump
+
+The file appears under its name only when it is whole. The format is described in docs/dump-format.md.
+The dump of a running server is not a snapshot: keys written meanwhile are in it in either state.")]
+pub struct Dump {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Keys per page of a scan.
+const PAGE: usize = 512;
+
+type Output = DumpWriter<BufWriter<File>>;
+
+impl Dump {
+    /// Writes the dump.
+    pub fn run(self) -> Result<(), CliError> {
+        let (from, path) = self.place.resolve()?;
+        let temporary = temporary_name(path);
+        let cleanup = Cleanup::on_signal(vec![temporary.clone()])?;
+        let written = self.write(&from, path, &temporary).and_then(|(file, records)| {
+            file.sync_all().map_err(CliError::file(&temporary))?;
+            cleanup.finish(|| fs::rename(&temporary, path)).map_err(CliError::file(path))?;
+            sync_parent(path)?;
+            Ok(records)
+        });
+        match written {
+            Ok(records) => {
+                output::say(&format!("{}: {records} keys", path.display()));
+                Ok(())
+            }
+            Err(error) => {
+                // What was written is of no use; that it could not be removed is said by the next dump.
+                let _ = fs::remove_file(&temporary);
+                Err(error)
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        from: &End<'_>,
+        path: &Path,
+        temporary: &Path,
+    ) -> Result<(File, u64), CliError> {
+        let begin = || -> Result<Output, CliError> {
+            let file = File::create(temporary).map_err(CliError::file(temporary))?;
+            DumpWriter::begin(BufWriter::with_capacity(1 << 20, file), host::wall_ms())
+                .map_err(|error| CliError::Dump { path: path.to_owned(), error })
+        };
+        let sink = |out: &mut Output, record: &Record| {
+            out.write(record).map_err(|error| CliError::Dump { path: path.to_owned(), error })
+        };
+        let out = match from {
+            End::Directory(directory) => {
+                let directory =
+                    OpenDir::open(directory, "dump from the server with --resp HOST:PORT")?;
+                let mut out = begin()?;
+                directory.with_store(&StoreOptions::default(), |store| {
+                    let (path, out) = (&directory.path, &mut out);
+                    async move { dump_store(&store, path, &mut |record| sink(out, record)).await }
+                })?;
+                out
+            }
+            End::Server(address) => {
+                let password = self.place.password.read()?;
+                let client = Client::connect(*address, password.as_deref())?;
+                let mut out = begin()?;
+                dump_server(client, &mut |record| sink(&mut out, record))?;
+                out
+            }
+        };
+        let failed = |error| CliError::Dump { path: path.to_owned(), error };
+        let (buffered, records) = out.finish().map_err(failed)?;
+        let file = buffered.into_inner().map_err(|error| CliError::File {
+            path: temporary.to_owned(),
+            source: error.into_error(),
+        })?;
+        Ok((file, records))
+    }
+}
+
+/// The name of a file until it is whole.
+fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    PathBuf::from(name)
+}
+
+/// Makes the file's name durable.
+fn sync_parent(path: &Path) -> Result<(), CliError> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    File::open(parent).and_then(|parent| parent.sync_all()).map_err(CliError::file(parent))
+}
+
+type Sink<'a> = dyn FnMut(&Record) -> Result<(), CliError> + 'a;
+
+/// Slice after slice, in order of the keys.
+async fn dump_store(store: &Store, path: &Path, sink: &mut Sink<'_>) -> Result<(), CliError> {
+    let failed = |error| CliError::Store { path: path.to_owned(), error };
+    let bar = output::progress(store.key_count().await.map_err(failed)?, "keys");
+    for slice in (0..store.layout().slices).map(SliceId) {
+        let mut after = None;
+        loop {
+            let page = store.scan(slice, after, PAGE).await.map_err(failed)?;
+            for (key, entry) in page.items {
+                let (value, expires_at_ms) = (entry.value.to_bytes(), entry.expires_at_ms);
+                sink(&Record { key, value, expires_at_ms })?;
+                bar.inc(1);
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// By SCAN, and for each page the values and expiries in one go.
+fn dump_server(mut client: Client, sink: &mut Sink<'_>) -> Result<(), CliError> {
+    let total = match client.ask(&[b"DBSIZE"])? {
+        Reply::Integer(count) => u64::try_from(count).unwrap_or(0),
+        _ => return Err(client.unexpected("DBSIZE").into()),
+    };
+    let bar = output::progress(total, "keys");
+    let mut cursor = Bytes::from_static(b"0");
+    loop {
+        let page = client.ask(&[b"SCAN", &cursor, b"COUNT", PAGE.to_string().as_bytes()])?;
+        let (next, keys) = scan_page(page).ok_or_else(|| client.unexpected("SCAN"))?;
+        // Values may be large: a few at a time.
+        for keys in keys.chunks(16) {
+            dump_keys(&mut client, keys, &bar, sink)?;
+        }
+        if next == b"0"[..] {
+            break;
+        }
+        cursor = next;
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn dump_keys(
+    client: &mut Client,
+    keys: &[Bytes],
+    bar: &ProgressBar,
+    sink: &mut Sink<'_>,
+) -> Result<(), CliError> {
+    for key in keys {
+        client.queue(&[b"PEXPIRETIME", key]);
+        client.queue(&[b"GET", key]);
+    }
+    client.send()?;
+    for key in keys {
+        let (expiry, value) = (client.receive()?, client.receive()?);
+        match (expiry, value) {
+            // Deleted or expired since the scan.
+            (Reply::Integer(_), Reply::Bulk(None)) => {}
+            (Reply::Integer(expiry), Reply::Bulk(Some(value))) => {
+                let expires_at_ms = u64::try_from(expiry).unwrap_or(0);
+                sink(&Record { key: key.clone(), value, expires_at_ms })?;
+                bar.inc(1);
+            }
+            _ => return Err(client.unexpected("GET").into()),
+        }
+    }
+    Ok(())
+}
+
+/// The next cursor and the keys.
+fn scan_page(reply: Reply) -> Option<(Bytes, Vec<Bytes>)> {
+    let Reply::Array(parts) = reply else { return None };
+    let [Reply::Bulk(Some(cursor)), Reply::Array(keys)] = parts.as_slice() else { return None };
+    let key = |reply: &Reply| match reply {
+        Reply::Bulk(key) => key.clone(),
+        _ => None,
+    };
+    Some((cursor.clone(), keys.iter().map(key).collect::<Option<_>>()?))
+}

@@ -1,0 +1,235 @@
+//! `softflash format`
+
+use crate::error::CliError;
+use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
+use crate::output;
+use clap::{Args, ValueEnum};
+use softflash_device::ModelConfig;
+use softflash_device::file::Discard;
+use softflash_device::model::{PRESETS, UnitKind};
+use softflash_store::layout::Compression;
+use std::path::PathBuf;
+
+/// Arguments of `format`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash format ./data --size 8GiB
+  softflash format ./data --size 100GiB --units 32 --shards 4 --compression lz4
+  softflash format ./data --size 8GiB --slices 8 --slice-compression 3=zstd
+  softflash format ./data --backend model --size 4GiB
+  softflash format ./data --backend model --preset sdf
+  softflash format ./data --block-device /dev/nvme1n1 --discard punch --force
+
+Either all of the directory is made or nothing of it; with --force an existing data directory is
+given up first.")]
+pub struct Format {
+    /// The data directory to make
+    directory: PathBuf,
+    /// What the flash is made of
+    #[arg(long, value_enum, default_value_t)]
+    backend: Backend,
+    /// Bytes that the device may occupy; a model without it has the size of its preset
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    size: Option<u64>,
+    /// Independent units; 16 for a file, and what the preset says for a model
+    #[arg(long, value_name = "N")]
+    units: Option<u16>,
+    /// Shards, each with a core, a log and its own units; one per core unless said otherwise
+    #[arg(long, value_name = "N")]
+    shards: Option<u16>,
+    /// Slices of the key space; two per shard unless said otherwise
+    #[arg(long, value_name = "N")]
+    slices: Option<u16>,
+    /// Compression of all slices
+    #[arg(long, value_enum, default_value_t)]
+    compression: CompressionName,
+    /// Compression of one slice, as `3=zstd`; may be given again
+    #[arg(long, value_name = "SLICE=NAME", value_parser = parse_slice_compression)]
+    slice_compression: Vec<(u16, Compression)>,
+    /// What erasing asks of the file system or drive below
+    #[arg(long, value_enum, default_value_t)]
+    discard: DiscardName,
+    /// The flash array of a model: one of model, small, sdf, tlc, or a TOML file
+    #[arg(long, value_name = "NAME|FILE")]
+    preset: Option<String>,
+    /// Use a block device instead of a file in the directory
+    #[arg(long, value_name = "PATH")]
+    block_device: Option<PathBuf>,
+    /// Give up what is there
+    #[arg(long)]
+    force: bool,
+}
+
+/// Device backends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Backend {
+    /// Extents of a file or block device
+    #[default]
+    File,
+    /// A model of a flash array with its timing, in a sparse file
+    Model,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum CompressionName {
+    #[default]
+    None,
+    Lz4,
+    Zstd,
+}
+
+impl From<CompressionName> for Compression {
+    fn from(name: CompressionName) -> Compression {
+        match name {
+            CompressionName::None => Compression::None,
+            CompressionName::Lz4 => Compression::Lz4,
+            CompressionName::Zstd => Compression::Zstd,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum DiscardName {
+    /// Nothing: space stays reserved
+    #[default]
+    None,
+    /// Zero the space and keep it reserved
+    ZeroRange,
+    /// Give the space back, which drives hear as a discard
+    Punch,
+}
+
+impl From<DiscardName> for Discard {
+    fn from(name: DiscardName) -> Discard {
+        match name {
+            DiscardName::None => Discard::None,
+            DiscardName::ZeroRange => Discard::ZeroRange,
+            DiscardName::Punch => Discard::Punch,
+        }
+    }
+}
+
+const DEFAULT_FILE_UNITS: u16 = 16;
+
+impl Format {
+    /// Makes the directory.
+    pub fn run(self) -> Result<(), CliError> {
+        let compression =
+            Compressions { all: self.compression.into(), of_slice: self.slice_compression.clone() };
+        let (device, units) = match self.backend {
+            Backend::File => self.file_device()?,
+            Backend::Model => self.model_device()?,
+        };
+        let plan = Plan {
+            path: self.directory.clone(),
+            device,
+            units,
+            shards: self.shards,
+            slices: self.slices,
+            compression,
+            force: self.force,
+        };
+        let data = plan.carry_out()?;
+        let info = softflash_device::inspect(&data.device_path())?;
+        let store = &data.manifest().store;
+        let bytes = info.geometry.unit_bytes() * u64::from(info.units);
+        output::say(&format!(
+            "made {}: {} units, {}, {} shards, {} slices; serve it with `softflash serve --data {}`",
+            data.path().display(),
+            info.units,
+            human_bytes(bytes),
+            store.shards,
+            store.slices,
+            data.path().display(),
+        ));
+        Ok(())
+    }
+
+    /// The preset, cut to the size and number of units asked for.
+    fn model_device(&self) -> Result<(NewDevice, u16), CliError> {
+        if self.block_device.is_some() || self.discard != DiscardName::None {
+            return Err(CliError::Usage(
+                "--block-device and --discard are for --backend file".to_owned(),
+            ));
+        }
+        let mut config = preset(self.preset.as_deref().unwrap_or("model"))?;
+        if let Some(units) = self.units {
+            config.array.geometry.channels = channels(&config, units)?;
+        }
+        let geometry = |config: &ModelConfig| {
+            let shape = config.unit_geometry().and_then(|unit| Ok((unit, config.units()?)));
+            shape.map_err(|error| CliError::Usage(error.to_string()))
+        };
+        if let Some(size) = self.size {
+            let (unit, units) = geometry(&config)?;
+            let row = unit.superblock_bytes() * u64::from(units);
+            config.array.geometry.blocks_per_plane =
+                u32::try_from(size / row).ok().filter(|blocks| *blocks > 0).ok_or_else(|| {
+                    CliError::Usage(format!(
+                        "--size {}: {units} units of this preset need multiples of {}",
+                        human_bytes(size),
+                        human_bytes(row),
+                    ))
+                })?;
+        }
+        let (_, units) = geometry(&config)?;
+        Ok((NewDevice::Model(Box::new(config)), units))
+    }
+
+    fn file_device(&self) -> Result<(NewDevice, u16), CliError> {
+        if self.preset.is_some() {
+            return Err(CliError::Usage("--preset is for --backend model".to_owned()));
+        }
+        let size_bytes = match (self.size, &self.block_device) {
+            (Some(0), _) => return Err(CliError::Usage("--size must be above 0".to_owned())),
+            (Some(size), _) => size,
+            (None, Some(_)) => 0,
+            (None, None) => {
+                return Err(CliError::Usage("give the device a size, as `--size 8GiB`".to_owned()));
+            }
+        };
+        let (discard, block_device) = (self.discard.into(), self.block_device.clone());
+        let units = self.units.unwrap_or(DEFAULT_FILE_UNITS);
+        Ok((NewDevice::File { size_bytes, discard, block_device }, units))
+    }
+}
+
+/// The array of that name, or of the file at that path.
+fn preset(name: &str) -> Result<ModelConfig, CliError> {
+    if let Some(config) = ModelConfig::preset(name) {
+        return Ok(config);
+    }
+    let text = std::fs::read_to_string(name).map_err(|source| {
+        let known = PRESETS.join(", ");
+        CliError::Usage(format!(
+            "--preset {name}: neither a known preset ({known}) nor a readable file ({source})"
+        ))
+    })?;
+    toml::from_str(&text).map_err(|error: toml::de::Error| {
+        CliError::Usage(format!("--preset {name}: {}", error.message()))
+    })
+}
+
+/// Channels that make `units` units.
+fn channels<T: TryFrom<u16>>(config: &ModelConfig, units: u16) -> Result<T, CliError> {
+    let per_channel = match config.unit {
+        UnitKind::Channel => 1,
+        UnitKind::Chip => u16::from(config.array.geometry.chips_per_channel),
+    };
+    let whole = units > 0 && units.is_multiple_of(per_channel);
+    let channels = whole.then(|| units / per_channel).and_then(|count| T::try_from(count).ok());
+    channels.ok_or_else(|| {
+        CliError::Usage(format!(
+            "--units {units}: this preset has {per_channel} units on a channel, and needs whole channels"
+        ))
+    })
+}
+
+fn parse_slice_compression(text: &str) -> Result<(u16, Compression), String> {
+    let wrong = || format!("`{text}`: write SLICE=none, SLICE=lz4 or SLICE=zstd, as `3=zstd`");
+    let (slice, name) = text.split_once('=').ok_or_else(wrong)?;
+    let slice = slice.parse().map_err(|_| wrong())?;
+    let name = CompressionName::from_str(name, true).map_err(|_| wrong())?;
+    Ok((slice, name.into()))
+}

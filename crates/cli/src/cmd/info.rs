@@ -1,0 +1,137 @@
+//! `softflash info`
+
+use crate::error::CliError;
+use crate::formatting::human_bytes;
+use crate::output::{self, Form};
+use clap::Args;
+use serde::Serialize;
+use softflash_device::DeviceInfo;
+use softflash_server::DataDir;
+use softflash_server::data_dir::StoreSection;
+use softflash_store::layout::Compression;
+use std::path::PathBuf;
+
+/// Arguments of `info`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash info ./softflash-data
+  softflash info ./softflash-data -o json
+
+Works while a server has the directory.")]
+pub struct Info {
+    /// The data directory
+    directory: PathBuf,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+}
+
+#[derive(Serialize)]
+struct Report {
+    directory: PathBuf,
+    format_version: u32,
+    device_path: PathBuf,
+    uuid: String,
+    device_bytes: u64,
+    device: DeviceInfo,
+    store: StoreSection,
+}
+
+impl Info {
+    /// Prints what the directory and its device say about themselves.
+    pub fn run(self) -> Result<(), CliError> {
+        let manifest = DataDir::inspect(&self.directory)?;
+        let device_path = self.directory.join(&manifest.device);
+        let device = softflash_device::inspect(&device_path)?;
+        let report = Report {
+            directory: self.directory,
+            format_version: manifest.format_version,
+            device_path,
+            uuid: format!("{:032x}", device.uuid),
+            device_bytes: device.geometry.unit_bytes() * u64::from(device.units),
+            device,
+            store: manifest.store,
+        };
+        match self.output {
+            Form::Json => output::json(&report.as_json()?),
+            Form::Table => {
+                output::pairs(report.lines());
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Report {
+    /// The uuid as text only: no JSON reader takes a number of 128 bits.
+    fn as_json(&self) -> Result<serde_json::Value, CliError> {
+        let failed = |error: serde_json::Error| CliError::Failed(error.to_string());
+        let DeviceInfo { backend, uuid: _, units, geometry, detail } = &self.device;
+        Ok(serde_json::json!({
+            "directory": self.directory,
+            "format_version": self.format_version,
+            "device": {
+                "path": self.device_path,
+                "backend": backend,
+                "uuid": self.uuid,
+                "units": units,
+                "bytes": self.device_bytes,
+                "superblock_bytes": geometry.superblock_bytes(),
+                "geometry": serde_json::to_value(geometry).map_err(failed)?,
+                "detail": detail,
+            },
+            "store": serde_json::to_value(&self.store).map_err(failed)?,
+        }))
+    }
+
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let geometry = &self.device.geometry;
+        let compression = match self.store.compression.as_slice() {
+            [] => "none".to_owned(),
+            list => list.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", "),
+        };
+        let mut lines = vec![
+            ("directory", self.directory.display().to_string()),
+            ("format version", self.format_version.to_string()),
+            ("device", self.device_path.display().to_string()),
+            ("backend", self.device.backend.clone()),
+            ("uuid", self.uuid.clone()),
+            ("size", human_bytes(self.device_bytes)),
+            ("units", self.device.units.to_string()),
+            (
+                "unit",
+                format!(
+                    "{} dies x {} planes x {} blocks x {} pages of {}",
+                    geometry.dies,
+                    geometry.planes,
+                    geometry.blocks_per_plane,
+                    geometry.pages_per_block,
+                    human_bytes(u64::from(geometry.page_bytes)),
+                ),
+            ),
+            ("superblock", human_bytes(geometry.superblock_bytes())),
+            ("shards", self.store.shards.to_string()),
+            ("slices", self.store.slices.to_string()),
+            ("compression", compression),
+        ];
+        if !self.device.detail.is_empty() {
+            lines.push(("remark", self.device.detail.clone()));
+        }
+        lines
+    }
+}
+
+trait Name {
+    fn name(&self) -> &'static str;
+}
+
+impl Name for Compression {
+    fn name(&self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        }
+    }
+}

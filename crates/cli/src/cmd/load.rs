@@ -1,0 +1,197 @@
+//! `softflash load`
+
+use crate::cmd::dump::{End, Place};
+use crate::dump_file::{DumpReader, Record};
+use crate::embedded::OpenDir;
+use crate::error::CliError;
+use crate::host;
+use crate::output;
+use crate::resp::{Client, Reply};
+use clap::Args;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use indicatif::ProgressBar;
+use softflash_store::{Entry, Store, StoreError, StoreOptions, Ticket};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// Arguments of `load`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash load ./softflash-data keys.sfdump
+  softflash load --resp 127.0.0.1:6379 keys.sfdump
+
+Keys that exist are overwritten, others stay. Keys that have expired since the dump are left out. Loading
+a file twice is the same as loading it once; after an interruption, run it again, or go on with
+--skip and the number that was shown.")]
+pub struct Load {
+    #[command(flatten)]
+    place: Place,
+    /// Records of the file to pass over
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: u64,
+}
+
+/// Bytes under way to a server or store at a time.
+const WINDOW_BYTES: usize = 4 << 20;
+/// Records under way at a time.
+const WINDOW_RECORDS: usize = 256;
+
+type Reader = DumpReader<BufReader<File>>;
+
+/// The records of a file that are still to be loaded.
+struct Source<'a> {
+    path: &'a Path,
+    reader: Reader,
+    bar: ProgressBar,
+    now_ms: u64,
+    loaded: u64,
+    expired: u64,
+}
+
+impl Source<'_> {
+    fn open(path: &Path, skip: u64) -> Result<Source<'_>, CliError> {
+        let file = File::open(path).map_err(CliError::file(path))?;
+        let bytes = file.metadata().map_err(CliError::file(path))?.len();
+        let reader = DumpReader::begin(BufReader::with_capacity(1 << 20, file));
+        let reader = reader.map_err(|error| CliError::Dump { path: path.to_owned(), error })?;
+        let bar = output::progress(bytes, "bytes");
+        let now_ms = host::wall_ms();
+        let mut source = Source { path, reader, bar, now_ms, loaded: 0, expired: 0 };
+        for _ in 0..skip {
+            if source.read()?.is_none() {
+                break;
+            }
+        }
+        Ok(source)
+    }
+
+    fn read(&mut self) -> Result<Option<Record>, CliError> {
+        let read = self.reader.read();
+        read.map_err(|error| CliError::Dump { path: self.path.to_owned(), error })
+    }
+
+    /// The next record that has not expired.
+    fn next(&mut self) -> Result<Option<Record>, CliError> {
+        self.bar.set_position(self.reader.bytes_read());
+        while let Some(record) = self.read()? {
+            if record.expires_at_ms == 0 || record.expires_at_ms > self.now_ms {
+                self.loaded += 1;
+                return Ok(Some(record));
+            }
+            self.expired += 1;
+        }
+        Ok(None)
+    }
+}
+
+impl Load {
+    /// Reads the file into the store.
+    pub fn run(self) -> Result<(), CliError> {
+        let (to, path) = self.place.resolve()?;
+        let mut source = Source::open(path, self.skip)?;
+        // Before what was given to the store is known to be durable, it is not counted.
+        let mut safe = self.skip;
+        let loaded = match to {
+            End::Directory(directory) => {
+                let directory = OpenDir::open(directory, "load through it with --resp HOST:PORT")?;
+                let safe = &mut safe;
+                directory.with_store(&StoreOptions::default(), |store| async {
+                    load_store(store, &directory.path, &mut source, safe).await
+                })
+            }
+            End::Server(address) => {
+                let password = self.place.password.read()?;
+                let client = Client::connect(address, password.as_deref())?;
+                load_server(client, &mut source, &mut safe)
+            }
+        };
+        source.bar.finish_and_clear();
+        match loaded {
+            Ok(()) => {
+                let expired = match source.expired {
+                    0 => String::new(),
+                    count => format!(", {count} had expired"),
+                };
+                output::say(&format!("{}: {} keys loaded{expired}", path.display(), source.loaded));
+                Ok(())
+            }
+            Err(error) => Err(CliError::Failed(format!(
+                "{error}; {safe} records are in: run it again, or go on with --skip {safe}"
+            ))),
+        }
+    }
+}
+
+async fn load_store(
+    store: Store,
+    path: &Path,
+    source: &mut Source<'_>,
+    safe: &mut u64,
+) -> Result<(), CliError> {
+    let failed = |error| CliError::Store { path: path.to_owned(), error };
+    let mut next = source.next()?;
+    loop {
+        let mut writes = FuturesUnordered::new();
+        // Writes under way have no order among each other, so no key may be there twice.
+        let mut keys = HashSet::new();
+        let mut bytes = 0;
+        while bytes < WINDOW_BYTES && writes.len() < WINDOW_RECORDS {
+            match next.take_if(|record| keys.insert(record.key.clone())) {
+                Some(record) => {
+                    bytes += record.key.len() + record.value.len();
+                    writes.push(put(&store, record));
+                    next = source.next()?;
+                }
+                None => break,
+            }
+        }
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let mut ticket = Ticket::default();
+        while let Some(written) = writes.next().await {
+            ticket.merge(&written.map_err(failed)?);
+        }
+        store.durable(&ticket).await.map_err(failed)?;
+        *safe = source.reader.records() - u64::from(next.is_some());
+    }
+}
+
+async fn put(store: &Store, record: Record) -> Result<Ticket, StoreError> {
+    let mut view = store.view();
+    let entry = Entry { expires_at_ms: record.expires_at_ms, ..Entry::new(record.value) };
+    view.put(record.key, entry)?;
+    store.commit(view).await
+}
+
+fn load_server(
+    mut client: Client,
+    source: &mut Source<'_>,
+    safe: &mut u64,
+) -> Result<(), CliError> {
+    loop {
+        let mut sent = 0;
+        while client.queued_bytes() < WINDOW_BYTES && sent < WINDOW_RECORDS {
+            let Some(Record { key, value, expires_at_ms }) = source.next()? else { break };
+            match expires_at_ms {
+                0 => client.queue(&[b"SET", &key, &value]),
+                at => client.queue(&[b"SET", &key, &value, b"PXAT", at.to_string().as_bytes()]),
+            }
+            sent += 1;
+        }
+        if sent == 0 {
+            return Ok(());
+        }
+        client.send()?;
+        for _ in 0..sent {
+            match client.receive()? {
+                Reply::Status(_) => {}
+                _ => return Err(client.unexpected("SET").into()),
+            }
+        }
+        *safe = source.reader.records();
+    }
+}

@@ -1,0 +1,10 @@
+//! The subcommands, a file each.
+
+pub mod bench;
+pub mod check;
+pub mod dump;
+pub mod format;
+pub mod info;
+pub mod load;
+pub mod serve;
+pub mod units;

@@ -1,0 +1,160 @@
+//! `softflash serve`
+
+use crate::error::CliError;
+use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
+use crate::host;
+use crate::output;
+use crate::password::PasswordSource;
+use clap::Args;
+use softflash_device::file::Discard;
+use softflash_server::{Addresses, DataDir, ServerConfig, serve};
+use softflash_store::{Durability, StoreOptions};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where `serve` without --data puts its data.
+const DEFAULT_DIRECTORY: &str = "softflash-data";
+const DEFAULT_UNITS: u16 = 16;
+const DEFAULT_BYTES: u64 = 8 << 30;
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash serve
+  softflash serve --data /srv/flash --resp 127.0.0.1:7000 --http 127.0.0.1:9100
+  softflash serve --data /srv/flash --durability 1s --memory 4GiB
+  softflash serve --data /srv/flash --resp 0.0.0.0:6379 --password-file /etc/softflash.password
+
+Prints one line that begins with `ready` to standard output once it accepts connections.
+SIGTERM, SIGINT and the command SHUTDOWN stop it: requests under way end, everything is made
+durable, exit code 0. A second signal stops at once.")]
+pub struct Serve {
+    /// Data directory, made if it is missing or empty; without it, ./softflash-data
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where Redis clients connect; port 0 takes any that is free
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379", value_parser = parse_address)]
+    resp: SocketAddr,
+    /// Serve metrics, health and state over HTTP there
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
+    http: Option<SocketAddr>,
+    /// When a write is acknowledged: `flash`, when it would survive a power cut; or at once, and
+    /// surviving within a time such as `1s` or `100ms`
+    #[arg(long, value_name = "flash|TIME", default_value = "flash", value_parser = parse_durability)]
+    durability: Durability,
+    /// Memory for memtables, read cache, requests and replies
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
+    memory: u64,
+    #[command(flatten)]
+    password: PasswordSource,
+    /// Connections at a time
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    max_clients: usize,
+    /// Keep each shard's thread on a core of its own
+    #[arg(long)]
+    pin: bool,
+    /// Close connections that ask for nothing this long, as `300s`; without it, never
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    idle_timeout: Option<Duration>,
+    /// How long requests under way may take to end when the server stops
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
+    drain_timeout: Duration,
+}
+
+impl Serve {
+    /// Serves until told to stop.
+    pub fn run(self) -> Result<(), CliError> {
+        let config = ServerConfig {
+            resp: self.resp,
+            http: self.http,
+            options: StoreOptions { memory_bytes: self.memory, durability: self.durability },
+            password: self.password.read()?,
+            max_clients: self.max_clients,
+            pin_threads: self.pin,
+            drain_timeout: self.drain_timeout,
+            idle_timeout: self.idle_timeout,
+        };
+        // Before a default directory is made for nothing.
+        config.check()?;
+        let path = self.data.as_deref().unwrap_or(Path::new(DEFAULT_DIRECTORY));
+        let data = open_or_make(path)?;
+        let directory = data.path().display().to_string();
+        serve(data, &config, |addresses| announce(&directory, addresses))?;
+        Ok(())
+    }
+}
+
+/// The one line for whoever started the server, and a word for a person.
+fn announce(directory: &str, addresses: Addresses) {
+    let Addresses { resp, http } = addresses;
+    let http_part = http.map(|http| format!(" http={http}")).unwrap_or_default();
+    output::say(&format!(
+        "serving {directory}; connect with `redis-cli -h {} -p {}`{}, stop with Ctrl-C",
+        resp.ip(),
+        resp.port(),
+        http.map(|http| format!(", metrics on http://{http}/metrics")).unwrap_or_default(),
+    ));
+    output::result(&format!("ready resp={resp}{http_part}"));
+}
+
+fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
+    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if path.exists() && !empty {
+        return Ok(DataDir::open(path)?);
+    }
+    let size_bytes = DEFAULT_BYTES.min(host::free_bytes(path)? / 2);
+    output::say(&format!(
+        "making {}: a file device of {} in {DEFAULT_UNITS} units (`softflash format` has all choices)",
+        path.display(),
+        human_bytes(size_bytes),
+    ));
+    Plan {
+        path: path.to_owned(),
+        device: NewDevice::File { size_bytes, discard: Discard::None, block_device: None },
+        units: DEFAULT_UNITS,
+        shards: None,
+        slices: None,
+        compression: Compressions::default(),
+        force: false,
+    }
+    .carry_out()
+}
+
+/// Reads an address; names are looked up.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let mut addresses = text
+        .to_socket_addrs()
+        .map_err(|error| format!("{error}; write HOST:PORT, as 127.0.0.1:6379"))?;
+    addresses.next().ok_or_else(|| "the name has no address".to_owned())
+}
+
+/// Reads `flash` or a time.
+pub fn parse_durability(text: &str) -> Result<Durability, String> {
+    match text {
+        "flash" => Ok(Durability::Flash),
+        time => match parse_time(time) {
+            Ok(interval) if interval.is_zero() => Ok(Durability::Flash),
+            Ok(interval) => Ok(Durability::Interval(interval)),
+            Err(_) => {
+                Err(format!("`{text}` is neither `flash` nor a time such as `1s` or `100ms`"))
+            }
+        },
+    }
+}
+
+/// Reads a time such as `100ms`, `1s` or `5m`.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 =
+        number.parse().map_err(|_| format!("`{text}` is no time; write `100ms`, `1s` or `5m`"))?;
+    match unit {
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" => Ok(Duration::from_secs(number)),
+        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
+        "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
+        _ => Err(format!("`{text}` has no unit; write `100ms`, `1s` or `5m`")),
+    }
+}

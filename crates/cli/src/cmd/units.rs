@@ -1,0 +1,100 @@
+//! `softflash units`
+
+use crate::embedded::{OpenDir, block_on};
+use crate::error::CliError;
+use crate::output::{self, Form};
+use clap::Args;
+use softflash_base::ShardId;
+use softflash_ftl::{FtlConfig, UnitState, UnitTelemetry};
+use softflash_store::driver::Flash;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Arguments of `units`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash units ./softflash-data
+  softflash units ./softflash-data -o json | jq '.[] | select(.bad_blocks > 0)'
+
+Reads the flash and changes nothing. While a server has the directory, ask the server: FLASH.UNITS
+with any Redis client, or GET /api/units with --http.")]
+pub struct Units {
+    /// The data directory
+    directory: PathBuf,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+}
+
+const ASK_THE_SERVER: &str =
+    "ask the server itself: `redis-cli FLASH.UNITS`, or GET /api/units of `serve --http`";
+
+impl Units {
+    /// Prints the state of every unit.
+    pub fn run(self) -> Result<(), CliError> {
+        let directory = OpenDir::open(&self.directory, ASK_THE_SERVER)?;
+        let units = mount_and_look(&directory)?;
+        match self.output {
+            Form::Json => output::json(&units),
+            Form::Table => {
+                output::rows(&HEADER, units.iter().map(row));
+                Ok(())
+            }
+        }
+    }
+}
+
+const HEADER: [&str; 11] = [
+    "unit",
+    "state",
+    "queue",
+    "busy ms",
+    "free",
+    "live",
+    "open",
+    "reclaimable",
+    "bad",
+    "wear min/mean/max",
+    "bad blocks",
+];
+
+fn row(unit: &UnitTelemetry) -> Vec<String> {
+    let state = match unit.state {
+        UnitState::Online => "online",
+        UnitState::Full => "full",
+        UnitState::ReadOnly => "read-only",
+    };
+    vec![
+        unit.unit.to_string(),
+        state.to_owned(),
+        unit.queue.to_string(),
+        (unit.busy_ns / 1_000_000).to_string(),
+        unit.space.free().to_string(),
+        unit.space.live.to_string(),
+        unit.space.open.to_string(),
+        unit.space.reclaimable.to_string(),
+        unit.space.bad.to_string(),
+        format!("{}/{:.1}/{}", unit.erase_count_min, unit.erase_count_mean, unit.erase_count_max),
+        unit.bad_blocks.to_string(),
+    ]
+}
+
+/// Mounts every shard's flash, which only reads, and asks each unit.
+fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
+    block_on(|runtime| async move {
+        // Nothing is erased ahead of need.
+        let config = || FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+        let mut units = Vec::new();
+        for shard in (0..directory.layout.shards).map(ShardId) {
+            let owned = directory.layout.units_of(shard);
+            let queue = Arc::clone(&directory.device).open_queue_pair(owned.clone())?;
+            let (flash, _) = Flash::mount(queue, config(), runtime.clone())
+                .await
+                .map_err(CliError::store(&directory.path))?;
+            units.extend(owned.map(|unit| flash.telemetry(unit)));
+            flash.stop();
+        }
+        Ok(units)
+    })
+}

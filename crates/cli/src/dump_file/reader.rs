@@ -1,0 +1,141 @@
+//! Reading a dump file.
+
+use super::{
+    DumpError, END, FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAGIC, MAX_FRAME_BYTES,
+    RECORD_HEADER_BYTES, Record, frame_checksum, header,
+};
+use bytes::{Buf, Bytes};
+use std::io::{ErrorKind, Read};
+
+/// Reads records from a stream; no record is given out before its frame's checksum is right.
+pub struct DumpReader<R> {
+    input: R,
+    frame: Bytes,
+    records_left: u32,
+    frames: u64,
+    /// Where the current frame begins.
+    offset: u64,
+    next_offset: u64,
+    records: u64,
+    ended: bool,
+}
+
+impl<R: Read> DumpReader<R> {
+    /// Reads the header.
+    pub fn begin(mut input: R) -> Result<DumpReader<R>, DumpError> {
+        let mut found = [0; HEADER_BYTES];
+        match input.read_exact(&mut found) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Err(DumpError::NotADump);
+            }
+            read => read?,
+        }
+        let mut fields = &found[..];
+        if fields.copy_to_bytes(8) != MAGIC[..] {
+            return Err(DumpError::NotADump);
+        }
+        let version = fields.get_u32_le();
+        if version > FORMAT_VERSION {
+            return Err(DumpError::NewerVersion { found: version });
+        }
+        fields.advance(4);
+        if found != header(version, fields.get_u64_le()) || version == 0 {
+            return Err(DumpError::Damaged { offset: 0, reason: "its header", records: 0 });
+        }
+        let start = HEADER_BYTES as u64;
+        Ok(DumpReader {
+            input,
+            frame: Bytes::new(),
+            records_left: 0,
+            frames: 0,
+            offset: start,
+            next_offset: start,
+            records: 0,
+            ended: false,
+        })
+    }
+
+    /// Bytes of the file read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.next_offset
+    }
+
+    /// Records given out so far.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The next record; nothing at the end of a whole file.
+    pub fn read(&mut self) -> Result<Option<Record>, DumpError> {
+        while self.records_left == 0 {
+            if !self.frame.is_empty() {
+                return Err(self.damaged("bytes after the last record of a frame"));
+            }
+            if self.ended || !self.next_frame()? {
+                return Ok(None);
+            }
+        }
+        let record = self.record().ok_or_else(|| self.damaged("a record longer than its frame"))?;
+        self.records_left -= 1;
+        self.records += 1;
+        Ok(Some(record))
+    }
+
+    fn record(&mut self) -> Option<Record> {
+        if self.frame.len() < RECORD_HEADER_BYTES {
+            return None;
+        }
+        let (key, value) = (self.frame.get_u32_le() as usize, self.frame.get_u32_le() as usize);
+        let expires_at_ms = self.frame.get_u64_le();
+        if self.frame.len() < key.checked_add(value)? {
+            return None;
+        }
+        let key = self.frame.split_to(key);
+        Some(Record { key, value: self.frame.split_to(value), expires_at_ms })
+    }
+
+    /// Reads a frame; false for the one that ends the file.
+    fn next_frame(&mut self) -> Result<bool, DumpError> {
+        self.offset = self.next_offset;
+        let mut head = [0; FRAME_HEADER_BYTES];
+        self.read_exact(&mut head)?;
+        let mut fields = &head[..];
+        let (length, records) = (fields.get_u32_le(), fields.get_u32_le());
+        let checksum = fields.get_u64_le();
+        let bytes = length as usize;
+        if bytes > MAX_FRAME_BYTES {
+            return Err(self.damaged("a frame of impossible length"));
+        }
+        let mut payload = vec![0; bytes];
+        self.read_exact(&mut payload)?;
+        if frame_checksum(self.frames, length, records, &payload) != checksum {
+            return Err(self.damaged("its checksum does not match"));
+        }
+        self.frames += 1;
+        self.next_offset += (FRAME_HEADER_BYTES + bytes) as u64;
+        if records != END {
+            self.frame = Bytes::from(payload);
+            self.records_left = records;
+            return Ok(true);
+        }
+        let total: Result<[u8; 8], _> = payload.try_into();
+        if total.map(u64::from_le_bytes) != Ok(self.records) {
+            return Err(self.damaged("the number of records does not match"));
+        }
+        self.ended = true;
+        Ok(false)
+    }
+
+    fn read_exact(&mut self, into: &mut [u8]) -> Result<(), DumpError> {
+        match self.input.read_exact(into) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                Err(self.damaged("the file ends here"))
+            }
+            read => Ok(read?),
+        }
+    }
+
+    fn damaged(&self, reason: &'static str) -> DumpError {
+        DumpError::Damaged { offset: self.offset, reason, records: self.records }
+    }
+}

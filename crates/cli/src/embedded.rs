@@ -1,0 +1,66 @@
+//! A store inside this process, for commands that work on a data directory without a server.
+
+use crate::error::CliError;
+use softflash_device::{Device, OpenOptions};
+use softflash_runtime::{RealExecutor, RuntimeHandle};
+use softflash_server::{DataDir, DataDirError};
+use softflash_store::{Store, StoreError, StoreLayout, StoreOptions, open_all};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A data directory, locked, with its device open.
+pub struct OpenDir {
+    /// Its path.
+    pub path: PathBuf,
+    /// The device.
+    pub device: Arc<dyn Device>,
+    /// The cut of the key space.
+    pub layout: StoreLayout,
+    /// Keeps other processes out.
+    _lock: DataDir,
+}
+
+impl OpenDir {
+    /// Opens the directory at `path`. Where a server has it, `instead` says in the error what to use.
+    pub fn open(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
+        let data = match DataDir::open(path) {
+            Err(busy @ DataDirError::Busy { .. }) => {
+                return Err(CliError::Failed(format!("{busy}, or {instead}")));
+            }
+            opened => opened?,
+        };
+        let (device, layout) = data.open_device(OpenOptions::default())?;
+        Ok(OpenDir { path: path.to_owned(), device, layout, _lock: data })
+    }
+
+    /// Opens the store, gives `work` the handle of its first shard and closes it in the end, whatever
+    /// the work has come to.
+    pub fn with_store<T, F: Future<Output = Result<T, CliError>>>(
+        &self,
+        options: &StoreOptions,
+        work: impl FnOnce(Store) -> F,
+    ) -> Result<T, CliError> {
+        block_on(|runtime| async move {
+            let failed = |error: StoreError| CliError::store(&self.path)(error);
+            let stores = open_all(Arc::clone(&self.device), &self.layout, options, &runtime)
+                .await
+                .map_err(failed)?;
+            let first = stores.first().cloned().ok_or(StoreError::Closed).map_err(failed)?;
+            let outcome = work(first).await;
+            for store in &stores {
+                store.close().await.map_err(failed)?;
+            }
+            outcome
+        })
+    }
+}
+
+/// Runs `work` on an executor of its own on this thread.
+pub fn block_on<T, F: Future<Output = Result<T, CliError>>>(
+    work: impl FnOnce(RuntimeHandle) -> F,
+) -> Result<T, CliError> {
+    let executor = RealExecutor::new()
+        .map_err(|source| CliError::Io { what: "starting an executor", source })?;
+    executor.block_on(work(executor.handle()))
+}

@@ -1,0 +1,95 @@
+//! Everything that a command can fail with.
+
+use crate::dump_file::DumpError;
+use crate::resp::RespError;
+use softflash_device::{FormatError, OpenError};
+use softflash_server::{DataDirError, ServerError};
+use softflash_store::StoreError;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a command fails, in one line that names the thing, the place and the remedy.
+#[derive(Debug, Error)]
+pub enum CliError {
+    /// Called wrongly.
+    #[error("{0}")]
+    Usage(String),
+    /// It did not work, and no type says more.
+    #[error("{0}")]
+    Failed(String),
+    /// The data directory.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The device.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The server.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The store in a directory.
+    #[error("{}: {error}", path.display())]
+    Store {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        error: StoreError,
+    },
+    /// A dump file.
+    #[error("{}: {error}", path.display())]
+    Dump {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: DumpError,
+    },
+    /// A running server.
+    #[error(transparent)]
+    Resp(#[from] RespError),
+    /// The operating system, about a file.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system, about something else.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl CliError {
+    /// 2 where the command was called wrongly, 1 where it failed.
+    pub fn exit_code(&self) -> u8 {
+        let usage = match self {
+            CliError::Usage(_) => true,
+            CliError::Server(error) => error.is_usage(),
+            CliError::DataDir(DataDirError::Format(error)) => matches!(
+                error,
+                FormatError::TooSmall { .. }
+                    | FormatError::Superblock { .. }
+                    | FormatError::NoUnits
+            ),
+            _ => false,
+        };
+        if usage { 2 } else { 1 }
+    }
+
+    /// An error of the file at `path`.
+    pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> CliError {
+        let path = path.into();
+        move |source| CliError::File { path, source }
+    }
+
+    /// An error of the store in the directory at `path`.
+    pub fn store(path: impl Into<PathBuf>) -> impl FnOnce(StoreError) -> CliError {
+        let path = path.into();
+        move |error| CliError::Store { path, error }
+    }
+}

@@ -1,0 +1,153 @@
+//! Making a data directory, for `format` and for the first `serve`.
+
+use crate::cleanup::Cleanup;
+use crate::error::CliError;
+use crate::host;
+use bytesize::ByteSize;
+use softflash_device::file::Discard;
+use softflash_device::{FileFormat, ModelConfig, ModelFormat, format_file, format_model};
+use softflash_server::data_dir::{Manifest, NewDataDir, StoreSection, leftovers};
+use softflash_server::{DataDir, DataDirError};
+use softflash_store::layout::Compression;
+use std::path::{Path, PathBuf};
+
+/// Payload of a superblock.
+const SUPERBLOCK_BYTES: u64 = 8 << 20;
+
+/// Slices per shard unless said otherwise: two, so that compactions of one leave the other alone.
+const SLICES_PER_SHARD: u16 = 2;
+
+/// The device to make.
+#[derive(Debug, Clone)]
+pub enum NewDevice {
+    /// Extents of a file in the directory, or of a block device elsewhere.
+    File {
+        /// Bytes; none for all of a block device.
+        size_bytes: u64,
+        /// What erase asks of the file system.
+        discard: Discard,
+        /// A block device instead of a file in the directory.
+        block_device: Option<PathBuf>,
+    },
+    /// A model of a flash array, in a sparse file in the directory.
+    Model(Box<ModelConfig>),
+}
+
+/// What to make.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where.
+    pub path: PathBuf,
+    /// On what.
+    pub device: NewDevice,
+    /// Independent units.
+    pub units: u16,
+    /// Shards; none for one per core.
+    pub shards: Option<u16>,
+    /// Slices; none for two per shard.
+    pub slices: Option<u16>,
+    /// Compression of each slice.
+    pub compression: Compressions,
+    /// Whether to give up what is there.
+    pub force: bool,
+}
+
+/// Compression of all slices, and of some in particular.
+#[derive(Debug, Clone, Default)]
+pub struct Compressions {
+    /// Of all.
+    pub all: Compression,
+    /// Of some.
+    pub of_slice: Vec<(u16, Compression)>,
+}
+
+impl Compressions {
+    fn list(&self, slices: u16) -> Result<Vec<Compression>, CliError> {
+        let mut list = vec![self.all; usize::from(slices)];
+        for (slice, compression) in &self.of_slice {
+            let place = list.get_mut(usize::from(*slice)).ok_or_else(|| {
+                CliError::Usage(format!(
+                    "--slice-compression {slice}=...: there are {slices} slices, numbered from 0"
+                ))
+            })?;
+            *place = *compression;
+        }
+        while list.last() == Some(&Compression::None) {
+            list.pop();
+        }
+        Ok(list)
+    }
+}
+
+impl Plan {
+    /// The store's section of the manifest, checked against the device's units.
+    fn store(&self) -> Result<StoreSection, CliError> {
+        let shards = self.shards.unwrap_or_else(|| host::cores().min(self.units).max(1));
+        let slices = self.slices.unwrap_or_else(|| shards.saturating_mul(SLICES_PER_SHARD));
+        let compression = self.compression.list(slices)?;
+        let section = StoreSection { shards, slices, compression };
+        match Manifest::new("", section.clone()).layout(self.units).problem() {
+            Some(problem) => Err(CliError::Usage(problem)),
+            None => Ok(section),
+        }
+    }
+
+    /// Makes the directory, or leaves nothing behind.
+    pub fn carry_out(self) -> Result<DataDir, CliError> {
+        let store = self.store()?;
+        let uuid = host::random_identity()?;
+        let cleanup = Cleanup::on_signal(self.leftovers())?;
+        let new = NewDataDir::begin(&self.path, self.force)?;
+        let device = match &self.device {
+            NewDevice::File { size_bytes, discard, block_device } => {
+                let path = block_device.clone().unwrap_or_else(|| new.device_path());
+                let format = FileFormat {
+                    size_bytes: *size_bytes,
+                    units: self.units,
+                    superblock_bytes: SUPERBLOCK_BYTES,
+                    discard: *discard,
+                    force: self.force,
+                    uuid,
+                };
+                format_file(&path, &format).map_err(DataDirError::from)?;
+                path
+            }
+            NewDevice::Model(config) => {
+                let path = new.device_path();
+                let format = ModelFormat { config: (**config).clone(), force: self.force, uuid };
+                format_model(&path, &format).map_err(DataDirError::from)?;
+                path
+            }
+        };
+        let name = self.name_in_manifest(&device)?;
+        Ok(cleanup.finish(|| new.finish(Manifest::new(name, store)))?)
+    }
+
+    /// What a signal has to remove.
+    fn leftovers(&self) -> Vec<PathBuf> {
+        let busy_or_wrong =
+            self.path.is_dir() && !self.force && DataDir::inspect(&self.path).is_ok();
+        if busy_or_wrong { Vec::new() } else { leftovers(&self.path) }
+    }
+
+    /// A device in the directory is named by its file name, so that the directory can be moved.
+    fn name_in_manifest(&self, device: &Path) -> Result<PathBuf, CliError> {
+        match device.strip_prefix(&self.path) {
+            Ok(name) => Ok(name.to_owned()),
+            Err(_) => std::path::absolute(device).map_err(CliError::file(device)),
+        }
+    }
+}
+
+/// Bytes as people read them.
+pub fn human_bytes(bytes: u64) -> String {
+    ByteSize::b(bytes).display().iec().to_string()
+}
+
+/// Reads a size such as `256MiB`, `8G` or `4096`.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let size: ByteSize = text.parse().map_err(|_| {
+        format!("`{text}` is no size; write bytes, or a number with KiB, MiB, GiB or TiB")
+    })?;
+    Ok(size.as_u64())
+}

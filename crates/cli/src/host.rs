@@ -1,0 +1,53 @@
+//! What the machine tells: time, processor time, space, randomness.
+
+#![expect(clippy::disallowed_methods, reason = "the command line is where time comes from")]
+
+use crate::error::CliError;
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Now, for measuring spans.
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Milliseconds since the Unix epoch.
+pub fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Processor time that all threads of the process have used.
+pub fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs().try_into().unwrap_or(0))
+}
+
+/// Cores that the process may use.
+pub fn cores() -> u16 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    u16::try_from(cores).unwrap_or(u16::MAX)
+}
+
+/// 16 random bytes of the kernel: an identity never used before.
+pub fn random_identity() -> Result<u128, CliError> {
+    let path = "/dev/urandom";
+    let mut bytes = [0; 16];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(CliError::file(path))?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+/// Bytes that can still be written to the file system that `path`, or the nearest directory above it
+/// that exists, is on.
+pub fn free_bytes(path: &Path) -> Result<u64, CliError> {
+    let absolute = std::path::absolute(path).map_err(CliError::file(path))?;
+    let existing = absolute.ancestors().find(|ancestor| ancestor.exists());
+    let existing = existing.unwrap_or(Path::new("/"));
+    let stat = rustix::fs::statvfs(existing)
+        .map_err(|errno| CliError::File { path: existing.to_owned(), source: errno.into() })?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}

@@ -1,0 +1,96 @@
+//! Software-defined flash: format, serve, inspect and measure.
+
+mod allocator;
+mod cleanup;
+mod cmd;
+mod dump_file;
+mod embedded;
+mod error;
+mod formatting;
+mod host;
+mod output;
+mod password;
+mod resp;
+
+use clap::{Parser, Subcommand};
+use error::CliError;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Values come and go by the hundred thousand a second; see `docs/benchmarks.md`.
+#[global_allocator]
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
+
+/// Software-defined flash: a key-value server that owns its flash.
+#[derive(Debug, Parser)]
+#[command(name = "softflash", version, propagate_version = true, after_help = EXAMPLES)]
+struct Arguments {
+    /// What to log to standard error, as `warn` or `softflash_store=debug`; RUST_LOG does the same
+    #[arg(long, global = true, value_name = "FILTER")]
+    log: Option<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  softflash serve                          serve ./softflash-data on 127.0.0.1:6379
+  redis-cli set greeting hello             talk to it with any Redis client
+  softflash units ./softflash-data -o json look at the flash, server stopped
+
+Exit codes: 0 done, 1 failed, 2 called wrongly.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve a data directory to Redis clients
+    Serve(cmd::serve::Serve),
+    /// Make a data directory
+    Format(cmd::format::Format),
+    /// Say what a data directory is
+    Info(cmd::info::Info),
+    /// Show the state of every unit of flash
+    Units(cmd::units::Units),
+    /// Verify everything that a data directory holds
+    Check(cmd::check::Check),
+    /// Measure the store, the device or the flash model
+    Bench(cmd::bench::Bench),
+    /// Write all keys to a file
+    Dump(cmd::dump::Dump),
+    /// Read keys from a file that `dump` wrote
+    Load(cmd::load::Load),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match start_logging(arguments.log.as_deref()).and_then(|()| run(arguments.command)) {
+        Ok(code) => code,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode, CliError> {
+    match command {
+        Command::Serve(serve) => serve.run(),
+        Command::Format(format) => format.run(),
+        Command::Info(info) => info.run(),
+        Command::Units(units) => units.run(),
+        Command::Check(check) => return check.run(),
+        Command::Bench(bench) => bench.run(),
+        Command::Dump(dump) => dump.run(),
+        Command::Load(load) => load.run(),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start_logging(filter: Option<&str>) -> Result<(), CliError> {
+    let filter = match filter {
+        Some(filter) => EnvFilter::try_new(filter)
+            .map_err(|error| CliError::Usage(format!("--log {filter}: {error}")))?,
+        None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")),
+    };
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
+}

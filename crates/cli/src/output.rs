@@ -1,0 +1,86 @@
+//! What commands print: results to standard output, everything else to standard error.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the one place that prints")]
+
+use crate::error::CliError;
+use clap::ValueEnum;
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Form {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// Prints a result in one piece.
+pub fn result(text: &str) {
+    println!("{}", text.trim_end_matches('\n'));
+}
+
+/// Prints a result as JSON.
+pub fn json(value: &impl Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| {
+        CliError::Failed(format!("the result cannot be written as JSON: {error}"))
+    })?;
+    result(&text);
+    Ok(())
+}
+
+/// Prints pairs of a name and a value.
+pub fn pairs<N: Into<String>>(pairs: impl IntoIterator<Item = (N, String)>) {
+    let mut table = plain_table();
+    for (name, value) in pairs {
+        table.add_row([name.into(), value]);
+    }
+    result(&table.to_string());
+}
+
+/// Prints rows under a header; every column but the first is aligned to the right.
+pub fn rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+    let mut table = plain_table();
+    table.set_header(header.to_vec());
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    result(&table.to_string());
+}
+
+fn plain_table() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table
+}
+
+/// Says something to a person.
+pub fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Says why a command fails, in one line.
+pub fn complain(error: &CliError) {
+    let text = error.to_string().replace(['\n', '\r'], " ");
+    eprintln!("softflash: error: {text}");
+}
+
+/// A progress bar on standard error; it hides itself where that is no terminal. A total of 0 is one that
+/// is not known.
+pub fn progress(total: u64, unit: &str) -> ProgressBar {
+    let bar = if total > 0 { ProgressBar::new(total) } else { ProgressBar::new_spinner() };
+    let template = match total {
+        0 => format!("{{spinner}} {{human_pos}} {unit}, {{per_sec}}"),
+        _ => format!("{{wide_bar}} {{human_pos}}/{{human_len}} {unit}, {{per_sec}}, {{eta}} left"),
+    };
+    match ProgressStyle::with_template(&template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

@@ -1,0 +1,39 @@
+//! The password of a server: from a file or the environment, never from the command line, which
+//! everybody on the machine can read.
+
+use crate::error::CliError;
+use clap::Args;
+use std::fs;
+use std::path::PathBuf;
+
+/// Where the password is.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PasswordSource {
+    /// File whose first line is the password; SOFTFLASH_PASSWORD in the environment does the same
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+}
+
+impl PasswordSource {
+    /// The password, if there is one.
+    ///
+    /// # Errors
+    /// If the file cannot be read or begins with an empty line.
+    pub fn read(&self) -> Result<Option<String>, CliError> {
+        let Some(path) = &self.password_file else {
+            return match std::env::var("SOFTFLASH_PASSWORD") {
+                Ok(password) if !password.is_empty() => Ok(Some(password)),
+                Ok(_) | Err(std::env::VarError::NotPresent) => Ok(None),
+                Err(error) => Err(CliError::Usage(format!("SOFTFLASH_PASSWORD: {error}"))),
+            };
+        };
+        let text = fs::read_to_string(path).map_err(CliError::file(path))?;
+        match text.lines().next() {
+            Some(line) if !line.is_empty() => Ok(Some(line.to_owned())),
+            _ => Err(CliError::Usage(format!(
+                "{}: its first line is empty; write the password there",
+                path.display()
+            ))),
+        }
+    }
+}

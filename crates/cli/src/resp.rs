@@ -1,0 +1,218 @@
+//! A small client of the Redis protocol, for `dump` and `load` over a running server.
+
+use bytes::{Buf, Bytes, BytesMut};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+use thiserror::Error;
+
+/// A server that does not answer this long is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+const READ_BYTES: usize = 256 << 10;
+
+/// Why talking to a server fails.
+#[derive(Debug, Error)]
+pub enum RespError {
+    /// The connection.
+    #[error("{address}: {source}; is a server running there?")]
+    Io {
+        /// The server.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// An error reply.
+    #[error("{address} answers: {message}")]
+    Refused {
+        /// The server.
+        address: SocketAddr,
+        /// What it says.
+        message: String,
+    },
+    /// An answer that makes no sense here.
+    #[error("{address}: unexpected answer to {command}; is it a Redis-compatible server?")]
+    Unexpected {
+        /// The server.
+        address: SocketAddr,
+        /// What was asked.
+        command: &'static str,
+    },
+}
+
+/// A reply, as far as this client asks for any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// A status line.
+    Status(Bytes),
+    /// An error line.
+    Error(Bytes),
+    /// A number.
+    Integer(i64),
+    /// A string; none for null.
+    Bulk(Option<Bytes>),
+    /// A list.
+    Array(Vec<Reply>),
+}
+
+/// A connection to a server. Requests are collected and sent together.
+pub struct Client {
+    address: SocketAddr,
+    stream: TcpStream,
+    requests: Vec<u8>,
+    received: BytesMut,
+}
+
+impl Client {
+    /// Connects, and authenticates where there is a password.
+    pub fn connect(address: SocketAddr, password: Option<&str>) -> Result<Client, RespError> {
+        let failed = |source| RespError::Io { address, source };
+        let stream = TcpStream::connect(address).map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+        let mut client =
+            Client { address, stream, requests: Vec::new(), received: BytesMut::new() };
+        if let Some(password) = password {
+            client.ask(&[b"AUTH", password.as_bytes()])?;
+        }
+        Ok(client)
+    }
+
+    /// Adds a request to those that [`Client::send`] sends.
+    pub fn queue(&mut self, arguments: &[&[u8]]) {
+        self.requests.extend_from_slice(format!("*{}\r\n", arguments.len()).as_bytes());
+        for argument in arguments {
+            self.requests.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+            self.requests.extend_from_slice(argument);
+            self.requests.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Bytes of requests that wait to be sent.
+    pub fn queued_bytes(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Sends what was queued.
+    pub fn send(&mut self) -> Result<(), RespError> {
+        let sent = self.stream.write_all(&self.requests);
+        self.requests.clear();
+        sent.map_err(|source| self.io(source))
+    }
+
+    /// The next reply that is no error.
+    pub fn receive(&mut self) -> Result<Reply, RespError> {
+        loop {
+            let mut parser = Parser { input: &self.received, at: 0 };
+            if let Some(reply) = parser.reply(0).map_err(|()| self.unexpected("a request"))? {
+                let length = parser.at;
+                self.received.advance(length);
+                return match reply {
+                    Reply::Error(text) => {
+                        let message = String::from_utf8_lossy(&text).into_owned();
+                        Err(RespError::Refused { address: self.address, message })
+                    }
+                    reply => Ok(reply),
+                };
+            }
+            let before = self.received.len();
+            self.received.resize(before + READ_BYTES.max(before), 0);
+            let place = self.received.get_mut(before..).unwrap_or_default();
+            let read = self.stream.read(place);
+            let count = *read.as_ref().unwrap_or(&0);
+            self.received.truncate(before + count);
+            if read.map_err(|source| self.io(source))? == 0 {
+                return Err(self.io(io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+    }
+
+    /// Sends one request and waits for its reply.
+    pub fn ask(&mut self, arguments: &[&[u8]]) -> Result<Reply, RespError> {
+        self.queue(arguments);
+        self.send()?;
+        self.receive()
+    }
+
+    /// An answer to `command` that makes no sense.
+    pub fn unexpected(&self, command: &'static str) -> RespError {
+        RespError::Unexpected { address: self.address, command }
+    }
+
+    fn io(&self, source: io::Error) -> RespError {
+        RespError::Io { address: self.address, source }
+    }
+}
+
+struct Parser<'a> {
+    input: &'a [u8],
+    at: usize,
+}
+
+impl Parser<'_> {
+    /// A whole reply, nothing where more input is needed, an error where it is not RESP.
+    fn reply(&mut self, depth: u8) -> Result<Option<Reply>, ()> {
+        let Some(line) = self.line() else { return Ok(None) };
+        let (kind, text) = line.split_first().ok_or(())?;
+        let text = Bytes::copy_from_slice(text);
+        let number = || std::str::from_utf8(&text).ok().and_then(|text| text.parse::<i64>().ok());
+        match kind {
+            b'+' => Ok(Some(Reply::Status(text))),
+            b'-' => Ok(Some(Reply::Error(text))),
+            b':' => Ok(Some(Reply::Integer(number().ok_or(())?))),
+            b'$' => match usize::try_from(number().ok_or(())?) {
+                Err(_) => Ok(Some(Reply::Bulk(None))),
+                Ok(length) => Ok(self.bulk(length).map(|bulk| Reply::Bulk(Some(bulk)))),
+            },
+            b'*' if depth < 8 => {
+                let mut items = Vec::new();
+                for _ in 0..number().ok_or(())? {
+                    match self.reply(depth + 1)? {
+                        Some(item) => items.push(item),
+                        None => return Ok(None),
+                    }
+                }
+                Ok(Some(Reply::Array(items)))
+            }
+            _ => Err(()),
+        }
+    }
+
+    fn line(&mut self) -> Option<&[u8]> {
+        let rest = self.input.get(self.at..)?;
+        let length = rest.windows(2).position(|pair| pair == b"\r\n")?;
+        self.at += length + 2;
+        rest.get(..length)
+    }
+
+    fn bulk(&mut self, length: usize) -> Option<Bytes> {
+        let bulk = self.input.get(self.at..self.at + length + 2)?.get(..length)?;
+        self.at += length + 2;
+        Some(Bytes::copy_from_slice(bulk))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(input: &[u8]) -> Result<Option<Reply>, ()> {
+        Parser { input, at: 0 }.reply(0)
+    }
+
+    #[test]
+    fn replies_are_read_whole_or_not_at_all() {
+        let whole = b"*4\r\n$1\r\n0\r\n*1\r\n$3\r\na\r\n\r\n$-1\r\n:-7\r\n";
+        let expected = Reply::Array(vec![
+            Reply::Bulk(Some(Bytes::from_static(b"0"))),
+            Reply::Array(vec![Reply::Bulk(Some(Bytes::from_static(b"a\r\n")))]),
+            Reply::Bulk(None),
+            Reply::Integer(-7),
+        ]);
+        assert_eq!(parse(whole), Ok(Some(expected)));
+        for length in 0..whole.len() {
+            assert_eq!(parse(&whole[..length]), Ok(None), "{length} bytes");
+        }
+        assert_eq!(parse(b"HTTP/1.1 400 Bad Request\r\n"), Err(()));
+    }
+}

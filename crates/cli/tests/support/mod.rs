@@ -1,0 +1,37 @@
+//! What the tests with real input share: the program, a server, a plain RESP client, a tree of real
+//! files, and damage done on purpose.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test helpers")]
+#![allow(clippy::print_stderr, reason = "tests say what they skip")]
+#![allow(clippy::disallowed_methods, reason = "tests of the real program run in real time")]
+
+pub mod clients;
+pub mod damage;
+pub mod program;
+pub mod resp;
+pub mod second_load;
+pub mod server;
+pub mod tree;
+
+/// A deterministic stream of bytes that do not compress, so that sizes on flash are what they seem.
+pub fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// A number of an environment variable, or `default`. Longer forms of tests are asked for that way.
+pub fn setting(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")),
+        Err(_) => default,
+    }
+}

@@ -1,0 +1,89 @@
+//! Running the program's commands to their end.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The program under test: the one that `SOFTFLASH_BIN` names, or the one built with the tests.
+pub fn binary() -> PathBuf {
+    match std::env::var_os("SOFTFLASH_BIN") {
+        Some(path) => path.into(),
+        None => env!("CARGO_BIN_EXE_softflash").into(),
+    }
+}
+
+/// Runs a command.
+pub fn softflash<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    Command::new(binary()).args(arguments).output().expect("the program can be started")
+}
+
+/// What a command says, both ways, for messages of failed tests.
+pub fn said(output: &Output) -> String {
+    format!(
+        "{}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// Which device a test runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// A preallocated file.
+    File,
+    /// The array of dies in a file, at the pace of real flash.
+    Model,
+}
+
+impl Backend {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::File => "file",
+            Backend::Model => "model",
+        }
+    }
+}
+
+/// Makes a data directory of `bytes`, with some superblocks in every unit.
+pub fn format(directory: &Path, backend: Backend, bytes: u64) {
+    let units = (bytes >> 27).clamp(2, 8).to_string();
+    format_with(directory, backend, bytes, &["--units", &units]);
+}
+
+/// As [`format`], with further arguments.
+pub fn format_with(directory: &Path, backend: Backend, bytes: u64, more: &[&str]) {
+    let size = bytes.to_string();
+    let mut arguments = vec![OsStr::new("format"), directory.as_os_str()];
+    arguments.extend(["--backend", backend.name(), "--size", &size].map(OsStr::new));
+    arguments.extend(more.iter().map(OsStr::new));
+    let output = softflash(arguments);
+    assert!(output.status.success(), "format: {}", said(&output));
+}
+
+/// The outcome of `check DIR -o json`.
+pub struct Checked {
+    /// What `ok` says; the exit status agrees.
+    pub ok: bool,
+    /// All of the report.
+    pub report: Value,
+}
+
+/// Checks a data directory that no server has open.
+pub fn check(directory: &Path) -> Checked {
+    let output =
+        softflash([OsStr::new("check"), directory.as_os_str(), "-o".as_ref(), "json".as_ref()]);
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("check prints JSON ({error}): {}", said(&output)));
+    let ok = report["ok"].as_bool().unwrap_or_else(|| panic!("check says ok: {}", said(&output)));
+    assert_eq!(output.status.code(), Some(i32::from(!ok)), "check: {}", said(&output));
+    Checked { ok, report }
+}
+
+/// Checks a data directory and expects nothing to be found.
+pub fn check_clean(directory: &Path) {
+    let checked = check(directory);
+    assert!(checked.ok, "check found: {:#}", checked.report);
+}

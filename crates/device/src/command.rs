@@ -1,0 +1,117 @@
+//! Commands that a device executes, and what it answers.
+
+use crate::geometry::MAX_PLANES;
+use softflash_base::{IoBuf, Time, UnitId};
+use thiserror::Error;
+
+/// Chosen by the submitter; returned with the completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag(pub u64);
+
+/// Where a command works: the same page of one block in each of `planes` adjacent planes of one
+/// die. Consecutive pages of the buffer lie plane by plane, then row by row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// The unit.
+    pub unit: UnitId,
+    /// The die inside the unit.
+    pub die: u8,
+    /// The first plane.
+    pub plane: u8,
+    /// How many planes, from `plane` on (1 for a single-plane operation).
+    pub planes: u8,
+    /// The block in each of those planes; `blocks[0]` is the one in `plane`. Blocks may differ, as a
+    /// bad one is replaced by another of its plane.
+    pub blocks: [u32; MAX_PLANES],
+    /// The first page in the blocks; 0 for an erase.
+    pub page: u32,
+    /// Rows of pages that a read or program covers: `rows * planes` pages in all.
+    pub rows: u32,
+}
+
+/// What to do there.
+#[derive(Debug)]
+pub enum Operation {
+    /// Sense the pages and transfer them into the buffer (`rows * planes * page_bytes` long).
+    Read(IoBuf),
+    /// Program the pages from the buffer. Pages of a block must be programmed in order.
+    Program {
+        /// The data, `rows * planes * page_bytes` long.
+        data: IoBuf,
+        /// Complete only when the data, and all that completed on this queue pair before the command
+        /// was submitted and lies in the same pages' reach, survives a power cut (NVMe's Force
+        /// Unit Access). Devices whose programs always are durable ignore it.
+        durable: bool,
+    },
+    /// Erase the target's blocks.
+    Erase,
+    /// Complete when everything that completed on this queue pair before the submission survives a power cut.
+    /// The target's unit is not looked at.
+    Flush,
+    /// Record durably that the target's blocks must not be used again.
+    MarkBad,
+}
+
+/// A command for a queue pair.
+#[derive(Debug)]
+pub struct Command {
+    /// Returned with the completion.
+    pub tag: Tag,
+    /// Where.
+    pub target: Target,
+    /// What.
+    pub operation: Operation,
+}
+
+/// The end of a command.
+#[derive(Debug)]
+pub struct Completion {
+    /// The command's tag.
+    pub tag: Tag,
+    /// The buffer given with a read or program, back with its owner.
+    pub buffer: Option<IoBuf>,
+    /// Success, or why not. After a failed read the buffer's contents mean nothing.
+    pub result: Result<(), DeviceError>,
+    /// When the device finished.
+    pub finished_at: Time,
+}
+
+/// Why a command failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The page's bit errors exceed what ECC corrects. The data is lost unless a copy exists.
+    #[error("uncorrectable bit errors")]
+    Uncorrectable,
+    /// The program failed; the page's contents are undefined and the block must be retired.
+    #[error("program failed; retire the block")]
+    ProgramFailed,
+    /// The erase failed; the block must be retired.
+    #[error("erase failed; retire the block")]
+    EraseFailed,
+    /// The page was never programmed since the last erase.
+    #[error("page {page} is erased, nothing to read")]
+    Erased {
+        /// The first such page.
+        page: u32,
+    },
+    /// The block is marked bad.
+    #[error("block {block} is marked bad")]
+    BadBlock {
+        /// The block.
+        block: u32,
+    },
+    /// A program that skips or repeats a page, or any other breach of the flash's physical rules: a defect
+    /// in the layer above.
+    #[error("against the rules of the flash: {0}")]
+    RuleBroken(String),
+    /// An address or length outside the device.
+    #[error("outside the device: {0}")]
+    OutOfRange(String),
+    /// The operating system failed the request.
+    #[error("I/O error: {}", std::io::Error::from_raw_os_error(*errno))]
+    Io {
+        /// The `errno`.
+        errno: i32,
+    },
+}

@@ -1,0 +1,227 @@
+//! Faults on demand: a decorator around any device or queue pair, for tests of the layers above.
+//!
+//! A [`Faults`] handle stays with the test while the queue pair belongs to the code under test, so
+//! faults can be armed at any moment. A command chosen to fail does not reach the device.
+//!
+//! ```
+//! use softflash_device::{DeviceError, faulty::{Faults, OperationKind}};
+//! let faults = Faults::default();
+//! // The third program from now on fails, once.
+//! faults.fail_nth(3, OperationKind::Program, DeviceError::ProgramFailed);
+//! ```
+
+use crate::command::{Command, Completion, DeviceError, Operation};
+use crate::geometry::{DeviceInfo, UnitGeometry};
+use crate::queue_pair::{Device, OpenError, QueuePair, Submit, Wake};
+use softflash_base::{BufferPool, Time, UnitId};
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The kind of a command, without its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OperationKind {
+    /// [`Operation::Read`].
+    Read,
+    /// [`Operation::Program`].
+    Program,
+    /// [`Operation::Erase`].
+    Erase,
+    /// [`Operation::Flush`].
+    Flush,
+    /// [`Operation::MarkBad`].
+    MarkBad,
+}
+
+impl OperationKind {
+    /// The kind of `operation`.
+    pub fn of(operation: &Operation) -> OperationKind {
+        match operation {
+            Operation::Read(_) => OperationKind::Read,
+            Operation::Program { .. } => OperationKind::Program,
+            Operation::Erase => OperationKind::Erase,
+            Operation::Flush => OperationKind::Flush,
+            Operation::MarkBad => OperationKind::MarkBad,
+        }
+    }
+}
+
+/// Decides about one command: the error it shall fail with, if it shall.
+type Rule = Box<dyn FnMut(&Command) -> Option<DeviceError> + Send>;
+
+#[derive(Default)]
+struct Armed {
+    rules: Vec<Rule>,
+    seen: u64,
+    failed: u64,
+}
+
+/// The faults armed now. A clone is the same set.
+#[derive(Clone, Default)]
+pub struct Faults(Arc<Mutex<Armed>>);
+
+impl Faults {
+    /// Arms a rule. It sees every command from now on that no earlier rule failed, and says with
+    /// which error it fails.
+    pub fn fail_if(
+        &self,
+        rule: impl FnMut(&Command) -> Option<DeviceError> + Send + 'static,
+    ) -> &Faults {
+        self.armed().rules.push(Box::new(rule));
+        self
+    }
+
+    /// Arms one fault: the `nth` command of that kind from now on, counted from 1, fails.
+    pub fn fail_nth(&self, nth: u64, kind: OperationKind, error: DeviceError) -> &Faults {
+        let mut count = 0;
+        self.fail_if(move |command| {
+            if OperationKind::of(&command.operation) != kind {
+                return None;
+            }
+            count += 1;
+            (count == nth).then(|| error.clone())
+        })
+    }
+
+    /// Every command of that kind to one block of a unit fails (plane 0 of die 0 first).
+    pub fn fail_block(
+        &self,
+        unit: UnitId,
+        block: u32,
+        kind: OperationKind,
+        error: DeviceError,
+    ) -> &Faults {
+        self.fail_if(move |command| {
+            let here = command.target.unit == unit && command.target.blocks[0] == block;
+            (here && OperationKind::of(&command.operation) == kind).then(|| error.clone())
+        })
+    }
+
+    /// Disarms everything; commands that failed stay failed.
+    pub fn clear(&self) {
+        self.armed().rules.clear();
+    }
+
+    /// Commands submitted through the decorator since the handle was made.
+    pub fn commands_seen(&self) -> u64 {
+        self.armed().seen
+    }
+
+    /// Commands failed since the handle was made.
+    pub fn commands_failed(&self) -> u64 {
+        self.armed().failed
+    }
+
+    fn judge(&self, command: &Command) -> Option<DeviceError> {
+        let mut armed = self.armed();
+        armed.seen += 1;
+        let error = armed.rules.iter_mut().find_map(|rule| rule(command));
+        armed.failed += u64::from(error.is_some());
+        error
+    }
+
+    /// A command that the device did not take was not seen.
+    fn forget_one(&self) {
+        self.armed().seen -= 1;
+    }
+
+    fn armed(&self) -> MutexGuard<'_, Armed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let armed = self.armed();
+        write!(f, "Faults({} rules, {} failed of {})", armed.rules.len(), armed.failed, armed.seen)
+    }
+}
+
+/// A queue pair some of whose commands fail.
+pub struct FaultyQueuePair {
+    inner: Box<dyn QueuePair>,
+    faults: Faults,
+    failed: Vec<(Command, DeviceError)>,
+}
+
+impl FaultyQueuePair {
+    /// Wraps `inner`.
+    pub fn new(inner: Box<dyn QueuePair>, faults: Faults) -> FaultyQueuePair {
+        FaultyQueuePair { inner, faults, failed: Vec::new() }
+    }
+}
+
+impl QueuePair for FaultyQueuePair {
+    fn geometry(&self) -> &UnitGeometry {
+        self.inner.geometry()
+    }
+
+    fn device_uuid(&self) -> u128 {
+        self.inner.device_uuid()
+    }
+
+    fn units(&self) -> Range<u16> {
+        self.inner.units()
+    }
+
+    fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
+        self.inner.bad_blocks(unit)
+    }
+
+    fn buffers(&self) -> &BufferPool {
+        self.inner.buffers()
+    }
+
+    fn submit(&mut self, now: Time, command: Command) -> Submit {
+        if let Some(error) = self.faults.judge(&command) {
+            self.failed.push((command, error));
+            return Submit::Accepted;
+        }
+        let submitted = self.inner.submit(now, command);
+        if matches!(submitted, Submit::Full(_)) {
+            self.faults.forget_one();
+        }
+        submitted
+    }
+
+    fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
+        completions.extend(self.failed.drain(..).map(|(command, error)| Completion {
+            tag: command.tag,
+            buffer: match command.operation {
+                Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
+                Operation::Erase | Operation::Flush | Operation::MarkBad => None,
+            },
+            result: Err(error),
+            finished_at: now,
+        }));
+        self.inner.poll(now, completions);
+    }
+
+    fn wake(&self) -> Wake {
+        if self.failed.is_empty() { self.inner.wake() } else { Wake::Now }
+    }
+}
+
+/// A device whose queue pairs all draw from one set of [`Faults`].
+pub struct FaultyDevice {
+    inner: Arc<dyn Device>,
+    faults: Faults,
+}
+
+impl FaultyDevice {
+    /// Wraps `inner`.
+    pub fn new(inner: Arc<dyn Device>, faults: Faults) -> FaultyDevice {
+        FaultyDevice { inner, faults }
+    }
+}
+
+impl Device for FaultyDevice {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
+        let inner = self.inner.open_queue_pair(units)?;
+        Ok(Box::new(FaultyQueuePair::new(inner, self.faults.clone())))
+    }
+}

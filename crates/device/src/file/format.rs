@@ -1,0 +1,345 @@
+//! Making a file device.
+
+use super::device::size_of;
+use super::extent::{self, MAX_SUPERBLOCK_BYTES};
+use super::options::Discard;
+use crate::geometry::UnitGeometry;
+use crate::label::{Configuration, LABEL_AREA_BYTES, Label, LabelStore, lock, open_exclusive};
+use crate::queue_pair::OpenError;
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Pages of a superblock beyond its payload, where the layer above keeps its headers.
+pub const HEADER_PAGES: u32 = 2;
+
+/// The fewest superblocks that a unit of a file device has: some open, some full, one to spare.
+pub const MIN_BLOCKS_PER_UNIT: u32 = 4;
+
+/// Bytes per page of a file device.
+const PAGE_BYTES: u32 = 4096;
+
+/// Commands that a unit of a file device accepts at a time.
+const QUEUE_DEPTH: u16 = 64;
+
+/// What a new file device shall be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFormat {
+    /// Bytes that the device may occupy, label included; it takes the most whole superblocks that
+    /// fit. 0 means all of a block device.
+    pub size_bytes: u64,
+    /// Independent units.
+    pub units: u16,
+    /// Payload of a superblock in bytes, a multiple of 4096 (8 MiB by default); two header pages
+    /// come on top.
+    pub superblock_bytes: u64,
+    /// What erase asks of the layer below.
+    pub discard: Discard,
+    /// Whether to replace a file that exists, or to overwrite a block device.
+    pub force: bool,
+    /// The identity of the device: random, never used before.
+    pub uuid: u128,
+}
+
+impl FileFormat {
+    /// Four units of 8 MiB superblocks in `size_bytes`, no discard, no force.
+    pub fn new(size_bytes: u64, uuid: u128) -> FileFormat {
+        FileFormat {
+            size_bytes,
+            units: 4,
+            superblock_bytes: 8 << 20,
+            discard: Discard::None,
+            force: false,
+            uuid,
+        }
+    }
+
+    /// The least `size_bytes` for these units and superblocks.
+    pub fn minimum_bytes(&self) -> u64 {
+        extent::device_bytes(&self.geometry(MIN_BLOCKS_PER_UNIT), self.units)
+    }
+
+    fn geometry(&self, blocks_per_plane: u32) -> UnitGeometry {
+        let payload = u32::try_from(self.superblock_bytes / u64::from(PAGE_BYTES));
+        UnitGeometry {
+            dies: 1,
+            planes: 1,
+            blocks_per_plane,
+            pages_per_block: payload.unwrap_or(u32::MAX - HEADER_PAGES) + HEADER_PAGES,
+            page_bytes: PAGE_BYTES,
+            die_queue_depth: QUEUE_DEPTH,
+        }
+    }
+
+    /// The geometry that fills `available` bytes.
+    fn fitted(&self, available: u64) -> Result<UnitGeometry, FormatError> {
+        let least = self.geometry(MIN_BLOCKS_PER_UNIT);
+        let too_large = self.superblock_bytes > MAX_SUPERBLOCK_BYTES / 2;
+        if too_large || self.superblock_bytes == 0 || !self.superblock_bytes.is_multiple_of(4096) {
+            return Err(FormatError::Superblock { bytes: self.superblock_bytes });
+        }
+        if self.units == 0 {
+            return Err(FormatError::NoUnits);
+        }
+        let per_unit = available.saturating_sub(LABEL_AREA_BYTES) / u64::from(self.units);
+        let blocks = u32::try_from(per_unit / least.superblock_bytes()).unwrap_or(u32::MAX);
+        if blocks < MIN_BLOCKS_PER_UNIT {
+            return Err(FormatError::TooSmall { bytes: available, minimum: self.minimum_bytes() });
+        }
+        Ok(self.geometry(blocks))
+    }
+}
+
+/// Why a device cannot be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// The file exists, or the path is a block device, and force was not given.
+    #[error("{}: exists; to lose its contents and make a device of it, use --force", path.display())]
+    Exists {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Neither a regular file nor a block device.
+    #[error("{}: neither a regular file nor a block device", path.display())]
+    WrongKind {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Fewer than [`MIN_BLOCKS_PER_UNIT`] superblocks fit into each unit.
+    #[error(
+        "{bytes} bytes are too few for these units and superblocks: at least {minimum} are needed"
+    )]
+    TooSmall {
+        /// What was given.
+        bytes: u64,
+        /// The least that works.
+        minimum: u64,
+    },
+    /// The superblock's size is no multiple of 4096, zero, or above 512 MiB.
+    #[error("superblocks of {bytes} bytes: a multiple of 4096 up to 512 MiB is needed")]
+    Superblock {
+        /// What was given.
+        bytes: u64,
+    },
+    /// No unit.
+    #[error("a device needs at least one unit")]
+    NoUnits,
+    /// The shape that was asked for is not possible.
+    #[error("{0}")]
+    Geometry(String),
+    /// The file system has not so much room.
+    #[error("{}: no space for {bytes} bytes on this file system; give a smaller size", path.display())]
+    NoSpace {
+        /// The path.
+        path: PathBuf,
+        /// What was asked for.
+        bytes: u64,
+    },
+    /// The file system cannot do what erase shall do.
+    #[error("{}: this file system refuses discard mode `{mode}` ({source}); use `none`", path.display())]
+    Discard {
+        /// The path.
+        path: PathBuf,
+        /// The mode.
+        mode: &'static str,
+        /// What it answered.
+        source: io::Error,
+    },
+    /// Another process has the device open.
+    #[error("{}: in use by another process; stop that one first", path.display())]
+    Busy {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+}
+
+/// Makes a file device at `path`: reserves its space, writes the label, makes both durable.
+///
+/// # Errors
+/// [`FormatError`]. A new file that cannot be completed is removed; so is an old one that `force`
+/// gave up, since its contents are gone.
+pub fn format_file(path: &Path, format: &FileFormat) -> Result<(), FormatError> {
+    let mut target = NewFile::open(path, format.force)?;
+    let available = match (target.is_block_device, format.size_bytes) {
+        (true, 0) => size_of(&target.file).map_err(|source| target.io(source))?,
+        (_, size) => size,
+    };
+    let geometry = format.fitted(available)?;
+    let bytes = extent::device_bytes(&geometry, format.units);
+    target.reserve(bytes)?;
+    target.try_discard(format.discard, geometry.superblock_bytes())?;
+    target.finish(Configuration {
+        backend: "file".to_owned(),
+        uuid: format.uuid,
+        units: format.units,
+        geometry,
+        options: [("discard".to_owned(), toml::Value::from(name(format.discard)))]
+            .into_iter()
+            .collect(),
+    })
+}
+
+fn name(discard: Discard) -> &'static str {
+    match discard {
+        Discard::None => "none",
+        Discard::ZeroRange => "zero-range",
+        Discard::Punch => "punch",
+    }
+}
+
+/// A file on its way to become a device; removed when dropped unfinished.
+pub(crate) struct NewFile {
+    path: PathBuf,
+    file: File,
+    is_block_device: bool,
+    /// Remove the file when this is dropped.
+    provisional: bool,
+}
+
+impl NewFile {
+    /// Creates the file, or takes over an existing one if `force`; locks it either way. Changes
+    /// nothing in an existing file yet.
+    pub(crate) fn open(path: &Path, force: bool) -> Result<NewFile, FormatError> {
+        let kind = match fs::metadata(path) {
+            Ok(metadata) => metadata.file_type(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return NewFile::create(path),
+            Err(source) => return Err(FormatError::Io { path: path.to_owned(), source }),
+        };
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(FormatError::WrongKind { path: path.to_owned() });
+        }
+        if !force {
+            return Err(FormatError::Exists { path: path.to_owned() });
+        }
+        Ok(NewFile {
+            path: path.to_owned(),
+            file: open_exclusive(path).map_err(from_open)?,
+            is_block_device: kind.is_block_device(),
+            provisional: false,
+        })
+    }
+
+    fn create(path: &Path) -> Result<NewFile, FormatError> {
+        let path = path.to_owned();
+        let created = fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        let file = created.map_err(|source| FormatError::Io { path: path.clone(), source })?;
+        let new = NewFile { path, file, is_block_device: false, provisional: true };
+        lock(&new.file, &new.path).map_err(from_open)?;
+        Ok(new)
+    }
+
+    /// Gives up what a file held and reserves `bytes` for real, so that later programs cannot run
+    /// out of space.
+    pub(crate) fn reserve(&mut self, bytes: u64) -> Result<(), FormatError> {
+        if self.is_block_device {
+            let size = size_of(&self.file).map_err(|source| self.io(source))?;
+            return match size < bytes {
+                true => Err(FormatError::NoSpace { path: self.path.clone(), bytes }),
+                false => Ok(()),
+            };
+        }
+        self.empty()?;
+        // Asked before it is tried: a reservation that fails half-way has meanwhile filled the file system.
+        let space = fstatvfs(&self.file).map_err(|errno| self.io(errno.into()))?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < bytes {
+            return Err(FormatError::NoSpace { path: self.path.clone(), bytes });
+        }
+        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => Ok(()),
+            Err(rustix::io::Errno::NOSPC | rustix::io::Errno::FBIG) => {
+                Err(FormatError::NoSpace { path: self.path.clone(), bytes })
+            }
+            Err(errno) => Err(self.io(errno.into())),
+        }
+    }
+
+    /// Gives up what a file held and makes it `bytes` long without reserving space.
+    pub(crate) fn make_sparse(&mut self, bytes: u64) -> Result<(), FormatError> {
+        if self.is_block_device {
+            return Err(FormatError::WrongKind { path: self.path.clone() });
+        }
+        self.empty()?;
+        self.file.set_len(bytes).map_err(|source| self.io(source))
+    }
+
+    /// From here on the old contents are gone, so a failure removes the file.
+    fn empty(&mut self) -> Result<(), FormatError> {
+        self.provisional = true;
+        self.file.set_len(0).map_err(|source| self.io(source))
+    }
+
+    /// Erases the first superblock as commands will, to learn now whether that works.
+    fn try_discard(&self, discard: Discard, superblock_bytes: u64) -> Result<(), FormatError> {
+        let Some(mode) = discard.fallocate_mode() else {
+            return Ok(());
+        };
+        let flags = FallocateFlags::from_bits_retain(mode.cast_unsigned());
+        fallocate(&self.file, flags, LABEL_AREA_BYTES, superblock_bytes).map_err(|errno| {
+            FormatError::Discard {
+                path: self.path.clone(),
+                mode: name(discard),
+                source: errno.into(),
+            }
+        })
+    }
+
+    /// Writes the label and makes file and directory durable.
+    pub(crate) fn finish(mut self, configuration: Configuration) -> Result<(), FormatError> {
+        let handle = self.handle()?;
+        LabelStore::create(&self.path, handle, Label::new(configuration))
+            .and_then(|_| self.file.sync_all())
+            .and_then(|()| sync_directory(&self.path))
+            .map_err(|source| self.io(source))?;
+        self.provisional = false;
+        Ok(())
+    }
+
+    /// Another handle on the file, of the same lock.
+    pub(crate) fn handle(&self) -> Result<File, FormatError> {
+        self.file.try_clone().map_err(|source| self.io(source))
+    }
+
+    /// An error of the operating system at this file.
+    pub(crate) fn io(&self, source: io::Error) -> FormatError {
+        FormatError::Io { path: self.path.clone(), source }
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if self.provisional
+            && let Err(error) = fs::remove_file(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "unfinished device not removed");
+        }
+    }
+}
+
+/// Makes the file's name durable.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn from_open(error: OpenError) -> FormatError {
+    match error {
+        OpenError::Busy { path } => FormatError::Busy { path },
+        OpenError::Io { path, source } => FormatError::Io { path, source },
+        OpenError::Missing { path } => {
+            FormatError::Io { path, source: io::ErrorKind::NotFound.into() }
+        }
+        other => FormatError::Geometry(other.to_string()),
+    }
+}

@@ -1,0 +1,37 @@
+//! The `file` device: units are extents of one preallocated file or of a block device.
+//!
+//! ```text
+//! 0        1 MiB    1 MiB + U             1 MiB + 2U
+//! │ label  │ unit 0 │ unit 1              │ unit 2 ...        U = unit_bytes
+//!          ├────────┴───
+//!          │ superblock 0 │ superblock 1 │ ...  blocks_per_plane of them
+//!          │ page 0 │ page 1 │ ...              pages_per_block of page_bytes each
+//! ```
+//!
+//! A unit has one die with one plane, so a superblock is one erase block. Pages go through
+//! io_uring with O_DIRECT and registered buffers wherever the system allows it; what it does not
+//! allow is said in [`DeviceInfo::detail`](crate::DeviceInfo).
+//!
+//! What this device does not do: it does not know which pages were programmed since the last
+//! erase. A read of a page that was not returns whatever the file holds there, and the order of
+//! programs is not checked. The layers above recognise their own pages by identity and checksum.
+//!
+//! Power cuts: a program that was not durable, or not followed by a completed flush, may leave any
+//! subset of its 4 KiB sectors.
+
+mod device;
+mod extent;
+mod format;
+mod options;
+mod plan;
+mod queue_pair;
+mod ring;
+mod setup;
+mod sqe;
+mod sync;
+
+pub(crate) use format::NewFile;
+
+pub use device::FileDevice;
+pub use format::{FileFormat, FormatError, HEADER_PAGES, MIN_BLOCKS_PER_UNIT, format_file};
+pub use options::{Discard, OpenOptions, Use};

@@ -1,0 +1,66 @@
+//! How a file device is opened, and what its erase does.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether to use a facility of the operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Use {
+    /// Where it works.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+}
+
+/// How to open a file device. The default is right for servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Asynchronous I/O; without it every command runs to its end inside `poll`.
+    pub io_uring: Use,
+    /// O_DIRECT, past the page cache.
+    pub direct: Use,
+    /// Buffers per queue pair that are registered with the kernel (0 for none). They are locked in
+    /// memory and counted against RLIMIT_MEMLOCK.
+    pub registered_buffers: u16,
+    /// Bytes of each registered buffer; larger requests use plain buffers.
+    pub registered_buffer_bytes: usize,
+    /// Bytes of unused plain buffers that a queue pair keeps for reuse.
+    pub retained_bytes: usize,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions {
+            io_uring: Use::Auto,
+            direct: Use::Auto,
+            registered_buffers: 64,
+            registered_buffer_bytes: 32 << 10,
+            retained_bytes: 64 << 20,
+        }
+    }
+}
+
+/// What erasing a superblock asks of the file system or drive below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discard {
+    /// Nothing: the extent stays reserved and keeps its old contents until they are overwritten.
+    #[default]
+    None,
+    /// Zero the extent and keep it reserved (`FALLOC_FL_ZERO_RANGE`).
+    ZeroRange,
+    /// Give the extent back (`FALLOC_FL_PUNCH_HOLE`), which drives hear as a discard. On a shared
+    /// file system a later program can then fail for want of space.
+    Punch,
+}
+
+impl Discard {
+    /// The `fallocate` mode, or nothing to do.
+    pub(super) fn fallocate_mode(self) -> Option<i32> {
+        match self {
+            Discard::None => None,
+            Discard::ZeroRange => Some(libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE),
+            Discard::Punch => Some(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE),
+        }
+    }
+}

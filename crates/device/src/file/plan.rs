@@ -1,0 +1,131 @@
+//! From a command to what has to be done to the file.
+
+use super::extent;
+use super::options::Discard;
+use crate::command::{Command, DeviceError, Operation, Tag};
+use crate::geometry::UnitGeometry;
+use crate::label::BadBlock;
+use crate::validate::{blocks, check};
+use softflash_base::IoBuf;
+use softflash_base::io_buf::ALIGNMENT;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// A request to the operating system.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) tag: Tag,
+    pub(super) kind: Kind,
+    /// Where in the file.
+    pub(super) offset: u64,
+    /// How many bytes.
+    pub(super) len: u64,
+    /// The data of a read or write; `len` bytes.
+    pub(super) buffer: Option<IoBuf>,
+}
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write { durable: bool },
+    Discard { mode: i32 },
+    Sync,
+}
+
+/// The end of a request, or of a command that needs none.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) tag: Tag,
+    pub(super) buffer: Option<IoBuf>,
+    pub(super) result: Result<(), DeviceError>,
+}
+
+/// What becomes of a command.
+#[derive(Debug)]
+pub(super) enum Plan {
+    /// A request to the operating system.
+    Job(Job),
+    /// Nothing to do; completes at the next poll.
+    Done(Done),
+    /// The label must be rewritten.
+    MarkBad(Tag, BadBlock),
+}
+
+/// What planning looks at.
+pub(super) struct Planner {
+    pub(super) geometry: UnitGeometry,
+    pub(super) units: Range<u16>,
+    pub(super) discard: Discard,
+    /// Whether buffers must be aligned for O_DIRECT.
+    pub(super) direct: bool,
+    pub(super) bad_blocks: BTreeSet<BadBlock>,
+}
+
+impl Planner {
+    /// Checks a command and says what has to be done.
+    pub(super) fn plan(&self, command: Command) -> Plan {
+        let tag = command.tag;
+        if let Err(error) = self.check(&command) {
+            let buffer = match command.operation {
+                Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
+                _ => None,
+            };
+            return Plan::Done(Done { tag, buffer, result: Err(error) });
+        }
+        let target = &command.target;
+        let job = |kind, offset, len, buffer| Plan::Job(Job { tag, kind, offset, len, buffer });
+        let offset = extent::offset(&self.geometry, target);
+        match command.operation {
+            Operation::Read(buffer) => job(Kind::Read, offset, buffer.len() as u64, Some(buffer)),
+            Operation::Program { data, durable } => {
+                job(Kind::Write { durable }, offset, data.len() as u64, Some(data))
+            }
+            Operation::Erase => match self.discard.fallocate_mode() {
+                None => Plan::Done(Done { tag, buffer: None, result: Ok(()) }),
+                Some(mode) => {
+                    let start =
+                        offset - u64::from(target.page) * u64::from(self.geometry.page_bytes);
+                    job(Kind::Discard { mode }, start, self.geometry.superblock_bytes(), None)
+                }
+            },
+            Operation::Flush => job(Kind::Sync, 0, 0, None),
+            Operation::MarkBad => {
+                let block = blocks(target)[0];
+                Plan::MarkBad(tag, BadBlock { unit: target.unit.0, die: 0, plane: 0, block })
+            }
+        }
+    }
+
+    fn check(&self, command: &Command) -> Result<(), DeviceError> {
+        check(&self.geometry, &self.units, command)?;
+        match &command.operation {
+            Operation::Read(buffer) => self.check_alignment(buffer),
+            Operation::Program { data, .. } => {
+                self.check_alignment(data)?;
+                self.check_good(command)
+            }
+            Operation::Erase => self.check_good(command),
+            Operation::Flush | Operation::MarkBad => Ok(()),
+        }
+    }
+
+    fn check_alignment(&self, buffer: &IoBuf) -> Result<(), DeviceError> {
+        if self.direct && !buffer.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+            return Err(DeviceError::RuleBroken(format!(
+                "the buffer must start at a multiple of {ALIGNMENT} bytes; do not split pages"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Bad blocks may still be read, to save what they hold, and not be changed.
+    fn check_good(&self, command: &Command) -> Result<(), DeviceError> {
+        let unit = command.target.unit.0;
+        let block = blocks(&command.target)[0];
+        match self.bad_blocks.contains(&BadBlock { unit, die: 0, plane: 0, block }) {
+            true => Err(DeviceError::BadBlock { block }),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The queue pair of a file device.
+
+use super::device::Shared;
+use super::plan::{Done, Job, Plan, Planner};
+use super::ring::Ring;
+use super::sync::{SyncEngine, io_error};
+use crate::claims::Claim;
+use crate::command::{Command, Completion, Tag};
+use crate::geometry::UnitGeometry;
+use crate::label::BadBlock;
+use crate::queue_pair::{QueuePair, Submit, Wake};
+use softflash_base::{BufferPool, Time, UnitId};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What executes requests.
+pub(super) enum Engine {
+    Ring(Box<Ring>),
+    Sync(SyncEngine),
+}
+
+/// A queue pair over some units of a file device.
+pub(super) struct FileQueuePair {
+    // Dropped first: it waits for the requests that use what follows.
+    engine: Engine,
+    planner: Planner,
+    /// Ended without a request; delivered by the next poll.
+    ended: Vec<Done>,
+    /// Label rewrites that the next poll makes.
+    marks: Vec<(Tag, BadBlock)>,
+    /// Reused by every poll.
+    reaped: Vec<Done>,
+    capacity: usize,
+    pool: BufferPool,
+    shared: Arc<Shared>,
+    _claim: Claim,
+}
+
+impl FileQueuePair {
+    pub(super) fn new(
+        engine: Engine,
+        planner: Planner,
+        capacity: usize,
+        pool: BufferPool,
+        shared: Arc<Shared>,
+        claim: Claim,
+    ) -> FileQueuePair {
+        FileQueuePair {
+            engine,
+            planner,
+            ended: Vec::new(),
+            marks: Vec::new(),
+            reaped: Vec::new(),
+            capacity,
+            pool,
+            shared,
+            _claim: claim,
+        }
+    }
+
+    fn pending(&self) -> usize {
+        let started = match &self.engine {
+            Engine::Ring(ring) => ring.pending(),
+            Engine::Sync(engine) => engine.pending(),
+        };
+        started + self.ended.len() + self.marks.len()
+    }
+
+    fn start(&mut self, job: Job) {
+        match &mut self.engine {
+            Engine::Ring(ring) => ring.start(job),
+            Engine::Sync(engine) => engine.start(job),
+        }
+    }
+
+    /// Rewrites the label once for all marks that wait. Rare, so it may hold up the poll for the
+    /// few milliseconds that two durable writes take.
+    fn record_marks(&mut self) {
+        if self.marks.is_empty() {
+            return;
+        }
+        let blocks: Vec<BadBlock> = self.marks.iter().map(|(_, block)| *block).collect();
+        let result = self.shared.label().mark_bad(&blocks).map_err(io_error);
+        if result.is_ok() {
+            self.planner.bad_blocks.extend(blocks);
+        }
+        self.ended.extend(self.marks.drain(..).map(|(tag, _)| Done {
+            tag,
+            buffer: None,
+            result: result.clone(),
+        }));
+    }
+}
+
+impl QueuePair for FileQueuePair {
+    fn geometry(&self) -> &UnitGeometry {
+        &self.planner.geometry
+    }
+
+    fn device_uuid(&self) -> u128 {
+        self.shared.info().uuid
+    }
+
+    fn units(&self) -> Range<u16> {
+        self.planner.units.clone()
+    }
+
+    fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
+        let of_unit = self.planner.bad_blocks.iter().filter(|bad| bad.unit == unit.0);
+        of_unit.map(|bad| (bad.die, bad.plane, bad.block)).collect()
+    }
+
+    fn buffers(&self) -> &BufferPool {
+        &self.pool
+    }
+
+    fn submit(&mut self, _now: Time, command: Command) -> Submit {
+        if self.pending() >= self.capacity {
+            return Submit::Full(command);
+        }
+        match self.planner.plan(command) {
+            Plan::Job(job) => self.start(job),
+            Plan::Done(done) => self.ended.push(done),
+            Plan::MarkBad(tag, block) => self.marks.push((tag, block)),
+        }
+        Submit::Accepted
+    }
+
+    fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
+        match &mut self.engine {
+            Engine::Ring(ring) => ring.poll(&mut self.reaped),
+            Engine::Sync(engine) => engine.poll(self.shared.data(), &mut self.reaped),
+        }
+        self.record_marks();
+        completions.extend(self.ended.drain(..).chain(self.reaped.drain(..)).map(|done| {
+            let Done { tag, buffer, result } = done;
+            Completion { tag, buffer, result, finished_at: now }
+        }));
+    }
+
+    fn wake(&self) -> Wake {
+        if !self.ended.is_empty() || !self.marks.is_empty() {
+            return Wake::Now;
+        }
+        match &self.engine {
+            Engine::Ring(ring) if ring.must_poll() => Wake::Now,
+            Engine::Ring(ring) if ring.pending() > 0 => Wake::Readable(ring.descriptor()),
+            Engine::Sync(engine) if engine.pending() > 0 => Wake::Now,
+            _ => Wake::Idle,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Both label copies in their file: found, repaired, rewritten without ever losing both.
+
+use super::codec::{Fault, decode, encode};
+use super::{BadBlock, COPY_BYTES, COPY_OFFSETS, FORMAT_VERSION, Label};
+use crate::queue_pair::OpenError;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The label of an open device and the handle that holds its lock.
+#[derive(Debug)]
+pub(crate) struct LabelStore {
+    path: PathBuf,
+    file: File,
+    label: Label,
+    /// The copy to rewrite first: the one that may be damaged, if any is.
+    first: usize,
+}
+
+/// A label read from its file.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) label: Label,
+    /// The copy that is damaged or older than the other, and why.
+    pub(crate) worse: Option<(usize, String)>,
+}
+
+/// Opens a device file for writing, takes its lock for this process, and reads its label; a damaged
+/// copy is repaired from the other. Returns a note about a repair.
+pub(crate) fn open_label(path: &Path) -> Result<(LabelStore, Option<String>), OpenError> {
+    let file = open_exclusive(path)?;
+    let Loaded { label, worse } = read_label(&file, path)?;
+    let mut store = LabelStore { path: path.to_owned(), file, label, first: 0 };
+    let Some((copy, reason)) = worse else {
+        return Ok((store, None));
+    };
+    store.first = copy;
+    let bytes = encode(&store.label).map_err(|source| store.open_error(source))?;
+    store.write_copy(copy, &bytes).map_err(|source| store.open_error(source))?;
+    Ok((store, Some(format!("label copy {} repaired ({reason})", ['A', 'B'][copy]))))
+}
+
+/// Opens a device for reading and writing and locks it against other processes. The lock lives as
+/// long as the handle.
+pub(crate) fn open_exclusive(path: &Path) -> Result<File, OpenError> {
+    let is_block_device = match std::fs::metadata(path) {
+        Ok(metadata) => metadata.file_type().is_block_device(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(OpenError::Missing { path: path.to_owned() });
+        }
+        Err(source) => return Err(OpenError::Io { path: path.to_owned(), source }),
+    };
+    // On a block device O_EXCL also keeps out file systems and other kernel users.
+    let exclusive = if is_block_device { libc::O_EXCL } else { 0 };
+    let opened = OpenOptions::new().read(true).write(true).custom_flags(exclusive).open(path);
+    let file = opened.map_err(|source| busy_or_io(path, source))?;
+    lock(&file, path)?;
+    Ok(file)
+}
+
+/// Takes the lock of a device for as long as the handle lives.
+pub(crate) fn lock(file: &File, path: &Path) -> Result<(), OpenError> {
+    flock(file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|errno| busy_or_io(path, errno.into()))
+}
+
+fn busy_or_io(path: &Path, source: io::Error) -> OpenError {
+    let path = path.to_owned();
+    match source.raw_os_error() {
+        Some(libc::EBUSY | libc::EWOULDBLOCK) => OpenError::Busy { path },
+        _ => OpenError::Io { path, source },
+    }
+}
+
+/// Reads the newer of the good copies; takes no lock and repairs nothing.
+pub(crate) fn read_label(file: &File, path: &Path) -> Result<Loaded, OpenError> {
+    let read = |copy: usize| -> Result<Result<Label, Fault>, OpenError> {
+        let mut bytes = vec![0; COPY_BYTES];
+        let len = read_up_to(file, &mut bytes, COPY_OFFSETS[copy])
+            .map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
+        Ok(decode(&bytes[..len]))
+    };
+    let path = path.to_owned();
+    match (read(0)?, read(1)?) {
+        (Err(Fault::Newer(found)), _) | (_, Err(Fault::Newer(found))) => {
+            Err(OpenError::NewerVersion { path, found, supported: FORMAT_VERSION })
+        }
+        (Ok(a), Ok(b)) if a == b => Ok(Loaded { label: a, worse: None }),
+        (Ok(a), Ok(b)) => {
+            let reason = "older than the other".to_owned();
+            let (label, copy) = if a.sequence >= b.sequence { (a, 1) } else { (b, 0) };
+            Ok(Loaded { label, worse: Some((copy, reason)) })
+        }
+        (Ok(label), Err(fault)) => Ok(Loaded { label, worse: Some((1, reason(fault))) }),
+        (Err(fault), Ok(label)) => Ok(Loaded { label, worse: Some((0, reason(fault))) }),
+        (Err(Fault::NoMagic), Err(Fault::NoMagic)) => {
+            Err(OpenError::NotADevice { path, reason: "it has no device label".to_owned() })
+        }
+        (Err(a), Err(b)) => {
+            let reason = format!("copy A: {}; copy B: {}", reason(a), reason(b));
+            Err(OpenError::DamagedLabel { path, reason })
+        }
+    }
+}
+
+fn reason(fault: Fault) -> String {
+    match fault {
+        Fault::NoMagic => "no label there".to_owned(),
+        Fault::Newer(version) => format!("format version {version}"),
+        Fault::Damaged(reason) => reason,
+    }
+}
+
+/// Fills `bytes` from `offset` as far as the file goes; returns how far that is.
+fn read_up_to(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+impl LabelStore {
+    /// Writes the first label of a new device, both copies durably.
+    pub(crate) fn create(path: &Path, file: File, label: Label) -> io::Result<LabelStore> {
+        let mut store = LabelStore { path: path.to_owned(), file, label, first: 0 };
+        store.write_both(&encode(&store.label)?)?;
+        Ok(store)
+    }
+
+    /// A store over a handle that the test chooses.
+    #[cfg(test)]
+    pub(super) fn for_test(path: &Path, file: File) -> LabelStore {
+        let label = Label::new(super::tests::configuration());
+        LabelStore { path: path.to_owned(), file, label, first: 0 }
+    }
+
+    /// The label as it stands.
+    pub(crate) fn label(&self) -> &Label {
+        &self.label
+    }
+
+    /// The file, opened for buffered reading and writing; closing it gives up the lock.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where the device is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds blocks to the bad-block table; durable when it returns. On an error the table is as
+    /// before here, and on flash as before or with the blocks.
+    pub(crate) fn mark_bad(&mut self, blocks: &[BadBlock]) -> io::Result<()> {
+        let mut next = self.label.clone();
+        next.bad_blocks.extend(blocks);
+        if next.bad_blocks == self.label.bad_blocks {
+            return Ok(());
+        }
+        next.sequence += 1;
+        self.write_both(&encode(&next)?)?;
+        self.label = next;
+        Ok(())
+    }
+
+    /// Rewrites both copies, the doubtful one first, so that a whole one exists at any moment.
+    fn write_both(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for copy in [self.first, 1 - self.first] {
+            self.write_copy(copy, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn write_copy(&mut self, copy: usize, bytes: &[u8]) -> io::Result<()> {
+        self.first = copy;
+        self.file.write_all_at(bytes, COPY_OFFSETS[copy])?;
+        self.file.sync_data()
+    }
+
+    fn open_error(&self, source: io::Error) -> OpenError {
+        OpenError::Io { path: self.path.clone(), source }
+    }
+}

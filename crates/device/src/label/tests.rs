@@ -1,0 +1,167 @@
+use super::codec::{Fault, decode, encode, seal};
+use super::*;
+use crate::queue_pair::OpenError;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+pub(super) fn configuration() -> Configuration {
+    Configuration {
+        backend: "file".to_owned(),
+        uuid: 0x0123_4567_89ab_cdef_0011_2233_4455_6677,
+        units: 3,
+        geometry: UnitGeometry {
+            dies: 1,
+            planes: 1,
+            blocks_per_plane: 9,
+            pages_per_block: 18,
+            page_bytes: 4096,
+            die_queue_depth: 64,
+        },
+        options: toml::Table::new(),
+    }
+}
+
+fn label() -> Label {
+    let bad = |unit, block| BadBlock { unit, die: 1, plane: 2, block };
+    let bad_blocks = [bad(2, 7), bad(0, 70_000)].into_iter().collect();
+    Label { sequence: 5, configuration: configuration(), bad_blocks }
+}
+
+fn create(path: &Path) -> LabelStore {
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).unwrap();
+    file.set_len(LABEL_AREA_BYTES).unwrap();
+    LabelStore::create(path, file, Label::new(configuration())).unwrap()
+}
+
+fn flip(path: &Path, offset: u64) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&[byte[0] ^ 0x10], offset).unwrap();
+}
+
+#[test]
+fn a_label_reads_back_as_it_was_written() {
+    let bytes = encode(&label()).unwrap();
+    let mut place = bytes.clone();
+    place.resize(COPY_BYTES, 0xee);
+    assert_eq!(decode(&place), Ok(label()), "what follows the copy does not matter");
+}
+
+#[test]
+fn any_damaged_byte_is_noticed() {
+    let bytes = encode(&label()).unwrap();
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x20;
+        let expect_magic = at < 8;
+        match decode(&damaged) {
+            Err(Fault::NoMagic) => assert!(expect_magic, "byte {at}"),
+            Err(Fault::Damaged(_)) => assert!(!expect_magic, "byte {at}"),
+            other => panic!("byte {at}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_whole_label_of_a_later_version_is_told_from_a_damaged_one() {
+    let mut bytes = encode(&label()).unwrap();
+    bytes[8] = 9;
+    assert!(matches!(decode(&bytes), Err(Fault::Damaged(_))));
+    seal(&mut bytes);
+    assert_eq!(decode(&bytes), Err(Fault::Newer(9)));
+}
+
+#[test]
+fn more_bad_blocks_than_the_table_holds_are_an_error() {
+    let mut label = label();
+    label.bad_blocks =
+        (0..70_000).map(|block| BadBlock { unit: 0, die: 0, plane: 0, block }).collect();
+    assert!(encode(&label).unwrap_err().to_string().contains("70000 bad blocks"));
+}
+
+#[test]
+fn a_damaged_copy_is_repaired_from_the_other() {
+    for (offset, name) in [(50, 'A'), (COPY_OFFSETS[1] + 3, 'B')] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("device");
+        let mut store = create(&path);
+        store.mark_bad(&[BadBlock { unit: 1, die: 0, plane: 0, block: 4 }]).unwrap();
+        let before = store.label().clone();
+        drop(store);
+        flip(&path, offset);
+        let (store, note) = open_label(&path).unwrap();
+        assert_eq!(store.label(), &before);
+        assert!(note.unwrap().contains(&format!("copy {name} repaired")));
+        drop(store);
+        let (_, note) = open_label(&path).unwrap();
+        assert_eq!(note, None, "repaired for good");
+    }
+}
+
+#[test]
+fn the_newer_of_two_whole_copies_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("device");
+    let mut store = create(&path);
+    let old = encode(store.label()).unwrap();
+    store.mark_bad(&[BadBlock { unit: 1, die: 0, plane: 0, block: 4 }]).unwrap();
+    let newer = store.label().clone();
+    drop(store);
+    for offset in COPY_OFFSETS {
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.write_all_at(&old, offset).unwrap();
+        file.write_all_at(&[0; 8], offset + old.len() as u64).unwrap();
+        let (store, note) = open_label(&path).unwrap();
+        assert_eq!(store.label(), &newer);
+        assert!(note.unwrap().contains("older"));
+    }
+}
+
+#[test]
+fn two_damaged_copies_are_a_damaged_label_and_none_is_no_device() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("device");
+    drop(create(&path));
+    flip(&path, 60);
+    flip(&path, COPY_OFFSETS[1] + 60);
+    assert!(matches!(open_label(&path), Err(OpenError::DamagedLabel { .. })));
+    File::create(&path).unwrap().set_len(LABEL_AREA_BYTES).unwrap();
+    assert!(matches!(open_label(&path), Err(OpenError::NotADevice { .. })));
+    File::create(&path).unwrap();
+    assert!(matches!(open_label(&path), Err(OpenError::NotADevice { .. })));
+    assert!(matches!(open_label(&path.join("no")), Err(OpenError::Io { .. })));
+    assert!(matches!(open_label(&directory.path().join("no")), Err(OpenError::Missing { .. })));
+}
+
+#[test]
+fn a_later_version_is_named_even_if_only_one_copy_has_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("device");
+    let store = create(&path);
+    let mut bytes = encode(store.label()).unwrap();
+    drop(store);
+    bytes[8] = 2;
+    seal(&mut bytes);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&bytes, COPY_OFFSETS[1]).unwrap();
+    match open_label(&path) {
+        Err(OpenError::NewerVersion { found: 2, supported: FORMAT_VERSION, .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_failed_rewrite_leaves_the_other_copy_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("device");
+    drop(create(&path));
+    let read_only = File::open(&path).unwrap();
+    let mut store = LabelStore::for_test(&path, read_only);
+    let before = store.label().clone();
+    assert!(store.mark_bad(&[BadBlock { unit: 0, die: 0, plane: 0, block: 1 }]).is_err());
+    assert_eq!(store.label(), &before);
+    let (store, note) = open_label(&path).unwrap();
+    assert_eq!((store.label(), note), (&before, None));
+}

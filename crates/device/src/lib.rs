@@ -1,0 +1,32 @@
+//! The Common SSD Layer: one queue-pair trait over interchangeable flash devices.
+//!
+//! A [`Device`] is a set of independent units. A shard opens a [`QueuePair`] over the units that it
+//! owns, submits [`Command`]s and polls for [`Completion`]s. Time is an argument. No backend knows
+//! what is stored, and nothing above knows which backend it drives.
+//!
+//! # Layout
+//!
+//! - [`command`], [`geometry`], [`queue_pair`]: the interface;
+//! - [`file`](mod@file): units as extents of a file or block device, through io_uring;
+//! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
+//! - [`faulty`]: a decorator that fails chosen commands, for tests of the layers above;
+//! - `opening`: from a path to a device; `label`: what stands at its start (drawn there);
+//! - `validate`, `claims`: checks that all backends share.
+
+mod claims;
+pub mod command;
+pub mod faulty;
+pub mod file;
+pub mod geometry;
+mod label;
+pub mod model;
+mod opening;
+pub mod queue_pair;
+mod validate;
+
+pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
+pub use file::{FileDevice, FileFormat, FormatError, OpenOptions, format_file};
+pub use geometry::{DeviceInfo, UnitGeometry};
+pub use model::{ModelConfig, ModelDevice, ModelFormat, format_model};
+pub use opening::{inspect, open, open_with};
+pub use queue_pair::{Device, OpenError, QueuePair, Submit, Wake};

@@ -1,0 +1,171 @@
+//! An open model device.
+
+use super::config::ModelConfig;
+use super::group::{Group, factory_bad};
+use super::medium::{Medium, RamMedium};
+use super::persisted::{FileMedium, file_bytes};
+use super::queue_pair::{ModelQueuePair, lock};
+use crate::claims::Claims;
+use crate::geometry::DeviceInfo;
+use crate::label::{LabelStore, open_label};
+use crate::queue_pair::{Device, OpenError, QueuePair};
+use softflash_base::Time;
+use softflash_base::checksum::identity;
+use softflash_nand::PowerCutReport;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What all queue pairs of a device share.
+pub(super) struct Shared {
+    pub(super) info: DeviceInfo,
+    pub(super) config: ModelConfig,
+    path: PathBuf,
+    medium: Arc<dyn Medium>,
+    /// The arrays of the open queue pairs.
+    groups: Mutex<Vec<Arc<Mutex<Group>>>>,
+    /// Holds the lock on the file.
+    _label: Option<LabelStore>,
+}
+
+impl Shared {
+    /// A queue pair is gone.
+    pub(super) fn forget(&self, group: &Arc<Mutex<Group>>) {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.retain(|other| !Arc::ptr_eq(other, group));
+    }
+}
+
+/// A simulated device. Its state outlives its queue pairs, and in a file also the process.
+pub struct ModelDevice {
+    shared: Arc<Shared>,
+    claims: Claims,
+}
+
+impl ModelDevice {
+    /// A new device in memory. Its uuid follows from the seed.
+    ///
+    /// # Errors
+    /// [`OpenError::Geometry`] where the configuration cannot be built.
+    pub fn in_memory(config: ModelConfig) -> Result<ModelDevice, OpenError> {
+        config.unit_geometry()?;
+        let medium = RamMedium::new(&config.array.geometry);
+        record_factory_bad(&config, &medium)
+            .map_err(|error| OpenError::Geometry(error.to_string()))?;
+        let half = |part| u128::from(identity(&[config.seed, part]));
+        let uuid = half(0) << 64 | half(1);
+        ModelDevice::new(config, uuid, "in memory".to_owned(), Arc::new(medium), None)
+    }
+
+    /// Opens the device in the file at `path` and locks it.
+    ///
+    /// # Errors
+    /// [`OpenError`] says which check the file fails.
+    pub fn open(path: &Path) -> Result<ModelDevice, OpenError> {
+        let (label, note) = open_label(path)?;
+        ModelDevice::from_label(label, note)
+    }
+
+    /// Goes on where the label has been read.
+    pub(crate) fn from_label(
+        label: LabelStore,
+        repair_note: Option<String>,
+    ) -> Result<ModelDevice, OpenError> {
+        let path = label.path().to_owned();
+        let damaged = |reason| OpenError::DamagedLabel { path: path.clone(), reason };
+        let io_error = |source| OpenError::Io { path: path.clone(), source };
+        let configuration = &label.label().configuration;
+        let config: ModelConfig = toml::Value::Table(configuration.options.clone())
+            .try_into()
+            .map_err(|error: toml::de::Error| damaged(error.to_string()))?;
+        let expected = file_bytes(&config.array.geometry);
+        let actual = label.file().metadata().map_err(io_error)?.len();
+        if actual < expected {
+            let reason =
+                format!("its label says {expected} bytes, and it has {actual}: cut short?");
+            return Err(OpenError::NotADevice { path, reason });
+        }
+        let file = label.file().try_clone().map_err(io_error)?;
+        let medium = Arc::new(FileMedium::new(file, &config.array.geometry));
+        let detail: Vec<String> = ["in a file".to_owned()].into_iter().chain(repair_note).collect();
+        ModelDevice::new(config, configuration.uuid, detail.join(", "), medium, Some(label))
+    }
+
+    fn new(
+        config: ModelConfig,
+        uuid: u128,
+        detail: String,
+        medium: Arc<dyn Medium>,
+        label: Option<LabelStore>,
+    ) -> Result<ModelDevice, OpenError> {
+        let info = DeviceInfo {
+            backend: "model".to_owned(),
+            uuid,
+            units: config.units()?,
+            geometry: config.unit_geometry()?,
+            detail,
+        };
+        let path = label.as_ref().map_or(PathBuf::from("(memory)"), |l| l.path().to_owned());
+        let groups = Mutex::default();
+        let shared = Shared { info, config, path, medium, groups, _label: label };
+        Ok(ModelDevice { shared: Arc::new(shared), claims: Claims::default() })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &ModelConfig {
+        &self.shared.config
+    }
+
+    /// Cuts the power of the whole device at `at`, a time on the clock of its queue pairs, or as
+    /// soon as they have come further. What ended by then stays; operations under way leave what
+    /// chance, drawn from `seed`, makes of them. Their commands and all later ones fail with `ENODEV`.
+    /// Drop the queue pairs, then open new ones: they find what survived.
+    ///
+    /// # Errors
+    /// If the state cannot be written to the device's file.
+    pub fn power_cut(&self, at: Time, seed: u64) -> io::Result<PowerCutReport> {
+        let mut whole = PowerCutReport::default();
+        let groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        for group in groups.iter() {
+            add(&mut whole, &lock(group).power_cut(at, seed)?);
+        }
+        Ok(whole)
+    }
+}
+
+/// Adds the report of one group to the whole.
+fn add(whole: &mut PowerCutReport, part: &PowerCutReport) {
+    whole.commands_lost += part.commands_lost;
+    whole.pages_untouched += part.pages_untouched;
+    whole.pages_torn += part.pages_torn;
+    whole.pages_shorn += part.pages_shorn;
+    whole.pages_whole += part.pages_whole;
+    whole.pages_lost_with_pair += part.pages_lost_with_pair;
+    whole.blocks_untouched += part.blocks_untouched;
+    whole.blocks_partly_erased += part.blocks_partly_erased;
+    whole.blocks_erased += part.blocks_erased;
+}
+
+/// Writes what a new device knows of its blocks.
+pub(super) fn record_factory_bad(config: &ModelConfig, medium: &dyn Medium) -> io::Result<()> {
+    let bad = factory_bad(config).map_err(io::Error::other)?;
+    bad.iter().try_for_each(|(block, record)| medium.save_record(*block, record))
+}
+
+impl Device for ModelDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.shared.info
+    }
+
+    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
+        let claim = self.claims.claim(units, self.shared.info.units)?;
+        let channels = self.shared.config.channels_of(&claim.units())?;
+        let group = Group::new(&self.shared.config, channels, &self.shared.medium)
+            .map_err(|source| OpenError::Io { path: self.shared.path.clone(), source })?;
+        let group = Arc::new(Mutex::new(group));
+        let mut groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.push(Arc::clone(&group));
+        Ok(Box::new(ModelQueuePair::new(Arc::clone(&self.shared), group, claim)))
+    }
+}

@@ -1,0 +1,44 @@
+//! Making a persisted model device.
+
+use super::config::ModelConfig;
+use super::device::record_factory_bad;
+use super::persisted::{FileMedium, file_bytes};
+use crate::file::{FormatError, NewFile};
+use crate::label::Configuration;
+use std::path::Path;
+
+/// What a new model device shall be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelFormat {
+    /// Array, faults and units.
+    pub config: ModelConfig,
+    /// Whether to replace a file that exists.
+    pub force: bool,
+    /// The identity of the device: random, never used before.
+    pub uuid: u128,
+}
+
+/// Makes a model device in a sparse file at `path`.
+///
+/// # Errors
+/// [`FormatError`]; a file that cannot be completed is removed.
+pub fn format_model(path: &Path, format: &ModelFormat) -> Result<(), FormatError> {
+    let config = &format.config;
+    let refuse = |reason: String| FormatError::Geometry(reason);
+    let units = config.units().map_err(|error| refuse(error.to_string()))?;
+    let geometry = config.unit_geometry().map_err(|error| refuse(error.to_string()))?;
+    let options = toml::Table::try_from(config).map_err(|error| refuse(error.to_string()))?;
+
+    let mut target = NewFile::open(path, format.force)?;
+    target.make_sparse(file_bytes(&config.array.geometry))?;
+    let file = target.handle()?;
+    record_factory_bad(config, &FileMedium::new(file, &config.array.geometry))
+        .map_err(|source| target.io(source))?;
+    target.finish(Configuration {
+        backend: "model".to_owned(),
+        uuid: format.uuid,
+        units,
+        geometry,
+        options,
+    })
+}

@@ -1,0 +1,216 @@
+//! The array of one queue pair: some channels of the device, brought up from the medium and kept in
+//! step with it.
+
+use super::config::ModelConfig;
+use super::medium::{Medium, Part};
+use crate::command::DeviceError;
+use softflash_base::random::Rng;
+use softflash_base::{Time, checksum::identity};
+use softflash_nand::{
+    Array, ArrayConfig, BlockAddress, BlockIndex, BlockRecord, ConfigError, DieCommand, DieIndex,
+    Finished, Geometry, PowerCutReport, Storage,
+};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// An array over some channels, with power or without.
+pub(super) struct Group {
+    pub(super) array: Array,
+    medium: Arc<dyn Medium>,
+    /// The device's number of the array's first block.
+    first_block: u32,
+    /// Blocks whose records may differ from the medium's.
+    touched: Vec<bool>,
+    powered: bool,
+    /// What the blocks were brought up with, until the clock is known.
+    initial: Option<Vec<BlockRecord>>,
+}
+
+impl Group {
+    /// Builds the array over `channels` and brings its blocks into their last state.
+    pub(super) fn new(
+        config: &ModelConfig,
+        channels: Range<u32>,
+        medium: &Arc<dyn Medium>,
+    ) -> io::Result<Group> {
+        let whole = &config.array.geometry;
+        let geometry = Geometry { channels: channels.len() as u16, ..*whole };
+        let first_block = channels.start * whole.dies_per_channel() * whole.blocks_per_die();
+        let part = Part {
+            medium: Arc::clone(medium),
+            first_block,
+            pages_per_block: u64::from(whole.pages_per_block),
+        };
+        let blocks = (first_block..first_block + geometry.blocks()).map(BlockIndex);
+        let records: Vec<_> =
+            blocks.map(|block| medium.load_record(block)).collect::<io::Result<_>>()?;
+        let seed = seed_for(config.seed, first_block, &records);
+        let array_config = ArrayConfig { geometry, ..config.array.clone() };
+        let store = Storage::Store(Box::new(part));
+        let array = Array::new(&array_config, store, &config.faults, seed).map_err(config_error)?;
+        let mut group = Group {
+            touched: vec![false; geometry.blocks() as usize],
+            array,
+            medium: Arc::clone(medium),
+            first_block,
+            powered: true,
+            initial: Some(records),
+        };
+        group.import()?;
+        Ok(group)
+    }
+
+    /// Brings every block into its first state.
+    fn import(&mut self) -> io::Result<()> {
+        for (index, record) in self.initial.iter().flatten().enumerate() {
+            let address = self.array.geometry().block_address(BlockIndex(index as u32));
+            self.array.import_block(address, record).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    /// Plays the array up to `now`, one moment at a time: `heard` learns of the commands that ended
+    /// at a moment while the array is still there.
+    pub(super) fn advance(
+        &mut self,
+        now: Time,
+        scratch: &mut Vec<Finished>,
+        mut heard: impl FnMut(&mut Group, &[Finished]),
+    ) {
+        self.start_clock(now);
+        while let Some(at) = self.array.next_event_at().filter(|at| *at <= now) {
+            self.array.advance(at, scratch);
+            if !scratch.is_empty() {
+                heard(self, scratch);
+                scratch.clear();
+            }
+        }
+        self.array.advance(now.max(self.array.now()), scratch);
+        assert!(scratch.is_empty(), "no event is left before now");
+    }
+
+    /// The caller's clock may start anywhere; blocks do not age while nobody looks.
+    fn start_clock(&mut self, now: Time) {
+        if self.initial.is_none() {
+            return;
+        }
+        if now > Time::ZERO {
+            self.array.advance(now, &mut Vec::new());
+            let imported = self.import();
+            assert!(imported.is_ok(), "records that fitted once fit again: {imported:?}");
+        }
+        self.initial = None;
+    }
+
+    /// Remembers that a command's blocks will change, reads included: they disturb.
+    pub(super) fn touch(&mut self, command: &DieCommand) {
+        for index in self.blocks_of(command) {
+            self.touched[index.index()] = true;
+        }
+    }
+
+    /// Writes the records of a finished command's blocks.
+    pub(super) fn save_blocks_of(&self, command: &DieCommand) -> Result<(), DeviceError> {
+        self.blocks_of(command).try_for_each(|index| self.save(index)).map_err(device_error)
+    }
+
+    /// Takes a command's blocks out of service, durably.
+    pub(super) fn mark_bad(&mut self, command: &DieCommand) -> Result<(), DeviceError> {
+        for index in self.blocks_of(command) {
+            self.array.mark_bad(self.array.geometry().block_address(index));
+        }
+        self.save_blocks_of(command)?;
+        self.sync()
+    }
+
+    /// Makes everything that completed survive a power cut of the host.
+    pub(super) fn sync(&self) -> Result<(), DeviceError> {
+        self.medium.sync().map_err(device_error)
+    }
+
+    /// Whether the device still answers.
+    pub(super) fn is_powered(&self) -> bool {
+        self.powered
+    }
+
+    /// Cuts the power at `at`, or as soon as the array has come further. What was under way leaves
+    /// its traces; nothing more happens in this group.
+    pub(super) fn power_cut(&mut self, at: Time, seed: u64) -> io::Result<PowerCutReport> {
+        if !self.powered {
+            return Ok(PowerCutReport::default());
+        }
+        self.powered = false;
+        self.start_clock(at);
+        let at = at.max(self.array.now());
+        let mut rng = Rng::seeded(identity(&[seed, u64::from(self.first_block)]));
+        let report = self.array.power_cut(at, &mut rng);
+        let touched = self.touched.iter().enumerate().filter(|(_, touched)| **touched);
+        for index in touched.map(|(index, _)| BlockIndex(index as u32)) {
+            self.save(index)?;
+        }
+        Ok(report)
+    }
+
+    /// Bad blocks of the array, each with the array's number of its die.
+    pub(super) fn bad_blocks(&self) -> Vec<BlockAddress> {
+        self.array.bad_blocks().map(|(address, _)| address).collect()
+    }
+
+    fn save(&self, index: BlockIndex) -> io::Result<()> {
+        let address = self.array.geometry().block_address(index);
+        match self.array.export_block(address) {
+            Some(record) => self.medium.save_record(self.on_medium(index), &record),
+            None => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    fn on_medium(&self, index: BlockIndex) -> BlockIndex {
+        BlockIndex(index.0 + self.first_block)
+    }
+
+    fn blocks_of(&self, command: &DieCommand) -> impl Iterator<Item = BlockIndex> + use<> {
+        let DieCommand { die, plane, planes, blocks, .. } = *command;
+        let geometry = *self.array.geometry();
+        (0..planes).zip(blocks).filter_map(move |(offset, block)| {
+            geometry.block_index(BlockAddress { die, plane: plane + offset, block })
+        })
+    }
+}
+
+/// Chance after a restart differs from before, and still follows from the configured seed alone: it
+/// depends on all that has been done to the blocks.
+fn seed_for(seed: u64, first_block: u32, records: &[BlockRecord]) -> u64 {
+    let sum = |value: fn(&BlockRecord) -> u32| -> u64 {
+        records.iter().map(|record| u64::from(value(record))).sum()
+    };
+    let erases = sum(|record| record.erase_count);
+    let pages = sum(|record| record.write_pointer.unwrap_or(0));
+    let reads = sum(|record| record.reads);
+    identity(&[seed, u64::from(first_block), erases, pages, reads])
+}
+
+/// The records of a new device: the blocks that are bad from the factory.
+pub(super) fn factory_bad(
+    config: &ModelConfig,
+) -> Result<Vec<(BlockIndex, BlockRecord)>, ConfigError> {
+    let array = Array::new(&config.array, Storage::TimingOnly, &config.faults, config.seed)?;
+    let geometry = array.geometry();
+    let bad = array.bad_blocks().filter_map(|(address, _)| {
+        Some((geometry.block_index(address)?, array.export_block(address)?))
+    });
+    Ok(bad.collect())
+}
+
+fn config_error(error: ConfigError) -> io::Error {
+    io::Error::other(error)
+}
+
+fn device_error(error: io::Error) -> DeviceError {
+    DeviceError::Io { errno: error.raw_os_error().unwrap_or(libc::EIO) }
+}
+
+/// A die of the array by its place in a queue pair; means nothing for a unit outside.
+pub(super) fn die_of(first_unit: u16, dies_per_unit: u8, unit: u16, die: u8) -> DieIndex {
+    DieIndex(u32::from(unit.saturating_sub(first_unit)) * u32::from(dies_per_unit) + u32::from(die))
+}

@@ -1,0 +1,133 @@
+//! What survives of a model device while no queue pair drives it: pages and block records.
+
+use softflash_nand::{BlockIndex, BlockRecord, Geometry, PageIndex, PageStore, StoreFailure};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Pages and block records of a whole device, by flat index. Shared by its queue pairs, each of
+/// which touches its own blocks only.
+pub(super) trait Medium: Send + Sync {
+    fn write_page(&self, page: PageIndex, data: &[u8]) -> io::Result<()>;
+    fn read_page(&self, page: PageIndex, into: &mut [u8]) -> io::Result<()>;
+    /// Forgets the pages of a block.
+    fn erase_block(&self, block: BlockIndex) -> io::Result<()>;
+    fn load_record(&self, block: BlockIndex) -> io::Result<BlockRecord>;
+    fn save_record(&self, block: BlockIndex, record: &BlockRecord) -> io::Result<()>;
+    /// Makes everything written so far survive a power cut of the host.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A block that was never used.
+pub(super) fn new_block() -> BlockRecord {
+    BlockRecord { write_pointer: Some(0), ..BlockRecord::default() }
+}
+
+/// A block in memory.
+struct RamBlock {
+    record: BlockRecord,
+    /// The pages up to the last one written; empty while there is none.
+    pages: Vec<u8>,
+}
+
+/// A medium in memory; blocks take as much as they hold.
+pub(super) struct RamMedium {
+    page_bytes: usize,
+    pages_per_block: u64,
+    blocks: Vec<Mutex<RamBlock>>,
+}
+
+impl RamMedium {
+    /// An erased medium.
+    pub(super) fn new(geometry: &Geometry) -> RamMedium {
+        let new = || Mutex::new(RamBlock { record: new_block(), pages: Vec::new() });
+        RamMedium {
+            page_bytes: geometry.page_bytes as usize,
+            pages_per_block: u64::from(geometry.pages_per_block),
+            blocks: (0..geometry.blocks()).map(|_| new()).collect(),
+        }
+    }
+
+    fn block(&self, block: usize) -> io::Result<MutexGuard<'_, RamBlock>> {
+        let block = self.blocks.get(block).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(block.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The block of a page, and where the page begins in it.
+    fn place(&self, page: PageIndex) -> (usize, usize) {
+        let block = (page.0 / self.pages_per_block) as usize;
+        (block, (page.0 % self.pages_per_block) as usize * self.page_bytes)
+    }
+}
+
+impl Medium for RamMedium {
+    fn write_page(&self, page: PageIndex, data: &[u8]) -> io::Result<()> {
+        let (block, start) = self.place(page);
+        let pages = &mut self.block(block)?.pages;
+        if pages.capacity() == 0 {
+            pages.reserve_exact(self.page_bytes * self.pages_per_block as usize);
+        }
+        // Pages left out before this one, as a failed or cut program leaves them.
+        pages.resize(start, 0xff);
+        pages.extend_from_slice(data);
+        Ok(())
+    }
+
+    fn read_page(&self, page: PageIndex, into: &mut [u8]) -> io::Result<()> {
+        let (block, start) = self.place(page);
+        let block = self.block(block)?;
+        let bytes = block.pages.get(start..start + self.page_bytes);
+        into.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn erase_block(&self, block: BlockIndex) -> io::Result<()> {
+        self.block(block.index())?.pages = Vec::new();
+        Ok(())
+    }
+
+    fn load_record(&self, block: BlockIndex) -> io::Result<BlockRecord> {
+        Ok(self.block(block.index())?.record.clone())
+    }
+
+    fn save_record(&self, block: BlockIndex, record: &BlockRecord) -> io::Result<()> {
+        self.block(block.index())?.record = record.clone();
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The part of a medium that belongs to one queue pair, as its array sees it.
+pub(super) struct Part {
+    pub(super) medium: Arc<dyn Medium>,
+    /// The device's number of the part's first block.
+    pub(super) first_block: u32,
+    pub(super) pages_per_block: u64,
+}
+
+impl Part {
+    fn page(&self, page: PageIndex) -> PageIndex {
+        PageIndex(page.0 + u64::from(self.first_block) * self.pages_per_block)
+    }
+}
+
+impl PageStore for Part {
+    fn write(&mut self, page: PageIndex, data: &[u8]) -> Result<(), StoreFailure> {
+        self.medium.write_page(self.page(page), data).map_err(failure)
+    }
+
+    fn read(&mut self, page: PageIndex, into: &mut [u8]) -> Result<(), StoreFailure> {
+        self.medium.read_page(self.page(page), into).map_err(failure)
+    }
+
+    fn erase(&mut self, block: BlockIndex) -> Result<(), StoreFailure> {
+        self.medium.erase_block(BlockIndex(block.0 + self.first_block)).map_err(failure)
+    }
+}
+
+fn failure(error: io::Error) -> StoreFailure {
+    let errno = error.raw_os_error().and_then(|errno| u16::try_from(errno).ok());
+    errno.map_or(StoreFailure::NO_DATA, |errno| StoreFailure { errno })
+}

@@ -1,0 +1,42 @@
+//! The `model` device: the NAND array of `softflash-nand` behind the same queue pairs as hardware.
+//!
+//! The array runs on the time that its callers pass in. Where that is virtual the device is a
+//! simulator that tells when it wants to be polled; where it is real the same code behaves like
+//! flash with the configured latencies. Pages live in memory, or in a file:
+//!
+//! ```text
+//! 0        1 MiB                      D, a multiple of 1 MiB
+//! │ label  │ record of block 0 │ ...  │ page 0 of block 0 │ page 1 │ ... │ page 0 of block 1 ...
+//!
+//! a record, a multiple of 64 bytes (integers little-endian; all zero: a new block):
+//!   0  8  XXH3-64 of the rest, seeded with the block's number
+//!   8  4  next page to program; all ones if the block must be erased first
+//!  12  4  erases so far
+//!  16  4  reads since the last erase
+//!  20  1  0 good, 1 bad from the factory, 2 gone bad
+//!  21  3  zero
+//!  24  8  seconds since the last program
+//!  32  P  for each of the block's P pages: 0 whole, 1 reads as erased, 2 torn
+//! ```
+//!
+//! Blocks are numbered through channels, chips, dies and planes. The file is sparse: an erase
+//! gives the block's pages back. An operation reaches the file when it completes in the model's
+//! time: first the page, then the record. One under way when the process is killed never happened;
+//! an erase that was cut between its two steps leaves a block that must be erased again.
+//!
+//! Units are channels or chips. Those that share a channel share its bus, so they must be in one
+//! queue pair; each queue pair runs an array of its own over its channels.
+
+mod config;
+mod device;
+mod engine;
+mod format;
+mod group;
+mod medium;
+mod persisted;
+mod queue_pair;
+mod record;
+
+pub use config::{ModelConfig, PRESETS, UnitKind};
+pub use device::ModelDevice;
+pub use format::{ModelFormat, format_model};

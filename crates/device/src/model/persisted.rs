@@ -1,0 +1,94 @@
+//! A medium in the device's file.
+
+use super::medium::Medium;
+use super::record::{decode, encode, record_bytes};
+use crate::label::LABEL_AREA_BYTES;
+use rustix::fs::{FallocateFlags, fallocate};
+use softflash_nand::{BlockIndex, BlockRecord, Geometry, PageIndex};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// The medium of a persisted model device.
+pub(super) struct FileMedium {
+    file: File,
+    page_bytes: u64,
+    block_bytes: u64,
+    record_bytes: usize,
+    data_start: u64,
+}
+
+/// Where the pages begin.
+fn data_start(geometry: &Geometry) -> u64 {
+    let records = record_bytes(geometry.pages_per_block) as u64 * u64::from(geometry.blocks());
+    (LABEL_AREA_BYTES + records).next_multiple_of(1 << 20)
+}
+
+/// Length of the file of a device with this array.
+pub(super) fn file_bytes(geometry: &Geometry) -> u64 {
+    data_start(geometry) + geometry.bytes()
+}
+
+impl FileMedium {
+    /// The medium of an array in a file that is long enough.
+    pub(super) fn new(file: File, geometry: &Geometry) -> FileMedium {
+        FileMedium {
+            file,
+            page_bytes: u64::from(geometry.page_bytes),
+            block_bytes: geometry.block_bytes(),
+            record_bytes: record_bytes(geometry.pages_per_block),
+            data_start: data_start(geometry),
+        }
+    }
+
+    fn page_offset(&self, page: PageIndex) -> u64 {
+        self.data_start + page.0 * self.page_bytes
+    }
+
+    fn record_offset(&self, block: BlockIndex) -> u64 {
+        LABEL_AREA_BYTES + u64::from(block.0) * self.record_bytes as u64
+    }
+}
+
+impl Medium for FileMedium {
+    fn write_page(&self, page: PageIndex, data: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(data, self.page_offset(page))
+    }
+
+    fn read_page(&self, page: PageIndex, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, self.page_offset(page))
+    }
+
+    /// First takes note that the block holds nothing, then gives its space back, so that a kill in
+    /// between cannot leave empty pages that look written.
+    fn erase_block(&self, block: BlockIndex) -> io::Result<()> {
+        let record = self.load_record(block)?;
+        self.save_record(
+            block,
+            &BlockRecord { write_pointer: None, damaged: Vec::new(), ..record },
+        )?;
+        let start = self.data_start + u64::from(block.0) * self.block_bytes;
+        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match fallocate(&self.file, mode, start, self.block_bytes) {
+            // The space is not given back; that is all.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn load_record(&self, block: BlockIndex) -> io::Result<BlockRecord> {
+        let mut bytes = vec![0; self.record_bytes];
+        self.file.read_exact_at(&mut bytes, self.record_offset(block))?;
+        Ok(decode(block, &bytes))
+    }
+
+    fn save_record(&self, block: BlockIndex, record: &BlockRecord) -> io::Result<()> {
+        let mut bytes = vec![0; self.record_bytes];
+        encode(block, record, &mut bytes);
+        self.file.write_all_at(&bytes, self.record_offset(block))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}

@@ -1,0 +1,175 @@
+//! The queue pair of a model device.
+
+use super::device::Shared;
+use super::engine::Engine;
+use super::group::{Group, die_of};
+use crate::claims::Claim;
+use crate::command::{Command, Completion, DeviceError, Operation, Target};
+use crate::geometry::UnitGeometry;
+use crate::queue_pair::{QueuePair, Submit, Wake};
+use crate::validate::check;
+use softflash_base::{BufferPool, Time, UnitId};
+use softflash_nand::{CommandKind, DieCommand, DieIndex, Finished};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A queue pair over the units of some channels. Dropping it with commands under way is a power
+/// cut for those channels.
+pub(super) struct ModelQueuePair {
+    engine: Engine,
+    group: Arc<Mutex<Group>>,
+    geometry: UnitGeometry,
+    pool: BufferPool,
+    /// Reused by every advance.
+    scratch: Vec<Finished>,
+    /// The latest time told.
+    now: Time,
+    shared: Arc<Shared>,
+    claim: Claim,
+}
+
+/// The device behind a lock that only power cuts contend for.
+pub(super) fn lock(group: &Mutex<Group>) -> MutexGuard<'_, Group> {
+    group.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes of unused buffers that a queue pair keeps.
+const RETAINED_BYTES: usize = 64 << 20;
+
+impl ModelQueuePair {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        group: Arc<Mutex<Group>>,
+        claim: Claim,
+    ) -> ModelQueuePair {
+        let geometry = shared.info.geometry;
+        let dies = u32::from(geometry.dies) * claim.units().len() as u32;
+        let die = &shared.config.array.die;
+        let reads_pass = die.program_suspend.is_some() || die.erase_suspend.is_some();
+        ModelQueuePair {
+            engine: Engine::new(geometry, reads_pass, dies),
+            group,
+            geometry,
+            pool: BufferPool::new(RETAINED_BYTES),
+            scratch: Vec::new(),
+            now: Time::ZERO,
+            shared,
+            claim,
+        }
+    }
+
+    /// Locks the group and lets its array come as far as the caller's clock; what ends on the way
+    /// is with the engine. `None` if the device has no power.
+    fn catch_up<'a>(
+        group: &'a Mutex<Group>,
+        engine: &mut Engine,
+        scratch: &mut Vec<Finished>,
+        now: Time,
+    ) -> Option<MutexGuard<'a, Group>> {
+        let mut group = lock(group);
+        if !group.is_powered() {
+            engine.lose_all(now);
+            return None;
+        }
+        group.advance(now, scratch, |group, rows| engine.heard(group, rows));
+        Some(group)
+    }
+
+    fn die_of(&self, target: &Target) -> DieIndex {
+        die_of(self.claim.units().start, self.geometry.dies, target.unit.0, target.die)
+    }
+}
+
+/// The blocks of a checked target, for the array.
+fn blocks_of(target: &Target, die: DieIndex) -> DieCommand {
+    let Target { plane, planes, blocks, .. } = *target;
+    DieCommand { tag: 0, die, kind: CommandKind::Erase, plane, planes, blocks, page: 0 }
+}
+
+impl QueuePair for ModelQueuePair {
+    fn geometry(&self) -> &UnitGeometry {
+        &self.geometry
+    }
+
+    fn device_uuid(&self) -> u128 {
+        self.shared.info.uuid
+    }
+
+    fn units(&self) -> Range<u16> {
+        self.claim.units()
+    }
+
+    fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
+        let units = self.claim.units();
+        if !units.contains(&unit.0) {
+            return Vec::new();
+        }
+        let first = die_of(units.start, self.geometry.dies, unit.0, 0).0;
+        let dies = first..first + u32::from(self.geometry.dies);
+        let bad = lock(&self.group).bad_blocks();
+        bad.into_iter()
+            .filter(|address| dies.contains(&address.die.0))
+            .map(|address| ((address.die.0 - first) as u8, address.plane, address.block))
+            .collect()
+    }
+
+    fn buffers(&self) -> &BufferPool {
+        &self.pool
+    }
+
+    fn submit(&mut self, now: Time, command: Command) -> Submit {
+        self.now = self.now.max(now);
+        let die = self.die_of(&command.target);
+        let checked = check(&self.geometry, &self.claim.units(), &command);
+        let ModelQueuePair { engine, group, scratch, now, .. } = self;
+        let Some(mut group) = Self::catch_up(group, engine, scratch, *now) else {
+            engine.end(command, Err(DeviceError::Io { errno: libc::ENODEV }), *now);
+            return Submit::Accepted;
+        };
+        let result = match (checked, &command.operation) {
+            (Err(error), _) => Err(error),
+            (Ok(()), Operation::Flush) => group.sync(),
+            (Ok(()), Operation::MarkBad) => group.mark_bad(&blocks_of(&command.target, die)),
+            (Ok(()), operation) if !engine.has_room(die, operation) => {
+                return Submit::Full(command);
+            }
+            (Ok(()), _) => {
+                engine.accept(&mut group, die, command);
+                return Submit::Accepted;
+            }
+        };
+        engine.end(command, result, *now);
+        Submit::Accepted
+    }
+
+    fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
+        self.now = self.now.max(now);
+        drop(Self::catch_up(&self.group, &mut self.engine, &mut self.scratch, self.now));
+        self.engine.deliver(completions);
+    }
+
+    fn wake(&self) -> Wake {
+        if self.engine.has_ended() {
+            return Wake::Now;
+        }
+        if self.engine.pending() == 0 {
+            return Wake::Idle;
+        }
+        let group = lock(&self.group);
+        match group.array.next_event_at() {
+            Some(at) if group.is_powered() => Wake::At(at),
+            _ => Wake::Now,
+        }
+    }
+}
+
+impl Drop for ModelQueuePair {
+    fn drop(&mut self) {
+        // Everything that ended is on the medium; what is under way is cut, with consequences that
+        // follow from the device's seed and the moment.
+        if let Err(error) = lock(&self.group).power_cut(self.now, self.now.0) {
+            tracing::error!(%error, "the last state of the model device is not recorded");
+        }
+        self.shared.forget(&self.group);
+    }
+}

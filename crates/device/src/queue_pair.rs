@@ -1,0 +1,125 @@
+//! The traits between the flash translation layer and the hardware.
+
+use crate::command::{Command, Completion};
+use crate::geometry::{DeviceInfo, UnitGeometry};
+use softflash_base::{BufferPool, Time, UnitId};
+use std::ops::Range;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// A formatted device. Shared between threads; each opens queue pairs of its own.
+pub trait Device: Send + Sync {
+    /// Name, identity and geometry.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Opens a queue pair over the units of `units`, to be used on the calling thread only. The ranges
+    /// of different queue pairs must not overlap.
+    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError>;
+}
+
+/// Submission and completion of commands on some units of a device.
+pub trait QueuePair {
+    /// The shape of every unit.
+    fn geometry(&self) -> &UnitGeometry;
+
+    /// The identity of the device, part of the identity of everything written to it.
+    fn device_uuid(&self) -> u128;
+
+    /// The units that this queue pair drives.
+    fn units(&self) -> Range<u16>;
+
+    /// Blocks of a unit marked bad, at the factory or since, as `(die, plane, block)` in ascending order.
+    fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)>;
+
+    /// Where buffers for commands come from; others work too but may be slower.
+    fn buffers(&self) -> &BufferPool;
+
+    /// Takes a command, or gives it back where the queue is full. The device may start it at once or
+    /// at the next [`poll`](QueuePair::poll).
+    fn submit(&mut self, now: Time, command: Command) -> Submit;
+
+    /// Starts what was submitted and collects what has finished by `now`.
+    fn poll(&mut self, now: Time, completions: &mut Vec<Completion>);
+
+    /// What to wait for before the next poll can find something.
+    fn wake(&self) -> Wake;
+}
+
+/// What became of a submission.
+#[derive(Debug)]
+#[must_use]
+pub enum Submit {
+    /// A completion will come.
+    Accepted,
+    /// The queue is full; try again after a completion.
+    Full(Command),
+}
+
+/// When a queue pair wants to be polled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// Nothing is under way.
+    Idle,
+    /// At this time, not earlier: virtual devices know.
+    At(Time),
+    /// When this descriptor becomes readable: the kernel's devices tell.
+    Readable(RawFd),
+    /// As soon as the caller has submitted what it has: something waits to be started.
+    Now,
+}
+
+/// Why a device or queue pair cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The file does not exist.
+    #[error("{}: no such device; create one with `softflash format`", path.display())]
+    Missing {
+        /// The path tried.
+        path: PathBuf,
+    },
+    /// The file exists and is not a device.
+    #[error("{}: not a SoftFlash device ({reason}); if its contents may be lost, run `softflash format --force`", path.display())]
+    NotADevice {
+        /// The path tried.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The file is a device, and its label fails its checks.
+    #[error("{}: the device label is damaged ({reason}); `softflash check` says what can be read", path.display())]
+    DamagedLabel {
+        /// The path tried.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
+    /// Written by a later version.
+    #[error("{}: format version {found} is newer than {supported}, the newest this program reads; use a newer softflash", path.display())]
+    NewerVersion {
+        /// The path tried.
+        path: PathBuf,
+        /// The version found.
+        found: u32,
+        /// The newest version supported.
+        supported: u32,
+    },
+    /// Another process uses it.
+    #[error("{}: in use by another process; stop that one first", path.display())]
+    Busy {
+        /// The path tried.
+        path: PathBuf,
+    },
+    /// The geometry cannot be had.
+    #[error("{0}")]
+    Geometry(String),
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The path tried.
+        path: PathBuf,
+        /// The error.
+        source: std::io::Error,
+    },
+}

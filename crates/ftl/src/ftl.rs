@@ -1,0 +1,274 @@
+//! The FTL as the layers above drive it.
+
+use crate::config::FtlConfig;
+use crate::hint::Hint;
+use crate::layout::Layout;
+use crate::mount::Mounting;
+use crate::policy::{bad_block, wear};
+use crate::request::{Done, Op, Request, RequestId};
+use crate::slab::Slab;
+use crate::superblock::{FtlError, Superblock};
+use crate::telemetry::{SpaceAccount, UnitState, UnitTelemetry};
+use crate::unit::{State, Unit};
+use softflash_base::checksum;
+use softflash_base::{BufferPool, Time, UnitId};
+use softflash_device::{Completion, QueuePair, Wake};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// The host FTL over the units of one queue pair.
+///
+/// Requests are submitted at any time and finish in [`poll`](Ftl::poll), which wants to be called when
+/// [`wake`](Ftl::wake) says so, and after submissions. Requests that are refused at once give their buffer
+/// back with the error.
+pub struct Ftl {
+    pub(crate) queue: Box<dyn QueuePair>,
+    pub(crate) pool: BufferPool,
+    pub(crate) config: FtlConfig,
+    pub(crate) layout: Layout,
+    pub(crate) device_uuid: u128,
+    pub(crate) die_depth: u16,
+    pub(crate) range: Range<u16>,
+    pub(crate) units: Vec<Unit>,
+    pub(crate) ops: Slab<Op>,
+    pub(crate) requests: Slab<Request>,
+    pub(crate) serial: u32,
+    /// Commands that wait in no die's queue: flushes, and records of bad blocks.
+    pub(crate) urgent: VecDeque<u32>,
+    /// Dies whose queue may be able to go on, as `(unit, die)`.
+    pub(crate) ready_dies: Vec<(usize, u8)>,
+    /// Dies for which the device was full.
+    pub(crate) stalled_dies: Vec<(usize, u8)>,
+    pub(crate) finished: Vec<Done>,
+    completions: Vec<Completion>,
+}
+
+impl Ftl {
+    /// Reads what is on the flash and becomes an FTL over it. Drive it with [`Mounting::poll`].
+    pub fn mount(queue: Box<dyn QueuePair>, config: FtlConfig) -> Mounting {
+        Mounting::new(queue, config)
+    }
+
+    /// An FTL over recovered units.
+    pub(crate) fn new(
+        queue: Box<dyn QueuePair>,
+        config: FtlConfig,
+        layout: Layout,
+        units: Vec<Unit>,
+    ) -> Ftl {
+        Ftl {
+            pool: queue.buffers().clone(),
+            layout,
+            device_uuid: queue.device_uuid(),
+            die_depth: queue.geometry().die_queue_depth.min(config.max_die_depth).max(1),
+            range: queue.units(),
+            units,
+            ops: Slab::new(),
+            requests: Slab::new(),
+            serial: 0,
+            urgent: VecDeque::new(),
+            ready_dies: Vec::new(),
+            stalled_dies: Vec::new(),
+            finished: Vec::new(),
+            completions: Vec::new(),
+            queue,
+            config,
+        }
+    }
+
+    /// The units it drives.
+    pub fn units(&self) -> Range<u16> {
+        self.range.clone()
+    }
+
+    /// Pages of a superblock that its owner can write.
+    pub fn payload_pages(&self) -> u32 {
+        self.layout.payload_pages()
+    }
+
+    /// Bytes per page.
+    pub fn page_bytes(&self) -> u32 {
+        self.layout.page_bytes
+    }
+
+    /// Where buffers for requests come from; others work too but may be slower.
+    pub fn buffers(&self) -> &BufferPool {
+        &self.pool
+    }
+
+    /// The seed for the checksums of what is written to a superblock in this life: device, unit,
+    /// index and generation.
+    pub fn identity(&self, superblock: &Superblock) -> u64 {
+        checksum::identity(&[
+            self.device_uuid as u64,
+            (self.device_uuid >> 64) as u64,
+            u64::from(superblock.unit.0),
+            u64::from(superblock.index),
+            superblock.generation,
+        ])
+    }
+
+    /// Collects what has finished by `now`, submits what the device can take, and erases ahead of need.
+    pub fn poll(&mut self, now: Time, done: &mut Vec<Done>) {
+        loop {
+            let mut completions = std::mem::take(&mut self.completions);
+            self.queue.poll(now, &mut completions);
+            for completion in completions.drain(..) {
+                self.complete(now, completion);
+            }
+            self.completions = completions;
+            self.ready_dies.append(&mut self.stalled_dies);
+            self.prepare_ahead(now);
+            // What was submitted only now may have to be started by another poll.
+            if !self.run_queues(now) {
+                break;
+            }
+        }
+        done.append(&mut self.finished);
+    }
+
+    /// What to wait for before the next [`poll`](Ftl::poll) can find something.
+    pub fn wake(&self) -> Wake {
+        if !self.finished.is_empty() {
+            return Wake::Now;
+        }
+        let erase_ahead = (0..self.units.len()).filter_map(|unit| self.preparation_due(unit)).min();
+        match (self.queue.wake(), erase_ahead) {
+            (Wake::At(device), Some(due)) => Wake::At(device.min(due)),
+            (Wake::Idle, _) if !self.stalled_dies.is_empty() || !self.urgent.is_empty() => {
+                Wake::Now
+            }
+            (Wake::Idle, Some(due)) => Wake::At(due),
+            // When the descriptor becomes readable, what is due will be looked at too.
+            (device, _) => device,
+        }
+    }
+
+    /// Whether nothing is under way and everything finished has been collected.
+    pub fn idle(&self) -> bool {
+        self.ops.len() == 0 && self.requests.len() == 0 && self.finished.is_empty()
+    }
+
+    /// Requests a flush: when it is done, all appends that were done when it was requested survive a power cut.
+    pub fn flush(&mut self, now: Time, _hint: Hint) -> RequestId {
+        let (place, id) = self.new_request(None);
+        self.requests.get_mut(place).remaining = 1;
+        self.queue_flush(now, place);
+        self.run_queues(now);
+        id
+    }
+
+    /// Commands of a unit that wait or are under way: cheap, for placement.
+    ///
+    /// # Panics
+    /// If the unit is not in [`units`](Ftl::units).
+    pub fn load(&self, unit: UnitId) -> u32 {
+        self.unit(unit).load
+    }
+
+    /// A unit's superblocks by state.
+    ///
+    /// # Panics
+    /// If the unit is not in [`units`](Ftl::units).
+    pub fn space(&self, unit: UnitId) -> SpaceAccount {
+        self.unit(unit).space()
+    }
+
+    /// All about a unit. Looks at every block; not for every request.
+    ///
+    /// # Panics
+    /// If the unit is not in [`units`](Ftl::units).
+    pub fn telemetry(&self, unit: UnitId) -> UnitTelemetry {
+        let unit = self.unit(unit);
+        let space = unit.space();
+        let (erase_count_min, erase_count_mean, erase_count_max, bad_blocks) = unit.blocks.survey();
+        let busy_ns: u64 = unit.dies.iter().map(|die| die.busy_ns).sum();
+        let state = if bad_block::worn_out(space.bad, space.total()) {
+            UnitState::ReadOnly
+        } else if space.free() == 0 {
+            UnitState::Full
+        } else {
+            UnitState::Online
+        };
+        UnitTelemetry {
+            unit: unit.id,
+            state,
+            queue: unit.load,
+            busy_ns: busy_ns / unit.dies.len() as u64,
+            space,
+            superblock_payload_bytes: u64::from(self.layout.payload_pages())
+                * u64::from(self.layout.page_bytes),
+            erase_count_min,
+            erase_count_mean,
+            erase_count_max,
+            bad_blocks,
+            reads: unit.counters.reads,
+            programs: unit.counters.programs,
+            erases: unit.counters.erases,
+            bytes_read: unit.counters.bytes_read,
+            bytes_programmed: unit.counters.bytes_programmed,
+            errors: unit.counters.errors,
+        }
+    }
+
+    /// The superblock of a unit that its owner should rewrite elsewhere to level wear: it holds data so
+    /// cold that its blocks lag far behind the most worn. None where wear is level enough.
+    ///
+    /// # Panics
+    /// If the unit is not in [`units`](Ftl::units).
+    pub fn worth_moving(&self, unit: UnitId) -> Option<Superblock> {
+        let unit = self.unit(unit);
+        let live = (0_u32..)
+            .zip(&unit.slots)
+            .filter(|(_, slot)| slot.state == State::Live)
+            .map(|(index, slot)| (index, slot.wear));
+        let highest = unit.blocks.highest_erase_count();
+        let index = wear::lagging(live, highest, self.config.wear_spread)?;
+        Some(Superblock { unit: unit.id, index, generation: unit.slot(index).generation })
+    }
+
+    /// Counts every superblock, block and command anew, for tests and checks.
+    ///
+    /// # Panics
+    /// If one is lost or counted twice: a defect.
+    pub fn check(&self) {
+        self.units.iter().for_each(Unit::check);
+    }
+
+    /// The place of a unit in the table.
+    pub(crate) fn place(&self, unit: UnitId) -> Result<usize, FtlError> {
+        if self.range.contains(&unit.0) {
+            Ok(usize::from(unit.0 - self.range.start))
+        } else {
+            Err(FtlError::NotOurs { unit })
+        }
+    }
+
+    fn unit(&self, unit: UnitId) -> &Unit {
+        match self.place(unit) {
+            Ok(place) => &self.units[place],
+            Err(error) => unreachable!("{error}; its units are {:?}", self.range),
+        }
+    }
+
+    /// The place of the unit of a superblock that can be read.
+    pub(crate) fn locate(&self, superblock: &Superblock) -> Result<usize, FtlError> {
+        let place = self.place(superblock.unit)?;
+        let slot = self.units[place].slots.get(superblock.index as usize);
+        match slot {
+            Some(slot)
+                if slot.generation == superblock.generation
+                    && matches!(slot.state, State::Open | State::Live) =>
+            {
+                Ok(place)
+            }
+            _ => Err(FtlError::Stale { superblock: *superblock }),
+        }
+    }
+
+    pub(crate) fn new_request(&mut self, superblock: Option<Superblock>) -> (u32, RequestId) {
+        self.serial = self.serial.wrapping_add(1);
+        let place = self.requests.insert(Request::new(self.serial, superblock));
+        (place, RequestId::new(self.serial, place))
+    }
+}

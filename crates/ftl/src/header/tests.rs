@@ -1,0 +1,117 @@
+use super::*;
+
+const PLACE: HeaderPlace =
+    HeaderPlace { device_uuid: 0x1234_5678_9abc_def0_0fed_cba9_8765_4321, unit: 7, index: 3 };
+
+fn header(kind: HeaderKind) -> Header {
+    let blocks = [3, 9, 3, 12].map(|block| SeatRecord { block, erase_count: 100 + block });
+    let opening = match kind {
+        HeaderKind::Erase => None,
+        HeaderKind::Opening => Some((Stream::Compaction, OwnerTag([0xa5; 64]))),
+    };
+    Header {
+        generation: 77,
+        highest_erase_count: 250,
+        unused_from: 13,
+        blocks: blocks.to_vec(),
+        opening,
+    }
+}
+
+fn encoded(kind: HeaderKind) -> Vec<u8> {
+    let header = header(kind);
+    let mut page = vec![0xff; 4096];
+    let fields = HeaderFields {
+        place: PLACE,
+        generation: header.generation,
+        highest_erase_count: header.highest_erase_count,
+        unused_from: header.unused_from,
+        opening: header.opening.as_ref().map(|(stream, tag)| (*stream, tag)),
+    };
+    encode(&fields, header.blocks.iter().copied(), &mut page);
+    page
+}
+
+#[test]
+fn headers_read_back_as_written() {
+    for kind in [HeaderKind::Erase, HeaderKind::Opening] {
+        let decoded = decode(kind, PLACE, 4, 16, &encoded(kind));
+        assert_eq!(decoded, Decoded::Valid(header(kind)));
+    }
+}
+
+#[test]
+fn every_damaged_byte_is_detected() {
+    for kind in [HeaderKind::Erase, HeaderKind::Opening] {
+        let whole = encoded(kind);
+        let mut page = whole.clone();
+        for at in 0..page.len() {
+            for flip in [0x01, 0x80, 0xff] {
+                page[at] ^= flip;
+                let decoded = decode(kind, PLACE, 4, 16, &page);
+                assert!(
+                    matches!(decoded, Decoded::Damaged(_)),
+                    "{kind:?} with byte {at} changed by {flip:#x} was read as {decoded:?}"
+                );
+                page[at] = whole[at];
+            }
+        }
+    }
+}
+
+#[test]
+fn a_torn_header_is_detected() {
+    let whole = encoded(HeaderKind::Opening);
+    for end in (0..whole.len()).step_by(512).skip(1) {
+        let mut page = whole.clone();
+        page[end..].fill(0);
+        assert!(matches!(decode(HeaderKind::Opening, PLACE, 4, 16, &page), Decoded::Damaged(_)));
+    }
+}
+
+#[test]
+fn a_header_in_another_place_is_foreign() {
+    let page = encoded(HeaderKind::Erase);
+    for place in [
+        HeaderPlace { unit: 8, ..PLACE },
+        HeaderPlace { index: 4, ..PLACE },
+        HeaderPlace { device_uuid: 1, ..PLACE },
+    ] {
+        assert_eq!(decode(HeaderKind::Erase, place, 4, 16, &page), Decoded::Foreign);
+    }
+}
+
+#[test]
+fn one_kind_is_not_taken_for_the_other() {
+    let page = encoded(HeaderKind::Erase);
+    assert!(matches!(decode(HeaderKind::Opening, PLACE, 4, 16, &page), Decoded::Damaged(_)));
+}
+
+#[test]
+fn what_was_on_the_medium_before_is_foreign() {
+    for byte in [0x55, 0xff] {
+        assert_eq!(decode(HeaderKind::Opening, PLACE, 4, 16, &[byte; 4096]), Decoded::Foreign);
+    }
+}
+
+#[test]
+fn zeros_are_blank() {
+    assert_eq!(decode(HeaderKind::Erase, PLACE, 4, 16, &[0; 4096]), Decoded::Blank);
+}
+
+#[test]
+fn a_newer_format_is_told_apart_from_damage() {
+    let mut page = encoded(HeaderKind::Erase);
+    page[8] = 2;
+    let end = page.len() - 8;
+    let checksum = checksum64(seed(HeaderKind::Erase, PLACE), &page[..end]);
+    page[end..].copy_from_slice(&checksum.to_le_bytes());
+    assert_eq!(decode(HeaderKind::Erase, PLACE, 4, 16, &page), Decoded::Newer(2));
+}
+
+#[test]
+fn blocks_outside_the_unit_are_refused() {
+    let page = encoded(HeaderKind::Erase);
+    assert!(matches!(decode(HeaderKind::Erase, PLACE, 4, 12, &page), Decoded::Damaged(_)));
+    assert!(matches!(decode(HeaderKind::Erase, PLACE, 3, 16, &page), Decoded::Damaged(_)));
+}

@@ -1,0 +1,175 @@
+//! Where the pages of a superblock lie: row-major over dies and planes.
+//!
+//! Page `p` of a superblock lies in plane `p % planes` of die `(p / planes) % dies`, at page
+//! `p / (planes * dies)` of the block there. Neighbouring pages so lie in different dies, and a run
+//! of pages works all of them at once.
+
+use crate::config::FtlConfig;
+use crate::superblock::FtlError;
+use softflash_device::UnitGeometry;
+use softflash_device::geometry::MAX_PLANES;
+
+/// Pages at the front of a superblock that the FTL keeps: the erase header and the opening header.
+pub(crate) const HEADER_PAGES: u32 = 2;
+
+/// The greatest depth per die that real flash has; beyond it a "die" is an extent of a device with a
+/// queue of its own, which takes large commands best.
+pub(crate) const REAL_DIE_DEPTH: u16 = 2;
+
+/// Which pages one command can cover: `rows` rows of `planes` neighbouring planes of one die.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub die: u8,
+    pub plane: u8,
+    pub planes: u8,
+    /// First page in the blocks.
+    pub page: u32,
+    pub rows: u32,
+}
+
+impl Run {
+    pub fn pages(&self) -> u32 {
+        u32::from(self.planes) * self.rows
+    }
+}
+
+/// The arithmetic of a unit's superblocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    pub planes: u32,
+    pub dies: u32,
+    pub pages_per_block: u32,
+    pub page_bytes: u32,
+    pub blocks_per_plane: u32,
+    /// Most rows that a command covers.
+    max_rows: u32,
+}
+
+impl Layout {
+    pub fn new(geometry: &UnitGeometry, config: &FtlConfig) -> Result<Layout, FtlError> {
+        let unsupported = |reason: String| Err(FtlError::Unsupported { reason });
+        if geometry.planes == 0 || usize::from(geometry.planes) > MAX_PLANES {
+            return unsupported(format!("{} planes per die", geometry.planes));
+        }
+        if geometry.dies == 0 || geometry.blocks_per_plane == 0 {
+            return unsupported("a unit without dies or blocks".to_owned());
+        }
+        if geometry.superblock_pages() <= HEADER_PAGES {
+            return unsupported(format!(
+                "superblocks of {} pages, of which {HEADER_PAGES} are headers",
+                geometry.superblock_pages()
+            ));
+        }
+        if crate::header::encoded_bytes(geometry.row_pages()) > geometry.page_bytes as usize {
+            return unsupported(format!(
+                "superblocks of {} blocks do not fit a header of {} bytes; make units smaller",
+                geometry.row_pages(),
+                geometry.page_bytes
+            ));
+        }
+        let many_rows = geometry.row_pages() == 1 && geometry.die_queue_depth > REAL_DIE_DEPTH;
+        let max_rows =
+            if many_rows { config.max_command_bytes / geometry.page_bytes } else { 1 }.max(1);
+        Ok(Layout {
+            planes: u32::from(geometry.planes),
+            dies: u32::from(geometry.dies),
+            pages_per_block: geometry.pages_per_block,
+            page_bytes: geometry.page_bytes,
+            blocks_per_plane: geometry.blocks_per_plane,
+            max_rows,
+        })
+    }
+
+    /// Blocks of a superblock. Each has a *seat*, numbered `die * planes + plane`.
+    pub fn seats(&self) -> u32 {
+        self.dies * self.planes
+    }
+
+    /// Pages that the owner of a superblock can write.
+    pub fn payload_pages(&self) -> u32 {
+        self.seats() * self.pages_per_block - HEADER_PAGES
+    }
+
+    /// The longest run from superblock page `page` on, of at most `pages` pages.
+    pub fn run(&self, page: u32, pages: u32) -> Run {
+        let plane = page % self.planes;
+        let die = page / self.planes % self.dies;
+        let row = page / self.seats();
+        let (planes, rows) = if self.seats() == 1 {
+            (1, pages.min(self.max_rows))
+        } else {
+            (pages.min(self.planes - plane), 1)
+        };
+        Run { die: die as u8, plane: plane as u8, planes: planes as u8, page: row, rows }
+    }
+
+    /// The seat of the block that holds superblock page `page`.
+    pub fn seat(&self, page: u32) -> u32 {
+        page % self.seats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(dies: u8, planes: u8, depth: u16) -> Layout {
+        let geometry = UnitGeometry {
+            dies,
+            planes,
+            blocks_per_plane: 4,
+            pages_per_block: 64,
+            page_bytes: 4096,
+            die_queue_depth: depth,
+        };
+        let config = FtlConfig { max_command_bytes: 8 * 4096, ..FtlConfig::default() };
+        Layout::new(&geometry, &config).unwrap()
+    }
+
+    #[test]
+    fn runs_cover_every_page_once_and_blocks_are_filled_in_order() {
+        for (dies, planes, depth) in [(1, 1, 1), (1, 1, 32), (1, 4, 1), (3, 2, 2), (5, 1, 1)] {
+            let layout = layout(dies, planes, depth);
+            let total = layout.payload_pages() + HEADER_PAGES;
+            let mut next_page = vec![0; layout.seats() as usize];
+            let mut page = 0;
+            while page < total {
+                let run = layout.run(page, total - page);
+                assert!(run.pages() > 0);
+                for row in 0..run.rows {
+                    for plane in 0..u32::from(run.planes) {
+                        let seat =
+                            u32::from(run.die) * layout.planes + u32::from(run.plane) + plane;
+                        assert_eq!(next_page[seat as usize], run.page + row);
+                        assert_eq!(layout.seat(page), seat);
+                        next_page[seat as usize] += 1;
+                        page += 1;
+                    }
+                }
+            }
+            assert!(next_page.iter().all(|next| *next == 64));
+        }
+    }
+
+    #[test]
+    fn only_extents_with_a_queue_of_their_own_take_many_rows() {
+        assert_eq!(layout(1, 1, 32).run(2, 100).rows, 8);
+        assert_eq!(layout(1, 1, 2).run(2, 100).rows, 1);
+        assert_eq!(layout(1, 4, 2).run(2, 100).planes, 2);
+        assert_eq!(layout(1, 4, 2).run(4, 100).planes, 4);
+    }
+
+    #[test]
+    fn superblocks_that_no_header_describes_are_refused() {
+        let geometry = UnitGeometry {
+            dies: 255,
+            planes: 4,
+            blocks_per_plane: 4,
+            pages_per_block: 64,
+            page_bytes: 4096,
+            die_queue_depth: 1,
+        };
+        let refusal = Layout::new(&geometry, &FtlConfig::default()).unwrap_err();
+        assert!(matches!(refusal, FtlError::Unsupported { .. }));
+    }
+}

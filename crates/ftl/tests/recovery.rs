@@ -1,0 +1,361 @@
+//! Mounts after power cuts and of damaged flash.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+use softflash_base::{Time, UnitId};
+use softflash_device::ModelDevice;
+use softflash_ftl::{Ftl, FtlConfig, FtlError, Hint, RequestId, Superblock};
+use std::collections::HashMap;
+use support::{Choices, Flash, Media, Medium, Rig, geometry, model, seeds, tag};
+
+/// What a reference knows of a superblock.
+#[derive(Default, Debug)]
+struct Expected {
+    number: u64,
+    appended: u32,
+    /// Requests not acknowledged, in order: pages up to which, and whether it is done.
+    requests: Vec<(RequestId, u32, bool)>,
+    /// Pages acknowledged by the FTL.
+    acknowledged: u32,
+    /// Pages that survive a power cut.
+    durable: u32,
+}
+
+struct Reference {
+    rig: Rig,
+    live: HashMap<Superblock, Expected>,
+    released: Vec<Superblock>,
+    flushes: Vec<(RequestId, Vec<(Superblock, u32)>)>,
+    next_number: u64,
+    generation: u64,
+    media: Media,
+}
+
+/// Whether appends to the superblock are durable each, or left to flushes.
+fn is_durable(superblock: &Superblock) -> bool {
+    superblock.generation.is_multiple_of(2)
+}
+
+impl Reference {
+    fn collect(&mut self) {
+        let nand = self.media == Media::Nand;
+        for done in self.rig.done.drain(..) {
+            if let Some(place) = self.flushes.iter().position(|(id, _)| *id == done.request) {
+                assert_eq!(done.result, Ok(()));
+                for (superblock, pages) in self.flushes.remove(place).1 {
+                    if let Some(expected) = self.live.get_mut(&superblock) {
+                        expected.durable = expected.durable.max(pages);
+                    }
+                }
+                continue;
+            }
+            for (superblock, expected) in &mut self.live {
+                let Some(place) = expected.requests.iter().position(|r| r.0 == done.request) else {
+                    continue;
+                };
+                assert_eq!(done.result, Ok(()));
+                expected.requests[place].2 = true;
+                while expected.requests.first().is_some_and(|(_, _, done)| *done) {
+                    expected.acknowledged = expected.requests.remove(0).1;
+                }
+                if nand || is_durable(superblock) {
+                    expected.durable = expected.acknowledged;
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, choices: &mut Choices) {
+        let units = self.rig.ftl.units().end as u32;
+        match choices.below(12) {
+            0 | 1 => {
+                let unit = choices.below(units) as u16;
+                let number = self.next_number;
+                if let Ok(superblock) = self.rig.try_allocate(unit, number) {
+                    let expected = Expected { number, ..Expected::default() };
+                    self.live.insert(superblock, expected);
+                    self.next_number += 1;
+                }
+            }
+            2..=5 => {
+                let total = self.rig.ftl.payload_pages();
+                let mut open: Vec<Superblock> = self.live.keys().copied().collect();
+                open.retain(|superblock| self.live[superblock].appended < total);
+                open.sort_unstable();
+                if open.is_empty() {
+                    return;
+                }
+                let superblock = open[choices.below(open.len() as u32) as usize];
+                let at = self.live[&superblock].appended;
+                let pages = (1 + choices.below(9)).min(total - at);
+                // On a file, appends of one superblock are all durable or all flushed.
+                let durable = is_durable(&superblock);
+                let request =
+                    self.rig.append_with(&superblock, at, pages, durable, Hint::FLUSH).unwrap();
+                let expected = self.live.get_mut(&superblock).unwrap();
+                expected.appended += pages;
+                expected.requests.push((request, at + pages, false));
+            }
+            6 => {
+                let mut all: Vec<Superblock> = self.live.keys().copied().collect();
+                all.sort_unstable();
+                if all.len() > 4 {
+                    let superblock = all[choices.below(all.len() as u32) as usize];
+                    self.rig.ftl.release(self.rig.now, &superblock);
+                    self.live.remove(&superblock);
+                    self.released.push(superblock);
+                }
+            }
+            7 => {
+                let covered =
+                    self.live.iter().map(|(superblock, e)| (*superblock, e.acknowledged)).collect();
+                let request = self.rig.ftl.flush(self.rig.now, Hint::LOG);
+                self.flushes.push((request, covered));
+            }
+            8 => {
+                let mut readable: Vec<Superblock> = self.live.keys().copied().collect();
+                readable.retain(|superblock| self.live[superblock].acknowledged > 0);
+                readable.sort_unstable();
+                if !readable.is_empty() {
+                    let superblock = readable[choices.below(readable.len() as u32) as usize];
+                    let end = self.live[&superblock].acknowledged;
+                    let first = choices.below(end);
+                    self.rig.verify(&superblock, first, 1 + choices.below(end - first));
+                }
+            }
+            9 => {
+                let until = Time(self.rig.now.0 + u64::from(choices.below(30_000_000)));
+                self.rig.run_until(until);
+            }
+            _ => {
+                self.rig.step();
+            }
+        }
+        self.collect();
+        self.rig.ftl.check();
+    }
+
+    /// Cuts the power, mounts again and compares.
+    fn crash(self, medium: &impl Medium, choices: &mut Choices, config: FtlConfig) -> Reference {
+        let Reference { rig, mut live, mut released, next_number, mut generation, media, .. } =
+            self;
+        let Rig { ftl, now, .. } = rig;
+        let at_rest = ftl.idle();
+        let wear: Vec<u32> =
+            ftl.units().map(|unit| ftl.telemetry(UnitId(unit)).erase_count_max).collect();
+        medium.cut(now, choices);
+        drop(ftl);
+        let (mut rig, inventory) = Rig::mount_at(medium.queue(), config, now);
+        let found: HashMap<Superblock, u64> = inventory
+            .superblocks
+            .iter()
+            .map(|found| {
+                let number = u64::from_le_bytes(found.tag.0[..8].try_into().unwrap());
+                (found.superblock, number)
+            })
+            .collect();
+        for (superblock, expected) in &live {
+            if expected.durable > 0 {
+                assert_eq!(
+                    found.get(superblock),
+                    Some(&expected.number),
+                    "{superblock} was acknowledged with {} pages",
+                    expected.durable
+                );
+                rig.verify(superblock, 0, expected.durable);
+            }
+        }
+        for superblock in found.keys() {
+            let known = live.contains_key(superblock) || released.contains(superblock);
+            assert!(known, "{superblock} was never allocated");
+            if superblock.unit.0 == 0 {
+                generation = generation.max(superblock.generation);
+            }
+        }
+        // What the owner does at a mount: keep what it knows, release the rest.
+        live.retain(|superblock, expected| expected.durable > 0 && found.contains_key(superblock));
+        for superblock in found.keys().filter(|superblock| !live.contains_key(superblock)) {
+            assert!(rig.ftl.release(rig.now, superblock));
+        }
+        for damaged in &inventory.damaged {
+            assert!(rig.ftl.release(rig.now, &damaged.superblock));
+        }
+        for unit in rig.ftl.units() {
+            let told = rig.ftl.telemetry(UnitId(unit)).erase_count_max;
+            let before = wear[usize::from(unit)];
+            // The counts of lives that left no header behind are lost with them: on a file any that were not
+            // flushed, on NAND those under way.
+            let headers_written = at_rest && media == Media::Nand;
+            let lost = headers_written && told < before;
+            assert!(!lost, "erase counts ran back from {before} to {told}");
+            let space = rig.ftl.space(UnitId(unit));
+            let kept = live.keys().filter(|superblock| superblock.unit.0 == unit).count();
+            assert_eq!((space.live, space.open), (kept as u32, 0));
+        }
+        for expected in live.values_mut() {
+            expected.requests.clear();
+            // Found superblocks take no more appends.
+            expected.appended = rig.ftl.payload_pages();
+            expected.acknowledged = expected.durable;
+        }
+        released.extend(found.keys().filter(|superblock| !live.contains_key(superblock)));
+        let flushes = Vec::new();
+        Reference { rig, live, released, flushes, next_number, generation, media }
+    }
+}
+
+fn random_program(seed: u64, medium: &impl Medium, media: Media) {
+    let mut choices = Choices::new(seed);
+    let config = FtlConfig { prepared_target: choices.below(3), ..FtlConfig::default() };
+    let (rig, inventory) = Rig::mount(medium, config);
+    assert_eq!(inventory, Default::default(), "new flash is empty");
+    let (live, released, flushes) = Default::default();
+    let mut reference =
+        Reference { rig, live, released, flushes, next_number: 1, generation: 0, media };
+    for _ in 0..12 {
+        for _ in 0..choices.below(250) {
+            reference.act(&mut choices);
+        }
+        if choices.one_in(4) {
+            reference.rig.settle();
+            reference.collect();
+        }
+        reference = reference.crash(medium, &mut choices, config);
+        // Generations of the new mount are above all that were ever found.
+        if let Ok(superblock) = reference.rig.try_allocate(0, reference.next_number) {
+            assert!(superblock.generation > reference.generation);
+            reference.rig.ftl.release(reference.rig.now, &superblock);
+            reference.released.push(superblock);
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_power_cuts_on_nand() {
+    for seed in seeds(30) {
+        println!("SOFTFLASH_SEED={seed}");
+        let (dies, planes) = [(1, 1), (1, 2), (2, 2), (4, 1), (3, 4)][seed as usize % 5];
+        let flash = Flash::new(geometry(dies, planes, 12, 8), 2, Media::Nand);
+        let mut choices = Choices::new(seed ^ 0xbad);
+        for _ in 0..choices.below(3) {
+            let (die, plane) = (choices.below(dies.into()), choices.below(planes.into()));
+            flash.borrow_mut().make_bad(0, die as u8, plane as u8, choices.below(12));
+        }
+        random_program(seed, &flash, Media::Nand);
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_power_cuts_on_the_model() {
+    for seed in seeds(20) {
+        println!("SOFTFLASH_SEED={seed}");
+        let mut config = model(seed, 12);
+        config.faults.factory_bad_block = 0.02;
+        let device = ModelDevice::in_memory(config).unwrap();
+        random_program(seed, &device, Media::Nand);
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_power_cuts_on_a_file() {
+    for seed in seeds(30) {
+        println!("SOFTFLASH_SEED={seed}");
+        let mut shape = geometry(1, 1, 12, 12);
+        shape.die_queue_depth = [1, 2, 32][seed as usize % 3];
+        let flash = Flash::new(shape, 2, Media::File);
+        random_program(seed, &flash, Media::File);
+    }
+}
+
+#[test]
+fn a_mount_reads_two_pages_per_superblock_many_at_a_time() {
+    let mut shape = geometry(4, 2, 64, 8);
+    shape.die_queue_depth = 2;
+    let flash = Flash::new(shape, 8, Media::Nand);
+    let (rig, _) = Rig::mount(&flash, FtlConfig::default());
+    let reads = flash.borrow().count(support::Kind::Read);
+    assert_eq!(reads, 8 * 64 * 2);
+    assert_eq!(rig.now, Time(64 * 2 * 100_000), "all units at once");
+}
+
+#[test]
+fn a_damaged_opening_header_is_reported_and_its_space_comes_back_when_released() {
+    for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
+        let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);
+        let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
+        let (lost, kept) = (rig.fill(0, 1), rig.fill(0, 2));
+        let (die, plane, page) = match (dies, planes) {
+            (1, 1) => (0, 0, 1),
+            (1, _) => (0, 1, 0),
+            _ => (1, 0, 0),
+        };
+        flash.borrow_mut().corrupt(0, die, plane, lost.index, page, 60);
+        drop(rig);
+        let (mut rig, inventory) = Rig::mount(&flash, FtlConfig::default());
+        assert_eq!(inventory.superblocks.len(), 1);
+        assert_eq!(inventory.superblocks[0].superblock, kept);
+        assert_eq!(inventory.damaged.len(), 1);
+        let damaged = &inventory.damaged[0];
+        assert_eq!(damaged.superblock, lost, "the erase header still names the generation");
+        rig.verify(&lost, 0, 5);
+        assert_eq!(rig.ftl.space(UnitId(0)).live, 2);
+        assert!(rig.ftl.release(rig.now, &damaged.superblock));
+        assert_eq!(rig.ftl.space(UnitId(0)).live, 1);
+    }
+}
+
+#[test]
+fn the_opening_header_alone_is_enough_to_find_and_read_a_superblock() {
+    for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
+        let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);
+        let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
+        let superblock = rig.fill(0, 5);
+        flash.borrow_mut().corrupt(0, 0, 0, superblock.index, 0, 41);
+        drop(rig);
+        let (mut rig, inventory) = Rig::mount(&flash, FtlConfig::default());
+        assert_eq!(inventory.superblocks[0].superblock, superblock);
+        assert_eq!(inventory.superblocks[0].tag, tag(5));
+        let pages = rig.ftl.payload_pages();
+        rig.verify(&superblock, 0, pages);
+    }
+}
+
+#[test]
+fn flash_of_an_earlier_format_counts_as_empty() {
+    let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
+    let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
+    rig.fill(0, 1);
+    drop(rig);
+    flash.borrow_mut().uuid = 78;
+    let (mut rig, inventory) = Rig::mount(&flash, FtlConfig::default());
+    assert_eq!(inventory, Default::default());
+    assert_eq!(rig.ftl.space(UnitId(0)).free(), 8);
+    rig.fill(0, 2);
+}
+
+#[test]
+fn a_superblock_that_was_allocated_and_never_written_is_free_after_a_mount() {
+    let flash = Flash::new(geometry(1, 1, 8, 8), 1, Media::Nand);
+    let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
+    rig.settle();
+    rig.allocate(1);
+    rig.settle();
+    let (rig, inventory) = Rig::mount(&flash, FtlConfig::default());
+    assert_eq!(inventory, Default::default());
+    assert_eq!(rig.ftl.space(UnitId(0)).free(), 8);
+}
+
+#[test]
+fn unsupported_shapes_are_refused_at_the_mount() {
+    let flash = Flash::new(geometry(1, 1, 8, 2), 1, Media::Nand);
+    let queue = support::flash::FlashQueue::open(&flash, usize::MAX);
+    let mounted = Ftl::mount(queue, FtlConfig::default()).poll(Time::ZERO).unwrap();
+    assert!(matches!(mounted.map(|_| ()), Err(FtlError::Unsupported { .. })));
+}

@@ -1,0 +1,28 @@
+//! Measures how many page operations a second the array simulates: `array_speed [OPERATIONS]`.
+
+#![expect(clippy::print_stdout, reason = "it reports to whoever runs it")]
+
+use softflash_nand::{BenchmarkMix, array_benchmark, presets};
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let operations = std::env::args().nth(1).map_or(Ok(20_000_000), |given| given.parse())?;
+    for (name, mix) in [
+        ("read", BenchmarkMix::READ),
+        ("program", BenchmarkMix::PROGRAM),
+        ("mix 70/29/1", BenchmarkMix::MIXED),
+    ] {
+        #[expect(clippy::disallowed_methods, reason = "the time of the run is what is measured")]
+        let started = Instant::now();
+        let result = array_benchmark(&presets::sdf(), mix, operations, 1)?;
+        let seconds = started.elapsed().as_secs_f64();
+        println!(
+            "{name}: {:.1} M operations/s, {:.2} events each, {:.2} s simulated, {:.3} bytes a page",
+            result.operations as f64 / seconds / 1e6,
+            result.events as f64 / result.operations as f64,
+            result.simulated_ns as f64 / 1e9,
+            result.memory_bytes as f64 / result.pages as f64,
+        );
+    }
+    Ok(())
+}

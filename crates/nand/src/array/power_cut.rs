@@ -1,0 +1,227 @@
+//! What a power cut leaves behind.
+//!
+//! Only operations in a cell array leave traces; queued commands and those whose data were still on
+//! the bus never happened. An interrupted program consumes its page: the page is untouched, torn or
+//! whole, more likely the latter the further the program had come, and older pages of its word line
+//! may be lost with it. An interrupted erase usually leaves a block that holds nothing readable and
+//! must be erased again.
+
+use super::{Array, Core};
+use crate::address::BlockIndex;
+use crate::block::{NEEDS_ERASE, PageDamage};
+use crate::channel::Channel;
+use crate::command::CommandKind;
+use crate::die::{CellArray, Die, NONE, Slot, Stage};
+use softflash_base::Time;
+use softflash_base::random::Rng;
+
+/// Bytes that a torn program writes as a whole: where a shorn page ends is a multiple of it.
+const SUB_PAGE_BYTES: usize = 512;
+
+/// How likely an operation is at its beginning to have had no effect, and at its end to have had its
+/// full effect though nobody was told.
+const CLEAN_SHARE: f64 = 0.25;
+
+/// What was under way at a power cut, and what became of it; pages and blocks, each plane counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PowerCutReport {
+    /// Commands that will not be answered.
+    pub commands_lost: u64,
+    /// Pages that read as erased though their programs had begun.
+    pub pages_untouched: u32,
+    /// Pages that cannot be read.
+    pub pages_torn: u32,
+    /// Pages that read as their new first part and erased bytes.
+    pub pages_shorn: u32,
+    /// Pages fully programmed.
+    pub pages_whole: u32,
+    /// Pages programmed long before and lost with a younger one of their word line.
+    pub pages_lost_with_pair: u32,
+    /// Blocks that kept their old contents.
+    pub blocks_untouched: u32,
+    /// Blocks that must be erased again.
+    pub blocks_partly_erased: u32,
+    /// Blocks fully erased.
+    pub blocks_erased: u32,
+}
+
+/// What an interrupted operation has done.
+enum Effect {
+    Nothing,
+    Part,
+    All,
+}
+
+impl Effect {
+    /// Drawn by how far the operation had come, 0 to 1.
+    fn draw(progress: f64, rng: &mut Rng) -> Effect {
+        let draw = rng.unit_f64();
+        if draw < CLEAN_SHARE * (1.0 - progress) {
+            Effect::Nothing
+        } else if draw < CLEAN_SHARE {
+            Effect::All
+        } else {
+            Effect::Part
+        }
+    }
+}
+
+impl Array {
+    /// Cuts the power at `at`. What ends by then has taken effect, but nobody is told; everything under
+    /// way is interrupted, with consequences drawn from `rng`; then all dies are idle and the power is
+    /// back.
+    pub fn power_cut(&mut self, at: Time, rng: &mut Rng) -> PowerCutReport {
+        let mut unheard = Vec::new();
+        self.advance(at, &mut unheard);
+        let mut report =
+            PowerCutReport { commands_lost: unheard.len() as u64, ..PowerCutReport::default() };
+        for die in &mut self.dies {
+            self.core.interrupt(die, rng, &mut report);
+        }
+        self.core.channels.iter_mut().for_each(Channel::power_cut);
+        self.core.events.clear_all();
+        report
+    }
+}
+
+impl Core {
+    /// Cuts the power of one die.
+    fn interrupt(&mut self, die: &mut Die, rng: &mut Rng, report: &mut PowerCutReport) {
+        let load = u64::from(die.load());
+        report.commands_lost += load;
+        self.counters.lost += load;
+        if let Some((slot, progress)) = under_way(die, self.now) {
+            match die.slot(slot).kind {
+                CommandKind::Read => {}
+                CommandKind::Program => self.cut_program(die, slot, progress, rng, report),
+                CommandKind::Erase => self.cut_erase(die.slot(slot), progress, rng, report),
+            }
+        }
+        self.unreserve(die);
+        die.power_cut();
+    }
+
+    /// Takes back what vanished commands had reserved.
+    fn unreserve(&mut self, die: &Die) {
+        for slot in die.slots.iter().filter(|slot| slot.stage != Stage::Free) {
+            for &index in &slot.blocks[..usize::from(slot.planes)] {
+                let block = self.blocks.get_mut(BlockIndex(index));
+                block.reserved = block.committed;
+            }
+        }
+    }
+
+    fn cut_program(
+        &mut self,
+        die: &Die,
+        slot: u8,
+        progress: f64,
+        rng: &mut Rng,
+        report: &mut PowerCutReport,
+    ) {
+        let Slot { page, planes, blocks, .. } = *die.slot(slot);
+        let now_s = self.now_s();
+        for (plane, index) in blocks[..usize::from(planes)].iter().copied().enumerate() {
+            let index = BlockIndex(index);
+            if self.blocks.get(index).committed == NEEDS_ERASE {
+                continue;
+            }
+            self.blocks.commit_program(index, page, now_s);
+            match Effect::draw(progress, rng) {
+                Effect::Nothing => {
+                    report.pages_untouched += 1;
+                    self.blocks.damage(index, page, PageDamage::Hollow);
+                }
+                Effect::All => {
+                    report.pages_whole += 1;
+                    self.store_cut_page(die, slot, plane, usize::MAX);
+                }
+                Effect::Part if rng.chance(self.faults.shorn_page_readable) => {
+                    report.pages_shorn += 1;
+                    let sub_pages = (self.page_bytes() / SUB_PAGE_BYTES).max(2) as u64;
+                    let whole = 1 + rng.below(sub_pages - 1) as usize;
+                    self.store_cut_page(die, slot, plane, whole * SUB_PAGE_BYTES);
+                }
+                Effect::Part => {
+                    report.pages_torn += 1;
+                    self.blocks.damage(index, page, PageDamage::Torn);
+                }
+            }
+            self.lose_pairs(index, page, rng, report);
+        }
+    }
+
+    /// Draws which older pages of the word line an interrupted program took with it.
+    fn lose_pairs(
+        &mut self,
+        index: BlockIndex,
+        page: u32,
+        rng: &mut Rng,
+        report: &mut PowerCutReport,
+    ) {
+        for older in self.pages.older_mates(page) {
+            if rng.chance(self.faults.paired_page_loss) {
+                report.pages_lost_with_pair += 1;
+                self.blocks.damage(index, older, PageDamage::Torn);
+            }
+        }
+    }
+
+    /// Hands the store the first `whole` bytes of a page and erased bytes behind them. A store that
+    /// fails now loses the page.
+    fn store_cut_page(&mut self, die: &Die, slot: u8, plane: usize, whole: usize) {
+        let page_bytes = self.page_bytes();
+        let Slot { page, blocks, .. } = *die.slot(slot);
+        let block = BlockIndex(blocks[plane]);
+        let Some(store) = &mut self.store else { return };
+        let register = &mut self.registers[die.register(slot)];
+        let bytes = &mut register[plane * page_bytes..][..page_bytes];
+        bytes[whole.min(page_bytes)..].fill(0xff);
+        if store.write(self.geometry.page_index(block, page), bytes).is_err() {
+            self.blocks.damage(block, page, PageDamage::Torn);
+        }
+    }
+
+    fn cut_erase(
+        &mut self,
+        slot: &Slot,
+        progress: f64,
+        rng: &mut Rng,
+        report: &mut PowerCutReport,
+    ) {
+        for &index in &slot.blocks[..usize::from(slot.planes)] {
+            let index = BlockIndex(index);
+            let erased = match Effect::draw(progress, rng) {
+                Effect::Nothing => {
+                    report.blocks_untouched += 1;
+                    continue;
+                }
+                Effect::Part => false,
+                Effect::All => self.store_is_rid_of(index),
+            };
+            if erased {
+                report.blocks_erased += 1;
+                self.blocks.commit_erase(index);
+            } else {
+                report.blocks_partly_erased += 1;
+                self.blocks.spoil_erase(index);
+            }
+        }
+    }
+
+    fn store_is_rid_of(&mut self, index: BlockIndex) -> bool {
+        self.store.as_mut().is_none_or(|store| store.erase(index).is_ok())
+    }
+}
+
+/// The operation that a die's cells are in the middle of, and how far it has come, 0 to 1.
+fn under_way(die: &Die, now: u64) -> Option<(u8, f64)> {
+    let (slot, left_ns) = match die.array {
+        _ if die.parked != NONE => (die.parked, die.parked_left_ns),
+        CellArray::Working => (die.array_slot, die.work_ends - now),
+        CellArray::Suspending | CellArray::Resuming => (die.array_slot, die.parked_left_ns),
+        CellArray::Idle | CellArray::Holding => return None,
+    };
+    let progress = 1.0 - left_ns as f64 / die.work_ns.max(1) as f64;
+    Some((slot, progress.clamp(0.0, 1.0)))
+}

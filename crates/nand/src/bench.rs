@@ -1,0 +1,252 @@
+//! How fast the array itself runs: a closed loop that keeps every die busy. It takes no time; the
+//! caller does.
+
+use crate::address::{BlockAddress, DieIndex};
+use crate::array::Array;
+use crate::block::BlockRecord;
+use crate::command::{CommandKind, DieCommand, Refused};
+use crate::config::{ArrayConfig, ConfigError};
+use crate::faults::FaultConfig;
+use crate::geometry::{Geometry, MAX_PLANES};
+use crate::storage::Storage;
+use softflash_base::Time;
+use softflash_base::random::Rng;
+use thiserror::Error;
+
+/// What the loop submits, in parts that need not add up to anything. Erases come beside those that
+/// programs need anyway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BenchmarkMix {
+    /// Reads of random programmed pages.
+    pub read: u32,
+    /// Programs, block after block.
+    pub program: u32,
+    /// Erases of the next block to be programmed.
+    pub erase: u32,
+}
+
+impl BenchmarkMix {
+    /// Only reads.
+    pub const READ: BenchmarkMix = BenchmarkMix { read: 1, program: 0, erase: 0 };
+    /// Only programs, with the erases that they need.
+    pub const PROGRAM: BenchmarkMix = BenchmarkMix { read: 0, program: 1, erase: 0 };
+    /// 70 % reads, 29 % programs, 1 % erases.
+    pub const MIXED: BenchmarkMix = BenchmarkMix { read: 70, program: 29, erase: 1 };
+}
+
+/// What the loop did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BenchmarkResult {
+    /// Single-plane operations that ended.
+    pub operations: u64,
+    /// Events that it took.
+    pub events: u64,
+    /// Time that passed in the array.
+    pub simulated_ns: u64,
+    /// Memory of the array.
+    pub memory_bytes: u64,
+    /// Pages of the array.
+    pub pages: u64,
+}
+
+/// Why there is nothing to measure.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum BenchmarkError {
+    /// The array cannot be built.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A mix of nothing.
+    #[error("the mix is empty; give at least one kind of operation a part above 0")]
+    EmptyMix,
+    /// Too small to read from one half and write to the other.
+    #[error("the benchmark needs at least 4 blocks in a plane; there are {blocks}")]
+    TooFewBlocks {
+        /// Blocks in a plane.
+        blocks: u32,
+    },
+    /// A defect of the benchmark.
+    #[error("the array refused an operation of the benchmark: {0}")]
+    Refused(#[from] Refused),
+}
+
+/// Runs at least `operations` single-plane operations on a timing-only array, each die always as full
+/// as it takes. The first half of each plane is full and read; the second half is written. Commands
+/// run in order: suspending is off.
+pub fn array_benchmark(
+    config: &ArrayConfig,
+    mix: BenchmarkMix,
+    operations: u64,
+    seed: u64,
+) -> Result<BenchmarkResult, BenchmarkError> {
+    let mut config = config.clone();
+    config.die.program_suspend = None;
+    config.die.erase_suspend = None;
+    let mut array = Array::new(&config, Storage::TimingOnly, &FaultConfig::default(), seed)?;
+    let geometry = config.geometry;
+    if geometry.blocks_per_plane < 4 {
+        return Err(BenchmarkError::TooFewBlocks { blocks: geometry.blocks_per_plane });
+    }
+    if mix.read == 0 && mix.program == 0 && mix.erase == 0 {
+        return Err(BenchmarkError::EmptyMix);
+    }
+    let mut load = Load::new(geometry, mix, seed);
+    fill_readable_half(&mut array);
+    for _ in 0..config.die_queue_depth() {
+        for die in 0..geometry.dies() {
+            array.submit(Time::ZERO, &load.next(DieIndex(die)), &[])?;
+        }
+    }
+    let mut finished = Vec::with_capacity(64);
+    while array.counters().finished < operations
+        && let Some(at) = array.next_event_at()
+    {
+        array.advance(at, &mut finished);
+        for ended in &finished {
+            array.submit(at, &load.next(ended.die), &[])?;
+        }
+        finished.clear();
+    }
+    Ok(BenchmarkResult {
+        operations: array.counters().finished,
+        events: array.counters().events,
+        simulated_ns: array.now().0,
+        memory_bytes: array.memory_bytes(),
+        pages: geometry.pages(),
+    })
+}
+
+fn fill_readable_half(array: &mut Array) {
+    let geometry = *array.geometry();
+    let full =
+        BlockRecord { write_pointer: Some(geometry.pages_per_block), ..BlockRecord::default() };
+    for die in (0..geometry.dies()).map(DieIndex) {
+        for plane in 0..geometry.planes_per_die {
+            for block in 0..geometry.blocks_per_plane / 2 {
+                let imported = array.import_block(BlockAddress { die, plane, block }, &full);
+                assert!(imported.is_ok(), "a full block of an idle die");
+            }
+        }
+    }
+}
+
+/// Where a plane is written.
+#[derive(Clone, Copy)]
+struct Cursor {
+    block: u32,
+    page: u32,
+}
+
+/// Decides what each die does next.
+struct Load {
+    geometry: Geometry,
+    mix: BenchmarkMix,
+    total: u64,
+    rng: Rng,
+    cursors: Vec<Cursor>,
+    /// The plane of each die whose turn is next, for writes.
+    turns: Vec<u8>,
+}
+
+impl Load {
+    fn new(geometry: Geometry, mix: BenchmarkMix, seed: u64) -> Load {
+        let planes = geometry.dies() as usize * usize::from(geometry.planes_per_die);
+        let start = Cursor { block: geometry.blocks_per_plane / 2, page: 0 };
+        Load {
+            geometry,
+            mix,
+            total: u64::from(mix.read) + u64::from(mix.program) + u64::from(mix.erase),
+            rng: Rng::seeded(seed).fork("array benchmark"),
+            cursors: vec![start; planes],
+            turns: vec![0; geometry.dies() as usize],
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, die: DieIndex) -> DieCommand {
+        let drawn = self.rng.below(self.total);
+        if drawn < u64::from(self.mix.read) {
+            self.read(die)
+        } else {
+            self.write(die, drawn >= u64::from(self.mix.read) + u64::from(self.mix.program))
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, die: DieIndex) -> DieCommand {
+        // One draw, each half scaled to its range; not perfectly even, and quick.
+        let scaled = |bits: u32, range: u32| ((u64::from(bits) * u64::from(range)) >> 32) as u32;
+        let drawn = self.rng.next_u64();
+        let planes = u32::from(self.geometry.planes_per_die);
+        let readable = self.geometry.blocks_per_plane / 2;
+        let block = scaled((drawn >> 32) as u32, readable * planes);
+        let page = scaled(drawn as u32, self.geometry.pages_per_block);
+        let (plane, block) = ((block / readable) as u8, block % readable);
+        on_plane(die, CommandKind::Read, plane, block, page)
+    }
+
+    /// The next program of the die, or the erase of its block if the plane has come to its end or an
+    /// erase is wanted.
+    #[inline]
+    fn write(&mut self, die: DieIndex, erase: bool) -> DieCommand {
+        let planes = self.geometry.planes_per_die;
+        let turn = &mut self.turns[die.index()];
+        let plane = *turn;
+        *turn = if plane + 1 == planes { 0 } else { plane + 1 };
+        let cursor = &mut self.cursors[die.index() * usize::from(planes) + usize::from(plane)];
+        if erase || cursor.page == self.geometry.pages_per_block {
+            cursor.page = 0;
+            cursor.block += 1;
+            if cursor.block == self.geometry.blocks_per_plane {
+                cursor.block = self.geometry.blocks_per_plane / 2;
+            }
+            on_plane(die, CommandKind::Erase, plane, cursor.block, 0)
+        } else {
+            cursor.page += 1;
+            on_plane(die, CommandKind::Program, plane, cursor.block, cursor.page - 1)
+        }
+    }
+}
+
+#[inline]
+fn on_plane(die: DieIndex, kind: CommandKind, plane: u8, block: u32, page: u32) -> DieCommand {
+    let mut blocks = [0; MAX_PLANES];
+    blocks[0] = block;
+    DieCommand { tag: 0, die, kind, plane, planes: 1, blocks, page }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+
+    #[test]
+    fn equal_seeds_do_equal_work_in_little_memory() {
+        let run =
+            |seed| array_benchmark(&presets::sdf(), BenchmarkMix::MIXED, 50_000, seed).unwrap();
+        assert_eq!(run(1), run(1));
+        assert_ne!(run(1).simulated_ns, run(2).simulated_ns);
+        let result = run(1);
+        assert!(result.memory_bytes <= 4 * result.pages, "{result:?}");
+        assert!(result.operations >= 50_000);
+    }
+
+    #[test]
+    fn reads_run_at_the_rate_of_the_buses() {
+        let result = array_benchmark(&presets::sdf(), BenchmarkMix::READ, 100_000, 3).unwrap();
+        let rate = result.operations as f64 * 8192.0 / result.simulated_ns as f64;
+        // 44 channels of 40 MB/s are 1.76 GB/s.
+        assert!((rate - 1.76).abs() < 0.002, "{rate} GB/s");
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_told() {
+        let none = BenchmarkMix { read: 0, program: 0, erase: 0 };
+        let empty = array_benchmark(&presets::small(), none, 1, 1);
+        assert_eq!(empty, Err(BenchmarkError::EmptyMix));
+        let mut tiny = presets::small();
+        tiny.geometry.blocks_per_plane = 3;
+        let refused = array_benchmark(&tiny, BenchmarkMix::READ, 1, 1);
+        assert_eq!(refused, Err(BenchmarkError::TooFewBlocks { blocks: 3 }));
+    }
+}

@@ -1,0 +1,307 @@
+//! The state of every block, from which the state of every page follows: pages of a block are
+//! programmed in order, so a write pointer says which hold data. The few pages that a power cut or a
+//! failed program damaged are kept apart.
+
+use crate::address::BlockIndex;
+use crate::prefetch::prefetch;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Whether a block may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Health {
+    /// It may.
+    #[default]
+    Good,
+    /// Bad since the array was made. Its pages read as uncorrectable.
+    FactoryBad,
+    /// A program or erase failed, or the host marked it. Its pages can still be read.
+    GrownBad,
+}
+
+/// A block now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockState {
+    /// The next page to program: those before it are programmed. `None` if the block must be erased
+    /// first, as an erase was interrupted or failed.
+    pub write_pointer: Option<u32>,
+    /// Erases so far.
+    pub erase_count: u32,
+    /// Pages read since the last erase.
+    pub reads: u32,
+    /// Seconds since a page was last programmed.
+    pub age_s: u64,
+    /// Whether it may be used.
+    pub health: Health,
+}
+
+/// What is wrong with a page before the write pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageDamage {
+    /// Its program was cut before it changed anything: it reads as erased, and cannot be programmed.
+    Hollow,
+    /// Its contents are lost: it reads as uncorrectable.
+    Torn,
+}
+
+/// Everything that outlives a power cycle of a block, its data aside.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlockRecord {
+    /// As [`BlockState::write_pointer`].
+    pub write_pointer: Option<u32>,
+    /// Erases so far.
+    pub erase_count: u32,
+    /// Pages read since the last erase.
+    #[serde(default)]
+    pub reads: u32,
+    /// Seconds since a page was last programmed.
+    #[serde(default)]
+    pub age_s: u64,
+    /// Whether it may be used.
+    #[serde(default)]
+    pub health: Health,
+    /// Damaged pages before the write pointer, in ascending order.
+    #[serde(default)]
+    pub damaged: Vec<(u32, PageDamage)>,
+}
+
+/// A write pointer that points nowhere: erase first.
+pub(crate) const NEEDS_ERASE: u16 = u16::MAX;
+
+/// Second 0 of the array's clock in a block's time stamp, so that blocks older than the clock can be
+/// imported.
+const EPOCH_S: u64 = 1 << 31;
+
+/// A block in the table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    /// Pages before it are programmed; [`NEEDS_ERASE`] if the block is in no defined state.
+    pub(crate) committed: u16,
+    /// Where it will be when all accepted commands have ended well; what new commands are checked
+    /// against.
+    pub(crate) reserved: u16,
+    pub(crate) health: Health,
+    has_damage: bool,
+    pub(crate) erase_count: u32,
+    pub(crate) reads: u32,
+    programmed_at_s: u32,
+}
+
+const FRESH: Block = Block {
+    committed: 0,
+    reserved: 0,
+    health: Health::Good,
+    has_damage: false,
+    erase_count: 0,
+    reads: 0,
+    programmed_at_s: EPOCH_S as u32,
+};
+
+/// What a page holds, bit errors aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    Data,
+    Erased,
+    Lost,
+}
+
+/// All blocks of an array.
+pub(crate) struct BlockTable {
+    blocks: Vec<Block>,
+    damage: BTreeMap<(u32, u16), PageDamage>,
+}
+
+impl BlockTable {
+    pub(crate) fn new(blocks: u32) -> BlockTable {
+        BlockTable { blocks: vec![FRESH; blocks as usize], damage: BTreeMap::new() }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, block: BlockIndex) -> &Block {
+        &self.blocks[block.index()]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, block: BlockIndex) -> &mut Block {
+        &mut self.blocks[block.index()]
+    }
+
+    /// Makes ready for a look at a block some time from now.
+    #[inline]
+    pub(crate) fn prefetch(&self, block: BlockIndex) {
+        prefetch(self.get(block));
+    }
+
+    /// What a read of the page finds.
+    #[inline]
+    pub(crate) fn content(&self, index: BlockIndex, page: u32) -> Content {
+        let block = self.get(index);
+        if page >= u32::from(block.committed) {
+            Content::Erased
+        } else if block.committed == NEEDS_ERASE {
+            Content::Lost
+        } else if block.has_damage {
+            match self.damage.get(&(index.0, page as u16)) {
+                None => Content::Data,
+                Some(PageDamage::Hollow) => Content::Erased,
+                Some(PageDamage::Torn) => Content::Lost,
+            }
+        } else {
+            Content::Data
+        }
+    }
+
+    /// Takes note of a page programmed at `now_s`, well or not.
+    #[inline]
+    pub(crate) fn commit_program(&mut self, index: BlockIndex, page: u32, now_s: u64) {
+        let block = self.get_mut(index);
+        assert_eq!(u32::from(block.committed), page, "pages of a block are programmed in order");
+        block.committed = page as u16 + 1;
+        block.programmed_at_s = (EPOCH_S + now_s).min(u64::from(u32::MAX)) as u32;
+    }
+
+    /// Takes note of a finished erase.
+    pub(crate) fn commit_erase(&mut self, index: BlockIndex) {
+        self.forget_damage(index);
+        let block = self.get_mut(index);
+        block.committed = 0;
+        block.reads = 0;
+        block.erase_count = block.erase_count.saturating_add(1);
+    }
+
+    /// Takes note of an erase that left the block in no defined state.
+    pub(crate) fn spoil_erase(&mut self, index: BlockIndex) {
+        self.commit_erase(index);
+        let block = self.get_mut(index);
+        block.committed = NEEDS_ERASE;
+        block.reserved = NEEDS_ERASE;
+    }
+
+    /// Puts a block out of use before its first.
+    pub(crate) fn make_factory_bad(&mut self, index: BlockIndex) {
+        let block = self.get_mut(index);
+        block.health = Health::FactoryBad;
+        (block.committed, block.reserved) = (NEEDS_ERASE, NEEDS_ERASE);
+    }
+
+    /// Takes note that a page's contents are not what they should be.
+    pub(crate) fn damage(&mut self, index: BlockIndex, page: u32, damage: PageDamage) {
+        self.get_mut(index).has_damage = true;
+        self.damage.insert((index.0, page as u16), damage);
+    }
+
+    fn forget_damage(&mut self, index: BlockIndex) {
+        if std::mem::take(&mut self.get_mut(index).has_damage) {
+            let pages: Vec<u16> = self.damaged(index).map(|(page, _)| page).collect();
+            for page in pages {
+                self.damage.remove(&(index.0, page));
+            }
+        }
+    }
+
+    fn damaged(&self, index: BlockIndex) -> impl Iterator<Item = (u16, PageDamage)> + '_ {
+        let all = (index.0, 0)..=(index.0, u16::MAX);
+        self.damage.range(all).map(|(&(_, page), &damage)| (page, damage))
+    }
+
+    #[inline]
+    pub(crate) fn age_s(&self, index: BlockIndex, now_s: u64) -> u64 {
+        (EPOCH_S + now_s).saturating_sub(u64::from(self.get(index).programmed_at_s))
+    }
+
+    pub(crate) fn state(&self, index: BlockIndex, now_s: u64) -> BlockState {
+        let block = self.get(index);
+        BlockState {
+            write_pointer: (block.committed != NEEDS_ERASE).then_some(u32::from(block.committed)),
+            erase_count: block.erase_count,
+            reads: block.reads,
+            age_s: self.age_s(index, now_s),
+            health: block.health,
+        }
+    }
+
+    pub(crate) fn export(&self, index: BlockIndex, now_s: u64) -> BlockRecord {
+        let BlockState { write_pointer, erase_count, reads, age_s, health } =
+            self.state(index, now_s);
+        let damaged = match self.get(index).has_damage {
+            true => self.damaged(index).map(|(page, what)| (u32::from(page), what)).collect(),
+            false => Vec::new(),
+        };
+        BlockRecord { write_pointer, erase_count, reads, age_s, health, damaged }
+    }
+
+    /// Puts a block into a recorded state. The record has been checked.
+    pub(crate) fn import(&mut self, index: BlockIndex, record: &BlockRecord, now_s: u64) {
+        self.forget_damage(index);
+        let pointer = record.write_pointer.map_or(NEEDS_ERASE, |page| page as u16);
+        *self.get_mut(index) = Block {
+            committed: pointer,
+            reserved: pointer,
+            health: record.health,
+            has_damage: false,
+            erase_count: record.erase_count,
+            reads: record.reads,
+            programmed_at_s: (EPOCH_S + now_s).saturating_sub(record.age_s) as u32,
+        };
+        for &(page, damage) in &record.damaged {
+            self.damage(index, page, damage);
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        /// Key, value and a fair share of the nodes of a B-tree.
+        const DAMAGE_BYTES: usize = 24;
+        (self.blocks.capacity() * size_of::<Block>() + self.damage.len() * DAMAGE_BYTES) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: BlockIndex = BlockIndex(1);
+
+    #[test]
+    fn a_block_takes_twenty_bytes() {
+        assert_eq!(size_of::<Block>(), 20);
+    }
+
+    #[test]
+    fn damage_lasts_until_the_erase() {
+        let mut table = BlockTable::new(3);
+        (0..4).for_each(|page| table.commit_program(BLOCK, page, 5));
+        table.damage(BLOCK, 1, PageDamage::Hollow);
+        table.damage(BLOCK, 2, PageDamage::Torn);
+        let contents: Vec<Content> = (0..5).map(|page| table.content(BLOCK, page)).collect();
+        use Content::{Data, Erased, Lost};
+        assert_eq!(contents, [Data, Erased, Lost, Data, Erased]);
+        table.commit_erase(BLOCK);
+        assert_eq!((table.content(BLOCK, 2), table.damage.len()), (Erased, 0));
+    }
+
+    #[test]
+    fn a_record_brings_a_block_back_with_its_age() {
+        let mut table = BlockTable::new(3);
+        (0..4).for_each(|page| table.commit_program(BLOCK, page, 100));
+        table.damage(BLOCK, 2, PageDamage::Torn);
+        table.get_mut(BLOCK).health = Health::GrownBad;
+        let record = table.export(BLOCK, 160);
+        assert_eq!((record.age_s, record.damaged.len()), (60, 1));
+        let mut other = BlockTable::new(3);
+        other.import(BLOCK, &record, 7);
+        assert_eq!(other.export(BLOCK, 7), record);
+        assert_eq!(other.age_s(BLOCK, 17), 70);
+        assert_eq!(other.content(BLOCK, 2), Content::Lost);
+    }
+
+    #[test]
+    fn a_spoilt_block_reads_as_lost() {
+        let mut table = BlockTable::new(3);
+        table.spoil_erase(BLOCK);
+        assert_eq!(table.content(BLOCK, 0), Content::Lost);
+        assert_eq!(table.state(BLOCK, 0).write_pointer, None);
+    }
+}

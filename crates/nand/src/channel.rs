@@ -1,0 +1,151 @@
+//! A channel's bus: one transfer at a time, and an arbiter over the dies that want the next.
+
+use crate::geometry::MAX_DIES_PER_CHANNEL;
+
+/// Dies that a bus can tell apart.
+const MAX_DIES: usize = MAX_DIES_PER_CHANNEL as usize;
+
+/// Which way data go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From a die to the host: the end of a read.
+    Out,
+    /// From the host to a die: the beginning of a program.
+    In,
+}
+
+/// A transfer under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Transfer {
+    /// The die's number in the channel.
+    pub(crate) place: u8,
+    pub(crate) direction: Direction,
+    /// Pages that travel.
+    pub(crate) planes: u8,
+}
+
+/// A bus. Dies are numbered within the channel, below 64.
+///
+/// A die waits in each direction at most once, so a bit for each is the whole queue. Dies take turns
+/// (round robin), and reads go before programs up to a limit.
+#[derive(Debug, Clone)]
+pub(crate) struct Channel {
+    waiting_out: u64,
+    waiting_in: u64,
+    pub(crate) busy_ns: u64,
+    pub(crate) first_die: u32,
+    carrying: Option<Transfer>,
+    /// The die whose turn is first.
+    turn: u8,
+    /// Reads granted while a program waited.
+    overtaken: u8,
+    /// Pages that each waiting die wants to move, out and in.
+    planes_out: [u8; MAX_DIES],
+    planes_in: [u8; MAX_DIES],
+}
+
+impl Channel {
+    pub(crate) fn new(first_die: u32) -> Channel {
+        Channel {
+            waiting_out: 0,
+            waiting_in: 0,
+            busy_ns: 0,
+            first_die,
+            carrying: None,
+            turn: 0,
+            overtaken: 0,
+            planes_out: [0; MAX_DIES],
+            planes_in: [0; MAX_DIES],
+        }
+    }
+
+    /// Puts a die into the queue.
+    #[inline]
+    pub(crate) fn request(&mut self, place: u8, direction: Direction, planes: u8) {
+        let (queue, wanted) = match direction {
+            Direction::Out => (&mut self.waiting_out, &mut self.planes_out),
+            Direction::In => (&mut self.waiting_in, &mut self.planes_in),
+        };
+        assert!(*queue & (1 << place) == 0, "die {place} waits for the bus already");
+        *queue |= 1 << place;
+        wanted[usize::from(place)] = planes;
+    }
+
+    /// The transfer under way.
+    #[inline]
+    pub(crate) fn carrying(&self) -> Option<Transfer> {
+        self.carrying
+    }
+
+    /// Ends the transfer under way, if any, and begins the next one, if any wants to.
+    #[inline]
+    pub(crate) fn grant(&mut self, reads_ahead: u8) -> Option<Transfer> {
+        let read_first = self.waiting_in == 0 || self.overtaken < reads_ahead;
+        let next = if self.waiting_out != 0 && read_first {
+            self.overtaken += u8::from(self.waiting_in != 0);
+            let place = take_turn(&mut self.waiting_out, &mut self.turn);
+            let planes = self.planes_out[usize::from(place)];
+            Some(Transfer { place, direction: Direction::Out, planes })
+        } else if self.waiting_in != 0 {
+            self.overtaken = 0;
+            let place = take_turn(&mut self.waiting_in, &mut self.turn);
+            let planes = self.planes_in[usize::from(place)];
+            Some(Transfer { place, direction: Direction::In, planes })
+        } else {
+            None
+        };
+        self.carrying = next;
+        next
+    }
+
+    /// Forgets transfers and queue.
+    pub(crate) fn power_cut(&mut self) {
+        *self = Channel { busy_ns: self.busy_ns, ..Channel::new(self.first_die) };
+    }
+}
+
+/// Takes the first die from `turn` on out of the queue, and moves the turn behind it.
+#[inline]
+fn take_turn(queue: &mut u64, turn: &mut u8) -> u8 {
+    let ahead = queue.rotate_right(u32::from(*turn)).trailing_zeros() as u8;
+    let die = (*turn + ahead) & 63;
+    *queue &= !(1 << die);
+    *turn = (die + 1) & 63;
+    die
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Direction::{In, Out};
+
+    fn granted(channel: &mut Channel, reads_ahead: u8) -> Option<(u8, Direction)> {
+        channel.grant(reads_ahead).map(|transfer| (transfer.place, transfer.direction))
+    }
+
+    #[test]
+    fn dies_take_turns() {
+        let mut channel = Channel::new(0);
+        [5, 0, 63].into_iter().for_each(|die| channel.request(die, Out, 1));
+        assert_eq!(granted(&mut channel, 8), Some((0, Out)));
+        channel.request(0, Out, 2);
+        assert_eq!(granted(&mut channel, 8), Some((5, Out)));
+        assert_eq!(granted(&mut channel, 8), Some((63, Out)));
+        assert_eq!(channel.grant(8), Some(Transfer { place: 0, direction: Out, planes: 2 }));
+        assert_eq!(granted(&mut channel, 8), None);
+        assert_eq!(channel.carrying(), None);
+    }
+
+    #[test]
+    fn reads_overtake_programs_up_to_the_limit() {
+        let mut channel = Channel::new(0);
+        channel.request(1, In, 1);
+        for _ in 0..2 {
+            channel.request(0, Out, 1);
+            assert_eq!(granted(&mut channel, 2), Some((0, Out)));
+        }
+        channel.request(0, Out, 1);
+        assert_eq!(granted(&mut channel, 2), Some((1, In)), "its turn");
+        assert_eq!(granted(&mut channel, 2), Some((0, Out)));
+    }
+}

@@ -1,0 +1,60 @@
+//! What an array is built from.
+
+use crate::cell::PageTable;
+use crate::geometry::{Geometry, GeometryError};
+use crate::timing::{BusTiming, DieTiming, Timing, TimingError};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Shape and times of an array, as a preset states them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArrayConfig {
+    /// The shape.
+    pub geometry: Geometry,
+    /// Times of the dies.
+    pub die: DieTiming,
+    /// Times of the channels.
+    pub bus: BusTiming,
+}
+
+/// Why an array cannot be built.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The shape.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// The times.
+    #[error(transparent)]
+    Timing(#[from] TimingError),
+    /// A fault rate is no probability, or a count is out of its range.
+    #[error("faults: {field} is {given}; it must be {wanted}")]
+    Faults {
+        /// The field.
+        field: &'static str,
+        /// What was given.
+        given: f64,
+        /// What is possible.
+        wanted: &'static str,
+    },
+}
+
+impl ArrayConfig {
+    /// Checks everything that [`Array::new`](crate::Array::new) will check of it.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.compile().map(drop)
+    }
+
+    /// Commands that a die takes before its oldest completes: 1, or 2 with a cache register. A read
+    /// that may suspend has a place of its own beside these.
+    pub fn die_queue_depth(&self) -> u16 {
+        1 + u16::from(self.die.cache_read || self.die.cache_program)
+    }
+
+    pub(crate) fn compile(&self) -> Result<(Timing, PageTable), ConfigError> {
+        self.geometry.validate()?;
+        let pages = PageTable::new(&self.geometry, self.die.cell, self.die.pairing)?;
+        Ok((Timing::new(&self.geometry, &self.die, &self.bus)?, pages))
+    }
+}

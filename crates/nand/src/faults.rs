@@ -1,0 +1,139 @@
+//! Rates of what goes wrong beside bit errors. The default array has no faults.
+
+use crate::config::ConfigError;
+use crate::error_law::ErrorLaw;
+use serde::{Deserialize, Serialize};
+
+/// What goes wrong, and how often. Every rate is a probability and 0 by default.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FaultConfig {
+    /// A block is bad when the array is new.
+    pub factory_bad_block: f64,
+    /// A program of one page fails: the page is lost and its block goes bad.
+    pub program_failure: f64,
+    /// An erase of one block fails: the block goes bad.
+    pub erase_failure: f64,
+    /// P/E cycles that blocks are made for; 0 for no limit.
+    pub rated_cycles: u32,
+    /// How many times more often programs and erases fail beyond the rated cycles.
+    pub worn_failure_factor: f64,
+    /// A power cut in the program of a page takes an older page of the same word line with it. Applies
+    /// to each of the older pages.
+    pub paired_page_loss: f64,
+    /// A page torn by a power cut reads without an error: its first part new, the rest erased, as a
+    /// shorn write. Otherwise a torn page is uncorrectable.
+    pub shorn_page_readable: f64,
+    /// Bit errors of reads.
+    pub bit_errors: ErrorLaw,
+}
+
+impl Default for FaultConfig {
+    fn default() -> FaultConfig {
+        FaultConfig {
+            factory_bad_block: 0.0,
+            program_failure: 0.0,
+            erase_failure: 0.0,
+            rated_cycles: 0,
+            worn_failure_factor: 1.0,
+            paired_page_loss: 0.0,
+            shorn_page_readable: 0.0,
+            bit_errors: ErrorLaw::default(),
+        }
+    }
+}
+
+impl FaultConfig {
+    /// Checks that rates are probabilities and that the code can exist.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let law = &self.bit_errors;
+        let rates = [
+            ("factory_bad_block", self.factory_bad_block),
+            ("program_failure", self.program_failure),
+            ("erase_failure", self.erase_failure),
+            ("paired_page_loss", self.paired_page_loss),
+            ("shorn_page_readable", self.shorn_page_readable),
+            ("rber_fresh", law.rber_fresh),
+            ("disturb_per_read", law.disturb_per_read),
+        ];
+        for (field, given) in rates {
+            check(field, given, (0.0..=1.0).contains(&given), "a probability, 0 to 1")?;
+        }
+        let factors = [
+            ("worn_failure_factor", self.worn_failure_factor),
+            ("wear_cycles", law.wear_cycles),
+            ("retention_days", law.retention_days),
+        ];
+        for (field, given) in factors {
+            check(field, given, given >= 0.0 && given.is_finite(), "finite and at least 0")?;
+        }
+        let gain = law.retry_gain;
+        check("retry_gain", gain, gain > 0.0 && gain < 1.0, "above 0 and below 1")?;
+        let steps = law.retry_steps;
+        check("retry_steps", f64::from(steps), steps <= 32, "at most 32")?;
+        let bytes = law.codeword_bytes;
+        check("codeword_bytes", f64::from(bytes), bytes > 0, "at least 1")
+    }
+
+    /// The probability that a program in a block of this wear fails.
+    pub(crate) fn program_failure_at(&self, erase_count: u32) -> f64 {
+        self.program_failure * self.wear_factor(erase_count)
+    }
+
+    /// The probability that an erase of a block of this wear fails.
+    pub(crate) fn erase_failure_at(&self, erase_count: u32) -> f64 {
+        self.erase_failure * self.wear_factor(erase_count)
+    }
+
+    fn wear_factor(&self, erase_count: u32) -> f64 {
+        let worn = self.rated_cycles > 0 && erase_count > self.rated_cycles;
+        if worn { self.worn_failure_factor } else { 1.0 }
+    }
+}
+
+fn check(
+    field: &'static str,
+    given: f64,
+    holds: bool,
+    wanted: &'static str,
+) -> Result<(), ConfigError> {
+    if holds { Ok(()) } else { Err(ConfigError::Faults { field, given, wanted }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_valid_and_faultless() {
+        let faults = FaultConfig::default();
+        faults.validate().unwrap();
+        assert!(faults.program_failure_at(u32::MAX) == 0.0 && !faults.bit_errors.is_on());
+    }
+
+    #[test]
+    fn wear_beyond_the_rating_multiplies_failures() {
+        let faults = FaultConfig {
+            erase_failure: 1e-4,
+            rated_cycles: 3000,
+            worn_failure_factor: 10.0,
+            ..FaultConfig::default()
+        };
+        assert!((faults.erase_failure_at(3000) - 1e-4).abs() < 1e-12);
+        assert!((faults.erase_failure_at(3001) - 1e-3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn impossible_rates_are_named() {
+        let faults = FaultConfig { program_failure: 1.5, ..FaultConfig::default() };
+        assert_eq!(
+            faults.validate().unwrap_err().to_string(),
+            "faults: program_failure is 1.5; it must be a probability, 0 to 1"
+        );
+        let nan = FaultConfig { erase_failure: f64::NAN, ..FaultConfig::default() };
+        assert!(nan.validate().is_err());
+        let law = ErrorLaw { retry_gain: 1.0, ..ErrorLaw::default() };
+        let endless = FaultConfig { bit_errors: law, ..FaultConfig::default() };
+        assert!(endless.validate().is_err());
+    }
+}

@@ -1,0 +1,68 @@
+//! The flash array itself, as a state machine: geometry, timing, page and block states, wear, bit
+//! errors, faults and power cuts.
+//!
+//! Time and chance are arguments: the array reads no clock, starts nothing and opens no file. A layer
+//! above submits a [`DieCommand`], asks when something will happen next, and advances the array to
+//! that time:
+//!
+//! ```
+//! use softflash_base::Time;
+//! use softflash_nand::{Array, CommandKind, DieCommand, DieIndex, FaultConfig, Storage, presets};
+//!
+//! let mut array = Array::new(&presets::small(), Storage::Ram, &FaultConfig::default(), 1)?;
+//! let program = DieCommand::single(7, DieIndex(0), CommandKind::Program, 0, 0);
+//! array.submit(Time::ZERO, &program, &[42; 4096])?;
+//! let mut finished = Vec::new();
+//! array.advance(Time::MAX, &mut finished);
+//! assert_eq!(finished[0].latency_ns(), 10_000 + 200_000); // transfer, then program
+//!
+//! let read = DieCommand { kind: CommandKind::Read, ..program };
+//! array.submit(array.now(), &read, &[])?;
+//! finished.clear();
+//! array.advance(Time::MAX, &mut finished);
+//! assert_eq!(array.read_data(&finished[0]), [42; 4096]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The physical rules live here and cannot be bypassed: no program without erase, pages of a block in
+//! order, bad blocks out of use, one operation at a time on a die and one transfer at a time on a
+//! channel, and a page that cannot be read is reported, never returned as data.
+//!
+//! # Layout
+//!
+//! - [`geometry`], [`address`], [`cell`], [`timing`], [`config`], [`presets`]: what an array is;
+//! - [`command`]: what a die is told and what it answers;
+//! - [`mod@array`]: the machine, over `tournament` (pending events), `die`, `channel` and [`block`];
+//! - [`storage`]: where bytes live; [`faults`] and [`error_law`]: what goes wrong;
+//! - [`mod@bench`]: a closed loop that measures the machine's own speed.
+
+pub mod address;
+pub mod array;
+pub mod bench;
+pub mod block;
+pub mod cell;
+mod channel;
+pub mod command;
+pub mod config;
+mod die;
+pub mod error_law;
+pub mod faults;
+pub mod geometry;
+mod prefetch;
+pub mod presets;
+pub mod storage;
+pub mod timing;
+mod tournament;
+
+pub use address::{BlockAddress, BlockIndex, ChannelIndex, DieIndex, PageAddress, PageIndex};
+pub use array::{Array, ArrayCounters, ImportError, PowerCutReport};
+pub use bench::{BenchmarkError, BenchmarkMix, BenchmarkResult, array_benchmark};
+pub use block::{BlockRecord, BlockState, Health, PageDamage};
+pub use cell::{Cell, Pairing};
+pub use command::{CommandKind, DieCommand, Finished, PageStatus, Refused, RuleBroken};
+pub use config::{ArrayConfig, ConfigError};
+pub use error_law::{ErrorLaw, Exposure, ReadVerdict};
+pub use faults::FaultConfig;
+pub use geometry::{Geometry, GeometryError, MAX_PLANES};
+pub use storage::{PageStore, Storage, StoreFailure};
+pub use timing::{BusTiming, DieTiming, SuspendTiming, TimingError};

@@ -1,0 +1,125 @@
+//! Arrays that are used in many places. Whole devices and layouts are presets in TOML; these are
+//! their flash.
+
+use crate::cell::{Cell, Pairing};
+use crate::config::ArrayConfig;
+use crate::geometry::Geometry;
+use crate::timing::{BusTiming, DieTiming, SuspendTiming};
+
+/// The flash of Baidu's SDF: 44 channels of 16 GB, 704 GB in all, 25 nm MLC on an asynchronous
+/// 40 MHz bus of 8 bits.
+///
+/// The paper gives tR (75 us), tBERS (3 ms) and raw rates. tPROG is derived: the raw 1.01 GB/s of
+/// writes is 4 planes x 8192 B x 44 channels in a cycle of 1427 us, and a cycle is two page loads of
+/// 204.8 us and one two-plane program, chips interleaved: 1018 us. Lower and upper pages are not told
+/// apart, as the paper gives no more than this mean. Senses overlap transfers (cache read), which the
+/// paper's raw 1.67 GB/s of reads needs; programs do not overlap loads. 448 spare bytes make a page
+/// of 8640, with which 40 MB/s give exactly that rate; by default they do not travel.
+pub fn sdf() -> ArrayConfig {
+    ArrayConfig {
+        geometry: Geometry {
+            channels: 44,
+            chips_per_channel: 2,
+            dies_per_chip: 1,
+            planes_per_die: 2,
+            blocks_per_plane: 2048,
+            pages_per_block: 256,
+            page_bytes: 8192,
+            spare_bytes: 448,
+        },
+        die: DieTiming {
+            cell: Cell::Mlc,
+            pairing: Pairing::Shadow,
+            read_ns: vec![75_000],
+            program_ns: vec![1_017_900],
+            erase_ns: 3_000_000,
+            retry_ns: None,
+            cache_read: true,
+            cache_program: false,
+            program_suspend: None,
+            erase_suspend: None,
+        },
+        bus: BusTiming {
+            bytes_per_second: 40_000_000,
+            command_overhead_ns: 0,
+            transfer_spare: false,
+            reads_ahead: 8,
+        },
+    }
+}
+
+/// A small MLC array for tests: 2 channels x 2 chips x 2 planes x 8 blocks x 16 pages of 4 KiB, with
+/// round times that are easy to add up, no cache registers and no suspend. A page takes 10 us on the
+/// bus, 50 us to read, 200 us (lower) or 600 us (upper) to program; an erase takes 2 ms.
+pub fn small() -> ArrayConfig {
+    ArrayConfig {
+        geometry: Geometry {
+            channels: 2,
+            chips_per_channel: 2,
+            dies_per_chip: 1,
+            planes_per_die: 2,
+            blocks_per_plane: 8,
+            pages_per_block: 16,
+            page_bytes: 4096,
+            spare_bytes: 0,
+        },
+        die: DieTiming {
+            cell: Cell::Mlc,
+            pairing: Pairing::Shadow,
+            read_ns: vec![50_000],
+            program_ns: vec![200_000, 600_000],
+            erase_ns: 2_000_000,
+            retry_ns: Some(40_000),
+            cache_read: false,
+            cache_program: false,
+            program_suspend: None,
+            erase_suspend: None,
+        },
+        bus: BusTiming {
+            bytes_per_second: 409_600_000,
+            command_overhead_ns: 0,
+            transfer_spare: false,
+            reads_ahead: 8,
+        },
+    }
+}
+
+/// A TLC array of about 256 GiB with cache registers and suspend: 8 channels x 8 dies x 2 planes x 172
+/// blocks x 768 pages of 16 KiB (258 GiB, as whole blocks come no closer).
+///
+/// Times per level are those of FEMU's TLC model (tR 56.5, 77.5, 106 us; tPROG 820.5, 2225, 5734 us;
+/// tBERS 3 ms), suspend times those of MQSim's defaults (program 100 us, erase 700 us), the bus 8 bits
+/// at 800 MT/s. They stand for a class of flash, not for one part.
+pub fn tlc() -> ArrayConfig {
+    let suspend = |suspend_ns| SuspendTiming { suspend_ns, resume_ns: 20_000, at_most: 8 };
+    ArrayConfig {
+        geometry: Geometry {
+            channels: 8,
+            chips_per_channel: 8,
+            dies_per_chip: 1,
+            planes_per_die: 2,
+            blocks_per_plane: 172,
+            pages_per_block: 768,
+            page_bytes: 16_384,
+            spare_bytes: 2048,
+        },
+        die: DieTiming {
+            cell: Cell::Tlc,
+            pairing: Pairing::Shadow,
+            read_ns: vec![56_500, 77_500, 106_000],
+            program_ns: vec![820_500, 2_225_000, 5_734_000],
+            erase_ns: 3_000_000,
+            retry_ns: None,
+            cache_read: true,
+            cache_program: true,
+            program_suspend: Some(suspend(100_000)),
+            erase_suspend: Some(suspend(700_000)),
+        },
+        bus: BusTiming {
+            bytes_per_second: 800_000_000,
+            command_overhead_ns: 300,
+            transfer_spare: true,
+            reads_ahead: 8,
+        },
+    }
+}

@@ -1,0 +1,133 @@
+//! The connection itself: PING, ECHO, AUTH, HELLO, SELECT, QUIT, RESET.
+
+use crate::commands::call::{is, own};
+use crate::commands::client::check_name;
+use crate::commands::rename::check_database;
+use crate::error::{CommandError, Result};
+use crate::number::parse_i64;
+use crate::reply::{Protocol, Reply};
+use crate::session::Session;
+use bytes::Bytes;
+use softflash_store::Store;
+
+/// The version of Redis whose commands are spoken.
+pub(crate) const REDIS_VERSION: &str = "7.0.15";
+
+/// PING [message]
+pub(crate) fn ping(_: &mut Session, _: &Store, args: &[Bytes]) -> Result<Reply> {
+    match args {
+        [_] => Ok(Reply::Status("PONG")),
+        [_, message] => Ok(Reply::Bulk(message.clone())),
+        _ => Err(CommandError::WrongArity("ping")),
+    }
+}
+
+/// ECHO message
+pub(crate) fn echo(_: &mut Session, _: &Store, args: &[Bytes]) -> Result<Reply> {
+    Ok(args.get(1).cloned().map_or(Reply::Null, Reply::Bulk))
+}
+
+/// AUTH [username] password
+pub(crate) fn auth(session: &mut Session, _: &Store, args: &[Bytes]) -> Result<Reply> {
+    match args {
+        [_, _] if !session.context.needs_password() => Err(CommandError::Known(
+            "ERR AUTH <password> called without any password configured for the default user. Are \
+             you sure your configuration is correct?",
+        )),
+        [_, password] => authenticate(session, b"default", password),
+        [_, user, password] => authenticate(session, user, password),
+        _ => Err(CommandError::SYNTAX),
+    }?;
+    Ok(Reply::Ok)
+}
+
+fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<()> {
+    if user != b"default" || !session.context.accepts(password) {
+        return Err(CommandError::WRONG_PASSWORD);
+    }
+    session.authenticated = true;
+    Ok(())
+}
+
+/// HELLO [2 | 3 [AUTH username password] [SETNAME name]]
+pub(crate) fn hello(session: &mut Session, store: &Store, args: &[Bytes]) -> Result<Reply> {
+    let protocol = match args.get(1).map(|version| parse_i64(version)) {
+        None => session.protocol,
+        Some(None) => {
+            return Err(CommandError::Known(
+                "ERR Protocol version is not an integer or out of range",
+            ));
+        }
+        Some(Some(2)) => Protocol::Resp2,
+        Some(Some(3)) => Protocol::Resp3,
+        Some(Some(_)) => return Err(CommandError::Known("NOPROTO unsupported protocol version")),
+    };
+    let (mut login, mut name, mut index) = (None, None, 2);
+    while let Some(option) = args.get(index) {
+        match args.get(index + 1..).unwrap_or_default() {
+            [user, password, ..] if is(option, "AUTH") => {
+                login = Some((user, password));
+                index += 3;
+            }
+            [given, ..] if is(option, "SETNAME") => {
+                check_name(given)?;
+                name = Some(given);
+                index += 2;
+            }
+            _ => {
+                let text = option.split(|byte| *byte == 0).next().unwrap_or_default();
+                return Err(CommandError::quoting(&[
+                    b"ERR Syntax error in HELLO option '",
+                    text,
+                    b"'",
+                ]));
+            }
+        }
+    }
+    if let Some((user, password)) = login {
+        authenticate(session, user, password)?;
+    }
+    if !session.authenticated {
+        return Err(CommandError::Known(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+             <proto> AUTH <user> <pass> option can be used to authenticate the client and select the \
+             RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = name {
+        session.set_name(own(name));
+    }
+    session.protocol = protocol;
+    session.publish(store);
+    let id = i64::try_from(session.client.id).unwrap_or(i64::MAX);
+    let fields = Reply::Map(vec![
+        (Reply::Text("server"), Reply::Text("redis")),
+        (Reply::Text("version"), Reply::Text(REDIS_VERSION)),
+        (Reply::Text("proto"), Reply::Integer(protocol.number())),
+        (Reply::Text("id"), Reply::Integer(id)),
+        (Reply::Text("mode"), Reply::Text("standalone")),
+        (Reply::Text("role"), Reply::Text("master")),
+        (Reply::Text("modules"), Reply::Array(Vec::new())),
+    ]);
+    Ok(Reply::Switch(protocol, Box::new(fields)))
+}
+
+/// SELECT index
+pub(crate) fn select(_: &mut Session, _: &Store, args: &[Bytes]) -> Result<Reply> {
+    let index = args.get(1).and_then(|index| parse_i64(index));
+    check_database(index.ok_or(CommandError::NOT_AN_INTEGER)?)?;
+    Ok(Reply::Ok)
+}
+
+/// QUIT
+pub(crate) fn quit(session: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
+    session.close();
+    Ok(Reply::Ok)
+}
+
+/// RESET
+pub(crate) fn reset(session: &mut Session, store: &Store, _: &[Bytes]) -> Result<Reply> {
+    session.reset();
+    session.publish(store);
+    Ok(Reply::Switch(Protocol::Resp2, Box::new(Reply::Status("RESET"))))
+}

@@ -1,0 +1,190 @@
+//! From a request to something that can be run: looks the command up and checks that it may run now.
+
+use crate::commands::{
+    Flags, Handler, Keyed, Keys, Load, Spec, find, unknown_command, unknown_subcommand,
+};
+use crate::error::CommandError;
+use crate::load::KeyList;
+use crate::reply::Reply;
+use crate::request::{Args, Request};
+use crate::session::{ReplyMode, Session};
+use smallvec::SmallVec;
+use softflash_base::ShardId;
+use softflash_store::Store;
+use softflash_store::layout::StoreLayout;
+
+/// A command ready to be run, whatever thread that is on.
+#[derive(Debug, Clone)]
+pub(crate) struct Command {
+    pub spec: &'static Spec,
+    pub args: Args,
+    /// The client does not want to hear the reply.
+    pub silent: bool,
+}
+
+/// Where a command's keys live.
+pub(crate) enum Scope {
+    One(ShardId),
+    Several(SmallVec<[ShardId; 4]>),
+}
+
+impl Command {
+    /// Its entry in the table as a command over entries.
+    pub fn keyed(&self) -> Option<&Keyed> {
+        match &self.spec.handler {
+            Handler::Keyed(keyed) => Some(keyed),
+            _ => None,
+        }
+    }
+
+    /// Whether it reads keys and changes nothing.
+    pub fn is_read(&self) -> bool {
+        self.spec.flags.has(Flags::READONLY)
+    }
+
+    /// The keys whose entries it must see.
+    pub fn loads(&self) -> KeyList {
+        match self.keyed() {
+            Some(Keyed { load: Load::Keys, .. }) => self.keys(),
+            Some(Keyed { load: Load::If(needed), .. }) if needed(&self.args) => self.keys(),
+            _ => KeyList::new(),
+        }
+    }
+
+    fn keys(&self) -> KeyList {
+        // The common commands have one key in one place.
+        match self.spec.keys {
+            Keys::Range { first, last: 1, .. } => {
+                self.args.get(first).cloned().into_iter().collect()
+            }
+            keys => keys.of(&self.args).cloned().collect(),
+        }
+    }
+
+    /// Where its keys live; everywhere for a command on all of them.
+    pub fn scope(&self, layout: &StoreLayout) -> Scope {
+        if self.spec.keys == Keys::All {
+            return Scope::Several((0..layout.shards).map(ShardId).collect());
+        }
+        if layout.shards == 1 {
+            return Scope::One(ShardId(0));
+        }
+        let mut shards = SmallVec::new();
+        for key in self.spec.keys_of(&self.args) {
+            let shard = layout.shard_of(key);
+            if !shards.contains(&shard) {
+                shards.push(shard);
+            }
+        }
+        match shards.as_slice() {
+            [] => Scope::One(ShardId(0)),
+            [one] => Scope::One(*one),
+            _ => Scope::Several(shards),
+        }
+    }
+
+    /// The reply, if the client wants to hear it.
+    pub fn heard(&self, reply: Reply) -> Reply {
+        if self.silent { silenced(reply) } else { reply }
+    }
+}
+
+/// A request after the checks.
+pub(crate) enum Admitted {
+    /// Answered already.
+    Answer(Reply),
+    /// To be run over the entries of its keys.
+    Keyed(Command),
+    /// To be run over the whole store.
+    Wide(Command),
+    Watch(Command),
+    Exec {
+        silent: bool,
+    },
+}
+
+/// A reply that is not sent, but for what it changes.
+pub(crate) fn silenced(reply: Reply) -> Reply {
+    match reply {
+        Reply::Switch(protocol, _) => Reply::Switch(protocol, Box::new(Reply::None)),
+        _ => Reply::None,
+    }
+}
+
+impl Session {
+    /// Checks a request in Redis' order, queues it in a transaction, runs what needs no store.
+    pub(crate) fn admit(&mut self, store: &Store, request: Request) -> Admitted {
+        let skipped = self.reply_mode == ReplyMode::SkipNext;
+        if skipped {
+            self.reply_mode = ReplyMode::On;
+        }
+        let silent = skipped || self.reply_mode == ReplyMode::Off;
+        let args = request.args;
+        let checked = self.check(&args);
+        let spec = match checked {
+            Ok(spec) => spec,
+            Err(refused) => {
+                let reply = Reply::Error(self.refuse(&args, refused));
+                return Admitted::Answer(if silent { Reply::None } else { reply });
+            }
+        };
+        self.last_command = spec.name;
+        if let Some(transaction) = &mut self.transaction
+            && !spec.flags.has(Flags::UNQUEUED)
+        {
+            transaction.queue(Command { spec, args, silent: false });
+            let reply = Reply::Status("QUEUED");
+            return Admitted::Answer(if silent { Reply::None } else { reply });
+        }
+        match spec.handler {
+            Handler::Keyed(_) => Admitted::Keyed(Command { spec, args, silent }),
+            Handler::Wide(_) => Admitted::Wide(Command { spec, args, silent }),
+            Handler::Watch => Admitted::Watch(Command { spec, args, silent }),
+            Handler::Exec => Admitted::Exec { silent },
+            Handler::Session(run) => {
+                let reply = Reply::from(run(self, store, &args));
+                let heard = !skipped && self.reply_mode != ReplyMode::Off;
+                Admitted::Answer(if heard { reply } else { silenced(reply) })
+            }
+            Handler::Container => Admitted::Answer(Reply::None),
+        }
+    }
+
+    /// Whatever is refused before it is queued spoils the transaction; an EXEC that is refused ends it.
+    fn refuse(&mut self, args: &Args, refused: CommandError) -> CommandError {
+        let command = args.first().and_then(|name| find(name));
+        if command.is_some_and(|(_, spec)| matches!(spec.handler, Handler::Exec)) {
+            self.transaction = None;
+            self.watched.clear();
+            let text = refused.text();
+            let text = text.strip_prefix(b"ERR ").unwrap_or(&text);
+            let reason: &[u8] = b"EXECABORT Transaction discarded because of: ";
+            return CommandError::quoting(&[reason, text]);
+        }
+        if let Some(transaction) = &mut self.transaction {
+            transaction.spoiled = true;
+        }
+        refused
+    }
+
+    /// The command, if it exists, is complete and allowed now.
+    fn check(&mut self, args: &Args) -> Result<&'static Spec, CommandError> {
+        let name = args.first().map(|name| &name[..]).unwrap_or_default();
+        let Some((index, mut spec)) = find(name) else { return Err(unknown_command(args)) };
+        if let (Some(subcommand), false) = (args.get(1), spec.subcommands.is_empty()) {
+            spec =
+                spec.subcommand(subcommand).ok_or_else(|| unknown_subcommand(spec, subcommand))?;
+        }
+        if !spec.takes(args.len()) {
+            return Err(CommandError::WrongArity(spec.name));
+        }
+        if !self.authenticated && !spec.flags.has(Flags::NO_AUTH) {
+            return Err(CommandError::NOT_AUTHENTICATED);
+        }
+        if self.transaction.is_some() && spec.flags.has(Flags::NO_MULTI) {
+            return Err(CommandError::Known("ERR Command not allowed inside a transaction"));
+        }
+        self.tally.add(index);
+        Ok(spec)
+    }
+}

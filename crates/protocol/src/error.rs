@@ -1,0 +1,108 @@
+//! Why a command is refused, in the words of Redis: clients match on them.
+
+use softflash_store::StoreError;
+use std::borrow::Cow;
+use thiserror::Error;
+
+/// Why a command is refused or fails.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CommandError {
+    /// A text that clients know from Redis, its code word included.
+    #[error("{0}")]
+    Known(&'static str),
+    /// A text with words of the request in it, which may be any bytes.
+    #[error("{}", String::from_utf8_lossy(.0))]
+    Quoting(Vec<u8>),
+    /// Too many or too few arguments.
+    #[error("ERR wrong number of arguments for '{0}' command")]
+    WrongArity(&'static str),
+    /// An expiry that is not positive or overflows.
+    #[error("ERR invalid expire time in '{0}' command")]
+    InvalidExpireTime(&'static str),
+    /// A transaction that could not be committed.
+    #[error("EXECABORT Transaction discarded because of: {0}")]
+    TransactionFailed(StoreError),
+    /// The store refuses or fails.
+    #[error("{}", store_text(.0))]
+    Store(StoreError),
+}
+
+/// Shorthand for results of commands.
+pub type Result<T, E = CommandError> = std::result::Result<T, E>;
+
+impl CommandError {
+    /// Options that do not fit.
+    pub const SYNTAX: CommandError = CommandError::Known("ERR syntax error");
+    /// An argument or a value that is no 64-bit integer.
+    pub const NOT_AN_INTEGER: CommandError =
+        CommandError::Known("ERR value is not an integer or out of range");
+    /// An argument or a value that is no number.
+    pub const NOT_A_FLOAT: CommandError = CommandError::Known("ERR value is not a valid float");
+    /// A key that must exist and does not.
+    pub const NO_SUCH_KEY: CommandError = CommandError::Known("ERR no such key");
+    /// A value that would be too long.
+    pub const STRING_TOO_LONG: CommandError =
+        CommandError::Known("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+    /// A database other than 0.
+    pub const NO_SUCH_DATABASE: CommandError = CommandError::Known("ERR DB index is out of range");
+    /// Anything but AUTH from a client that has not authenticated.
+    pub const NOT_AUTHENTICATED: CommandError =
+        CommandError::Known("NOAUTH Authentication required.");
+    /// A wrong password.
+    pub const WRONG_PASSWORD: CommandError =
+        CommandError::Known("WRONGPASS invalid username-password pair or user is disabled.");
+
+    /// An error that quotes words of the request.
+    pub fn quoting(parts: &[&[u8]]) -> CommandError {
+        CommandError::Quoting(parts.concat())
+    }
+
+    /// The line of the reply, without the sign and the line end.
+    pub fn text(&self) -> Cow<'_, [u8]> {
+        match self {
+            CommandError::Known(text) => Cow::Borrowed(text.as_bytes()),
+            CommandError::Quoting(text) => Cow::Borrowed(text),
+            other => Cow::Owned(other.to_string().into_bytes()),
+        }
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> CommandError {
+        CommandError::Store(error)
+    }
+}
+
+fn store_text(error: &StoreError) -> Cow<'_, str> {
+    match error {
+        StoreError::OutOfSpace => Cow::Borrowed(
+            "OOM command not allowed when used memory > 'maxmemory'. The flash is full: delete keys \
+             or let them expire.",
+        ),
+        StoreError::KeyTooLong { bytes, limit } => Cow::Owned(format!(
+            "ERR string exceeds maximum allowed size (proto-max-bulk-len): a key of {bytes} bytes, \
+             at most {limit}"
+        )),
+        StoreError::ValueTooLong { .. } => {
+            Cow::Borrowed("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+        }
+        other => Cow::Owned(format!("ERR {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_the_store_read_as_redis_clients_expect() {
+        let text = |error: StoreError| CommandError::from(error).to_string();
+        assert!(
+            text(StoreError::OutOfSpace).starts_with("OOM command not allowed when used memory")
+        );
+        assert!(text(StoreError::OutOfSpace).contains("flash"));
+        assert!(text(StoreError::DataLoss("patch 7".into())).starts_with("ERR data loss: patch 7"));
+        let too_long = StoreError::ValueTooLong { bytes: 2, limit: 1 };
+        assert_eq!(text(too_long), CommandError::STRING_TOO_LONG.to_string());
+    }
+}

@@ -1,0 +1,183 @@
+//! Transactions: the queue after MULTI, the keys watched, and EXEC.
+
+use crate::commands::{Effects, Handler, Keys};
+use crate::dispatch::{Command, Scope};
+use crate::error::{CommandError, Result};
+use crate::load::{Entries, KeyList};
+use crate::overlay::{Changes, Overlay};
+use crate::reply::Reply;
+use crate::session::Session;
+use crate::wide::Wide;
+use crate::write::{apply, stage};
+use bytes::Bytes;
+use softflash_base::ShardId;
+use softflash_store::{Exclusive, Store, Ticket, View, WatchToken};
+
+/// Commands since MULTI.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    pub commands: Vec<Command>,
+    /// Bytes of their words.
+    pub bytes: u64,
+    /// One of them was refused, so none will run.
+    pub spoiled: bool,
+}
+
+impl Transaction {
+    /// Queues a command; its words are copied out of the network buffer, as EXEC may be far.
+    pub fn queue(&mut self, mut command: Command) {
+        command.args.iter_mut().for_each(|word| *word = crate::commands::own(word));
+        self.bytes += command.args.iter().map(|word| word.len() as u64).sum::<u64>();
+        self.commands.push(command);
+    }
+}
+
+/// A key that EXEC depends on.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    key: Bytes,
+    token: WatchToken,
+    /// When the value that was there expires; 0 for never, or for no value.
+    expires_at_ms: u64,
+}
+
+impl Watched {
+    /// Whether the key is as it was: not written, and what was there not expired.
+    fn holds(&self, now_ms: u64) -> bool {
+        !self.token.touched() && (self.expires_at_ms == 0 || self.expires_at_ms > now_ms)
+    }
+}
+
+impl Session {
+    /// WATCH key [key ...]
+    pub(crate) async fn watch(&mut self, store: &Store, command: &Command) -> Result<Reply> {
+        if self.transaction.is_some() {
+            return Err(CommandError::Known("ERR WATCH inside MULTI is not allowed"));
+        }
+        for key in command.spec.keys_of(&command.args) {
+            if self.watched.iter().any(|watched| watched.key == *key) {
+                continue;
+            }
+            let key = crate::commands::own(key);
+            let token = store.watch(key.clone()).await?;
+            let expires_at_ms =
+                store.view().get(&key).await?.map_or(0, |entry| entry.expires_at_ms);
+            self.watched.push(Watched { key, token, expires_at_ms });
+        }
+        Ok(Reply::Ok)
+    }
+
+    /// EXEC
+    pub(crate) async fn exec(&mut self, store: &Store, ticket: &mut Ticket) -> Result<Reply> {
+        let Some(transaction) = self.transaction.take() else {
+            return Err(CommandError::Known("ERR EXEC without MULTI"));
+        };
+        let watched = std::mem::take(&mut self.watched);
+        if transaction.spoiled {
+            return Err(CommandError::Known(
+                "EXECABORT Transaction discarded because of previous errors.",
+            ));
+        }
+        let commands = transaction.commands;
+        let keys: KeyList = commands.iter().flat_map(Command::loads).collect();
+        if !keys.is_empty() {
+            store.prefetch(&keys).await;
+        }
+        let exclusive = store.exclusive(shards_of(store, &commands, &watched)).await?;
+        let now_ms = store.now_ms();
+        if !watched.iter().all(|watched| watched.holds(now_ms)) {
+            return Ok(Reply::NullArray);
+        }
+        let mut running = Running::new(store, &exclusive, &commands);
+        let mut replies = Vec::with_capacity(commands.len());
+        for command in &commands {
+            replies.push(running.run(self, command).await.into());
+        }
+        let committed = running.commit().await.map_err(CommandError::TransactionFailed)?;
+        ticket.merge(&committed);
+        Ok(Reply::Array(replies))
+    }
+}
+
+/// Every shard that the commands or the watched keys touch.
+fn shards_of(store: &Store, commands: &[Command], watched: &[Watched]) -> Vec<ShardId> {
+    let layout = store.layout();
+    let mut shards: Vec<ShardId> =
+        watched.iter().map(|watched| layout.shard_of(&watched.key)).collect();
+    for command in commands {
+        match command.spec.handler {
+            Handler::Wide(_) => return (0..layout.shards).map(ShardId).collect(),
+            Handler::Keyed(_) => match command.scope(layout) {
+                Scope::One(shard) => shards.push(shard),
+                Scope::Several(several) => shards.extend(several),
+            },
+            _ => {}
+        }
+    }
+    shards.sort_unstable();
+    shards.dedup();
+    shards
+}
+
+/// A transaction that is being run.
+struct Running<'a> {
+    store: &'a Store,
+    exclusive: &'a Exclusive,
+    view: View,
+    changes: Changes,
+    /// Whether a command looks at the whole store and must see the changes.
+    tracks: bool,
+}
+
+impl<'a> Running<'a> {
+    fn new(store: &'a Store, exclusive: &'a Exclusive, commands: &[Command]) -> Running<'a> {
+        let tracks =
+            commands.iter().any(|command| matches!(command.spec.handler, Handler::Wide(_)));
+        let view = exclusive.view();
+        Running { store, exclusive, view, changes: Changes::default(), tracks }
+    }
+
+    async fn run(&mut self, session: &mut Session, command: &Command) -> Result<Reply> {
+        match command.spec.handler {
+            Handler::Keyed(_) => self.keyed(command).await,
+            Handler::Session(run) => run(session, self.store, &command.args),
+            Handler::Wide(run) => {
+                let overlay = Overlay { changes: &self.changes, exclusive: self.exclusive };
+                let wide = Wide {
+                    store: self.store,
+                    context: &session.context,
+                    args: &command.args,
+                    overlay: Some(overlay),
+                };
+                run(wide).await
+            }
+            Handler::Watch | Handler::Exec | Handler::Container => Ok(Reply::None),
+        }
+    }
+
+    async fn keyed(&mut self, command: &Command) -> Result<Reply> {
+        let mut entries = Entries::new();
+        for key in command.loads() {
+            entries.push(self.view.get(&key).await?);
+        }
+        let mut effects = Effects::default();
+        let reply = apply(self.store, command, &mut entries, &mut effects)?;
+        if self.tracks {
+            if command.spec.keys == Keys::All {
+                self.changes.clear();
+            }
+            for (key, entry) in &effects.writes {
+                self.changes.note(key, entry.as_ref());
+            }
+        }
+        stage(&mut self.view, effects)?;
+        Ok(reply)
+    }
+
+    async fn commit(self) -> Result<Ticket, softflash_store::StoreError> {
+        if self.view.is_read_only() {
+            return Ok(self.view.ticket().clone());
+        }
+        self.store.commit(self.view).await
+    }
+}

@@ -1,0 +1,67 @@
+//! What a transaction has written so far, for its commands over the whole store.
+//!
+//! The writes are in the view and not yet in the store, so listing the store's keys would miss them.
+
+use crate::error::Result;
+use bytes::Bytes;
+use softflash_store::{Entry, Exclusive};
+use std::collections::BTreeMap;
+
+/// Keys that a transaction has written or removed.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Every key of the store was removed before.
+    pub cleared: bool,
+    /// When each key that was written expires (0 for never); nothing for one that was removed.
+    pub keys: BTreeMap<Bytes, Option<u64>>,
+}
+
+impl Changes {
+    pub fn note(&mut self, key: &Bytes, entry: Option<&Entry>) {
+        self.keys.insert(key.clone(), entry.map(|entry| entry.expires_at_ms));
+    }
+
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        self.cleared = true;
+    }
+
+    fn is_live(expires_at_ms: Option<u64>, now_ms: u64) -> bool {
+        expires_at_ms.is_some_and(|at_ms| at_ms == 0 || at_ms > now_ms)
+    }
+
+    /// The keys that were written and live.
+    pub fn live(&self, now_ms: u64) -> impl Iterator<Item = &Bytes> {
+        let live = move |(_, expiry): &(&Bytes, &Option<u64>)| Changes::is_live(**expiry, now_ms);
+        self.keys.iter().filter(live).map(|(key, _)| key)
+    }
+
+    /// Whether the transaction says nothing of the key, so that the store's state holds.
+    pub fn is_untouched(&self, key: &Bytes) -> bool {
+        !self.cleared && !self.keys.contains_key(key)
+    }
+}
+
+/// A transaction's changes and its right to read the store meanwhile.
+#[derive(Clone, Copy)]
+pub(crate) struct Overlay<'a> {
+    pub changes: &'a Changes,
+    pub exclusive: &'a Exclusive,
+}
+
+impl Overlay<'_> {
+    /// The number of keys.
+    pub async fn key_count(&self, now_ms: u64) -> Result<u64> {
+        let live = self.changes.live(now_ms).count() as u64;
+        if self.changes.cleared {
+            return Ok(live);
+        }
+        let stored = self.exclusive.key_count().await?;
+        let mut replaced = 0;
+        let mut view = self.exclusive.view();
+        for key in self.changes.keys.keys() {
+            replaced += u64::from(view.contains(key).await?);
+        }
+        Ok((stored + live).saturating_sub(replaced))
+    }
+}

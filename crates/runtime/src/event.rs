@@ -1,0 +1,82 @@
+//! A flag that tasks of one thread can wait for.
+
+use crate::waiters::{Ticket, WaitList};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+#[derive(Default)]
+struct State {
+    set: Cell<bool>,
+    waiters: RefCell<WaitList>,
+}
+
+/// Something that has happened or not: once set, all who wait and all who come later pass, until it is
+/// reset. A clone is the same event.
+#[derive(Clone, Default)]
+pub struct Event {
+    state: Rc<State>,
+}
+
+impl Event {
+    /// An event that has not happened.
+    pub fn new() -> Event {
+        Event::default()
+    }
+
+    /// It has happened: wakes all who wait.
+    pub fn set(&self) {
+        self.state.set.set(true);
+        loop {
+            let waker = self.state.waiters.borrow_mut().pop();
+            match waker {
+                Some(waker) => waker.wake(),
+                None => break,
+            }
+        }
+    }
+
+    /// It is to happen again. Tasks that were woken and have not run yet wait again.
+    pub fn reset(&self) {
+        self.state.set.set(false);
+    }
+
+    /// Whether it has happened.
+    pub fn is_set(&self) -> bool {
+        self.state.set.get()
+    }
+
+    /// Waits until it has happened.
+    pub fn wait(&self) -> EventWait {
+        EventWait { state: Rc::clone(&self.state), ticket: None }
+    }
+}
+
+/// The future of [`Event::wait`].
+pub struct EventWait {
+    state: Rc<State>,
+    ticket: Option<Ticket>,
+}
+
+impl Future for EventWait {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        if this.state.set.get() {
+            return Poll::Ready(());
+        }
+        this.state.waiters.borrow_mut().wait(&mut this.ticket, context.waker());
+        Poll::Pending
+    }
+}
+
+impl Drop for EventWait {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.state.waiters.borrow_mut().leave(ticket);
+        }
+    }
+}

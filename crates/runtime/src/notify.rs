@@ -1,0 +1,90 @@
+//! A bell between tasks of one thread.
+
+use crate::waiters::{Ticket, WaitList};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+#[derive(Default)]
+struct State {
+    waiters: RefCell<WaitList>,
+    /// A ring that nobody waited for.
+    stored: Cell<bool>,
+}
+
+/// Lets tasks wait until another rings. A ring that nobody waits for is kept (one, not more) for the next
+/// to wait, so that "check, then wait" misses nothing. A clone is the same bell.
+#[derive(Clone, Default)]
+pub struct Notify {
+    state: Rc<State>,
+}
+
+impl Notify {
+    /// A silent bell.
+    pub fn new() -> Notify {
+        Notify::default()
+    }
+
+    /// Wakes the task that has waited longest, or keeps the ring for the next to wait.
+    pub fn notify_one(&self) {
+        let waker = self.state.waiters.borrow_mut().pop();
+        match waker {
+            Some(waker) => waker.wake(),
+            None => self.state.stored.set(true),
+        }
+    }
+
+    /// Wakes all tasks that wait now, first come, first served. Keeps nothing.
+    pub fn notify_all(&self) {
+        let waiting = self.state.waiters.borrow().len();
+        for _ in 0..waiting {
+            let waker = self.state.waiters.borrow_mut().pop();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Waits for a ring. Cancel safe: a ring that reached a wait which is dropped goes to the next.
+    pub fn notified(&self) -> Notified {
+        Notified { state: Rc::clone(&self.state), ticket: None, done: false }
+    }
+}
+
+/// The future of [`Notify::notified`].
+pub struct Notified {
+    state: Rc<State>,
+    ticket: Option<Ticket>,
+    done: bool,
+}
+
+impl Future for Notified {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let mut waiters = this.state.waiters.borrow_mut();
+        let rung = match this.ticket {
+            Some(ticket) => !waiters.contains(ticket),
+            None => this.state.stored.take(),
+        };
+        if this.done || rung {
+            this.done = true;
+            return Poll::Ready(());
+        }
+        waiters.wait(&mut this.ticket, context.waker());
+        Poll::Pending
+    }
+}
+
+impl Drop for Notified {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let left = self.state.waiters.borrow_mut().leave(ticket);
+        if !left && !self.done {
+            Notify { state: Rc::clone(&self.state) }.notify_one();
+        }
+    }
+}

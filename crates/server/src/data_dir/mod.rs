@@ -1,0 +1,144 @@
+//! A data directory: a device, the cut of the key space, and a lock.
+//!
+//! ```text
+//! DIR/softflash.toml   what the directory is (see `manifest`); its presence makes the directory one
+//! DIR/flash.sfd        the device, unless the manifest names another
+//! DIR/lock             locked by whoever has the directory open
+//! ```
+
+mod error;
+mod format;
+mod manifest;
+#[cfg(test)]
+mod tests;
+
+pub use error::DataDirError;
+pub use format::{NewDataDir, contents, leftovers};
+pub use manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, StoreSection};
+
+use softflash_device::{Device, OpenOptions};
+use softflash_store::StoreLayout;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The device's usual name inside the directory.
+pub const DEVICE_NAME: &str = "flash.sfd";
+
+/// The lock's name inside the directory.
+const LOCK_NAME: &str = "lock";
+
+/// A data directory that this process holds the lock of.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    manifest: Manifest,
+    /// Keeps other processes out until it is closed.
+    _lock: File,
+}
+
+impl DataDir {
+    /// Opens and locks the directory; the device in it is left alone.
+    ///
+    /// # Errors
+    /// [`DataDirError`] says what is wrong with the directory, or that another process has it.
+    pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
+        let manifest = DataDir::inspect(path)?;
+        let lock = acquire_lock(path)?;
+        Ok(DataDir { path: path.to_owned(), manifest, _lock: lock })
+    }
+
+    /// Reads the manifest without taking the lock: also works while a server has the directory.
+    ///
+    /// # Errors
+    /// As [`DataDir::open`], except [`DataDirError::Busy`].
+    pub fn inspect(path: &Path) -> Result<Manifest, DataDirError> {
+        let owned = || path.to_owned();
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(_) => return Err(DataDirError::NotADirectory { path: owned() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(DataDirError::Missing { path: owned() });
+            }
+            Err(source) => return Err(DataDirError::Io { path: owned(), source }),
+        }
+        let file = path.join(MANIFEST_NAME);
+        match fs::read_to_string(&file) {
+            Ok(text) => Manifest::parse(&file, &text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(DataDirError::NotADataDir { path: owned() })
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                let reason = "it is not text".to_owned();
+                Err(DataDirError::DamagedManifest { path: file, reason })
+            }
+            Err(source) => Err(DataDirError::Io { path: file, source }),
+        }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What `softflash.toml` says.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Where the device is.
+    pub fn device_path(&self) -> PathBuf {
+        self.path.join(&self.manifest.device)
+    }
+
+    /// Opens the device and fits the layout to it.
+    ///
+    /// # Errors
+    /// The device's [`OpenError`](softflash_device::OpenError), or [`DataDirError::Layout`] where the
+    /// manifest asks for what the device does not have.
+    pub fn open_device(
+        &self,
+        options: OpenOptions,
+    ) -> Result<(Arc<dyn Device>, StoreLayout), DataDirError> {
+        let device = softflash_device::open_with(&self.device_path(), options)?;
+        let layout = self.manifest.layout(device.info().units);
+        match layout.problem() {
+            Some(reason) => {
+                Err(DataDirError::Layout { path: self.path.join(MANIFEST_NAME), reason })
+            }
+            None => Ok((device, layout)),
+        }
+    }
+}
+
+/// Takes the directory's lock and writes down who has it.
+fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
+    let path = directory.join(LOCK_NAME);
+    let io_error = |source| DataDirError::Io { path: path.clone(), source };
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let mut file = options.open(&path).map_err(io_error)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let holder = holder(&mut file);
+            return Err(DataDirError::Busy { path: directory.to_owned(), holder });
+        }
+        Err(TryLockError::Error(source)) => return Err(io_error(source)),
+    }
+    let mut note_holder = || {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    note_holder().map_err(io_error)?;
+    Ok(file)
+}
+
+/// The process that a lock file names.
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}

@@ -1,0 +1,175 @@
+//! The state in Prometheus' OpenMetrics text, with units in the names.
+
+use crate::telemetry::Snapshot;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+use softflash_ftl::{UnitState, UnitTelemetry};
+use std::fmt;
+
+/// What the text is.
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The whole text.
+pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("softflash");
+    registry.register_collector(Box::new(State(snapshot.clone())));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// Fields of the store that go up and down; all others only grow.
+const GAUGES: [&str; 9] = [
+    "keys",
+    "memtable_bytes",
+    "cache_bytes",
+    "index_bytes",
+    "patches",
+    "log_live_bytes",
+    "superblocks_free",
+    "superblocks_total",
+    "full",
+];
+
+#[derive(Debug)]
+struct State(Snapshot);
+
+impl Collector for State {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Snapshot { server, store, units } = &self.0;
+        let mut out = Out(&mut encoder);
+        out.gauge("uptime", "Time since the start", Some(Unit::Seconds), server.uptime_seconds)?;
+        out.gauge("shards", "Shards, each with a thread", None, server.shards)?;
+        out.gauge("connections", "Connections now", None, server.connections)?;
+        let counters = [
+            ("connections_accepted", "Connections accepted", server.connections_accepted),
+            ("connections_rejected", "Connections refused: too many", server.connections_rejected),
+            ("connections_timed_out", "Connections closed: too slow", server.connections_timed_out),
+            ("commands", "Commands executed", server.commands),
+        ];
+        for (name, help, value) in counters {
+            out.counter(name, help, None, value)?;
+        }
+        out.counter("received", "Bytes from clients", Some(Unit::Bytes), server.received_bytes)?;
+        out.counter("sent", "Bytes to clients", Some(Unit::Bytes), server.sent_bytes)?;
+        let (held, help) = (server.request_budget_held_bytes, "Memory held by request bodies");
+        out.gauge("request_budget_held", help, Some(Unit::Bytes), held)?;
+        for (name, value) in store.fields() {
+            store_field(&mut out, name, value)?;
+        }
+        units_metrics(&mut out, units)
+    }
+}
+
+/// A counter of the store: the unit moves from inside or the end of its name to where Prometheus
+/// wants it.
+fn store_field(out: &mut Out<'_, '_>, name: &str, value: u64) -> fmt::Result {
+    let help = format!("Store: {}", name.replace('_', " "));
+    if let Some(stem) = name.strip_suffix("_us") {
+        return out.seconds(&format!("store_{stem}"), &help, value as f64 / 1e6);
+    }
+    let (stem, unit) = if let Some(stem) = name.strip_suffix("_bytes") {
+        (stem.to_owned(), Some(Unit::Bytes))
+    } else if name.contains("_bytes_") {
+        (name.replace("_bytes_", "_"), Some(Unit::Bytes))
+    } else {
+        // OpenMetrics keeps the suffix for counters.
+        (name.strip_suffix("_total").unwrap_or(name).to_owned(), None)
+    };
+    let stem = format!("store_{stem}");
+    match GAUGES.contains(&name) {
+        true => out.gauge(&stem, &help, unit, value),
+        false => out.counter(&stem, &help, unit, value),
+    }
+}
+
+type PerUnit = fn(&UnitTelemetry) -> f64;
+
+fn units_metrics(out: &mut Out<'_, '_>, units: &[UnitTelemetry]) -> fmt::Result {
+    let gauges: [(&str, &str, PerUnit); 9] = [
+        ("unit_online", "1 where the unit takes writes", |unit| {
+            f64::from(unit.state == UnitState::Online)
+        }),
+        ("unit_queue", "Requests waiting or under way", |unit| f64::from(unit.queue)),
+        ("unit_superblocks_free", "Superblocks that can be allocated", |unit| {
+            f64::from(unit.space.free())
+        }),
+        ("unit_superblocks_live", "Superblocks that hold data", |unit| {
+            f64::from(unit.space.live + unit.space.open)
+        }),
+        ("unit_superblocks_bad", "Superblocks out of service", |unit| f64::from(unit.space.bad)),
+        ("unit_bad_blocks", "Blocks marked bad", |unit| f64::from(unit.bad_blocks)),
+        ("unit_erase_count_min", "Least erase count of a block", |unit| {
+            f64::from(unit.erase_count_min)
+        }),
+        ("unit_erase_count_mean", "Mean erase count", |unit| unit.erase_count_mean),
+        ("unit_erase_count_max", "Greatest erase count", |unit| f64::from(unit.erase_count_max)),
+    ];
+    let counters: [(&str, &str, Option<Unit>, PerUnit); 7] = [
+        ("unit_busy", "Time with a command under way", Some(Unit::Seconds), |unit| {
+            unit.busy_ns as f64 / 1e9
+        }),
+        ("unit_reads", "Read commands", None, |unit| unit.reads as f64),
+        ("unit_programs", "Program commands", None, |unit| unit.programs as f64),
+        ("unit_erases", "Erase commands", None, |unit| unit.erases as f64),
+        ("unit_read", "Bytes read", Some(Unit::Bytes), |unit| unit.bytes_read as f64),
+        ("unit_programmed", "Bytes programmed", Some(Unit::Bytes), |unit| {
+            unit.bytes_programmed as f64
+        }),
+        ("unit_errors", "Commands that failed", None, |unit| unit.errors as f64),
+    ];
+    for (name, help, value) in gauges {
+        out.family(name, help, None, MetricType::Gauge, units, |unit, encoder| {
+            ConstGauge::new(value(unit)).encode(encoder)
+        })?;
+    }
+    for (name, help, kind, value) in counters {
+        out.family(name, help, kind, MetricType::Counter, units, |unit, encoder| {
+            ConstCounter::new(value(unit)).encode(encoder)
+        })?;
+    }
+    Ok(())
+}
+
+struct Out<'a, 'b>(&'a mut DescriptorEncoder<'b>);
+
+impl Out<'_, '_> {
+    fn gauge(&mut self, name: &str, help: &str, unit: Option<Unit>, value: u64) -> fmt::Result {
+        let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+        let kind = MetricType::Gauge;
+        gauge.encode(self.0.encode_descriptor(name, help, unit.as_ref(), kind)?)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, unit: Option<Unit>, value: u64) -> fmt::Result {
+        let kind = MetricType::Counter;
+        let encoder = self.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
+        ConstCounter::new(value).encode(encoder)
+    }
+
+    fn seconds(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        let (unit, kind) = (Unit::Seconds, MetricType::Counter);
+        ConstCounter::new(value).encode(self.0.encode_descriptor(name, help, Some(&unit), kind)?)
+    }
+
+    fn family(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        kind: MetricType,
+        units: &[UnitTelemetry],
+        encode: impl Fn(&UnitTelemetry, prometheus_client::encoding::MetricEncoder<'_>) -> fmt::Result,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
+        for telemetry in units {
+            let label = [("unit", u64::from(telemetry.unit.0))];
+            encode(telemetry, family.encode_family(&label)?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! HTTP for monitors: metrics, health and the state of the units.
+
+mod metrics;
+#[cfg(test)]
+mod tests;
+
+use crate::telemetry::Snapshot;
+use axum::Json;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// How long a request for the state may take; a monitor wants an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks the shards for their state; nothing where they do not answer any more.
+pub(crate) type Source = Arc<dyn Fn() -> BoxFuture<'static, Option<Snapshot>> + Send + Sync>;
+
+/// Serves HTTP until `stop` completes.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    source: Source,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    axum::serve(listener, router(source)).with_graceful_shutdown(stop).await
+}
+
+fn router(source: Source) -> Router {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/health", get(health))
+        .route("/api/units", get(units))
+        .route("/api/stats", get(stats))
+        .with_state(source)
+}
+
+async fn snapshot(source: &Source) -> Result<Snapshot, Response> {
+    match tokio::time::timeout(PATIENCE, source()).await {
+        Ok(Some(snapshot)) => Ok(snapshot),
+        Ok(None) => Err(unavailable("the store is shutting down")),
+        Err(_) => Err(unavailable("the store does not answer in time")),
+    }
+}
+
+fn unavailable(reason: &str) -> Response {
+    let body = json!({ "status": "unavailable", "reason": reason });
+    (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
+}
+
+async fn metrics(State(source): State<Source>) -> Response {
+    match snapshot(&source).await {
+        Ok(snapshot) => match metrics::render(&snapshot) {
+            Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+            Err(error) => unavailable(&error.to_string()),
+        },
+        Err(response) => response,
+    }
+}
+
+/// Healthy is a store that answers. One that is full still reads and deletes; it says so.
+async fn health(State(source): State<Source>) -> Response {
+    match snapshot(&source).await {
+        Ok(snapshot) => {
+            let full = snapshot.store.full > 0;
+            Json(json!({ "status": "ok", "writable": !full })).into_response()
+        }
+        Err(response) => response,
+    }
+}
+
+async fn units(State(source): State<Source>) -> Response {
+    match snapshot(&source).await {
+        Ok(snapshot) => Json(snapshot.units).into_response(),
+        Err(response) => response,
+    }
+}
+
+async fn stats(State(source): State<Source>) -> Response {
+    match snapshot(&source).await {
+        Ok(snapshot) => Json(snapshot).into_response(),
+        Err(response) => response,
+    }
+}

@@ -1,0 +1,98 @@
+use super::*;
+use crate::telemetry::ServerStats;
+use softflash_base::UnitId;
+use softflash_ftl::{SpaceAccount, UnitState, UnitTelemetry};
+use softflash_store::stats::StoreStats;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+fn unit(number: u16) -> UnitTelemetry {
+    UnitTelemetry {
+        unit: UnitId(number),
+        state: UnitState::Online,
+        queue: 3,
+        busy_ns: 1_500_000_000,
+        space: SpaceAccount { prepared: 1, reclaimable: 2, open: 1, live: 4, bad: 0 },
+        superblock_payload_bytes: 8 << 20,
+        erase_count_min: 1,
+        erase_count_mean: 1.5,
+        erase_count_max: 2,
+        bad_blocks: 0,
+        reads: 10,
+        programs: 20,
+        erases: 3,
+        bytes_read: 40960,
+        bytes_programmed: 81920,
+        errors: 0,
+    }
+}
+
+fn example() -> Snapshot {
+    Snapshot {
+        server: ServerStats { commands: 42, uptime_seconds: 7, ..ServerStats::default() },
+        store: StoreStats {
+            keys: 5,
+            stall_us: 2_500_000,
+            host_bytes_written: 99,
+            ..StoreStats::default()
+        },
+        units: vec![unit(0), unit(1)],
+    }
+}
+
+#[test]
+fn metrics_carry_their_units() {
+    let text = metrics::render(&example()).unwrap();
+    for line in [
+        "softflash_uptime_seconds 7",
+        "softflash_commands_total 42",
+        "softflash_store_keys 5",
+        "softflash_store_stall_seconds_total 2.5",
+        "softflash_store_host_written_bytes_total 99",
+        "softflash_store_memtable_bytes 0",
+        "softflash_unit_busy_seconds_total{unit=\"1\"} 1.5",
+        "softflash_unit_superblocks_free{unit=\"0\"} 3.0",
+        "# EOF",
+    ] {
+        assert!(text.lines().any(|found| found == line), "`{line}` is missing in\n{text}");
+    }
+    let mut families: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+    let all = families.len();
+    families.dedup();
+    assert_eq!(families.len(), all, "a family appears twice");
+}
+
+async fn get(address: std::net::SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn every_page_is_served_and_a_closing_store_is_reported() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let open = Arc::new(AtomicBool::new(true));
+    let is_open = Arc::clone(&open);
+    let source: Source = Arc::new(move || {
+        let snapshot = is_open.load(Ordering::Relaxed).then(example);
+        Box::pin(async move { snapshot })
+    });
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(serve(listener, source, async move {
+        let _ = stopped.await;
+    }));
+    assert!(get(address, "/metrics").await.contains("softflash_store_keys 5"));
+    assert!(get(address, "/health").await.contains(r#"{"status":"ok","writable":true}"#));
+    assert!(get(address, "/api/units").await.contains(r#""erase_count_mean":1.5"#));
+    assert!(get(address, "/api/stats").await.contains(r#""commands":42"#));
+    assert!(get(address, "/nothing").await.starts_with("HTTP/1.1 404"));
+    open.store(false, Ordering::Relaxed);
+    assert!(get(address, "/health").await.starts_with("HTTP/1.1 503"));
+    stop.send(()).unwrap();
+    serving.await.unwrap().unwrap();
+}

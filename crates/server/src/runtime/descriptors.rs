@@ -1,0 +1,77 @@
+//! Waiting for descriptors that the device layer names by number.
+
+#![expect(unsafe_code, reason = "descriptors come as numbers, as the device layer names them")]
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// The descriptors of a thread that were waited for; a duplicate of each is registered with the
+/// kernel once and kept as long as the runtime. A number must therefore mean the same file for as long:
+/// a device opens its descriptors once per thread.
+#[derive(Default)]
+pub(super) struct Descriptors {
+    known: RefCell<HashMap<RawFd, Rc<AsyncFd<OwnedFd>>>>,
+}
+
+impl Descriptors {
+    /// Completes when `fd` is readable, closed or in error: the read will tell.
+    pub async fn readable(this: Rc<Descriptors>, fd: RawFd) {
+        let mut looked_again = false;
+        while !is_readable(fd) {
+            let Some(registered) = this.registered(fd) else { return };
+            match registered.readable().await {
+                // The readiness may be an old one; the loop looks.
+                Ok(mut guard) => guard.clear_ready(),
+                // The runtime ends.
+                Err(_) if looked_again => return std::future::pending().await,
+                Err(_) => looked_again = true,
+            }
+        }
+    }
+
+    fn registered(&self, fd: RawFd) -> Option<Rc<AsyncFd<OwnedFd>>> {
+        if let Some(registered) = self.known.borrow().get(&fd) {
+            return Some(Rc::clone(registered));
+        }
+        match register(fd) {
+            Ok(registered) => {
+                let registered = Rc::new(registered);
+                self.known.borrow_mut().insert(fd, Rc::clone(&registered));
+                Some(registered)
+            }
+            Err(error) => {
+                // Regular files, for one, are always readable.
+                tracing::debug!(fd, %error, "descriptor cannot be watched; taken as readable");
+                None
+            }
+        }
+    }
+}
+
+fn register(fd: RawFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: `is_readable` has just seen the descriptor open, and it is used for the duplication only.
+    let duplicate = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()?;
+    // SAFETY: the `AsyncFd` owns the duplicate and nothing closes or replaces it.
+    Ok(unsafe { AsyncFd::register_with_interest(duplicate, Interest::READABLE) }?)
+}
+
+/// Whether a read would find something or fail at once.
+fn is_readable(fd: RawFd) -> bool {
+    if fd < 0 {
+        return true;
+    }
+    // SAFETY: the number is passed to poll(2) only, which reports a closed descriptor as POLLNVAL.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let mut watched = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut watched, Some(&at_once)) {
+        Ok(_) => !watched[0].revents().is_empty(),
+        Err(_) => false,
+    }
+}

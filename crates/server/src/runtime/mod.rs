@@ -1,0 +1,87 @@
+//! A tokio thread as the stores see it: clock, timers, descriptors and tasks.
+
+mod descriptors;
+#[cfg(test)]
+mod tests;
+mod timers;
+
+use descriptors::Descriptors;
+use futures_util::future::LocalBoxFuture;
+use rustix::time::{ClockId, clock_gettime};
+use softflash_base::Time;
+use softflash_runtime::{Runtime, RuntimeHandle};
+use std::future::Future;
+use std::io;
+use std::os::fd::RawFd;
+use std::rc::Rc;
+use timers::Timers;
+use tokio::task::LocalSet;
+
+/// Task polls between two looks at sockets and the device while tasks are always ready.
+const POLLS_PER_LOOK: u32 = 31;
+
+/// [`Runtime`] on a current-thread tokio runtime. Timers are as exact as the kernel's (tokio's own
+/// wheel rounds up to a millisecond, which is an age for flash).
+pub struct TokioRuntime {
+    tasks: Rc<LocalSet>,
+    timers: Rc<Timers>,
+    descriptors: Rc<Descriptors>,
+    /// The monotonic clock's reading that counts as [`Time::ZERO`].
+    start: Time,
+}
+
+impl TokioRuntime {
+    /// Makes a tokio runtime on the calling thread and runs `program` on it, with the handle for
+    /// everything else on the thread. Returns when `program` does; tasks still running are dropped.
+    ///
+    /// # Errors
+    /// If the operating system refuses a descriptor.
+    pub fn run<P: Future>(program: impl FnOnce(RuntimeHandle) -> P) -> io::Result<P::Output> {
+        let tokio = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .event_interval(POLLS_PER_LOOK)
+            .build()?;
+        let tasks = Rc::new(LocalSet::new());
+        tokio.block_on(tasks.run_until(async {
+            let start = monotonic();
+            let runtime = TokioRuntime {
+                tasks: Rc::clone(&tasks),
+                timers: Timers::start(start)?,
+                descriptors: Rc::default(),
+                start,
+            };
+            Ok(program(Rc::new(runtime)).await)
+        }))
+    }
+}
+
+impl Runtime for TokioRuntime {
+    fn now(&self) -> Time {
+        Time(monotonic().since_ns(self.start))
+    }
+
+    fn wall_ms(&self) -> u64 {
+        let now = clock_gettime(ClockId::Realtime);
+        let ms = now.tv_sec.saturating_mul(1000) + now.tv_nsec / 1_000_000;
+        u64::try_from(ms).unwrap_or(0)
+    }
+
+    fn sleep_until(&self, at: Time) -> LocalBoxFuture<'static, ()> {
+        Box::pin(Timers::sleep(&self.timers, at))
+    }
+
+    fn readable(&self, fd: RawFd) -> LocalBoxFuture<'static, ()> {
+        Box::pin(Descriptors::readable(Rc::clone(&self.descriptors), fd))
+    }
+
+    fn spawn(&self, task: LocalBoxFuture<'static, ()>) {
+        self.tasks.spawn_local(task);
+    }
+}
+
+/// The kernel's monotonic clock.
+fn monotonic() -> Time {
+    let now = clock_gettime(ClockId::Monotonic);
+    let (seconds, ns) = (now.tv_sec.cast_unsigned(), now.tv_nsec.cast_unsigned());
+    Time(seconds.saturating_mul(1_000_000_000) + ns)
+}

@@ -1,0 +1,74 @@
+use super::*;
+use rustix::io::{read, write};
+use std::cell::RefCell;
+use std::os::fd::AsRawFd;
+
+#[test]
+fn short_sleeps_are_exact_and_end_in_order() {
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let late_ns = TokioRuntime::run(|runtime| {
+        let order = Rc::clone(&order);
+        async move {
+            let start = runtime.now();
+            for (name, us) in [("c", 900), ("a", 200), ("b", 500)] {
+                let (order, sleep) = (Rc::clone(&order), runtime.sleep_until(start + us * 1000));
+                runtime.spawn(Box::pin(async move {
+                    sleep.await;
+                    order.borrow_mut().push(name);
+                }));
+            }
+            runtime.sleep_until(start + 2_000_000).await;
+            let mut best = u64::MAX;
+            for _ in 0..20 {
+                let until = runtime.now() + 100_000;
+                runtime.sleep_until(until).await;
+                assert!(runtime.now() >= until, "never early");
+                best = best.min(runtime.now().since_ns(until));
+            }
+            best
+        }
+    })
+    .unwrap();
+    assert_eq!(*order.borrow(), ["a", "b", "c"]);
+    assert!(late_ns < 900_000, "the best of 20 sleeps of 100 us was {late_ns} ns late");
+}
+
+#[test]
+fn a_dropped_sleep_is_forgotten() {
+    TokioRuntime::run(|runtime| async move {
+        let far = runtime.sleep_until(runtime.now() + 3_600_000_000_000);
+        let near = runtime.sleep_until(runtime.now() + 1_000_000);
+        futures_util::future::select(far, near).await;
+        runtime.sleep_until(runtime.now() + 1_000_000).await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn descriptors_are_waited_for_again_and_again() {
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    TokioRuntime::run(|runtime| async move {
+        for round in 0..100u8 {
+            let fd = reader.as_raw_fd();
+            let (wait, writing) = (runtime.readable(fd), writer.try_clone().unwrap());
+            let later = runtime.sleep_until(runtime.now() + u64::from(round % 3) * 50_000);
+            runtime.spawn(Box::pin(async move {
+                later.await;
+                write(&writing, &[round, round]).unwrap();
+            }));
+            wait.await;
+            let mut byte = [0];
+            read(&reader, &mut byte).unwrap();
+            assert_eq!(byte, [round]);
+            // One byte is left: still readable, without a new event.
+            runtime.readable(fd).await;
+            read(&reader, &mut byte).unwrap();
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_closed_descriptor_does_not_hang() {
+    TokioRuntime::run(|runtime| async move { runtime.readable(-1).await }).unwrap();
+}

@@ -1,0 +1,305 @@
+//! The server as a whole: opens the data, starts the threads, waits for the end and brings it about.
+
+use crate::budget::{MemoryPlan, RequestBudget};
+use crate::config::ServerConfig;
+use crate::data_dir::DataDir;
+use crate::error::ServerError;
+use crate::http;
+use crate::listener::{Seat, accept, listen};
+use crate::signals::stop_signal;
+use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
+use crate::thread::{Message, ShardThread, ThreadSpec};
+use async_channel::{Receiver, Sender};
+use softflash_base::ShardId;
+use softflash_device::OpenOptions;
+use softflash_protocol::{Context, ContextOptions};
+use softflash_store::{Mesh, StoreOptions};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, oneshot};
+
+/// Where a server can be reached, with the ports that it really has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// RESP.
+    pub resp: SocketAddr,
+    /// HTTP, if it is served.
+    pub http: Option<SocketAddr>,
+}
+
+/// Serves the data directory until SIGTERM, SIGINT or SHUTDOWN, then closes it. Calls `ready` once
+/// connections are accepted.
+///
+/// # Errors
+/// [`ServerError`]: what is wrong with the settings, the directory or an address, all before `ready`;
+/// afterwards that a shard died or did not close cleanly.
+pub fn serve(
+    data: DataDir,
+    config: &ServerConfig,
+    ready: impl FnOnce(Addresses),
+) -> Result<(), ServerError> {
+    config.check()?;
+    let tokio = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| ServerError::Io { what: "starting a runtime", source })?;
+    tokio.block_on(run(data, config, ready))
+}
+
+async fn run(
+    data: DataDir,
+    config: &ServerConfig,
+    ready: impl FnOnce(Addresses),
+) -> Result<(), ServerError> {
+    let signal =
+        stop_signal().map_err(|source| ServerError::Io { what: "handling signals", source })?;
+    // Addresses first: they fail at once, and opening a store may take its time.
+    let resp = listen(config.resp)?;
+    let http = config.http.map(listen).transpose()?;
+    let addresses =
+        Addresses { resp: address(&resp)?, http: http.as_ref().map(address).transpose()? };
+    let shutdown = Arc::new(Notify::new());
+    let mut fleet = Fleet::start(&data, config, addresses, Arc::clone(&shutdown))?;
+    tokio::pin!(signal);
+    let opened = tokio::select! {
+        opened = fleet.opened() => opened.map(|()| true),
+        () = &mut signal => Ok(false),
+    };
+    let outcome = match opened {
+        Ok(true) => {
+            ready(addresses);
+            let accepting =
+                accept(&resp, fleet.seats(), config.max_clients, &fleet.context.counters);
+            let (stop_http, http_stopped) = oneshot::channel::<()>();
+            let serving = http.map(|listener| serve_http(listener, fleet.source(), http_stopped));
+            let outcome = tokio::select! {
+                () = accepting => Ok(()),
+                () = signal => Ok(()),
+                () = shutdown.notified() => Ok(()),
+                died = fleet.death() => Err(ServerError::ThreadDied { shard: died }),
+            };
+            drop(stop_http);
+            drop(resp);
+            fleet.drain(config.drain_timeout).await;
+            if let Some(serving) = serving {
+                serving.abort();
+            }
+            outcome
+        }
+        Ok(false) => Ok(()),
+        Err(error) => Err(error),
+    };
+    let closed = fleet.close();
+    outcome.and(closed)
+}
+
+fn address(listener: &TcpListener) -> Result<SocketAddr, ServerError> {
+    listener
+        .local_addr()
+        .map_err(|source| ServerError::Io { what: "asking for a socket's address", source })
+}
+
+fn serve_http(
+    listener: TcpListener,
+    source: http::Source,
+    stopped: oneshot::Receiver<()>,
+) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async move {
+        let stop = async move {
+            let _ = stopped.await;
+        };
+        if let Err(error) = http::serve(listener, source, stop).await {
+            tracing::error!(%error, "HTTP has ended");
+        }
+    })
+}
+
+/// All shards' threads.
+struct Fleet {
+    threads: Vec<ShardThread>,
+    opened: Receiver<(ShardId, Result<(), softflash_store::StoreError>)>,
+    ended: Receiver<ShardId>,
+    context: Arc<Context>,
+    requests: RequestBudget,
+    request_bytes: u64,
+    started: SystemTime,
+}
+
+impl Fleet {
+    fn start(
+        data: &DataDir,
+        config: &ServerConfig,
+        addresses: Addresses,
+        shutdown: Arc<Notify>,
+    ) -> Result<Fleet, ServerError> {
+        let shards = data.manifest().store.shards;
+        let plan = MemoryPlan::new(config.options.memory_bytes);
+        let per_shard = |bytes: u64| bytes / u64::from(shards);
+        let device_options = OpenOptions {
+            retained_bytes: usize::try_from(per_shard(plan.device_bytes)).unwrap_or(usize::MAX),
+            ..OpenOptions::default()
+        };
+        let (device, layout) = data.open_device(device_options)?;
+        let started = now();
+        let context = context(config, addresses, started, shutdown);
+        let requests = RequestBudget::new(plan.request_bytes);
+        let (mesh, inboxes) = Mesh::new(shards);
+        let (open_sender, opened) = async_channel::unbounded();
+        let (end_sender, ended) = async_channel::unbounded();
+        let mut threads = Vec::new();
+        for (inbox, id) in inboxes.into_iter().zip(0..) {
+            threads.push(ShardThread::start(ThreadSpec {
+                id: ShardId(id),
+                layout: layout.clone(),
+                options: StoreOptions { memory_bytes: plan.store_bytes, ..config.options.clone() },
+                device: Arc::clone(&device),
+                mesh: mesh.clone(),
+                inbox,
+                context: Arc::clone(&context),
+                requests: requests.clone(),
+                reply_bytes: per_shard(plan.reply_bytes),
+                max_output_bytes: plan.max_output_bytes(),
+                calm_store_bytes: plan.calm_store_bytes(),
+                idle_timeout: config.idle_timeout,
+                core: config.pin_threads.then_some(usize::from(id)),
+                counters: Arc::default(),
+                opened: open_sender.clone(),
+                ended: end_sender.clone(),
+            })?);
+        }
+        let request_bytes = plan.request_bytes;
+        Ok(Fleet { threads, opened, ended, context, requests, request_bytes, started })
+    }
+
+    /// Waits until every shard is open, or one cannot be.
+    async fn opened(&self) -> Result<(), ServerError> {
+        for _ in &self.threads {
+            // A thread that fails says so before it ends; one that panics only ends.
+            let opened = tokio::select! {
+                biased;
+                opened = self.opened.recv() => opened,
+                died = self.death() => return Err(ServerError::ThreadDied { shard: died }),
+            };
+            match opened {
+                Ok((_, Ok(()))) => {}
+                Ok((shard, Err(error))) => return Err(ServerError::Open { shard, error }),
+                Err(_) => return Err(ServerError::ThreadDied { shard: ShardId(0) }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes when a thread ends by itself.
+    async fn death(&self) -> ShardId {
+        match self.ended.recv().await {
+            Ok(shard) => shard,
+            Err(_) => ShardId(0),
+        }
+    }
+
+    fn seats(&self) -> Vec<Seat> {
+        let seat = |thread: &ShardThread| {
+            let messages = thread.messages.clone();
+            Seat {
+                deal: Box::new(move |socket| {
+                    messages.try_send(Message::Connection(socket)).is_ok()
+                }),
+                counters: Arc::clone(&thread.counters),
+                dealt: 0,
+            }
+        };
+        self.threads.iter().map(seat).collect()
+    }
+
+    /// Where HTTP gets the state from: any thread that still works.
+    fn source(&self) -> http::Source {
+        let messages: Vec<Sender<Message>> =
+            self.threads.iter().map(|thread| thread.messages.clone()).collect();
+        let counters: Vec<Arc<ThreadCounters>> =
+            self.threads.iter().map(|thread| Arc::clone(&thread.counters)).collect();
+        let (context, requests) = (Arc::clone(&self.context), self.requests.clone());
+        let started = self.started;
+        let request_bytes = self.request_bytes;
+        Arc::new(move || {
+            let (answer, report) = oneshot::channel();
+            let asked = messages
+                .first()
+                .is_some_and(|first| first.try_send(Message::Report(answer)).is_ok());
+            let timeouts = counters.iter().map(|thread| thread.timeouts.load(Ordering::Relaxed));
+            let shared = &context.counters;
+            let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            let uptime = now().duration_since(started).unwrap_or_default();
+            let server = ServerStats {
+                uptime_seconds: uptime.as_secs(),
+                shards: counters.len() as u64,
+                connections: context.clients.count() as u64,
+                connections_accepted: read(&shared.connections),
+                connections_rejected: read(&shared.rejected_connections),
+                connections_timed_out: timeouts.sum(),
+                commands: read(&shared.commands),
+                received_bytes: read(&shared.input_bytes),
+                sent_bytes: read(&shared.output_bytes),
+                request_budget_held_bytes: requests.held_bytes(),
+                request_budget_bytes: request_bytes,
+            };
+            Box::pin(async move {
+                if !asked {
+                    return None;
+                }
+                let report = report.await.ok().flatten()?;
+                Some(Snapshot { server, store: report.store, units: report.units })
+            })
+        })
+    }
+
+    /// Ends all connections; requests under way have `within`.
+    async fn drain(&mut self, within: Duration) {
+        let drained = self.threads.iter().filter_map(|thread| {
+            let (answer, drained) = oneshot::channel();
+            thread.messages.try_send(Message::Drain(within, answer)).ok()?;
+            Some(drained)
+        });
+        // A thread that has died drains nothing.
+        let _ = futures_util::future::join_all(drained).await;
+    }
+
+    /// Closes all shards and waits for their threads. Only when every connection of every thread has
+    /// ended: a request may need any shard.
+    fn close(self) -> Result<(), ServerError> {
+        for thread in &self.threads {
+            // A thread that has died needs no message.
+            let _ = thread.messages.try_send(Message::Close);
+        }
+        let mut outcome = Ok(());
+        for thread in self.threads {
+            let ended = thread.join();
+            outcome = outcome.and(ended);
+        }
+        outcome
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the server is where time comes from")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+fn context(
+    config: &ServerConfig,
+    addresses: Addresses,
+    started: SystemTime,
+    shutdown: Arc<Notify>,
+) -> Arc<Context> {
+    let since_epoch = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let started_at_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
+    let seed = u64::try_from(since_epoch.as_nanos() & u128::from(u64::MAX)).unwrap_or(0);
+    let mut options = ContextOptions::new(started_at_ms, seed);
+    options.password = config.password.clone();
+    options.settings = crate::info::settings(config, addresses);
+    options.info = crate::info::fields(config, addresses);
+    options.shutdown = Box::new(move |_| shutdown.notify_one());
+    Arc::new(Context::new(options))
+}

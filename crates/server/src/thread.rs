@@ -1,0 +1,238 @@
+//! One shard's thread: its store, and the connections dealt to it.
+
+use crate::budget::{ReplyBudget, RequestBudget};
+use crate::connection::{self, Services};
+use crate::error::ServerError;
+use crate::registry::{Registry, SWEEP_INTERVAL};
+use crate::runtime::TokioRuntime;
+use crate::telemetry::ThreadCounters;
+use async_channel::{Receiver, Sender};
+use softflash_base::ShardId;
+use softflash_device::Device;
+use softflash_ftl::UnitTelemetry;
+use softflash_protocol::Context;
+use softflash_runtime::RuntimeHandle;
+use softflash_store::stats::StoreStats;
+use softflash_store::{
+    Inbox, Mesh, Shard, ShardSpec, Store, StoreError, StoreLayout, StoreOptions,
+};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+/// After the drain's time is over, connections that were cut off have this long to notice.
+const CUT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What the main thread says to a shard's.
+pub(crate) enum Message {
+    /// A new connection.
+    Connection(std::net::TcpStream),
+    /// Tell the state of the whole store.
+    Report(oneshot::Sender<Option<Report>>),
+    /// End all connections with what they have received, within this time; then answer.
+    Drain(Duration, oneshot::Sender<()>),
+    /// Close the shard and end.
+    Close,
+}
+
+/// The state of the store, all shards together.
+pub(crate) struct Report {
+    pub store: StoreStats,
+    pub units: Vec<UnitTelemetry>,
+}
+
+/// What a thread is started with.
+pub(crate) struct ThreadSpec {
+    pub id: ShardId,
+    pub layout: StoreLayout,
+    pub options: StoreOptions,
+    pub device: Arc<dyn Device>,
+    pub mesh: Mesh,
+    pub inbox: Inbox,
+    pub context: Arc<Context>,
+    pub requests: RequestBudget,
+    pub reply_bytes: u64,
+    pub max_output_bytes: usize,
+    pub calm_store_bytes: u64,
+    pub idle_timeout: Option<Duration>,
+    pub core: Option<usize>,
+    pub counters: Arc<ThreadCounters>,
+    /// Hears when the shard is open, or why not.
+    pub opened: Sender<(ShardId, Result<(), StoreError>)>,
+    /// Hears when the thread has ended.
+    pub ended: Sender<ShardId>,
+}
+
+/// A running thread.
+pub(crate) struct ShardThread {
+    pub id: ShardId,
+    pub messages: Sender<Message>,
+    pub counters: Arc<ThreadCounters>,
+    handle: JoinHandle<Result<(), ServerError>>,
+}
+
+impl ShardThread {
+    /// Starts the thread; whether the shard opens is told later.
+    pub fn start(spec: ThreadSpec) -> Result<ShardThread, ServerError> {
+        let (messages, received) = async_channel::unbounded();
+        let (id, counters) = (spec.id, Arc::clone(&spec.counters));
+        let handle = std::thread::Builder::new()
+            .name(format!("shard-{id}"))
+            .spawn(move || {
+                let _ended = Ended { shard: id, tell: spec.ended.clone() };
+                if let Some(core) = spec.core {
+                    pin(core);
+                }
+                TokioRuntime::run(|runtime| run(spec, received, runtime))
+                    .map_err(|source| ServerError::Io { what: "starting a runtime", source })?
+            })
+            .map_err(|source| ServerError::Io { what: "starting a thread", source })?;
+        Ok(ShardThread { id, messages, counters, handle })
+    }
+
+    /// Waits for the end of the thread.
+    pub fn join(self) -> Result<(), ServerError> {
+        match self.handle.join() {
+            Ok(result) => result,
+            Err(_) => Err(ServerError::ThreadDied { shard: self.id }),
+        }
+    }
+}
+
+/// Tells that the thread has ended, also by a panic.
+struct Ended {
+    shard: ShardId,
+    tell: Sender<ShardId>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // Nobody listens any more where the server has already ended.
+        let _ = self.tell.try_send(self.shard);
+    }
+}
+
+fn pin(core: usize) {
+    let mut cores = rustix::thread::CpuSet::new();
+    cores.set(core);
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &cores) {
+        tracing::warn!(core, %error, "thread not pinned");
+    }
+}
+
+async fn run(
+    spec: ThreadSpec,
+    messages: Receiver<Message>,
+    runtime: RuntimeHandle,
+) -> Result<(), ServerError> {
+    let shard = ShardSpec {
+        id: spec.id,
+        layout: spec.layout,
+        options: spec.options,
+        device: spec.device,
+        runtime: runtime.clone(),
+        mesh: spec.mesh,
+        inbox: spec.inbox,
+    };
+    let store = match Shard::open(shard).await {
+        Ok(store) => {
+            let _ = spec.opened.send((spec.id, Ok(()))).await;
+            store
+        }
+        Err(error) => {
+            // The main thread reports it; here the work just ends.
+            let _ = spec.opened.send((spec.id, Err(error))).await;
+            return Ok(());
+        }
+    };
+    let replies = ReplyBudget::new(spec.reply_bytes);
+    let registry = Registry::new(Arc::clone(&spec.counters));
+    sweep_for_ever(&runtime, registry.clone(), replies.clone(), spec.idle_timeout);
+    let services = Services {
+        store: store.clone(),
+        context: spec.context,
+        requests: spec.requests,
+        replies,
+        max_output_bytes: spec.max_output_bytes,
+        calm_store_bytes: spec.calm_store_bytes,
+    };
+    while let Ok(message) = messages.recv().await {
+        match message {
+            Message::Connection(socket) => admit(socket, &registry, &services, &runtime),
+            Message::Report(answer) => {
+                let store = store.clone();
+                runtime.spawn(Box::pin(async move {
+                    // Who asked may have lost patience.
+                    let _ = answer.send(report(&store).await);
+                }));
+            }
+            Message::Drain(within, answer) => {
+                drain(&registry, &runtime, within).await;
+                let _ = answer.send(());
+            }
+            Message::Close => break,
+        }
+    }
+    store.close().await.map_err(|error| ServerError::Close { shard: spec.id, error })
+}
+
+fn admit(
+    socket: std::net::TcpStream,
+    registry: &Registry,
+    services: &Services,
+    runtime: &RuntimeHandle,
+) {
+    match TcpStream::from_std(socket) {
+        Ok(socket) => {
+            let authenticated = !services.context.needs_password();
+            let registered = registry.enter(socket, runtime.now(), authenticated);
+            runtime.spawn(Box::pin(connection::run(registered, services.clone())));
+        }
+        Err(error) => tracing::warn!(%error, "connection dropped"),
+    }
+}
+
+async fn report(store: &Store) -> Option<Report> {
+    let (stats, units) = (store.stats().await, store.units().await);
+    match (stats, units) {
+        (Ok(store), Ok(units)) => Some(Report { store, units }),
+        (Err(error), _) | (_, Err(error)) => {
+            tracing::debug!(%error, "no report");
+            None
+        }
+    }
+}
+
+fn sweep_for_ever(
+    runtime: &RuntimeHandle,
+    registry: Registry,
+    replies: ReplyBudget,
+    idle: Option<Duration>,
+) {
+    let clock = runtime.clone();
+    runtime.spawn(Box::pin(async move {
+        loop {
+            clock.sleep_until(clock.now() + SWEEP_INTERVAL).await;
+            registry.sweep(clock.now(), idle, replies.is_short());
+        }
+    }));
+}
+
+/// Lets connections end, and then makes them.
+async fn drain(registry: &Registry, runtime: &RuntimeHandle, within: Duration) {
+    registry.drain();
+    for last in [within, CUT_TIMEOUT] {
+        let timeout = runtime.sleep_until(runtime.now() + last);
+        let emptied = std::pin::pin!(registry.emptied());
+        futures_util::future::select(emptied, timeout).await;
+        match registry.len() {
+            0 => return,
+            connections => {
+                tracing::warn!(connections, "connections are cut off");
+                registry.cut();
+            }
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The block layer: 64-bit ids for blocks of one superblock each, on the unit that serves them soonest.
+//!
+//! A block is written whole ([`BlockLayer::put`]) or opened and appended to ([`BlockLayer::open`]), read
+//! in pages, and deleted. Ids are never reused, so an id is also the identity under which everything
+//! inside is checksummed. Which superblock holds a block is found again from the opening headers on
+//! the flash.
+
+pub mod placement;
+pub mod tag;
+
+pub use tag::{BlockId, BlockKind};
+
+use crate::driver::{Flash, Outcome};
+use crate::error::{Result, StoreError};
+use hashbrown::HashMap;
+use placement::{Candidate, LeastLoaded, Placement};
+use softflash_base::{IoBuf, ShardId, checksum};
+use softflash_ftl::{FtlError, Hint, Inventory, Superblock};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+
+/// A shard's blocks. A clone is the same layer.
+#[derive(Clone)]
+pub struct BlockLayer {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    flash: Flash,
+    device_uuid: u128,
+    blocks: RefCell<HashMap<BlockId, Superblock>>,
+    /// Blocks being written to each unit: load that the units' queues do not show yet.
+    writers: RefCell<Vec<u32>>,
+    placement: RefCell<Box<dyn Placement>>,
+    next_id: Cell<u64>,
+    /// Superblocks that can be allocated, until blocks come or go.
+    free: Cell<Option<u32>>,
+}
+
+/// A block that was found on the flash when it was mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Its id.
+    pub id: BlockId,
+    /// What it holds.
+    pub kind: BlockKind,
+}
+
+/// Ids skipped after a crash: more than could have been handed out without a trace on the flash.
+const ID_GAP: u64 = 1 << 16;
+
+impl BlockLayer {
+    /// A block layer over mounted flash, and the blocks that it holds, in order of their ids.
+    ///
+    /// Where two superblocks claim one id, a crash came between the attempts to write it: the last one
+    /// counts and the others are released.
+    pub fn new(
+        flash: Flash,
+        shard: ShardId,
+        device_uuid: u128,
+        inventory: &Inventory,
+    ) -> (BlockLayer, Vec<Found>) {
+        let mut blocks: HashMap<BlockId, Superblock> = HashMap::new();
+        let mut attempts: HashMap<BlockId, u8> = HashMap::new();
+        let mut found = Vec::new();
+        for entry in &inventory.superblocks {
+            let Some((id, kind, attempt)) = tag::decode(&entry.tag) else {
+                // Not ours, or of a layer that no longer exists: nobody can ask for it.
+                flash.release(&entry.superblock);
+                continue;
+            };
+            match blocks.get_mut(&id) {
+                Some(known) => {
+                    let older = if attempts.insert(id, attempt) < Some(attempt) {
+                        std::mem::replace(known, entry.superblock)
+                    } else {
+                        entry.superblock
+                    };
+                    flash.release(&older);
+                }
+                None => {
+                    blocks.insert(id, entry.superblock);
+                    attempts.insert(id, attempt);
+                    found.push(Found { id, kind });
+                }
+            }
+        }
+        found.sort_unstable_by_key(|found| found.id);
+        let last = found.last().map_or(BlockId::first(shard).0, |found| found.id.0 + ID_GAP);
+        let writers = vec![0; flash.units().len()];
+        let inner = Inner {
+            flash,
+            device_uuid,
+            blocks: RefCell::new(blocks),
+            writers: RefCell::new(writers),
+            placement: RefCell::new(Box::new(LeastLoaded::default())),
+            next_id: Cell::new(last),
+            free: Cell::new(None),
+        };
+        (BlockLayer { inner: Rc::new(inner) }, found)
+    }
+
+    /// Ids from now on are at least `next`.
+    pub fn reserve_ids(&self, next: u64) {
+        self.inner.next_id.set(self.inner.next_id.get().max(next));
+    }
+
+    /// The id that the next block gets, or a later one.
+    pub fn next_id(&self) -> u64 {
+        self.inner.next_id.get()
+    }
+
+    /// The seed of all checksums inside a block: the device and the block's id.
+    pub fn identity(&self, id: BlockId) -> u64 {
+        let uuid = self.inner.device_uuid;
+        checksum::identity(&[uuid as u64, (uuid >> 64) as u64, id.0])
+    }
+
+    /// The flash below.
+    pub fn flash(&self) -> &Flash {
+        &self.inner.flash
+    }
+
+    /// Bytes that fit a block.
+    pub fn capacity_bytes(&self) -> usize {
+        self.inner.flash.payload_bytes()
+    }
+
+    /// Bytes per page.
+    pub fn page_bytes(&self) -> usize {
+        self.inner.flash.page_bytes()
+    }
+
+    /// Superblocks that can be allocated, over all units.
+    pub fn free_blocks(&self) -> u32 {
+        let count = || {
+            let flash = &self.inner.flash;
+            flash.units().map(|unit| flash.space(unit).free()).sum()
+        };
+        let free = self.inner.free.get().unwrap_or_else(count);
+        self.inner.free.set(Some(free));
+        free
+    }
+
+    /// All superblocks that are not out of service.
+    pub fn total_blocks(&self) -> u32 {
+        let flash = &self.inner.flash;
+        flash.units().map(|unit| flash.space(unit)).map(|space| space.total() - space.bad).sum()
+    }
+
+    /// Whether the block is known.
+    pub fn contains(&self, id: BlockId) -> bool {
+        self.inner.blocks.borrow().contains_key(&id)
+    }
+
+    /// A fresh id for a block that is to be [`put`](BlockLayer::put).
+    pub fn new_id(&self) -> BlockId {
+        let id = self.inner.next_id.get();
+        self.inner.next_id.set(id + 1);
+        BlockId(id)
+    }
+
+    /// Writes a whole block from pieces of whole pages. A unit that fails is replaced by another; the block
+    /// is there when this returns, and durable after the next flush.
+    pub async fn put(
+        &self,
+        id: BlockId,
+        kind: BlockKind,
+        mut pieces: Vec<IoBuf>,
+        hint: Hint,
+    ) -> Result<()> {
+        for attempt in 0..MAX_ATTEMPTS {
+            let block = self.attempt(id, kind, attempt, hint)?;
+            match block.write_all(pieces, hint).await {
+                Ok(()) => {
+                    block.seal();
+                    return Ok(());
+                }
+                Err((error, returned)) => {
+                    self.delete(id);
+                    pieces = returned.ok_or(error)?;
+                }
+            }
+        }
+        Err(StoreError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
+    }
+
+    /// Opens a new block for appends, on the unit that the placement policy chooses.
+    pub fn open(&self, id: BlockId, kind: BlockKind, hint: Hint) -> Result<OpenBlock> {
+        self.attempt(id, kind, 0, hint)
+    }
+
+    fn attempt(&self, id: BlockId, kind: BlockKind, attempt: u8, hint: Hint) -> Result<OpenBlock> {
+        let inner = &self.inner;
+        let unit = self.choose_unit().ok_or(StoreError::OutOfSpace)?;
+        let superblock = match inner.flash.allocate(unit, tag::encode(id, kind, attempt), hint) {
+            Err(FtlError::NoSpace { .. }) => return Err(StoreError::OutOfSpace),
+            allocated => allocated?,
+        };
+        inner.blocks.borrow_mut().insert(id, superblock);
+        inner.free.set(None);
+        let writer = usize::from(unit - inner.flash.units().start);
+        if let Some(count) = inner.writers.borrow_mut().get_mut(writer) {
+            *count += 1;
+        }
+        Ok(OpenBlock { layer: self.clone(), id, superblock, writer })
+    }
+
+    fn choose_unit(&self) -> Option<u16> {
+        let Inner { flash, writers, placement, .. } = &*self.inner;
+        let candidates: Vec<Candidate> = flash
+            .units()
+            .zip(writers.borrow().iter())
+            .map(|(unit, writers)| Candidate {
+                unit,
+                load: flash.load(unit) + writers,
+                free: flash.space(unit).free(),
+            })
+            .collect();
+        placement.borrow_mut().choose(&candidates)
+    }
+
+    /// Reads whole pages of a block.
+    pub async fn read(
+        &self,
+        id: BlockId,
+        first_page: u32,
+        pages: u32,
+        hint: Hint,
+    ) -> Result<IoBuf> {
+        let superblock = self.inner.blocks.borrow().get(&id).copied();
+        let Some(superblock) = superblock else {
+            return Err(StoreError::DataLoss(format!("{id} is missing")));
+        };
+        match self.inner.flash.read(&superblock, first_page, pages, hint).await {
+            Err(error @ FtlError::Device { .. }) => {
+                Err(StoreError::DataLoss(format!("{id}, pages {first_page}+{pages}: {error}")))
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Gives a block's space back. Unknown ids are ignored: deleting twice is deleting once.
+    pub fn delete(&self, id: BlockId) {
+        let superblock = self.inner.blocks.borrow_mut().remove(&id);
+        if let Some(superblock) = superblock {
+            self.inner.free.set(None);
+            self.inner.flash.release(&superblock);
+        }
+    }
+
+    /// Every block that exists.
+    pub fn ids(&self) -> Vec<BlockId> {
+        let mut ids: Vec<_> = self.inner.blocks.borrow().keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The superblock of a block, for reports.
+    pub fn superblock(&self, id: BlockId) -> Option<Superblock> {
+        self.inner.blocks.borrow().get(&id).copied()
+    }
+}
+
+/// Units that are tried before a block is given up.
+const MAX_ATTEMPTS: u8 = 4;
+
+/// A block that takes appends. Dropping it ends the appends; the block stays.
+pub struct OpenBlock {
+    layer: BlockLayer,
+    id: BlockId,
+    superblock: Superblock,
+    writer: usize,
+}
+
+impl OpenBlock {
+    /// The block's id.
+    pub fn id(&self) -> BlockId {
+        self.id
+    }
+
+    /// Appends whole pages: the page number at once, the outcome when they are programmed.
+    pub fn append(
+        &self,
+        data: IoBuf,
+        durable: bool,
+        hint: Hint,
+    ) -> Result<(u32, impl Future<Output = Outcome> + use<>), (FtlError, IoBuf)> {
+        self.layer.inner.flash.append(&self.superblock, data, durable, hint)
+    }
+
+    /// Ends the appends.
+    pub fn seal(&self) {
+        self.layer.inner.flash.seal(&self.superblock);
+    }
+
+    /// Appends all pieces; on failure returns them, where all came back, for another attempt.
+    async fn write_all(
+        &self,
+        pieces: Vec<IoBuf>,
+        hint: Hint,
+    ) -> Result<(), (StoreError, Option<Vec<IoBuf>>)> {
+        let total = pieces.len();
+        let mut under_way = Vec::with_capacity(total);
+        let mut returned = Vec::with_capacity(total);
+        let mut failure: Option<StoreError> = None;
+        for piece in pieces {
+            if failure.is_some() {
+                returned.push(piece);
+                continue;
+            }
+            match self.append(piece, false, hint) {
+                Ok((_, outcome)) => under_way.push(outcome),
+                Err((error, piece)) => {
+                    failure = Some(error.into());
+                    returned.push(piece);
+                }
+            }
+        }
+        let mut written = Vec::with_capacity(total);
+        for outcome in under_way {
+            let (result, piece) = outcome.await;
+            written.extend(piece);
+            if let Err(error) = result {
+                failure.get_or_insert(error.into());
+            }
+        }
+        match failure {
+            None => Ok(()),
+            Some(error) => {
+                written.append(&mut returned);
+                let whole = (written.len() == total).then_some(written);
+                Err((error, whole))
+            }
+        }
+    }
+}
+
+impl Drop for OpenBlock {
+    fn drop(&mut self) {
+        if let Some(count) = self.layer.inner.writers.borrow_mut().get_mut(self.writer) {
+            *count -= 1;
+        }
+    }
+}

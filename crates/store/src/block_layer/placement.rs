@@ -1,0 +1,58 @@
+//! Policy: on which unit does a new block go?
+
+/// What a unit offers now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// The unit.
+    pub unit: u16,
+    /// Requests waiting or under way, and blocks being written.
+    pub load: u32,
+    /// Superblocks that can be allocated.
+    pub free: u32,
+}
+
+/// Chooses a unit for a new block, or none if none has space.
+pub trait Placement {
+    /// `candidates` are in order of their units. Returns a unit among them.
+    fn choose(&mut self, candidates: &[Candidate]) -> Option<u16>;
+}
+
+/// The least loaded unit; among equals the one with most free space, and among those the next in turn, so
+/// that blocks spread evenly over idle units.
+#[derive(Debug, Default)]
+pub struct LeastLoaded {
+    last: u16,
+}
+
+impl Placement for LeastLoaded {
+    fn choose(&mut self, candidates: &[Candidate]) -> Option<u16> {
+        let turn = |unit: u16| unit.wrapping_sub(self.last).wrapping_sub(1);
+        let best = candidates
+            .iter()
+            .filter(|candidate| candidate.free > 0)
+            .min_by_key(|c| (c.load, std::cmp::Reverse(c.free), turn(c.unit)))?;
+        self.last = best.unit;
+        Some(best.unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units(loads: &[(u32, u32)]) -> Vec<Candidate> {
+        let unit = |(unit, &(load, free))| Candidate { unit: unit as u16, load, free };
+        loads.iter().enumerate().map(unit).collect()
+    }
+
+    #[test]
+    fn idle_units_take_turns_and_busy_and_full_ones_are_passed_over() {
+        let mut policy = LeastLoaded::default();
+        let idle = units(&[(0, 9), (0, 9), (0, 9)]);
+        let chosen: Vec<_> = (0..4).filter_map(|_| policy.choose(&idle)).collect();
+        assert_eq!(chosen, [1, 2, 0, 1]);
+        assert_eq!(policy.choose(&units(&[(1, 9), (0, 9), (2, 9)])), Some(1));
+        assert_eq!(policy.choose(&units(&[(0, 0), (7, 1)])), Some(1));
+        assert_eq!(policy.choose(&units(&[(0, 0), (7, 0)])), None);
+    }
+}

@@ -1,0 +1,204 @@
+//! Offline check of everything that a store keeps on its device. Reads only.
+
+use crate::block_layer::BlockLayer;
+use crate::driver::Flash;
+use crate::error::Result;
+use crate::kv::patch::Patch;
+use crate::kv::slice::Slice;
+use crate::layout::StoreLayout;
+use crate::options::StoreOptions;
+use crate::shard::budget::Budget;
+use crate::shard::clock::ExpiryClock;
+use crate::shard::recovery;
+use crate::store::Mesh;
+use futures_util::future::join_all;
+use serde::Serialize;
+use softflash_base::{ShardId, checksum};
+use softflash_device::Device;
+use softflash_ftl::{FtlConfig, Hint};
+use softflash_runtime::{RuntimeHandle, yield_now};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Where: a shard, a superblock, a patch.
+    pub place: String,
+    /// What is wrong.
+    pub problem: String,
+    /// Whether acknowledged data is affected. A torn header that a power cut leaves is not an error.
+    pub is_error: bool,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CheckReport {
+    /// Whether all acknowledged data is there and right.
+    pub ok: bool,
+    /// Shards looked at.
+    pub shards: u16,
+    /// Patches read whole.
+    pub patches: u64,
+    /// Records verified, superseded ones included.
+    pub records: u64,
+    /// Bytes of records verified.
+    pub bytes: u64,
+    /// Keys and deletions found in the log that are in no patch yet.
+    pub log_keys: u64,
+    /// Blocks that nothing refers to; the next start gives them back.
+    pub orphans: u64,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// How far a check has come.
+#[derive(Default)]
+pub struct Progress {
+    /// Patches to read.
+    pub total: Cell<u64>,
+    /// Patches read.
+    pub done: Cell<u64>,
+}
+
+/// Checks a whole store: headers, logs, manifests, and every record of every patch.
+pub async fn check(
+    device: Arc<dyn Device>,
+    layout: &StoreLayout,
+    runtime: &RuntimeHandle,
+    progress: &Progress,
+) -> CheckReport {
+    let mut report = CheckReport { shards: layout.shards, ..CheckReport::default() };
+    if let Some(problem) = layout.problem() {
+        report.fault("layout", problem);
+        return report;
+    }
+    let (mesh, _inboxes) = Mesh::new(layout.shards);
+    // All at once: the shards ask each other what became of transactions.
+    let shards = (0..layout.shards).map(|shard| {
+        let (device, mesh, runtime) = (Arc::clone(&device), mesh.clone(), runtime.clone());
+        async move {
+            let mut part = CheckReport::default();
+            let shard = ShardId(shard);
+            if let Err(error) =
+                check_shard(shard, device, layout, &mesh, runtime, progress, &mut part).await
+            {
+                mesh.abandon(shard, &error);
+                part.fault(format!("shard {shard}"), error.to_string());
+            }
+            part
+        }
+    });
+    for part in join_all(shards).await {
+        report.patches += part.patches;
+        report.records += part.records;
+        report.bytes += part.bytes;
+        report.log_keys += part.log_keys;
+        report.orphans += part.orphans;
+        report.findings.extend(part.findings);
+    }
+    report.ok = !report.findings.iter().any(|finding| finding.is_error);
+    report
+}
+
+impl CheckReport {
+    fn fault(&mut self, place: impl Into<String>, problem: impl Into<String>) {
+        let (place, problem) = (place.into(), problem.into());
+        self.findings.push(Finding { place, problem, is_error: true });
+    }
+
+    fn remark(&mut self, place: impl Into<String>, problem: impl Into<String>) {
+        let (place, problem) = (place.into(), problem.into());
+        self.findings.push(Finding { place, problem, is_error: false });
+    }
+}
+
+async fn check_shard(
+    shard: ShardId,
+    device: Arc<dyn Device>,
+    layout: &StoreLayout,
+    mesh: &Mesh,
+    runtime: RuntimeHandle,
+    progress: &Progress,
+    report: &mut CheckReport,
+) -> Result<()> {
+    let queue = device
+        .open_queue_pair(layout.units_of(shard))
+        .map_err(|error| crate::StoreError::Unusable(error.to_string()))?;
+    // Nothing is erased ahead: a check only reads.
+    let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+    let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
+    for torn in &inventory.damaged {
+        report.remark(torn.superblock.to_string(), torn.reason.clone());
+    }
+    let (blocks, found) = BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory);
+    let clock = ExpiryClock::new(runtime);
+    let budget = Budget::new(
+        &StoreOptions::default(),
+        layout,
+        blocks.total_blocks(),
+        blocks.capacity_bytes(),
+    );
+    let recovered = recovery::recover(shard, layout, &blocks, &found, &clock, mesh, &budget).await;
+    let result = match recovered {
+        Err(error) => Err(error),
+        Ok(recovered) => {
+            report.orphans = recovered.orphans.len() as u64;
+            if recovered.cut {
+                report.remark(
+                    format!("shard {shard}"),
+                    "a transaction that was never acknowledged is cut off",
+                );
+            }
+            let trees: Vec<_> = recovered.slices.iter().map(Slice::tree).collect();
+            let count = trees.iter().map(|tree| tree.patches().count() as u64).sum::<u64>();
+            progress.total.set(progress.total.get() + count);
+            for (slice, tree) in recovered.slices.iter().zip(&trees) {
+                report.log_keys += slice.memory_keys() as u64;
+                for (level, _, patch) in tree.patches() {
+                    let place = format!("slice {}, level {level}, {}", slice.id, patch.id());
+                    if let Err(problem) = check_patch(patch, report).await {
+                        report.fault(place, problem);
+                    }
+                    progress.done.set(progress.done.get() + 1);
+                    yield_now().await;
+                }
+            }
+            Ok(())
+        }
+    };
+    flash.stop();
+    result
+}
+
+/// Reads a patch whole: every checksum, the order, the counts, and that index and filter find every key.
+async fn check_patch(patch: &Patch, report: &mut CheckReport) -> Result<(), String> {
+    let index = patch.index().map_err(|error| error.to_string())?;
+    let mut last = None;
+    let mut entries = 0;
+    for number in 0..index.block_count() {
+        let block =
+            patch.read_block(number, Hint::COMPACTION).await.map_err(|error| error.to_string())?;
+        for record in block.into_records() {
+            let record = record.map_err(|error| format!("block {number}: {error}"))?;
+            if last.as_ref().is_some_and(|last| record.order(last).is_le()) {
+                return Err(format!("block {number}: records are not in order"));
+            }
+            if !index.may_contain(checksum::hash64(&record.key)) {
+                return Err(format!("block {number}: the filter misses a key"));
+            }
+            if index.locate(&record.key).is_none_or(|found| found > number) {
+                return Err(format!("block {number}: the index misses a key"));
+            }
+            entries += 1;
+            report.bytes += (record.key.len() + record.value().len()) as u64;
+            last = Some(record);
+        }
+    }
+    if entries != index.entries() {
+        return Err(format!("{entries} records found, {} expected", index.entries()));
+    }
+    report.records += entries;
+    report.patches += 1;
+    Ok(())
+}

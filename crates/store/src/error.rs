@@ -1,0 +1,50 @@
+//! What can go wrong in a store, in words that say what to do.
+
+use softflash_ftl::FtlError;
+use thiserror::Error;
+
+/// Why a store refuses or fails an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The flash is full: writes are refused; reads and deletes go on and compaction makes room.
+    #[error("the flash is full; delete keys or let them expire")]
+    OutOfSpace,
+    /// A key over the limit.
+    #[error("key of {bytes} bytes exceeds the limit of {limit} bytes")]
+    KeyTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A value over the limit.
+    #[error("value of {bytes} bytes exceeds the limit of {limit} bytes")]
+    ValueTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Another transaction wrote a key that this one had read; run it again.
+    #[error("the keys read were changed by another client")]
+    Conflict,
+    /// The flash lost or damaged data; nothing wrong was returned.
+    #[error("data loss: {0}; run `softflash check` for the extent")]
+    DataLoss(String),
+    /// The flash translation layer failed a request.
+    #[error("flash: {0}")]
+    Flash(#[from] FtlError),
+    /// An earlier failure of the log: what it holds in memory can no longer be made durable.
+    #[error("the log has failed ({0}); writes are refused until the server is restarted")]
+    LogFailed(String),
+    /// What is on the device does not belong to this store, or to this version of it.
+    #[error("{0}")]
+    Unusable(String),
+    /// The shard has stopped.
+    #[error("the store is shutting down")]
+    Closed,
+}
+
+/// Shorthand for results of the store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;

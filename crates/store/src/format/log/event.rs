@@ -1,0 +1,379 @@
+//! What the log records: events, one after the other in a stream. An event is its length (u32), a kind (u8) and a
+//! body.
+
+use super::VERSION;
+use crate::format::FormatError;
+use crate::format::codec::Reader;
+use crate::format::record::MAX_FRAGMENT_BYTES;
+use crate::format::version::{Checksums, Version};
+use crate::value::{Entry, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
+use bytes::{BufMut, Bytes};
+
+#[cfg(test)]
+mod tests;
+
+const WHAT: &str = "a log event";
+/// Bytes of the length in front of each event.
+pub const LENGTH_BYTES: usize = 4;
+
+/// One entry of a batch: a key, and its new version, whose sequence number is that of the batch.
+pub type KeyChange = (Bytes, Version);
+
+/// A patch as the manifest lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PatchEntry {
+    /// Its block.
+    pub block: u64,
+    /// Its level.
+    pub level: u8,
+    /// Its run in the level.
+    pub run: u64,
+}
+
+/// A change of a slice's tree. Applying it twice is applying it once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The slice.
+    pub slice: u16,
+    /// Patches that are in the tree from now on.
+    pub added: Vec<PatchEntry>,
+    /// Blocks of patches that no longer are.
+    pub removed: Vec<u64>,
+    /// Everything of the slice up to this sequence number is in the tree.
+    pub flushed_seq: u64,
+    /// Live keys in the tree, an estimate.
+    pub live_keys: u64,
+    /// The first segment of the log that is needed from now on.
+    pub log_start: u64,
+}
+
+/// A slice in a checkpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SliceState {
+    /// The slice.
+    pub slice: u16,
+    /// Its tree.
+    pub patches: Vec<PatchEntry>,
+    /// Everything of the slice up to this sequence number is in the tree.
+    pub flushed_seq: u64,
+    /// Live keys in the tree, an estimate.
+    pub live_keys: u64,
+}
+
+/// The state of a shard at the start of a segment: what came before is needed only for memtables.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Shards of the store, as it was formatted.
+    pub shards: u16,
+    /// Slices of the whole store.
+    pub slices: u16,
+    /// The last sequence number given.
+    pub seq: u64,
+    /// The next block id.
+    pub next_block: u64,
+    /// The next transaction's number, at the coordinator.
+    pub next_transaction: u64,
+    /// The first segment of the log that is needed.
+    pub log_start: u64,
+    /// Commits that participants may still ask for.
+    pub commits: Vec<u64>,
+    /// The shard's slices.
+    pub states: Vec<SliceState>,
+}
+
+/// An event to be written.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// Changes of keys of this shard, all or none.
+    Batch {
+        /// Their sequence number.
+        seq: u64,
+        /// Everything is removed before.
+        clear: bool,
+        /// The changes.
+        entries: &'a [KeyChange],
+    },
+    /// This shard's part of a transaction over several shards.
+    Prepare {
+        /// The transaction.
+        transaction: u64,
+        /// The changes' sequence number.
+        seq: u64,
+        /// Everything is removed before.
+        clear: bool,
+        /// The changes.
+        entries: &'a [KeyChange],
+    },
+    /// A transaction counts.
+    Commit(u64),
+    /// A tree has changed.
+    Edit(&'a Edit),
+    /// The state of the shard.
+    Checkpoint(&'a Checkpoint),
+}
+
+/// An event that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replayed {
+    /// A batch, or the part of a transaction.
+    Batch {
+        /// The transaction, if it is part of one.
+        transaction: Option<u64>,
+        /// The changes' sequence number.
+        seq: u64,
+        /// Everything is removed before.
+        clear: bool,
+        /// The changes.
+        entries: Vec<KeyChange>,
+    },
+    /// A transaction counts.
+    Commit(u64),
+    /// A tree has changed.
+    Edit(Edit),
+    /// The state of the shard.
+    Checkpoint(Checkpoint),
+}
+
+const BATCH: u8 = 1;
+const PREPARE: u8 = 2;
+const COMMIT: u8 = 3;
+const EDIT: u8 = 4;
+const CHECKPOINT: u8 = 5;
+
+const DELETE: u8 = 0;
+const PUT: u8 = 1;
+
+/// The fewest bytes of a change: an empty key's length, that it is deleted, and a checksum.
+const MIN_CHANGE_BYTES: usize = 13;
+/// The fewest bytes of a fragment: a checksum and a length.
+const MIN_FRAGMENT_BYTES: usize = 12;
+/// Fragments are counted in 16 bits.
+const MAX_FRAGMENTS: usize = u16::MAX as usize;
+const PATCH_BYTES: usize = 17;
+const MIN_STATE_BYTES: usize = 22;
+
+/// Appends an event to a stream.
+pub fn encode(event: &Event<'_>, stream: &mut Vec<u8>) {
+    let start = stream.len();
+    stream.put_u32_le(0);
+    match event {
+        Event::Batch { seq, clear, entries } => {
+            stream.put_u8(BATCH);
+            encode_changes(*seq, *clear, entries, stream);
+        }
+        Event::Prepare { transaction, seq, clear, entries } => {
+            stream.put_u8(PREPARE);
+            stream.put_u64_le(*transaction);
+            encode_changes(*seq, *clear, entries, stream);
+        }
+        Event::Commit(transaction) => {
+            stream.put_u8(COMMIT);
+            stream.put_u64_le(*transaction);
+        }
+        Event::Edit(edit) => encode_edit(edit, stream),
+        Event::Checkpoint(checkpoint) => encode_checkpoint(checkpoint, stream),
+    }
+    let len = (stream.len() - start - LENGTH_BYTES) as u32;
+    if let Some(place) = stream.get_mut(start..start + LENGTH_BYTES) {
+        place.copy_from_slice(&len.to_le_bytes());
+    }
+}
+
+fn encode_changes(seq: u64, clear: bool, entries: &[KeyChange], stream: &mut Vec<u8>) {
+    stream.put_u64_le(seq);
+    stream.put_u8(u8::from(clear));
+    stream.put_u32_le(entries.len() as u32);
+    for (key, version) in entries {
+        stream.put_u32_le(key.len() as u32);
+        stream.put_slice(key);
+        match &version.entry {
+            None => {
+                stream.put_u8(DELETE);
+                version.checksums().iter().for_each(|checksum| stream.put_u64_le(*checksum));
+            }
+            Some(entry) => {
+                stream.put_u8(PUT);
+                stream.put_u64_le(entry.expires_at_ms);
+                stream.put_u32_le(version.checksums().len() as u32);
+                for (piece, checksum) in entry.value.fragments().iter().zip(version.checksums()) {
+                    stream.put_u64_le(*checksum);
+                    stream.put_u32_le(piece.len() as u32);
+                    stream.put_slice(piece);
+                }
+            }
+        }
+    }
+}
+
+fn encode_edit(edit: &Edit, stream: &mut Vec<u8>) {
+    stream.put_u8(EDIT);
+    stream.put_u16_le(edit.slice);
+    stream.put_u64_le(edit.flushed_seq);
+    stream.put_u64_le(edit.live_keys);
+    stream.put_u64_le(edit.log_start);
+    encode_patches(&edit.added, stream);
+    encode_numbers(&edit.removed, stream);
+}
+
+fn encode_checkpoint(checkpoint: &Checkpoint, stream: &mut Vec<u8>) {
+    stream.put_u8(CHECKPOINT);
+    stream.put_u16_le(checkpoint.shards);
+    stream.put_u16_le(checkpoint.slices);
+    stream.put_u64_le(checkpoint.seq);
+    stream.put_u64_le(checkpoint.next_block);
+    stream.put_u64_le(checkpoint.next_transaction);
+    stream.put_u64_le(checkpoint.log_start);
+    encode_numbers(&checkpoint.commits, stream);
+    stream.put_u16_le(checkpoint.states.len() as u16);
+    for state in &checkpoint.states {
+        stream.put_u16_le(state.slice);
+        stream.put_u64_le(state.flushed_seq);
+        stream.put_u64_le(state.live_keys);
+        encode_patches(&state.patches, stream);
+    }
+}
+
+fn encode_numbers(numbers: &[u64], stream: &mut Vec<u8>) {
+    stream.put_u32_le(numbers.len() as u32);
+    numbers.iter().for_each(|number| stream.put_u64_le(*number));
+}
+
+fn encode_patches(patches: &[PatchEntry], stream: &mut Vec<u8>) {
+    stream.put_u32_le(patches.len() as u32);
+    for patch in patches {
+        stream.put_u64_le(patch.block);
+        stream.put_u8(patch.level);
+        stream.put_u64_le(patch.run);
+    }
+}
+
+/// Decodes an event without its length: kind and body, all of `bytes`. Keys and values are slices of them.
+///
+/// # Errors
+/// [`FormatError::UnknownEvent`] for a kind of a newer version, [`FormatError::Checksum`] for a record that is not what
+/// was sealed when it entered the store, other errors for bytes that are no event.
+pub fn decode(bytes: &Bytes) -> Result<Replayed, FormatError> {
+    let mut body = Reader::new(bytes, WHAT);
+    let event = match body.u8()? {
+        BATCH => decode_changes(None, &mut body, bytes)?,
+        PREPARE => {
+            let transaction = body.u64()?;
+            decode_changes(Some(transaction), &mut body, bytes)?
+        }
+        COMMIT => Replayed::Commit(body.u64()?),
+        EDIT => Replayed::Edit(Edit {
+            slice: body.u16()?,
+            flushed_seq: body.u64()?,
+            live_keys: body.u64()?,
+            log_start: body.u64()?,
+            added: decode_patches(&mut body)?,
+            removed: decode_numbers(&mut body)?,
+        }),
+        CHECKPOINT => Replayed::Checkpoint(Checkpoint {
+            shards: body.u16()?,
+            slices: body.u16()?,
+            seq: body.u64()?,
+            next_block: body.u64()?,
+            next_transaction: body.u64()?,
+            log_start: body.u64()?,
+            commits: decode_numbers(&mut body)?,
+            states: decode_states(&mut body)?,
+        }),
+        kind => return Err(FormatError::UnknownEvent { kind, version: VERSION }),
+    };
+    body.expect_end()?;
+    Ok(event)
+}
+
+fn decode_changes(
+    transaction: Option<u64>,
+    body: &mut Reader<'_>,
+    bytes: &Bytes,
+) -> Result<Replayed, FormatError> {
+    let seq = body.u64()?;
+    let clear = match body.u8()? {
+        0 => false,
+        1 => true,
+        _ => return Err(body.malformed("a flag is neither set nor clear")),
+    };
+    let entries = list(body, MIN_CHANGE_BYTES, |body| {
+        let key = bytes.slice(blob(body, MAX_KEY_BYTES)?);
+        let version = match body.u8()? {
+            DELETE => Version::sealed(seq, None, Checksums::from_buf([body.u64()?])),
+            PUT => decode_put(seq, body, bytes)?,
+            _ => return Err(body.malformed("a change is neither a value nor a deletion")),
+        };
+        version.records(&key).try_for_each(|record| record.verify())?;
+        Ok((key, version))
+    })?;
+    Ok(Replayed::Batch { transaction, seq, clear, entries })
+}
+
+fn decode_put(seq: u64, body: &mut Reader<'_>, bytes: &Bytes) -> Result<Version, FormatError> {
+    let expires_at_ms = body.u64()?;
+    let pieces = list(body, MIN_FRAGMENT_BYTES, |body| {
+        Ok((body.u64()?, bytes.slice(blob(body, MAX_FRAGMENT_BYTES)?)))
+    })?;
+    let (checksums, pieces): (Checksums, Vec<Bytes>) = pieces.into_iter().unzip();
+    if pieces.is_empty() || pieces.len() > MAX_FRAGMENTS {
+        return Err(body.malformed("a value has no fragment, or too many"));
+    }
+    let value = Value::from_fragments(pieces);
+    if value.len() > MAX_VALUE_BYTES {
+        return Err(body.malformed("a value exceeds its limit"));
+    }
+    Ok(Version::sealed(seq, Some(Entry { value, expires_at_ms }), checksums))
+}
+
+fn decode_states(body: &mut Reader<'_>) -> Result<Vec<SliceState>, FormatError> {
+    let count = usize::from(body.u16()?);
+    items(body, count, MIN_STATE_BYTES, |body| {
+        Ok(SliceState {
+            slice: body.u16()?,
+            flushed_seq: body.u64()?,
+            live_keys: body.u64()?,
+            patches: decode_patches(body)?,
+        })
+    })
+}
+
+fn decode_patches(body: &mut Reader<'_>) -> Result<Vec<PatchEntry>, FormatError> {
+    list(body, PATCH_BYTES, |body| {
+        Ok(PatchEntry { block: body.u64()?, level: body.u8()?, run: body.u64()? })
+    })
+}
+
+fn decode_numbers(body: &mut Reader<'_>) -> Result<Vec<u64>, FormatError> {
+    list(body, 8, Reader::u64)
+}
+
+fn blob(body: &mut Reader<'_>, limit: usize) -> Result<std::ops::Range<usize>, FormatError> {
+    let len = body.u32()? as usize;
+    if len > limit {
+        return Err(body.malformed("a key or fragment exceeds its limit"));
+    }
+    body.range(len)
+}
+
+fn list<'a, T>(
+    body: &mut Reader<'a>,
+    item_bytes: usize,
+    item: impl Fn(&mut Reader<'a>) -> Result<T, FormatError>,
+) -> Result<Vec<T>, FormatError> {
+    let count = body.u32()? as usize;
+    items(body, count, item_bytes, item)
+}
+
+/// `count` items of at least `item_bytes` each; a count that the bytes cannot hold is refused before anything
+/// is allocated for it.
+fn items<'a, T>(
+    body: &mut Reader<'a>,
+    count: usize,
+    item_bytes: usize,
+    item: impl Fn(&mut Reader<'a>) -> Result<T, FormatError>,
+) -> Result<Vec<T>, FormatError> {
+    if count > body.remaining() / item_bytes {
+        return Err(FormatError::Truncated { what: WHAT });
+    }
+    (0..count).map(|_| item(body)).collect()
+}

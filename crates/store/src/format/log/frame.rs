@@ -1,0 +1,231 @@
+//! Frames: what one group commit writes. A frame starts on a page and is padded to pages.
+//!
+//! Each frame names its shard, segment, place and sequence, and how many frames before it were durable when it
+//! was written; a checksum bound to the segment's superblock covers header and payload.
+
+use super::VERSION;
+use crate::format::codec::{Reader, put_at};
+use softflash_base::checksum::{checksum64, identity};
+
+/// Bytes of a frame header.
+pub const HEADER_BYTES: usize = 64;
+/// The longest frame, header included.
+pub const MAX_FRAME_BYTES: usize = 1 << 20;
+
+pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"SFLG");
+/// Where the checksum is, in every version; it covers what stands before it, and the payload.
+const CHECKSUM_AT: usize = HEADER_BYTES - 8;
+/// The payload is part of a checkpoint, not of the event stream.
+const FLAG_CHECKPOINT: u16 = 1;
+
+/// What a frame says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FrameHeader {
+    /// The shard whose log it is.
+    pub shard: u16,
+    /// The payload is part of the checkpoint at the start of a segment.
+    pub checkpoint: bool,
+    /// Bytes of payload.
+    pub payload_len: u32,
+    /// The segment.
+    pub segment: u64,
+    /// Consecutive over all segments of the shard.
+    pub sequence: u64,
+    /// All frames below this sequence were durable when the frame was written.
+    pub durable_before: u64,
+    /// The expiry clock, in milliseconds since the Unix epoch.
+    pub clock_ms: u64,
+    /// Where in the payload the first event starts; `u32::MAX` where none does.
+    pub first_event: u32,
+}
+
+/// What stands where a frame may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// A whole frame.
+    Frame(FrameHeader),
+    /// Something else: nothing, an older life of the pages, or a damaged frame.
+    Nothing,
+    /// What may be a frame; this many bytes are needed to judge it.
+    Incomplete(usize),
+    /// A whole frame of a version that this program does not know.
+    NewerVersion(u16),
+}
+
+/// Pages that a frame with this payload takes.
+pub fn pages(payload_len: usize, page_bytes: usize) -> usize {
+    (HEADER_BYTES + payload_len).div_ceil(page_bytes)
+}
+
+/// Writes the header of a frame whose payload is in place behind it. `block` is the identity of the segment's
+/// superblock, `page` where in it the frame goes.
+///
+/// # Panics
+/// Where the frame is shorter than header and payload, or longer than [`MAX_FRAME_BYTES`].
+pub fn seal(frame: &mut [u8], header: &FrameHeader, block: u64, page: u32) {
+    let end = HEADER_BYTES + header.payload_len as usize;
+    assert!(
+        end <= frame.len() && end <= MAX_FRAME_BYTES,
+        "{} bytes of payload do not fit a frame of {} bytes",
+        header.payload_len,
+        frame.len()
+    );
+    let flags = if header.checkpoint { FLAG_CHECKPOINT } else { 0 };
+    put_at(frame, 0, &MAGIC.to_le_bytes());
+    put_at(frame, 4, &VERSION.to_le_bytes());
+    put_at(frame, 6, &flags.to_le_bytes());
+    put_at(frame, 8, &header.shard.to_le_bytes());
+    put_at(frame, 10, &[0; 2]);
+    put_at(frame, 12, &header.payload_len.to_le_bytes());
+    put_at(frame, 16, &header.segment.to_le_bytes());
+    put_at(frame, 24, &header.sequence.to_le_bytes());
+    put_at(frame, 32, &header.durable_before.to_le_bytes());
+    put_at(frame, 40, &header.clock_ms.to_le_bytes());
+    put_at(frame, 48, &header.first_event.to_le_bytes());
+    put_at(frame, 52, &page.to_le_bytes());
+    let sum = checksum(frame, header.payload_len as usize, block);
+    put_at(frame, CHECKSUM_AT, &sum.to_le_bytes());
+}
+
+fn checksum(frame: &[u8], payload_len: usize, block: u64) -> u64 {
+    let header = frame.get(..CHECKSUM_AT).unwrap_or_default();
+    let payload = frame.get(HEADER_BYTES..HEADER_BYTES + payload_len).unwrap_or_default();
+    checksum64(identity(&[block, checksum64(block, header)]), payload)
+}
+
+/// The numbers of a header that nothing vouches for yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Raw {
+    pub magic: u32,
+    version: u16,
+    flags: u16,
+    page: u32,
+    checksum: u64,
+    pub header: FrameHeader,
+}
+
+/// Reads a header without judging it; `None` where the bytes end before it does.
+pub(super) fn raw_header(bytes: &[u8]) -> Option<Raw> {
+    let mut reader = Reader::new(bytes.get(..HEADER_BYTES)?, "a log frame");
+    let (magic, version, flags) = (reader.u32().ok()?, reader.u16().ok()?, reader.u16().ok()?);
+    let (shard, _) = (reader.u16().ok()?, reader.u16().ok()?);
+    let payload_len = reader.u32().ok()?;
+    let header = FrameHeader {
+        shard,
+        checkpoint: flags & FLAG_CHECKPOINT != 0,
+        payload_len,
+        segment: reader.u64().ok()?,
+        sequence: reader.u64().ok()?,
+        durable_before: reader.u64().ok()?,
+        clock_ms: reader.u64().ok()?,
+        first_event: reader.u32().ok()?,
+    };
+    let (page, checksum) = (reader.u32().ok()?, reader.u64().ok()?);
+    Some(Raw { magic, version, flags, page, checksum, header })
+}
+
+/// Judges what starts at `page` of a segment; `bytes` are the segment from there on, as far as it was read.
+pub fn open(bytes: &[u8], block: u64, page: u32) -> Slot {
+    let Some(raw) = raw_header(bytes) else { return Slot::Nothing };
+    let end = HEADER_BYTES.saturating_add(raw.header.payload_len as usize);
+    if raw.magic != MAGIC || raw.page != page || end > MAX_FRAME_BYTES {
+        return Slot::Nothing;
+    }
+    if bytes.len() < end {
+        return Slot::Incomplete(end);
+    }
+    if checksum(bytes, end - HEADER_BYTES, block) != raw.checksum {
+        return Slot::Nothing;
+    }
+    if raw.version != VERSION || raw.flags & !FLAG_CHECKPOINT != 0 {
+        return Slot::NewerVersion(raw.version);
+    }
+    Slot::Frame(raw.header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::{cases, noise, rng};
+    use proptest::prelude::*;
+
+    fn header(payload_len: u32) -> FrameHeader {
+        FrameHeader {
+            shard: 3,
+            checkpoint: payload_len.is_multiple_of(2),
+            payload_len,
+            segment: 9,
+            sequence: 1_000,
+            durable_before: 998,
+            clock_ms: 1_700_000_000_000,
+            first_event: 5,
+        }
+    }
+
+    fn sealed(payload: &[u8], page: u32) -> Vec<u8> {
+        let mut frame = vec![0; pages(payload.len(), 512) * 512];
+        frame[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(payload);
+        seal(&mut frame, &header(payload.len() as u32), 77, page);
+        frame
+    }
+
+    #[test]
+    fn frames_are_read_back() {
+        let mut rng = rng(61);
+        for len in [0, 1, 447, 448, 449, 5_000, MAX_FRAME_BYTES - HEADER_BYTES] {
+            let payload = noise(&mut rng, len);
+            let frame = sealed(&payload, 4);
+            assert_eq!(open(&frame, 77, 4), Slot::Frame(header(len as u32)));
+            for cut in [HEADER_BYTES, HEADER_BYTES + len / 2] {
+                if cut < HEADER_BYTES + len {
+                    assert_eq!(open(&frame[..cut], 77, 4), Slot::Incomplete(HEADER_BYTES + len));
+                }
+            }
+            assert_eq!(open(&frame[..HEADER_BYTES - 1], 77, 4), Slot::Nothing);
+        }
+    }
+
+    #[test]
+    fn no_flipped_bit_goes_unnoticed_and_padding_does_not_count() {
+        let mut rng = rng(62);
+        let frame = sealed(&noise(&mut rng, 700), 4);
+        for at in 0..frame.len() {
+            for bit in 0..8 {
+                let mut bytes = frame.clone();
+                bytes[at] ^= 1 << bit;
+                let whole = matches!(open(&bytes, 77, 4), Slot::Frame(_));
+                assert_eq!(whole, at >= HEADER_BYTES + 700, "byte {at}, bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn frames_in_the_wrong_place_or_of_an_earlier_life_are_nothing() {
+        let frame = sealed(b"payload", 4);
+        assert_eq!(open(&frame, 77, 5), Slot::Nothing);
+        assert_eq!(open(&frame, 76, 4), Slot::Nothing);
+    }
+
+    #[test]
+    fn a_newer_version_is_told_from_damage() {
+        let mut frame = sealed(b"payload", 0);
+        put_at(&mut frame, 4, &7u16.to_le_bytes());
+        let sum = checksum(&frame, 7, 77);
+        put_at(&mut frame, CHECKSUM_AT, &sum.to_le_bytes());
+        assert_eq!(open(&frame, 77, 0), Slot::NewerVersion(7));
+    }
+
+    proptest! {
+        #![proptest_config(cases(2_000, 63))]
+
+        #[test]
+        fn any_bytes_are_no_frame(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut tempting = b"SFLG\x01\0\0\0".to_vec();
+            tempting.extend_from_slice(&bytes);
+            for bytes in [bytes, tempting] {
+                let slot = open(&bytes, 1, 2);
+                prop_assert!(matches!(slot, Slot::Nothing | Slot::Incomplete(_)), "{slot:?}");
+            }
+        }
+    }
+}

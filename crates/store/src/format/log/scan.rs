@@ -1,0 +1,330 @@
+//! Finds the frames of a log and judges where they end: cleanly, torn by a power cut, or by damage.
+//!
+//! A frame is followed by the frame with the next sequence, on the next page or at the start of the next segment.
+//! Where that is not so, frame `e`, which should be there, is missing. It is *proved* to have been durable if a
+//! whole frame behind says so: a frame whose `durable_before` is above `e` was written when all frames below
+//! `durable_before`, so `e` too, had been reported durable. Then something acknowledged is lost: the log is
+//! corrupt. Without such a frame nothing behind was acknowledged either, as frames are acknowledged in order: the
+//! log was torn, and ends before `e`. Only at the very end, where nothing was written after `e`, does damage look
+//! like a torn write.
+
+use super::VERSION;
+use super::frame::{self, FrameHeader, HEADER_BYTES, MAGIC, Slot};
+use crate::format::FormatError;
+use bytes::{Bytes, BytesMut};
+use std::ops::Range;
+
+#[cfg(test)]
+mod tests;
+
+/// A page of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The segment.
+    pub segment: u64,
+    /// The page in it.
+    pub page: u32,
+}
+
+/// A whole frame, in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Where it starts.
+    pub at: Position,
+    /// What it says of itself.
+    pub header: FrameHeader,
+    /// Its part of the event stream.
+    pub payload: Bytes,
+}
+
+/// What follows the last frame of a log that ends cleanly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rest {
+    /// No further page.
+    Nothing,
+    /// Pages of zeros or ones: erased.
+    Blank,
+    /// Pages that cannot be read: most likely never written.
+    Unreadable,
+    /// Pages that do not claim to be of this log: most likely left from an earlier life of the superblock.
+    Foreign,
+}
+
+/// How a log ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Behind the last frame nothing was begun.
+    Clean {
+        /// The sequence of the next frame; `None` where there was no frame at all.
+        next_sequence: Option<u64>,
+        /// What follows the last frame.
+        rest: Rest,
+    },
+    /// A write was under way and is not whole. Nothing behind was acknowledged.
+    Torn {
+        /// Where the first frame is not whole.
+        at: Position,
+        /// The sequence of the next frame; `None` where there was no whole frame at all.
+        next_sequence: Option<u64>,
+    },
+    /// Frames that were durable are missing.
+    Corrupt {
+        /// Where the first of them should be.
+        at: Position,
+        /// They were durable; at least the first is lost.
+        lost: Range<u64>,
+    },
+}
+
+/// Where the frames stopped, and what was found behind.
+#[derive(Debug)]
+struct Cut {
+    at: Position,
+    rest: Rest,
+    /// Something behind claims to be of this log.
+    begun: bool,
+    /// The highest `durable_before` of a whole frame behind.
+    durable_before: u64,
+    /// A frame behind has a sequence that was already read: the lower bound of those that disagree.
+    repeated: Option<u64>,
+}
+
+/// Reads the segments of a log in order.
+///
+/// For each segment call [`begin_segment`](LogScanner::begin_segment), [`feed`](LogScanner::feed) it page by page
+/// or in larger pieces, taking the frames with [`next_frame`](LogScanner::next_frame) after each, and
+/// [`end_segment`](LogScanner::end_segment).
+#[derive(Debug)]
+pub struct LogScanner {
+    shard: u16,
+    page_bytes: usize,
+    /// The sequence of the next frame, once one is known.
+    expected: Option<u64>,
+    cut: Option<Cut>,
+    segment: u64,
+    identity: u64,
+    superseded_from: u64,
+    superseded: bool,
+    /// The page that `buffer` starts at.
+    page: u32,
+    buffer: BytesMut,
+    /// Pages of the segment that cannot be read; zeros stand for them in the buffer.
+    unreadable: Vec<u32>,
+}
+
+impl LogScanner {
+    /// A scanner of the log of `shard`. `first_sequence` is that of the first frame, where it is known; without it,
+    /// damage at the very start can only be noticed by what follows.
+    pub fn new(shard: u16, page_bytes: usize, first_sequence: Option<u64>) -> LogScanner {
+        LogScanner {
+            shard,
+            page_bytes: page_bytes.max(HEADER_BYTES),
+            expected: first_sequence,
+            cut: None,
+            segment: 0,
+            identity: 0,
+            superseded_from: u64::MAX,
+            superseded: false,
+            page: 0,
+            buffer: BytesMut::new(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// Goes on with the first page of a segment, whose superblock has this identity.
+    ///
+    /// `superseded_from` is the lowest sequence with which a later segment starts, if any is known. It matters
+    /// after a recovery that could not read the last frame and went on in a new segment: should the frame be
+    /// readable this time, it must not come back.
+    pub fn begin_segment(&mut self, segment: u64, identity: u64, superseded_from: Option<u64>) {
+        self.segment = segment;
+        self.identity = identity;
+        self.superseded_from = superseded_from.unwrap_or(u64::MAX);
+        self.superseded = false;
+        self.page = 0;
+        self.buffer.clear();
+        self.unreadable.clear();
+    }
+
+    /// Adds the next bytes of the segment.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Adds a page of the segment that cannot be read. Call it between whole pages.
+    pub fn feed_unreadable(&mut self) {
+        let pages = self.buffer.len().div_ceil(self.page_bytes);
+        self.unreadable.push(self.page + pages as u32);
+        self.buffer.resize((pages + 1) * self.page_bytes, 0);
+    }
+
+    /// The next frame of the log, as far as the segment was fed.
+    ///
+    /// # Errors
+    /// [`FormatError::Version`] where a newer program wrote to the log.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, FormatError> {
+        self.advance(false)
+    }
+
+    /// The segment has no more pages, or none that were written.
+    ///
+    /// # Errors
+    /// [`FormatError::Version`] where a newer program wrote to the log.
+    pub fn end_segment(&mut self) -> Result<(), FormatError> {
+        // A part of a page is a torn page.
+        let whole = self.buffer.len().next_multiple_of(self.page_bytes);
+        self.buffer.resize(whole, 0);
+        while self.advance(true)?.is_some() {}
+        Ok(())
+    }
+
+    /// Whether frames are still followed: false from the first missing frame on, until a later segment goes on
+    /// where they stopped.
+    pub fn is_following(&self) -> bool {
+        self.cut.is_none()
+    }
+
+    /// How the log ends.
+    pub fn finish(self) -> End {
+        let next_sequence = self.expected;
+        let Some(cut) = self.cut else {
+            return End::Clean { next_sequence, rest: Rest::Nothing };
+        };
+        let missing = next_sequence.unwrap_or(0);
+        match cut.repeated {
+            Some(repeated) => {
+                End::Corrupt { at: cut.at, lost: repeated..missing.max(repeated + 1) }
+            }
+            None if next_sequence.is_some() && cut.durable_before > missing => {
+                End::Corrupt { at: cut.at, lost: missing..cut.durable_before }
+            }
+            None if cut.begun => End::Torn { at: cut.at, next_sequence },
+            None => End::Clean { next_sequence, rest: cut.rest },
+        }
+    }
+
+    /// Looks at page after page up to the next frame to hand out, or to the end of what can be judged.
+    fn advance(&mut self, complete: bool) -> Result<Option<Frame>, FormatError> {
+        while self.buffer.len() >= self.page_bytes {
+            if self.superseded {
+                self.skip_pages(self.buffer.len() / self.page_bytes);
+                break;
+            }
+            match frame::open(&self.buffer, self.identity, self.page) {
+                Slot::Frame(header)
+                    if !complete && self.buffer.len() < self.frame_bytes(&header) =>
+                {
+                    break;
+                }
+                Slot::Frame(header) if self.is_ours(&header) => {
+                    if let Some(frame) = self.take_frame(header) {
+                        return Ok(Some(frame));
+                    }
+                }
+                Slot::NewerVersion(found) => {
+                    return Err(FormatError::Version { what: "the log", found, known: VERSION });
+                }
+                Slot::Incomplete(_) if !complete => break,
+                Slot::Frame(_) | Slot::Incomplete(_) | Slot::Nothing => self.pass_page(),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Bytes of a frame, padding included.
+    fn frame_bytes(&self, header: &FrameHeader) -> usize {
+        frame::pages(header.payload_len as usize, self.page_bytes) * self.page_bytes
+    }
+
+    fn is_ours(&self, header: &FrameHeader) -> bool {
+        header.shard == self.shard && header.segment == self.segment
+    }
+
+    /// A whole frame: the next one, or evidence.
+    fn take_frame(&mut self, header: FrameHeader) -> Option<Frame> {
+        let at = Position { segment: self.segment, page: self.page };
+        let len = HEADER_BYTES + header.payload_len as usize;
+        let pages = self.frame_bytes(&header) / self.page_bytes;
+        if header.sequence >= self.superseded_from {
+            self.superseded = true;
+            return None;
+        }
+        if !self.continues(at, &header) {
+            self.note_frame_behind(at, &header);
+            self.skip_pages(pages);
+            return None;
+        }
+        self.cut = None;
+        self.expected = header.sequence.checked_add(1);
+        let bytes = self.skip_pages(pages);
+        let payload = bytes.slice(HEADER_BYTES.min(bytes.len())..len.min(bytes.len()));
+        Some(Frame { at, header, payload })
+    }
+
+    /// Whether the frame is the one that comes next.
+    fn continues(&self, at: Position, header: &FrameHeader) -> bool {
+        let next = self.expected.is_none_or(|expected| expected == header.sequence);
+        match &self.cut {
+            None => next,
+            // A later segment goes on where the frames stopped: a recovery has judged that end before. Where
+            // no frame is known yet, only blank segments may come before the first.
+            Some(cut) => {
+                let settled = self.expected.is_some() || !cut.begun;
+                next && settled && at.page == 0 && cut.at.segment < at.segment
+            }
+        }
+    }
+
+    fn note_frame_behind(&mut self, at: Position, header: &FrameHeader) {
+        // Before a frame that does not start the log there was another one.
+        let expected = *self.expected.get_or_insert(header.sequence.saturating_sub(1));
+        let cut = self.cut.get_or_insert_with(|| Cut::new(at));
+        cut.begun = true;
+        cut.durable_before = cut.durable_before.max(header.durable_before);
+        if header.sequence < expected && (at == cut.at || at.segment > cut.at.segment) {
+            let repeated = cut.repeated.map_or(header.sequence, |low| low.min(header.sequence));
+            cut.repeated = Some(repeated);
+        }
+    }
+
+    /// A page where no frame starts.
+    fn pass_page(&mut self) {
+        let at = Position { segment: self.segment, page: self.page };
+        let page = self.buffer.get(..self.page_bytes).unwrap_or_default();
+        let unreadable = self.unreadable.contains(&self.page);
+        let (rest, begun) = match page.first() {
+            _ if unreadable => (Rest::Unreadable, false),
+            Some(&fill @ (0 | 0xff)) if page.iter().all(|byte| *byte == fill) => {
+                (Rest::Blank, false)
+            }
+            _ => (Rest::Foreign, self.claims_to_be_ours(page)),
+        };
+        let cut = self.cut.get_or_insert_with(|| Cut::new(at));
+        cut.begun |= begun;
+        cut.rest = cut.rest.max(rest);
+        self.skip_pages(1);
+    }
+
+    /// Whether a page that starts no whole frame looks like the start of one of this log. Two of three marks are
+    /// enough, so that damage to one of them does not hide a frame.
+    fn claims_to_be_ours(&self, page: &[u8]) -> bool {
+        let Some(raw) = frame::raw_header(page) else { return false };
+        let marks = [
+            raw.magic == MAGIC,
+            raw.header.segment == self.segment && raw.header.shard == self.shard,
+            self.expected.is_some_and(|expected| raw.header.sequence == expected),
+        ];
+        marks.iter().filter(|mark| **mark).count() >= 2
+    }
+
+    fn skip_pages(&mut self, pages: usize) -> Bytes {
+        self.page += pages as u32;
+        self.buffer.split_to((pages * self.page_bytes).min(self.buffer.len())).freeze()
+    }
+}
+
+impl Cut {
+    fn new(at: Position) -> Cut {
+        Cut { at, rest: Rest::Nothing, begun: false, durable_before: 0, repeated: None }
+    }
+}

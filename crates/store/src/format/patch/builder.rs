@@ -1,0 +1,379 @@
+//! Builds a patch from records that come in order.
+
+use super::block::{self, BLOCK_HEADER_BYTES, MAX_RAW_BYTES};
+use super::compress::BlockCompressor;
+use super::fence::{FenceBuilder, MAX_DATA_BYTES};
+use super::filter::Filter;
+use super::header::{HEADER_BYTES, PatchHeader};
+use super::index::PatchIndex;
+use crate::format::record::{Fields, Record};
+use crate::layout::Compression;
+use softflash_base::{SliceId, checksum};
+use std::cmp::Ordering;
+
+/// How patches are built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuilderConfig {
+    /// Bytes that a patch may take: the payload of a superblock.
+    pub capacity_bytes: usize,
+    /// Bytes of a page of the flash: a power of two.
+    pub page_bytes: usize,
+    /// Bytes of records that are put into a block; a longer record has a block of its own.
+    pub block_bytes: usize,
+    /// How blocks are compressed.
+    pub compression: Compression,
+    /// The level of Zstandard.
+    pub zstd_level: i32,
+    /// The level of the tree that the patch is written for; noted in its header.
+    pub level_hint: u8,
+}
+
+impl BuilderConfig {
+    /// The usual settings: blocks of 4 KiB of records.
+    pub fn new(
+        capacity_bytes: usize,
+        page_bytes: usize,
+        compression: Compression,
+    ) -> BuilderConfig {
+        BuilderConfig {
+            capacity_bytes,
+            page_bytes,
+            block_bytes: 4096,
+            compression,
+            zstd_level: 3,
+            level_hint: 0,
+        }
+    }
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Added {
+    /// It is in the patch.
+    Added,
+    /// It does not fit; the patch is as it was.
+    Full,
+}
+
+/// A patch as it will be on flash: the metadata, then the data, then zeros to the end of the page.
+#[derive(Debug)]
+pub struct PatchImage {
+    /// Header, fences and filter: whole pages.
+    pub metadata: Vec<u8>,
+    /// The blocks, not padded.
+    pub data: Vec<u8>,
+    /// What stays in memory.
+    pub index: PatchIndex,
+}
+
+/// Takes records in order until a patch is full.
+pub struct PatchBuilder {
+    config: BuilderConfig,
+    slice: SliceId,
+    compressor: BlockCompressor,
+    /// Closed blocks, and the header and raw records of the open one.
+    data: Vec<u8>,
+    /// Where the open block starts.
+    open_at: usize,
+    /// Records in the open block.
+    open_records: u32,
+    fences: FenceBuilder,
+    first_key: Vec<u8>,
+    last: Option<Last>,
+    hashes: Vec<u64>,
+    /// A bound of the filter's length, good for this many keys.
+    filter_bound: (usize, usize),
+    deleted: Vec<u64>,
+    entries: u32,
+    puts: u32,
+    tombstones: u32,
+    min_seq: u64,
+    max_seq: u64,
+}
+
+/// The record added last.
+struct Last {
+    key: Vec<u8>,
+    seq: u64,
+    fragment: u16,
+}
+
+impl Last {
+    fn is_before(&self, next: &Fields<'_>) -> bool {
+        let last = Fields {
+            key: &self.key,
+            seq: self.seq,
+            put: true,
+            expires_at_ms: 0,
+            fragment: self.fragment,
+            fragments: u16::MAX,
+            value: &[],
+        };
+        last.order(next) == Ordering::Less
+    }
+}
+
+impl PatchBuilder {
+    /// A builder of one patch of `slice`. Takes memory for a whole patch, of which only what is used costs
+    /// anything.
+    ///
+    /// # Panics
+    /// Where the page size is not a power of two that the capacity can be cut into.
+    pub fn new(mut config: BuilderConfig, slice: SliceId) -> PatchBuilder {
+        assert!(
+            config.page_bytes.is_power_of_two() && config.page_bytes >= HEADER_BYTES,
+            "a page of {} bytes cannot hold a patch header",
+            config.page_bytes
+        );
+        config.capacity_bytes = config.capacity_bytes.min(MAX_DATA_BYTES);
+        config.capacity_bytes -= config.capacity_bytes % config.page_bytes;
+        config.block_bytes = config.block_bytes.min(MAX_RAW_BYTES);
+        PatchBuilder {
+            compressor: BlockCompressor::new(config.compression, config.zstd_level),
+            data: Vec::with_capacity(config.capacity_bytes),
+            config,
+            slice,
+            open_at: 0,
+            open_records: 0,
+            fences: FenceBuilder::default(),
+            first_key: Vec::new(),
+            last: None,
+            hashes: Vec::new(),
+            filter_bound: (0, 0),
+            deleted: Vec::new(),
+            entries: 0,
+            puts: 0,
+            tombstones: 0,
+            min_seq: u64::MAX,
+            max_seq: 0,
+        }
+    }
+
+    /// Whether nothing was added yet.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// Bytes of blocks so far.
+    pub fn data_bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether a record can be added.
+    pub fn fits(&mut self, record: &Record) -> bool {
+        let fields = record.fields();
+        self.has_room_for(&fields, fields.encoded_len(0))
+    }
+
+    /// Adds a record, which must come after the one before. [`Added::Full`] where it does not fit: one that
+    /// does not fit into an empty patch never will.
+    ///
+    /// # Panics
+    /// Where the record does not come after the one before.
+    pub fn add(&mut self, record: &Record) -> Added {
+        let fields = record.fields();
+        assert!(
+            self.last.as_ref().is_none_or(|last| last.is_before(&fields)),
+            "records of a patch must come in order: sequence {} of key {:?}",
+            fields.seq,
+            record.key
+        );
+        let len = fields.encoded_len(0);
+        if !self.has_room_for(&fields, len) {
+            return Added::Full;
+        }
+        if self.must_close_for(len) {
+            self.close_block();
+        }
+        if self.open_records == 0 {
+            self.open_block(fields.key);
+        }
+        fields.encode(record.checksum(), 0, &mut self.data);
+        self.open_records += 1;
+        self.note(&fields);
+        Added::Added
+    }
+
+    /// Whether the open block has to be closed before a record of `len` bytes.
+    fn must_close_for(&self, len: usize) -> bool {
+        let end = self.data.len() + len;
+        let room_ends = self.open_at + BLOCK_HEADER_BYTES + self.config.block_bytes;
+        self.open_records > 0 && (end > room_ends || self.open_records >= u32::from(u16::MAX))
+    }
+
+    /// Whether the patch with this record, as it may be at worst, is within its capacity.
+    fn has_room_for(&mut self, fields: &Fields<'_>, len: usize) -> bool {
+        let keys = self.hashes.len() + 1;
+        if keys > self.filter_bound.0 {
+            // The bound grows in steps, so that it is not computed for each record.
+            let good_for = keys + keys / 32 + 64;
+            self.filter_bound = (good_for, Filter::encoded_bound(good_for));
+        }
+        let first_key = if self.is_empty() { fields.key.len() } else { self.first_key.len() };
+        let metadata = HEADER_BYTES
+            + first_key
+            + fields.key.len()
+            + self.fences.encoded_bound()
+            + fields.key.len()
+            + 7
+            + 8 * (self.deleted.len() + 1)
+            + self.filter_bound.1;
+        let data = self.data.len() + BLOCK_HEADER_BYTES + len;
+        metadata.next_multiple_of(self.config.page_bytes) + data <= self.config.capacity_bytes
+    }
+
+    fn open_block(&mut self, first_key: &[u8]) {
+        self.open_at = self.data.len();
+        let last_key = self.last.as_ref().map_or(&[][..], |last| &last.key);
+        self.fences.push(self.open_at as u32, last_key, first_key);
+        self.data.extend_from_slice(&[0; BLOCK_HEADER_BYTES]);
+    }
+
+    fn close_block(&mut self) {
+        let records_at = self.open_at + BLOCK_HEADER_BYTES;
+        let raw = self.data.get(records_at..).unwrap_or_default();
+        let raw_len = raw.len();
+        let mut stored = Compression::None;
+        if let Some(compressed) = self.compressor.compress(raw) {
+            stored = self.config.compression;
+            self.data.truncate(records_at);
+            self.data.extend_from_slice(compressed);
+        }
+        let block = self.data.get_mut(self.open_at..).unwrap_or_default();
+        block::write_header(block, raw_len, self.open_records, stored);
+        self.open_records = 0;
+    }
+
+    /// Counts a record that was added.
+    fn note(&mut self, fields: &Fields<'_>) {
+        self.entries += 1;
+        self.min_seq = self.min_seq.min(fields.seq);
+        self.max_seq = self.max_seq.max(fields.seq);
+        self.puts += u32::from(fields.put && fields.fragment == 0);
+        self.tombstones += u32::from(!fields.put);
+        match &mut self.last {
+            Some(last) if last.key == fields.key => {
+                (last.seq, last.fragment) = (fields.seq, fields.fragment);
+                return;
+            }
+            Some(last) => {
+                last.key.clear();
+                last.key.extend_from_slice(fields.key);
+                (last.seq, last.fragment) = (fields.seq, fields.fragment);
+            }
+            None => {
+                self.first_key = fields.key.to_vec();
+                let key = fields.key.to_vec();
+                self.last = Some(Last { key, seq: fields.seq, fragment: fields.fragment });
+            }
+        }
+        let hash = checksum::hash64(fields.key);
+        self.hashes.push(hash);
+        if !fields.put {
+            self.deleted.push(hash);
+        }
+    }
+
+    /// Ends the patch. `identity` is that of the superblock that it will be written to; all checksums are
+    /// bound to it.
+    ///
+    /// # Panics
+    /// Where nothing was added.
+    pub fn finish(mut self, patch_id: u64, identity: u64) -> PatchImage {
+        assert!(!self.is_empty(), "a patch holds at least one record");
+        self.close_block();
+        let data_len = self.data.len() as u32;
+        let last_key = self.last.take().map(|last| last.key).unwrap_or_default();
+        let fences = std::mem::take(&mut self.fences).finish(data_len);
+        for number in 0..fences.block_count() {
+            let range = fences.block_range(number);
+            let place = range.start as usize..range.end as usize;
+            let bytes = self.data.get_mut(place).unwrap_or_default();
+            block::write_checksum(bytes, identity, range.start);
+        }
+        self.deleted.sort_unstable();
+        self.deleted.dedup();
+        let keys = self.hashes.len() as u32;
+        let filter = Filter::build(&mut self.hashes);
+        let mut index = PatchIndex {
+            header: self.header(patch_id, keys, data_len, fences.block_count()),
+            first_key: std::mem::take(&mut self.first_key).into(),
+            last_key: last_key.into(),
+            fences,
+            deleted: std::mem::take(&mut self.deleted).into(),
+            filter,
+        };
+        let metadata = encode_metadata(&mut index, identity);
+        let image = PatchImage { metadata, data: self.data, index };
+        assert!(
+            image.metadata.len() + image.data.len() <= self.config.capacity_bytes,
+            "a patch outgrew its superblock: {} bytes of metadata, {} of data",
+            image.metadata.len(),
+            image.data.len()
+        );
+        image
+    }
+
+    /// The header but for the lengths and the checksum of the metadata.
+    fn header(&self, patch_id: u64, keys: u32, data_len: u32, blocks: usize) -> PatchHeader {
+        PatchHeader {
+            patch_id,
+            slice: self.slice.0,
+            level_hint: self.config.level_hint,
+            compression: self.config.compression,
+            page_bytes: self.config.page_bytes as u32,
+            entries: self.entries,
+            puts: self.puts,
+            tombstones: self.tombstones,
+            keys,
+            min_seq: self.min_seq,
+            max_seq: self.max_seq,
+            metadata_len: 0,
+            data_len,
+            blocks: blocks as u32,
+            first_key_len: 0,
+            last_key_len: 0,
+            fences_len: 0,
+            tombstones_len: 0,
+            filter_len: 0,
+            metadata_checksum: 0,
+        }
+    }
+}
+
+/// Encodes the metadata and fills in its lengths and checksum.
+fn encode_metadata(index: &mut PatchIndex, identity: u64) -> Vec<u8> {
+    let filter_len = index.filter.as_ref().map_or(0, Filter::encoded_len);
+    let guess = index.memory_bytes() + filter_len + HEADER_BYTES;
+    let page = index.header.page_bytes as usize;
+    let mut out = Vec::with_capacity(guess.next_multiple_of(page));
+    out.resize(HEADER_BYTES, 0);
+    let mut at = out.len();
+    let mut section_len = |out: &Vec<u8>| {
+        let len = out.len() - at;
+        at = out.len();
+        len as u32
+    };
+    out.extend_from_slice(&index.first_key);
+    index.header.first_key_len = section_len(&out);
+    out.extend_from_slice(&index.last_key);
+    index.header.last_key_len = section_len(&out);
+    index.fences.encode(&mut out);
+    index.header.fences_len = section_len(&out);
+    index.deleted.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
+    index.header.tombstones_len = section_len(&out);
+    if let Some(filter) = &index.filter {
+        filter.encode(&mut out);
+    }
+    index.header.filter_len = section_len(&out);
+    out.resize(out.len().next_multiple_of(page), 0);
+    index.header.metadata_len = out.len() as u32;
+    let rest = out.get(HEADER_BYTES..).unwrap_or_default();
+    index.header.metadata_checksum = PatchHeader::checksum_of(rest, identity);
+    let header = index.header.encode(identity);
+    if let Some(place) = out.get_mut(..HEADER_BYTES) {
+        place.copy_from_slice(&header);
+    }
+    out
+}

@@ -1,0 +1,176 @@
+//! What stays in memory of a patch.
+
+use super::block::BLOCK_HEADER_BYTES;
+use super::fence::Fences;
+use super::filter::Filter;
+use super::header::{HEADER_BYTES, PatchHeader};
+use crate::format::FormatError;
+use crate::format::codec::Reader;
+use std::ops::Range;
+
+const WHAT: &str = "the metadata of a patch";
+
+/// The index of a patch: enough to find any record with one read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchIndex {
+    pub(super) header: PatchHeader,
+    pub(super) first_key: Box<[u8]>,
+    pub(super) last_key: Box<[u8]>,
+    pub(super) fences: Fences,
+    /// Hashes of keys with a deletion, ascending.
+    pub(super) deleted: Box<[u64]>,
+    pub(super) filter: Option<Filter>,
+}
+
+/// Reads the metadata of a patch from its first bytes; there may be more of them.
+///
+/// # Errors
+/// [`FormatError`] where it is damaged, misplaced, of another life of the superblock, or of a newer version.
+pub fn decode_metadata(bytes: &[u8], identity: u64) -> Result<PatchIndex, FormatError> {
+    let header = PatchHeader::decode(bytes, identity)?;
+    let mut reader = Reader::new(bytes, WHAT);
+    let whole = reader.take(header.metadata_len as usize)?;
+    let rest = whole.get(HEADER_BYTES..).unwrap_or_default();
+    if PatchHeader::checksum_of(rest, identity) != header.metadata_checksum {
+        return Err(FormatError::Checksum { what: WHAT });
+    }
+    let mut reader = Reader::new(rest, WHAT);
+    let mut section = |len: u32| reader.take(len as usize);
+    let (first_key, last_key) = (section(header.first_key_len)?, section(header.last_key_len)?);
+    let fences = section(header.fences_len)?;
+    let deleted = section(header.tombstones_len)?;
+    let filter = section(header.filter_len)?;
+    if first_key > last_key {
+        return Err(reader.malformed("keys are not in order"));
+    }
+    if reader.take(reader.remaining())?.iter().any(|byte| *byte != 0) {
+        return Err(reader.malformed("the padding is not zero"));
+    }
+    Ok(PatchIndex {
+        header,
+        first_key: first_key.into(),
+        last_key: last_key.into(),
+        fences: Fences::decode(
+            fences,
+            header.blocks as usize,
+            header.data_len,
+            BLOCK_HEADER_BYTES as u32,
+        )?,
+        deleted: decode_hashes(deleted)?,
+        filter: if filter.is_empty() { None } else { Some(Filter::decode(filter)?) },
+    })
+}
+
+fn decode_hashes(bytes: &[u8]) -> Result<Box<[u64]>, FormatError> {
+    let mut reader = Reader::new(bytes, WHAT);
+    let hashes = (0..bytes.len() / 8).map(|_| reader.u64()).collect::<Result<Box<[u64]>, _>>()?;
+    if hashes.is_sorted_by(|a, b| a < b) {
+        Ok(hashes)
+    } else {
+        Err(reader.malformed("hashes of deleted keys are not in order"))
+    }
+}
+
+impl PatchIndex {
+    /// Counts, lengths and sequence numbers.
+    pub fn header(&self) -> &PatchHeader {
+        &self.header
+    }
+
+    /// The lowest key inside.
+    pub fn first_key(&self) -> &[u8] {
+        &self.first_key
+    }
+
+    /// The highest key inside.
+    pub fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// Records inside.
+    pub fn entries(&self) -> u64 {
+        self.header.entries.into()
+    }
+
+    /// Deletions inside.
+    pub fn tombstones(&self) -> u64 {
+        self.header.tombstones.into()
+    }
+
+    /// Different keys inside.
+    pub fn keys(&self) -> u64 {
+        self.header.keys.into()
+    }
+
+    /// Where in the patch the data section starts, in bytes: on a page.
+    pub fn data_offset(&self) -> u32 {
+        self.header.metadata_len
+    }
+
+    /// Bytes of the data section.
+    pub fn data_len(&self) -> u32 {
+        self.fences.data_len()
+    }
+
+    /// Bytes of memory that the index takes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<PatchIndex>()
+            + self.first_key.len()
+            + self.last_key.len()
+            + self.fences.memory_bytes()
+            + size_of_val(&*self.deleted)
+            + self.filter.as_ref().map_or(0, Filter::memory_bytes)
+    }
+
+    /// Whether a key with this [`hash64`](softflash_base::checksum::hash64) may be inside. An absent key passes
+    /// once in 65,536 times.
+    pub fn may_contain(&self, key_hash: u64) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.contains(key_hash))
+    }
+
+    /// Whether the newest record of a key with this hash is a deletion; wrong only where two hashes are equal.
+    pub fn is_tombstone(&self, key_hash: u64) -> bool {
+        self.deleted.binary_search(&key_hash).is_ok()
+    }
+
+    /// The first block that can hold `key`: if the patch has the key, its newest version is there. `None` where
+    /// the key is outside of the patch's range.
+    pub fn locate(&self, key: &[u8]) -> Option<usize> {
+        let inside = *self.first_key <= *key && *key <= *self.last_key;
+        inside.then(|| self.fences.first_candidate(key))
+    }
+
+    /// The block to start with when reading all keys from `key` on; the number of blocks where there are none.
+    pub fn lower_bound(&self, key: &[u8]) -> usize {
+        if *self.last_key < *key { self.block_count() } else { self.fences.first_candidate(key) }
+    }
+
+    /// Whether block `number` holds only keys above `key`, as far as the index tells. A reader that searched the
+    /// located block for an old version goes on to the next as long as this is false.
+    pub fn block_starts_after(&self, number: usize, key: &[u8]) -> bool {
+        self.fences.starts_after(number, key)
+    }
+
+    /// Blocks inside; at least one.
+    pub fn block_count(&self) -> usize {
+        self.fences.block_count()
+    }
+
+    /// Where block `number` lies in the data section, in bytes.
+    pub fn block_range(&self, number: usize) -> Range<u32> {
+        self.fences.block_range(number)
+    }
+
+    /// The pages of the patch that block `number` touches, and where in the first of them it starts.
+    pub fn block_pages(&self, number: usize) -> (Range<u32>, usize) {
+        let page = self.header.page_bytes;
+        let range = self.block_range(number);
+        let (start, end) = (self.data_offset() + range.start, self.data_offset() + range.end);
+        (start / page..end.div_ceil(page), (start % page) as usize)
+    }
+
+    /// All blocks in order: where each lies in the data section.
+    pub fn blocks(&self) -> impl Iterator<Item = Range<u32>> {
+        (0..self.block_count()).map(|number| self.block_range(number))
+    }
+}

@@ -1,0 +1,25 @@
+//! Patches: immutable sorted runs of records, each in one superblock.
+//!
+//! ```text
+//! page 0                                data offset (a page)
+//! | header | keys | fences | tombstones | filter | zeros | block | block | ... | block |
+//! ```
+//!
+//! The metadata in front is read once and stays in memory as a [`PatchIndex`]; a lookup that the filter lets
+//! pass then reads one block. Blocks lie back to back, so that no space is lost to padding; a block is read
+//! with the pages that it touches.
+
+mod block;
+mod builder;
+mod compress;
+mod fence;
+mod filter;
+mod header;
+mod index;
+#[cfg(test)]
+mod tests;
+
+pub use block::{BLOCK_HEADER_BYTES, Block, Records, decode_block};
+pub use builder::{Added, BuilderConfig, PatchBuilder, PatchImage};
+pub use header::{HEADER_BYTES, PatchHeader, VERSION, metadata_len};
+pub use index::{PatchIndex, decode_metadata};

@@ -1,0 +1,207 @@
+//! Records: one version of one key, or a fragment of it.
+
+mod encoding;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use encoding::{Fields, MIN_ENCODED_BYTES, Parsed};
+
+use super::FormatError;
+use crate::value::{Entry, MAX_VALUE_BYTES};
+use bytes::Bytes;
+use std::cmp::Ordering;
+
+/// Values longer than this are cut into fragments of at most this many bytes.
+pub const MAX_FRAGMENT_BYTES: usize = 1 << 20;
+
+/// What a record says of its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// The key has this value, or this is a fragment of the value.
+    Put {
+        /// The value, or one fragment of it.
+        value: Bytes,
+        /// When it expires, in milliseconds since the Unix epoch; 0 for never.
+        expires_at_ms: u64,
+        /// Which fragment, counted from 0.
+        fragment: u16,
+        /// Fragments that the value has; at least 1.
+        fragments: u16,
+    },
+    /// The key does not exist any more.
+    Delete,
+}
+
+/// One version of a key, or a fragment of it, with the checksum that it got when it entered the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The key, at most [`MAX_KEY_BYTES`](crate::value::MAX_KEY_BYTES).
+    pub key: Bytes,
+    /// The sequence number of the write; all fragments of a value share it.
+    pub seq: u64,
+    /// What is said of the key.
+    pub body: Body,
+    checksum: u64,
+}
+
+impl Record {
+    /// Seals a record on its way into the store: checks its limits and computes its checksum.
+    ///
+    /// # Errors
+    /// [`FormatError::TooLarge`] for a key or fragment over its limit, [`FormatError::Malformed`] for a fragment number
+    /// that is not below the number of fragments.
+    pub fn seal(key: Bytes, seq: u64, body: Body) -> Result<Record, FormatError> {
+        let mut record = Record { key, seq, body, checksum: 0 };
+        record.fields().check_limits()?;
+        record.checksum = record.fields().checksum();
+        Ok(record)
+    }
+
+    /// A record that was sealed before, with the checksum that it got then.
+    pub fn sealed(key: Bytes, seq: u64, body: Body, checksum: u64) -> Record {
+        Record { key, seq, body, checksum }
+    }
+
+    /// A deletion of `key`.
+    pub fn delete(key: Bytes, seq: u64) -> Record {
+        let mut record = Record { key, seq, body: Body::Delete, checksum: 0 };
+        record.checksum = record.fields().checksum();
+        record
+    }
+
+    /// The checksum that the record was sealed with.
+    pub fn checksum(&self) -> u64 {
+        self.checksum
+    }
+
+    /// Whether the record is still what was sealed.
+    ///
+    /// # Errors
+    /// [`FormatError::Checksum`] where it is not.
+    pub fn verify(&self) -> Result<(), FormatError> {
+        if self.fields().checksum() == self.checksum {
+            Ok(())
+        } else {
+            Err(FormatError::Checksum { what: "a record" })
+        }
+    }
+
+    /// Whether it deletes its key.
+    pub fn is_delete(&self) -> bool {
+        matches!(self.body, Body::Delete)
+    }
+
+    /// When the value expires, in milliseconds since the Unix epoch, 0 for never; `None` for a deletion.
+    pub fn expires_at_ms(&self) -> Option<u64> {
+        match self.body {
+            Body::Put { expires_at_ms, .. } => Some(expires_at_ms),
+            Body::Delete => None,
+        }
+    }
+
+    /// Whether it is a value that is dead at `now_ms`.
+    pub fn is_expired(&self, now_ms: u64) -> bool {
+        self.expires_at_ms().is_some_and(|at_ms| at_ms != 0 && at_ms <= now_ms)
+    }
+
+    /// Which fragment it is; 0 for a deletion.
+    pub fn fragment(&self) -> u16 {
+        match self.body {
+            Body::Put { fragment, .. } => fragment,
+            Body::Delete => 0,
+        }
+    }
+
+    /// Fragments of its version; 1 for a deletion.
+    pub fn fragments(&self) -> u16 {
+        match self.body {
+            Body::Put { fragments, .. } => fragments,
+            Body::Delete => 1,
+        }
+    }
+
+    /// The value or fragment; empty for a deletion.
+    pub fn value(&self) -> &[u8] {
+        match &self.body {
+            Body::Put { value, .. } => value,
+            Body::Delete => &[],
+        }
+    }
+
+    /// The value or fragment; empty for a deletion.
+    pub fn into_value(self) -> Bytes {
+        match self.body {
+            Body::Put { value, .. } => value,
+            Body::Delete => Bytes::new(),
+        }
+    }
+
+    /// The order of records: by key, then the newest first, then by fragment.
+    pub fn order(&self, other: &Record) -> Ordering {
+        self.fields().order(&other.fields())
+    }
+
+    /// Bytes that the record takes in a patch, the block's header not counted.
+    pub fn encoded_len(&self) -> usize {
+        self.fields().encoded_len(0)
+    }
+
+    pub(crate) fn fields(&self) -> Fields<'_> {
+        match &self.body {
+            Body::Put { value, expires_at_ms, fragment, fragments } => Fields {
+                key: &self.key,
+                seq: self.seq,
+                put: true,
+                expires_at_ms: *expires_at_ms,
+                fragment: *fragment,
+                fragments: *fragments,
+                value,
+            },
+            Body::Delete => Fields::delete(&self.key, self.seq),
+        }
+    }
+}
+
+/// The pieces that a value is stored in: each at most [`MAX_FRAGMENT_BYTES`], and at least one.
+///
+/// Pieces that the value already has are cut where they are too long and kept where they are not; only a
+/// value in more pieces than twice what it needs is copied to be joined.
+///
+/// # Errors
+/// [`FormatError::TooLarge`] for a value over [`MAX_VALUE_BYTES`].
+pub fn fragments_of(entry: &Entry) -> Result<Fragments, FormatError> {
+    let value = &entry.value;
+    let len = value.len();
+    if len > MAX_VALUE_BYTES {
+        return Err(FormatError::TooLarge {
+            what: "a value",
+            bytes: len as u64,
+            limit: MAX_VALUE_BYTES as u64,
+        });
+    }
+    if let [one] = value.fragments()
+        && one.len() <= MAX_FRAGMENT_BYTES
+    {
+        return Ok(Fragments::from_buf([one.clone()]));
+    }
+    let needed = len.div_ceil(MAX_FRAGMENT_BYTES).max(1);
+    let pieces = value.fragments().iter().filter(|piece| !piece.is_empty()).count();
+    let joined = (pieces > 2 * needed).then(|| value.to_bytes());
+    let source = joined.as_ref().map_or(value.fragments(), std::slice::from_ref);
+    let mut fragments = Fragments::new();
+    for piece in source.iter().filter(|piece| !piece.is_empty()) {
+        let mut at = 0;
+        while at < piece.len() {
+            let end = piece.len().min(at + MAX_FRAGMENT_BYTES);
+            fragments.push(piece.slice(at..end));
+            at = end;
+        }
+    }
+    if fragments.is_empty() {
+        fragments.push(Bytes::new());
+    }
+    Ok(fragments)
+}
+
+/// The fragments of a value; small values have one.
+pub type Fragments = smallvec::SmallVec<[Bytes; 1]>;

@@ -1,0 +1,144 @@
+//! Policy: levelled compaction. Returns a choice; the worker carries it out.
+//!
+//! Level 0 holds a run for each flush; when there are [`Options::level0_runs`], the oldest of them are merged into
+//! level 1. Every deeper level is one run, [`Options::fanout`] times as large as the one above;
+//! one that outgrows its target gives a patch at a time to the next, in turn over the key space.
+
+use crate::kv::patch::Patch;
+use crate::kv::tree::{Level, Run, Tree};
+use bytes::Bytes;
+use std::rc::Rc;
+
+/// The shape that the policy works towards.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Runs in level 0 that start a compaction, and the most that one merges.
+    pub level0_runs: usize,
+    /// Target size of level 1 in bytes.
+    pub base_bytes: u64,
+    /// Each level's size in terms of the one above.
+    pub fanout: u64,
+}
+
+/// What to merge.
+pub struct Choice {
+    /// The level that gives.
+    pub from: usize,
+    /// The level that takes.
+    pub to: usize,
+    /// Runs to merge, newest first; each is a part of a run of `from` or `to`.
+    pub inputs: Vec<Run>,
+    /// Whether nothing older lies below, so that deletions need not be kept.
+    pub bottom: bool,
+}
+
+/// The policy of one slice, with its place in each level.
+#[derive(Default)]
+pub struct Leveled {
+    /// After which key each level goes on.
+    cursors: Vec<Bytes>,
+}
+
+impl Leveled {
+    /// What to compact next, if anything. Under `pressure` for space, levels are merged down even where they
+    /// are within their targets, since that is what drops dead data.
+    pub fn choose(&mut self, tree: &Tree, options: &Options, pressure: bool) -> Option<Choice> {
+        let most_due = tree
+            .levels
+            .iter()
+            .enumerate()
+            .map(|(number, level)| (number, score(number, level, options)))
+            .filter(|(_, score)| *score >= 1.0)
+            .max_by(|(_, a), (_, b)| a.total_cmp(b))
+            .map(|(number, _)| number);
+        let from = most_due.or_else(|| {
+            let above_bottom = tree.levels.len().saturating_sub(1).max(1);
+            (0..above_bottom).find(|number| pressure && worth_merging(tree, *number))
+        })?;
+        if from == 0 { level0(tree, options) } else { self.one_patch(tree, from) }
+    }
+
+    fn one_patch(&mut self, tree: &Tree, from: usize) -> Option<Choice> {
+        let run = tree.levels.get(from)?.runs.first()?;
+        if self.cursors.len() <= from {
+            self.cursors.resize(from + 1, Bytes::new());
+        }
+        let cursor = self.cursors.get_mut(from)?;
+        let next = run.patches.partition_point(|patch| patch.last_key() <= &cursor[..]);
+        let start = if next < run.patches.len() { next } else { 0 };
+        let picked = clean_cut(run, start, start + 1);
+        *cursor = Bytes::copy_from_slice(picked.last()?.last_key());
+        Some(choice(tree, from, vec![Run { number: run.number, patches: picked }]))
+    }
+}
+
+/// A lone run in level 0 is worth merging only if there is something below it.
+fn worth_merging(tree: &Tree, number: usize) -> bool {
+    let Some(level) = tree.levels.get(number) else { return false };
+    let has_data = !level.runs.is_empty();
+    has_data && (tree.levels.len() > number + 1 || level.runs.len() > 1 || has_garbage(level))
+}
+
+fn has_garbage(level: &Level) -> bool {
+    level.patches().any(|patch| patch.tombstones() > 0)
+}
+
+fn score(number: usize, level: &Level, options: &Options) -> f64 {
+    if number == 0 {
+        return level.runs.len() as f64 / options.level0_runs as f64;
+    }
+    let target = options.base_bytes * options.fanout.pow(number as u32 - 1);
+    level.bytes() as f64 / target as f64
+}
+
+fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
+    let level = tree.levels.first()?;
+    // The oldest: what stays in level 0 must be newer than what goes below.
+    let newer = level.runs.len().saturating_sub(options.level0_runs);
+    Some(choice(tree, 0, level.runs.iter().skip(newer).map(|run| run.share()).collect()))
+}
+
+/// Completes the inputs of `from` with what they overlap in the level below.
+fn choice(tree: &Tree, from: usize, mut inputs: Vec<Run>) -> Choice {
+    let to = from + 1;
+    let patches = || inputs.iter().flat_map(|run| &run.patches);
+    let first = patches().map(|patch| patch.first_key()).min().unwrap_or_default().to_vec();
+    let last = patches().map(|patch| patch.last_key()).max().unwrap_or_default().to_vec();
+    let (mut first, mut last) = (first, last);
+    if let Some(run) = tree.levels.get(to).and_then(|level| level.runs.first()) {
+        let start = run.patches.partition_point(|patch| patch.last_key() < &first[..]);
+        let end = run.patches.partition_point(|patch| patch.first_key() <= &last[..]);
+        if start < end {
+            let overlapping = clean_cut(run, start, end);
+            if let (Some(front), Some(back)) = (overlapping.first(), overlapping.last()) {
+                first = first.min(front.first_key().to_vec());
+                last = last.max(back.last_key().to_vec());
+            }
+            inputs.push(Run { number: run.number, patches: overlapping });
+        }
+    }
+    let bottom = !tree
+        .levels
+        .iter()
+        .skip(to + 1)
+        .flat_map(|level| level.patches())
+        .any(|patch| patch.first_key() <= &last[..] && patch.last_key() >= &first[..]);
+    Choice { from, to, inputs, bottom }
+}
+
+/// `start..end` of a run, widened so that no key has versions on both sides of the cut: a deletion must meet
+/// all that it deletes.
+fn clean_cut(run: &Run, mut start: usize, mut end: usize) -> Vec<Rc<Patch>> {
+    let shares_key =
+        |left: usize, right: usize| match (run.patches.get(left), run.patches.get(right)) {
+            (Some(left), Some(right)) => left.last_key() == right.first_key(),
+            _ => false,
+        };
+    while start > 0 && shares_key(start - 1, start) {
+        start -= 1;
+    }
+    while end > 0 && shares_key(end - 1, end) {
+        end += 1;
+    }
+    run.patches.get(start..end).unwrap_or_default().to_vec()
+}

@@ -1,0 +1,3 @@
+//! Compaction: a policy chooses, the shard's worker merges.
+
+pub mod leveled;

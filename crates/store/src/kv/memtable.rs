@@ -1,0 +1,173 @@
+//! The newest records of a slice, in memory.
+//!
+//! A hash map answers lookups; a sorted set of the keys gives order to scans and flushes. Overwriting a key, the
+//! common case, touches only the map.
+
+pub use crate::format::version::{Checksums, Version};
+
+use crate::format::record::Record;
+use bytes::Bytes;
+use hashbrown::HashMap;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+/// Bytes of memory that a version costs beside its key and value, about.
+pub const OVERHEAD_BYTES: usize = 256;
+
+/// Whether a key existed on flash before the memtable's first record of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Presence {
+    /// It did not.
+    New,
+    /// It did.
+    Replaces,
+    /// Nobody has looked.
+    #[default]
+    Unknown,
+}
+
+fn bytes_of(version: &Version) -> usize {
+    OVERHEAD_BYTES + version.entry.as_ref().map_or(0, |entry| entry.value.len())
+}
+
+struct Slot {
+    newest: Version,
+    /// Versions that snapshots still see, newest first.
+    older: Vec<Version>,
+    presence: Presence,
+}
+
+/// A sorted map from keys to versions.
+#[derive(Default)]
+pub struct Memtable {
+    slots: HashMap<Bytes, Slot>,
+    order: BTreeSet<Bytes>,
+    bytes: usize,
+}
+
+impl Memtable {
+    /// Whether it has no records.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Keys inside.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Bytes of memory in use, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The newest version of `key` not newer than `max_seq`.
+    pub fn get(&self, key: &[u8], max_seq: u64) -> Option<&Version> {
+        let slot = self.slots.get(key)?;
+        if slot.newest.seq <= max_seq {
+            return Some(&slot.newest);
+        }
+        slot.older.iter().find(|version| version.seq <= max_seq)
+    }
+
+    /// Adds a version newer than all others. The one before is kept only where a snapshot, the newest of which is
+    /// given, still sees it.
+    pub fn insert(&mut self, key: Bytes, version: Version, newest_snapshot: Option<u64>) {
+        self.bytes += bytes_of(&version);
+        match self.slots.get_mut(&key) {
+            Some(slot) => {
+                let before = std::mem::replace(&mut slot.newest, version);
+                if newest_snapshot.is_some_and(|newest| newest >= before.seq) {
+                    slot.older.insert(0, before);
+                } else if newest_snapshot.is_some() {
+                    self.bytes -= bytes_of(&before);
+                } else {
+                    let dropped = bytes_of(&before)
+                        + slot.older.drain(..).map(|version| bytes_of(&version)).sum::<usize>();
+                    self.bytes -= dropped;
+                }
+            }
+            None => {
+                self.bytes += key.len();
+                self.order.insert(key.clone());
+                let slot = Slot { newest: version, older: Vec::new(), presence: Presence::Unknown };
+                self.slots.insert(key, slot);
+            }
+        }
+    }
+
+    /// Keys in order from the first after `after` on, with their newest versions.
+    pub fn newest_after(
+        &self,
+        after: Option<&Bytes>,
+    ) -> impl Iterator<Item = (&Bytes, &Version, Presence)> {
+        self.keys_after(after).filter_map(|key| {
+            let slot = self.slots.get(key)?;
+            Some((key, &slot.newest, slot.presence))
+        })
+    }
+
+    /// Remembers whether the key existed on flash.
+    pub fn set_presence(&mut self, key: &[u8], presence: Presence) {
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.presence = presence;
+        }
+    }
+
+    /// The records of up to `keys` keys in order, from the first key after `after` on: all versions, newest first.
+    pub fn records_after(&self, after: Option<&Bytes>, keys: usize) -> Vec<Record> {
+        let mut records = Vec::new();
+        for key in self.keys_after(after).take(keys) {
+            let Some(slot) = self.slots.get(key) else { continue };
+            for version in std::iter::once(&slot.newest).chain(&slot.older) {
+                records.extend(version.records(key));
+            }
+        }
+        records
+    }
+
+    fn keys_after(&self, after: Option<&Bytes>) -> impl Iterator<Item = &Bytes> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.order.range::<Bytes, _>((from, Bound::Unbounded))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Entry;
+
+    fn version(seq: u64, value: &'static str) -> Version {
+        let entry = Entry::new(Bytes::from_static(value.as_bytes()));
+        Version::seal(&Bytes::from_static(b"k"), seq, Some(entry)).unwrap()
+    }
+
+    #[test]
+    fn overwriting_keeps_old_versions_only_for_snapshots() {
+        let mut table = Memtable::default();
+        let key = Bytes::from_static(b"k");
+        table.insert(key.clone(), version(1, "one"), None);
+        let alone = table.bytes();
+        table.insert(key.clone(), version(2, "two"), None);
+        assert_eq!((table.bytes(), table.get(b"k", 1)), (alone, None));
+        table.insert(key.clone(), version(3, "three"), Some(2));
+        assert_eq!(table.get(b"k", 2).map(|found| found.seq), Some(2));
+        assert_eq!(table.get(b"k", u64::MAX).map(|found| found.seq), Some(3));
+        assert_eq!(table.records_after(None, 9).len(), 2);
+        let deleted = Version::seal(&key, 4, None).unwrap();
+        table.insert(key, deleted, None);
+        assert_eq!(table.records_after(None, 9).len(), 1, "no snapshot is left");
+        assert_eq!(table.bytes(), 1 + OVERHEAD_BYTES);
+    }
+
+    #[test]
+    fn keys_come_in_order_from_any_point() {
+        let mut table = Memtable::default();
+        for (seq, key) in ["b", "d", "a", "c"].iter().enumerate() {
+            table.insert(Bytes::from_static(key.as_bytes()), version(seq as u64, "x"), None);
+        }
+        let after = Bytes::from_static(b"aa");
+        let keys: Vec<_> = table.newest_after(Some(&after)).map(|(key, ..)| key.clone()).collect();
+        assert_eq!(keys, ["b", "c", "d"]);
+    }
+}

@@ -1,0 +1,166 @@
+//! Merging sorted sources of records, and dropping what nobody can see any more.
+
+use crate::error::Result;
+use crate::format::record::Record;
+use crate::kv::cursor::RunCursor;
+use crate::kv::memtable::Memtable;
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+/// Records in order: key ascending, newest version first, fragments ascending.
+pub enum Source {
+    /// A memtable, a few keys at a time.
+    Memory(MemoryCursor),
+    /// A run on flash.
+    Run(Box<RunCursor>),
+}
+
+/// Reads a memtable that may take writes meanwhile.
+pub struct MemoryCursor {
+    table: Rc<RefCell<Memtable>>,
+    last: Option<Bytes>,
+    records: std::vec::IntoIter<Record>,
+}
+
+/// Keys taken from a memtable at a time.
+const MEMORY_STEP_KEYS: usize = 128;
+
+impl MemoryCursor {
+    /// A cursor at the first key after `after`.
+    pub fn new(table: Rc<RefCell<Memtable>>, after: Option<Bytes>) -> MemoryCursor {
+        MemoryCursor { table, last: after, records: Vec::new().into_iter() }
+    }
+
+    /// The next record.
+    pub fn take(&mut self) -> Option<Record> {
+        if let Some(record) = self.records.next() {
+            return Some(record);
+        }
+        let records = self.table.borrow().records_after(self.last.as_ref(), MEMORY_STEP_KEYS);
+        self.last = Some(records.last()?.key.clone());
+        self.records = records.into_iter();
+        self.records.next()
+    }
+}
+
+impl Source {
+    async fn next(&mut self) -> Result<Option<Record>> {
+        match self {
+            Source::Memory(cursor) => Ok(cursor.take()),
+            Source::Run(cursor) => match cursor.next_ready() {
+                Some(record) => Ok(Some(record)),
+                None => cursor.next().await,
+            },
+        }
+    }
+}
+
+/// Merges sources. Where two hold the same record, as after a crash between a flush and its entry in the
+/// manifest, the first source's comes first.
+pub struct Merge {
+    sources: Vec<(Option<Record>, Source)>,
+    started: bool,
+}
+
+impl Merge {
+    /// A merge of `sources`, newest first.
+    pub fn new(sources: Vec<Source>) -> Merge {
+        let sources = sources.into_iter().map(|source| (None, source)).collect();
+        Merge { sources, started: false }
+    }
+
+    /// The next record.
+    pub async fn next(&mut self) -> Result<Option<Record>> {
+        if !self.started {
+            self.started = true;
+            for (head, source) in &mut self.sources {
+                *head = source.next().await?;
+            }
+        }
+        // A handful of sources: looking at each head is faster than keeping a heap.
+        let heads = self.sources.iter_mut().filter(|(head, _)| head.is_some());
+        let smallest = heads.min_by(|(a, _), (b, _)| match (a, b) {
+            (Some(a), Some(b)) => a.order(b),
+            _ => Ordering::Equal,
+        });
+        let Some((head, source)) = smallest else { return Ok(None) };
+        let next = source.next().await?;
+        Ok(std::mem::replace(head, next))
+    }
+}
+
+/// What becomes of a record in a compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is written again.
+    Keep,
+    /// Nobody can see it.
+    Drop,
+    /// It has expired and hides older versions: a deletion takes its place.
+    Bury,
+}
+
+/// Decides the fate of records that come in order.
+pub struct Retention {
+    /// Points in the past that readers look at, ascending.
+    snapshots: Vec<u64>,
+    /// Whether nothing older lies below the output.
+    bottom: bool,
+    now_ms: u64,
+    key: Bytes,
+    /// The last version of `key` that was seen, and its fate.
+    version: Option<(u64, Fate)>,
+    /// Live keys that the compaction removes: expired ones.
+    pub keys_expired: u64,
+}
+
+impl Retention {
+    /// Retention for a compaction into a level; `bottom` where nothing older lies below.
+    pub fn new(snapshots: Vec<u64>, bottom: bool, now_ms: u64) -> Retention {
+        Retention { snapshots, bottom, now_ms, key: Bytes::new(), version: None, keys_expired: 0 }
+    }
+
+    /// The fate of the next record.
+    pub fn judge(&mut self, record: &Record) -> Fate {
+        if self.version.is_none() || self.key != record.key {
+            self.key = record.key.clone();
+            self.version = None;
+        }
+        match self.version {
+            // Another fragment of the same version, or its double.
+            Some((seq, fate)) if seq == record.seq => {
+                return match fate {
+                    Fate::Bury => Fate::Drop,
+                    fate => fate,
+                };
+            }
+            _ => {}
+        }
+        let newer = self.version.map(|(seq, _)| seq);
+        let fate = self.judge_version(record, newer);
+        self.version = Some((record.seq, fate));
+        fate
+    }
+
+    fn judge_version(&mut self, record: &Record, newer: Option<u64>) -> Fate {
+        if let Some(newer) = newer {
+            let seen = self.snapshots.iter().any(|seq| (record.seq..newer).contains(seq));
+            return if seen { Fate::Keep } else { Fate::Drop };
+        }
+        if self.snapshots.iter().any(|seq| *seq < record.seq) {
+            // A reader may see what this one hides, so it must go on hiding it from the others.
+            return Fate::Keep;
+        }
+        let expired = record.is_expired(self.now_ms);
+        if expired {
+            self.keys_expired += 1;
+        }
+        match (expired || record.is_delete(), self.bottom) {
+            (true, true) => Fate::Drop,
+            (true, false) if expired => Fate::Bury,
+            _ => Fate::Keep,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The key-value engine's parts: trees of patches, merging, compaction and the read cache.
+
+pub mod cache;
+pub mod compaction;
+pub mod cursor;
+pub mod memtable;
+pub mod merge;
+pub mod patch;
+pub mod slice;
+pub mod tree;
+pub mod writer;

@@ -1,0 +1,208 @@
+//! A patch on flash, as the shard holds it: index and filter in memory, records read on demand.
+
+use crate::block_layer::{BlockId, BlockLayer};
+use crate::error::{Result, StoreError};
+use crate::format::patch::{Block, PatchIndex, decode_block, decode_metadata, metadata_len};
+use crate::format::record::Record;
+use bytes::Bytes;
+use softflash_base::IoBuf;
+use softflash_ftl::Hint;
+use std::cell::Cell;
+use std::ops::Range;
+
+/// Pages read at first to find a patch's metadata; most fits.
+const METADATA_GUESS_PAGES: u32 = 32;
+
+/// One immutable patch.
+pub struct Patch {
+    id: BlockId,
+    blocks: BlockLayer,
+    identity: u64,
+    state: State,
+    /// Set when an edit that removes the patch is durable: the last user gives its space back.
+    obsolete: Cell<bool>,
+}
+
+enum State {
+    /// As it should be.
+    Whole(Box<PatchIndex>),
+    /// Its metadata cannot be read: whatever might be inside is an error, never an absent key.
+    Lost(String),
+}
+
+/// Bounds of a lost patch: it may hold any key.
+const LOWEST_KEY: &[u8] = &[];
+/// Longer than any key, and as high as the highest.
+const HIGHEST_KEY: &[u8] = &[0xff; 64 << 10];
+
+impl Patch {
+    /// A patch whose metadata is in memory because it was just written.
+    pub fn new(id: BlockId, blocks: BlockLayer, index: PatchIndex) -> Patch {
+        let identity = blocks.identity(id);
+        Patch {
+            id,
+            blocks,
+            identity,
+            state: State::Whole(Box::new(index)),
+            obsolete: Cell::new(false),
+        }
+    }
+
+    /// Loads a patch's metadata. One that is damaged becomes a lost patch.
+    pub async fn load(id: BlockId, blocks: BlockLayer) -> Patch {
+        let identity = blocks.identity(id);
+        let state = match load_index(id, &blocks, identity).await {
+            Ok(index) => State::Whole(Box::new(index)),
+            Err(error) => State::Lost(error.to_string()),
+        };
+        Patch { id, blocks, identity, state, obsolete: Cell::new(false) }
+    }
+
+    /// Its block.
+    pub fn id(&self) -> BlockId {
+        self.id
+    }
+
+    /// Why the patch is lost, if it is.
+    pub fn damage(&self) -> Option<&str> {
+        match &self.state {
+            State::Whole(_) => None,
+            State::Lost(reason) => Some(reason),
+        }
+    }
+
+    /// The index, or the error that a reader of a lost patch gets.
+    pub fn index(&self) -> Result<&PatchIndex> {
+        match &self.state {
+            State::Whole(index) => Ok(index),
+            State::Lost(reason) => Err(StoreError::DataLoss(format!("{}: {reason}", self.id))),
+        }
+    }
+
+    /// The lowest key inside.
+    pub fn first_key(&self) -> &[u8] {
+        match &self.state {
+            State::Whole(index) => index.first_key(),
+            State::Lost(_) => LOWEST_KEY,
+        }
+    }
+
+    /// The highest key inside.
+    pub fn last_key(&self) -> &[u8] {
+        match &self.state {
+            State::Whole(index) => index.last_key(),
+            State::Lost(_) => HIGHEST_KEY,
+        }
+    }
+
+    /// Bytes of records.
+    pub fn bytes(&self) -> u64 {
+        self.index().map_or(0, |index| u64::from(index.data_len()))
+    }
+
+    /// Deletions inside.
+    pub fn tombstones(&self) -> u64 {
+        self.index().map_or(0, |index| index.tombstones())
+    }
+
+    /// Bytes of memory for index and filter.
+    pub fn memory_bytes(&self) -> usize {
+        self.index().map_or(0, PatchIndex::memory_bytes)
+    }
+
+    /// Whether a lookup must read the patch: it may hold the key, or cannot tell.
+    pub fn may_contain(&self, key_hash: u64) -> bool {
+        self.index().map_or(true, |index| index.may_contain(key_hash))
+    }
+
+    /// Reads block number `number` of the patch, with one device read.
+    pub async fn read_block(&self, number: usize, hint: Hint) -> Result<Block> {
+        let index = self.index()?;
+        let range = index.block_range(number);
+        let buffer = self.read_range(range.clone(), hint).await?;
+        self.decode(buffer, range.start)
+    }
+
+    /// Decodes a block's bytes; `offset` is where it lies in the data section.
+    pub fn decode(&self, bytes: Bytes, offset: u32) -> Result<Block> {
+        decode_block(bytes, self.identity, offset).map_err(|error| self.damaged(offset, &error))
+    }
+
+    /// The error for damage at `offset` of the data section.
+    pub fn damaged(&self, offset: u32, error: &dyn std::fmt::Display) -> StoreError {
+        StoreError::DataLoss(format!("{}, data offset {offset}: {error}", self.id))
+    }
+
+    /// Reads a range of the data section in one device read.
+    async fn read_range(&self, range: Range<u32>, hint: Hint) -> Result<Bytes> {
+        let page = self.blocks.page_bytes() as u32;
+        let start = self.index()?.data_offset() + range.start;
+        let end = self.index()?.data_offset() + range.end;
+        let (first, last) = (start / page, end.div_ceil(page));
+        let buffer = self.blocks.read(self.id, first, last - first, hint).await?;
+        let skip = (start - first * page) as usize;
+        let bytes = buffer.get(skip..skip + (range.end - range.start) as usize).unwrap_or_default();
+        Ok(Bytes::copy_from_slice(bytes))
+    }
+
+    /// Reads whole pages of the data section, which begins on a page.
+    pub async fn read_pages(&self, pages: Range<u32>, hint: Hint) -> Result<IoBuf> {
+        let first = self.index()?.data_offset() / self.blocks.page_bytes() as u32 + pages.start;
+        self.blocks.read(self.id, first, pages.end - pages.start, hint).await
+    }
+
+    /// Bytes per page of the flash.
+    pub fn page_bytes(&self) -> usize {
+        self.blocks.page_bytes()
+    }
+
+    /// The newest version of `key` not newer than `max_seq`: its first record, if the patch has any. One
+    /// device read, unless versions of the key fill more than a block.
+    pub async fn find(&self, key: &[u8], max_seq: u64, hint: Hint) -> Result<Option<Record>> {
+        let index = self.index()?;
+        let Some(mut number) = index.locate(key) else { return Ok(None) };
+        loop {
+            let block = self.read_block(number, hint).await?;
+            if let Some(record) = block
+                .find(key, max_seq)
+                .map_err(|error| self.damaged(index.block_range(number).start, &error))?
+            {
+                return Ok(Some(record));
+            }
+            number += 1;
+            if number >= index.block_count() || index.block_starts_after(number, key) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The edit that removes the patch is durable.
+    pub fn retire(&self) {
+        self.obsolete.set(true);
+    }
+}
+
+impl Drop for Patch {
+    fn drop(&mut self) {
+        if self.obsolete.get() {
+            self.blocks.delete(self.id);
+        }
+    }
+}
+
+async fn load_index(id: BlockId, blocks: &BlockLayer, identity: u64) -> Result<PatchIndex> {
+    let page = blocks.page_bytes();
+    let capacity_pages = (blocks.capacity_bytes() / page) as u32;
+    let lost = |error: &dyn std::fmt::Display| StoreError::DataLoss(format!("{id}: {error}"));
+    let guess = METADATA_GUESS_PAGES.min(capacity_pages);
+    let mut metadata = blocks.read(id, 0, guess, Hint::FOREGROUND).await?;
+    let len = metadata_len(&metadata, identity).map_err(|error| lost(&error))?;
+    let pages = len.div_ceil(page) as u32;
+    if pages > capacity_pages {
+        return Err(lost(&"the metadata is longer than the block"));
+    }
+    if pages > guess {
+        metadata = blocks.read(id, 0, pages, Hint::FOREGROUND).await?;
+    }
+    decode_metadata(&metadata, identity).map_err(|error| lost(&error))
+}

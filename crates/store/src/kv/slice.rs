@@ -1,0 +1,155 @@
+//! A slice: one part of the key space, with its memtables and its tree of patches.
+
+use crate::kv::compaction::leveled::Leveled;
+use crate::kv::memtable::{Memtable, Version};
+use crate::kv::patch::Patch;
+use crate::kv::tree::Tree;
+use crate::layout::Compression;
+use bytes::Bytes;
+use softflash_base::{SliceId, checksum};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// A memtable that takes no more writes and is being flushed.
+pub struct Frozen {
+    /// Its records.
+    pub table: Rc<RefCell<Memtable>>,
+    /// The first segment of the log that holds any of them.
+    pub first_segment: u64,
+    /// The last sequence number inside.
+    pub last_seq: u64,
+}
+
+/// One slice of a shard.
+pub struct Slice {
+    /// Which slice.
+    pub id: SliceId,
+    /// How its blocks are compressed.
+    pub compression: Compression,
+    /// Takes the writes.
+    active: RefCell<Rc<RefCell<Memtable>>>,
+    /// The first segment of the log that holds a record of the active memtable.
+    pub active_segment: Cell<u64>,
+    /// Wait for their flush, oldest first.
+    pub frozen: RefCell<VecDeque<Rc<Frozen>>>,
+    /// What is on flash.
+    pub tree: RefCell<Rc<Tree>>,
+    /// Everything up to this sequence number is in the tree.
+    pub flushed_seq: Cell<u64>,
+    /// Live keys in the tree, an estimate.
+    pub live_keys: Cell<u64>,
+    /// Chooses compactions.
+    pub policy: RefCell<Leveled>,
+    /// Whether a compaction of the slice is under way.
+    pub compacting: Cell<bool>,
+    /// Counts removals of everything: work begun before one must not be installed after it.
+    pub clears: Cell<u64>,
+    /// The sequence number of the last of them.
+    pub cleared_seq: Cell<u64>,
+    /// Patches removed by a transaction that is not decided yet.
+    pub doomed: RefCell<Vec<Rc<Patch>>>,
+    /// The number of the next run in level 0.
+    pub next_run: Cell<u64>,
+}
+
+impl Slice {
+    /// An empty slice.
+    pub fn new(id: SliceId, compression: Compression) -> Slice {
+        Slice {
+            id,
+            compression,
+            active: RefCell::default(),
+            active_segment: Cell::new(u64::MAX),
+            frozen: RefCell::default(),
+            tree: RefCell::default(),
+            flushed_seq: Cell::new(0),
+            live_keys: Cell::new(0),
+            policy: RefCell::default(),
+            compacting: Cell::new(false),
+            clears: Cell::new(0),
+            cleared_seq: Cell::new(0),
+            doomed: RefCell::default(),
+            next_run: Cell::new(1),
+        }
+    }
+
+    /// The tree as it is now; stays readable whatever is edited.
+    pub fn tree(&self) -> Rc<Tree> {
+        Rc::clone(&self.tree.borrow())
+    }
+
+    /// The active memtable; scans hold on to it when it is frozen.
+    pub fn active(&self) -> Rc<RefCell<Memtable>> {
+        Rc::clone(&self.active.borrow())
+    }
+
+    /// Bytes of the active memtable.
+    pub fn active_bytes(&self) -> usize {
+        self.active.borrow().borrow().bytes()
+    }
+
+    /// Looks `key` up in the memtables, newest first, and makes something of the version found.
+    pub fn in_memory<R>(&self, key: &[u8], found: impl Fn(&Version) -> R) -> Option<R> {
+        if let Some(version) = self.active.borrow().borrow().get(key, u64::MAX) {
+            return Some(found(version));
+        }
+        let frozen = self.frozen.borrow();
+        frozen.iter().rev().find_map(|frozen| frozen.table.borrow().get(key, u64::MAX).map(&found))
+    }
+
+    /// Adds a version to the active memtable; `segment` is where the log holds it, or an earlier one.
+    pub fn insert(&self, key: Bytes, version: Version, segment: u64, snapshot: Option<u64>) {
+        self.active_segment.set(self.active_segment.get().min(segment));
+        self.active.borrow().borrow_mut().insert(key, version, snapshot);
+    }
+
+    /// Removes all that is in memory.
+    pub fn clear_memory(&self) {
+        self.active.take();
+        self.active_segment.set(u64::MAX);
+        self.frozen.borrow_mut().clear();
+    }
+
+    /// Keys in memtables; one that is in several counts as often.
+    pub fn memory_keys(&self) -> usize {
+        let frozen: usize = self.frozen.borrow().iter().map(|f| f.table.borrow().len()).sum();
+        frozen + self.active.borrow().borrow().len()
+    }
+
+    /// Bytes of all memtables.
+    pub fn memtable_bytes(&self) -> usize {
+        let frozen: usize =
+            self.frozen.borrow().iter().map(|frozen| frozen.table.borrow().bytes()).sum();
+        frozen + self.active_bytes()
+    }
+
+    /// Ends the active memtable and queues it for a flush. False where it is empty.
+    pub fn freeze(&self, last_seq: u64) -> bool {
+        if self.active.borrow().borrow().is_empty() {
+            return false;
+        }
+        let table = self.active.take();
+        let first_segment = self.active_segment.replace(u64::MAX);
+        let frozen = Frozen { table, first_segment, last_seq };
+        self.frozen.borrow_mut().push_back(Rc::new(frozen));
+        true
+    }
+
+    /// The first segment of the log that recovery needs for this slice; `u64::MAX` if none.
+    pub fn first_segment_needed(&self) -> u64 {
+        let frozen = self.frozen.borrow().front().map_or(u64::MAX, |frozen| frozen.first_segment);
+        frozen.min(self.active_segment.get())
+    }
+
+    /// Whether the newest version of `key` on flash is a value, by filters alone: wrong for about one absent key
+    /// in ten thousand.
+    pub fn probably_on_flash(&self, key: &[u8]) -> bool {
+        let hash = checksum::hash64(key);
+        let tree = self.tree.borrow();
+        tree.runs()
+            .filter_map(|run| run.patches.get(run.patch_for(key)?))
+            .find(|patch| patch.may_contain(hash))
+            .is_some_and(|patch| !patch.index().is_ok_and(|index| index.is_tombstone(hash)))
+    }
+}

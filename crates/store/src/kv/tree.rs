@@ -1,0 +1,144 @@
+//! The patches of a slice: levels of sorted runs. Immutable; an edit makes a new tree that shares what stays.
+
+use crate::block_layer::BlockId;
+use crate::kv::patch::Patch;
+use crate::shard::log::PatchEntry;
+use std::rc::Rc;
+
+/// Patches in key order whose key ranges do not overlap (save for the versions and fragments of a key that
+/// straddle two of them).
+#[derive(Default)]
+pub struct Run {
+    /// Later runs of a level hold newer data.
+    pub number: u64,
+    /// In key order.
+    pub patches: Vec<Rc<Patch>>,
+}
+
+impl Run {
+    /// The first patch that can hold `key`.
+    pub fn patch_for(&self, key: &[u8]) -> Option<usize> {
+        let place = self.patches.partition_point(|patch| patch.last_key() < key);
+        let patch = self.patches.get(place)?;
+        (patch.first_key() <= key).then_some(place)
+    }
+
+    /// Bytes of its patches.
+    pub fn bytes(&self) -> u64 {
+        self.patches.iter().map(|patch| patch.bytes()).sum()
+    }
+
+    /// Another holder of the same patches.
+    pub fn share(&self) -> Run {
+        Run { number: self.number, patches: self.patches.clone() }
+    }
+}
+
+/// The runs of a level. Level 0 has one run for each memtable flush, newest first; every other has one at
+/// the most.
+#[derive(Default)]
+pub struct Level {
+    /// Newest first.
+    pub runs: Vec<Rc<Run>>,
+}
+
+impl Level {
+    /// Bytes of its patches.
+    pub fn bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.bytes()).sum()
+    }
+
+    /// All patches of all runs.
+    pub fn patches(&self) -> impl Iterator<Item = &Rc<Patch>> {
+        self.runs.iter().flat_map(|run| &run.patches)
+    }
+}
+
+/// All levels, newest data first.
+#[derive(Default)]
+pub struct Tree {
+    /// Level 0 first.
+    pub levels: Vec<Rc<Level>>,
+}
+
+impl Tree {
+    /// Runs from the newest to the oldest: the order in which a lookup asks them.
+    pub fn runs(&self) -> impl Iterator<Item = &Rc<Run>> {
+        self.levels.iter().flat_map(|level| &level.runs)
+    }
+
+    /// All patches with their level and run.
+    pub fn patches(&self) -> impl Iterator<Item = (usize, u64, &Rc<Patch>)> {
+        self.levels.iter().enumerate().flat_map(|(number, level)| {
+            level.runs.iter().flat_map(move |run| {
+                run.patches.iter().map(move |patch| (number, run.number, patch))
+            })
+        })
+    }
+
+    /// Runs in level 0: what lookups pay for flushes that are not compacted yet.
+    pub fn level0_runs(&self) -> usize {
+        self.levels.first().map_or(0, |level| level.runs.len())
+    }
+
+    /// The tree without `removed` and with `added`.
+    pub fn edited(&self, removed: &[BlockId], added: &[(u8, u64, Rc<Patch>)]) -> Tree {
+        let depth = added.iter().map(|(level, ..)| usize::from(*level) + 1).max().unwrap_or(0);
+        let levels = (0..self.levels.len().max(depth))
+            .map(|number| {
+                let old = self.levels.get(number);
+                let joins = added.iter().any(|(level, ..)| usize::from(*level) == number);
+                match old {
+                    Some(old) if !joins && !old.patches().any(|p| removed.contains(&p.id())) => {
+                        Rc::clone(old)
+                    }
+                    _ => Rc::new(edited_level(old, number, removed, added)),
+                }
+            })
+            .collect();
+        let mut tree = Tree { levels };
+        while tree.levels.last().is_some_and(|level| level.runs.is_empty()) {
+            tree.levels.pop();
+        }
+        tree
+    }
+
+    /// The tree as the manifest lists it.
+    pub fn entries(&self) -> Vec<PatchEntry> {
+        self.patches()
+            .map(|(level, run, patch)| PatchEntry { block: patch.id().0, level: level as u8, run })
+            .collect()
+    }
+}
+
+fn edited_level(
+    old: Option<&Rc<Level>>,
+    number: usize,
+    removed: &[BlockId],
+    added: &[(u8, u64, Rc<Patch>)],
+) -> Level {
+    let mut patches: Vec<(u64, Rc<Patch>)> = old
+        .into_iter()
+        .flat_map(|level| &level.runs)
+        .flat_map(|run| run.patches.iter().map(|patch| (run.number, Rc::clone(patch))))
+        .filter(|(_, patch)| !removed.contains(&patch.id()))
+        .collect();
+    let joining = added.iter().filter(|(level, ..)| usize::from(*level) == number);
+    patches.extend(joining.map(|(_, run, patch)| (*run, Rc::clone(patch))));
+    // Newest run first; inside a run by key, and by age where a key's versions straddle two patches.
+    patches.sort_by(|(run_a, a), (run_b, b)| {
+        run_b
+            .cmp(run_a)
+            .then_with(|| a.first_key().cmp(b.first_key()))
+            .then_with(|| a.last_key().cmp(b.last_key()))
+            .then_with(|| a.id().cmp(&b.id()))
+    });
+    let mut runs: Vec<Run> = Vec::new();
+    for (number, patch) in patches {
+        match runs.last_mut() {
+            Some(run) if run.number == number => run.patches.push(patch),
+            _ => runs.push(Run { number, patches: vec![patch] }),
+        }
+    }
+    Level { runs: runs.into_iter().map(Rc::new).collect() }
+}

@@ -1,0 +1,162 @@
+//! How the key space is cut: keys hash to slots, slots to slices, slices to shards, shards own units.
+//! Fixed when the store is formatted.
+
+use serde::{Deserialize, Serialize};
+use softflash_base::{ShardId, SliceId};
+use std::ops::Range;
+
+/// Slots of the key space, as in Redis Cluster.
+pub const SLOTS: u16 = 16384;
+
+/// Compression of the blocks of a slice's patches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compression {
+    /// As it is.
+    #[default]
+    None,
+    /// LZ4: little CPU time.
+    Lz4,
+    /// Zstandard at its default level: smaller.
+    Zstd,
+}
+
+/// The cut of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoreLayout {
+    /// Shards: each has a core, a log and its own units.
+    pub shards: u16,
+    /// Slices: each has a memtable and a tree of patches. At least one per shard.
+    pub slices: u16,
+    /// Units of the device.
+    pub units: u16,
+    /// Compression of each slice; a slice beyond the end of the list has none.
+    #[serde(default)]
+    pub compression: Vec<Compression>,
+}
+
+impl StoreLayout {
+    /// Why the layout cannot work, if it cannot.
+    pub fn problem(&self) -> Option<String> {
+        let StoreLayout { shards, slices, units, .. } = *self;
+        if shards == 0 {
+            Some("a store needs at least one shard".into())
+        } else if slices < shards {
+            Some(format!(
+                "{slices} slices cannot be spread over {shards} shards; use at least as many slices"
+            ))
+        } else if slices > SLOTS {
+            Some(format!("{slices} slices are more than the {SLOTS} slots of the key space"))
+        } else if units < shards {
+            Some(format!("{units} units cannot be spread over {shards} shards; use fewer shards"))
+        } else {
+            None
+        }
+    }
+
+    /// The slice of a key.
+    pub fn slice_of(&self, key: &[u8]) -> SliceId {
+        let slice = u32::from(slot_of(key)) * u32::from(self.slices) / u32::from(SLOTS);
+        SliceId(slice as u16)
+    }
+
+    /// The shard of a slice.
+    pub fn shard_of_slice(&self, slice: SliceId) -> ShardId {
+        let shard = u32::from(slice.0) * u32::from(self.shards) / u32::from(self.slices);
+        ShardId(shard as u16)
+    }
+
+    /// The shard of a key.
+    pub fn shard_of(&self, key: &[u8]) -> ShardId {
+        if self.shards == 1 { ShardId(0) } else { self.shard_of_slice(self.slice_of(key)) }
+    }
+
+    /// The slices of a shard.
+    pub fn slices_of(&self, shard: ShardId) -> Range<u16> {
+        let first = |shard: u32| (shard * u32::from(self.slices)).div_ceil(u32::from(self.shards));
+        first(u32::from(shard.0)) as u16..first(u32::from(shard.0) + 1) as u16
+    }
+
+    /// The units of a shard.
+    pub fn units_of(&self, shard: ShardId) -> Range<u16> {
+        let first = |shard: u32| (shard * u32::from(self.units) / u32::from(self.shards)) as u16;
+        first(u32::from(shard.0))..first(u32::from(shard.0) + 1)
+    }
+
+    /// The compression of a slice.
+    pub fn compression_of(&self, slice: SliceId) -> Compression {
+        self.compression.get(slice.index()).copied().unwrap_or_default()
+    }
+}
+
+/// The slot of a key: CRC-16/XMODEM modulo 16384 of the key, or of its hash tag `{...}` if it has one
+/// (Redis Cluster specification).
+pub fn slot_of(key: &[u8]) -> u16 {
+    crc16(hash_tag(key)) % SLOTS
+}
+
+fn hash_tag(key: &[u8]) -> &[u8] {
+    let Some(open) = key.iter().position(|byte| *byte == b'{') else { return key };
+    let rest = key.get(open + 1..).unwrap_or_default();
+    match rest.iter().position(|byte| *byte == b'}') {
+        Some(length) if length > 0 => rest.get(..length).unwrap_or(key),
+        _ => key,
+    }
+}
+
+const CRC16: [u16; 256] = {
+    let mut table = [0u16; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        let index = usize::from((crc >> 8) as u8 ^ byte);
+        (crc << 8) ^ CRC16[index]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_those_of_redis_cluster() {
+        assert_eq!(crc16(b"123456789"), 0x31c3, "the specification's check value");
+        assert_eq!(slot_of(b"foo"), 12182);
+        assert_eq!(slot_of(b"{user1000}.following"), slot_of(b"user1000"));
+        assert_eq!(hash_tag(b"foo{}{bar}"), b"foo{}{bar}", "an empty tag is no tag");
+        assert_eq!(hash_tag(b"foo{{bar}}zap"), b"{bar");
+    }
+
+    #[test]
+    fn slices_and_units_are_spread_without_gaps() {
+        for (shards, slices, units) in [(1, 1, 1), (2, 3, 16), (3, 7, 11), (4, 4, 44)] {
+            let layout = StoreLayout { shards, slices, units, compression: Vec::new() };
+            assert_eq!(layout.problem(), None);
+            let (mut next_slice, mut next_unit) = (0, 0);
+            for shard in (0..shards).map(ShardId) {
+                assert_eq!(layout.slices_of(shard).start, next_slice);
+                assert_eq!(layout.units_of(shard).start, next_unit);
+                for slice in layout.slices_of(shard) {
+                    assert_eq!(layout.shard_of_slice(SliceId(slice)), shard);
+                }
+                next_slice = layout.slices_of(shard).end;
+                next_unit = layout.units_of(shard).end;
+            }
+            assert_eq!((next_slice, next_unit), (slices, units));
+        }
+    }
+}

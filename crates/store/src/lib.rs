@@ -1,0 +1,28 @@
+//! Stores on software-defined flash: the block layer, the log and the key-value engine.
+//!
+//! Everything here is `async` on a [`softflash_runtime::Runtime`] and single-threaded: one
+//! [`Shard`](shard::Shard) per core owns its units, its log and its slices, and nothing is shared.
+//! [`Store`] is one thread's handle to all shards.
+
+pub mod block_layer;
+pub mod check;
+pub mod driver;
+pub mod error;
+pub mod format;
+pub mod kv;
+pub mod layout;
+pub mod options;
+pub mod shard;
+pub mod stats;
+pub mod store;
+pub mod value;
+pub mod view;
+
+pub use check::{CheckReport, check};
+pub use error::StoreError;
+pub use layout::StoreLayout;
+pub use options::{Durability, StoreOptions};
+pub use shard::{Shard, ShardSpec, open_all};
+pub use store::{Exclusive, Inbox, Mesh, ScanPage, Store, Ticket, WatchToken};
+pub use value::{Entry, Value};
+pub use view::View;

@@ -1,0 +1,27 @@
+//! What may differ from one run of a store to the next.
+
+use std::time::Duration;
+
+/// When a write is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When it is on flash.
+    Flash,
+    /// At once; it is on flash within the interval.
+    Interval(Duration),
+}
+
+/// Settings of a running store, for all of its shards together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoreOptions {
+    /// Bytes that memtables, the read cache and request buffers may take.
+    pub memory_bytes: u64,
+    /// When a write is acknowledged.
+    pub durability: Durability,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions { memory_bytes: 256 << 20, durability: Durability::Flash }
+    }
+}

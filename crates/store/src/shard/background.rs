@@ -1,0 +1,89 @@
+//! The shard's background tasks: one flushes, one compacts. Client traffic comes first: they yield often and
+//! their requests rank below in the scheduler of every die.
+
+use super::Shard;
+use crate::error::StoreError;
+use std::future::Future;
+use std::rc::Rc;
+
+/// How long compaction rests after an error, in nanoseconds.
+const REST_AFTER_ERROR_NS: u64 = 1_000_000_000;
+
+impl Shard {
+    /// Starts the background tasks.
+    pub(super) fn start_background(self: &Rc<Self>) {
+        let (flusher, compactor) = (Rc::clone(self), Rc::clone(self));
+        self.start(async move { flusher.flush_forever().await });
+        self.start(async move { compactor.compact_forever().await });
+    }
+
+    fn start(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
+        let shard = Rc::clone(self);
+        shard.tasks.set(shard.tasks.get() + 1);
+        self.runtime.spawn(Box::pin(async move {
+            task.await;
+            shard.tasks.set(shard.tasks.get() - 1);
+            shard.room.notify_all();
+        }));
+    }
+
+    async fn flush_forever(&self) {
+        while !self.closing.get() {
+            self.freeze_for_log();
+            let waiting = self
+                .slices
+                .iter()
+                .filter(|slice| !slice.frozen.borrow().is_empty())
+                .min_by_key(|slice| slice.first_segment_needed());
+            let Some(slice) = waiting else {
+                self.work.notified().await;
+                continue;
+            };
+            if let Err(error) = self.flush_oldest(slice).await {
+                // What is in memory stays readable and is in the log; nothing more can be taken.
+                tracing::error!(shard = self.id.0, %error, "a memtable could not be flushed");
+                *self.failure.borrow_mut() = Some(error);
+                self.room.notify_all();
+                return;
+            }
+        }
+    }
+
+    /// A log that grows long is cut by flushing the memtable that holds its oldest part.
+    fn freeze_for_log(&self) {
+        if self.log.live_bytes() > self.budget.log_bytes {
+            let oldest = self.slices.iter().min_by_key(|slice| slice.first_segment_needed());
+            if let Some(slice) = oldest
+                && slice.frozen.borrow().is_empty()
+            {
+                slice.freeze(self.seq.get());
+            }
+        }
+    }
+
+    async fn compact_forever(&self) {
+        while !self.closing.get() {
+            let mut worked = false;
+            for slice in &self.slices {
+                match self.compact_once(slice).await {
+                    Ok(compacted) => worked |= compacted,
+                    Err(StoreError::Closed) => return,
+                    Err(error) => {
+                        tracing::warn!(shard = self.id.0, slice = slice.id.0, %error, "compaction failed");
+                        let rest = self.runtime.now() + REST_AFTER_ERROR_NS;
+                        self.runtime.sleep_until(rest).await;
+                    }
+                }
+                if self.closing.get() {
+                    return;
+                }
+            }
+            if !worked {
+                self.compaction_idle.set(true);
+                self.room.notify_all();
+                self.compact_work.notified().await;
+                self.compaction_idle.set(false);
+            }
+        }
+    }
+}

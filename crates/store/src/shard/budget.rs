@@ -1,0 +1,61 @@
+//! How a shard's memory and space are divided.
+
+use crate::layout::StoreLayout;
+use crate::options::StoreOptions;
+
+/// Bytes and blocks that the parts of a shard may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// When the active memtables of all slices are this large together, the largest is flushed.
+    pub freeze_bytes: usize,
+    /// All memtables of the shard together, those being flushed included.
+    pub memtables_total_bytes: usize,
+    /// Runs of level 0 that are merged at once; bounds the room that a compaction needs.
+    pub level0_runs: usize,
+    /// The read cache.
+    pub cache_bytes: u64,
+    /// The log is cut by a flush when it is longer than this.
+    pub log_bytes: u64,
+    /// Free blocks below which new data is refused: what flushes and the largest compaction need.
+    pub reserve_blocks: u32,
+    /// Free blocks below which deletions are refused too: what compaction needs to make room by them.
+    pub last_blocks: u32,
+}
+
+/// The most runs of level 0 that are merged at once.
+const MAX_LEVEL0_RUNS: usize = 4;
+
+/// The share of the memory that holds requests and replies on their way; the server uses it.
+pub const REQUEST_SHARE: u64 = 8;
+
+impl Budget {
+    /// The division for one shard of a store with `blocks` blocks of `block_bytes` each in the shard.
+    pub fn new(
+        options: &StoreOptions,
+        layout: &StoreLayout,
+        blocks: u32,
+        block_bytes: usize,
+    ) -> Budget {
+        let memory = options.memory_bytes / u64::from(layout.shards);
+        let device = u64::from(blocks) * block_bytes as u64;
+        // A level-0 compaction takes a few memtables and as much of level 1, and needs room for all of it
+        // before it can give any back: so the device bounds the memtables too.
+        let total = (memory * 9 / 16).min(device / 24).max(256 << 10) as usize;
+        let freeze = total / 2;
+        let level0_runs = (device as usize / 16 / freeze).clamp(1, MAX_LEVEL0_RUNS);
+        let log_bytes = (4 * total as u64).min(device / 12).max(2 * block_bytes as u64);
+        let blocks_of = |bytes: usize| bytes.div_ceil(block_bytes) as u32;
+        let flushes = blocks_of(total) + 2;
+        let compaction = blocks_of(2 * level0_runs * freeze) + 2 * level0_runs as u32;
+        let log = 2;
+        Budget {
+            freeze_bytes: freeze,
+            memtables_total_bytes: total,
+            level0_runs,
+            cache_bytes: (memory * 5 / 16).max(64 << 10),
+            log_bytes,
+            reserve_blocks: flushes + compaction + log + blocks_of(log_bytes as usize) / 2,
+            last_blocks: compaction / 2 + log,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Carrying out what the compaction policy chose.
+
+use super::{Shard, count};
+use crate::error::{Result, StoreError};
+use crate::format::record::Record;
+use crate::kv::compaction::leveled::{Choice, Options};
+use crate::kv::cursor::RunCursor;
+use crate::kv::merge::{Fate, Merge, Retention, Source};
+use crate::kv::patch::Patch;
+use crate::kv::slice::Slice;
+use crate::kv::writer::PatchWriter;
+use bytes::Bytes;
+use softflash_ftl::Hint;
+use std::rc::Rc;
+
+impl Shard {
+    /// The shape that compaction works towards.
+    pub(super) fn compaction_options(&self) -> Options {
+        Options {
+            level0_runs: self.budget.level0_runs,
+            base_bytes: (self.budget.level0_runs * self.budget.freeze_bytes) as u64,
+            fanout: 8,
+        }
+    }
+
+    /// One compaction of the slice, if its policy wants any. Returns whether there was one.
+    pub(super) async fn compact_once(&self, slice: &Slice) -> Result<bool> {
+        let tree = slice.tree();
+        let pressure = self.space_is_short();
+        let choice = slice.policy.borrow_mut().choose(&tree, &self.compaction_options(), pressure);
+        let Some(choice) = choice else { return Ok(false) };
+        let clears = slice.clears.get();
+        let inputs: Vec<Rc<Patch>> =
+            choice.inputs.iter().flat_map(|run| run.patches.iter().map(Rc::clone)).collect();
+        let (outputs, expired) =
+            if is_move(&choice) { (inputs.clone(), 0) } else { self.merge(slice, &choice).await? };
+        if slice.clears.get() != clears {
+            if !is_move(&choice) {
+                outputs.iter().for_each(|patch| patch.retire());
+            }
+            return Ok(true);
+        }
+        slice.live_keys.set(slice.live_keys.get().saturating_sub(expired));
+        let moved = is_move(&choice);
+        let added = outputs.into_iter().map(|patch| (choice.to as u8, 0, patch)).collect();
+        self.edit(slice, &inputs, added);
+        let seq = self.seq.get();
+        count(&self.counters.compactions, 1);
+        // The inputs' space may be used again only when no recovery can ask for them.
+        self.log.stable_soon(seq).await?;
+        if !moved {
+            inputs.iter().for_each(|patch| patch.retire());
+        }
+        drop((tree, inputs, choice));
+        self.room.notify_all();
+        Ok(true)
+    }
+
+    async fn merge(&self, slice: &Slice, choice: &Choice) -> Result<(Vec<Rc<Patch>>, u64)> {
+        let sources = choice.inputs.iter().map(|run| {
+            let cursor = RunCursor::new(Rc::new(run.share()), Bytes::new(), Hint::COMPACTION, true);
+            Source::Run(Box::new(cursor))
+        });
+        let mut merge = Merge::new(sources.collect());
+        let mut retention = Retention::new(self.snapshots.all(), choice.bottom, self.now_ms());
+        let mut writer =
+            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
+        while let Some(record) = merge.next().await? {
+            if self.closing.get() {
+                return Err(StoreError::Closed);
+            }
+            match retention.judge(&record) {
+                Fate::Keep => writer.add(&record).await?,
+                Fate::Bury => writer.add(&Record::delete(record.key, record.seq)).await?,
+                Fate::Drop => {}
+            }
+        }
+        let (patches, bytes) = writer.finish().await?;
+        count(&self.counters.compaction_bytes, bytes);
+        Ok((patches, retention.keys_expired))
+    }
+}
+
+/// One run that meets nothing below moves as it is, unless that is a chance to drop its deletions.
+fn is_move(choice: &Choice) -> bool {
+    let deletes = || choice.inputs.iter().flat_map(|run| &run.patches).any(|p| p.tombstones() > 0);
+    choice.inputs.len() == 1 && !(choice.bottom && deletes())
+}

@@ -1,0 +1,163 @@
+//! Flushing: a frozen memtable becomes a run of patches in level 0.
+
+use super::log::{Edit, Event, PatchEntry};
+use super::{Shard, count};
+use crate::error::Result;
+use crate::kv::cache::Cached;
+use crate::kv::memtable::{Presence, Version};
+use crate::kv::merge::MemoryCursor;
+use crate::kv::patch::Patch;
+use crate::kv::slice::{Frozen, Slice};
+use crate::kv::writer::PatchWriter;
+use bytes::Bytes;
+use softflash_ftl::Hint;
+use softflash_runtime::yield_now;
+use std::rc::Rc;
+
+/// Keys after which other tasks get a turn.
+const TURN_KEYS: usize = 256;
+
+impl Shard {
+    /// Flushes the oldest frozen memtable of a slice.
+    pub(super) async fn flush_oldest(&self, slice: &Slice) -> Result<()> {
+        let Some(frozen) = slice.frozen.borrow().front().map(Rc::clone) else { return Ok(()) };
+        let clears = slice.clears.get();
+        // Patches must not hold what the log might still lose: a batch would come back by halves.
+        self.log.stable_soon(frozen.last_seq).await?;
+        let mut writer =
+            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::FLUSH);
+        let mut records = MemoryCursor::new(Rc::clone(&frozen.table), None);
+        while let Some(record) = records.take() {
+            writer.add(&record).await?;
+        }
+        let (patches, bytes) = writer.finish().await?;
+        let live_keys = self.live_keys_after(slice, &frozen).await;
+        if slice.clears.get() != clears {
+            patches.iter().for_each(|patch| patch.retire());
+            return Ok(());
+        }
+        self.install_flush(slice, &frozen, patches, live_keys);
+        let (edit_seq, needed) = (self.seq.get(), self.first_segment_needed());
+        count(&self.counters.flush_bytes, bytes);
+        count(&self.counters.flushes, 1);
+        self.move_to_cache(&frozen).await;
+        self.log.stable_soon(edit_seq).await?;
+        // The edit says so, durably.
+        self.log.release_before(needed);
+        self.room.notify_all();
+        Ok(())
+    }
+
+    /// The run takes the memtable's place, in memory and in the log, in one step.
+    fn install_flush(
+        &self,
+        slice: &Slice,
+        frozen: &Rc<Frozen>,
+        patches: Vec<Rc<Patch>>,
+        live_keys: u64,
+    ) {
+        let run = slice.next_run.get();
+        slice.next_run.set(run + 1);
+        slice.live_keys.set(live_keys);
+        slice.flushed_seq.set(frozen.last_seq);
+        let added: Vec<_> = patches.into_iter().map(|patch| (0, run, patch)).collect();
+        slice.frozen.borrow_mut().retain(|other| !Rc::ptr_eq(other, frozen));
+        self.edit(slice, &[], added);
+        self.compact_work.notify_one();
+    }
+
+    /// Changes a slice's tree and writes the change to the log.
+    pub(super) fn edit(
+        &self,
+        slice: &Slice,
+        removed: &[Rc<Patch>],
+        added: Vec<(u8, u64, Rc<Patch>)>,
+    ) {
+        let removed: Vec<_> = removed.iter().map(|patch| patch.id()).collect();
+        let entries = added
+            .iter()
+            .map(|(level, run, patch)| PatchEntry { block: patch.id().0, level: *level, run: *run })
+            .collect();
+        let tree = slice.tree().edited(&removed, &added);
+        *slice.tree.borrow_mut() = Rc::new(tree);
+        let seq = self.next_seq();
+        self.log.append(
+            &Event::Edit(&Edit {
+                slice: slice.id.0,
+                added: entries,
+                removed: removed.iter().map(|id| id.0).collect(),
+                flushed_seq: slice.flushed_seq.get(),
+                live_keys: slice.live_keys.get(),
+                log_start: self.first_segment_needed(),
+            }),
+            seq,
+        );
+    }
+
+    /// The slice's key count once the memtable is flushed.
+    async fn live_keys_after(&self, slice: &Slice, frozen: &Frozen) -> u64 {
+        let keys: Vec<_> = frozen
+            .table
+            .borrow()
+            .newest_after(None)
+            .map(|(key, version, presence)| (key.clone(), version.entry.is_some(), presence))
+            .collect();
+        let mut live = slice.live_keys.get();
+        for (number, (key, is_put, presence)) in keys.into_iter().enumerate() {
+            if number % TURN_KEYS == 0 {
+                yield_now().await;
+            }
+            let existed = match presence {
+                Presence::New => false,
+                Presence::Replaces => true,
+                Presence::Unknown => slice.probably_on_flash(&key),
+            };
+            match (is_put, existed) {
+                (true, false) => live += 1,
+                (false, true) => live = live.saturating_sub(1),
+                _ => {}
+            }
+        }
+        live
+    }
+
+    /// What was just written is likely to be read: it stays in memory as far as the cache has room.
+    async fn move_to_cache(&self, frozen: &Frozen) {
+        let newest: Vec<(Bytes, Version)> = frozen
+            .table
+            .borrow()
+            .newest_after(None)
+            .map(|(key, version, _)| (key.clone(), version.clone()))
+            .collect();
+        for (number, (key, version)) in newest.into_iter().enumerate() {
+            if number % TURN_KEYS == 0 {
+                yield_now().await;
+            }
+            let Some(entry) = version.entry else { continue };
+            let Ok(slice) = self.slice_of(&key) else { continue };
+            let rewritten = slice.flushed_seq.get() > frozen.last_seq
+                || slice.cleared_seq.get() > frozen.last_seq
+                || slice.in_memory(&key, |_| ()).is_some();
+            if !rewritten {
+                self.cache.borrow_mut().insert(key, Cached { entry, seq: version.seq });
+            }
+        }
+    }
+
+    /// The first segment of the log that recovery would need.
+    pub(super) fn first_segment_needed(&self) -> u64 {
+        let slices = self.slices.iter().map(Slice::first_segment_needed);
+        slices.min().unwrap_or(u64::MAX).min(self.log.segment())
+    }
+
+    /// Flushes every memtable, now.
+    pub(super) async fn flush_everything(&self) -> Result<()> {
+        for slice in &self.slices {
+            slice.freeze(self.seq.get());
+            while !slice.frozen.borrow().is_empty() {
+                self.flush_oldest(slice).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,292 @@
+//! The shard's log: a chain of blocks (*segments*) that everything is written to before it counts.
+//!
+//! Events are appended to a stream in memory and become visible at once; one task writes what has gathered as
+//! frames, so that many writers share one wait for the flash (group commit). Segments that recovery does not
+//! need are given back; each starts with a checkpoint, so recovery can start with any of them that the log names.
+//!
+//! A checkpoint describes memory, which is ahead of the log by the events that are still on their way. So one made
+//! in the middle of the stream names only a start that the log before it already vouches for; its own segment can be
+//! named by edits behind it, which arrive after all that it was ahead by.
+
+pub mod chain;
+pub mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use crate::format::log::event::{self, Edit, Event, PatchEntry};
+
+use super::clock::ExpiryClock;
+use crate::block_layer::{BlockId, BlockLayer, OpenBlock};
+use crate::error::{Result, StoreError};
+use crate::options::Durability;
+use softflash_base::ShardId;
+use softflash_runtime::{Notify, RuntimeHandle};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// Makes the event stream of a checkpoint; `log_start` is decided by the maker.
+pub type CheckpointMaker = Box<dyn Fn() -> Vec<u8>>;
+
+/// A shard's log. A clone is the same log.
+#[derive(Clone)]
+pub struct Log {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    shard: ShardId,
+    blocks: BlockLayer,
+    runtime: RuntimeHandle,
+    clock: Rc<ExpiryClock>,
+    durability: Durability,
+    checkpoint: RefCell<Option<CheckpointMaker>>,
+    /// Events appended and not yet taken by the writer.
+    pending: RefCell<Vec<u8>>,
+    appended_seq: Cell<u64>,
+    /// Everything up to here is on the device, durable or not.
+    written_seq: Cell<u64>,
+    /// Everything up to here is durable.
+    durable_seq: Cell<u64>,
+    /// The first segment needed, as the last edit that was appended says.
+    appended_start: Cell<Option<u64>>,
+    /// The first segment needed, as what is in the log says: edits, or the checkpoint of the start.
+    told_start: Cell<u64>,
+    /// A checkpoint is being made for a segment that starts in the middle of the stream.
+    rolling_over: Cell<bool>,
+    /// Prepares without a commit, by sequence number.
+    holds: RefCell<BTreeMap<u64, u64>>,
+    /// Someone waits for everything appended so far.
+    hurry: Cell<bool>,
+    clock_wanted: Cell<bool>,
+    position: RefCell<Position>,
+    /// There is something to write.
+    work: Notify,
+    /// Something has been written, or has failed.
+    progress: Notify,
+    failure: RefCell<Option<String>>,
+    bytes_written: Cell<u64>,
+    closing: Cell<bool>,
+    closed: Cell<bool>,
+}
+
+/// Where the writer stands.
+#[derive(Default)]
+struct Position {
+    open: Option<OpenBlock>,
+    /// The current segment; the next frame goes to page `next_page` of it.
+    segment: u64,
+    next_page: u32,
+    next_frame: u64,
+    /// Frames below this sequence are durable.
+    durable_frames: u64,
+    /// All segments kept, oldest first.
+    segments: VecDeque<(u64, BlockId)>,
+}
+
+/// Where a log goes on after recovery.
+#[derive(Debug, Clone, Default)]
+pub struct Resume {
+    /// The segments found, oldest first.
+    pub segments: Vec<(u64, BlockId)>,
+    /// The next frame's sequence.
+    pub next_frame: u64,
+    /// The last sequence number found.
+    pub seq: u64,
+}
+
+impl Log {
+    /// A log that goes on where recovery ended. Nothing is written before
+    /// [`start`](Log::start).
+    pub fn new(
+        shard: ShardId,
+        blocks: BlockLayer,
+        runtime: RuntimeHandle,
+        clock: Rc<ExpiryClock>,
+        durability: Durability,
+        resume: Resume,
+    ) -> Log {
+        let position = Position {
+            open: None,
+            segment: resume.segments.last().map_or(0, |(number, _)| *number),
+            next_page: u32::MAX,
+            next_frame: resume.next_frame,
+            durable_frames: resume.next_frame,
+            segments: resume.segments.into(),
+        };
+        let inner = Inner {
+            shard,
+            blocks,
+            runtime,
+            clock,
+            durability,
+            checkpoint: RefCell::default(),
+            pending: RefCell::default(),
+            appended_seq: Cell::new(resume.seq),
+            written_seq: Cell::new(resume.seq),
+            durable_seq: Cell::new(0),
+            appended_start: Cell::new(None),
+            told_start: Cell::new(0),
+            rolling_over: Cell::new(false),
+            holds: RefCell::default(),
+            hurry: Cell::new(false),
+            clock_wanted: Cell::new(false),
+            position: RefCell::new(position),
+            work: Notify::new(),
+            progress: Notify::new(),
+            failure: RefCell::default(),
+            bytes_written: Cell::new(0),
+            closing: Cell::new(false),
+            closed: Cell::new(false),
+        };
+        Log { inner: Rc::new(inner) }
+    }
+
+    /// Starts the writer; `checkpoint` describes the shard at the start of each segment.
+    pub fn start(&self, checkpoint: CheckpointMaker) {
+        *self.inner.checkpoint.borrow_mut() = Some(checkpoint);
+        let inner = Rc::clone(&self.inner);
+        self.inner.runtime.spawn(Box::pin(async move { inner.write_forever().await }));
+    }
+
+    /// Appends an event with its sequence number. Returns a segment that is not later than the one it will be
+    /// written to.
+    pub fn append(&self, event: &Event<'_>, seq: u64) -> u64 {
+        if let Event::Edit(edit) = event {
+            self.inner.appended_start.set(Some(edit.log_start));
+        }
+        event::encode(event, &mut self.inner.pending.borrow_mut());
+        self.inner.appended_seq.set(seq);
+        self.inner.work.notify_one();
+        self.segment()
+    }
+
+    /// The current segment. To the maker of a checkpoint, where events are still on their way into the log: the
+    /// first segment that is needed as long as they have not arrived.
+    pub fn segment(&self) -> u64 {
+        if self.inner.rolling_over.get() {
+            return self.inner.told_start.get();
+        }
+        self.inner.position.borrow().segment
+    }
+
+    /// Bytes appended and not yet written.
+    pub fn backlog_bytes(&self) -> usize {
+        self.inner.pending.borrow().len()
+    }
+
+    /// Waits until everything up to `seq` is durable and no transaction below is undecided.
+    pub async fn stable(&self, seq: u64) -> Result<()> {
+        self.wait_until(|log| log.is_stable(seq)).await
+    }
+
+    /// As [`stable`](Log::stable), without waiting for the end of the interval.
+    pub async fn stable_soon(&self, seq: u64) -> Result<()> {
+        self.hasten(seq);
+        self.stable(seq).await
+    }
+
+    /// Waits until everything up to `seq` is durable, whatever becomes of undecided transactions.
+    pub async fn written(&self, seq: u64) -> Result<()> {
+        self.wait_until(|log| log.durable_seq.get() >= seq).await
+    }
+
+    /// As [`written`](Log::written), without waiting for the end of the interval.
+    pub async fn written_soon(&self, seq: u64) -> Result<()> {
+        self.hasten(seq);
+        self.written(seq).await
+    }
+
+    fn hasten(&self, seq: u64) {
+        if self.inner.durable_seq.get() < seq {
+            self.inner.hurry.set(true);
+            self.inner.work.notify_one();
+        }
+    }
+
+    async fn wait_until(&self, met: impl Fn(&Inner) -> bool) -> Result<()> {
+        while !met(&self.inner) {
+            self.check()?;
+            if self.inner.closed.get() {
+                return Err(StoreError::Closed);
+            }
+            self.inner.progress.notified().await;
+        }
+        Ok(())
+    }
+
+    /// The log is not stable from `seq` on until the transaction is [let go](Log::let_go).
+    pub fn hold(&self, seq: u64, transaction: u64) {
+        self.inner.holds.borrow_mut().insert(seq, transaction);
+    }
+
+    /// The transaction is committed.
+    pub fn let_go(&self, transaction: u64) {
+        self.inner.holds.borrow_mut().retain(|_, held| *held != transaction);
+        self.inner.progress.notify_all();
+    }
+
+    /// The error that stopped the log, if any has.
+    pub fn check(&self) -> Result<()> {
+        match self.inner.failure.borrow().as_ref() {
+            None => Ok(()),
+            Some(reason) => Err(StoreError::LogFailed(reason.clone())),
+        }
+    }
+
+    /// Writes a frame soon, even with nothing in it, for the clock that it carries.
+    pub fn request_clock(&self) {
+        self.inner.clock_wanted.set(true);
+        self.inner.work.notify_one();
+    }
+
+    /// Waits until the log carries a clock of at least `ms`.
+    pub async fn clock_logged(&self, ms: u64) -> Result<()> {
+        self.wait_until(|log| log.clock.is_logged(ms)).await
+    }
+
+    /// Bytes of frames written.
+    pub fn bytes_written(&self) -> u64 {
+        self.inner.bytes_written.get()
+    }
+
+    /// Bytes of the segments kept.
+    pub fn live_bytes(&self) -> u64 {
+        let position = self.inner.position.borrow();
+        let full = position.segments.len().saturating_sub(1) * self.inner.blocks.capacity_bytes();
+        let page = if position.next_page == u32::MAX { 0 } else { u64::from(position.next_page) };
+        full as u64 + page * self.inner.blocks.page_bytes() as u64
+    }
+
+    /// Gives back segments below `segment`, the current one excepted. The caller has made sure that a durable
+    /// event says that they are not needed.
+    pub fn release_before(&self, segment: u64) {
+        let mut position = self.inner.position.borrow_mut();
+        let current = position.segment;
+        while let Some(&(number, block)) = position.segments.front()
+            && number < segment.min(current)
+        {
+            position.segments.pop_front();
+            self.inner.blocks.delete(block);
+        }
+    }
+
+    /// Writes out everything and ends the writer.
+    pub async fn close(&self) -> Result<()> {
+        self.inner.closing.set(true);
+        self.inner.hurry.set(true);
+        self.inner.work.notify_one();
+        while !self.inner.closed.get() && self.inner.failure.borrow().is_none() {
+            self.inner.progress.notified().await;
+        }
+        self.check()
+    }
+}
+
+impl Inner {
+    fn is_stable(&self, seq: u64) -> bool {
+        self.durable_seq.get() >= seq
+            && self.holds.borrow().keys().next().is_none_or(|held| *held > seq)
+    }
+}

@@ -1,0 +1,144 @@
+//! Reading a log back: pages of its segments become frames, and a verdict on how they end.
+
+use super::chain::Segment;
+use crate::block_layer::{BlockId, BlockLayer};
+use crate::error::{Result, StoreError};
+use crate::format::FormatError;
+use crate::format::log::frame::MAX_FRAME_BYTES;
+use crate::format::log::{End, Frame, LogScanner};
+use futures_util::StreamExt;
+use futures_util::stream;
+use softflash_base::{IoBuf, ShardId};
+use softflash_ftl::{FtlError, Hint};
+
+/// Pages read at a time.
+const STEP_PAGES: u32 = 256;
+/// Pages read at a time for the first frame alone.
+const FIRST_STEP_PAGES: u32 = 16;
+/// Pages read one by one, after a read that failed, at the same time.
+const SINGLE_READS: usize = 32;
+
+/// Reads the log of a shard.
+pub struct LogReader {
+    blocks: BlockLayer,
+    shard: ShardId,
+}
+
+impl LogReader {
+    /// A reader of the log of `shard`.
+    pub fn new(blocks: BlockLayer, shard: ShardId) -> LogReader {
+        LogReader { blocks, shard }
+    }
+
+    /// Hands the frames of a run of segments, in order, to `sink`, and says how they end.
+    ///
+    /// # Errors
+    /// Those of `sink` and of the device, pages that cannot be read excepted: they are judged like damage.
+    /// [`StoreError::Unusable`] where a newer program wrote to the log.
+    pub async fn scan(
+        &self,
+        segments: &[Segment],
+        mut sink: impl FnMut(Frame) -> Result<()>,
+    ) -> Result<End> {
+        let mut scanner = self.scanner();
+        for segment in segments {
+            self.begin(&mut scanner, segment);
+            let mut page = 0;
+            while page < self.pages() {
+                page += self.feed(&mut scanner, segment.block, page, STEP_PAGES).await?;
+                while let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
+                    sink(frame)?;
+                }
+            }
+            scanner.end_segment().map_err(|error| self.refuse(error))?;
+        }
+        Ok(scanner.finish())
+    }
+
+    /// The sequence of the frame with which a segment starts, if that frame is whole.
+    ///
+    /// # Errors
+    /// As for [`scan`](LogReader::scan).
+    pub async fn first_sequence(&self, segment: &Segment) -> Result<Option<u64>> {
+        let mut scanner = self.scanner();
+        self.begin(&mut scanner, segment);
+        let longest = MAX_FRAME_BYTES.div_ceil(self.blocks.page_bytes()) as u32;
+        let mut page = 0;
+        while page < self.pages().min(longest) && scanner.is_following() {
+            page += self.feed(&mut scanner, segment.block, page, FIRST_STEP_PAGES).await?;
+            if let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
+                return Ok(Some(frame.header.sequence));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The error for log bytes that are whole and yet cannot be used.
+    pub fn refuse(&self, error: FormatError) -> StoreError {
+        let shard = self.shard;
+        match error {
+            FormatError::Version { .. } | FormatError::UnknownEvent { .. } => {
+                StoreError::Unusable(format!("log of shard {shard}: {error}"))
+            }
+            _ => StoreError::DataLoss(format!("log of shard {shard}: {error}")),
+        }
+    }
+
+    /// The error for a segment that has lost what was acknowledged.
+    pub fn damage(&self, segment: u64, what: &str) -> StoreError {
+        StoreError::DataLoss(format!(
+            "segment {segment} of the log of shard {}: {what}",
+            self.shard
+        ))
+    }
+
+    fn scanner(&self) -> LogScanner {
+        LogScanner::new(self.shard.0, self.blocks.page_bytes(), None)
+    }
+
+    fn begin(&self, scanner: &mut LogScanner, segment: &Segment) {
+        let identity = self.blocks.identity(segment.block);
+        scanner.begin_segment(segment.number, identity, segment.superseded_from);
+    }
+
+    fn pages(&self) -> u32 {
+        (self.blocks.capacity_bytes() / self.blocks.page_bytes()) as u32
+    }
+
+    /// Feeds the next pages, at most `step`; returns how many.
+    async fn feed(
+        &self,
+        scanner: &mut LogScanner,
+        block: BlockId,
+        first: u32,
+        step: u32,
+    ) -> Result<u32> {
+        let count = step.min(self.pages() - first);
+        if let Some(pages) = self.read(block, first, count).await? {
+            scanner.feed(&pages);
+            return Ok(count);
+        }
+        // Real flash refuses to read pages that were never programmed. Those that were can still be read.
+        let mut pages = stream::iter(first..first + count)
+            .map(|page| self.read(block, page, 1))
+            .buffered(SINGLE_READS);
+        while let Some(page) = pages.next().await {
+            match page? {
+                Some(page) => scanner.feed(&page),
+                None => scanner.feed_unreadable(),
+            }
+        }
+        Ok(count)
+    }
+
+    /// Reads pages; `None` where the flash does not give them all.
+    async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Option<IoBuf>> {
+        match self.blocks.read(block, first, count, Hint::FOREGROUND).await {
+            Ok(pages) => Ok(Some(pages)),
+            Err(StoreError::DataLoss(_) | StoreError::Flash(FtlError::Unwritten { .. })) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

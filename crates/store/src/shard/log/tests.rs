@@ -1,0 +1,166 @@
+use super::chain::{Segment, chain_of, newest_evidence};
+use super::reader::LogReader;
+use super::*;
+use crate::block_layer::{BlockKind, Found};
+use crate::driver::Flash;
+use crate::format::FormatError;
+use crate::format::log::{Checkpoint, EventStream, Replayed};
+use crate::format::testing::rng;
+use crate::format::version::Version;
+use crate::value::Entry;
+use bytes::Bytes;
+use softflash_ftl::FtlConfig;
+use softflash_runtime::RealExecutor;
+use softflash_testing::Bed;
+
+const SHARD: ShardId = ShardId(0);
+
+/// A log on a real device, whose owner has nothing in memory: it would name the current segment at any time.
+struct Bench {
+    log: Log,
+    blocks: BlockLayer,
+    reader: LogReader,
+    seq: u64,
+}
+
+impl Bench {
+    async fn new(bed: &Bed, runtime: &RuntimeHandle) -> Bench {
+        let device = bed.device();
+        let queue = device.open_queue_pair(bed.layout.units_of(SHARD)).unwrap();
+        let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
+        let (flash, inventory) = mounted.unwrap();
+        let (blocks, _) = BlockLayer::new(flash, SHARD, device.info().uuid, &inventory);
+        let clock = Rc::new(ExpiryClock::new(runtime.clone()));
+        let log = Log::new(
+            SHARD,
+            blocks.clone(),
+            runtime.clone(),
+            clock,
+            Durability::Flash,
+            Resume { seq: 1, ..Resume::default() },
+        );
+        let maker = log.clone();
+        log.start(Box::new(move || {
+            let checkpoint = Checkpoint { log_start: maker.segment(), ..Checkpoint::default() };
+            let mut stream = Vec::new();
+            event::encode(&Event::Checkpoint(&checkpoint), &mut stream);
+            stream
+        }));
+        log.written_soon(1).await.unwrap();
+        let reader = LogReader::new(blocks.clone(), SHARD);
+        Bench { log, blocks, reader, seq: 1 }
+    }
+
+    fn append_batch(&mut self, bytes: usize) {
+        self.seq += 1;
+        let key = Bytes::from_static(b"key");
+        let entry = Entry::new(Bytes::from(vec![1; bytes]));
+        let entries = [(key.clone(), Version::seal(&key, self.seq, Some(entry)).unwrap())];
+        let batch = Event::Batch { seq: self.seq, clear: false, entries: &entries };
+        self.log.append(&batch, self.seq);
+    }
+
+    /// Appends an edit that names the current segment; returns that segment.
+    fn append_edit(&mut self, patches: u64) -> u64 {
+        self.seq += 1;
+        let log_start = self.log.segment();
+        let added = (0..patches).map(|block| PatchEntry { block, level: 0, run: 1 }).collect();
+        let edit = Edit {
+            slice: 0,
+            added,
+            removed: Vec::new(),
+            flushed_seq: self.seq,
+            live_keys: 0,
+            log_start,
+        };
+        self.log.append(&Event::Edit(&edit), self.seq);
+        log_start
+    }
+
+    async fn chain(&self) -> Vec<Segment> {
+        let segments = self.log.inner.position.borrow().segments.clone();
+        let found: Vec<Found> = segments
+            .into_iter()
+            .map(|(segment, id)| Found { id, kind: BlockKind::Log { segment } })
+            .collect();
+        chain_of(&found, &self.reader).await.unwrap()
+    }
+}
+
+fn on_bench<R>(test: impl AsyncFnOnce(Bench) -> R) -> R {
+    let bed = Bed::new(1, 1, 2, 48, 256 << 10);
+    let executor = RealExecutor::new().unwrap();
+    let runtime = executor.handle();
+    executor.block_on(async { test(Bench::new(&bed, &runtime).await).await })
+}
+
+#[test]
+fn a_checkpoint_in_the_stream_names_only_what_the_log_before_it_vouches_for() {
+    on_bench(async |mut bench| {
+        for _ in 0..10 {
+            // The edit, which memory is ahead by, follows a batch that fills more than a segment.
+            bench.append_batch(400_000);
+            bench.append_edit(10);
+            bench.log.written_soon(bench.seq).await.unwrap();
+        }
+        let chain = bench.chain().await;
+        let (mut stream, mut told, mut checkpoints) = (EventStream::default(), None, 0);
+        let scanned = bench.reader.scan(&chain, |frame| {
+            let fed = stream.feed(&frame.header, frame.payload, |event| {
+                match event {
+                    Replayed::Checkpoint(checkpoint) => {
+                        let expected = told.unwrap_or(frame.header.segment);
+                        assert_eq!(checkpoint.log_start, expected, "{:?}", frame.at);
+                        told = Some(expected);
+                        checkpoints += 1;
+                    }
+                    Replayed::Edit(edit) => told = Some(edit.log_start),
+                    Replayed::Batch { .. } | Replayed::Commit(_) => {}
+                }
+                Ok::<_, FormatError>(())
+            });
+            fed.map_err(|error| bench.reader.refuse(error))
+        });
+        scanned.await.unwrap();
+        assert!(checkpoints > 10, "{checkpoints} segments");
+    });
+}
+
+#[test]
+fn an_edit_is_found_wherever_it_lies_and_what_it_gives_up_is_not_needed() {
+    on_bench(async |mut bench| {
+        let (mut rng, mut over_two) = (rng(91), 0);
+        for _ in 0..60 {
+            bench.append_batch(rng.below(60_000) as usize);
+            // Long enough that some of them lie in two segments.
+            let named = bench.append_edit(rng.below(4_000));
+            bench.log.written_soon(bench.seq).await.unwrap();
+            over_two += u32::from(bench.log.segment() > named);
+            bench.log.release_before(named);
+            let chain = bench.chain().await;
+            let evidence = newest_evidence(&chain, None, &bench.reader).await.unwrap();
+            assert_eq!(evidence.map(|evidence| evidence.log_start), Some(named));
+            assert_eq!(chain.first().map(|segment| segment.number), Some(named));
+        }
+        assert!(over_two > 3, "{over_two} edits over two segments");
+        assert!(bench.blocks.free_blocks() > 80, "segments were given back");
+    });
+}
+
+#[test]
+fn of_two_segments_with_one_number_the_later_block_counts() {
+    on_bench(async |mut bench| {
+        bench.append_batch(300_000);
+        bench.log.written_soon(bench.seq).await.unwrap();
+        let chain = bench.chain().await;
+        let found = |number, id| Found { id, kind: BlockKind::Log { segment: number } };
+        let mut all: Vec<Found> = chain.iter().map(|s| found(s.number, s.block)).collect();
+        let stale = BlockId(0);
+        all.push(found(chain[0].number, stale));
+        all.push(found(chain[0].number + 40, chain[0].block));
+        let last_only = chain_of(&all, &bench.reader).await.unwrap();
+        assert_eq!(last_only.len(), 1, "what lies before a gap was given back");
+        all.pop();
+        assert_eq!(chain_of(&all, &bench.reader).await.unwrap(), chain);
+    });
+}

@@ -1,0 +1,219 @@
+//! One core's share of the store: a log, some slices, and the units they live on. Nothing in it is shared
+//! with another thread.
+
+pub mod admission;
+pub mod background;
+pub mod budget;
+pub mod clock;
+pub mod commit;
+pub mod compact;
+pub mod flush;
+pub mod gate;
+pub mod log;
+pub mod open;
+pub mod read;
+pub mod recovery;
+pub mod scan;
+pub mod snapshots;
+pub mod transactions;
+pub mod watch;
+
+pub use open::{ShardSpec, open_all};
+pub(crate) use read::Read;
+
+use crate::block_layer::BlockLayer;
+use crate::error::{Result, StoreError};
+use crate::kv::cache::ReadCache;
+use crate::kv::slice::Slice;
+use crate::layout::StoreLayout;
+use crate::options::{Durability, StoreOptions};
+use crate::stats::StoreStats;
+use admission::Throttle;
+use budget::Budget;
+use clock::ExpiryClock;
+use gate::Gate;
+use log::Log;
+use snapshots::Snapshots;
+use softflash_base::{ShardId, SliceId};
+use softflash_ftl::UnitTelemetry;
+use softflash_runtime::{Notify, RuntimeHandle};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use transactions::Transactions;
+use watch::Watches;
+
+/// One shard.
+pub struct Shard {
+    id: ShardId,
+    layout: StoreLayout,
+    options: StoreOptions,
+    budget: Budget,
+    runtime: RuntimeHandle,
+    blocks: BlockLayer,
+    log: Log,
+    slices: Vec<Slice>,
+    cache: RefCell<ReadCache>,
+    pub(crate) gate: Gate,
+    watches: RefCell<Watches>,
+    snapshots: Snapshots,
+    clock: Rc<ExpiryClock>,
+    transactions: Transactions,
+    /// The sequence number of the last batch.
+    seq: Cell<u64>,
+    throttle: Throttle,
+    /// There may be something to flush.
+    work: Notify,
+    /// There may be something to compact.
+    compact_work: Notify,
+    /// Compaction has found nothing to do.
+    compaction_idle: Cell<bool>,
+    /// Memory or flash has become free.
+    room: Notify,
+    counters: Counters,
+    closing: Cell<bool>,
+    /// Background tasks that have not ended.
+    tasks: Cell<usize>,
+    /// Why background work stopped, if it did.
+    failure: RefCell<Option<StoreError>>,
+}
+
+/// What [`StoreStats`] counts beside the states of the parts.
+#[derive(Default)]
+struct Counters {
+    host_bytes: Cell<u64>,
+    flush_bytes: Cell<u64>,
+    compaction_bytes: Cell<u64>,
+    memory_hits: Cell<u64>,
+    flash_lookups: Cell<u64>,
+    false_positives: Cell<u64>,
+    flushes: Cell<u64>,
+    compactions: Cell<u64>,
+    stall_us: Cell<u64>,
+    data_losses: Cell<u64>,
+}
+
+/// Adds to a counter.
+fn count(counter: &Cell<u64>, by: u64) {
+    counter.set(counter.get() + by);
+}
+
+impl Shard {
+    /// Which shard.
+    pub fn id(&self) -> ShardId {
+        self.id
+    }
+
+    /// The shard's blocks.
+    pub fn blocks(&self) -> &BlockLayer {
+        &self.blocks
+    }
+
+    pub(crate) fn layout(&self) -> &StoreLayout {
+        &self.layout
+    }
+
+    pub(crate) fn runtime(&self) -> &RuntimeHandle {
+        &self.runtime
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    /// The next sequence number.
+    fn next_seq(&self) -> u64 {
+        let seq = self.seq.get() + 1;
+        self.seq.set(seq);
+        seq
+    }
+
+    /// The slice with this id; the caller has made sure that it is one of this shard.
+    fn slice(&self, id: SliceId) -> Result<&Slice> {
+        let first = self.slices.first().map_or(0, |slice| slice.id.0);
+        let place = usize::from(id.0.wrapping_sub(first));
+        self.slices.get(place).ok_or_else(|| {
+            StoreError::Unusable(format!("slice {id} does not belong to shard {}", self.id))
+        })
+    }
+
+    /// The slice of a key of this shard.
+    fn slice_of(&self, key: &[u8]) -> Result<&Slice> {
+        match self.slices.as_slice() {
+            [only] => Ok(only),
+            _ => self.slice(self.layout.slice_of(key)),
+        }
+    }
+
+    /// Waits until everything up to `seq` survives a power cut; returns at once where the store's durability is
+    /// an interval.
+    pub(crate) async fn durable(&self, seq: u64) -> Result<()> {
+        match self.options.durability {
+            Durability::Flash => self.log.stable(seq).await,
+            Durability::Interval(_) => self.log.check(),
+        }
+    }
+
+    /// Counters and sizes.
+    pub(crate) fn stats(&self) -> StoreStats {
+        let units = self.units();
+        let counters = &self.counters;
+        let trees: Vec<_> = self.slices.iter().map(Slice::tree).collect();
+        let patches = || trees.iter().flat_map(|tree| tree.patches());
+        StoreStats {
+            keys: self.key_estimate(),
+            device_reads: units.iter().map(|unit| unit.reads).sum(),
+            device_programs: units.iter().map(|unit| unit.programs).sum(),
+            device_erases: units.iter().map(|unit| unit.erases).sum(),
+            host_bytes_written: counters.host_bytes.get(),
+            flash_bytes_written: units.iter().map(|unit| unit.bytes_programmed).sum(),
+            flash_bytes_read: units.iter().map(|unit| unit.bytes_read).sum(),
+            log_bytes_written: self.log.bytes_written(),
+            flush_bytes_written: counters.flush_bytes.get(),
+            compaction_bytes_written: counters.compaction_bytes.get(),
+            memory_hits: counters.memory_hits.get(),
+            flash_lookups: counters.flash_lookups.get(),
+            filter_false_positives: counters.false_positives.get(),
+            memtable_bytes: self.memtable_bytes() as u64,
+            cache_bytes: self.cache.borrow().bytes(),
+            index_bytes: patches().map(|(.., patch)| patch.memory_bytes() as u64).sum(),
+            patches: patches().count() as u64,
+            log_live_bytes: self.log.live_bytes(),
+            superblocks_free: units.iter().map(|unit| u64::from(unit.space.free())).sum(),
+            superblocks_total: units.iter().map(|unit| u64::from(unit.space.total())).sum(),
+            flushes: counters.flushes.get(),
+            compactions: counters.compactions.get(),
+            stall_us: counters.stall_us.get(),
+            data_losses: counters.data_losses.get(),
+            full: u64::from(self.is_full()),
+        }
+    }
+
+    /// The shard's units.
+    pub(crate) fn units(&self) -> Vec<UnitTelemetry> {
+        let flash = self.blocks.flash();
+        flash.units().map(|unit| flash.telemetry(unit)).collect()
+    }
+
+    fn active_bytes(&self) -> usize {
+        self.slices.iter().map(Slice::active_bytes).sum()
+    }
+
+    fn memtable_bytes(&self) -> usize {
+        self.slices.iter().map(Slice::memtable_bytes).sum()
+    }
+
+    /// Makes everything durable and stops; what comes later is refused.
+    pub(crate) async fn close(&self) -> Result<()> {
+        if self.closing.replace(true) {
+            return Ok(());
+        }
+        self.work.notify_one();
+        self.compact_work.notify_one();
+        while self.tasks.get() > 0 {
+            self.room.notified().await;
+        }
+        let closed = self.log.close().await;
+        self.blocks.flash().stop();
+        closed
+    }
+}

@@ -1,0 +1,169 @@
+//! Opening a shard: mounts its units, finds out what they hold, and starts its tasks.
+
+use super::budget::Budget;
+use super::clock::ExpiryClock;
+use super::gate::Gate;
+use super::log::event::{Checkpoint, Event, SliceState};
+use super::log::{Log, event};
+use super::recovery::{self, Recovered};
+use super::transactions::Transactions;
+use super::{Counters, Shard};
+use crate::block_layer::BlockLayer;
+use crate::driver::Flash;
+use crate::error::{Result, StoreError};
+use crate::kv::cache::ReadCache;
+use crate::layout::StoreLayout;
+use crate::options::StoreOptions;
+use crate::store::{Inbox, Mesh, Store};
+use softflash_base::ShardId;
+use softflash_device::Device;
+use softflash_ftl::FtlConfig;
+use softflash_runtime::{Notify, RuntimeHandle};
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+/// What a shard is opened with.
+pub struct ShardSpec {
+    /// Which shard.
+    pub id: ShardId,
+    /// How the key space is cut.
+    pub layout: StoreLayout,
+    /// Settings of this run.
+    pub options: StoreOptions,
+    /// The device, shared with the other shards.
+    pub device: Arc<dyn Device>,
+    /// The clock and executor of the thread.
+    pub runtime: RuntimeHandle,
+    /// The way to the other shards.
+    pub mesh: Mesh,
+    /// This shard's own end of it.
+    pub inbox: Inbox,
+}
+
+impl Shard {
+    /// Opens the shard, recovering what its units hold, and joins it to the others. All shards of a store must be
+    /// opened at the same time: they ask each other what became of transactions.
+    pub async fn open(spec: ShardSpec) -> Result<Store> {
+        let (mesh, id) = (spec.mesh.clone(), spec.id);
+        let opened = open(spec).await;
+        if let Err(error) = &opened {
+            mesh.abandon(id, error);
+        }
+        opened
+    }
+
+    fn checkpoint(&self) -> Vec<u8> {
+        let states = self.slices.iter().map(|slice| SliceState {
+            slice: slice.id.0,
+            patches: slice.tree().entries(),
+            flushed_seq: slice.flushed_seq.get(),
+            live_keys: slice.live_keys.get(),
+        });
+        let checkpoint = Checkpoint {
+            shards: self.layout.shards,
+            slices: self.layout.slices,
+            seq: self.seq.get(),
+            next_block: self.blocks.next_id(),
+            next_transaction: self.transactions.next(),
+            log_start: self.first_segment_needed(),
+            commits: self.transactions.unforgotten(),
+            states: states.collect(),
+        };
+        let mut stream = Vec::new();
+        event::encode(&Event::Checkpoint(&checkpoint), &mut stream);
+        stream
+    }
+}
+
+async fn open(spec: ShardSpec) -> Result<Store> {
+    let ShardSpec { id, layout, options, device, runtime, mesh, inbox } = spec;
+    if let Some(problem) = layout.problem() {
+        return Err(StoreError::Unusable(problem));
+    }
+    let queue = device
+        .open_queue_pair(layout.units_of(id))
+        .map_err(|error| StoreError::Unusable(error.to_string()))?;
+    let (flash, inventory) = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await?;
+    let (blocks, found) = BlockLayer::new(flash, id, device.info().uuid, &inventory);
+    let clock = Rc::new(ExpiryClock::new(runtime.clone()));
+    let total = blocks.total_blocks();
+    let budget = Budget::new(&options, &layout, total, blocks.capacity_bytes());
+    let Recovered { slices, resume, next_transaction, cut, orphans } =
+        recovery::recover(id, &layout, &blocks, &found, &clock, &mesh, &budget).await?;
+    let seq = resume.seq;
+    let log = Log::new(
+        id,
+        blocks.clone(),
+        runtime.clone(),
+        Rc::clone(&clock),
+        options.durability,
+        resume,
+    );
+    let shard = Rc::new(Shard {
+        id,
+        cache: RefCell::new(ReadCache::new(budget.cache_bytes)),
+        layout,
+        options,
+        budget,
+        runtime,
+        blocks,
+        log,
+        slices,
+        gate: Gate::default(),
+        watches: RefCell::default(),
+        snapshots: Default::default(),
+        clock,
+        transactions: Transactions::new(next_transaction),
+        seq: Cell::new(seq),
+        throttle: Default::default(),
+        work: Notify::new(),
+        compact_work: Notify::new(),
+        compaction_idle: Cell::new(false),
+        room: Notify::new(),
+        counters: Counters::default(),
+        closing: Cell::new(false),
+        tasks: Cell::new(0),
+        failure: RefCell::default(),
+    });
+    let maker: Weak<Shard> = Rc::downgrade(&shard);
+    shard.log.start(Box::new(move || {
+        maker.upgrade().map(|shard| shard.checkpoint()).unwrap_or_default()
+    }));
+    // Only a durable checkpoint proves that nothing refers to the orphans.
+    shard.log.written_soon(seq).await?;
+    orphans.into_iter().for_each(|block| shard.blocks.delete(block));
+    if shard.slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none())) {
+        // Torn by a crash. Where a patch is missing, one of these may be what is left of it: kept for salvage.
+        inventory.damaged.iter().for_each(|torn| shard.blocks.flash().release(&torn.superblock));
+    }
+    if cut {
+        // What was cut off must never come back: once the rest is in patches, the old segments can go.
+        shard.flush_everything().await?;
+    }
+    shard.start_background();
+    Ok(Store::join(shard, mesh, inbox))
+}
+
+/// Opens all shards of a store on one thread: for embedding, tools and simulation. The first handle is that of
+/// shard 0; close every one of them in the end.
+pub async fn open_all(
+    device: Arc<dyn Device>,
+    layout: &StoreLayout,
+    options: &StoreOptions,
+    runtime: &RuntimeHandle,
+) -> Result<Vec<Store>> {
+    let (mesh, inboxes) = Mesh::new(layout.shards);
+    let shards = inboxes.into_iter().zip(0..).map(|(inbox, id)| {
+        Shard::open(ShardSpec {
+            id: ShardId(id),
+            layout: layout.clone(),
+            options: options.clone(),
+            device: Arc::clone(&device),
+            runtime: runtime.clone(),
+            mesh: mesh.clone(),
+            inbox,
+        })
+    });
+    futures_util::future::try_join_all(shards).await
+}

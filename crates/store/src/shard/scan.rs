@@ -1,0 +1,252 @@
+//! Ordered scans, counts and random picks.
+
+use super::Shard;
+use super::snapshots::Snapshot;
+use crate::error::{Result, StoreError};
+use crate::format::record::Record;
+use crate::kv::cursor::RunCursor;
+use crate::kv::memtable::Presence;
+use crate::kv::merge::{MemoryCursor, Merge, Source};
+use crate::kv::slice::Slice;
+use crate::store::ScanPage;
+use crate::value::{Entry, Value};
+use bytes::Bytes;
+use softflash_base::SliceId;
+use softflash_ftl::Hint;
+use std::rc::Rc;
+
+/// Picks before a random key is taken to be hard to find.
+const RANDOM_TRIES: u64 = 32;
+
+/// A scan of one slice at one point in time.
+struct Scan {
+    merge: Merge,
+    snapshot: Snapshot,
+    /// A record that was read and belongs to the next key.
+    ahead: Option<Record>,
+}
+
+impl Shard {
+    /// Up to `limit` live keys of a slice in order, from the first after `after` on.
+    pub(crate) async fn scan(
+        &self,
+        slice: SliceId,
+        after: Option<Bytes>,
+        limit: usize,
+    ) -> Result<ScanPage> {
+        self.gate.pass().await;
+        self.scan_exclusively(slice, after, limit).await
+    }
+
+    /// As [`scan`](Self::scan), for the one who holds the gate.
+    pub(crate) async fn scan_exclusively(
+        &self,
+        slice: SliceId,
+        after: Option<Bytes>,
+        limit: usize,
+    ) -> Result<ScanPage> {
+        let mut scan = self.start_scan(slice, after)?;
+        let now_ms = self.now_ms();
+        let mut page = ScanPage::default();
+        while let Some((key, entry)) = scan.next().await? {
+            if entry.is_expired(now_ms) {
+                continue;
+            }
+            if page.items.len() == limit {
+                page.next = page.items.last().map(|(key, _)| key.clone());
+                break;
+            }
+            page.items.push((key, entry));
+        }
+        Ok(page)
+    }
+
+    fn start_scan(&self, slice: SliceId, after: Option<Bytes>) -> Result<Scan> {
+        let snapshot = self.snapshots.take(self.seq.get());
+        // The lowest key after `after`: the same with a zero byte behind it.
+        let from = match &after {
+            None => Bytes::new(),
+            Some(after) => after.iter().copied().chain([0]).collect(),
+        };
+        let slice = self.slice(slice)?;
+        let memory = |table| Source::Memory(MemoryCursor::new(table, after.clone()));
+        let mut sources = vec![memory(slice.active())];
+        sources.extend(slice.frozen.borrow().iter().rev().map(|f| memory(Rc::clone(&f.table))));
+        for run in slice.tree().runs() {
+            let cursor = RunCursor::new(Rc::clone(run), from.clone(), Hint::FOREGROUND, false);
+            sources.push(Source::Run(Box::new(cursor)));
+        }
+        Ok(Scan { merge: Merge::new(sources), snapshot, ahead: None })
+    }
+
+    /// The number of keys: exact for what is in memtables and was read before it was written, else as good as
+    /// the filters.
+    pub(crate) async fn key_count(&self) -> Result<u64> {
+        self.gate.pass().await;
+        Ok(self.key_estimate())
+    }
+
+    pub(crate) fn key_estimate(&self) -> u64 {
+        self.slices.iter().map(count_keys).sum()
+    }
+
+    /// Some live key, picked by `random`.
+    pub(crate) async fn random_key(&self, random: u64) -> Result<Option<Bytes>> {
+        for attempt in 0..RANDOM_TRIES {
+            let random = softflash_base::checksum::identity(&[random, attempt]);
+            if let Some(key) = self.pick(random).await?
+                && self.read(&key, false).await?.entry.is_some()
+            {
+                return Ok(Some(key));
+            }
+        }
+        // Few keys, most of them dead: the first live one will do.
+        for slice in &self.slices {
+            if let Some((key, _)) = self.scan(slice.id, None, 1).await?.items.pop() {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A key that some record has: memtables and patches by their share of the records.
+    async fn pick(&self, random: u64) -> Result<Option<Bytes>> {
+        let Some(slice) = self.slices.get(random as usize % self.slices.len().max(1)) else {
+            return Ok(None);
+        };
+        let random = random >> 8;
+        let tree = slice.tree();
+        let on_flash: u64 = tree
+            .patches()
+            .map(|(.., patch)| patch.index().map_or(0, |index| index.entries()))
+            .sum();
+        let active = slice.active();
+        let in_memory = active.borrow().len() as u64;
+        let mut place = random % (on_flash + in_memory).max(1);
+        if place < in_memory {
+            let table = active.borrow();
+            return Ok(table.newest_after(None).nth(place as usize).map(|(key, ..)| key.clone()));
+        }
+        place -= in_memory;
+        for (.., patch) in tree.patches() {
+            let index = patch.index()?;
+            if place < index.entries() {
+                let number = (place * index.block_count() as u64 / index.entries()) as usize;
+                let block = patch.read_block(number, Hint::FOREGROUND).await?;
+                let offset = index.block_range(number).start;
+                let keys: Vec<Bytes> = block
+                    .into_records()
+                    .map(|record| record.map(|record| record.key))
+                    .collect::<std::result::Result<_, _>>()
+                    .map_err(|error| patch.damaged(offset, &error))?;
+                return Ok(keys.get(random as usize % keys.len().max(1)).cloned());
+            }
+            place -= index.entries();
+        }
+        Ok(None)
+    }
+}
+
+impl Scan {
+    /// The next key that exists at the snapshot, and its entry.
+    async fn next(&mut self) -> Result<Option<(Bytes, Entry)>> {
+        loop {
+            let Some(first) = self.next_visible().await? else { return Ok(None) };
+            let (key, seq) = (first.key.clone(), first.seq);
+            let Some(expires_at_ms) = first.expires_at_ms() else {
+                self.skip(&key).await?;
+                continue;
+            };
+            let fragments = usize::from(first.fragments());
+            let mut pieces = vec![first.into_value()];
+            while pieces.len() < fragments {
+                match self.next_visible().await? {
+                    Some(piece) if piece.key == key && piece.seq == seq => {
+                        // Sources may overlap: a piece that is here already is passed over.
+                        if usize::from(piece.fragment()) == pieces.len() {
+                            pieces.push(piece.into_value());
+                        }
+                    }
+                    _ => {
+                        return Err(StoreError::DataLoss(format!(
+                            "a large value (sequence {seq}) is incomplete"
+                        )));
+                    }
+                }
+            }
+            self.skip(&key).await?;
+            let value = match pieces.len() {
+                1 => Value::from(pieces.pop().unwrap_or_default()),
+                _ => Value::from_fragments(pieces),
+            };
+            return Ok(Some((key, Entry { value, expires_at_ms })));
+        }
+    }
+
+    /// The next record that belongs to the snapshot.
+    async fn next_visible(&mut self) -> Result<Option<Record>> {
+        if let Some(record) = self.ahead.take() {
+            return Ok(Some(record));
+        }
+        while let Some(record) = self.merge.next().await? {
+            if record.seq <= self.snapshot.seq() {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Passes over what is left of `key`.
+    async fn skip(&mut self, key: &Bytes) -> Result<()> {
+        while let Some(record) = self.next_visible().await? {
+            if record.key != *key {
+                self.ahead = Some(record);
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Live keys of a slice: those of the tree, corrected by what the memtables add and remove.
+fn count_keys(slice: &Slice) -> u64 {
+    let mut live = slice.live_keys.get() as i64;
+    let frozen: Vec<_> = slice.frozen.borrow().iter().map(Rc::clone).collect();
+    for (age, table) in frozen.iter().enumerate() {
+        let older = frozen.get(..age).unwrap_or_default();
+        live += delta(slice, &mut table.table.borrow_mut(), older);
+    }
+    live += delta(slice, &mut slice.active().borrow_mut(), &frozen);
+    live.max(0) as u64
+}
+
+/// What a memtable changes in the number of keys, given the memtables older than it.
+fn delta(
+    slice: &Slice,
+    table: &mut crate::kv::memtable::Memtable,
+    older: &[Rc<crate::kv::slice::Frozen>],
+) -> i64 {
+    let mut delta = 0;
+    let mut learned = Vec::new();
+    for (key, version, presence) in table.newest_after(None) {
+        let before = older.iter().rev().find_map(|frozen| {
+            frozen.table.borrow().get(key, u64::MAX).map(|version| version.entry.is_some())
+        });
+        let existed = match (before, presence) {
+            (Some(existed), _) => existed,
+            (None, Presence::New) => false,
+            (None, Presence::Replaces) => true,
+            (None, Presence::Unknown) => {
+                let existed = slice.probably_on_flash(key);
+                learned.push((key.clone(), existed));
+                existed
+            }
+        };
+        delta += i64::from(version.entry.is_some()) - i64::from(existed);
+    }
+    for (key, existed) in learned {
+        let presence = if existed { Presence::Replaces } else { Presence::New };
+        table.set_presence(&key, presence);
+    }
+    delta
+}

@@ -1,0 +1,107 @@
+//! Counters of a store: what was asked of it and what it asked of the flash.
+
+use serde::Serialize;
+
+/// Counters of one shard since it was opened, or the sum over shards.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct StoreStats {
+    /// Keys, an estimate (see `docs/redis.md` for its bound).
+    pub keys: u64,
+    /// Commands completed by the device: reads.
+    pub device_reads: u64,
+    /// Programs.
+    pub device_programs: u64,
+    /// Erases.
+    pub device_erases: u64,
+    /// Bytes of keys and values written by clients.
+    pub host_bytes_written: u64,
+    /// Bytes programmed, of all causes.
+    pub flash_bytes_written: u64,
+    /// Bytes read from the device.
+    pub flash_bytes_read: u64,
+    /// Bytes of log frames among them.
+    pub log_bytes_written: u64,
+    /// Bytes of patches written by memtable flushes.
+    pub flush_bytes_written: u64,
+    /// Bytes of patches written by compaction.
+    pub compaction_bytes_written: u64,
+    /// Lookups that needed no read: memtable or cache.
+    pub memory_hits: u64,
+    /// Lookups that read flash.
+    pub flash_lookups: u64,
+    /// Lookups of absent keys that read flash because a filter erred.
+    pub filter_false_positives: u64,
+    /// Bytes in memtables.
+    pub memtable_bytes: u64,
+    /// Bytes in the read cache.
+    pub cache_bytes: u64,
+    /// Bytes of patch indexes and filters.
+    pub index_bytes: u64,
+    /// Live patches.
+    pub patches: u64,
+    /// Bytes of the log that recovery would replay.
+    pub log_live_bytes: u64,
+    /// Superblocks that can be allocated.
+    pub superblocks_free: u64,
+    /// All superblocks.
+    pub superblocks_total: u64,
+    /// Memtable flushes completed.
+    pub flushes: u64,
+    /// Compactions completed.
+    pub compactions: u64,
+    /// Time writers were slowed or stopped, in microseconds.
+    pub stall_us: u64,
+    /// Damaged reads reported.
+    pub data_losses: u64,
+    /// 1 while writes are refused for lack of space.
+    pub full: u64,
+}
+
+impl StoreStats {
+    /// Adds another shard's counters.
+    pub fn add(&mut self, other: &StoreStats) {
+        for ((_, total), (_, part)) in self.fields_mut().into_iter().zip(other.clone().fields_mut())
+        {
+            *total += *part;
+        }
+        self.full = self.full.min(1);
+    }
+
+    /// The counters by name, in order of declaration.
+    pub fn fields(&self) -> Vec<(&'static str, u64)> {
+        self.clone().fields_mut().into_iter().map(|(name, value)| (name, *value)).collect()
+    }
+
+    fn fields_mut(&mut self) -> Vec<(&'static str, &mut u64)> {
+        macro_rules! fields {
+            ($($name:ident),* $(,)?) => { vec![$((stringify!($name), &mut self.$name)),*] };
+        }
+        fields![
+            keys,
+            device_reads,
+            device_programs,
+            device_erases,
+            host_bytes_written,
+            flash_bytes_written,
+            flash_bytes_read,
+            log_bytes_written,
+            flush_bytes_written,
+            compaction_bytes_written,
+            memory_hits,
+            flash_lookups,
+            filter_false_positives,
+            memtable_bytes,
+            cache_bytes,
+            index_bytes,
+            patches,
+            log_live_bytes,
+            superblocks_free,
+            superblocks_total,
+            flushes,
+            compactions,
+            stall_us,
+            data_losses,
+            full,
+        ]
+    }
+}

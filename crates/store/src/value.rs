@@ -1,0 +1,77 @@
+//! Values as the store holds them.
+
+use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
+
+/// The longest key in bytes.
+pub const MAX_KEY_BYTES: usize = 64 << 10;
+/// The longest value in bytes.
+pub const MAX_VALUE_BYTES: usize = 64 << 20;
+
+/// A value: one piece where it is small, several where it is large, never copied to be joined.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Value {
+    fragments: SmallVec<[Bytes; 1]>,
+}
+
+impl Value {
+    /// The pieces, in order.
+    pub fn fragments(&self) -> &[Bytes] {
+        &self.fragments
+    }
+
+    /// A value of these pieces.
+    pub fn from_fragments(fragments: impl IntoIterator<Item = Bytes>) -> Value {
+        Value { fragments: fragments.into_iter().collect() }
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.fragments.iter().map(Bytes::len).sum()
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.fragments.iter().all(Bytes::is_empty)
+    }
+
+    /// The value in one piece; copies where there are several.
+    pub fn to_bytes(&self) -> Bytes {
+        match self.fragments.as_slice() {
+            [] => Bytes::new(),
+            [one] => one.clone(),
+            many => {
+                let mut whole = BytesMut::with_capacity(self.len());
+                many.iter().for_each(|piece| whole.extend_from_slice(piece));
+                whole.freeze()
+            }
+        }
+    }
+}
+
+impl From<Bytes> for Value {
+    fn from(bytes: Bytes) -> Value {
+        Value { fragments: SmallVec::from_buf([bytes]) }
+    }
+}
+
+/// What a key maps to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// The value.
+    pub value: Value,
+    /// When it expires, in milliseconds since the Unix epoch; 0 for never.
+    pub expires_at_ms: u64,
+}
+
+impl Entry {
+    /// A value that does not expire.
+    pub fn new(value: impl Into<Value>) -> Entry {
+        Entry { value: value.into(), expires_at_ms: 0 }
+    }
+
+    /// Whether the entry is dead at `now_ms`.
+    pub fn is_expired(&self, now_ms: u64) -> bool {
+        self.expires_at_ms != 0 && self.expires_at_ms <= now_ms
+    }
+}

@@ -1,0 +1,371 @@
+//! The log through crashes and damage, on a real device file that is edited between the runs.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests end at the first error"
+)]
+
+mod log_support;
+
+use bytes::Bytes;
+use log_support::{FoundFrame, FoundSegment, PAGE, Raw, get, try_open};
+use softflash_base::random::Rng;
+use softflash_store::format::Version;
+use softflash_store::format::log::event::{self, Event, Replayed};
+use softflash_store::{Durability, Entry, StoreError};
+use softflash_testing::model::{key, value};
+use softflash_testing::{Bed, Model};
+use std::time::Duration;
+
+const SUPERBLOCK: u64 = 256 << 10;
+
+fn rng(default_seed: u64) -> Rng {
+    let seed = std::env::var("SOFTFLASH_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or(default_seed);
+    println!("seed {seed}: replay with SOFTFLASH_SEED={seed}");
+    Rng::seeded(seed)
+}
+
+fn bed() -> Bed {
+    Bed::new(1, 1, 2, 32, SUPERBLOCK)
+}
+
+fn raw(bed: &Bed) -> Raw {
+    Raw::open(bed, SUPERBLOCK)
+}
+
+fn newest(bed: &Bed) -> FoundSegment {
+    raw(bed).segments(0).pop().unwrap()
+}
+
+/// Writes `count` keys from `first` on, each with a frame of its own, and crashes.
+fn write_some(bed: &Bed, model: &mut Model, first: u64, count: u64) {
+    bed.crash(async |stores, _| {
+        model.compare(&stores[0]).await;
+        for number in first..first + count {
+            model.put(&stores[0], key(number), Bytes::from(format!("value {number}"))).await;
+        }
+    });
+}
+
+/// Reads everything back, and crashes.
+fn compare(bed: &Bed, model: &Model) {
+    bed.crash(async |stores, _| model.compare(&stores[0]).await);
+}
+
+fn data_frames(segment: &FoundSegment) -> Vec<FoundFrame> {
+    let data = |frame: &&FoundFrame| !frame.header.checkpoint && frame.header.payload_len > 0;
+    segment.frames.iter().filter(data).cloned().collect()
+}
+
+/// The first part of a batch that puts `key`.
+fn half_a_batch(key: &Bytes, bytes: usize) -> Vec<u8> {
+    let entry = Entry::new(Bytes::from(vec![b'?'; 2 * bytes]));
+    let version = Version::seal(key, 1 << 40, Some(entry)).unwrap();
+    let mut stream = Vec::new();
+    let entries = [(key.clone(), version)];
+    event::encode(&Event::Batch { seq: 1 << 40, clear: false, entries: &entries }, &mut stream);
+    stream.truncate(bytes);
+    stream
+}
+
+#[test]
+fn damage_to_an_acknowledged_frame_refuses_the_open_and_names_the_segment() {
+    let mut random = rng(1);
+    let (bed, mut model) = (bed(), Model::default());
+    write_some(&bed, &mut model, 0, 20);
+    let (raw, segment) = (raw(&bed), newest(&bed));
+    assert!(segment.frames.len() > 20, "{} frames", segment.frames.len());
+    let (_, proved) = segment.frames.split_last().unwrap();
+    let name = format!("segment {} of the log", segment.number);
+    for _ in 0..150 {
+        let frame = &proved[random.below(proved.len() as u64) as usize];
+        let (at, bit) = (frame.at + random.below(frame.covered), random.below(8) as u8);
+        raw.flip(at, bit);
+        let report = bed.check();
+        let found = report.findings.iter().any(|finding| finding.problem.contains(&name));
+        assert!(!report.ok && found, "byte {} of {frame:?}: {report:?}", at - frame.at);
+        raw.flip(at, bit);
+    }
+    let frame = &proved[proved.len() / 2];
+    raw.flip(frame.at + 70, 3);
+    match try_open(&bed) {
+        Err(StoreError::DataLoss(what)) => assert!(what.contains(&name), "{what}"),
+        other => panic!("{other:?}"),
+    }
+    // A refused open has changed nothing.
+    raw.flip(frame.at + 70, 3);
+    compare(&bed, &model);
+}
+
+#[test]
+fn damage_to_the_last_frame_is_a_torn_write() {
+    let mut random = rng(2);
+    let (bed, mut model) = (bed(), Model::default());
+    write_some(&bed, &mut model, 0, 10);
+    model.entries.remove(&key(9));
+    let (raw, last) = (raw(&bed), newest(&bed).frames.pop().unwrap());
+    for _ in 0..50 {
+        let (at, bit) = (last.at + random.below(last.covered), random.below(8) as u8);
+        raw.flip(at, bit);
+        let report = bed.check();
+        assert!(report.ok && report.log_keys == 9, "byte {}: {report:?}", at - last.at);
+        raw.flip(at, bit);
+    }
+    raw.zero(&last);
+    write_some(&bed, &mut model, 100, 10);
+    compare(&bed, &model);
+}
+
+#[test]
+fn a_flipped_bit_in_the_padding_of_a_frame_means_nothing() {
+    let (bed, mut model) = (bed(), Model::default());
+    write_some(&bed, &mut model, 0, 5);
+    let frame = newest(&bed).frames.pop().unwrap();
+    raw(&bed).flip(frame.at + PAGE as u64 - 1, 0);
+    compare(&bed, &model);
+}
+
+#[test]
+fn a_torn_event_is_never_joined_with_what_a_later_run_writes() {
+    for half in [3, 5, 40, 3000, 9000] {
+        let (bed, mut model) = (bed(), Model::default());
+        write_some(&bed, &mut model, 0, 5);
+        for round in 1..4 {
+            let segment = newest(&bed);
+            let durable = segment.frames.last().unwrap().header.durable_before;
+            assert!(raw(&bed).append(&segment, durable, &half_a_batch(&key(999), half)));
+            write_some(&bed, &mut model, 10 * round, 5);
+            compare(&bed, &model);
+        }
+        assert!(bed.check().ok);
+    }
+}
+
+#[test]
+fn an_event_of_many_frames_that_is_torn_is_wholly_absent() {
+    for torn in 1..3 {
+        let (bed, mut model) = (bed(), Model::default());
+        write_some(&bed, &mut model, 0, 5);
+        bed.crash(async |stores, _| {
+            let large = Bytes::from(vec![7; 150_000]);
+            model.put(&stores[0], key(77), large).await;
+        });
+        model.entries.remove(&key(77));
+        let frames = data_frames(&newest(&bed));
+        assert!(frames.len() > 2, "{}", frames.len());
+        frames.iter().rev().take(torn).for_each(|frame| raw(&bed).zero(frame));
+        for round in 1..4 {
+            write_some(&bed, &mut model, 10 * round, 5);
+        }
+        compare(&bed, &model);
+    }
+}
+
+#[test]
+fn a_frame_that_becomes_readable_again_stays_cut_off() {
+    let (bed, mut model) = (bed(), Model::default());
+    write_some(&bed, &mut model, 0, 10);
+    model.entries.remove(&key(9));
+    let last = newest(&bed).frames.pop().unwrap();
+    raw(&bed).flip(last.at + 80, 1);
+    write_some(&bed, &mut model, 20, 5);
+    raw(&bed).flip(last.at + 80, 1);
+    compare(&bed, &model);
+    write_some(&bed, &mut model, 30, 5);
+    compare(&bed, &model);
+    assert!(bed.check().ok);
+}
+
+#[test]
+fn crashes_right_after_a_segment_was_begun_lose_nothing() {
+    // What is left of the last segment, which holds only its checkpoint: nothing, or half a page.
+    for left in [0, 30, 100] {
+        let (bed, mut model) = (bed(), Model::default());
+        write_some(&bed, &mut model, 0, 10);
+        for _ in 0..3 {
+            compare(&bed, &model);
+            let segment = newest(&bed);
+            let checkpoint = &segment.frames[0];
+            assert!(checkpoint.header.checkpoint);
+            raw(&bed).write(checkpoint.at + left, &vec![0; PAGE - left as usize]);
+        }
+        write_some(&bed, &mut model, 20, 5);
+        compare(&bed, &model);
+        assert!(bed.check().ok);
+    }
+}
+
+#[test]
+fn a_fresh_store_may_crash_before_its_first_checkpoint_again_and_again() {
+    for left in [0, 20] {
+        let (bed, mut model) = (bed(), Model::default());
+        for _ in 0..3 {
+            compare(&bed, &model);
+            let checkpoint = newest(&bed).frames[0].clone();
+            raw(&bed).write(checkpoint.at + left, &vec![0; PAGE - left as usize]);
+        }
+        write_some(&bed, &mut model, 0, 5);
+        compare(&bed, &model);
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_of_the_first_segment_needed_is_a_loss() {
+    let (bed, mut model) = (bed(), Model::default());
+    write_some(&bed, &mut model, 0, 5);
+    let segment = newest(&bed);
+    raw(&bed).zero(&segment.frames[0]);
+    let error = try_open(&bed).unwrap_err();
+    let name = format!("segment {} of the log", segment.number);
+    assert!(matches!(&error, StoreError::DataLoss(what) if what.contains(&name)), "{error}");
+}
+
+/// Commits keys 0.. without waiting and crashes once all are written; returns how many.
+fn write_without_waiting(bed: &Bed, count: u64) {
+    bed.crash(async |stores, runtime| {
+        for number in 0..count {
+            let mut view = stores[0].view();
+            view.put(key(number), Entry::new(Bytes::from(vec![number as u8; 3000]))).unwrap();
+            stores[0].commit(view).await.unwrap();
+            if number % 8 == 0 {
+                runtime.sleep_until(runtime.now() + 12_000_000).await;
+            }
+        }
+        runtime.sleep_until(runtime.now() + 50_000_000).await;
+    });
+}
+
+#[test]
+fn an_unsynced_tail_that_is_lost_before_a_later_segment_is_judged_by_what_was_durable() {
+    let mut bed = Bed::new(1, 1, 2, 96, SUPERBLOCK);
+    bed.options.durability = Durability::Interval(Duration::from_secs(3600));
+    write_without_waiting(&bed, 120);
+    let raw = raw(&bed);
+    let segments = raw.segments(0);
+    assert!(segments.len() >= 2, "the log has rolled over");
+    let durable = segments.iter().flat_map(|s| &s.frames).map(|f| f.header.durable_before).max();
+    let first = data_frames(&segments[0]);
+    let lost = &first[first.len() - 3..];
+    assert!(durable <= Some(lost[0].header.sequence), "nothing was waited for");
+    lost.iter().for_each(|frame| raw.zero(frame));
+    let kept = bed.crash(async |stores, _| {
+        let mut found = Vec::new();
+        for number in 0..120 {
+            found.push(get(&stores[0], &key(number)).await.is_some());
+        }
+        let kept = found.iter().take_while(|found| **found).count();
+        assert!(found[kept..].iter().all(|found| !found), "a prefix is left: {found:?}");
+        assert!((10..100).contains(&kept), "{kept}");
+        kept
+    });
+    // The same is left the next time, and new writes join it.
+    bed.options.durability = Durability::Flash;
+    let mut model = Model::default();
+    for number in 0..kept as u64 {
+        model.entries.insert(key(number), Bytes::from(vec![number as u8; 3000]));
+    }
+    write_some(&bed, &mut model, 500, 5);
+    compare(&bed, &model);
+}
+
+#[test]
+fn a_start_that_is_named_only_behind_a_lost_tail_does_not_count() {
+    let mut bed = Bed::new(1, 1, 2, 96, SUPERBLOCK);
+    bed.options.durability = Durability::Interval(Duration::from_secs(3600));
+    write_without_waiting(&bed, 230);
+    let (raw, segments) = (raw(&bed), raw(&bed).segments(0));
+    let [first, second, later @ ..] = &segments[..] else { panic!("no second segment") };
+    assert!(!later.is_empty(), "no third segment");
+    // As if an edit at the end of the second segment had said that the first is not needed: later segments repeat it,
+    // and then the edit is lost.
+    for segment in later {
+        let checkpoint = &segment.frames[0];
+        let payload = Bytes::from(raw.payload(checkpoint));
+        let body = payload.slice(event::LENGTH_BYTES..);
+        let Ok(Replayed::Checkpoint(mut state)) = event::decode(&body) else {
+            panic!("a segment starts with a checkpoint")
+        };
+        assert_eq!(state.log_start, first.number);
+        state.log_start = second.number;
+        let mut forged = Vec::new();
+        event::encode(&Event::Checkpoint(&state), &mut forged);
+        raw.reseal(segment, checkpoint, &forged);
+    }
+    data_frames(second).iter().rev().take(3).for_each(|frame| raw.zero(frame));
+    bed.crash(async |stores, _| {
+        let mut kept = 0;
+        while get(&stores[0], &key(kept)).await.is_some() {
+            kept += 1;
+        }
+        assert!((85..200).contains(&kept), "{kept}: the first segment and part of the second");
+    });
+}
+
+#[test]
+fn a_segment_that_is_gone_is_a_loss_where_its_frames_were_durable() {
+    let (bed, mut model) = (Bed::new(1, 1, 2, 96, SUPERBLOCK), Model::default());
+    bed.crash(async |stores, _| {
+        for number in 0..70 {
+            model.put(&stores[0], key(number), Bytes::from(vec![1; 5000])).await;
+        }
+    });
+    let (raw, segments) = (raw(&bed), raw(&bed).segments(0));
+    assert!(segments.len() >= 2, "the log has rolled over");
+    raw.write(segments[0].at, &vec![0; SUPERBLOCK as usize]);
+    assert!(matches!(try_open(&bed), Err(StoreError::DataLoss(_))));
+}
+
+#[test]
+fn random_histories_survive_crashes_with_torn_tails() {
+    let mut random = rng(20_261_122);
+    for history in 0..6 {
+        let (bed, mut model) = (Bed::new(1, 2, 2, 64, SUPERBLOCK), Model::default());
+        for round in 0..12 {
+            let writes = random.below(40);
+            bed.crash(async |stores, _| {
+                model.compare(&stores[0]).await;
+                for _ in 0..writes {
+                    let key = key(random.below(60));
+                    if random.chance(0.2) {
+                        model.delete(&stores[0], key).await;
+                    } else {
+                        let longest = if random.chance(0.1) { 120_000 } else { 4_000 };
+                        let value = value(&mut random, longest);
+                        model.put(&stores[0], key, value).await;
+                    }
+                }
+            });
+            tear(&bed, &mut random);
+            let report = bed.check();
+            assert!(report.ok, "history {history}, round {round}: {report:?}");
+        }
+        compare(&bed, &model);
+    }
+}
+
+/// Leaves behind the log what a writer leaves that dies in the middle of a write.
+fn tear(bed: &Bed, random: &mut Rng) {
+    let (raw, segment) = (raw(bed), newest(bed));
+    let durable = segment.frames.last().map_or(0, |last| last.header.sequence);
+    let half = half_a_batch(&key(random.below(60)), 1 + random.below(10_000) as usize);
+    match random.below(4) {
+        0 => {}
+        1 => drop(raw.append(&segment, durable, &half)),
+        2 => {
+            if raw.append(&segment, durable, &half) {
+                let frame = newest(bed).frames.pop().unwrap();
+                raw.flip(frame.at + random.below(frame.covered), random.below(8) as u8);
+            }
+        }
+        _ => {
+            let page = u64::from(segment.end_page());
+            let mut noise = vec![0; PAGE];
+            random.fill(&mut noise);
+            if (page as usize + 1) * PAGE <= segment.capacity {
+                raw.write(segment.at + page * PAGE as u64, &noise);
+            }
+        }
+    }
+}

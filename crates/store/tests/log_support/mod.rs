@@ -1,0 +1,183 @@
+//! A look at the log behind the store's back: its segments and frames in the file of a [`Bed`]'s device.
+
+#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
+#![allow(dead_code, reason = "each test uses its part")]
+
+use bytes::Bytes;
+use softflash_runtime::RealExecutor;
+use softflash_store::format::log::FrameHeader;
+use softflash_store::format::log::frame::{self, HEADER_BYTES, Slot};
+use softflash_store::{Store, StoreError, open_all};
+use softflash_testing::Bed;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
+/// Where the units begin.
+const LABEL_BYTES: u64 = 1 << 20;
+/// Pages of a superblock in front of the payload.
+const HEADER_PAGES: u64 = 2;
+
+/// A frame in the file.
+#[derive(Debug, Clone)]
+pub struct FoundFrame {
+    pub header: FrameHeader,
+    pub page: u32,
+    /// Where it starts in the file.
+    pub at: u64,
+    /// Header and payload.
+    pub covered: u64,
+}
+
+/// A segment in the file.
+#[derive(Debug, Clone)]
+pub struct FoundSegment {
+    pub number: u64,
+    pub block: u64,
+    /// Where its payload starts in the file.
+    pub at: u64,
+    /// The identity of its block.
+    pub identity: u64,
+    pub frames: Vec<FoundFrame>,
+    /// Bytes that fit it.
+    pub capacity: usize,
+}
+
+impl FoundSegment {
+    /// The page behind the last frame.
+    pub fn end_page(&self) -> u32 {
+        self.frames.last().map_or(0, |last| {
+            last.page + frame::pages(last.header.payload_len as usize, PAGE) as u32
+        })
+    }
+}
+
+/// The device's file, and where its superblocks are.
+pub struct Raw {
+    file: File,
+    superblock_bytes: u64,
+    uuid: u128,
+}
+
+impl Raw {
+    pub fn open(bed: &Bed, superblock_bytes: u64) -> Raw {
+        let uuid = bed.device().info().uuid;
+        let file = OpenOptions::new().read(true).write(true).open(bed.path()).unwrap();
+        Raw { file, superblock_bytes, uuid }
+    }
+
+    /// All segments of the log of `shard`, by number.
+    pub fn segments(&self, shard: u16) -> Vec<FoundSegment> {
+        let stride = self.superblock_bytes + HEADER_PAGES * PAGE as u64;
+        let end = self.file.metadata().unwrap().len();
+        let mut segments = Vec::new();
+        let mut at = LABEL_BYTES;
+        while at + stride <= end {
+            let mut opening = vec![0; PAGE];
+            self.file.read_exact_at(&mut opening, at + PAGE as u64).unwrap();
+            let word = |at: usize| u64::from_le_bytes(opening[at..at + 8].try_into().unwrap());
+            let is_log = opening.starts_with(b"SFopen")
+                && opening[56..60] == b"SFBL"[..]
+                && opening[61] == 1;
+            if is_log && word(64) >> 48 == u64::from(shard) {
+                segments.push(self.segment(word(72), word(64), at + HEADER_PAGES * PAGE as u64));
+            }
+            at += stride;
+        }
+        segments.sort_by_key(|segment| (segment.number, segment.block));
+        segments
+    }
+
+    fn segment(&self, number: u64, block: u64, at: u64) -> FoundSegment {
+        let parts = [self.uuid as u64, (self.uuid >> 64) as u64, block];
+        let identity = softflash_base::checksum::identity(&parts);
+        let capacity = self.superblock_bytes as usize;
+        let mut bytes = vec![0; capacity];
+        self.file.read_exact_at(&mut bytes, at).unwrap();
+        let (mut frames, mut page) = (Vec::new(), 0u32);
+        while let Some(rest) = bytes.get(page as usize * PAGE..)
+            && let Slot::Frame(header) = frame::open(rest, identity, page)
+        {
+            frames.push(FoundFrame {
+                header,
+                page,
+                at: at + u64::from(page) * PAGE as u64,
+                covered: (HEADER_BYTES + header.payload_len as usize) as u64,
+            });
+            page += frame::pages(header.payload_len as usize, PAGE) as u32;
+        }
+        FoundSegment { number, block, at, identity, frames, capacity }
+    }
+
+    /// Flips a bit.
+    pub fn flip(&self, at: u64, bit: u8) {
+        let mut byte = [0];
+        self.file.read_exact_at(&mut byte, at).unwrap();
+        self.file.write_all_at(&[byte[0] ^ 1 << bit], at).unwrap();
+    }
+
+    /// Overwrites.
+    pub fn write(&self, at: u64, bytes: &[u8]) {
+        self.file.write_all_at(bytes, at).unwrap();
+    }
+
+    /// Zeros a frame, its padding included.
+    pub fn zero(&self, frame: &FoundFrame) {
+        let pages = frame::pages(frame.header.payload_len as usize, PAGE);
+        self.write(frame.at, &vec![0; pages * PAGE]);
+    }
+
+    /// The payload of a frame.
+    pub fn payload(&self, frame: &FoundFrame) -> Vec<u8> {
+        let mut payload = vec![0; frame.header.payload_len as usize];
+        self.file.read_exact_at(&mut payload, frame.at + HEADER_BYTES as u64).unwrap();
+        payload
+    }
+
+    /// Puts another payload of the same length into a frame.
+    pub fn reseal(&self, segment: &FoundSegment, frame: &FoundFrame, payload: &[u8]) {
+        assert_eq!(payload.len(), frame.header.payload_len as usize);
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes.extend_from_slice(payload);
+        frame::seal(&mut bytes, &frame.header, segment.identity, frame.page);
+        self.write(frame.at, &bytes);
+    }
+
+    /// Writes a frame behind the last one of a segment, as a writer that dies in the middle of an event does.
+    /// Returns false where there is no room.
+    pub fn append(&self, segment: &FoundSegment, durable_before: u64, payload: &[u8]) -> bool {
+        let page = segment.end_page();
+        let mut bytes = vec![0; frame::pages(payload.len(), PAGE) * PAGE];
+        if page as usize * PAGE + bytes.len() > segment.capacity {
+            return false;
+        }
+        let Some(last) = segment.frames.last() else { return false };
+        bytes[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(payload);
+        let header = FrameHeader {
+            checkpoint: false,
+            payload_len: payload.len() as u32,
+            sequence: last.header.sequence + 1,
+            durable_before,
+            first_event: 0,
+            ..last.header
+        };
+        frame::seal(&mut bytes, &header, segment.identity, page);
+        self.write(segment.at + u64::from(page) * PAGE as u64, &bytes);
+        true
+    }
+}
+
+/// Opens the store, which may be refused.
+pub fn try_open(bed: &Bed) -> Result<(), StoreError> {
+    let executor = RealExecutor::new().unwrap();
+    let runtime = executor.handle();
+    executor.block_on(async {
+        open_all(bed.device(), &bed.layout, &bed.options, &runtime).await.map(drop)
+    })
+}
+
+/// What a key maps to.
+pub async fn get(store: &Store, key: &Bytes) -> Option<Bytes> {
+    store.view().get(key).await.unwrap().map(|entry| entry.value.to_bytes())
+}

@@ -1,0 +1,80 @@
+//! A full store refuses what would grow it, serves the rest, and makes room again.
+
+use bytes::Bytes;
+use softflash_store::{Entry, Store, StoreError};
+use softflash_testing::Bed;
+use softflash_testing::model::key;
+
+async fn put(store: &Store, number: u64, value: Bytes) -> Result<(), StoreError> {
+    let mut view = store.view();
+    view.put(key(number), Entry::new(value))?;
+    store.commit(view).await.map(|_| ())
+}
+
+async fn delete(store: &Store, number: u64) -> Result<(), StoreError> {
+    let mut view = store.view();
+    view.delete(key(number))?;
+    store.commit(view).await.map(|_| ())
+}
+
+#[test]
+fn a_full_store_refuses_writes_and_recovers_when_keys_are_deleted() {
+    let mut bed = Bed::new(1, 1, 4, 24, 1 << 20);
+    bed.options.memory_bytes = 8 << 20;
+    let value = Bytes::from(vec![42; 8000]);
+    bed.run(async |stores, runtime| {
+        let store = &stores[0];
+        for round in 0..2 {
+            let (mut written, mut refused) = (0, 0);
+            // Refused for a second: compaction finds nothing more to give back.
+            while refused < 100 {
+                match put(store, written, value.clone()).await {
+                    Ok(()) => (written, refused) = (written + 1, 0),
+                    Err(StoreError::OutOfSpace) => {
+                        refused += 1;
+                        runtime.sleep_until(runtime.now() + 10_000_000).await;
+                    }
+                    Err(error) => unreachable!("{error}"),
+                }
+                assert!(written < 100_000, "the device holds 96 MiB");
+            }
+            println!("round {round}: {} of {} bytes", written * 8000, 96 << 20);
+            let payload = written * 8000;
+            assert!(payload > 48 << 20, "round {round}: only {payload} bytes fit 96 MiB");
+            for number in 0..written {
+                let found = store.view().get(&key(number)).await.unwrap();
+                assert!(found.is_some_and(|entry| entry.value.to_bytes() == value));
+            }
+            for number in 0..written {
+                delete(store, number).await.unwrap();
+            }
+            let mut waited = 0;
+            while let Err(error) = put(store, 0, value.clone()).await {
+                assert_eq!(error, StoreError::OutOfSpace);
+                runtime.sleep_until(runtime.now() + 10_000_000).await;
+                waited += 1;
+                assert!(waited < 1000, "no room after 10 s: {:#?}", store.stats().await);
+            }
+            // An estimate: a filter errs for about one key in ten thousand.
+            assert!(store.key_count().await.unwrap() <= 11);
+            delete(store, 0).await.unwrap();
+        }
+    });
+    let report = bed.check();
+    assert!(report.ok, "{report:?}");
+}
+
+#[test]
+fn overwriting_the_same_keys_never_fills_the_store() {
+    let mut bed = Bed::new(1, 2, 4, 24, 1 << 20);
+    bed.options.memory_bytes = 8 << 20;
+    bed.run(async |stores, _| {
+        for number in 0..40_000 {
+            let value = Bytes::from(vec![number as u8; 8000]);
+            put(&stores[0], number % 2000, value).await.unwrap();
+        }
+        let keys = stores[0].key_count().await.unwrap();
+        assert!((1990..=2010).contains(&keys), "{keys} keys");
+    });
+    assert!(bed.check().ok);
+}

@@ -1,0 +1,165 @@
+//! Views: conflicts, watches, exclusivity, and all-or-nothing over shards through crashes.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
+
+use bytes::Bytes;
+use softflash_base::ShardId;
+use softflash_store::{Entry, Store, StoreError};
+use softflash_testing::Bed;
+use std::cell::Cell;
+use std::rc::Rc;
+
+fn bed(shards: u16) -> Bed {
+    let mut bed = Bed::new(shards, shards, 4, 24, 1 << 20);
+    bed.options.memory_bytes = 4 << 20;
+    bed
+}
+
+fn number(entry: Option<Entry>) -> u64 {
+    entry.map_or(0, |entry| {
+        String::from_utf8_lossy(&entry.value.to_bytes()).parse().unwrap_or(u64::MAX)
+    })
+}
+
+/// A key of each shard.
+fn keys_of_all_shards(store: &Store) -> Vec<Bytes> {
+    (0..store.layout().shards)
+        .map(|shard| {
+            let candidates = (0..).map(|number| Bytes::from(format!("key{number}")));
+            let mut of_shard = candidates.filter(|key| store.shard_of(key) == ShardId(shard));
+            of_shard.next().unwrap()
+        })
+        .collect()
+}
+
+async fn set_all(store: &Store, keys: &[Bytes], value: u64, wait: bool) {
+    let shards = keys.iter().map(|key| store.shard_of(key)).collect();
+    let exclusive = store.exclusive(shards).await.unwrap();
+    let mut view = exclusive.view();
+    for key in keys {
+        view.put(key.clone(), Entry::new(Bytes::from(value.to_string()))).unwrap();
+    }
+    let ticket = store.commit(view).await.unwrap();
+    drop(exclusive);
+    if wait {
+        store.durable(&ticket).await.unwrap();
+    }
+}
+
+#[test]
+fn counters_incremented_concurrently_lose_nothing() {
+    bed(2).run(async |stores, runtime| {
+        let key = Bytes::from_static(b"counter");
+        let left = Rc::new(Cell::new(8));
+        for task in 0..8 {
+            let (store, key, left) = (stores[task % 2].clone(), key.clone(), Rc::clone(&left));
+            runtime.spawn(Box::pin(async move {
+                for _ in 0..50 {
+                    loop {
+                        let mut view = store.view();
+                        let next = number(view.get(&key).await.unwrap()) + 1;
+                        softflash_runtime::yield_now().await;
+                        view.put(key.clone(), Entry::new(Bytes::from(next.to_string()))).unwrap();
+                        match store.commit(view).await {
+                            Ok(_) => break,
+                            Err(StoreError::Conflict) => {}
+                            Err(error) => unreachable!("{error}"),
+                        }
+                    }
+                }
+                left.set(left.get() - 1);
+            }));
+        }
+        while left.get() > 0 {
+            runtime.sleep_until(runtime.now() + 1_000_000).await;
+        }
+        let found = stores[0].view().get(&key).await.unwrap();
+        assert_eq!(number(found), 400);
+    });
+}
+
+#[test]
+fn watches_tell_of_writes_and_of_clears() {
+    bed(2).run(async |stores, _| {
+        let keys = keys_of_all_shards(&stores[0]);
+        for key in &keys {
+            let token = stores[0].watch(key.clone()).await.unwrap();
+            assert!(!token.touched());
+            let mut view = stores[1].view();
+            view.put(key.clone(), Entry::new(Bytes::from_static(b"1"))).unwrap();
+            stores[1].commit(view).await.unwrap();
+            assert!(token.touched());
+        }
+        let token = stores[0].watch(keys[1].clone()).await.unwrap();
+        let all = (0..2).map(ShardId).collect();
+        let exclusive = stores[0].exclusive(all).await.unwrap();
+        let mut view = exclusive.view();
+        view.clear();
+        stores[0].commit(view).await.unwrap();
+        drop(exclusive);
+        assert!(token.touched());
+        assert_eq!(stores[0].key_count().await.unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_batch_over_shards_is_whole_after_a_crash_and_stays_if_acknowledged() {
+    let bed = bed(3);
+    let mut acknowledged = 0;
+    for round in 1..=12 {
+        let last = round * 100;
+        bed.crash(async |stores, runtime| {
+            let keys = keys_of_all_shards(&stores[0]);
+            let mut found = Vec::new();
+            for key in &keys {
+                found.push(number(stores[0].view().get(key).await.unwrap()));
+            }
+            assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "torn: {found:?}");
+            assert!(found[0] >= acknowledged, "{found:?}, acknowledged {acknowledged}");
+            for value in last..last + 5 {
+                set_all(&stores[value as usize % 3], &keys, value, true).await;
+                acknowledged = value;
+            }
+            // Not waited for: any of it may be lost, but only as a whole.
+            for value in last + 5..last + 8 {
+                set_all(&stores[0], &keys, value, false).await;
+            }
+            runtime.sleep_until(runtime.now() + round * 40_000).await;
+        });
+        let report = bed.check();
+        assert!(report.ok, "round {round}: {report:?}");
+    }
+}
+
+#[test]
+fn clearing_everything_survives_a_crash_and_nothing_comes_back() {
+    for shards in [1, 2] {
+        let bed = bed(shards);
+        bed.crash(async |stores, _| {
+            for number in 0..3000 {
+                let mut view = stores[0].view();
+                let key = Bytes::from(format!("old{number}"));
+                view.put(key, Entry::new(Bytes::from(vec![1; 2000]))).unwrap();
+                stores[0].commit(view).await.unwrap();
+            }
+            let all = (0..shards).map(ShardId).collect();
+            let exclusive = stores[0].exclusive(all).await.unwrap();
+            let mut view = exclusive.view();
+            view.clear();
+            view.put(Bytes::from_static(b"new"), Entry::new(Bytes::from_static(b"1"))).unwrap();
+            let ticket = stores[0].commit(view).await.unwrap();
+            drop(exclusive);
+            stores[0].durable(&ticket).await.unwrap();
+        });
+        for _ in 0..2 {
+            bed.crash(async |stores, _| {
+                assert_eq!(stores[0].key_count().await.unwrap(), 1);
+                let found = stores[0].view().get(&Bytes::from_static(b"new")).await.unwrap();
+                assert!(found.is_some());
+                let old = stores[0].view().get(&Bytes::from_static(b"old7")).await.unwrap();
+                assert_eq!(old, None);
+            });
+        }
+        assert!(bed.check().ok);
+    }
+}

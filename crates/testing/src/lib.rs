@@ -1,0 +1,9 @@
+//! Reference models, checkers and harnesses for tests. Not part of the product.
+
+#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
+
+pub mod bed;
+pub mod model;
+
+pub use bed::Bed;
+pub use model::Model;

@@ -1,0 +1,72 @@
+//! The gate: what a change has to pass. `.ci/run` runs the same steps.
+
+use crate::run::{cargo, run as run_command};
+use crate::{Outcome, deny, edges, report, test, tidy};
+use std::time::Instant;
+
+/// A step: its name, and what it does.
+type Step = (&'static str, fn() -> Outcome);
+
+/// In order: what is quick and often wrong comes first.
+const STEPS: [Step; 7] = [
+    ("format", || run_command(cargo().args(["fmt", "--all", "--check"]))),
+    ("edges", || report(edges::check())),
+    ("tidy", || report(tidy::check())),
+    ("clippy", clippy),
+    ("docs", docs),
+    ("deny", deny::check),
+    ("test", || test::run(&[])),
+];
+
+/// Runs all steps but those named with `--except`, also after one has failed, and sums up.
+pub fn run(arguments: &[&str]) -> Outcome {
+    let except = excepted(arguments)?;
+    let mut failures = Vec::new();
+    let mut summary = Vec::new();
+    for (name, step) in STEPS.iter().filter(|(name, _)| !except.contains(name)) {
+        println!("\n== {name}");
+        let started = Instant::now();
+        let outcome = step();
+        let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+        summary.push(format!("{name:<8} {verdict:<7} {:>4} s", started.elapsed().as_secs()));
+        if let Err(message) = outcome {
+            println!("{message}");
+            failures.push(*name);
+        }
+    }
+    println!("\n{}", summary.join("\n"));
+    match failures.len() {
+        0 => Ok(()),
+        _ => Err(format!("ci: failed: {}", failures.join(", "))),
+    }
+}
+
+/// The steps to leave out.
+fn excepted<'a>(arguments: &[&'a str]) -> Outcome<Vec<&'a str>> {
+    let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
+    let mut except = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match (*argument, rest.next()) {
+            ("--except", Some(name)) if names.contains(name) => except.push(*name),
+            _ => {
+                return Err(format!(
+                    "usage: cargo xtask ci [--except STEP] (of {})",
+                    names.join(", ")
+                ));
+            }
+        }
+    }
+    Ok(except)
+}
+
+fn clippy() -> Outcome {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    run_command(cargo().args(arguments))
+}
+
+fn docs() -> Outcome {
+    let mut command = cargo();
+    command.args(["doc", "--workspace", "--no-deps", "--locked"]);
+    run_command(command.env("RUSTDOCFLAGS", "-D warnings"))
+}

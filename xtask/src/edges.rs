@@ -1,0 +1,95 @@
+//! Do the crates depend on each other as ARCHITECTURE.md says, and on nothing else?
+//!
+//! Two tables there are the law: which crate may use which crate of the workspace, both ways (an
+//! edge that is not written down fails, and so does one that is written down and not there), and
+//! which crates alone may know certain outside crates (`tokio`, `io-uring` ...), however many steps
+//! away these are.
+
+mod graph;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::Outcome;
+use crate::findings::Findings;
+use crate::run::{metadata, root};
+use graph::Graph;
+use std::collections::BTreeSet;
+use std::fs;
+use table::Rule;
+
+/// Where the tables stand.
+const DOCUMENT: &str = "ARCHITECTURE.md";
+
+/// Compares the tables of ARCHITECTURE.md with the workspace.
+pub fn check() -> Outcome<Findings> {
+    let text = fs::read_to_string(root().join(DOCUMENT))
+        .map_err(|error| format!("{DOCUMENT}: {error}"))?;
+    let graph = Graph::from_metadata(&metadata(&["--all-features"])?)?;
+    let mut findings = Findings::new("edges");
+    let edges = table::rules(&text, "edges")?;
+    let known = table::rules(&text, "known-only-to")?;
+    compare_edges(&edges, &graph, &mut findings);
+    check_outside(&known, &graph, &mut findings);
+    findings.looked_at(format!(
+        "{} crates, {} outside crates with a keeper",
+        graph.members().len(),
+        known.len()
+    ));
+    Ok(findings)
+}
+
+/// Both ways: written and there.
+fn compare_edges(rules: &[Rule], graph: &Graph, findings: &mut Findings) {
+    let written: BTreeSet<&str> = rules.iter().map(|rule| rule.subject.as_str()).collect();
+    for member in graph.members() {
+        if !written.contains(member) {
+            findings.add(DOCUMENT, format!("crate `{member}` has no row in the table of edges"));
+        }
+    }
+    for rule in rules {
+        let Some(actual) = graph.workspace_edges(&rule.subject) else {
+            findings.add(DOCUMENT, format!("there is no crate `{}`", rule.subject));
+            continue;
+        };
+        let columns =
+            [("", rule.column(0), &actual.normal), (" (tests)", rule.column(1), &actual.dev)];
+        for (kind, written, actual) in columns {
+            for target in actual.difference(&written) {
+                findings.add(
+                    DOCUMENT,
+                    format!("`{}` uses `{target}`{kind}, and no edge allows it", rule.subject),
+                );
+            }
+            for target in written.difference(actual) {
+                findings.add(
+                    DOCUMENT,
+                    format!("the edge from `{}` to `{target}`{kind} does not exist", rule.subject),
+                );
+            }
+        }
+    }
+}
+
+/// An outside crate is reached only through the crates that may know it.
+fn check_outside(rules: &[Rule], graph: &Graph, findings: &mut Findings) {
+    for rule in rules {
+        let keepers = rule.column(0);
+        for member in graph.members() {
+            if let Some(path) = graph.way_around(member, &rule.subject, &keepers) {
+                findings.add(
+                    DOCUMENT,
+                    format!("`{}` is not for `{member}`: {}", rule.subject, path.join(" -> ")),
+                );
+            }
+        }
+        for keeper in &keepers {
+            if !graph.uses(keeper, &rule.subject) {
+                findings.add(
+                    DOCUMENT,
+                    format!("`{keeper}` may know `{}` and does not use it", rule.subject),
+                );
+            }
+        }
+    }
+}

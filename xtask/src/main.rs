@@ -1,0 +1,60 @@
+//! The project's own tools, run as `cargo xtask COMMAND`.
+//!
+//! Only two of them matter to most people: `test` runs every test, against the real Redis clients,
+//! and `ci` is the gate that a change has to pass.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to its user")]
+#![expect(clippy::disallowed_methods, reason = "measures how long its steps take")]
+
+mod ci;
+mod clients;
+mod deny;
+mod edges;
+mod files;
+mod findings;
+mod run;
+mod test;
+mod tidy;
+
+use findings::Findings;
+use std::process::ExitCode;
+
+/// What a step of the tool comes to: an explanation where it failed.
+type Outcome<T = ()> = Result<T, String>;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test [ARGS]        every test: installs the real clients if it can, builds the release binary,
+                     runs `cargo test --workspace` (ARGS are passed on) and adds up the results
+  ci [--except STEP] the gate: format, clippy, edges, tidy, docs, deny, test
+  edges              do the crates depend on each other as ARCHITECTURE.md says?
+  tidy               do named paths and links exist, are files small and finished?
+  clients            find the real clients that the tests drive, install those that are missing";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["test", rest @ ..] => test::run(rest),
+        ["ci", rest @ ..] => ci::run(rest),
+        ["edges"] => report(edges::check()),
+        ["tidy"] => report(tidy::check()),
+        ["clients"] => clients::Clients::find_or_install().map(|clients| clients.describe()),
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints what was found; anything found is a failure.
+fn report(findings: Outcome<Findings>) -> Outcome {
+    let findings = findings?;
+    findings.print();
+    findings.verdict()
+}

@@ -1,0 +1,58 @@
+//! What a reader trips over and no compiler sees: paths and links that lead nowhere, files that are
+//! too long, unfinished work, sources that no module names, paths of somebody's machine.
+
+mod links;
+mod modules;
+mod paths;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use crate::Outcome;
+use crate::files::{self, SourceFile};
+use crate::findings::Findings;
+
+/// Looks at every file of the project.
+pub fn check() -> Outcome<Findings> {
+    let files = files::all()?;
+    let mut findings = Findings::new("tidy");
+    look(&files, &mut findings);
+    findings.looked_at(format!("{} files", files.len()));
+    Ok(findings)
+}
+
+fn look(files: &[SourceFile], findings: &mut Findings) {
+    for file in files {
+        text::check(file, findings);
+        paths::check(file, files, findings);
+        links::check(file, files, findings);
+    }
+    modules::check(files, findings);
+}
+
+/// Whether a path names a file of the project, or a directory with files in it.
+fn exists(files: &[SourceFile], path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    let at = files.partition_point(|file| file.path.as_str() < path);
+    if files.get(at).is_some_and(|file| file.path == path) {
+        return true;
+    }
+    let directory = format!("{path}/");
+    let at = files.partition_point(|file| file.path < directory);
+    files.get(at).is_some_and(|file| file.path.starts_with(&directory))
+}
+
+/// `path` seen from `directory`, without `.` and `..`; `None` where it leaves the project.
+fn resolve(directory: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}

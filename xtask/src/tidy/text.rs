@@ -1,0 +1,73 @@
+//! Each file by itself: its length, its words, its line ends.
+
+use crate::files::SourceFile;
+use crate::findings::Findings;
+
+/// Lines that a source file may have. Most have fewer than half of that.
+const LINES_MAX: usize = 700;
+
+/// Bytes that any file may have: what is larger is made, not written.
+const BYTES_MAX: usize = 512 << 10;
+
+/// Written by people, so held to the rules on words.
+const WRITTEN: [&str; 6] = ["rs", "md", "toml", "sh", "py", "yml"];
+
+/// Words of unfinished work. In two parts, so that this file passes.
+const UNFINISHED: [(&str, &str); 6] = [
+    ("TO", "DO"),
+    ("FIX", "ME"),
+    ("XX", "X:"),
+    ("dbg", "!("),
+    ("todo", "!("),
+    ("unimplemented", "!("),
+];
+
+/// The beginnings of paths that exist on one machine only.
+const MACHINE: [(&str, &str); 4] =
+    [("/ho", "me/"), ("/ro", "ot/"), ("/wo", "rk/"), ("/Us", "ers/")];
+
+/// Looks at the text of one file.
+pub fn check(file: &SourceFile, findings: &mut Findings) {
+    if file.text.len() > BYTES_MAX {
+        findings.add(&file.path, format!("{} bytes; the most is {BYTES_MAX}", file.text.len()));
+    }
+    let script = file.text.starts_with("#!");
+    if !WRITTEN.contains(&file.extension()) && !script {
+        return;
+    }
+    let lines = file.text.lines().count();
+    if lines > LINES_MAX && file.extension() != "md" {
+        findings.add(&file.path, format!("{lines} lines; split it, the most is {LINES_MAX}"));
+    }
+    if !file.text.is_empty() && !file.text.ends_with('\n') {
+        findings.add(&file.path, "does not end with a line end");
+    }
+    for (number, line) in (1..).zip(file.text.lines()) {
+        for problem in problems(line) {
+            findings.add(format!("{}:{number}", file.path), problem);
+        }
+    }
+    if file.extension() == "md" && !file.text.starts_with("# ") {
+        findings.add(&file.path, "a document begins with its title");
+    }
+}
+
+fn problems(line: &str) -> Vec<String> {
+    let word = |(first, second): (&str, &str)| format!("{first}{second}");
+    let unfinished = UNFINISHED.into_iter().map(word).filter(|word| line.contains(word));
+    let mut problems: Vec<String> = unfinished.map(|word| format!("`{word}`: finish it")).collect();
+    let machine = MACHINE.into_iter().map(word).filter(|path| has_absolute(line, path));
+    problems.extend(machine.map(|path| format!("`{path}...` is a path of one machine")));
+    if line.ends_with([' ', '\t']) {
+        problems.push("blanks at the end of the line".to_owned());
+    }
+    problems
+}
+
+/// Whether the path begins there, rather than going on from a longer one.
+fn has_absolute(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && !"._-~}/*".contains(c))
+    })
+}
