@@ -1,7 +1,7 @@
 //! Stores on software-defined flash: the block layer, the log and the key-value engine.
 //!
 //! Everything here is `async` on a [`softflash_runtime::Runtime`] and single-threaded: one
-//! [`Shard`](shard::Shard) per core owns its units, its log and its slices, and nothing is shared.
+//! [`Shard`] per core owns its units, its log and its slices, and nothing is shared.
 //! [`Store`] is one thread's handle to all shards.
 
 pub mod block_layer;

@@ -2,7 +2,7 @@
 //!
 //! Every command is a function over a view. Reads see the view's own writes first; writes stay in the
 //! view until [`Store::commit`](crate::Store::commit) applies them all at once, or refuses with
-//! [`StoreError::Conflict`](crate::StoreError::Conflict) when a key that was read has changed since.
+//! [`StoreError::Conflict`] when a key that was read has changed since.
 
 use crate::error::{Result, StoreError};
 use crate::store::{Store, Ticket};
