@@ -24,13 +24,23 @@ pub struct OpenDir {
 impl OpenDir {
     /// Opens the directory at `path`. Where a server has it, `instead` says in the error what to use.
     pub fn open(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
+        OpenDir::open_with(path, instead, OpenOptions::default())
+    }
+
+    /// As [`open`](OpenDir::open), and changes nothing.
+    pub fn open_to_look(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
+        let options = OpenOptions { repair_label: false, ..OpenOptions::default() };
+        OpenDir::open_with(path, instead, options)
+    }
+
+    fn open_with(path: &Path, instead: &str, options: OpenOptions) -> Result<OpenDir, CliError> {
         let data = match DataDir::open(path) {
             Err(busy @ DataDirError::Busy { .. }) => {
                 return Err(CliError::Failed(format!("{busy}, or {instead}")));
             }
             opened => opened?,
         };
-        let (device, layout) = data.open_device(OpenOptions::default())?;
+        let (device, layout) = data.open_device(options)?;
         Ok(OpenDir { path: path.to_owned(), device, layout, _lock: data })
     }
 

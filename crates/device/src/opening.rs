@@ -19,9 +19,9 @@ pub fn open(path: &Path) -> Result<Arc<dyn Device>, OpenError> {
     open_with(path, OpenOptions::default())
 }
 
-/// As [`open`], with options for the file backend; others ignore them.
+/// As [`open`], with options; of them, other backends than the file take only [`OpenOptions::repair_label`].
 pub fn open_with(path: &Path, options: OpenOptions) -> Result<Arc<dyn Device>, OpenError> {
-    let (label, note) = open_label(path)?;
+    let (label, note) = open_label(path, options.repair_label)?;
     match label.label().configuration.backend.as_str() {
         "file" => Ok(Arc::new(FileDevice::from_label(label, note, options)?)),
         "model" => Ok(Arc::new(ModelDevice::from_label(label, note)?)),

@@ -43,6 +43,9 @@ pub struct Inventory {
     pub superblocks: Vec<FoundSuperblock>,
     /// Superblocks whose owner is unknown.
     pub damaged: Vec<DamagedSuperblock>,
+    /// Superblocks, listed above too, whose erase header is damaged, for which the opening header stands in. No power
+    /// cut leaves this behind.
+    pub erase_headers_lost: Vec<DamagedSuperblock>,
 }
 
 /// Which header pages a read covers.

@@ -104,6 +104,14 @@ pub(crate) fn recover(
         }
     }
     adopt(&mut unit, seats, layout.payload_pages(), &live, inventory);
+    for (index, verdict) in &live {
+        let erase = findings.get(*index as usize).map(|finding| &finding.erase);
+        if let (Verdict::Live(header), Some(Decoded::Damaged(reason))) = (verdict, erase) {
+            let superblock = Superblock { unit: id, index: *index, generation: header.generation };
+            let lost = DamagedSuperblock { superblock, reason: reason.clone() };
+            inventory.erase_headers_lost.push(lost);
+        }
+    }
     compose(&mut unit, seats, &free);
     unit
 }

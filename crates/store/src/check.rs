@@ -27,14 +27,14 @@ pub struct Finding {
     pub place: String,
     /// What is wrong.
     pub problem: String,
-    /// Whether acknowledged data is affected. A torn header that a power cut leaves is not an error.
+    /// Whether something that was durable is damaged. What a power cut leaves half-written is not an error.
     pub is_error: bool,
 }
 
 /// What a check found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
-    /// Whether all acknowledged data is there and right.
+    /// Whether everything durable is there and right.
     pub ok: bool,
     /// Shards looked at.
     pub shards: u16,
@@ -131,6 +131,13 @@ async fn check_shard(
     for torn in &inventory.damaged {
         report.remark(torn.superblock.to_string(), torn.reason.clone());
     }
+    for lost in &inventory.erase_headers_lost {
+        let problem = format!(
+            "the erase header is damaged ({}); the opening header stands in for it",
+            lost.reason
+        );
+        report.fault(lost.superblock.to_string(), problem);
+    }
     let (blocks, found) = BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory);
     let clock = ExpiryClock::new(runtime);
     let budget = Budget::new(
@@ -139,11 +146,16 @@ async fn check_shard(
         blocks.total_blocks(),
         blocks.capacity_bytes(),
     );
-    let recovered = recovery::recover(shard, layout, &blocks, &found, &clock, mesh, &budget).await;
+    let damaged = &inventory.damaged;
+    let recovered =
+        recovery::recover(shard, layout, &blocks, &found, damaged, &clock, mesh, &budget).await;
     let result = match recovered {
         Err(error) => Err(error),
         Ok(recovered) => {
-            report.orphans = recovered.orphans.len() as u64;
+            report.orphans = (recovered.dead.len() + recovered.orphans.len()) as u64;
+            if let Some(torn) = &recovered.torn {
+                report.remark(format!("shard {shard}"), torn);
+            }
             if recovered.cut {
                 report.remark(
                     format!("shard {shard}"),

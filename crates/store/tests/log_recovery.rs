@@ -119,6 +119,43 @@ fn damage_to_the_last_frame_is_a_torn_write() {
 }
 
 #[test]
+fn a_damaged_opening_header_of_the_last_segment_refuses_the_open() {
+    let (bed, mut model) = (bed(), Model::default());
+    write_some(&bed, &mut model, 0, 5);
+    let segment = newest(&bed);
+    let opening = segment.at - PAGE as u64;
+    raw(&bed).flip(opening + 70, 2);
+    match try_open(&bed) {
+        Err(StoreError::DataLoss(what)) => {
+            assert!(what.contains(&format!("segment {} of the log", segment.number)), "{what}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(!bed.check().ok);
+    raw(&bed).flip(opening + 70, 2);
+    compare(&bed, &model);
+}
+
+#[test]
+fn after_a_clean_stop_damage_to_the_last_frame_with_data_is_damage() {
+    let (bed, mut model) = (bed(), Model::default());
+    bed.run(async |stores, _| {
+        for number in 0..5 {
+            model.put(&stores[0], key(number), Bytes::from(format!("value {number}"))).await;
+        }
+    });
+    for segment in raw(&bed).segments(0) {
+        for frame in data_frames(&segment) {
+            raw(&bed).flip(frame.at + 70, 3);
+            let report = bed.check();
+            assert!(!report.ok, "{frame:?}: {report:?}");
+            raw(&bed).flip(frame.at + 70, 3);
+        }
+    }
+    compare(&bed, &model);
+}
+
+#[test]
 fn a_flipped_bit_in_the_padding_of_a_frame_means_nothing() {
     let (bed, mut model) = (bed(), Model::default());
     write_some(&bed, &mut model, 0, 5);

@@ -163,3 +163,38 @@ fn clearing_everything_survives_a_crash_and_nothing_comes_back() {
         assert!(bed.check().ok);
     }
 }
+
+#[test]
+fn an_acknowledged_batch_over_shards_survives_a_second_crash_after_the_coordinator_went_on() {
+    let mut bed = Bed::new(3, 3, 3, 64, 1 << 20);
+    bed.options.memory_bytes = 4 << 20;
+    for value in 1..=6 {
+        let keys = bed.crash(async |stores, _| {
+            let keys = keys_of_all_shards(&stores[0]);
+            // Killed before the participants have noted in their logs that it counts.
+            set_all(&stores[0], &keys, value, true).await;
+            keys
+        });
+        bed.crash(async |stores, _| {
+            // The coordinator's log goes on until the segment with the commit is given back.
+            let coordinator = stores[0].clone();
+            let mut of_coordinator = (0..).map(|number| Bytes::from(format!("fill:{number}")));
+            for _ in 0..1500 {
+                let key =
+                    of_coordinator.find(|key| coordinator.shard_of(key) == ShardId(0)).unwrap();
+                let mut view = coordinator.view();
+                view.put(key, Entry::new(Bytes::from(vec![7; 4000]))).unwrap();
+                coordinator.commit(view).await.unwrap();
+            }
+        });
+        bed.crash(async |stores, _| {
+            for key in &keys {
+                let found = stores[0].view().get(key).await.unwrap();
+                assert_eq!(number(found), value, "{key:?}");
+            }
+            let mut view = stores[0].view();
+            view.put(keys[0].clone(), Entry::new(Bytes::from(value.to_string()))).unwrap();
+            stores[0].commit(view).await.unwrap();
+        });
+    }
+}

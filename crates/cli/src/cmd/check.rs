@@ -18,8 +18,8 @@ Examples:
   softflash check ./softflash-data
   softflash check ./softflash-data -o json
 
-Reads everything and changes nothing. Exit code 0: all acknowledged data is there and right; 1: it is
-not, or the directory cannot be read at all.")]
+Reads everything and changes nothing. Exit code 0: everything that was acknowledged is there and right,
+data and metadata; 1: it is not, or the directory cannot be read at all.")]
 pub struct Check {
     /// The data directory
     directory: PathBuf,
@@ -34,11 +34,12 @@ impl Check {
     /// Checks the directory, its device and the store; a directory that cannot be opened is a finding,
     /// except where another process has it.
     pub fn run(self) -> Result<ExitCode, CliError> {
-        let report = match OpenDir::open(&self.directory, "check it after stopping the server") {
-            Ok(directory) => check_store(&directory)?,
-            Err(error) if is_damage(&error) => unreadable(&self.directory, &error),
-            Err(error) => return Err(error),
-        };
+        let report =
+            match OpenDir::open_to_look(&self.directory, "check it after stopping the server") {
+                Ok(directory) => check_store(&directory)?,
+                Err(error) if is_damage(&error) => unreadable(&self.directory, &error),
+                Err(error) => return Err(error),
+            };
         match self.output {
             Form::Json => output::json(&report)?,
             Form::Table => print(&report),
@@ -94,7 +95,10 @@ fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> {
     })?;
     if label.contains("label copy") {
         let place = directory.path.display().to_string();
-        report.findings.insert(0, Finding { place, problem: label, is_error: false });
+        // A power cut between the two copies leaves one older; anything else is damage.
+        let is_error = !label.contains("older");
+        report.ok &= !is_error;
+        report.findings.insert(0, Finding { place, problem: label, is_error });
     }
     Ok(report)
 }

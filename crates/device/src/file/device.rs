@@ -55,13 +55,14 @@ pub struct FileDevice {
 }
 
 impl FileDevice {
-    /// Opens the device at `path` and locks it. A damaged label copy is repaired from the other.
+    /// Opens the device at `path` and locks it. A damaged label copy is repaired from the other
+    /// unless the options forbid it.
     ///
     /// # Errors
     /// [`OpenError`] says which check the file fails; [`OpenError::Busy`] while another handle has
     /// it open.
     pub fn open(path: &Path, options: OpenOptions) -> Result<FileDevice, OpenError> {
-        let (label, note) = open_label(path)?;
+        let (label, note) = open_label(path, options.repair_label)?;
         FileDevice::from_label(label, note, options)
     }
 

@@ -26,6 +26,8 @@ pub struct OpenOptions {
     pub registered_buffer_bytes: usize,
     /// Bytes of unused plain buffers that a queue pair keeps for reuse.
     pub retained_bytes: usize,
+    /// Repair a damaged copy of the device label from the other one.
+    pub repair_label: bool,
 }
 
 impl Default for OpenOptions {
@@ -36,6 +38,7 @@ impl Default for OpenOptions {
             registered_buffers: 64,
             registered_buffer_bytes: 32 << 10,
             retained_bytes: 64 << 20,
+            repair_label: true,
         }
     }
 }

@@ -28,8 +28,11 @@ pub(crate) struct Loaded {
 }
 
 /// Opens a device file for writing, takes its lock for this process, and reads its label; a damaged
-/// copy is repaired from the other. Returns a note about a repair.
-pub(crate) fn open_label(path: &Path) -> Result<(LabelStore, Option<String>), OpenError> {
+/// copy is repaired from the other, if `repair` says so. Returns a note about it.
+pub(crate) fn open_label(
+    path: &Path,
+    repair: bool,
+) -> Result<(LabelStore, Option<String>), OpenError> {
     let file = open_exclusive(path)?;
     let Loaded { label, worse } = read_label(&file, path)?;
     let mut store = LabelStore { path: path.to_owned(), file, label, first: 0 };
@@ -37,9 +40,13 @@ pub(crate) fn open_label(path: &Path) -> Result<(LabelStore, Option<String>), Op
         return Ok((store, None));
     };
     store.first = copy;
+    let name = ['A', 'B'][copy];
+    if !repair {
+        return Ok((store, Some(format!("label copy {name}: {reason}"))));
+    }
     let bytes = encode(&store.label).map_err(|source| store.open_error(source))?;
     store.write_copy(copy, &bytes).map_err(|source| store.open_error(source))?;
-    Ok((store, Some(format!("label copy {} repaired ({reason})", ['A', 'B'][copy]))))
+    Ok((store, Some(format!("label copy {name} repaired ({reason})"))))
 }
 
 /// Opens a device for reading and writing and locks it against other processes. The lock lives as

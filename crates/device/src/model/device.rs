@@ -63,7 +63,7 @@ impl ModelDevice {
     /// # Errors
     /// [`OpenError`] says which check the file fails.
     pub fn open(path: &Path) -> Result<ModelDevice, OpenError> {
-        let (label, note) = open_label(path)?;
+        let (label, note) = open_label(path, true)?;
         ModelDevice::from_label(label, note)
     }
 

@@ -53,6 +53,7 @@ impl Patch {
         let identity = blocks.identity(id);
         let state = match load_index(id, &blocks, identity).await {
             Ok(index) => State::Whole(Box::new(index)),
+            Err(StoreError::DataLoss(what)) => State::Lost(what),
             Err(error) => State::Lost(error.to_string()),
         };
         Patch { id, blocks, identity, state, obsolete: Cell::new(false) }

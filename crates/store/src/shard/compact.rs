@@ -32,6 +32,7 @@ impl Shard {
         let clears = slice.clears.get();
         let inputs: Vec<Rc<Patch>> =
             choice.inputs.iter().flat_map(|run| run.patches.iter().map(Rc::clone)).collect();
+        let site = self.building.begin(&self.blocks);
         let (outputs, expired) =
             if is_move(&choice) { (inputs.clone(), 0) } else { self.merge(slice, &choice).await? };
         if slice.clears.get() != clears {
@@ -43,6 +44,7 @@ impl Shard {
         slice.live_keys.set(slice.live_keys.get().saturating_sub(expired));
         let moved = is_move(&choice);
         let added = outputs.into_iter().map(|patch| (choice.to as u8, 0, patch)).collect();
+        drop(site);
         self.edit(slice, &inputs, added);
         let seq = self.seq.get();
         count(&self.counters.compactions, 1);

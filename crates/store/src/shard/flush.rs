@@ -24,6 +24,7 @@ impl Shard {
         let clears = slice.clears.get();
         // Patches must not hold what the log might still lose: a batch would come back by halves.
         self.log.stable_soon(frozen.last_seq).await?;
+        let site = self.building.begin(&self.blocks);
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::FLUSH);
         let mut records = MemoryCursor::new(Rc::clone(&frozen.table), None);
@@ -36,6 +37,7 @@ impl Shard {
             patches.iter().for_each(|patch| patch.retire());
             return Ok(());
         }
+        drop(site);
         self.install_flush(slice, &frozen, patches, live_keys);
         let (edit_seq, needed) = (self.seq.get(), self.first_segment_needed());
         count(&self.counters.flush_bytes, bytes);
@@ -89,6 +91,7 @@ impl Shard {
                 flushed_seq: slice.flushed_seq.get(),
                 live_keys: slice.live_keys.get(),
                 log_start: self.first_segment_needed(),
+                unlisted_from: self.building.unlisted_from(&self.blocks),
             }),
             seq,
         );

@@ -4,6 +4,7 @@
 pub mod admission;
 pub mod background;
 pub mod budget;
+pub mod building;
 pub mod clock;
 pub mod commit;
 pub mod compact;
@@ -30,6 +31,7 @@ use crate::options::{Durability, StoreOptions};
 use crate::stats::StoreStats;
 use admission::Throttle;
 use budget::Budget;
+use building::Building;
 use clock::ExpiryClock;
 use gate::Gate;
 use log::Log;
@@ -58,6 +60,7 @@ pub struct Shard {
     snapshots: Snapshots,
     clock: Rc<ExpiryClock>,
     transactions: Transactions,
+    building: Building,
     /// The sequence number of the last batch.
     seq: Cell<u64>,
     throttle: Throttle,

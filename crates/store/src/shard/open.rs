@@ -17,7 +17,7 @@ use crate::options::StoreOptions;
 use crate::store::{Inbox, Mesh, Store};
 use softflash_base::ShardId;
 use softflash_device::Device;
-use softflash_ftl::FtlConfig;
+use softflash_ftl::{FtlConfig, Hint};
 use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -67,6 +67,7 @@ impl Shard {
             next_block: self.blocks.next_id(),
             next_transaction: self.transactions.next(),
             log_start: self.first_segment_needed(),
+            unlisted_from: self.building.unlisted_from(&self.blocks),
             commits: self.transactions.unforgotten(),
             states: states.collect(),
         };
@@ -89,9 +90,26 @@ async fn open(spec: ShardSpec) -> Result<Store> {
     let clock = Rc::new(ExpiryClock::new(runtime.clone()));
     let total = blocks.total_blocks();
     let budget = Budget::new(&options, &layout, total, blocks.capacity_bytes());
-    let Recovered { slices, resume, next_transaction, cut, orphans } =
-        recovery::recover(id, &layout, &blocks, &found, &clock, &mesh, &budget).await?;
-    let seq = resume.seq;
+    let damaged = &inventory.damaged;
+    let Recovered {
+        slices,
+        resume,
+        next_transaction,
+        cut,
+        dead,
+        orphans,
+        commits,
+        decided_elsewhere,
+        torn,
+    } = recovery::recover(id, &layout, &blocks, &found, damaged, &clock, &mesh, &budget).await?;
+    if let Some(torn) = torn {
+        tracing::warn!(shard = id.0, "{torn}");
+    }
+    // What recovery has read may have been written without waiting for it.
+    blocks.flash().flush(Hint::LOG).await?;
+    // On a device that was full all along, this is where the log finds a place to go on.
+    dead.into_iter().for_each(|block| blocks.delete(block));
+    let (seq, shards) = (resume.seq, layout.shards);
     let log = Log::new(
         id,
         blocks.clone(),
@@ -114,7 +132,8 @@ async fn open(spec: ShardSpec) -> Result<Store> {
         watches: RefCell::default(),
         snapshots: Default::default(),
         clock,
-        transactions: Transactions::new(next_transaction),
+        building: Default::default(),
+        transactions: Transactions::new(next_transaction, commits, shards),
         seq: Cell::new(seq),
         throttle: Default::default(),
         work: Notify::new(),
@@ -131,18 +150,20 @@ async fn open(spec: ShardSpec) -> Result<Store> {
         maker.upgrade().map(|shard| shard.checkpoint()).unwrap_or_default()
     }));
     // Only a durable checkpoint proves that nothing refers to the orphans.
-    shard.log.written_soon(seq).await?;
+    shard.note_recovered(&decided_elsewhere).await?;
     orphans.into_iter().for_each(|block| shard.blocks.delete(block));
     if shard.slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none())) {
         // Torn by a crash. Where a patch is missing, one of these may be what is left of it: kept for salvage.
-        inventory.damaged.iter().for_each(|torn| shard.blocks.flash().release(&torn.superblock));
+        damaged.iter().for_each(|torn| shard.blocks.flash().release(&torn.superblock));
     }
     if cut {
         // What was cut off must never come back: once the rest is in patches, the old segments can go.
         shard.flush_everything().await?;
     }
     shard.start_background();
-    Ok(Store::join(shard, mesh, inbox))
+    let store = Store::join(shard, mesh, inbox);
+    Shard::report_caught_up(&store);
+    Ok(store)
 }
 
 /// Opens all shards of a store on one thread: for embedding, tools and simulation. The first handle is that of

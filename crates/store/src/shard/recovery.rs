@@ -25,6 +25,7 @@ use crate::store::Mesh;
 use futures_util::StreamExt;
 use futures_util::stream;
 use softflash_base::{ShardId, SliceId};
+use softflash_ftl::DamagedSuperblock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -43,8 +44,16 @@ pub struct Recovered {
     pub next_transaction: u64,
     /// Whether a transaction without a commit was cut off, and all that followed.
     pub cut: bool,
-    /// Blocks that nothing refers to.
+    /// Blocks that nothing refers to, nor can once what was read is durable.
+    pub dead: Vec<BlockId>,
+    /// Other blocks that nothing refers to: what the end of the log, torn now, might still name.
     pub orphans: Vec<BlockId>,
+    /// At the coordinator: the commits that its log tells of.
+    pub commits: BTreeSet<u64>,
+    /// Transactions with a part here, of whose commit only the coordinator's log tells.
+    pub decided_elsewhere: Vec<u64>,
+    /// How the log ends, where it ends in a write that is not whole.
+    pub torn: Option<String>,
 }
 
 /// A batch that was read from the log.
@@ -71,23 +80,32 @@ pub async fn recover(
     layout: &StoreLayout,
     blocks: &BlockLayer,
     found: &[Found],
+    damaged: &[DamagedSuperblock],
     clock: &ExpiryClock,
     mesh: &Mesh,
     budget: &Budget,
 ) -> Result<Recovered> {
     let reader = LogReader::new(blocks.clone(), shard);
     let chain = chain::chain_of(found, &reader).await?;
+    let end = chain.last().map_or(0, |segment| segment.number);
+    for superblock in damaged {
+        reader.refuse_lost_segment(&superblock.superblock, end).await?;
+    }
     let (needed, mut replay) = replay_log(layout, shard, &reader, &chain, clock).await?;
     if !replay.started && found.iter().any(|found| matches!(found.kind, BlockKind::Patch { .. })) {
         return Err(StoreError::DataLoss(format!(
             "shard {shard} has patches and no log that tells of them"
         )));
     }
+    let last_commit = replay.commits.last().copied();
     if shard == COORDINATOR {
         mesh.publish_commits(replay.commits.clone());
     }
     let decided = mesh.commits().await?;
     let cut = replay.settle(&decided);
+    let decided_elsewhere = replay.decided_elsewhere();
+    let commits =
+        if shard == COORDINATOR { std::mem::take(&mut replay.commits) } else { BTreeSet::new() };
     blocks.reserve_ids(replay.next_block);
     let slices = replay.build(blocks, budget).await?;
     let referred: BTreeSet<BlockId> = slices
@@ -95,21 +113,35 @@ pub async fn recover(
         .flat_map(|slice| slice.tree().patches().map(|(.., p)| p.id()).collect::<Vec<_>>())
         .chain(needed.iter().map(|segment| segment.block))
         .collect();
-    let orphans = found
-        .iter()
+    let unreferred = found.iter().filter(|found| !referred.contains(&found.id));
+    let (dead, orphans): (Vec<&Found>, Vec<&Found>) = unreferred
         .filter(|found| !matches!(found.kind, BlockKind::User))
-        .map(|found| found.id)
-        .filter(|id| !referred.contains(id))
-        .collect();
+        .partition(|found| match found.kind {
+            BlockKind::Log { segment } => {
+                needed.first().is_some_and(|first| segment < first.number)
+            }
+            _ => found.id.0 < replay.unlisted_from || replay.removed.contains(&found.id.0),
+        });
+    let ids = |blocks: Vec<&Found>| blocks.into_iter().map(|found| found.id).collect();
     let next_transaction =
-        replay.commits.last().map_or(0, |last| last + 1).max(replay.next_transaction)
-            + TRANSACTION_GAP;
+        last_commit.map_or(0, |last| last + 1).max(replay.next_transaction) + TRANSACTION_GAP;
     let resume = Resume {
         segments: needed.iter().map(|segment| (segment.number, segment.block)).collect(),
         next_frame: replay.next_frame,
         seq: replay.last_seq.max(1),
     };
-    Ok(Recovered { slices, resume, next_transaction, cut, orphans })
+    let torn = replay.torn.take();
+    Ok(Recovered {
+        slices,
+        resume,
+        next_transaction,
+        cut,
+        dead: ids(dead),
+        orphans: ids(orphans),
+        commits,
+        decided_elsewhere,
+        torn,
+    })
 }
 
 /// Replays the log from the first segment that is needed. Returns the segments from there on.
@@ -150,7 +182,7 @@ async fn replay_log<'a, 'c>(
             if replay.first_checkpoint != Some(evidence.log_start) {
                 return Err(reader.damage(evidence.log_start, "its checkpoint is damaged"));
             }
-            report_torn(shard, &end);
+            replay.torn = describe_torn(&end);
             return Ok((needed, replay));
         }
         // The frame that named the start is behind a place where the log was torn: it is no part of the log.
@@ -158,16 +190,14 @@ async fn replay_log<'a, 'c>(
     }
 }
 
-fn report_torn(shard: ShardId, end: &End) {
-    if let End::Torn { at, next_sequence } = end {
-        tracing::warn!(
-            shard = shard.0,
-            segment = at.segment,
-            page = at.page,
-            frame = next_sequence.unwrap_or(0),
-            "the log ends in a torn write, which was not acknowledged; it is cut off there"
-        );
-    }
+fn describe_torn(end: &End) -> Option<String> {
+    let End::Torn { at, next_sequence } = end else { return None };
+    Some(format!(
+        "the log ends in a torn write, which was not acknowledged: frame {} (segment {}, page {}) is cut off",
+        next_sequence.unwrap_or(0),
+        at.segment,
+        at.page
+    ))
 }
 
 fn segments_from<'c>(
@@ -198,9 +228,15 @@ struct Replay<'a> {
     started: bool,
     /// The segment of that checkpoint.
     first_checkpoint: Option<u64>,
+    /// Patches of lower blocks that no tree lists are dead.
+    unlisted_from: u64,
+    /// Blocks of patches that were taken out of their trees.
+    removed: BTreeSet<u64>,
     /// Where the last frame of the log is.
     last_frame: Option<Position>,
     events: EventStream,
+    /// How the log ends, where it ends in a torn write.
+    torn: Option<String>,
 }
 
 impl<'a> Replay<'a> {
@@ -217,8 +253,11 @@ impl<'a> Replay<'a> {
             last_seq: 0,
             started: false,
             first_checkpoint: None,
+            unlisted_from: 0,
+            removed: BTreeSet::new(),
             last_frame: None,
             events: EventStream::default(),
+            torn: None,
         }
     }
 
@@ -269,6 +308,7 @@ impl<'a> Replay<'a> {
             return Ok(());
         }
         self.first_checkpoint = Some(segment);
+        self.unlisted_from = checkpoint.unlisted_from;
         for state in checkpoint.states {
             let slice = SliceManifest {
                 patches: state.patches.iter().map(|patch| (patch.block, *patch)).collect(),
@@ -285,6 +325,8 @@ impl<'a> Replay<'a> {
         edit.removed.iter().for_each(|block| {
             slice.patches.remove(block);
         });
+        self.removed.extend(edit.removed);
+        self.unlisted_from = self.unlisted_from.max(edit.unlisted_from);
         slice.patches.extend(edit.added.iter().map(|patch| (patch.block, *patch)));
         slice.flushed_seq = edit.flushed_seq;
         slice.live_keys = edit.live_keys;
@@ -302,6 +344,12 @@ impl<'a> Replay<'a> {
             self.batches.truncate(place);
         }
         undecided.is_some()
+    }
+
+    /// Of the transactions that count, those of which this log has the part and not the commit.
+    fn decided_elsewhere(&self) -> Vec<u64> {
+        let parts = self.batches.iter().filter_map(|batch| batch.transaction);
+        parts.filter(|number| !self.commits.contains(number)).collect()
     }
 
     /// Fills the slices.

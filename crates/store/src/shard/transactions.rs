@@ -8,6 +8,10 @@
 //! holds it is flushed. Recovery cuts each log at the first prepare without a commit. As commits are in
 //! order of the numbers, and the numbers were given while the gates were held, no transaction that was
 //! committed can lie behind such a cut.
+//!
+//! After a crash each participant asks the coordinator's log once, and notes the answers in its own log before it
+//! serves anything. Until every shard has done so the coordinator's checkpoints repeat them: a second crash finds
+//! what the first one did.
 
 use super::Shard;
 use super::commit::Writes;
@@ -31,6 +35,10 @@ pub(super) struct Transactions {
     waiting: RefCell<BTreeMap<u64, Waiting>>,
     /// Committed, with the participants that have not noted it durably: they may still ask after a crash.
     committed: RefCell<BTreeMap<u64, BTreeSet<ShardId>>>,
+    /// Commits that the coordinator's log told when it was opened, until every shard has noted its own.
+    recovered: RefCell<BTreeSet<u64>>,
+    /// Shards that have not noted theirs yet.
+    unaware: RefCell<BTreeSet<ShardId>>,
 }
 
 struct Waiting {
@@ -39,9 +47,15 @@ struct Waiting {
 }
 
 impl Transactions {
-    /// Books that give numbers from `next` on.
-    pub(super) fn new(next: u64) -> Transactions {
-        Transactions { next: Cell::new(next), ..Transactions::default() }
+    /// Books that give numbers from `next` on, of the coordinator of `shards` shards, whose log tells of the commits
+    /// `recovered`.
+    pub(super) fn new(next: u64, recovered: BTreeSet<u64>, shards: u16) -> Transactions {
+        Transactions {
+            next: Cell::new(next),
+            recovered: RefCell::new(recovered),
+            unaware: RefCell::new((0..shards).map(ShardId).collect()),
+            ..Transactions::default()
+        }
     }
 
     /// The number that the next transaction gets.
@@ -51,7 +65,17 @@ impl Transactions {
 
     /// Commits that a participant may still ask for.
     pub(super) fn unforgotten(&self) -> Vec<u64> {
-        self.committed.borrow().keys().copied().collect()
+        let (recovered, committed) = (self.recovered.borrow(), self.committed.borrow());
+        recovered.iter().chain(committed.keys()).copied().collect()
+    }
+
+    /// A shard has noted in its own log what became of its transactions before the crash.
+    fn caught_up(&self, shard: ShardId) {
+        let mut unaware = self.unaware.borrow_mut();
+        unaware.remove(&shard);
+        if unaware.is_empty() {
+            self.recovered.borrow_mut().clear();
+        }
     }
 
     fn register(&self, participants: &[ShardId]) -> u64 {
@@ -148,6 +172,28 @@ async fn prepare_all(
 }
 
 impl Shard {
+    /// Notes in the own log the commits of which only the coordinator's log told; durable when this returns.
+    pub(super) async fn note_recovered(&self, decided_elsewhere: &[u64]) -> Result<()> {
+        for number in decided_elsewhere {
+            let seq = self.next_seq();
+            self.log.append(&Event::Commit(*number), seq);
+        }
+        self.log.written_soon(self.seq.get()).await
+    }
+
+    /// Tells the coordinator that it need not remember for this shard what its log told when it was opened.
+    pub(super) fn report_caught_up(store: &Store) {
+        let (store, shard) = (store.clone(), store.local_id());
+        store.runtime().clone().spawn(Box::pin(async move {
+            let report = store.run_on(COORDINATOR, move |coordinator| {
+                coordinator.local().transactions.caught_up(shard);
+                Box::pin(std::future::ready(()))
+            });
+            // A coordinator that has stopped remembers: its log says so.
+            let _ = report.await;
+        }));
+    }
+
     /// Applies this shard's part and reports to the coordinator when it is durable.
     fn prepare(&self, store: &Store, number: u64, writes: Writes) -> u64 {
         let seq = self.apply(writes, Some(number));

@@ -45,6 +45,8 @@ pub struct Edit {
     pub live_keys: u64,
     /// The first segment of the log that is needed from now on.
     pub log_start: u64,
+    /// Patches of lower blocks that no tree lists are dead; those from here on may be being written.
+    pub unlisted_from: u64,
 }
 
 /// A slice in a checkpoint.
@@ -75,6 +77,8 @@ pub struct Checkpoint {
     pub next_transaction: u64,
     /// The first segment of the log that is needed.
     pub log_start: u64,
+    /// As in an [`Edit`].
+    pub unlisted_from: u64,
     /// Commits that participants may still ask for.
     pub commits: Vec<u64>,
     /// The shard's slices.
@@ -211,6 +215,7 @@ fn encode_edit(edit: &Edit, stream: &mut Vec<u8>) {
     stream.put_u64_le(edit.flushed_seq);
     stream.put_u64_le(edit.live_keys);
     stream.put_u64_le(edit.log_start);
+    stream.put_u64_le(edit.unlisted_from);
     encode_patches(&edit.added, stream);
     encode_numbers(&edit.removed, stream);
 }
@@ -223,6 +228,7 @@ fn encode_checkpoint(checkpoint: &Checkpoint, stream: &mut Vec<u8>) {
     stream.put_u64_le(checkpoint.next_block);
     stream.put_u64_le(checkpoint.next_transaction);
     stream.put_u64_le(checkpoint.log_start);
+    stream.put_u64_le(checkpoint.unlisted_from);
     encode_numbers(&checkpoint.commits, stream);
     stream.put_u16_le(checkpoint.states.len() as u16);
     for state in &checkpoint.states {
@@ -266,6 +272,7 @@ pub fn decode(bytes: &Bytes) -> Result<Replayed, FormatError> {
             flushed_seq: body.u64()?,
             live_keys: body.u64()?,
             log_start: body.u64()?,
+            unlisted_from: body.u64()?,
             added: decode_patches(&mut body)?,
             removed: decode_numbers(&mut body)?,
         }),
@@ -276,6 +283,7 @@ pub fn decode(bytes: &Bytes) -> Result<Replayed, FormatError> {
             next_block: body.u64()?,
             next_transaction: body.u64()?,
             log_start: body.u64()?,
+            unlisted_from: body.u64()?,
             commits: decode_numbers(&mut body)?,
             states: decode_states(&mut body)?,
         }),

@@ -124,6 +124,12 @@ pub(super) fn raw_header(bytes: &[u8]) -> Option<Raw> {
     Some(Raw { magic, version, flags, page, checksum, header })
 }
 
+/// The header that stands at `page` of a superblock of which nothing else is known: its checksum cannot be verified.
+pub fn claimed_header(bytes: &[u8], page: u32) -> Option<FrameHeader> {
+    let raw = raw_header(bytes)?;
+    (raw.magic == MAGIC && raw.page == page).then_some(raw.header)
+}
+
 /// Judges what starts at `page` of a segment; `bytes` are the segment from there on, as far as it was read.
 pub fn open(bytes: &[u8], block: u64, page: u32) -> Slot {
     let Some(raw) = raw_header(bytes) else { return Slot::Nothing };

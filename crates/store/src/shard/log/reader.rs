@@ -4,12 +4,12 @@ use super::chain::Segment;
 use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
-use crate::format::log::frame::MAX_FRAME_BYTES;
+use crate::format::log::frame::{self, MAX_FRAME_BYTES};
 use crate::format::log::{End, Frame, LogScanner};
 use futures_util::StreamExt;
 use futures_util::stream;
 use softflash_base::{IoBuf, ShardId};
-use softflash_ftl::{FtlError, Hint};
+use softflash_ftl::{FtlError, Hint, Superblock};
 
 /// Pages read at a time.
 const STEP_PAGES: u32 = 256;
@@ -90,6 +90,32 @@ impl LogReader {
             "segment {segment} of the log of shard {}: {what}",
             self.shard
         ))
+    }
+
+    /// Looks into a superblock whose opening header is damaged for a segment behind `end`, the last one that was
+    /// found. Most such superblocks were just being opened when the power went.
+    ///
+    /// # Errors
+    /// [`StoreError::DataLoss`] where frames in it say that they were durable.
+    pub async fn refuse_lost_segment(&self, superblock: &Superblock, end: u64) -> Result<()> {
+        let mut first: Option<u64> = None;
+        for page in 0..self.pages() {
+            let hint = Hint::FOREGROUND;
+            let Ok(bytes) = self.blocks.flash().read(superblock, page, 1, hint).await else {
+                continue;
+            };
+            let Some(header) = frame::claimed_header(&bytes, page) else { continue };
+            if header.shard != self.shard.0 || header.segment <= end {
+                continue;
+            }
+            if header.durable_before > *first.get_or_insert(header.sequence) {
+                let what = format!(
+                    "it holds what was durable, and the opening header of its superblock {superblock} is damaged"
+                );
+                return Err(self.damage(header.segment, &what));
+            }
+        }
+        Ok(())
     }
 
     fn scanner(&self) -> LogScanner {

@@ -72,6 +72,7 @@ impl Bench {
             flushed_seq: self.seq,
             live_keys: 0,
             log_start,
+            unlisted_from: 0,
         };
         self.log.append(&Event::Edit(&edit), self.seq);
         log_start

@@ -19,11 +19,41 @@ const FRAME_BYTES: usize = frame::MAX_FRAME_BYTES;
 const GATHER_BYTES: usize = 256 << 10;
 /// With interval durability, the longest that events wait in memory for company.
 const GATHER_TIME: Duration = Duration::from_millis(5);
+/// How long a frame may be the last one: until another follows, damage to it looks like a torn write.
+const PROOF_TIME: Duration = Duration::from_secs(1);
 /// Blocks that are tried for one frame before the log gives up.
 const MAX_ATTEMPTS: usize = 4;
 /// How often and how long a full device is waited for when a segment is needed.
 const SPACE_ATTEMPTS: usize = 500;
 const SPACE_WAIT: Duration = Duration::from_millis(20);
+
+/// What is known of the end of the log.
+#[derive(Default)]
+struct Tail {
+    /// Since when there are frames that may not be durable.
+    unsynced_since: Option<Time>,
+    /// Since when there are frames of which no later one says that they were durable.
+    unproved_since: Option<Time>,
+}
+
+impl Tail {
+    /// When a frame is to be written only to prove that those before it were durable.
+    fn proof_due(&self) -> Option<Time> {
+        self.unproved_since
+            .filter(|_| self.unsynced_since.is_none())
+            .map(|since| since + PROOF_TIME)
+    }
+
+    /// A frame was written, with events or without.
+    fn note_written(&mut self, with_events: bool, now: Time) {
+        if with_events {
+            self.unproved_since = Some(now);
+        } else if self.unsynced_since.is_none() {
+            self.unproved_since = None;
+        }
+        self.unsynced_since.get_or_insert(now);
+    }
+}
 
 /// When a segment starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,28 +75,28 @@ impl Inner {
     }
 
     async fn write_until_closed(&self) -> Result<()> {
-        // What recovery has read may have been written without waiting for it; the new segment's frames say that it
-        // is durable.
-        self.flush().await?;
+        // The new segment's frames say that what recovery has read is durable: the opener has seen to that.
         self.start_segment(Segment::OfNewWriter).await?;
         self.flush().await?;
         self.durable_seq.set(self.written_seq.get());
         self.progress.notify_all();
-        let mut unsynced_since: Option<Time> = None;
+        let mut tail = Tail::default();
         loop {
-            self.gather(unsynced_since).await;
+            self.gather(&tail).await;
             let (hurry, closing) = (self.hurry.replace(false), self.closing.get());
             let stream = std::mem::take(&mut *self.pending.borrow_mut());
             let (seq, clock) = (self.appended_seq.get(), self.clock_wanted.replace(false));
             let start = self.appended_start.take();
-            if !stream.is_empty() || clock {
+            let now = self.runtime.now();
+            let proof = tail.proof_due().is_some_and(|due| closing || now >= due);
+            if !stream.is_empty() || clock || proof {
                 self.write(&stream).await?;
                 self.told_start.set(start.unwrap_or(self.told_start.get()));
                 self.written_seq.set(seq);
-                unsynced_since.get_or_insert(self.runtime.now());
+                tail.note_written(!stream.is_empty(), self.runtime.now());
             }
             self.recycle(stream);
-            let due = match (self.durability, unsynced_since) {
+            let due = match (self.durability, tail.unsynced_since) {
                 (_, None) => false,
                 (Durability::Flash, _) => false,
                 (Durability::Interval(interval), Some(since)) => {
@@ -77,31 +107,31 @@ impl Inner {
                 self.flush().await?;
             }
             if due || self.durability == Durability::Flash {
-                unsynced_since = None;
+                tail.unsynced_since = None;
                 self.durable_seq.set(self.written_seq.get());
                 let mut position = self.position.borrow_mut();
                 position.durable_frames = position.next_frame;
             }
             self.progress.notify_all();
-            if closing && self.pending.borrow().is_empty() {
+            if closing && self.pending.borrow().is_empty() && tail.proof_due().is_none() {
                 return Ok(());
             }
         }
     }
 
     /// Waits until there is something to do.
-    async fn gather(&self, unsynced_since: Option<Time>) {
+    async fn gather(&self, tail: &Tail) {
         let urgent = || self.hurry.get() || self.closing.get() || self.clock_wanted.get();
         while self.pending.borrow().is_empty() && !urgent() {
-            match (self.durability, unsynced_since) {
-                (Durability::Interval(interval), Some(since)) => {
-                    let due = since + interval;
-                    if self.runtime.now() >= due {
-                        return;
-                    }
-                    select(self.runtime.sleep_until(due), pin!(self.work.notified())).await;
-                }
-                _ => self.work.notified().await,
+            let sync = match (self.durability, tail.unsynced_since) {
+                (Durability::Interval(interval), Some(since)) => Some(since + interval),
+                _ => None,
+            };
+            let work = self.work.notified();
+            match sync.or(tail.proof_due()) {
+                Some(due) if self.runtime.now() >= due => return,
+                Some(due) => drop(select(self.runtime.sleep_until(due), pin!(work)).await),
+                None => work.await,
             }
         }
         if let Durability::Interval(interval) = self.durability {

@@ -49,16 +49,24 @@ fn any_event() -> impl Strategy<Value = Replayed> {
     prop_oneof![
         any_batch(),
         any::<u64>().prop_map(Replayed::Commit),
-        (any::<u16>(), any_patches(), numbers(), any::<[u64; 3]>()).prop_map(
-            |(slice, added, removed, [flushed_seq, live_keys, log_start])| {
-                Replayed::Edit(Edit { slice, added, removed, flushed_seq, live_keys, log_start })
+        (any::<u16>(), any_patches(), numbers(), any::<[u64; 4]>()).prop_map(
+            |(slice, added, removed, [flushed_seq, live_keys, log_start, unlisted_from])| {
+                Replayed::Edit(Edit {
+                    slice,
+                    added,
+                    removed,
+                    flushed_seq,
+                    live_keys,
+                    log_start,
+                    unlisted_from,
+                })
             }
         ),
-        (any::<[u16; 2]>(), any::<[u64; 4]>(), numbers(), prop::collection::vec(state, 0..4))
+        (any::<[u16; 2]>(), any::<[u64; 5]>(), numbers(), prop::collection::vec(state, 0..4))
             .prop_map(
                 |(
                     [shards, slices],
-                    [seq, next_block, next_transaction, log_start],
+                    [seq, next_block, next_transaction, log_start, unlisted_from],
                     commits,
                     states,
                 )| {
@@ -69,6 +77,7 @@ fn any_event() -> impl Strategy<Value = Replayed> {
                         next_block,
                         next_transaction,
                         log_start,
+                        unlisted_from,
                         commits,
                         states,
                     })
