@@ -29,7 +29,7 @@ Examples:
 
 Prints one line that begins with `ready` to standard output once it accepts connections.
 SIGTERM, SIGINT and the command SHUTDOWN stop it: requests under way end, everything is made
-durable, exit code 0. A second signal stops at once.")]
+durable, exit code 0. A second Ctrl-C stops at once.")]
 pub struct Serve {
     /// Data directory, made if it is missing or empty; without it, ./softflash-data
     #[arg(long, value_name = "DIR")]
