@@ -1,4 +1,5 @@
-//! Measures how many page operations a second the array simulates: `array_speed [OPERATIONS]`.
+//! Measures how many page operations a second the array simulates: `array_speed [OPERATIONS
+//! [MIX]]`, where the mix is `read`, `program` or `mix`; all three by default.
 
 #![expect(clippy::print_stdout, reason = "it reports to whoever runs it")]
 
@@ -7,11 +8,13 @@ use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let operations = std::env::args().nth(1).map_or(Ok(20_000_000), |given| given.parse())?;
-    for (name, mix) in [
+    let wanted = std::env::args().nth(2).unwrap_or_default();
+    let mixes = [
         ("read", BenchmarkMix::READ),
         ("program", BenchmarkMix::PROGRAM),
         ("mix 70/29/1", BenchmarkMix::MIXED),
-    ] {
+    ];
+    for (name, mix) in mixes.into_iter().filter(|(name, _)| name.starts_with(&wanted)) {
         #[expect(clippy::disallowed_methods, reason = "the time of the run is what is measured")]
         let started = Instant::now();
         let result = array_benchmark(&presets::sdf(), mix, operations, 1)?;
