@@ -13,8 +13,9 @@ use softflash_base::Time;
 use softflash_base::random::Rng;
 use thiserror::Error;
 
-/// What the loop submits, in parts that need not add up to anything. Erases come beside those that
-/// programs need anyway.
+/// What the loop does, in parts that need not add up to anything: pages read, pages programmed, blocks erased. Reads go
+/// to one plane; programs and erases take all planes of a die at once, as drives write superblocks. Erases come beside
+/// those that programs need anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BenchmarkMix {
     /// Reads of random programmed pages.
@@ -37,8 +38,10 @@ impl BenchmarkMix {
 /// What the loop did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BenchmarkResult {
-    /// Single-plane operations that ended.
+    /// Pages read and programmed and blocks erased.
     pub operations: u64,
+    /// Commands that did it.
+    pub commands: u64,
     /// Events that it took.
     pub events: u64,
     /// Time that passed in the array.
@@ -70,7 +73,7 @@ pub enum BenchmarkError {
     Refused(#[from] Refused),
 }
 
-/// Runs at least `operations` single-plane operations on a timing-only array, each die always as full
+/// Runs at least `operations` operations on a timing-only array, each die always as full
 /// as it takes. The first half of each plane is full and read; the second half is written. Commands
 /// run in order: suspending is off.
 pub fn array_benchmark(
@@ -98,17 +101,19 @@ pub fn array_benchmark(
         }
     }
     let mut finished = Vec::with_capacity(64);
-    while array.counters().finished < operations
-        && let Some(at) = array.next_event_at()
+    let mut done = 0;
+    while done < operations
+        && let Some(at) = array.step(&mut finished)
     {
-        array.advance(at, &mut finished);
         for ended in &finished {
+            done += u64::from(ended.planes);
             array.submit(at, &load.next(ended.die), &[])?;
         }
         finished.clear();
     }
     Ok(BenchmarkResult {
-        operations: array.counters().finished,
+        operations: done,
+        commands: array.counters().finished,
         events: array.counters().events,
         simulated_ns: array.now().0,
         memory_bytes: array.memory_bytes(),
@@ -130,7 +135,7 @@ fn fill_readable_half(array: &mut Array) {
     }
 }
 
-/// Where a plane is written.
+/// Where a die is written.
 #[derive(Clone, Copy)]
 struct Cursor {
     block: u32,
@@ -140,79 +145,78 @@ struct Cursor {
 /// Decides what each die does next.
 struct Load {
     geometry: Geometry,
-    mix: BenchmarkMix,
-    total: u64,
     rng: Rng,
+    /// Shares of the commands: below the first a read, below the second a program, below the third an erase.
+    until: [u64; 3],
     cursors: Vec<Cursor>,
-    /// The plane of each die whose turn is next, for writes.
-    turns: Vec<u8>,
 }
 
 impl Load {
     fn new(geometry: Geometry, mix: BenchmarkMix, seed: u64) -> Load {
-        let planes = geometry.dies() as usize * usize::from(geometry.planes_per_die);
         let start = Cursor { block: geometry.blocks_per_plane / 2, page: 0 };
+        let planes = u64::from(geometry.planes_per_die);
+        let read = u64::from(mix.read) * planes;
+        let program = read + u64::from(mix.program);
         Load {
             geometry,
-            mix,
-            total: u64::from(mix.read) + u64::from(mix.program) + u64::from(mix.erase),
             rng: Rng::seeded(seed).fork("array benchmark"),
-            cursors: vec![start; planes],
-            turns: vec![0; geometry.dies() as usize],
+            until: [read, program, program + u64::from(mix.erase)],
+            cursors: vec![start; geometry.dies() as usize],
         }
     }
 
     #[inline]
     fn next(&mut self, die: DieIndex) -> DieCommand {
-        let drawn = self.rng.below(self.total);
-        if drawn < u64::from(self.mix.read) {
-            self.read(die)
-        } else {
-            self.write(die, drawn >= u64::from(self.mix.read) + u64::from(self.mix.program))
-        }
+        let [read, program, all] = self.until;
+        // One draw for all choices: each takes its share of the random bits and leaves the others.
+        let (kind, left) = choose(self.rng.next_u64(), all);
+        if kind < read { self.read(die, left) } else { self.write(die, kind >= program) }
     }
 
     #[inline]
-    fn read(&mut self, die: DieIndex) -> DieCommand {
-        // One draw, each half scaled to its range; not perfectly even, and quick.
-        let scaled = |bits: u32, range: u32| ((u64::from(bits) * u64::from(range)) >> 32) as u32;
-        let drawn = self.rng.next_u64();
-        let planes = u32::from(self.geometry.planes_per_die);
-        let readable = self.geometry.blocks_per_plane / 2;
-        let block = scaled((drawn >> 32) as u32, readable * planes);
-        let page = scaled(drawn as u32, self.geometry.pages_per_block);
-        let (plane, block) = ((block / readable) as u8, block % readable);
-        on_plane(die, CommandKind::Read, plane, block, page)
+    fn read(&self, die: DieIndex, drawn: u64) -> DieCommand {
+        let (plane, left) = choose(drawn, self.geometry.planes_per_die.into());
+        let (block, left) = choose(left, u64::from(self.geometry.blocks_per_plane / 2));
+        let (page, _) = choose(left, self.geometry.pages_per_block.into());
+        command(die, CommandKind::Read, plane as u8, 1, block as u32, page as u32)
     }
 
-    /// The next program of the die, or the erase of its block if the plane has come to its end or an
-    /// erase is wanted.
+    /// The next program of the die, or the erase of its blocks if they are full or an erase is wanted.
     #[inline]
     fn write(&mut self, die: DieIndex, erase: bool) -> DieCommand {
         let planes = self.geometry.planes_per_die;
-        let turn = &mut self.turns[die.index()];
-        let plane = *turn;
-        *turn = if plane + 1 == planes { 0 } else { plane + 1 };
-        let cursor = &mut self.cursors[die.index() * usize::from(planes) + usize::from(plane)];
+        let cursor = &mut self.cursors[die.index()];
         if erase || cursor.page == self.geometry.pages_per_block {
             cursor.page = 0;
             cursor.block += 1;
             if cursor.block == self.geometry.blocks_per_plane {
                 cursor.block = self.geometry.blocks_per_plane / 2;
             }
-            on_plane(die, CommandKind::Erase, plane, cursor.block, 0)
+            command(die, CommandKind::Erase, 0, planes, cursor.block, 0)
         } else {
             cursor.page += 1;
-            on_plane(die, CommandKind::Program, plane, cursor.block, cursor.page - 1)
+            command(die, CommandKind::Program, 0, planes, cursor.block, cursor.page - 1)
         }
     }
 }
 
+/// A number below `range` from random bits, and what is left of them: the two halves of a product.
 #[inline]
-fn on_plane(die: DieIndex, kind: CommandKind, plane: u8, block: u32, page: u32) -> DieCommand {
-    let mut blocks = [0; MAX_PLANES];
-    blocks[0] = block;
-    DieCommand { tag: 0, die, kind, plane, planes: 1, blocks, page }
+fn choose(bits: u64, range: u64) -> (u64, u64) {
+    let product = u128::from(bits) * u128::from(range);
+    ((product >> 64) as u64, product as u64)
+}
+
+#[inline]
+fn command(
+    die: DieIndex,
+    kind: CommandKind,
+    plane: u8,
+    planes: u8,
+    block: u32,
+    page: u32,
+) -> DieCommand {
+    DieCommand { tag: 0, die, kind, plane, planes, blocks: [block; MAX_PLANES], page }
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ const MAX_DIES: usize = MAX_DIES_PER_CHANNEL as usize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// From a die to the host: the end of a read.
-    Out,
+    Out = 0,
     /// From the host to a die: the beginning of a program.
-    In,
+    In = 1,
 }
 
 /// A transfer under way.
@@ -30,8 +30,8 @@ pub(crate) struct Transfer {
 /// (round robin), and reads go before programs up to a limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Channel {
-    waiting_out: u64,
-    waiting_in: u64,
+    /// The dies that wait, by direction.
+    waiting: [u64; 2],
     pub(crate) busy_ns: u64,
     pub(crate) first_die: u32,
     carrying: Option<Transfer>,
@@ -39,36 +39,30 @@ pub(crate) struct Channel {
     turn: u8,
     /// Reads granted while a program waited.
     overtaken: u8,
-    /// Pages that each waiting die wants to move, out and in.
-    planes_out: [u8; MAX_DIES],
-    planes_in: [u8; MAX_DIES],
+    /// Pages that each waiting die wants to move, by direction.
+    planes: [[u8; 2]; MAX_DIES],
 }
 
 impl Channel {
     pub(crate) fn new(first_die: u32) -> Channel {
         Channel {
-            waiting_out: 0,
-            waiting_in: 0,
+            waiting: [0; 2],
             busy_ns: 0,
             first_die,
             carrying: None,
             turn: 0,
             overtaken: 0,
-            planes_out: [0; MAX_DIES],
-            planes_in: [0; MAX_DIES],
+            planes: [[0; 2]; MAX_DIES],
         }
     }
 
     /// Puts a die into the queue.
     #[inline]
     pub(crate) fn request(&mut self, place: u8, direction: Direction, planes: u8) {
-        let (queue, wanted) = match direction {
-            Direction::Out => (&mut self.waiting_out, &mut self.planes_out),
-            Direction::In => (&mut self.waiting_in, &mut self.planes_in),
-        };
+        let queue = &mut self.waiting[direction as usize];
         assert!(*queue & (1 << place) == 0, "die {place} waits for the bus already");
         *queue |= 1 << place;
-        wanted[usize::from(place)] = planes;
+        self.planes[usize::from(place) % MAX_DIES][direction as usize] = planes;
     }
 
     /// The transfer under way.
@@ -80,22 +74,22 @@ impl Channel {
     /// Ends the transfer under way, if any, and begins the next one, if any wants to.
     #[inline]
     pub(crate) fn grant(&mut self, reads_ahead: u8) -> Option<Transfer> {
-        let read_first = self.waiting_in == 0 || self.overtaken < reads_ahead;
-        let next = if self.waiting_out != 0 && read_first {
-            self.overtaken += u8::from(self.waiting_in != 0);
-            let place = take_turn(&mut self.waiting_out, &mut self.turn);
-            let planes = self.planes_out[usize::from(place)];
-            Some(Transfer { place, direction: Direction::Out, planes })
-        } else if self.waiting_in != 0 {
-            self.overtaken = 0;
-            let place = take_turn(&mut self.waiting_in, &mut self.turn);
-            let planes = self.planes_in[usize::from(place)];
-            Some(Transfer { place, direction: Direction::In, planes })
-        } else {
-            None
-        };
-        self.carrying = next;
-        next
+        // Who comes next is as good as random: all but "nobody" is decided without a branch.
+        let [out_waits, in_waits] = self.waiting.map(|queue| queue != 0);
+        let read_first = !in_waits | (self.overtaken < reads_ahead);
+        let direction = if out_waits & read_first { Direction::Out } else { Direction::In };
+        let queue = &mut self.waiting[direction as usize];
+        if *queue == 0 {
+            self.carrying = None;
+            return None;
+        }
+        self.overtaken =
+            (self.overtaken + u8::from(in_waits)) * u8::from(direction == Direction::Out);
+        let place = take_turn(queue, &mut self.turn);
+        let planes = self.planes[usize::from(place) % MAX_DIES][direction as usize];
+        let transfer = Some(Transfer { place, direction, planes });
+        self.carrying = transfer;
+        transfer
     }
 
     /// Forgets transfers and queue.

@@ -15,25 +15,45 @@ pub(crate) const SLOTS: usize = 4;
 /// The slot of the suspending read.
 pub(crate) const SUSPENDER: u8 = 2;
 
-/// How far a command has come.
+/// What a command does, and how far it has come: all that decides what can start on a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// There is none.
     Free,
-    /// Not begun.
-    Queued,
-    /// A program waiting for the bus or using it.
-    Loading,
-    /// A program with its data in a register, waiting for the array.
-    Loaded,
-    /// Sensing, programming or erasing, or suspended in that.
-    InArray,
+    /// A read that has not begun.
+    ReadQueued,
+    /// A read in the array.
+    Sensing,
     /// A read in the array again, with shifted thresholds.
     Retrying,
     /// A read whose page waits in the page register for the cache register to become free.
     Sensed,
     /// A read waiting for the bus or using it.
     Unloading,
+    /// A program that has not begun.
+    ProgramQueued,
+    /// A program waiting for the bus or using it.
+    Loading,
+    /// A program with its data in a register, waiting for the array.
+    Loaded,
+    /// A program in the array, or suspended in that.
+    Programming,
+    /// An erase that has not begun.
+    EraseQueued,
+    /// An erase in the array, or suspended in that.
+    Erasing,
+}
+
+impl Stage {
+    /// Where a command of this kind begins.
+    #[inline]
+    pub(crate) fn first(kind: CommandKind) -> Stage {
+        match kind {
+            CommandKind::Read => Stage::ReadQueued,
+            CommandKind::Program => Stage::ProgramQueued,
+            CommandKind::Erase => Stage::EraseQueued,
+        }
+    }
 }
 
 /// A place for a command.
@@ -45,7 +65,6 @@ pub(crate) struct Slot {
     pub(crate) blocks: [u32; MAX_PLANES],
     pub(crate) status: [PageStatus; MAX_PLANES],
     pub(crate) page: u32,
-    pub(crate) stage: Stage,
     pub(crate) kind: CommandKind,
     pub(crate) planes: u8,
     pub(crate) retries: u8,
@@ -57,7 +76,6 @@ const EMPTY: Slot = Slot {
     blocks: [0; MAX_PLANES],
     status: [PageStatus::Good; MAX_PLANES],
     page: 0,
-    stage: Stage::Free,
     kind: CommandKind::Read,
     planes: 0,
     retries: 0,
@@ -80,6 +98,8 @@ pub(crate) enum CellArray {
 /// A die.
 #[derive(Debug, Clone)]
 pub(crate) struct Die {
+    /// The stage of each slot's command.
+    pub(crate) stages: [Stage; SLOTS],
     pub(crate) slots: [Slot; SLOTS],
     /// When the operation in the array ends, if it is not suspended before.
     pub(crate) work_ends: u64,
@@ -99,8 +119,9 @@ pub(crate) struct Die {
     pub(crate) output: u8,
     /// The slot whose data come in, or wait to.
     pub(crate) input: u8,
-    /// The slots of commands in order, oldest first.
-    queue: [u8; 2],
+    /// The slot, of the first two, of the oldest command in order. They take turns.
+    front: u8,
+    /// Commands in order.
     queued: u8,
     /// The die's number in its channel.
     pub(crate) place: u8,
@@ -111,6 +132,7 @@ pub(crate) struct Die {
 impl Die {
     pub(crate) fn new(index: DieIndex, channel: u16, place: u8) -> Die {
         Die {
+            stages: [Stage::Free; SLOTS],
             slots: [EMPTY; SLOTS],
             work_ends: 0,
             work_ns: 0,
@@ -122,7 +144,7 @@ impl Die {
             parked: NONE,
             output: NONE,
             input: NONE,
-            queue: [NONE; 2],
+            front: 0,
             queued: 0,
             place,
             channel,
@@ -142,16 +164,26 @@ impl Die {
         &mut self.slots[usize::from(slot) % SLOTS]
     }
 
-    /// The oldest command in order.
     #[inline]
-    pub(crate) fn front(&self) -> Option<u8> {
-        (self.queued > 0).then_some(self.queue[0])
+    pub(crate) fn stage(&self, slot: u8) -> Stage {
+        self.stages[usize::from(slot) % SLOTS]
     }
 
-    /// The command behind the oldest.
     #[inline]
-    pub(crate) fn second(&self) -> Option<u8> {
-        (self.queued > 1).then_some(self.queue[1])
+    pub(crate) fn set_stage(&mut self, slot: u8, stage: Stage) {
+        self.stages[usize::from(slot) % SLOTS] = stage;
+    }
+
+    /// The slot of the oldest command in order, if there is one.
+    #[inline]
+    pub(crate) fn front(&self) -> u8 {
+        self.front
+    }
+
+    /// The slot of the command behind the oldest, if there is one.
+    #[inline]
+    pub(crate) fn second(&self) -> u8 {
+        self.front ^ 1
     }
 
     /// Where in the array's registers a slot's data lie.
@@ -162,7 +194,7 @@ impl Die {
 
     /// Commands on the die.
     pub(crate) fn load(&self) -> u8 {
-        self.queued + u8::from(self.slot(SUSPENDER).stage != Stage::Free)
+        self.queued + u8::from(self.stage(SUSPENDER) != Stage::Free)
     }
 
     /// The slot that a new command of this kind gets, if there is room. A read gets past programs
@@ -170,38 +202,43 @@ impl Die {
     #[inline]
     pub(crate) fn room(&self, kind: CommandKind, depth: u8, suspends: bool) -> Option<u8> {
         if suspends && kind == CommandKind::Read && self.must_be_passed() {
-            (self.slot(SUSPENDER).stage == Stage::Free).then_some(SUSPENDER)
-        } else if self.queued < depth {
-            Some(u8::from(self.slots[0].stage != Stage::Free))
+            (self.stage(SUSPENDER) == Stage::Free).then_some(SUSPENDER)
         } else {
-            None
+            (self.queued < depth).then_some(self.front ^ self.queued)
         }
     }
 
     /// Whether a program or erase is in the queue.
     fn must_be_passed(&self) -> bool {
-        let queue = &self.queue[..usize::from(self.queued)];
-        queue.iter().any(|&slot| self.slot(slot).kind != CommandKind::Read)
+        let passable = |slot: &u8| {
+            self.stage(*slot) == Stage::Free || self.slot(*slot).kind == CommandKind::Read
+        };
+        ![0, 1].iter().all(passable)
     }
 
-    /// Puts the command of a slot at the end of the order, where it has one.
+    /// Gives a slot to a command of this kind.
     #[inline]
-    pub(crate) fn enqueue(&mut self, slot: u8) {
-        if slot != SUSPENDER {
-            self.queue[usize::from(self.queued)] = slot;
-            self.queued += 1;
-        }
+    pub(crate) fn enqueue(&mut self, slot: u8, kind: CommandKind) {
+        assert!(self.stage(slot) == Stage::Free, "the slot is taken");
+        self.set_stage(slot, Stage::first(kind));
+        self.queued += u8::from(slot != SUSPENDER);
     }
 
     /// Frees the slot of a command that has ended.
     #[inline]
     pub(crate) fn release(&mut self, slot: u8) {
-        self.slot_mut(slot).stage = Stage::Free;
+        self.set_stage(slot, Stage::Free);
         if slot != SUSPENDER {
-            assert_eq!(self.queue[0], slot, "commands in order end in order");
-            self.queue[0] = self.queue[1];
+            assert_eq!(self.front, slot, "commands in order end in order");
+            self.front ^= 1;
             self.queued -= 1;
         }
+    }
+
+    /// The operation in the array is interrupted, and the array free.
+    pub(crate) fn suspended(&mut self) {
+        self.parked = self.array_slot;
+        self.array = CellArray::Idle;
     }
 
     /// Whether the waiting read touches a block that `slot` works on.

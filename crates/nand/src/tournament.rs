@@ -1,168 +1,286 @@
-//! The pending events: a tournament tree with a fixed slot for each die and each channel.
+//! The pending events. A die and a channel's bus have at most one each, so every one of them has a fixed
+//! place and nothing is ever inserted: the few events of a channel are scanned, and the earliest of
+//! each channel meet in a tournament tree.
 //!
-//! A die and a channel have at most one pending event each, so nothing is ever inserted: a slot's key
-//! is replaced and its few matches up the tree are played again. A key is `time << bits | id`, so a
-//! comparison of keys is one of times with ties going to the lower id, and equal runs are equal event
-//! by event.
+//! What happens on a die changes events of its channel only. They are written down, as often as it
+//! takes, and the channel is settled (one scan, one walk up the tree) when somebody wants to know what
+//! comes first, or another channel changes: the end of a command and the submission of the next one
+//! cost one walk.
+//!
+//! A key is `time << bits | id`, so a comparison of keys is one of times with ties going to dies before
+//! buses and then to the lower number, and equal runs are equal event by event.
 
 #![expect(unsafe_code, reason = "the walk up the tree is the hottest loop of the simulator")]
 
-/// The key of a slot without an event.
+use std::cell::Cell;
+
+/// The key of a place without an event.
 const NEVER: u64 = u64::MAX;
 
-/// Slots numbered from 0, each with an event or none.
+/// No channel.
+const NONE: usize = usize::MAX;
+
+/// Whose event it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Owner {
+    /// A die, counted through all channels.
+    Die(usize),
+    /// The bus of a channel.
+    Bus(usize),
+}
+
+/// The events of channels of equally many dies.
 pub(crate) struct Tournament {
-    /// Node `i` holds the least key below it; its children are `2i` and `2i + 1`; the slots are the
-    /// last half, a power of two, so that all walks are equally long and the processor knows when
+    /// The keys of each channel's bus and, behind it, of its dies, in rows of four that are quickly
+    /// compared.
+    pending: Vec<[u64; 4]>,
+    rows_per_channel: usize,
+    /// Node `i` holds the least key below it; its children are `2i` and `2i + 1`. The last half belongs
+    /// to the channels: a power of two, so that all walks are equally long and the processor knows when
     /// they end.
-    keys: Vec<u64>,
-    slots: usize,
-    /// Bits of an id, and levels below the root.
+    tree: Vec<Cell<u64>>,
+    /// The one channel, if any, whose events may have changed since it was settled.
+    unsettled: Cell<usize>,
+    dies: usize,
+    dies_per_channel: usize,
     id_bits: u32,
     /// The time of key 0: keys hold times since then, so that a clock of 64 bits fits.
     base: u64,
+    /// The first time that keys do not hold.
+    horizon: u64,
 }
 
 impl Tournament {
-    pub(crate) fn new(slots: usize) -> Tournament {
-        // One slot would be a root without matches.
-        let slots = slots.max(2).next_power_of_two();
-        Tournament { keys: vec![NEVER; 2 * slots], slots, id_bits: slots.trailing_zeros(), base: 0 }
+    pub(crate) fn new(channels: usize, dies_per_channel: usize) -> Tournament {
+        let dies = channels * dies_per_channel;
+        // One channel would be a root without matches.
+        let leaves = channels.max(2).next_power_of_two();
+        let rows_per_channel = (1 + dies_per_channel).div_ceil(4);
+        let id_bits = (dies + channels).next_power_of_two().trailing_zeros();
+        Tournament {
+            pending: vec![[NEVER; 4]; channels * rows_per_channel],
+            rows_per_channel,
+            tree: vec![Cell::new(NEVER); 2 * leaves],
+            unsettled: Cell::new(NONE),
+            dies,
+            dies_per_channel,
+            id_bits,
+            base: 0,
+            horizon: 1 << (63 - id_bits),
+        }
     }
 
-    /// The next event: its time and slot.
+    /// The next event: its time and owner.
     #[inline]
-    pub(crate) fn first(&self) -> Option<(u64, usize)> {
-        let key = self.keys[1];
+    pub(crate) fn first(&self) -> Option<(u64, Owner)> {
+        self.turn_to(NONE);
+        let key = self.tree[1].get();
         if key == NEVER {
             return None;
         }
-        let id = key & ((1 << self.id_bits) - 1);
-        Some((self.base + (key >> self.id_bits), id as usize))
+        let id = (key & ((1 << self.id_bits) - 1)) as usize;
+        let owner = if id < self.dies { Owner::Die(id) } else { Owner::Bus(id - self.dies) };
+        Some((self.base + (key >> self.id_bits), owner))
     }
 
-    /// Gives `slot` an event at `at`, in place of the one it had. It is `now`: no pending or later event
-    /// is before that.
+    /// When the next event is.
     #[inline]
-    pub(crate) fn set(&mut self, slot: usize, at: u64, now: u64) {
-        if at.wrapping_sub(self.base) >> (63 - self.id_bits) != 0 {
-            self.rebase(now);
-            assert!(at >= now, "an event at {at} in the past of {now}");
-            assert!((at - now) >> (63 - self.id_bits) == 0, "an event beyond the span of keys");
+    pub(crate) fn first_at(&self) -> Option<u64> {
+        self.first().map(|(at, _)| at)
+    }
+
+    /// Gives the die at this place of a channel an event at `at`, instead of the one it had. It is
+    /// `now`: no pending or later event is before that.
+    #[inline]
+    pub(crate) fn set_die(&mut self, channel: usize, place: usize, at: u64, now: u64) {
+        let id = channel * self.dies_per_channel + place;
+        let key = self.key(id, at, now);
+        *self.place(channel, 1 + place) = key;
+    }
+
+    /// Takes the event of a die away.
+    #[inline]
+    pub(crate) fn clear_die(&mut self, channel: usize, place: usize) {
+        *self.place(channel, 1 + place) = NEVER;
+    }
+
+    /// As [`set_die`](Tournament::set_die), for the bus of a channel.
+    #[inline]
+    pub(crate) fn set_bus(&mut self, channel: usize, at: u64, now: u64) {
+        let key = self.key(self.dies + channel, at, now);
+        *self.place(channel, 0) = key;
+    }
+
+    /// Takes the event of a channel's bus away.
+    #[inline]
+    pub(crate) fn clear_bus(&mut self, channel: usize) {
+        *self.place(channel, 0) = NEVER;
+    }
+
+    /// The key at a place of a channel, to be changed.
+    #[inline]
+    fn place(&mut self, channel: usize, place: usize) -> &mut u64 {
+        if self.unsettled.get() != channel {
+            self.turn_to(channel);
         }
-        self.replace(slot, (at - self.base) << self.id_bits | slot as u64);
-    }
-
-    /// Takes the event of `slot` away.
-    #[inline]
-    pub(crate) fn clear(&mut self, slot: usize) {
-        self.replace(slot, NEVER);
+        &mut self.pending[channel * self.rows_per_channel + place / 4][place % 4]
     }
 
     /// Takes all events away.
     pub(crate) fn clear_all(&mut self) {
-        self.keys.fill(NEVER);
+        self.pending.fill([NEVER; 4]);
+        self.tree.fill(Cell::new(NEVER));
+        self.unsettled.set(NONE);
     }
 
-    /// Replaces a slot's key and plays its matches again, all the way up.
+    /// Settles the channel that has changed, if one has, as now another does.
     #[inline]
-    fn replace(&mut self, slot: usize, key: u64) {
-        assert!(slot < self.slots, "no slot {slot}");
-        let keys = self.keys.as_mut_slice();
-        let mut node = self.slots + slot;
-        let mut least = key;
-        keys[node] = key;
+    fn turn_to(&self, channel: usize) {
+        let last = self.unsettled.replace(channel);
+        if last != NONE {
+            self.settle(last);
+        }
+    }
+
+    /// Finds the earliest event of a channel and plays its matches again, all the way up.
+    #[inline(never)]
+    fn settle(&self, channel: usize) {
+        let rows = self.rows_per_channel;
+        let mut least = NEVER;
+        for &[a, b, c, d] in &self.pending[channel * rows..][..rows] {
+            least = least.min(a.min(b).min(c.min(d)));
+        }
+        let tree = self.tree.as_slice();
+        let mut node = tree.len() / 2 + channel;
+        tree[node].set(least);
         while node > 1 {
-            // SAFETY: `node` starts below `2 * slots`, the length of `keys`, and is halved; above 1 it,
-            // its sibling and its parent are all inside.
+            // SAFETY: `node` was a valid index above, in a tree whose length is a power of two, and is
+            // halved; above 1 it, its sibling and its parent are all inside.
             unsafe {
-                least = least.min(*keys.get_unchecked(node ^ 1));
+                least = least.min(tree.get_unchecked(node ^ 1).get());
                 node >>= 1;
-                *keys.get_unchecked_mut(node) = least;
+                tree.get_unchecked(node).set(least);
             }
         }
+    }
+
+    #[inline]
+    fn key(&mut self, id: usize, at: u64, now: u64) -> u64 {
+        if at >= self.horizon {
+            self.rebase(now);
+            assert!(at >= now, "an event at {at} in the past of {now}");
+            assert!(at < self.horizon, "an event beyond the span of keys");
+        }
+        (at - self.base) << self.id_bits | id as u64
     }
 
     /// Moves the base up to `now`.
     #[cold]
     fn rebase(&mut self, now: u64) {
-        if let Some((first, _)) = self.first() {
-            assert!(first >= now, "an event at {first} is pending in the past of {now}");
-            let shift = (now - self.base) << self.id_bits;
-            for key in self.keys.iter_mut().filter(|key| **key != NEVER) {
-                *key -= shift;
-            }
+        self.turn_to(NONE);
+        let shift = (now - self.base) << self.id_bits;
+        let nodes = self.tree.iter_mut().map(Cell::get_mut);
+        for key in
+            self.pending.as_flattened_mut().iter_mut().chain(nodes).filter(|key| **key != NEVER)
+        {
+            assert!(*key >= shift, "an event is pending in the past of {now}");
+            *key -= shift;
         }
         self.base = now;
+        self.horizon = now.saturating_add(1 << (63 - self.id_bits));
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.keys.capacity() * size_of::<u64>()) as u64
+        let rows = self.pending.capacity() * size_of::<[u64; 4]>();
+        (rows + self.tree.capacity() * size_of::<u64>()) as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Owner::{Bus, Die};
     use super::*;
     use proptest::prelude::*;
 
-    fn drain(tree: &mut Tournament) -> Vec<(u64, usize)> {
+    const DIES_PER_CHANNEL: usize = 3;
+
+    fn channel_of(owner: Owner) -> usize {
+        match owner {
+            Die(die) => die / DIES_PER_CHANNEL,
+            Bus(channel) => channel,
+        }
+    }
+
+    fn put(tree: &mut Tournament, owner: Owner, at: Option<u64>, now: u64) {
+        let channel = channel_of(owner);
+        match (owner, at) {
+            (Die(die), Some(at)) => tree.set_die(channel, die % DIES_PER_CHANNEL, at, now),
+            (Die(die), None) => tree.clear_die(channel, die % DIES_PER_CHANNEL),
+            (Bus(_), Some(at)) => tree.set_bus(channel, at, now),
+            (Bus(_), None) => tree.clear_bus(channel),
+        }
+    }
+
+    fn drain(tree: &mut Tournament) -> Vec<(u64, Owner)> {
         let next = |tree: &mut Tournament| {
             let first = tree.first();
-            first.inspect(|&(_, slot)| tree.clear(slot))
+            first.inspect(|&(_, owner)| put(tree, owner, None, 0))
         };
         std::iter::from_fn(|| next(tree)).collect()
     }
 
     #[test]
-    fn ties_go_to_the_lower_slot() {
-        let mut tree = Tournament::new(5);
-        [4, 1, 3].into_iter().for_each(|slot| tree.set(slot, 10, 0));
-        tree.set(2, 9, 0);
-        assert_eq!(drain(&mut tree), [(9, 2), (10, 1), (10, 3), (10, 4)]);
+    fn ties_go_to_dies_and_then_to_the_lower_number() {
+        let mut tree = Tournament::new(5, DIES_PER_CHANNEL);
+        for owner in [Bus(0), Die(14), Bus(4), Die(1), Die(3)] {
+            put(&mut tree, owner, Some(10), 0);
+        }
+        put(&mut tree, Die(2), Some(9), 0);
+        let ties = [Die(1), Die(3), Die(14), Bus(0), Bus(4)].map(|owner| (10, owner));
+        let drained = drain(&mut tree);
+        assert_eq!((drained[0], &drained[1..]), ((9, Die(2)), &ties[..]));
     }
 
     #[test]
     fn a_clock_of_centuries_fits() {
         const CENTURY: u64 = 100 * 365 * 86_400 * 1_000_000_000;
         const HOUR: u64 = 3_600_000_000_000;
-        let mut tree = Tournament::new(1 << 16);
-        tree.set(7, 5, 0);
-        assert_eq!(drain(&mut tree), [(5, 7)]);
-        tree.set(65_535, CENTURY + 10, CENTURY);
-        tree.set(3, CENTURY, CENTURY);
-        tree.set(0, CENTURY + HOUR, CENTURY);
-        tree.set(1, CENTURY + 30 * HOUR, CENTURY);
-        tree.clear(3);
+        let mut tree = Tournament::new(1 << 14, DIES_PER_CHANNEL);
+        put(&mut tree, Die(7), Some(5), 0);
+        assert_eq!(drain(&mut tree), [(5, Die(7))]);
+        put(&mut tree, Bus(16_383), Some(CENTURY + 10), CENTURY);
+        put(&mut tree, Die(3), Some(CENTURY), CENTURY);
+        put(&mut tree, Die(0), Some(CENTURY + HOUR), CENTURY);
+        put(&mut tree, Die(1), Some(CENTURY + 30 * HOUR), CENTURY);
+        put(&mut tree, Die(3), None, CENTURY);
         // Beyond what keys hold from the base that the century set.
-        tree.set(2, CENTURY + (1 << 47) + 5, CENTURY + 10);
+        put(&mut tree, Die(2), Some(CENTURY + (1 << 47) + 5), CENTURY + 10);
         let expected = [
-            (CENTURY + 10, 65_535),
-            (CENTURY + HOUR, 0),
-            (CENTURY + 30 * HOUR, 1),
-            (CENTURY + (1 << 47) + 5, 2),
+            (CENTURY + 10, Bus(16_383)),
+            (CENTURY + HOUR, Die(0)),
+            (CENTURY + 30 * HOUR, Die(1)),
+            (CENTURY + (1 << 47) + 5, Die(2)),
         ];
         assert_eq!(drain(&mut tree), expected);
     }
 
     proptest! {
         #[test]
-        fn events_come_in_order_of_time_and_slot(
-            slots in 1_usize..70,
-            sets in prop::collection::vec((0_usize..70, prop::option::of(0_u64..1000)), 0..200),
+        fn events_come_in_order_of_time_and_owner(
+            channels in 1_usize..20,
+            sets in prop::collection::vec((0_usize..80, prop::option::of(0_u64..1000)), 0..200),
         ) {
-            let mut tree = Tournament::new(slots);
-            let mut model = vec![None; slots];
-            for (slot, at) in sets.into_iter().filter(|&(slot, _)| slot < slots) {
-                model[slot] = at;
-                match at {
-                    Some(at) => tree.set(slot, at, 0),
-                    None => tree.clear(slot),
-                }
+            let dies = channels * DIES_PER_CHANNEL;
+            let owner = |id| if id < dies { Die(id) } else { Bus(id - dies) };
+            let mut tree = Tournament::new(channels, DIES_PER_CHANNEL);
+            let mut model = vec![None; dies + channels];
+            for (id, at) in sets.into_iter().filter(|&(id, _)| id < dies + channels) {
+                model[id] = at;
+                put(&mut tree, owner(id), at, 0);
             }
             let pending = model.iter().enumerate();
-            let mut expected: Vec<(u64, usize)> =
-                pending.filter_map(|(slot, at)| at.map(|at| (at, slot))).collect();
+            let mut expected: Vec<(u64, Owner)> =
+                pending.filter_map(|(id, at)| at.map(|at| (at, owner(id)))).collect();
             expected.sort_unstable();
             prop_assert_eq!(drain(&mut tree), expected);
         }

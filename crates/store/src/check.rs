@@ -9,7 +9,7 @@ use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::shard::budget::Budget;
 use crate::shard::clock::ExpiryClock;
-use crate::shard::recovery;
+use crate::shard::recovery::{self, OnFlash};
 use crate::store::Mesh;
 use futures_util::future::join_all;
 use serde::Serialize;
@@ -146,9 +146,9 @@ async fn check_shard(
         blocks.total_blocks(),
         blocks.capacity_bytes(),
     );
-    let damaged = &inventory.damaged;
+    let on_flash = OnFlash { found: &found, damaged: &inventory.damaged };
     let recovered =
-        recovery::recover(shard, layout, &blocks, &found, damaged, &clock, mesh, &budget).await;
+        recovery::recover(shard, layout, &blocks, on_flash, &clock, mesh, &budget).await;
     let result = match recovered {
         Err(error) => Err(error),
         Ok(recovered) => {

@@ -1,13 +1,13 @@
 //! How commands move on: sense, load, program, erase, transfer, suspend and resume.
 //!
 //! A die's event is the end of what its cell array does; a channel's event is the end of a transfer.
-//! Both end in [`Core::dispatch`], which starts whatever can start on the die.
+//! Where it is plain what follows, it follows; else [`Core::dispatch`] starts what can start on the die.
 
 use super::{Array, Core};
-use crate::channel::{Direction, Transfer};
-use crate::command::{CommandKind, Finished};
+use crate::channel::{Channel, Direction};
+use crate::command::Finished;
 use crate::die::{CellArray, Die, NONE, SUSPENDER, Stage};
-use crate::timing::SuspendTiming;
+use crate::tournament::Owner;
 use softflash_base::Time;
 
 impl Array {
@@ -16,28 +16,45 @@ impl Array {
     /// `until` afterwards.
     #[inline]
     pub fn advance(&mut self, until: Time, finished: &mut Vec<Finished>) {
+        while let Some((at, owner)) = self.core.events.first()
+            && at <= until.0
+        {
+            self.play(at, owner, finished);
+        }
+        if until != Time::MAX {
+            self.core.now = self.core.now.max(until.0);
+        }
+    }
+
+    /// Plays the next event alone and appends the command that ended, if one did; returns the time.
+    /// `None` when all dies are idle. Cheaper than [`advance`](Array::advance) for a caller that answers
+    /// every end with a new command.
+    #[inline]
+    pub fn step(&mut self, finished: &mut Vec<Finished>) -> Option<Time> {
+        let (at, owner) = self.core.events.first()?;
+        self.play(at, owner, finished);
+        Some(Time(at))
+    }
+
+    #[inline]
+    fn play(&mut self, at: u64, owner: Owner, finished: &mut Vec<Finished>) {
         let core = &mut self.core;
-        while let Some((at, slot)) = core.events.first() {
-            if at > until.0 {
-                break;
+        assert!(at >= core.now, "time ran back from {} to {at}", core.now);
+        core.now = at;
+        core.counters.events += 1;
+        match owner {
+            Owner::Die(die) => {
+                let die = &mut self.dies[die];
+                core.die_event(die, &mut self.channels[usize::from(die.channel)], finished);
             }
-            assert!(at >= core.now, "time ran back from {} to {at}", core.now);
-            core.now = at;
-            core.counters.events += 1;
-            if slot < core.first_channel_event {
-                core.die_event(&mut self.dies[slot], finished);
-            } else {
-                let channel = slot - core.first_channel_event;
-                let bus = &core.channels[channel];
+            Owner::Bus(channel) => {
+                let bus = &mut self.channels[channel];
                 let Some(transfer) = bus.carrying() else {
                     unreachable!("an event of an idle bus")
                 };
-                let die = bus.first_die as usize + usize::from(transfer.place);
-                core.channel_event(channel, transfer, &mut self.dies[die], finished);
+                let die = &mut self.dies[bus.first_die as usize + usize::from(transfer.place)];
+                core.bus_event(die, bus, transfer.direction, finished);
             }
-        }
-        if until != Time::MAX {
-            core.now = core.now.max(until.0);
         }
     }
 }
@@ -45,94 +62,96 @@ impl Array {
 impl Core {
     /// The cell array of a die has come to the end of something.
     #[inline]
-    fn die_event(&mut self, die: &mut Die, finished: &mut Vec<Finished>) {
+    fn die_event(&mut self, die: &mut Die, bus: &mut Channel, finished: &mut Vec<Finished>) {
+        self.events.clear_die(usize::from(die.channel), usize::from(die.place));
         match die.array {
-            CellArray::Working => self.work_done(die, finished),
-            CellArray::Suspending => suspended(die),
-            CellArray::Resuming => self.resumed(die),
+            CellArray::Working => self.work_done(die, bus, finished),
+            CellArray::Suspending => {
+                die.suspended();
+                self.dispatch(die, bus);
+            }
+            CellArray::Resuming => {
+                self.resumed(die);
+                self.dispatch(die, bus);
+            }
             CellArray::Idle | CellArray::Holding => unreachable!("an event of an idle array"),
         }
-        self.dispatch(die);
-        if matches!(die.array, CellArray::Idle | CellArray::Holding) {
-            self.events.clear(die.index.index());
-        }
     }
 
     #[inline]
-    fn work_done(&mut self, die: &mut Die, finished: &mut Vec<Finished>) {
+    fn work_done(&mut self, die: &mut Die, bus: &mut Channel, finished: &mut Vec<Finished>) {
         let slot = die.array_slot;
         die.array = CellArray::Idle;
-        match die.slot(slot).kind {
-            CommandKind::Read => self.sensed(die, slot),
-            CommandKind::Program => {
+        match die.stage(slot) {
+            Stage::Sensing => {
+                let retries = self.look(die, slot);
+                if retries > 0 {
+                    self.start_retries(die, slot, retries);
+                } else {
+                    self.sensed(die, bus, slot);
+                }
+            }
+            Stage::Retrying => self.sensed(die, bus, slot),
+            Stage::Programming => {
                 self.program_done(die, slot);
                 self.finish(die, slot, finished);
+                self.dispatch(die, bus);
             }
-            CommandKind::Erase => {
+            Stage::Erasing => {
                 self.erase_done(die, slot);
                 self.finish(die, slot, finished);
+                self.dispatch(die, bus);
             }
+            stage => unreachable!("{stage:?} is no work of an array"),
         }
     }
 
-    /// A sense has ended: the pages are good for transfer, or must be sensed again.
+    /// A page is good for transfer, which begins now or when the cache register is free.
     #[inline]
-    fn sensed(&mut self, die: &mut Die, slot: u8) {
-        if die.slot(slot).stage == Stage::InArray {
-            let retries = self.look(die, slot);
-            if retries > 0 {
-                let retry_ns = self.timing.retry_ns[self.level(die, slot)];
-                self.start_work(die, slot, u64::from(retries) * retry_ns);
-                die.slot_mut(slot).stage = Stage::Retrying;
-                return;
-            }
-        }
-        if die.output != NONE {
-            die.slot_mut(slot).stage = Stage::Sensed;
-            die.array = CellArray::Holding;
+    fn sensed(&mut self, die: &mut Die, bus: &mut Channel, slot: u8) {
+        if die.output == NONE {
+            self.unload(die, bus, slot);
         } else {
-            if !self.timing.cache_read {
-                die.array = CellArray::Holding;
-            }
-            self.unload(die, slot);
+            die.set_stage(slot, Stage::Sensed);
+            die.array = CellArray::Holding;
+        }
+        if self.timing.suspends {
+            self.dispatch(die, bus);
+        } else {
+            self.sense_second(die);
         }
     }
 
     /// A transfer has ended.
     #[inline]
-    fn channel_event(
+    fn bus_event(
         &mut self,
-        channel: usize,
-        transfer: Transfer,
         die: &mut Die,
+        bus: &mut Channel,
+        direction: Direction,
         finished: &mut Vec<Finished>,
     ) {
-        match transfer.direction {
+        match direction {
             Direction::Out => {
                 let slot = std::mem::replace(&mut die.output, NONE);
                 self.finish(die, slot, finished);
-                self.free_page_register(die, slot);
+                if !self.timing.cache_read {
+                    die.array = CellArray::Idle;
+                }
+                self.dispatch(die, bus);
             }
             Direction::In => {
                 let slot = std::mem::replace(&mut die.input, NONE);
-                die.slot_mut(slot).stage = Stage::Loaded;
+                die.set_stage(slot, Stage::Loaded);
+                if self.timing.suspends {
+                    self.dispatch(die, bus);
+                } else if die.array == CellArray::Idle {
+                    self.start_program(die, bus, slot);
+                }
             }
         }
-        self.dispatch(die);
-        if !self.grant(channel) {
-            self.events.clear(self.first_channel_event + channel);
-        }
-    }
-
-    /// The data of `slot` have left the die; a page that waited for that moves on.
-    #[inline]
-    fn free_page_register(&mut self, die: &mut Die, slot: u8) {
-        if die.array == CellArray::Holding {
-            die.array = CellArray::Idle;
-            if die.array_slot != slot {
-                self.unload(die, die.array_slot);
-            }
-        }
+        self.events.clear_bus(usize::from(die.channel));
+        self.grant(bus, die.channel);
     }
 
     #[inline]
@@ -155,117 +174,107 @@ impl Core {
 
     /// Starts what can start on a die.
     #[inline]
-    pub(super) fn dispatch(&mut self, die: &mut Die) {
-        match die.array {
-            CellArray::Idle => self.start_array(die),
-            CellArray::Working => self.consider_suspending(die),
-            _ => {}
+    pub(super) fn dispatch(&mut self, die: &mut Die, bus: &mut Channel) {
+        if self.timing.suspends {
+            self.serve_suspender(die, bus);
         }
-        self.start_load(die);
-    }
-
-    /// Gives the idle cell array its next work: a read that was let past first, then what it
-    /// interrupted, then the queue in order.
-    #[inline]
-    fn start_array(&mut self, die: &mut Die) {
-        if die.slot(SUSPENDER).stage == Stage::Queued {
-            return self.start_sense(die, SUSPENDER);
-        }
-        if die.parked != NONE {
-            return self.resume(die);
-        }
-        let Some(front) = die.front() else { return };
-        match (die.slot(front).kind, die.slot(front).stage) {
-            (CommandKind::Read, Stage::Queued) => self.start_sense(die, front),
-            (CommandKind::Program, Stage::Loaded) => self.start_program(die, front),
-            (CommandKind::Erase, Stage::Queued) => {
-                self.start_work(die, front, self.timing.erase_ns);
+        let front = die.front();
+        let idle = die.array == CellArray::Idle;
+        match die.stage(front) {
+            Stage::ReadQueued if idle => self.start_sense(die, front),
+            Stage::Sensed if die.output == NONE => {
+                self.unload(die, bus, front);
+                self.sense_second(die);
             }
-            // Only a cache read leaves the array idle while its data go out.
-            (CommandKind::Read, Stage::Unloading) => {
-                if let Some(next) = die.second()
-                    && die.slot(next).kind == CommandKind::Read
-                    && die.slot(next).stage == Stage::Queued
-                {
-                    self.start_sense(die, next);
-                }
-            }
+            Stage::Unloading => self.sense_second(die),
+            Stage::ProgramQueued => self.load(die, bus, front),
+            Stage::Loaded if idle => self.start_program(die, bus, front),
+            Stage::Programming => self.load_second(die, bus),
+            Stage::EraseQueued if idle => self.start_erase(die, front),
             _ => {}
         }
     }
 
-    /// Asks for the bus for the next program's data, once a register is free for them.
+    /// With a cache register a die senses the next page while the data of one go out.
     #[inline]
-    fn start_load(&mut self, die: &mut Die) {
-        let Some(front) = die.front() else { return };
-        if die.slot(front).kind != CommandKind::Program || die.input != NONE {
-            return;
-        }
-        match die.slot(front).stage {
-            Stage::Queued => self.load(die, front),
-            Stage::InArray if self.timing.cache_program => {
-                if let Some(next) = die.second()
-                    && die.slot(next).kind == CommandKind::Program
-                    && die.slot(next).stage == Stage::Queued
-                {
-                    self.load(die, next);
-                }
-            }
-            _ => {}
+    fn sense_second(&mut self, die: &mut Die) {
+        let second = die.second();
+        if die.array == CellArray::Idle && die.stage(second) == Stage::ReadQueued {
+            self.start_sense(die, second);
         }
     }
 
+    /// With a cache register a die loads the next page while it programs one.
     #[inline]
-    fn load(&mut self, die: &mut Die, slot: u8) {
-        die.slot_mut(slot).stage = Stage::Loading;
+    fn load_second(&mut self, die: &mut Die, bus: &mut Channel) {
+        let second = die.second();
+        if self.timing.cache_program && die.stage(second) == Stage::ProgramQueued {
+            self.load(die, bus, second);
+        }
+    }
+
+    /// Asks for the bus for a program's data.
+    #[inline]
+    fn load(&mut self, die: &mut Die, bus: &mut Channel, slot: u8) {
+        die.set_stage(slot, Stage::Loading);
         die.input = slot;
-        self.request_bus(die, Direction::In, die.slot(slot).planes);
+        self.request_bus(die, bus, Direction::In, slot);
     }
 
+    /// Asks for the bus for a page. Without a cache register the page keeps the array until it is gone.
     #[inline]
-    fn unload(&mut self, die: &mut Die, slot: u8) {
-        die.slot_mut(slot).stage = Stage::Unloading;
+    pub(super) fn unload(&mut self, die: &mut Die, bus: &mut Channel, slot: u8) {
+        die.set_stage(slot, Stage::Unloading);
         die.output = slot;
-        self.request_bus(die, Direction::Out, die.slot(slot).planes);
+        die.array = if self.timing.cache_read { CellArray::Idle } else { CellArray::Holding };
+        self.request_bus(die, bus, Direction::Out, slot);
     }
 
     #[inline]
-    fn request_bus(&mut self, die: &Die, direction: Direction, planes: u8) {
-        let channel = usize::from(die.channel);
-        let bus = &mut self.channels[channel];
-        bus.request(die.place, direction, planes);
+    fn request_bus(&mut self, die: &Die, bus: &mut Channel, direction: Direction, slot: u8) {
+        bus.request(die.place, direction, die.slot(slot).planes);
         if bus.carrying().is_none() {
-            self.grant(channel);
+            self.grant(bus, die.channel);
         }
     }
 
-    /// Begins the next transfer on a bus that has none, or whose transfer has ended; says whether
-    /// there is one.
+    /// Begins the next transfer on a bus that has none, or whose transfer has ended, if one is wanted.
     #[inline]
-    fn grant(&mut self, channel: usize) -> bool {
-        let bus = &mut self.channels[channel];
-        let Some(transfer) = bus.grant(self.timing.reads_ahead) else { return false };
-        let transfer_ns = self.timing.transfer_ns(transfer.planes);
-        bus.busy_ns += transfer_ns;
-        self.events.set(self.first_channel_event + channel, self.now + transfer_ns, self.now);
-        true
+    fn grant(&mut self, bus: &mut Channel, channel: u16) {
+        if let Some(transfer) = bus.grant(self.timing.reads_ahead) {
+            let transfer_ns = self.timing.transfer_ns(transfer.planes);
+            bus.busy_ns += transfer_ns;
+            self.events.set_bus(usize::from(channel), self.now + transfer_ns, self.now);
+        }
     }
 
     #[inline]
-    fn start_sense(&mut self, die: &mut Die, slot: u8) {
+    pub(super) fn start_sense(&mut self, die: &mut Die, slot: u8) {
         let level = self.level(die, slot);
-        self.start_work(die, slot, self.timing.read_ns[level]);
+        self.start_work(die, slot, Stage::Sensing, self.timing.read_ns[level]);
+    }
+
+    #[cold]
+    fn start_retries(&mut self, die: &mut Die, slot: u8, retries: u8) {
+        let retry_ns = self.timing.retry_ns[self.level(die, slot)];
+        self.start_work(die, slot, Stage::Retrying, u64::from(retries) * retry_ns);
     }
 
     #[inline]
-    fn start_program(&mut self, die: &mut Die, slot: u8) {
+    fn start_program(&mut self, die: &mut Die, bus: &mut Channel, slot: u8) {
         let level = self.level(die, slot);
-        self.start_work(die, slot, self.timing.program_ns[level]);
+        self.start_work(die, slot, Stage::Programming, self.timing.program_ns[level]);
+        self.load_second(die, bus);
     }
 
     #[inline]
-    fn start_work(&mut self, die: &mut Die, slot: u8, work_ns: u64) {
-        die.slot_mut(slot).stage = Stage::InArray;
+    fn start_erase(&mut self, die: &mut Die, slot: u8) {
+        self.start_work(die, slot, Stage::Erasing, self.timing.erase_ns);
+    }
+
+    #[inline]
+    fn start_work(&mut self, die: &mut Die, slot: u8, stage: Stage, work_ns: u64) {
+        die.set_stage(slot, stage);
         die.array = CellArray::Working;
         die.array_slot = slot;
         die.work_ends = self.now + work_ns;
@@ -274,7 +283,13 @@ impl Core {
             die.work_ns = work_ns;
             die.suspends = 0;
         }
-        self.events.set(die.index.index(), die.work_ends, self.now);
+        self.wake_at(die, die.work_ends);
+    }
+
+    /// Gives a die its next event.
+    #[inline]
+    pub(super) fn wake_at(&mut self, die: &Die, at: u64) {
+        self.events.set_die(usize::from(die.channel), usize::from(die.place), at, self.now);
     }
 
     /// The level of a command's pages in their cells.
@@ -282,54 +297,4 @@ impl Core {
     fn level(&self, die: &Die, slot: u8) -> usize {
         usize::from(self.pages.page(die.slot(slot).page).level)
     }
-
-    /// Interrupts the program or erase in the array if a read waits for it and may do so.
-    #[inline]
-    fn consider_suspending(&mut self, die: &mut Die) {
-        if die.slot(SUSPENDER).stage != Stage::Queued {
-            return;
-        }
-        let rules = match die.slot(die.array_slot).kind {
-            CommandKind::Read => None,
-            CommandKind::Program => self.timing.program_suspend,
-            CommandKind::Erase => self.timing.erase_suspend,
-        };
-        let Some(SuspendTiming { suspend_ns, at_most, .. }) = rules else { return };
-        let left_ns = die.work_ends - self.now;
-        let worth_it = left_ns > suspend_ns && die.suspends < at_most;
-        if !worth_it || die.suspender_conflicts(die.array_slot) {
-            return;
-        }
-        die.suspends += 1;
-        die.parked_left_ns = left_ns;
-        die.array = CellArray::Suspending;
-        self.counters.suspensions += 1;
-        self.events.set(die.index.index(), self.now + suspend_ns, self.now);
-    }
-
-    fn resume(&mut self, die: &mut Die) {
-        let slot = std::mem::replace(&mut die.parked, NONE);
-        let rules = match die.slot(slot).kind {
-            CommandKind::Erase => self.timing.erase_suspend,
-            _ => self.timing.program_suspend,
-        };
-        die.array = CellArray::Resuming;
-        die.array_slot = slot;
-        self.events.set(
-            die.index.index(),
-            self.now + rules.map_or(0, |rules| rules.resume_ns),
-            self.now,
-        );
-    }
-
-    fn resumed(&mut self, die: &mut Die) {
-        die.array = CellArray::Working;
-        die.work_ends = self.now + die.parked_left_ns;
-        self.events.set(die.index.index(), die.work_ends, self.now);
-    }
-}
-
-fn suspended(die: &mut Die) {
-    die.parked = die.array_slot;
-    die.array = CellArray::Idle;
 }

@@ -2,12 +2,14 @@
 //!
 //! [`Array::submit`] checks a command against the rules and puts it on its die; [`Array::advance`]
 //! plays events up to a time and reports what ended. In between nothing happens, so the caller owns
-//! the clock. How commands move on is in `events`, what a power cut does in `power_cut`.
+//! the clock. How commands move on is in `events`, how reads
+//! interrupt others in `suspend`, what a power cut does in `power_cut`.
 
 mod effects;
 mod events;
 mod power_cut;
 mod submit;
+mod suspend;
 
 pub use power_cut::PowerCutReport;
 
@@ -33,21 +35,19 @@ use thiserror::Error;
 /// calls give equal results, event by event; what chance does to one die does not depend on the others.
 pub struct Array {
     dies: Vec<Die>,
+    channels: Vec<Channel>,
     core: Core,
 }
 
-/// Everything of an array but its dies, so that an event can hold its die and change the rest.
+/// Everything of an array but its dies and channels, so that an event can hold those it is about and
+/// change the rest.
 struct Core {
     geometry: Geometry,
     timing: Timing,
     pages: PageTable,
     faults: FaultConfig,
-    channels: Vec<Channel>,
     blocks: BlockTable,
-    /// Slot numbers are those of the dies, then those of the channels.
     events: Tournament,
-    /// The slot of the first channel's event.
-    first_channel_event: usize,
     store: Option<Box<dyn PageStore>>,
     /// Data of commands under way, one buffer for each slot of each die, empty until it is used.
     registers: Vec<Vec<u8>>,
@@ -122,12 +122,8 @@ impl Array {
             timing,
             pages,
             faults: *faults,
-            channels: (0..u32::from(geometry.channels))
-                .map(|channel| Channel::new(channel * per_channel))
-                .collect(),
             blocks: BlockTable::new(geometry.blocks()),
-            events: Tournament::new(dies as usize + usize::from(geometry.channels)),
-            first_channel_event: dies as usize,
+            events: Tournament::new(geometry.channels.into(), per_channel as usize),
             store: match storage {
                 Storage::TimingOnly => None,
                 Storage::Ram => Some(Box::new(RamStore::new(&geometry))),
@@ -139,7 +135,11 @@ impl Array {
             counters: ArrayCounters::default(),
         };
         core.draw_factory_bad_blocks();
-        Ok(Array { dies: (0..dies).map(new_die).collect(), core })
+        Ok(Array {
+            dies: (0..dies).map(new_die).collect(),
+            channels: (0..dies).step_by(per_channel as usize).map(Channel::new).collect(),
+            core,
+        })
     }
 
     /// The shape.
@@ -155,7 +155,7 @@ impl Array {
     /// When something happens next, if nothing is submitted before; `None` when all dies are idle.
     #[inline]
     pub fn next_event_at(&self) -> Option<Time> {
-        self.core.events.first().map(|(at, _)| Time(at))
+        self.core.events.first_at().map(Time)
     }
 
     /// Commands on a die.
@@ -170,7 +170,7 @@ impl Array {
 
     /// Time that a channel's bus was taken, in nanoseconds, the transfer it has begun included.
     pub fn channel_busy_ns(&self, channel: ChannelIndex) -> u64 {
-        self.core.channels.get(channel.index()).map_or(0, |channel| channel.busy_ns)
+        self.channels.get(channel.index()).map_or(0, |channel| channel.busy_ns)
     }
 
     /// What the array has done.
@@ -251,7 +251,7 @@ impl Array {
     pub fn memory_bytes(&self) -> u64 {
         let registers: usize = self.core.registers.iter().map(Vec::capacity).sum();
         let tables = self.dies.capacity() * size_of::<Die>()
-            + self.core.channels.capacity() * size_of::<Channel>()
+            + self.channels.capacity() * size_of::<Channel>()
             + self.core.registers.capacity() * size_of::<Vec<u8>>()
             + self.core.rngs.capacity() * size_of::<Rng>();
         let store = self.core.store.as_ref().map_or(0, |store| store.memory_bytes());

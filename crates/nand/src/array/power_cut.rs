@@ -78,7 +78,7 @@ impl Array {
         for die in &mut self.dies {
             self.core.interrupt(die, rng, &mut report);
         }
-        self.core.channels.iter_mut().for_each(Channel::power_cut);
+        self.channels.iter_mut().for_each(Channel::power_cut);
         self.core.events.clear_all();
         report
     }
@@ -103,7 +103,8 @@ impl Core {
 
     /// Takes back what vanished commands had reserved.
     fn unreserve(&mut self, die: &Die) {
-        for slot in die.slots.iter().filter(|slot| slot.stage != Stage::Free) {
+        let slots = die.slots.iter().zip(die.stages);
+        for (slot, _) in slots.filter(|&(_, stage)| stage != Stage::Free) {
             for &index in &slot.blocks[..usize::from(slot.planes)] {
                 let block = self.blocks.get_mut(BlockIndex(index));
                 block.reserved = block.committed;

@@ -4,7 +4,7 @@ use super::{Array, Core};
 use crate::address::{BlockIndex, DieIndex};
 use crate::block::{Health, NEEDS_ERASE};
 use crate::command::{CommandKind, DieCommand, PageStatus, Refused, RuleBroken};
-use crate::die::{Slot, Stage};
+use crate::die::Slot;
 use crate::geometry::MAX_PLANES;
 use softflash_base::Time;
 
@@ -40,8 +40,8 @@ impl Array {
             register.extend_from_slice(data);
         }
         core.fill_slot(die.slot_mut(slot), command, first_plane);
-        die.enqueue(slot);
-        core.dispatch(die);
+        die.enqueue(slot, command.kind);
+        core.dispatch(die, &mut self.channels[usize::from(die.channel)]);
         Ok(())
     }
 
@@ -53,7 +53,11 @@ impl Array {
 
     #[inline]
     fn check_time(&self, now: Time) -> Result<(), RuleBroken> {
-        let (earliest, latest) = (self.now(), self.next_event_at().unwrap_or(Time::MAX));
+        let earliest = self.now();
+        if now == earliest {
+            return Ok(());
+        }
+        let latest = self.next_event_at().unwrap_or(Time::MAX);
         if now < earliest || now > latest {
             return Err(RuleBroken::WrongTime { now, earliest, latest });
         }
@@ -66,12 +70,10 @@ impl Core {
     /// what it will have done.
     #[inline]
     fn fill_slot(&mut self, slot: &mut Slot, command: &DieCommand, first_plane: u32) {
-        assert!(slot.stage == Stage::Free, "the slot is taken");
         slot.tag = command.tag;
         slot.submitted_at = self.now;
         slot.status = [PageStatus::Good; MAX_PLANES];
         slot.page = command.page;
-        slot.stage = Stage::Queued;
         slot.kind = command.kind;
         slot.planes = command.planes;
         slot.retries = 0;

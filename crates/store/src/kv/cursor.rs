@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::format::record::Record;
 use crate::kv::patch::Patch;
 use crate::kv::tree::Run;
+use crate::kv::windows::{Window, Windows};
 use bytes::{Bytes, BytesMut};
 use softflash_ftl::Hint;
 use std::collections::VecDeque;
@@ -18,8 +19,10 @@ pub struct RunCursor {
     block: usize,
     /// Records decoded and not yet given out.
     records: VecDeque<Record>,
-    /// Bytes of the data section read and not yet decoded; they start where block `block` starts.
-    window: Bytes,
+    /// Bytes of the data section, from the start of block `held_block` on: a few blocks that were decoded last, as whoever
+    /// goes on after this cursor may need their last records again, and what was read ahead.
+    held: Bytes,
+    held_block: usize,
     /// The next page of the data section to read.
     next_page: u32,
     /// Pages to read at a time; grows while the scan goes on.
@@ -28,34 +31,51 @@ pub struct RunCursor {
     hint: Hint,
     /// Keys below are skipped.
     from: Bytes,
+    /// Where to take up what an earlier cursor has left, and to leave what this one holds.
+    windows: Option<Rc<Windows>>,
 }
 
+/// Decoded blocks that stay held: a scan looks one record beyond what it gives out, and a merge one further.
+const KEPT_BLOCKS: usize = 2;
 /// Pages of the first read of a scan: a short scan should not read much in vain.
 const FIRST_STEP_PAGES: u32 = 4;
 /// Bytes read at a time once a scan is long.
-const STEP_BYTES: usize = 256 << 10;
+pub const STEP_BYTES: usize = 256 << 10;
 
 impl RunCursor {
-    /// A cursor at the first record whose key is at least `from`.
-    pub fn new(run: Rc<Run>, from: Bytes, hint: Hint, whole: bool) -> RunCursor {
+    /// A cursor at the first record whose key is at least `from`, for one who reads the run to its end.
+    pub fn whole(run: Rc<Run>, from: Bytes, hint: Hint) -> RunCursor {
+        let mut cursor = RunCursor::idle(run, from, hint, None);
+        cursor.step = cursor.max_step;
+        cursor.enter_patch();
+        cursor
+    }
+
+    /// A cursor at the first record whose key is at least `from`, for a page of a scan.
+    pub fn page(run: Rc<Run>, from: Bytes, hint: Hint, windows: Rc<Windows>) -> RunCursor {
+        let mut cursor = RunCursor::idle(run, from, hint, Some(windows));
+        cursor.enter_patch();
+        cursor
+    }
+
+    fn idle(run: Rc<Run>, from: Bytes, hint: Hint, windows: Option<Rc<Windows>>) -> RunCursor {
         let patch = run.patches.partition_point(|patch| patch.last_key() < &from[..]);
         let page = run.patches.first().map_or(4096, |patch| patch.page_bytes());
         let max_step = (STEP_BYTES / page).max(1) as u32;
-        let step = if whole { max_step } else { FIRST_STEP_PAGES.min(max_step) };
-        let mut cursor = RunCursor {
+        RunCursor {
             run,
             patch,
             block: 0,
             records: VecDeque::new(),
-            window: Bytes::new(),
+            held: Bytes::new(),
+            held_block: 0,
             next_page: 0,
-            step,
+            step: FIRST_STEP_PAGES.min(max_step),
             max_step,
             hint,
             from,
-        };
-        cursor.enter_patch();
-        cursor
+            windows,
+        }
     }
 
     /// The next record, if it is in memory.
@@ -73,33 +93,63 @@ impl RunCursor {
                 return Ok(None);
             };
             if self.block >= patch.index()?.block_count() {
+                self.leave_window();
                 self.patch += 1;
                 self.enter_patch();
                 continue;
             }
-            self.read_window(&patch).await?;
-            self.decode_window(&patch)?;
+            self.read_block(&patch).await?;
+            self.decode_block(&patch)?;
         }
     }
 
     /// Starts the current patch at the first block that can hold `from`.
     fn enter_patch(&mut self) {
-        self.window = Bytes::new();
-        let Some(patch) = self.run.patches.get(self.patch) else { return };
+        self.held = Bytes::new();
+        let Some(patch) = self.run.patches.get(self.patch).map(Rc::clone) else { return };
         // A lost patch reports itself at the next read.
         let Ok(index) = patch.index() else { return };
         self.block =
             if patch.first_key() >= &self.from[..] { 0 } else { index.lower_bound(&self.from) };
-        self.next_page = index.block_range(self.block).start / patch.page_bytes() as u32;
+        self.held_block = self.block;
+        let start = index.block_range(self.block).start;
+        self.next_page = start / patch.page_bytes() as u32;
+        if let Some(left) = self.windows.as_ref().and_then(|w| w.take_up(patch.id(), start)) {
+            (self.held, self.held_block) = (left.bytes, left.block);
+            (self.next_page, self.step) = (left.next_page, left.step);
+        }
     }
 
-    /// Reads on until the window holds the next block whole.
-    async fn read_window(&mut self, patch: &Patch) -> Result<()> {
+    /// Leaves what is held to the cursor that goes on here.
+    fn leave_window(&mut self) {
+        let bytes = std::mem::take(&mut self.held);
+        let (Some(windows), Some(patch)) = (&self.windows, self.run.patches.get(self.patch)) else {
+            return;
+        };
+        let Ok(index) = patch.index() else { return };
+        if bytes.is_empty() {
+            return;
+        }
+        windows.leave(Window {
+            patch: patch.id(),
+            block: self.held_block,
+            start: index.block_range(self.held_block).start,
+            bytes,
+            next_page: self.next_page,
+            step: self.step,
+        });
+    }
+
+    /// Reads on until the next block is held whole.
+    async fn read_block(&mut self, patch: &Patch) -> Result<()> {
         let page = patch.page_bytes() as u32;
         let index = patch.index()?;
+        self.let_go(index.block_range(self.held_block).start, |block| {
+            index.block_range(block).start
+        });
+        let held_start = index.block_range(self.held_block).start;
         let range = index.block_range(self.block);
-        let missing = (range.end - range.start).saturating_sub(self.window.len() as u32);
-        if missing == 0 {
+        if range.end <= held_start + self.held.len() as u32 {
             return Ok(());
         }
         let last_page = index.data_len().div_ceil(page);
@@ -107,37 +157,47 @@ impl RunCursor {
         let end = (self.next_page + self.step).max(needed_end).min(last_page);
         let buffer = patch.read_pages(self.next_page..end, self.hint).await?;
         let start = self.next_page * page;
-        let skip = if self.window.is_empty() { range.start.saturating_sub(start) } else { 0 };
+        let skip = if self.held.is_empty() { held_start.saturating_sub(start) } else { 0 };
         let useful = (index.data_len() - start).min(buffer.len() as u32);
         let fresh = buffer.get(skip as usize..useful as usize).unwrap_or_default();
-        let mut window = BytesMut::with_capacity(self.window.len() + fresh.len());
-        window.extend_from_slice(&self.window);
-        window.extend_from_slice(fresh);
-        self.window = window.freeze();
+        let mut held = BytesMut::with_capacity(self.held.len() + fresh.len());
+        held.extend_from_slice(&self.held);
+        held.extend_from_slice(fresh);
+        self.held = held.freeze();
         self.next_page = end;
         self.step = (self.step * 2).min(self.max_step);
         Ok(())
     }
 
-    /// Decodes all blocks that the window holds whole.
-    fn decode_window(&mut self, patch: &Patch) -> Result<()> {
+    /// Lets go of blocks that were decoded long enough ago.
+    fn let_go(&mut self, held_start: u32, start_of: impl Fn(usize) -> u32) {
+        let keep = if self.windows.is_some() { KEPT_BLOCKS } else { 0 };
+        let first = self.block.saturating_sub(keep).max(self.held_block);
+        let passed = (start_of(first) - held_start) as usize;
+        let _ = self.held.split_to(passed.min(self.held.len()));
+        self.held_block = first;
+    }
+
+    /// Decodes the next block.
+    fn decode_block(&mut self, patch: &Patch) -> Result<()> {
         let index = patch.index()?;
-        while self.block < index.block_count() {
-            let range = index.block_range(self.block);
-            let len = (range.end - range.start) as usize;
-            if self.window.len() < len {
-                break;
+        let held_start = index.block_range(self.held_block).start;
+        let range = index.block_range(self.block);
+        let place = (range.start - held_start) as usize..(range.end - held_start) as usize;
+        let block = patch.decode(self.held.slice(place), range.start)?;
+        for record in block.into_records() {
+            let record = record.map_err(|error| patch.damaged(range.start, &error))?;
+            if record.key >= self.from {
+                self.records.push_back(record);
             }
-            let bytes = self.window.split_to(len);
-            let block = patch.decode(bytes, range.start)?;
-            for record in block.into_records() {
-                let record = record.map_err(|error| patch.damaged(range.start, &error))?;
-                if record.key >= self.from {
-                    self.records.push_back(record);
-                }
-            }
-            self.block += 1;
         }
+        self.block += 1;
         Ok(())
+    }
+}
+
+impl Drop for RunCursor {
+    fn drop(&mut self) {
+        self.leave_window();
     }
 }

@@ -8,4 +8,5 @@ pub mod merge;
 pub mod patch;
 pub mod slice;
 pub mod tree;
+pub mod windows;
 pub mod writer;

@@ -1,5 +1,6 @@
 //! Whether and how fast writes are taken: memory, space, and the backlog of compaction.
 
+use super::budget::Budget;
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
 use futures_util::future::select;
@@ -12,8 +13,10 @@ use std::time::Duration;
 const SLOW_RUNS: usize = 8;
 /// Runs in level 0 at which writers stop.
 const STOP_RUNS: usize = 20;
-/// The rate of a writer that is slowed a little, in bytes per second; it falls evenly to nothing.
-const SLOW_RATE_BYTES: u64 = 256 << 20;
+/// What flushes are taken to achieve before one has been measured, in bytes per second: what one slow unit takes.
+const FIRST_DRAIN_BYTES: f64 = (32 << 20) as f64;
+/// Writers may be ahead of their rate by this much: shorter sleeps cost more than they even out.
+const AHEAD: Duration = Duration::from_millis(1);
 
 /// How long a write waits on a full device while compaction goes on.
 const SPACE_PATIENCE: Duration = Duration::from_secs(5);
@@ -22,11 +25,38 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often writers that wait look whether there is room, beside being told.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Spreads the delays of slowed writers evenly.
-#[derive(Default)]
+/// Slows writers to what the flash takes, and spreads the delay over all of them.
+///
+/// The backlog is a share `f` of what may gather in memory, in the log and in level 0, beyond what is usual. Writers get
+/// `(1 - f) / f` times the rate of the flushes: no limit at the beginning, their rate at one half, nothing at the end.
 pub struct Throttle {
-    /// When the next slowed write may go on.
-    next_at: Cell<Time>,
+    /// When writes so far would have come at their rate.
+    paid_until: Cell<Time>,
+    /// What flushes achieve, in bytes per second.
+    drain_bytes: Cell<f64>,
+}
+
+impl Default for Throttle {
+    fn default() -> Throttle {
+        Throttle { paid_until: Cell::default(), drain_bytes: Cell::new(FIRST_DRAIN_BYTES) }
+    }
+}
+
+impl Throttle {
+    /// A flush of `bytes` took `ns`.
+    pub fn note_flush(&self, bytes: u64, ns: u64) {
+        let achieved = bytes as f64 * 1e9 / ns.max(1) as f64;
+        self.drain_bytes.set((self.drain_bytes.get() + achieved) / 2.0);
+    }
+
+    /// When `bytes` may be written at the backlog `share`.
+    fn admits_at(&self, now: Time, bytes: usize, share: f64) -> Time {
+        let rate = self.drain_bytes.get() * (1.0 - share) / share;
+        let cost_ns = bytes as f64 * 1e9 / rate.max(1.0);
+        let at = self.paid_until.get().max(now) + cost_ns as u64;
+        self.paid_until.set(at);
+        at
+    }
 }
 
 impl Shard {
@@ -40,7 +70,7 @@ impl Shard {
         if grows && self.is_full() {
             self.wait_for_space().await?;
         }
-        if self.has_room(bytes) && self.level0_runs() <= SLOW_RUNS {
+        if self.has_room(bytes) && self.backlog() <= 0.0 {
             return Ok(());
         }
         let began = self.runtime.now();
@@ -67,23 +97,26 @@ impl Shard {
     }
 
     async fn wait_for_room(&self, bytes: usize, grows: bool) -> Result<()> {
-        let runs = self.level0_runs();
-        if runs > SLOW_RUNS {
-            let free = STOP_RUNS.saturating_sub(runs).max(1) as u64;
-            let rate = SLOW_RATE_BYTES * free / (STOP_RUNS - SLOW_RUNS) as u64;
-            let cost_ns = bytes as u64 * 1_000_000_000 / rate.max(1);
+        let share = self.backlog();
+        if share > 0.0 && share < 1.0 {
             let now = self.runtime.now();
-            let at = self.throttle.next_at.get().max(now) + cost_ns;
-            self.throttle.next_at.set(at);
-            self.runtime.sleep_until(at).await;
+            let at = self.throttle.admits_at(now, bytes, share);
+            if at > now + AHEAD {
+                self.runtime.sleep_until(at).await;
+            }
         }
         let give_up = self.runtime.now() + PATIENCE;
+        let mut ask_again = self.runtime.now();
         loop {
             self.check_health()?;
             if self.has_room(bytes) && self.level0_runs() < STOP_RUNS {
                 return Ok(());
             }
-            self.make_room();
+            // Not at every turn: a compaction that finds nothing to do wakes those who wait, too.
+            if self.runtime.now() >= ask_again {
+                self.make_room();
+                ask_again = self.runtime.now() + LOOK_AGAIN;
+            }
             let short = self.blocks.free_blocks() < self.budget.last_blocks;
             if short && (grows || self.runtime.now() >= give_up) {
                 return Err(StoreError::OutOfSpace);
@@ -91,6 +124,20 @@ impl Shard {
             let wait = self.runtime.sleep_until(self.runtime.now() + LOOK_AGAIN);
             select(wait, pin!(self.room.notified())).await;
         }
+    }
+
+    /// How far memory, log and level 0 are from where writers are slowed (0) to where they stop (1).
+    fn backlog(&self) -> f64 {
+        let Budget { freeze_bytes, memtables_total_bytes, log_bytes, .. } = self.budget;
+        let between = |value: u64, slow: u64, stop: u64| {
+            (value as f64 - slow as f64) / stop.saturating_sub(slow).max(1) as f64
+        };
+        // One memtable fills while another is flushed: that is as it should be.
+        let memory = self.memtable_bytes() as u64;
+        let memory = between(memory, freeze_bytes as u64, memtables_total_bytes as u64);
+        let log = between(self.log.live_bytes(), log_bytes, log_bytes + log_bytes / 2);
+        let runs = between(self.level0_runs() as u64, SLOW_RUNS as u64, STOP_RUNS as u64);
+        memory.max(log).max(runs)
     }
 
     /// Whether memtables, log and flash can take `bytes` now.

@@ -1,5 +1,6 @@
 //! How a shard's memory and space are divided.
 
+use crate::kv::cursor::STEP_BYTES;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 
@@ -14,6 +15,8 @@ pub struct Budget {
     pub level0_runs: usize,
     /// The read cache.
     pub cache_bytes: u64,
+    /// Pieces of patches that scans leave for their next pages.
+    pub scan_windows: usize,
     /// The log is cut by a flush when it is longer than this.
     pub log_bytes: u64,
     /// Free blocks below which new data is refused: what flushes and the largest compaction need.
@@ -52,7 +55,9 @@ impl Budget {
             freeze_bytes: freeze,
             memtables_total_bytes: total,
             level0_runs,
-            cache_bytes: (memory * 5 / 16).max(64 << 10),
+            cache_bytes: (memory / 4).max(64 << 10),
+            // What remains of the memory, shared out among pieces of the largest size.
+            scan_windows: (memory as usize / 16 / (2 * STEP_BYTES)).clamp(16, 256),
             log_bytes,
             reserve_blocks: flushes + compaction + log + blocks_of(log_bytes as usize) / 2,
             last_blocks: compaction / 2 + log,

@@ -60,7 +60,7 @@ impl Shard {
 
     async fn merge(&self, slice: &Slice, choice: &Choice) -> Result<(Vec<Rc<Patch>>, u64)> {
         let sources = choice.inputs.iter().map(|run| {
-            let cursor = RunCursor::new(Rc::new(run.share()), Bytes::new(), Hint::COMPACTION, true);
+            let cursor = RunCursor::whole(Rc::new(run.share()), Bytes::new(), Hint::COMPACTION);
             Source::Run(Box::new(cursor))
         });
         let mut merge = Merge::new(sources.collect());

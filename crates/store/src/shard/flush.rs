@@ -24,6 +24,7 @@ impl Shard {
         let clears = slice.clears.get();
         // Patches must not hold what the log might still lose: a batch would come back by halves.
         self.log.stable_soon(frozen.last_seq).await?;
+        let began = self.runtime.now();
         let site = self.building.begin(&self.blocks);
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::FLUSH);
@@ -38,6 +39,7 @@ impl Shard {
             return Ok(());
         }
         drop(site);
+        self.throttle.note_flush(bytes, self.runtime.now().since_ns(began));
         self.install_flush(slice, &frozen, patches, live_keys);
         let (edit_seq, needed) = (self.seq.get(), self.first_segment_needed());
         count(&self.counters.flush_bytes, bytes);

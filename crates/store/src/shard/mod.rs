@@ -26,6 +26,7 @@ use crate::block_layer::BlockLayer;
 use crate::error::{Result, StoreError};
 use crate::kv::cache::ReadCache;
 use crate::kv::slice::Slice;
+use crate::kv::windows::Windows;
 use crate::layout::StoreLayout;
 use crate::options::{Durability, StoreOptions};
 use crate::stats::StoreStats;
@@ -55,6 +56,7 @@ pub struct Shard {
     log: Log,
     slices: Vec<Slice>,
     cache: RefCell<ReadCache>,
+    scan_windows: Rc<Windows>,
     pub(crate) gate: Gate,
     watches: RefCell<Watches>,
     snapshots: Snapshots,

@@ -5,13 +5,14 @@ use super::clock::ExpiryClock;
 use super::gate::Gate;
 use super::log::event::{Checkpoint, Event, SliceState};
 use super::log::{Log, event};
-use super::recovery::{self, Recovered};
+use super::recovery::{self, OnFlash, Recovered};
 use super::transactions::Transactions;
 use super::{Counters, Shard};
 use crate::block_layer::BlockLayer;
 use crate::driver::Flash;
 use crate::error::{Result, StoreError};
 use crate::kv::cache::ReadCache;
+use crate::kv::windows::Windows;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::store::{Inbox, Mesh, Store};
@@ -101,7 +102,16 @@ async fn open(spec: ShardSpec) -> Result<Store> {
         commits,
         decided_elsewhere,
         torn,
-    } = recovery::recover(id, &layout, &blocks, &found, damaged, &clock, &mesh, &budget).await?;
+    } = recovery::recover(
+        id,
+        &layout,
+        &blocks,
+        OnFlash { found: &found, damaged },
+        &clock,
+        &mesh,
+        &budget,
+    )
+    .await?;
     if let Some(torn) = torn {
         tracing::warn!(shard = id.0, "{torn}");
     }
@@ -121,6 +131,7 @@ async fn open(spec: ShardSpec) -> Result<Store> {
     let shard = Rc::new(Shard {
         id,
         cache: RefCell::new(ReadCache::new(budget.cache_bytes)),
+        scan_windows: Rc::new(Windows::new(budget.scan_windows)),
         layout,
         options,
         budget,

@@ -142,7 +142,7 @@ pub(super) async fn gather(run: &Rc<Run>, first: Record) -> Result<Option<Entry>
     }
     let (key, seq, fragments) = (first.key.clone(), first.seq, first.fragments());
     let lost = || StoreError::DataLoss(format!("a large value (sequence {seq}) is incomplete"));
-    let mut cursor = RunCursor::new(Rc::clone(run), key.clone(), Hint::FOREGROUND, true);
+    let mut cursor = RunCursor::whole(Rc::clone(run), key.clone(), Hint::FOREGROUND);
     let mut pieces = Vec::with_capacity(usize::from(fragments));
     while pieces.len() < usize::from(fragments) {
         let record = cursor.next().await?.ok_or_else(lost)?;

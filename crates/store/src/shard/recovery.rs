@@ -34,6 +34,15 @@ const LOADS_UNDER_WAY: usize = 32;
 /// Numbers of transactions skipped at a restart: more than could have been under way without a trace.
 const TRANSACTION_GAP: u64 = 1 << 20;
 
+/// What the mount found on the shard's units.
+#[derive(Clone, Copy)]
+pub struct OnFlash<'a> {
+    /// Blocks.
+    pub found: &'a [Found],
+    /// Superblocks of which nobody knows what block they are.
+    pub damaged: &'a [DamagedSuperblock],
+}
+
 /// The state that recovery found.
 pub struct Recovered {
     /// The shard's slices, trees and memtables filled.
@@ -79,8 +88,7 @@ pub async fn recover(
     shard: ShardId,
     layout: &StoreLayout,
     blocks: &BlockLayer,
-    found: &[Found],
-    damaged: &[DamagedSuperblock],
+    OnFlash { found, damaged }: OnFlash<'_>,
     clock: &ExpiryClock,
     mesh: &Mesh,
     budget: &Budget,

@@ -27,7 +27,8 @@ struct Scan {
 }
 
 impl Shard {
-    /// Up to `limit` live keys of a slice in order, from the first after `after` on.
+    /// Up to `limit` live keys of a slice in order, from the first after `after` on. A page may say that there is a
+    /// next one, and that be empty.
     pub(crate) async fn scan(
         &self,
         slice: SliceId,
@@ -48,16 +49,14 @@ impl Shard {
         let mut scan = self.start_scan(slice, after)?;
         let now_ms = self.now_ms();
         let mut page = ScanPage::default();
-        while let Some((key, entry)) = scan.next().await? {
-            if entry.is_expired(now_ms) {
-                continue;
+        // Not one key further: what is read beyond the page is read again for the next one.
+        while page.items.len() < limit {
+            let Some((key, entry)) = scan.next().await? else { return Ok(page) };
+            if !entry.is_expired(now_ms) {
+                page.items.push((key, entry));
             }
-            if page.items.len() == limit {
-                page.next = page.items.last().map(|(key, _)| key.clone());
-                break;
-            }
-            page.items.push((key, entry));
         }
+        page.next = page.items.last().map(|(key, _)| key.clone());
         Ok(page)
     }
 
@@ -73,7 +72,9 @@ impl Shard {
         let mut sources = vec![memory(slice.active())];
         sources.extend(slice.frozen.borrow().iter().rev().map(|f| memory(Rc::clone(&f.table))));
         for run in slice.tree().runs() {
-            let cursor = RunCursor::new(Rc::clone(run), from.clone(), Hint::FOREGROUND, false);
+            let windows = Rc::clone(&self.scan_windows);
+            let (run, from) = (Rc::clone(run), from.clone());
+            let cursor = RunCursor::page(run, from, Hint::FOREGROUND, windows);
             sources.push(Source::Run(Box::new(cursor)));
         }
         Ok(Scan { merge: Merge::new(sources), snapshot, ahead: None })

@@ -61,6 +61,7 @@ struct Report {
     mix: Mix,
     seed: u64,
     page_operations: u64,
+    commands: u64,
     events: u64,
     simulated_seconds: f64,
     seconds: f64,
@@ -88,6 +89,7 @@ impl ArrayBench {
             mix: self.mix,
             seed: self.seed,
             page_operations: result.operations,
+            commands: result.commands,
             events: result.events,
             simulated_seconds: result.simulated_ns as f64 / 1e9,
             seconds: cost.seconds,
@@ -119,6 +121,7 @@ impl Report {
     fn lines(&self) -> Vec<(&'static str, String)> {
         vec![
             ("page operations", self.page_operations.to_string()),
+            ("commands", self.commands.to_string()),
             ("events", self.events.to_string()),
             ("simulated", format!("{:.3} s", self.simulated_seconds)),
             ("took", format!("{:.3} s", self.seconds)),

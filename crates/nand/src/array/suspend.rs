@@ -1,0 +1,64 @@
+//! Reads that interrupt programs and erases.
+
+use super::Core;
+use crate::channel::Channel;
+use crate::die::{CellArray, Die, NONE, SUSPENDER, Stage};
+use crate::timing::SuspendTiming;
+
+impl Core {
+    /// What a die does for the read that was let past, and for what that has interrupted, comes before
+    /// the queue.
+    pub(super) fn serve_suspender(&mut self, die: &mut Die, bus: &mut Channel) {
+        let waiting = die.stage(SUSPENDER);
+        match die.array {
+            CellArray::Holding if waiting == Stage::Sensed && die.output == NONE => {
+                self.unload(die, bus, SUSPENDER);
+                self.serve_suspender(die, bus);
+            }
+            CellArray::Idle if waiting == Stage::ReadQueued => self.start_sense(die, SUSPENDER),
+            CellArray::Idle if die.parked != NONE => self.resume(die),
+            CellArray::Working if waiting == Stage::ReadQueued => self.consider_suspending(die),
+            _ => {}
+        }
+    }
+
+    /// Interrupts the program or erase in the array if the waiting read may do so.
+    fn consider_suspending(&mut self, die: &mut Die) {
+        let Some(SuspendTiming { suspend_ns, at_most, .. }) = self.suspend_rules(die) else {
+            return;
+        };
+        let left_ns = die.work_ends - self.now;
+        let worth_it = left_ns > suspend_ns && die.suspends < at_most;
+        if !worth_it || die.suspender_conflicts(die.array_slot) {
+            return;
+        }
+        die.suspends += 1;
+        die.parked_left_ns = left_ns;
+        die.array = CellArray::Suspending;
+        self.counters.suspensions += 1;
+        self.wake_at(die, self.now + suspend_ns);
+    }
+
+    fn resume(&mut self, die: &mut Die) {
+        die.array = CellArray::Resuming;
+        die.array_slot = std::mem::replace(&mut die.parked, NONE);
+        let resume_ns = self.suspend_rules(die).map_or(0, |rules| rules.resume_ns);
+        self.wake_at(die, self.now + resume_ns);
+    }
+
+    /// The operation in the array goes on.
+    pub(super) fn resumed(&mut self, die: &mut Die) {
+        die.array = CellArray::Working;
+        die.work_ends = self.now + die.parked_left_ns;
+        self.wake_at(die, die.work_ends);
+    }
+
+    /// What it costs to interrupt the operation in the array, if it can be.
+    fn suspend_rules(&self, die: &Die) -> Option<SuspendTiming> {
+        match die.stage(die.array_slot) {
+            Stage::Programming => self.timing.program_suspend,
+            Stage::Erasing => self.timing.erase_suspend,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Writers that are faster than the flash are slowed early and evenly, not stopped.
+
+use bytes::Bytes;
+use softflash_base::random::Rng;
+use softflash_device::{Device, ModelConfig, ModelDevice};
+use softflash_runtime::VirtualExecutor;
+use softflash_store::{Durability, Entry, StoreLayout, StoreOptions, open_all};
+use std::sync::Arc;
+use std::time::Duration;
+
+const VALUE_BYTES: usize = 4000;
+const WRITES: usize = 60_000;
+
+#[test]
+fn a_backlog_slows_writers_evenly() {
+    let mut config = ModelConfig::model();
+    config.array.geometry.blocks_per_plane = 128;
+    config.array.geometry.pages_per_block = 64;
+    let device: Arc<dyn Device> = Arc::new(ModelDevice::in_memory(config).unwrap());
+    let executor = VirtualExecutor::new(1_000_000);
+    let runtime = executor.handle();
+    let layout =
+        StoreLayout { shards: 1, slices: 1, units: device.info().units, compression: Vec::new() };
+    let options = StoreOptions {
+        memory_bytes: 16 << 20,
+        durability: Durability::Interval(Duration::from_secs(1)),
+    };
+    let mut waits_ns: Vec<u64> = executor.block_on(async {
+        let stores = open_all(device, &layout, &options, &runtime).await.unwrap();
+        let (store, mut random) = (&stores[0], Rng::seeded(1));
+        let mut waits_ns = Vec::with_capacity(WRITES);
+        for _ in 0..WRITES {
+            let began = runtime.now();
+            let mut view = store.view();
+            let key = Bytes::from(format!("key:{:08}", random.below(10_000)));
+            view.put(key, Entry::new(Bytes::from(vec![1; VALUE_BYTES]))).unwrap();
+            store.commit(view).await.unwrap();
+            waits_ns.push(runtime.now().since_ns(began));
+            // A client that could do far more than the flash.
+            runtime.sleep_until(runtime.now() + 1_000).await;
+        }
+        waits_ns
+    });
+    waits_ns.sort_unstable();
+    let at = |share: f64| waits_ns[((waits_ns.len() - 1) as f64 * share) as usize] / 1000;
+    let (median, high, longest) = (at(0.5), at(0.999), at(1.0));
+    println!("p50 {median} us, p90 {} us, p99.9 {high} us, longest {longest} us", at(0.9));
+    // All together they waited for seconds: the flash takes a fraction of what the client offers.
+    let total_ms = waits_ns.iter().sum::<u64>() / 1_000_000;
+    assert!(total_ms > 3000, "{total_ms} ms: the writer was not slowed, the test shows nothing");
+    assert!(high < 10_000, "one write in a thousand waited {high} us and more");
+    assert!(longest < 50_000, "a write waited {longest} us");
+}

@@ -1,0 +1,147 @@
+//! What a lookup and a scan cost, in reads of the device.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
+
+use bytes::Bytes;
+use softflash_base::SliceId;
+use softflash_runtime::RuntimeHandle;
+use softflash_store::layout::Compression;
+use softflash_store::{Entry, Store, StoreOptions};
+use softflash_testing::Bed;
+
+const KEYS: u64 = 12_000;
+const VALUE_BYTES: usize = 1000;
+const SUPERBLOCK_BYTES: u64 = 1 << 20;
+
+fn key(number: u64) -> Bytes {
+    Bytes::from(format!("key:{number:08}"))
+}
+
+/// Text, so that it can be compressed; different for each key.
+fn value(number: u64) -> Bytes {
+    let mut text = format!("value {number}: ").repeat(VALUE_BYTES / 10);
+    text.truncate(VALUE_BYTES);
+    Bytes::from(text)
+}
+
+/// A store that holds 12 000 keys in patches, and little memory to keep them in.
+fn filled(compression: Vec<Compression>) -> Bed {
+    let mut bed = Bed::new(1, 2, 4, 32, SUPERBLOCK_BYTES);
+    bed.layout.compression = compression;
+    bed.options = StoreOptions { memory_bytes: 1 << 20, ..bed.options };
+    bed.run(async |stores, _| {
+        for number in 0..KEYS {
+            let mut view = stores[0].view();
+            // In no order, so that runs overlap.
+            let number = number * 7919 % KEYS;
+            view.put(key(number), Entry::new(value(number))).unwrap();
+            stores[0].commit(view).await.unwrap();
+        }
+    });
+    bed
+}
+
+/// Waits until flushes and compactions have come to rest.
+async fn rest(store: &Store, runtime: &RuntimeHandle) {
+    let mut last = None;
+    loop {
+        let stats = store.stats().await.unwrap();
+        let seen = Some((stats.device_reads, stats.device_programs));
+        if last == seen {
+            return;
+        }
+        last = seen;
+        runtime.sleep_until(runtime.now() + 300_000_000).await;
+    }
+}
+
+async fn reads_of<T>(store: &Store, work: impl Future<Output = T>) -> (T, u64) {
+    let before = store.stats().await.unwrap().device_reads;
+    let result = work.await;
+    (result, store.stats().await.unwrap().device_reads - before)
+}
+
+#[test]
+fn a_cold_key_costs_one_read_and_an_absent_one_none() {
+    filled(Vec::new()).run(async |stores, runtime| {
+        let store = &stores[0];
+        rest(store, runtime).await;
+        let asked = 2000;
+        let ((), reads) = reads_of(store, async {
+            for number in (0..asked).map(|number| number * 9973 % KEYS) {
+                let found = store.view().get(&key(number)).await.unwrap().unwrap();
+                assert!(found.value.to_bytes() == value(number), "key {number}");
+            }
+        })
+        .await;
+        let per_key = reads as f64 / asked as f64;
+        // Some are still in memtables or in the cache.
+        assert!((0.5..=1.02).contains(&per_key), "{per_key} reads a present key");
+        let ((), reads) = reads_of(store, async {
+            for number in KEYS..KEYS + asked {
+                assert_eq!(store.view().get(&key(number)).await.unwrap(), None);
+            }
+        })
+        .await;
+        let per_key = reads as f64 / asked as f64;
+        assert!(per_key <= 0.02, "{per_key} reads an absent key");
+    });
+}
+
+#[test]
+fn a_scan_reads_each_page_of_a_patch_once() {
+    filled(Vec::new()).run(async |stores, runtime| {
+        let store = &stores[0];
+        rest(store, runtime).await;
+        let before = store.stats().await.unwrap();
+        let mut seen = 0;
+        for slice in 0..2 {
+            let mut after = None;
+            loop {
+                let page = store.scan(SliceId(slice), after, 100).await.unwrap();
+                seen += page.items.len() as u64;
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        assert_eq!(seen, KEYS);
+        let stats = store.stats().await.unwrap();
+        let read = stats.flash_bytes_read - before.flash_bytes_read;
+        let held = stats.patches * SUPERBLOCK_BYTES;
+        assert!(read <= held, "{read} bytes read of {held} in {} patches", stats.patches);
+    });
+}
+
+#[test]
+fn a_slice_is_compressed_as_its_layout_says_and_reads_the_same() {
+    let bytes_on_flash = |compression: Compression| {
+        let bed = filled(vec![compression; 2]);
+        assert!(bed.check().ok);
+        bed.run(async |stores, _| {
+            for number in 0..KEYS {
+                let found = stores[0].view().get(&key(number)).await.unwrap().unwrap();
+                assert!(found.value.to_bytes() == value(number), "key {number}");
+            }
+            stores[0].stats().await.unwrap().patches
+        })
+    };
+    let plain = bytes_on_flash(Compression::None);
+    for compression in [Compression::Lz4, Compression::Zstd] {
+        let packed = bytes_on_flash(compression);
+        assert!(2 * packed < plain, "{compression:?}: {packed} patches, uncompressed {plain}");
+    }
+}
+
+#[test]
+fn slices_are_compressed_independently() {
+    let bed = filled(vec![Compression::Zstd, Compression::None]);
+    bed.run(async |stores, _| {
+        for number in (0..KEYS).step_by(17) {
+            let found = stores[0].view().get(&key(number)).await.unwrap().unwrap();
+            assert!(found.value.to_bytes() == value(number), "key {number}");
+        }
+    });
+    assert!(bed.check().ok);
+}
