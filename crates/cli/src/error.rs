@@ -5,6 +5,8 @@ use crate::resp::RespError;
 use softflash_device::{FormatError, OpenError};
 use softflash_server::{DataDirError, ServerError};
 use softflash_store::StoreError;
+use softflash_trace::TraceError;
+use softflash_trace::adapt::AdaptError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -46,6 +48,9 @@ pub enum CliError {
     /// A running server.
     #[error(transparent)]
     Resp(#[from] RespError),
+    /// A block trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// The operating system, about a file.
     #[error("{}: {source}", path.display())]
     File {
@@ -75,6 +80,10 @@ impl CliError {
                 FormatError::TooSmall { .. }
                     | FormatError::Superblock { .. }
                     | FormatError::NoUnits
+            ),
+            CliError::Trace(TraceError::Adapt(error)) => matches!(
+                error,
+                AdaptError::Speed(_) | AdaptError::NoCopies | AdaptError::EmptyDevice
             ),
             _ => false,
         };

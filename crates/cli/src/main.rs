@@ -58,6 +58,8 @@ enum Command {
     Dump(cmd::dump::Dump),
     /// Read keys from a file that `dump` wrote
     Load(cmd::load::Load),
+    /// Sum up or convert a block trace
+    Trace(cmd::trace::Trace),
 }
 
 fn main() -> ExitCode {
@@ -81,6 +83,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Bench(bench) => bench.run(),
         Command::Dump(dump) => dump.run(),
         Command::Load(load) => load.run(),
+        Command::Trace(trace) => trace.run(),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -144,14 +144,14 @@ impl Dump {
 }
 
 /// The name of a file until it is whole.
-fn temporary_name(path: &Path) -> PathBuf {
+pub fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tmp");
     PathBuf::from(name)
 }
 
 /// Makes the file's name durable.
-fn sync_parent(path: &Path) -> Result<(), CliError> {
+pub fn sync_parent(path: &Path) -> Result<(), CliError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     File::open(parent).and_then(|parent| parent.sync_all()).map_err(CliError::file(parent))

@@ -7,4 +7,5 @@ pub mod format;
 pub mod info;
 pub mod load;
 pub mod serve;
+pub mod trace;
 pub mod units;

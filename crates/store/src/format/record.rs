@@ -179,11 +179,6 @@ pub fn fragments_of(entry: &Entry) -> Result<Fragments, FormatError> {
             limit: MAX_VALUE_BYTES as u64,
         });
     }
-    if let [one] = value.fragments()
-        && one.len() <= MAX_FRAGMENT_BYTES
-    {
-        return Ok(Fragments::from_buf([one.clone()]));
-    }
     let needed = len.div_ceil(MAX_FRAGMENT_BYTES).max(1);
     let pieces = value.fragments().iter().filter(|piece| !piece.is_empty()).count();
     let joined = (pieces > 2 * needed).then(|| value.to_bytes());

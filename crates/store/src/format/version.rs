@@ -4,7 +4,7 @@
 //! in memory too, is found by whoever reads it next.
 
 use super::FormatError;
-use super::record::{Body, Record, fragments_of};
+use super::record::{Body, Fields, MAX_FRAGMENT_BYTES, Record, fragments_of};
 use crate::value::{Entry, Value};
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -30,16 +30,17 @@ impl Version {
     /// [`FormatError::TooLarge`] for a key or value over its limit.
     pub fn seal(key: &Bytes, seq: u64, entry: Option<Entry>) -> Result<Version, FormatError> {
         let entry = match entry {
-            None => None,
-            Some(Entry { value, expires_at_ms }) => {
-                let fragments = fragments_of(&Entry { value, expires_at_ms })?;
-                Some(Entry { value: Value::from_fragments(fragments), expires_at_ms })
+            Some(entry) if !is_cut(&entry.value) => {
+                let value = Value::from_fragments(fragments_of(&entry)?);
+                Some(Entry { value, ..entry })
             }
+            kept => kept,
         };
         let mut version = Version { seq, entry, checksums: Checksums::new() };
+        // From borrowed fields: a record would take a share of key and value, which costs more than the checksum.
         let checksums: Result<Checksums, FormatError> = version
-            .bodies()
-            .map(|body| Ok(Record::seal(key.clone(), seq, body)?.checksum()))
+            .fields(key)
+            .map(|fields| fields.check_limits().map(|()| fields.checksum()))
             .collect();
         version.checksums = checksums?;
         Ok(version)
@@ -62,6 +63,22 @@ impl Version {
             .map(|(body, checksum)| Record::sealed(key.clone(), self.seq, body, *checksum))
     }
 
+    fn fields<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = Fields<'a>> {
+        let values = self.entry.as_ref().map_or(&[][..], |entry| entry.value.fragments());
+        let fragments = values.len() as u16;
+        let expires_at_ms = self.entry.as_ref().map_or(0, |entry| entry.expires_at_ms);
+        let puts = values.iter().zip(0..).map(move |(value, fragment)| Fields {
+            key,
+            seq: self.seq,
+            put: true,
+            expires_at_ms,
+            fragment,
+            fragments,
+            value,
+        });
+        puts.chain(self.entry.is_none().then(|| Fields::delete(key, self.seq)))
+    }
+
     fn bodies(&self) -> impl Iterator<Item = Body> {
         let values = self.entry.as_ref().map_or(&[][..], |entry| entry.value.fragments());
         let fragments = values.len() as u16;
@@ -74,4 +91,9 @@ impl Version {
         });
         puts.chain(self.entry.is_none().then_some(Body::Delete))
     }
+}
+
+/// Whether a value is in one piece that can be stored as it is.
+fn is_cut(value: &Value) -> bool {
+    matches!(value.fragments(), [one] if one.len() <= MAX_FRAGMENT_BYTES)
 }

@@ -1,0 +1,155 @@
+//! `softflash trace convert`
+
+use super::{Source, is_standard, remarks};
+use crate::cleanup::Cleanup;
+use crate::cmd::dump::{sync_parent, temporary_name};
+use crate::error::CliError;
+use crate::formatting::parse_size;
+use crate::output::{self, Form};
+use clap::Args;
+use serde::Serialize;
+use softflash_trace::adapt::{AdaptError, Item};
+use softflash_trace::{Compression, Format, LeftOut, Tally, TraceError, TraceExt, Writer};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `trace convert`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash trace convert disk.csv.gz disk.fio --to fio-v3
+  softflash trace convert disk.csv.gz half.csv.zst --to alibaba --speed 2 --wrap 64GiB
+  softflash trace convert disk.csv four.trace --to mqsim --copies 4 --stride 32GiB
+  blkparse sda | softflash trace convert - - --from blkparse --to msr | gzip > sda.csv.gz
+
+Changes are made in this order: speed, copies, wrap, device size. The name of the output says how it is packed: .gz,
+.zst or plain. It appears under its name only when it is whole. What formats lose is said in docs/traces.md.")]
+pub struct Convert {
+    #[command(flatten)]
+    source: Source,
+    /// Where to write it; `-` for standard output
+    #[arg(value_name = "OUTPUT")]
+    to_path: PathBuf,
+    /// The format to write
+    #[arg(long, value_name = "FORMAT")]
+    to: Format,
+    /// Times as fast: 2 halves all times, 0.5 doubles them
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    speed: f64,
+    /// Every request that many times, each copy further on by --stride
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "stride")]
+    copies: u32,
+    /// From one copy to the next
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    stride: Option<u64>,
+    /// Fold addresses onto a device of this size
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    wrap: Option<u64>,
+    /// Fail at a request that ends beyond a device of this size
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    device_size: Option<u64>,
+    /// How to print what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+}
+
+#[derive(Serialize)]
+struct Report {
+    from: Format,
+    to: Format,
+    requests_written: u64,
+    left_out: LeftOut,
+    tally: Tally,
+}
+
+impl Convert {
+    /// Writes the trace.
+    pub fn run(self) -> Result<(), CliError> {
+        if is_standard(&self.to_path) {
+            if self.output == Form::Json {
+                return Err(CliError::Usage(
+                    "-o json and the trace cannot both go to standard output; give a file"
+                        .to_owned(),
+                ));
+            }
+            let (_, report) = self.convert(io::stdout(), Path::new("standard output"))?;
+            return self.tell(&report);
+        }
+        let temporary = temporary_name(&self.to_path);
+        let cleanup = Cleanup::on_signal(vec![temporary.clone()])?;
+        let file = File::create(&temporary).map_err(CliError::file(&temporary))?;
+        let converted = self.convert(file, &temporary).and_then(|(file, report)| {
+            file.sync_all().map_err(CliError::file(&temporary))?;
+            let rename = || fs::rename(&temporary, &self.to_path);
+            cleanup.finish(rename).map_err(CliError::file(&self.to_path))?;
+            sync_parent(&self.to_path)?;
+            Ok(report)
+        });
+        match converted {
+            Ok(report) => self.tell(&report),
+            Err(error) => {
+                // What was written is of no use; that it could not be removed is no news beside the error.
+                let _ = fs::remove_file(&temporary);
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads, changes and writes; `name` is the output in messages.
+    fn convert<W: Write>(&self, output: W, name: &Path) -> Result<(W, Report), CliError> {
+        let (mut reader, bar) = self.source.open()?;
+        let compression = Compression::of_name(&self.to_path);
+        let tick_ns = self.source.vscsi_tick.ns();
+        let mut writer = Writer::with_vscsi_tick(output, self.to, compression, tick_ns)
+            .map_err(CliError::file(name))?;
+        let mut requests = 0_u64;
+        for request in self.changed(reader.by_ref()).map_err(TraceError::from)? {
+            writer.write(&request?).map_err(CliError::file(name))?;
+            requests += 1;
+        }
+        let (output, left_out) = writer.finish().map_err(CliError::file(name))?;
+        bar.finish_and_clear();
+        let report = Report {
+            from: reader.format(),
+            to: self.to,
+            requests_written: requests - left_out.trims - left_out.flushes,
+            left_out,
+            tally: reader.tally().clone(),
+        };
+        Ok((output, report))
+    }
+
+    /// The trace as it was asked for.
+    fn changed<'a>(
+        &self,
+        trace: impl Iterator<Item = Item> + 'a,
+    ) -> Result<Box<dyn Iterator<Item = Item> + 'a>, AdaptError> {
+        let mut changed: Box<dyn Iterator<Item = Item> + 'a> =
+            Box::new(trace.speed(self.speed)?.copies(self.copies, self.stride.unwrap_or(0))?);
+        if let Some(device_bytes) = self.wrap {
+            changed = Box::new(changed.wrap(device_bytes)?);
+        }
+        if let Some(device_bytes) = self.device_size {
+            changed = Box::new(changed.within(device_bytes));
+        }
+        Ok(changed)
+    }
+
+    fn tell(&self, report: &Report) -> Result<(), CliError> {
+        if self.output == Form::Json {
+            return output::json(report);
+        }
+        remarks(&report.tally).iter().for_each(|remark| output::say(remark));
+        let LeftOut { trims, flushes } = report.left_out;
+        if trims > 0 || flushes > 0 {
+            let to = report.to;
+            output::say(&format!(
+                "{trims} trims and {flushes} flushes were left out: {to} has none"
+            ));
+        }
+        let (path, requests) = (self.to_path.display(), report.requests_written);
+        output::say(&format!("{path}: {requests} requests, {} to {}", report.from, report.to));
+        Ok(())
+    }
+}

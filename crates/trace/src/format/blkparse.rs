@@ -1,0 +1,165 @@
+//! The text that `blkparse` prints of Linux's block traces, in its default form.
+//!
+//! A request makes several events: queued (Q), issued to the driver (D), completed (C). One of them stands for it: Q
+//! where the first lines have any, for that is what was asked; else D, else C, for traces recorded with a mask.
+
+use super::{Decoded, Raw};
+use crate::error::{FieldError, Problem};
+use crate::fields::{SECTOR_BYTES, Words, number, put, sectors_of};
+use crate::request::{Kind, Request};
+use std::io::Write;
+
+/// As Linux has it: 12 bits of major number, 20 of minor.
+const MINOR_BITS: u32 = 20;
+
+pub(crate) struct Decoder {
+    /// The event that stands for a request.
+    event: u8,
+    /// The statistics at the end have begun.
+    ended: bool,
+}
+
+impl Decoder {
+    pub(super) fn new(beginning: &[u8]) -> Decoder {
+        let seen = |event: u8| {
+            beginning.split(|&byte| byte == b'\n').any(|line| {
+                let mut words = Words::new(line);
+                let is_event = words.word().is_some_and(|word| device(word).is_ok());
+                let action = (0..5).fold(None, |_, _| words.word());
+                is_event && action == Some(&[event][..])
+            })
+        };
+        let event = [b'Q', b'D', b'C'].into_iter().find(|event| seen(*event)).unwrap_or(b'Q');
+        Decoder { event, ended: false }
+    }
+
+    #[inline]
+    pub(super) fn decode(&mut self, line: &[u8]) -> Decoded {
+        let mut words = Words::new(line);
+        let first = words.next("device")?;
+        if self.ended || self.is_statistics(first) {
+            return Ok(None);
+        }
+        let device = device(first)?;
+        words.next("cpu")?;
+        words.next("sequence")?;
+        let time = words.next("time")?;
+        words.next("process")?;
+        if words.next("action")? != [self.event] {
+            return Ok(None);
+        }
+        let ticks = nanoseconds(time)?;
+        let rwbs = words.next("rwbs")?;
+        let (offset_bytes, bytes) = data(&mut words)?.unwrap_or_default();
+        let kind = kind(rwbs, bytes > 0)?;
+        Ok(kind.map(|kind| Raw { ticks, device, kind, offset_bytes, bytes }))
+    }
+
+    /// Statistics stand after the last event; what `blkparse` reads stands before the first.
+    fn is_statistics(&mut self, first: &[u8]) -> bool {
+        self.ended = first.starts_with(b"CPU") || matches!(first, b"Total" | b"Throughput");
+        self.ended || first == b"Input"
+    }
+}
+
+/// `major,minor`; the minor number may be followed by blanks, which are cut off already.
+#[inline]
+fn device(word: &[u8]) -> Result<u32, FieldError> {
+    let comma =
+        word.iter().position(|&byte| byte == b',').ok_or(Problem::NotANumber.of("device"))?;
+    let (major, minor) = word.split_at_checked(comma).unwrap_or_default();
+    let major = number(major, "device")?;
+    let minor = number(minor.get(1..).unwrap_or_default(), "device")?;
+    if major >> (u32::BITS - MINOR_BITS) != 0 || minor >> MINOR_BITS != 0 {
+        return Err(Problem::TooLarge.of("device"));
+    }
+    u32::try_from(major << MINOR_BITS | minor).map_err(|_| Problem::TooLarge.of("device"))
+}
+
+/// `seconds.nanoseconds`, nine digits behind the point.
+#[inline]
+fn nanoseconds(word: &[u8]) -> Result<u64, FieldError> {
+    let field = "time";
+    let point = word.iter().position(|&byte| byte == b'.').ok_or(Problem::NotANumber.of(field))?;
+    let (seconds, fraction) = word.split_at_checked(point).unwrap_or_default();
+    let fraction = fraction.get(1..).unwrap_or_default();
+    if fraction.len() != 9 {
+        return Err(Problem::NotANumber.of(field));
+    }
+    let seconds = number(seconds, field)?.checked_mul(1_000_000_000);
+    let total = seconds.and_then(|seconds| seconds.checked_add(number(fraction, field).ok()?));
+    number(fraction, field)?;
+    total.ok_or(Problem::TooLarge.of(field))
+}
+
+/// Offset and length of `sector + sectors`; nothing where an event has no data, as a flush and a SCSI command have.
+#[inline]
+fn data(words: &mut Words<'_>) -> Result<Option<(u64, u64)>, FieldError> {
+    let bracket = |word: &[u8]| word.starts_with(b"(") || word.starts_with(b"[");
+    let Some(sector) = words.word().filter(|word| !bracket(word)) else { return Ok(None) };
+    let sector = number(sector, "sector")?.checked_mul(SECTOR_BYTES);
+    let offset_bytes = sector.ok_or(Problem::TooLarge.of("sector"))?;
+    match words.word() {
+        Some(b"+") => Ok(Some((offset_bytes, words.sectors("sectors")?))),
+        Some(word) if bracket(word) => Ok(None),
+        Some(_) => Err(Problem::Unknown.of("sectors")),
+        None => Err(Problem::Missing.of("sectors")),
+    }
+}
+
+/// What the letters ask: `F` in front is a flush before, `F` behind a write-through; `S`, `M`, `A` are hints.
+#[inline]
+fn kind(rwbs: &[u8], has_data: bool) -> Result<Option<Kind>, FieldError> {
+    let (flush, rest) = match rwbs.strip_prefix(b"F") {
+        Some(rest) => (true, rest),
+        None => (false, rwbs),
+    };
+    let operation = match rest.first() {
+        Some(b'R') => Some(Kind::Read),
+        Some(b'W') => Some(Kind::Write),
+        Some(b'D') => Some(Kind::Trim),
+        // No data (`N`), or a command to a zone (`Z`).
+        Some(b'N' | b'Z') => None,
+        _ if flush => None,
+        _ => return Err(Problem::Unknown.of("rwbs")),
+    };
+    Ok(match operation {
+        Some(kind) if has_data => Some(kind),
+        _ => flush.then_some(Kind::Flush),
+    })
+}
+
+#[derive(Default)]
+pub(crate) struct Encoder {
+    sequence: u64,
+}
+
+impl Encoder {
+    pub(super) fn encode(&mut self, request: &Request, line: &mut Vec<u8>) {
+        self.sequence += 1;
+        let (major, minor) =
+            (request.device >> MINOR_BITS, request.device & ((1 << MINOR_BITS) - 1));
+        let (seconds, fraction) = (request.at_ns / 1_000_000_000, request.at_ns % 1_000_000_000);
+        let sequence = self.sequence;
+        let rwbs = match request.kind {
+            Kind::Read => "R",
+            Kind::Write => "W",
+            Kind::Trim => "D",
+            Kind::Flush => "FN",
+        };
+        // Writing into memory does not fail.
+        let _ = write!(
+            line,
+            "{major:3},{minor:<3} {:2} {sequence:8} {seconds:5}.{fraction:09} {:5} {:>2} {rwbs:>3} ",
+            0, 0, "Q"
+        );
+        let (first, sectors) = sectors_of(request.offset_bytes, request.bytes);
+        if sectors > 0 {
+            put(line, first);
+            line.extend_from_slice(b" + ");
+            put(line, sectors);
+            line.push(b' ');
+        }
+        line.extend_from_slice(b"[softflash]\n");
+    }
+}

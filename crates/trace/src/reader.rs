@@ -1,0 +1,215 @@
+//! Reading a trace: an iterator of requests.
+
+use crate::compression::Input;
+use crate::detect::detect;
+use crate::error::{FieldError, Malformed, Problem, TraceError};
+use crate::format::{Decoder, Format, Raw};
+use crate::lines::{Line, Lines};
+use crate::request::{Kind, Request};
+use serde::{Serialize, Serializer};
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// Malformed lines that a lenient reader keeps; all are counted.
+pub const KEPT_MALFORMED: usize = 10;
+
+/// How a trace is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format; none to go by the first lines.
+    pub format: Option<Format>,
+    /// Whether malformed lines are counted and left out rather than end it.
+    pub lenient: bool,
+    /// Nanoseconds of a unit of the times of vscsi, which do not say what they are: seconds in the published sample.
+    pub vscsi_tick_ns: u64,
+}
+
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions { format: None, lenient: false, vscsi_tick_ns: 1_000_000_000 }
+    }
+}
+
+/// What a reader has seen so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Tally {
+    /// Lines, all of them.
+    pub lines: u64,
+    /// Requests given out.
+    pub requests: u64,
+    /// Lines that are right and hold no request: headers, other events, statistics.
+    pub passed_over: u64,
+    /// Lines that were left out because something is wrong with them.
+    pub malformed: u64,
+    /// The first of these.
+    #[serde(serialize_with = "as_texts")]
+    pub first_malformed: Vec<Malformed>,
+    /// Requests whose time was before that of the one in front of them; they were given that one's time.
+    pub out_of_order: u64,
+}
+
+fn as_texts<S: Serializer>(malformed: &[Malformed], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(malformed.iter().map(ToString::to_string))
+}
+
+/// Reads the requests of a trace, in order.
+pub struct Reader<R: Read> {
+    lines: Lines<Input<R>>,
+    decoder: Decoder,
+    clock: Clock,
+    format: Format,
+    file: Arc<str>,
+    lenient: bool,
+    ended: bool,
+    tally: Tally,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads how the stream begins; `file` is its name in messages. The stream is unpacked, and its format known, by
+    /// its first bytes: up to 64 KiB are waited for before the first request is given out.
+    pub fn open(input: R, file: &str, options: ReadOptions) -> Result<Reader<R>, TraceError> {
+        let file: Arc<str> = file.into();
+        let failed = |source| TraceError::Read { file: Arc::clone(&file), source };
+        let mut lines = Lines::new(Input::open(input).map_err(failed)?);
+        let beginning = lines.peek().map_err(failed)?;
+        let format = options.format.or_else(|| detect(beginning));
+        let Some(format) = format else { return Err(TraceError::UnknownFormat { file }) };
+        Ok(Reader {
+            decoder: Decoder::new(format, beginning),
+            lines,
+            clock: Clock::new(format.tick_ns(options.vscsi_tick_ns)),
+            format,
+            file,
+            lenient: options.lenient,
+            ended: false,
+            tally: Tally::default(),
+        })
+    }
+
+    /// The format of the trace.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What was seen so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The next line's request; nothing for a line without one.
+    #[inline]
+    fn next_line(&mut self) -> Step {
+        let line = match self.lines.next() {
+            Ok(Some(Line::Whole(line))) => line,
+            Ok(Some(Line::TooLong(line))) => {
+                let (reason, number) = (Problem::TooLong.of("line"), self.tally.lines + 1);
+                return Step::Malformed(Malformed::new(&self.file, number, reason, line));
+            }
+            Ok(None) => return Step::End,
+            Err(error) => return Step::Failed(error),
+        };
+        let decoded = match self.tally.lines {
+            0 => match self.decoder.header(line) {
+                Ok(false) => decode(&mut self.decoder, line),
+                Ok(true) => Ok(None),
+                Err(reason) => Err(reason),
+            },
+            _ => decode(&mut self.decoder, line),
+        };
+        match decoded.and_then(|raw| raw.map(|raw| self.clock.request(raw)).transpose()) {
+            Ok(Some(request)) => Step::Request(request),
+            Ok(None) => Step::PassedOver,
+            Err(reason) => {
+                let number = self.tally.lines + 1;
+                Step::Malformed(Malformed::new(&self.file, number, reason, line))
+            }
+        }
+    }
+}
+
+/// Empty lines are in no format, and in many files.
+#[inline]
+fn decode(decoder: &mut Decoder, line: &[u8]) -> Result<Option<Raw>, FieldError> {
+    if line.is_empty() || line.trim_ascii().is_empty() { Ok(None) } else { decoder.decode(line) }
+}
+
+/// What comes of a line.
+enum Step {
+    Request(Request),
+    PassedOver,
+    Malformed(Malformed),
+    Failed(io::Error),
+    End,
+}
+
+impl<R: Read> Iterator for Reader<R> {
+    type Item = Result<Request, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<Request, TraceError>> {
+        while !self.ended {
+            let step = self.next_line();
+            self.tally.lines = self.lines.number();
+            match step {
+                Step::Request(request) => {
+                    self.tally.requests += 1;
+                    self.tally.out_of_order = self.clock.out_of_order;
+                    return Some(Ok(request));
+                }
+                Step::PassedOver => self.tally.passed_over += 1,
+                Step::Malformed(malformed) if self.lenient => {
+                    self.tally.malformed += 1;
+                    if self.tally.first_malformed.len() < KEPT_MALFORMED {
+                        self.tally.first_malformed.push(malformed);
+                    }
+                }
+                Step::Malformed(malformed) => {
+                    self.ended = true;
+                    return Some(Err(TraceError::Malformed(malformed)));
+                }
+                Step::Failed(source) => {
+                    self.ended = true;
+                    return Some(Err(TraceError::Read { file: Arc::clone(&self.file), source }));
+                }
+                Step::End => self.ended = true,
+            }
+        }
+        None
+    }
+}
+
+/// Turns a format's times into nanoseconds since the first request, which never run back.
+struct Clock {
+    tick_ns: u64,
+    first: Option<u64>,
+    now_ns: u64,
+    out_of_order: u64,
+}
+
+impl Clock {
+    fn new(tick_ns: u64) -> Clock {
+        Clock { tick_ns, first: None, now_ns: 0, out_of_order: 0 }
+    }
+
+    #[inline]
+    fn request(&mut self, raw: Raw) -> Result<Request, FieldError> {
+        if raw.offset_bytes.checked_add(raw.bytes).is_none() {
+            return Err(Problem::TooLarge.of("end of the request"));
+        }
+        let first = *self.first.get_or_insert(raw.ticks);
+        let at_ns = match raw.ticks.checked_sub(first) {
+            Some(ticks) => ticks.checked_mul(self.tick_ns).ok_or(Problem::TooLarge.of("time"))?,
+            // Before the first one; anything before now is taken for now.
+            None => 0,
+        };
+        if at_ns < self.now_ns || raw.ticks < first {
+            self.out_of_order += 1;
+        }
+        self.now_ns = self.now_ns.max(at_ns);
+        let (offset_bytes, bytes) = match raw.kind {
+            Kind::Flush => (0, 0),
+            _ => (raw.offset_bytes, raw.bytes),
+        };
+        Ok(Request { at_ns: self.now_ns, device: raw.device, kind: raw.kind, offset_bytes, bytes })
+    }
+}

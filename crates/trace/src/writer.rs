@@ -1,0 +1,73 @@
+//! Writing a trace.
+
+use crate::compression::{Compression, Output};
+use crate::format::{Encoder, Format};
+use crate::request::{Kind, Request};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// Requests that were not written because the format has no words for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct LeftOut {
+    /// Trims.
+    pub trims: u64,
+    /// Flushes.
+    pub flushes: u64,
+}
+
+/// Writes requests in a format. What the format cannot say is left out and counted; times are written in the format's
+/// units, rounded down, and addresses in sectors where it has those, rounded outward.
+pub struct Writer<W: Write> {
+    output: Output<W>,
+    format: Format,
+    encoder: Encoder,
+    line: Vec<u8>,
+    left_out: LeftOut,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a trace.
+    pub fn begin(output: W, format: Format, compression: Compression) -> io::Result<Writer<W>> {
+        Writer::with_vscsi_tick(output, format, compression, 1_000_000_000)
+    }
+
+    /// The same, with other units for the times of vscsi than seconds.
+    pub fn with_vscsi_tick(
+        output: W,
+        format: Format,
+        compression: Compression,
+        vscsi_tick_ns: u64,
+    ) -> io::Result<Writer<W>> {
+        let mut output = Output::begin(output, compression)?;
+        let encoder = Encoder::new(format, vscsi_tick_ns);
+        let header = encoder.header();
+        if !header.is_empty() {
+            output.write_all(header.as_bytes())?;
+            output.write_all(b"\n")?;
+        }
+        Ok(Writer { output, format, encoder, line: Vec::new(), left_out: LeftOut::default() })
+    }
+
+    /// Writes a request.
+    #[inline]
+    pub fn write(&mut self, request: &Request) -> io::Result<()> {
+        if !self.format.can_say(request.kind) {
+            match request.kind {
+                Kind::Flush => self.left_out.flushes += 1,
+                _ => self.left_out.trims += 1,
+            }
+            return Ok(());
+        }
+        self.line.clear();
+        self.encoder.encode(request, &mut self.line);
+        self.output.write_all(&self.line)
+    }
+
+    /// Writes what is left and gives back the stream, and what was left out.
+    pub fn finish(mut self) -> io::Result<(W, LeftOut)> {
+        self.line.clear();
+        self.encoder.end(&mut self.line);
+        self.output.write_all(&self.line)?;
+        Ok((self.output.finish()?, self.left_out))
+    }
+}
