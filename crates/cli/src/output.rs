@@ -1,12 +1,13 @@
 //! What commands print: results to standard output, everything else to standard error.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the one place that prints")]
+#![expect(clippy::print_stderr, reason = "the one place that prints")]
 
 use crate::error::CliError;
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use std::io::{self, Write};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -18,9 +19,15 @@ pub enum Form {
     Json,
 }
 
-/// Prints a result in one piece.
+/// Prints a result in one piece. Who reads may have seen enough, as `head` does; that is no error.
 pub fn result(text: &str) {
-    println!("{}", text.trim_end_matches('\n'));
+    let written = writeln!(io::stdout().lock(), "{}", text.trim_end_matches('\n'));
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("softflash: warning: the result cannot be printed: {error}");
+        }
+        _ => {}
+    }
 }
 
 /// Prints a result as JSON.

@@ -7,8 +7,8 @@ mod support;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
-use std::process::Output;
-use support::program::{Backend, check_clean, format, format_with, said, softflash};
+use std::process::{Command, Output, Stdio};
+use support::program::{Backend, binary, check_clean, format, format_with, said, softflash};
 use support::server::Server;
 
 const MIB: u64 = 1 << 20;
@@ -46,6 +46,22 @@ fn wrong_arguments_are_refused_with_code_2() {
     fails(2, &["format", "x", "--backend", "model", "--preset", "qlc"], &["qlc", "sdf"]);
     fails(2, &["dump", "only-one"], &["directory", "file"]);
     fails(2, &["--log", "((", "info", "x"], &["--log"]);
+}
+
+#[test]
+fn who_reads_the_result_may_go_early() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    format(&data, Backend::File, 256 * MIB);
+    let mut child = Command::new(binary())
+        .args(["units".as_ref(), data.as_os_str()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
 }
 
 #[test]
