@@ -75,7 +75,7 @@ fn idle_connections_do_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_second_signal_ends_at_once_with_1() {
+fn ctrl_c_ends_a_server_that_is_ending_at_once_with_1() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format(&data, Backend::File, 512 * MIB);
@@ -87,9 +87,11 @@ fn a_second_signal_ends_at_once_with_1() {
     let mut greedy = TcpStream::connect(server.address()).unwrap();
     greedy.write_all(&b"GET large\r\n".repeat(20)).unwrap();
     std::thread::sleep(Duration::from_millis(500));
+    // Supervisors may send it twice: that says nothing new.
+    server.signal_term();
     server.signal_term();
     std::thread::sleep(Duration::from_millis(500));
-    server.signal_term();
+    server.signal(libc::SIGINT);
     assert_eq!(server.wait().code(), Some(1));
     drop(greedy);
     let server = Server::start(&data, &["--memory", "64MiB"]);
