@@ -132,9 +132,9 @@ impl Shard {
         let between = |value: u64, slow: u64, stop: u64| {
             (value as f64 - slow as f64) / stop.saturating_sub(slow).max(1) as f64
         };
-        // One memtable fills while another is flushed: that is as it should be, until it is half full too.
-        let slow = freeze_bytes.midpoint(memtables_total_bytes) as u64;
-        let memory = between(self.memtable_bytes() as u64, slow, memtables_total_bytes as u64);
+        // One memtable fills while another is flushed: that is as it should be.
+        let memory = self.memtable_bytes() as u64;
+        let memory = between(memory, freeze_bytes as u64, memtables_total_bytes as u64);
         let log = between(self.log.live_bytes(), log_bytes, log_bytes + log_bytes / 2);
         let runs = between(self.level0_runs() as u64, SLOW_RUNS as u64, STOP_RUNS as u64);
         memory.max(log).max(runs)
