@@ -17,7 +17,7 @@ use std::rc::Rc;
 /// Patches being written while the next is built.
 const PATCHES_UNDER_WAY: usize = 2;
 /// Bytes of records after which other tasks get a turn.
-const TURN_BYTES: usize = 64 << 10;
+const TURN_BYTES: usize = 512 << 10;
 /// Bytes per append of a patch.
 const PIECE_BYTES: usize = 1 << 20;
 

@@ -14,7 +14,7 @@ const SLOW_RUNS: usize = 8;
 /// Runs in level 0 at which writers stop.
 const STOP_RUNS: usize = 20;
 /// What flushes are taken to achieve before one has been measured, in bytes per second: what one slow unit takes.
-const FIRST_DRAIN_BYTES: f64 = (32 << 20) as f64;
+const FIRST_DRAIN_BYTES: f64 = (64 << 20) as f64;
 /// Writers may be ahead of their rate by this much: shorter sleeps cost more than they even out.
 const AHEAD: Duration = Duration::from_millis(1);
 
