@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 use softflash_base::random::Rng;
-use softflash_device::{Device, ModelConfig, ModelDevice};
-use softflash_runtime::VirtualExecutor;
-use softflash_store::{Durability, Entry, StoreLayout, StoreOptions, open_all};
-use std::sync::Arc;
+use softflash_store::{Durability, Entry};
+use softflash_testing::VirtualBed;
 use std::time::Duration;
 
 const VALUE_BYTES: usize = 4000;
@@ -13,20 +11,10 @@ const WRITES: usize = 60_000;
 
 #[test]
 fn a_backlog_slows_writers_evenly() {
-    let mut config = ModelConfig::model();
-    config.array.geometry.blocks_per_plane = 128;
-    config.array.geometry.pages_per_block = 64;
-    let device: Arc<dyn Device> = Arc::new(ModelDevice::in_memory(config).unwrap());
-    let executor = VirtualExecutor::new(1_000_000);
-    let runtime = executor.handle();
-    let layout =
-        StoreLayout { shards: 1, slices: 1, units: device.info().units, compression: Vec::new() };
-    let options = StoreOptions {
-        memory_bytes: 16 << 20,
-        durability: Durability::Interval(Duration::from_secs(1)),
-    };
-    let mut waits_ns: Vec<u64> = executor.block_on(async {
-        let stores = open_all(device, &layout, &options, &runtime).await.unwrap();
+    let mut bed = VirtualBed::new(1, 128);
+    bed.options.memory_bytes = 16 << 20;
+    bed.options.durability = Durability::Interval(Duration::from_secs(1));
+    let (mut waits_ns, _) = bed.session(async |stores, runtime| {
         let (store, mut random) = (&stores[0], Rng::seeded(1));
         let mut waits_ns = Vec::with_capacity(WRITES);
         for _ in 0..WRITES {

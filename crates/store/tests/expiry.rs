@@ -3,35 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
 use bytes::Bytes;
-use softflash_device::{Device, ModelConfig, ModelDevice};
-use softflash_runtime::{RuntimeHandle, VirtualExecutor};
-use softflash_store::{Entry, Store, StoreLayout, StoreOptions, open_all};
-use std::sync::Arc;
-
-fn array() -> Arc<ModelDevice> {
-    let mut config = ModelConfig::model();
-    config.array.geometry.blocks_per_plane = 40;
-    config.array.geometry.pages_per_block = 64;
-    Arc::new(ModelDevice::in_memory(config).unwrap())
-}
-
-/// Opens the store with a wall clock that shows `wall_ms`, lets `work` work, and drops everything.
-fn session<R>(
-    device: &Arc<ModelDevice>,
-    wall_ms: u64,
-    work: impl AsyncFnOnce(&Store, &RuntimeHandle, &VirtualExecutor) -> R,
-) -> R {
-    let executor = VirtualExecutor::new(wall_ms);
-    let runtime = executor.handle();
-    let layout =
-        StoreLayout { shards: 1, slices: 1, units: device.info().units, compression: Vec::new() };
-    let options = StoreOptions { memory_bytes: 4 << 20, ..StoreOptions::default() };
-    let device: Arc<dyn Device> = Arc::clone(device) as Arc<dyn Device>;
-    executor.block_on(async {
-        let stores = open_all(device, &layout, &options, &runtime).await.unwrap();
-        work(&stores[0], &runtime, &executor).await
-    })
-}
+use softflash_store::{Entry, Store};
+use softflash_testing::VirtualBed;
 
 async fn put(store: &Store, key: &'static str, expires_at_ms: u64) {
     let mut view = store.view();
@@ -47,7 +20,8 @@ async fn exists(store: &Store, key: &'static str) -> bool {
 
 #[test]
 fn a_key_that_was_seen_expired_stays_dead_when_the_wall_clock_steps_back() {
-    session(&array(), 1_000_000, async |store, _, executor| {
+    VirtualBed::new(1, 40).session_at(1_000_000, async |stores, _, executor| {
+        let store = &stores[0];
         put(store, "short", 1_010_000).await;
         put(store, "long", 9_000_000).await;
         assert!(exists(store, "short").await);
@@ -61,22 +35,24 @@ fn a_key_that_was_seen_expired_stays_dead_when_the_wall_clock_steps_back() {
 
 #[test]
 fn it_stays_dead_through_crashes_and_restarts_in_the_past() {
-    let device = array();
-    session(&device, 1_000_000, async |store, _, executor| {
+    let bed = VirtualBed::new(1, 40);
+    bed.session_at(1_000_000, async |stores, _, executor| {
+        let store = &stores[0];
         put(store, "short", 1_010_000).await;
         executor.set_wall_ms(1_010_001);
         assert!(!exists(store, "short").await);
     });
     for wall_ms in [1_000_000, 0, 1_009_999] {
-        session(&device, wall_ms, async |store, _, _| {
-            assert!(!exists(store, "short").await, "alive at {wall_ms}");
+        bed.session_at(wall_ms, async |stores, _, _| {
+            assert!(!exists(&stores[0], "short").await, "alive at {wall_ms}");
         });
     }
 }
 
 #[test]
 fn time_goes_on_from_where_it_was_while_the_wall_lags() {
-    session(&array(), 1_000_000, async |store, runtime, executor| {
+    VirtualBed::new(1, 40).session_at(1_000_000, async |stores, runtime, executor| {
+        let store = &stores[0];
         put(store, "key", 1_005_000).await;
         executor.set_wall_ms(10);
         runtime.sleep_until(runtime.now() + 4_000_000_000).await;

@@ -4,6 +4,8 @@
 
 pub mod bed;
 pub mod model;
+pub mod virtual_bed;
 
 pub use bed::Bed;
 pub use model::Model;
+pub use virtual_bed::VirtualBed;

@@ -13,7 +13,8 @@ use std::time::Duration;
 const SLOW_RUNS: usize = 8;
 /// Runs in level 0 at which writers stop.
 const STOP_RUNS: usize = 20;
-/// What flushes are taken to achieve before one has been measured, in bytes per second: what one slow unit takes.
+/// What flushes are taken to achieve before one has been measured, in bytes per second: between a modelled array and a
+/// drive.
 const FIRST_DRAIN_BYTES: f64 = (64 << 20) as f64;
 /// Writers may be ahead of their rate by this much: shorter sleeps cost more than they even out.
 const AHEAD: Duration = Duration::from_millis(1);
@@ -43,7 +44,7 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// A flush of `bytes` took `ns`.
+    /// A flush of `bytes` took `ns`. Only large ones tell a rate: small ones are mostly waiting.
     pub fn note_flush(&self, bytes: u64, ns: u64) {
         let achieved = bytes as f64 * 1e9 / ns.max(1) as f64;
         self.drain_bytes.set((self.drain_bytes.get() + achieved) / 2.0);

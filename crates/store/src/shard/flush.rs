@@ -39,7 +39,9 @@ impl Shard {
             return Ok(());
         }
         drop(site);
-        self.throttle.note_flush(bytes, self.runtime.now().since_ns(began));
+        if bytes >= self.budget.freeze_bytes as u64 / 4 {
+            self.throttle.note_flush(bytes, self.runtime.now().since_ns(began));
+        }
         self.install_flush(slice, &frozen, patches, live_keys);
         let (edit_seq, needed) = (self.seq.get(), self.first_segment_needed());
         count(&self.counters.flush_bytes, bytes);

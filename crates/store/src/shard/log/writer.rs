@@ -19,7 +19,8 @@ const FRAME_BYTES: usize = frame::MAX_FRAME_BYTES;
 const GATHER_BYTES: usize = 256 << 10;
 /// With interval durability, the longest that events wait in memory for company.
 const GATHER_TIME: Duration = Duration::from_millis(5);
-/// How long a frame may be the last one: until another follows, damage to it looks like a torn write.
+/// How long a frame may be the last one where its segment has room for another: until then, damage to it looks like a
+/// torn write.
 const PROOF_TIME: Duration = Duration::from_secs(1);
 /// Blocks that are tried for one frame before the log gives up.
 const MAX_ATTEMPTS: usize = 4;
@@ -88,6 +89,10 @@ impl Inner {
             let (seq, clock) = (self.appended_seq.get(), self.clock_wanted.replace(false));
             let start = self.appended_start.take();
             let now = self.runtime.now();
+            if self.segment_is_full() {
+                // A proof is not worth a segment of its own, least of all on a full device.
+                tail.unproved_since = None;
+            }
             let proof = tail.proof_due().is_some_and(|due| closing || now >= due);
             if !stream.is_empty() || clock || proof {
                 self.write(&stream).await?;
@@ -183,7 +188,7 @@ impl Inner {
     /// Bytes of payload that the next frame can take; starts a segment where the current one is full.
     async fn room(&self) -> Result<usize> {
         let page = self.blocks.page_bytes();
-        let pages = (self.blocks.capacity_bytes() / page) as u32;
+        let pages = self.segment_pages();
         loop {
             let next_page = self.position.borrow().next_page;
             if next_page < pages {
@@ -192,6 +197,14 @@ impl Inner {
             }
             self.start_segment(Segment::InStream).await?;
         }
+    }
+
+    fn segment_is_full(&self) -> bool {
+        self.position.borrow().next_page >= self.segment_pages()
+    }
+
+    fn segment_pages(&self) -> u32 {
+        (self.blocks.capacity_bytes() / self.blocks.page_bytes()) as u32
     }
 
     /// The longest frame, header included: a fraction of a segment.
