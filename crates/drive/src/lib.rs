@@ -1,0 +1,3 @@
+//! A conventional drive in virtual time.
+
+pub mod spec;

@@ -1,0 +1,115 @@
+//! What a device is made of: flash, link, controller and the host software in front of it. One such
+//! set of parameters serves every experiment on the device; what an experiment may choose
+//! (over-provisioning, layout, state) is not here.
+
+use serde::{Deserialize, Serialize};
+use softflash_nand::{ArrayConfig, BusTiming, DieTiming, Geometry};
+
+/// A device, as a preset in TOML states it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceSpec {
+    /// The preset's name.
+    pub name: String,
+    /// One line: what it is.
+    pub title: String,
+    /// The layout that it has unless one is asked for.
+    pub default_layout: String,
+    /// The shape of the flash.
+    pub geometry: Geometry,
+    /// Times of the dies.
+    pub die: DieTiming,
+    /// Times of the channels.
+    pub bus: BusTiming,
+    /// The link to the host.
+    #[serde(default)]
+    pub link: LinkSpec,
+    /// The controller's own work, for layouts whose FTL is inside the device.
+    #[serde(default)]
+    pub controller: ControllerSpec,
+    /// What the host's software costs a request.
+    #[serde(default)]
+    pub host: HostSpec,
+    /// Where the numbers come from.
+    #[serde(default)]
+    pub provenance: Provenance,
+}
+
+/// The link between host and device: full duplex, each direction first come, first served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Device to host, in bytes a second; 0: no limit.
+    #[serde(default)]
+    pub read_bytes_per_second: u64,
+    /// Host to device, in bytes a second; 0: no limit.
+    #[serde(default)]
+    pub write_bytes_per_second: u64,
+    /// Both directions share one medium (SATA).
+    #[serde(default)]
+    pub half_duplex: bool,
+}
+
+/// Work of a controller with its FTL inside. The firmware is one server: requests and their pages pass
+/// it one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControllerSpec {
+    /// Firmware time a request, in nanoseconds.
+    #[serde(default)]
+    pub request_ns: u64,
+    /// Firmware time a page of a read, in nanoseconds.
+    #[serde(default)]
+    pub read_page_ns: u64,
+    /// Firmware time a page of a write, in nanoseconds.
+    #[serde(default)]
+    pub write_page_ns: u64,
+    /// DRAM that holds written data until they are on flash; a write is acknowledged when it is there.
+    /// 0: acknowledged when it is on flash.
+    #[serde(default)]
+    pub write_buffer_bytes: u64,
+    /// Requests that the device takes at a time (NCQ: 32); 0: no limit.
+    #[serde(default)]
+    pub queue_depth: u32,
+}
+
+/// What the host's software stack costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostSpec {
+    /// Time from the application's call to the device, in nanoseconds, added to each request.
+    #[serde(default)]
+    pub submit_ns: u64,
+    /// Time from the device's completion to the application, in nanoseconds, added to each request.
+    #[serde(default)]
+    pub complete_ns: u64,
+    /// Completions that one interrupt announces; 1: each its own.
+    #[serde(default = "one")]
+    pub completions_per_interrupt: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Where a preset's numbers come from, printed by reports.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// `what: where from`, for numbers that a source gives.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// Numbers that no source gives, and why these.
+    #[serde(default)]
+    pub assumptions: Vec<String>,
+    /// Results of the paper that numbers were fitted to; all others are predicted.
+    #[serde(default)]
+    pub calibrated_on: Vec<String>,
+}
+
+impl DeviceSpec {
+    /// The flash alone.
+    pub fn array(&self) -> ArrayConfig {
+        ArrayConfig { geometry: self.geometry, die: self.die.clone(), bus: self.bus }
+    }
+}

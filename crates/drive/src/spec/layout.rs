@@ -1,0 +1,71 @@
+//! How a page-mapped drive uses its flash.
+
+use serde::{Deserialize, Serialize};
+
+/// A page-mapped layout, as a preset in TOML states it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageMapped {
+    /// Which blocks are written and erased together, and so collected together.
+    #[serde(default)]
+    pub gang: Gang,
+    /// Over-provisioning in percent: spare / logical. Experiments override it.
+    #[serde(default = "seven")]
+    pub op_percent: f64,
+    /// Which block is collected next.
+    #[serde(default)]
+    pub victim: VictimPolicy,
+    /// What a die does next.
+    #[serde(default)]
+    pub schedule: Schedule,
+    /// Data pages for each page of parity across channels; 0: no parity.
+    #[serde(default)]
+    pub parity_data_pages: u32,
+    /// Collected pages are moved inside their die (copyback), without crossing the channel.
+    #[serde(default)]
+    pub copyback: bool,
+    /// Whether the device's write buffer is used.
+    #[serde(default = "yes")]
+    pub write_buffer: bool,
+}
+
+fn seven() -> f64 {
+    7.0
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Which blocks make up what is collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gang {
+    /// Each block for itself; every plane has its own write frontier.
+    #[default]
+    Plane,
+    /// The same block of every plane of a die, programmed by multi-plane commands.
+    Die,
+}
+
+/// Which block is collected next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VictimPolicy {
+    /// The one with the fewest valid pages.
+    #[default]
+    Greedy,
+    /// The one that was written first.
+    Fifo,
+}
+
+/// What a die does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Host commands in the order of their arrival.
+    #[default]
+    Fifo,
+    /// Reads before programs.
+    ReadsFirst,
+}
