@@ -33,6 +33,7 @@
 //! - [`geometry`], [`address`], [`cell`], [`timing`], [`config`], [`presets`]: what an array is;
 //! - [`command`]: what a die is told and what it answers;
 //! - [`mod@array`]: the machine, over `tournament` (pending events), `die`, `channel` and [`block`];
+//! - [`mod@timeline`]: its times alone, for simulated drives;
 //! - [`storage`]: where bytes live; [`faults`] and [`error_law`]: what goes wrong;
 //! - [`mod@bench`]: a closed loop that measures the machine's own speed.
 
@@ -51,6 +52,7 @@ pub mod geometry;
 mod prefetch;
 pub mod presets;
 pub mod storage;
+pub mod timeline;
 pub mod timing;
 mod tournament;
 
@@ -64,5 +66,6 @@ pub use config::{ArrayConfig, ConfigError};
 pub use error_law::{ErrorLaw, Exposure, ReadVerdict};
 pub use faults::FaultConfig;
 pub use geometry::{Geometry, GeometryError, MAX_PLANES};
-pub use storage::{PageStore, Storage, StoreFailure};
+pub use storage::{PackedPages, PageStore, Storage, StoreFailure};
+pub use timeline::{Step, Timeline, Work, WorkKind};
 pub use timing::{BusTiming, DieTiming, SuspendTiming, TimingError};

@@ -22,7 +22,7 @@ use crate::config::{ArrayConfig, ConfigError};
 use crate::die::{Die, SLOTS};
 use crate::faults::FaultConfig;
 use crate::geometry::Geometry;
-use crate::storage::{PageStore, RamStore, Storage};
+use crate::storage::{PackedStore, PageStore, RamStore, Storage};
 use crate::timing::Timing;
 use crate::tournament::Tournament;
 use softflash_base::Time;
@@ -127,6 +127,7 @@ impl Array {
             store: match storage {
                 Storage::TimingOnly => None,
                 Storage::Ram => Some(Box::new(RamStore::new(&geometry))),
+                Storage::Packed => Some(Box::new(PackedStore::new(&geometry))),
                 Storage::Store(store) => Some(store),
             },
             registers: vec![Vec::new(); dies as usize * SLOTS],

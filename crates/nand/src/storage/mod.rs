@@ -1,5 +1,10 @@
 //! Where the bytes of pages live. Whether and how they are kept changes no time and no state.
 
+mod packed;
+
+pub use packed::PackedPages;
+pub(crate) use packed::PackedStore;
+
 use crate::address::{BlockIndex, PageIndex};
 use crate::geometry::Geometry;
 use thiserror::Error;
@@ -10,6 +15,8 @@ pub enum Storage {
     TimingOnly,
     /// All bytes, in memory; blocks without data take none.
     Ram,
+    /// All bytes, in memory, runs of equal 64-bit words packed: for large arrays with made-up data.
+    Packed,
     /// Whatever this store keeps.
     Store(Box<dyn PageStore>),
 }

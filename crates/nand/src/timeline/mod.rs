@@ -1,0 +1,352 @@
+//! The times of an array alone: which die and which bus is busy until when. For drives whose firmware
+//! knows the state of every block itself, and of which millions of requests a second are asked.
+//!
+//! [`Array`](crate::Array) is the whole flash: contents, rules, faults, power cuts. This is the part of
+//! it that takes time, over the same `channel` and `tournament`, and the two agree on every end of
+//! every command (`tests.rs` plays random commands on both). What it leaves to its caller are the rules
+//! of the flash: pages in order, no program without erase. What it lacks is suspend.
+//!
+//! [`Timeline::start`] begins a piece of work on a die that [accepts](Timeline::accepts) it;
+//! [`Timeline::step`] plays the next event and says which die may have room again and what ended there.
+
+mod die;
+mod recorder;
+#[cfg(test)]
+mod tests;
+
+pub use recorder::{Activity, Interval};
+
+use crate::address::{ChannelIndex, DieIndex};
+use crate::cell::PageTable;
+use crate::channel::{Channel, Direction};
+use crate::config::{ArrayConfig, ConfigError};
+use crate::timing::Timing;
+use crate::tournament::{Owner, Tournament};
+use die::{CellArray, DieLine, Register};
+use recorder::Recorder;
+use softflash_base::Time;
+
+/// What a die is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkKind {
+    /// Sense pages and send them over the bus.
+    Read,
+    /// Take pages from the bus and program them.
+    Program,
+    /// Erase blocks.
+    Erase,
+    /// Sense pages one after the other and program them together elsewhere on the die. They cross the bus
+    /// to the controller and back, unless the timeline [copies back](Timeline::set_copyback).
+    Move,
+}
+
+/// A piece of work for a die.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// Returned at the end.
+    pub tag: u32,
+    /// The page in its block that decides how long the cells take; of a move, the page that is programmed.
+    pub page: u16,
+    /// Pages: planes that work at once.
+    pub pages: u8,
+    /// What to do.
+    pub kind: WorkKind,
+}
+
+/// What an event was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// When.
+    pub at: u64,
+    /// The die that moved on. It may accept work now.
+    pub die: u32,
+    /// What ended there, if anything did.
+    pub ended: Option<Work>,
+}
+
+/// Dies and buses in virtual time.
+pub struct Timeline {
+    timing: Timing,
+    pages: PageTable,
+    copyback: bool,
+    dies: Vec<DieLine>,
+    channels: Vec<Channel>,
+    events: Tournament,
+    now: u64,
+    recorder: Recorder,
+}
+
+impl Timeline {
+    /// Idle dies.
+    pub fn new(config: &ArrayConfig) -> Result<Timeline, ConfigError> {
+        let (timing, pages) = config.compile()?;
+        let geometry = &config.geometry;
+        let (dies, per_channel) = (geometry.dies(), geometry.dies_per_channel());
+        Ok(Timeline {
+            timing,
+            pages,
+            copyback: false,
+            dies: (0..dies).map(|die| DieLine::new(die / per_channel, die % per_channel)).collect(),
+            channels: (0..dies).step_by(per_channel as usize).map(Channel::new).collect(),
+            events: Tournament::new(geometry.channels.into(), per_channel as usize),
+            now: 0,
+            recorder: Recorder::default(),
+        })
+    }
+
+    /// Whether moved pages stay inside their die (copyback) or cross the bus twice.
+    pub fn set_copyback(&mut self, copyback: bool) {
+        self.copyback = copyback;
+    }
+
+    /// The time that has been reached.
+    #[inline]
+    pub fn now(&self) -> Time {
+        Time(self.now)
+    }
+
+    /// When something happens next, unless work is started before.
+    #[inline]
+    pub fn next_at(&self) -> Option<Time> {
+        self.events.first_at().map(Time)
+    }
+
+    /// Lets time pass to `now`, before which nothing happens.
+    ///
+    /// # Panics
+    /// If something happens before `now`.
+    #[inline]
+    pub fn pass_to(&mut self, now: Time) {
+        assert!(now.0 >= self.now, "time ran back from {} to {}", self.now, now.0);
+        self.now = now.0;
+    }
+
+    /// Whether a die takes work of this kind now.
+    #[inline]
+    pub fn accepts(&self, die: u32, kind: WorkKind) -> bool {
+        self.dies[die as usize].accepts(kind, self.timing.cache_read, self.timing.cache_program)
+    }
+
+    /// Begins work on a die, now.
+    ///
+    /// # Panics
+    /// If the die does not accept it.
+    #[inline]
+    pub fn start(&mut self, die: u32, work: Work) {
+        assert!(self.accepts(die, work.kind), "die {die} was given work that it does not accept");
+        match work.kind {
+            WorkKind::Read => self.sense(die, work, 1),
+            WorkKind::Move => self.sense(die, work, u64::from(work.pages)),
+            WorkKind::Program => self.load(die, work),
+            WorkKind::Erase => self.run(die, work, self.timing.erase_ns),
+        }
+    }
+
+    /// Plays the next event; `None` when all dies are idle.
+    #[inline]
+    pub fn step(&mut self) -> Option<Step> {
+        let (at, owner) = self.events.first()?;
+        assert!(at >= self.now, "time ran back from {} to {at}", self.now);
+        self.now = at;
+        Some(match owner {
+            Owner::Die(die) => {
+                let ended = self.array_done(die as u32);
+                Step { at, die: die as u32, ended }
+            }
+            Owner::Bus(channel) => self.bus_done(channel, at),
+        })
+    }
+
+    /// Time that a die's cell array has worked, in nanoseconds, what it has begun included.
+    pub fn die_busy_ns(&self, die: DieIndex) -> u64 {
+        self.dies.get(die.index()).map_or(0, |die| die.busy_ns)
+    }
+
+    /// Time that a channel's bus was taken, in nanoseconds, the transfer it has begun included.
+    pub fn channel_busy_ns(&self, channel: ChannelIndex) -> u64 {
+        self.channels.get(channel.index()).map_or(0, |channel| channel.busy_ns)
+    }
+
+    /// Writes down what dies and buses do, up to `most` intervals; see [`Timeline::recorded`].
+    pub fn record(&mut self, most: usize) {
+        self.recorder = Recorder::of(most);
+    }
+
+    /// What was written down.
+    pub fn recorded(&self) -> &[Interval] {
+        self.recorder.intervals()
+    }
+
+    /// Memory in use, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let dies = self.dies.capacity() * size_of::<DieLine>();
+        let channels = self.channels.capacity() * size_of::<Channel>();
+        (size_of::<Timeline>() + dies + channels) as u64
+            + self.pages.memory_bytes()
+            + self.events.memory_bytes()
+    }
+
+    #[inline]
+    fn sense(&mut self, die: u32, work: Work, times: u64) {
+        let level = usize::from(self.pages.page(u32::from(work.page)).level);
+        self.run(die, work, times * self.timing.read_ns[level]);
+    }
+
+    #[inline]
+    fn program(&mut self, die: u32, work: Work) {
+        let level = usize::from(self.pages.page(u32::from(work.page)).level);
+        self.run(die, work, self.timing.program_ns[level]);
+    }
+
+    /// The cell array works for a time.
+    #[inline]
+    fn run(&mut self, die: u32, work: Work, work_ns: u64) {
+        let line = &mut self.dies[die as usize];
+        line.array = CellArray::Working;
+        line.at_work = work;
+        line.busy_ns += work_ns;
+        let ends = self.now + work_ns;
+        self.events.set_die(line.channel as usize, usize::from(line.place), ends, self.now);
+        self.recorder.note(|| Interval::of_array(die, work, line.moving, self.now, ends));
+    }
+
+    /// A program's data, or moved pages, want to cross the bus.
+    #[inline]
+    fn load(&mut self, die: u32, work: Work) {
+        let line = &mut self.dies[die as usize];
+        line.register = Register::In;
+        line.in_register = work;
+        self.request_bus(die, Direction::In);
+    }
+
+    /// Pages that were sensed want to cross the bus.
+    #[inline]
+    fn unload(&mut self, die: u32, work: Work) {
+        let line = &mut self.dies[die as usize];
+        line.register = Register::Out;
+        line.in_register = work;
+        line.array = if self.timing.cache_read { CellArray::Idle } else { CellArray::Holding };
+        self.request_bus(die, Direction::Out);
+    }
+
+    #[inline]
+    fn request_bus(&mut self, die: u32, direction: Direction) {
+        let line = &self.dies[die as usize];
+        let channel = line.channel as usize;
+        let bus = &mut self.channels[channel];
+        bus.request(line.place, direction, line.in_register.pages);
+        if bus.carrying().is_none() {
+            self.grant(channel);
+        }
+    }
+
+    /// Begins the next transfer of a bus whose last one has ended.
+    #[inline]
+    fn grant(&mut self, channel: usize) {
+        let bus = &mut self.channels[channel];
+        let Some(transfer) = bus.grant(self.timing.reads_ahead) else { return };
+        let die = bus.first_die + u32::from(transfer.place);
+        let work = self.dies[die as usize].in_register;
+        let crossings = if work.kind == WorkKind::Move { 2 } else { 1 };
+        let transfer_ns = crossings * self.timing.transfer_ns(transfer.planes);
+        bus.busy_ns += transfer_ns;
+        let ends = self.now + transfer_ns;
+        self.events.set_bus(channel, ends, self.now);
+        self.recorder.note(|| Interval::of_bus(die, self.now, ends));
+    }
+
+    /// The cell array of a die has come to the end of its work.
+    #[inline]
+    fn array_done(&mut self, die: u32) -> Option<Work> {
+        let line = &mut self.dies[die as usize];
+        let work = line.at_work;
+        self.events.clear_die(line.channel as usize, usize::from(line.place));
+        match work.kind {
+            WorkKind::Read if line.register == Register::Free => {
+                self.unload(die, work);
+                None
+            }
+            WorkKind::Read => {
+                line.array = CellArray::Holding;
+                None
+            }
+            WorkKind::Move if !line.moving => {
+                self.sensed_for_move(die, work);
+                None
+            }
+            WorkKind::Program | WorkKind::Erase | WorkKind::Move => {
+                line.moving = false;
+                line.array = CellArray::Idle;
+                if line.register == Register::Loaded {
+                    line.register = Register::Free;
+                    let loaded = line.in_register;
+                    self.program(die, loaded);
+                }
+                Some(work)
+            }
+        }
+    }
+
+    /// The pages of a move are in the page registers: to the bus, or straight back to the cells.
+    #[inline]
+    fn sensed_for_move(&mut self, die: u32, work: Work) {
+        let line = &mut self.dies[die as usize];
+        if self.copyback {
+            line.moving = true;
+            self.program(die, work);
+            return;
+        }
+        line.array = CellArray::Holding;
+        self.load(die, work);
+    }
+
+    /// A transfer has ended.
+    #[inline]
+    fn bus_done(&mut self, channel: usize, at: u64) -> Step {
+        let bus = &self.channels[channel];
+        let Some(transfer) = bus.carrying() else { unreachable!("an event of an idle bus") };
+        let die = bus.first_die + u32::from(transfer.place);
+        self.events.clear_bus(channel);
+        let line = &mut self.dies[die as usize];
+        let work = line.in_register;
+        let ended = match transfer.direction {
+            Direction::Out => {
+                line.register = Register::Free;
+                self.after_unload(die);
+                Some(work)
+            }
+            Direction::In if work.kind == WorkKind::Move => {
+                line.register = Register::Free;
+                line.moving = true;
+                self.program(die, work);
+                None
+            }
+            Direction::In => {
+                line.register = Register::Loaded;
+                if line.array == CellArray::Idle {
+                    line.register = Register::Free;
+                    self.program(die, work);
+                }
+                None
+            }
+        };
+        self.grant(channel);
+        Step { at, die, ended }
+    }
+
+    /// The register is free: for what the cell array holds, if anything.
+    #[inline]
+    fn after_unload(&mut self, die: u32) {
+        let line = &mut self.dies[die as usize];
+        if line.array != CellArray::Holding {
+            return;
+        }
+        if self.timing.cache_read {
+            let held = line.at_work;
+            self.unload(die, held);
+        } else {
+            // It was kept by the page that has just gone.
+            line.array = CellArray::Idle;
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A window of what dies and buses did, for a Gantt chart.
+
+use super::{Work, WorkKind};
+
+/// What a die was busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// Sensing a page to be sent out.
+    Sense,
+    /// Programming.
+    Program,
+    /// Erasing.
+    Erase,
+    /// Sensing or programming moved pages.
+    Move,
+    /// Its pages were on the bus.
+    Transfer,
+}
+
+/// A stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    /// The die.
+    pub die: u32,
+    /// What it was busy with.
+    pub activity: Activity,
+    /// From when, in nanoseconds of the timeline.
+    pub begin_ns: u64,
+    /// Until when.
+    pub end_ns: u64,
+}
+
+impl Interval {
+    pub(super) fn of_array(die: u32, work: Work, moving: bool, from: u64, to: u64) -> Interval {
+        let activity = match work.kind {
+            _ if moving => Activity::Move,
+            WorkKind::Read => Activity::Sense,
+            WorkKind::Program => Activity::Program,
+            WorkKind::Erase => Activity::Erase,
+            WorkKind::Move => Activity::Move,
+        };
+        Interval { die, activity, begin_ns: from, end_ns: to }
+    }
+
+    pub(super) fn of_bus(die: u32, from: u64, to: u64) -> Interval {
+        Interval { die, activity: Activity::Transfer, begin_ns: from, end_ns: to }
+    }
+}
+
+/// Keeps intervals while there is room.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    intervals: Vec<Interval>,
+    most: usize,
+}
+
+impl Recorder {
+    pub(super) fn of(most: usize) -> Recorder {
+        Recorder { intervals: Vec::with_capacity(most), most }
+    }
+
+    #[inline]
+    pub(super) fn note(&mut self, interval: impl FnOnce() -> Interval) {
+        if self.intervals.len() < self.most {
+            self.intervals.push(interval());
+        }
+    }
+
+    pub(super) fn intervals(&self) -> &[Interval] {
+        &self.intervals
+    }
+}

@@ -1,0 +1,162 @@
+//! The timeline against the whole array, which is tested against the rules of the flash.
+
+use super::*;
+use crate::command::{CommandKind, DieCommand, Finished};
+use crate::faults::FaultConfig;
+use crate::storage::Storage;
+use crate::{Array, presets};
+use softflash_base::random::Rng;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Random commands: what each die is to do, in order.
+fn commands(config: &ArrayConfig, rng: &mut Rng) -> Vec<VecDeque<Work>> {
+    let geometry = &config.geometry;
+    (0..geometry.dies())
+        .map(|_| {
+            let mut work = VecDeque::new();
+            let mut page = 0;
+            for tag in 0..60 {
+                let full = page == geometry.pages_per_block as u16;
+                let kind = match rng.below(10) {
+                    _ if full => WorkKind::Erase,
+                    0..=4 if page > 0 => WorkKind::Read,
+                    9 if page > 0 => WorkKind::Erase,
+                    _ => WorkKind::Program,
+                };
+                let pages = 1 + rng.below(2) as u8;
+                let at = match kind {
+                    WorkKind::Read => rng.below(u64::from(page)) as u16,
+                    WorkKind::Program => page,
+                    _ => 0,
+                };
+                page = match kind {
+                    WorkKind::Erase => 0,
+                    WorkKind::Program => page + 1,
+                    _ => page,
+                };
+                // Programs and erases on both planes keep the blocks of a die in step.
+                let pages = if kind == WorkKind::Read { pages } else { 2 };
+                work.push_back(Work { tag, page: at, pages, kind });
+            }
+            work
+        })
+        .collect()
+}
+
+type Ends = BTreeMap<(u32, u32), u64>;
+
+fn play_timeline(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Ends {
+    let mut timeline = Timeline::new(config).unwrap();
+    let mut ends = Ends::new();
+    for die in 0..config.geometry.dies() {
+        feed(&mut timeline, die, &mut work[die as usize]);
+    }
+    while let Some(step) = timeline.step() {
+        if let Some(ended) = step.ended {
+            ends.insert((step.die, ended.tag), step.at);
+        }
+        feed(&mut timeline, step.die, &mut work[step.die as usize]);
+    }
+    ends
+}
+
+fn feed(timeline: &mut Timeline, die: u32, work: &mut VecDeque<Work>) {
+    while let Some(next) = work.pop_front_if(|next| timeline.accepts(die, next.kind)) {
+        timeline.start(die, next);
+    }
+}
+
+fn play_array(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Ends {
+    let mut array = Array::new(config, Storage::TimingOnly, &FaultConfig::default(), 1).unwrap();
+    let mut ends = Ends::new();
+    let mut finished: Vec<Finished> = Vec::new();
+    for die in 0..config.geometry.dies() {
+        submit(&mut array, die, &mut work[die as usize]);
+    }
+    while array.step(&mut finished).is_some() {
+        for done in finished.drain(..) {
+            ends.insert((done.die.0, done.tag as u32), done.at.0);
+            submit(&mut array, done.die.0, &mut work[done.die.index()]);
+        }
+    }
+    ends
+}
+
+fn submit(array: &mut Array, die: u32, work: &mut VecDeque<Work>) {
+    let kind_of = |work: &Work| match work.kind {
+        WorkKind::Read => CommandKind::Read,
+        WorkKind::Program => CommandKind::Program,
+        WorkKind::Erase => CommandKind::Erase,
+        WorkKind::Move => unreachable!("the array knows no moves"),
+    };
+    while let Some(next) = work.pop_front_if(|next| array.has_room(DieIndex(die), kind_of(next))) {
+        let mut command =
+            DieCommand::single(next.tag.into(), DieIndex(die), kind_of(&next), 0, next.page.into());
+        command.planes = next.pages;
+        array.submit(array.now(), &command, &[]).unwrap();
+    }
+}
+
+fn agree(config: &ArrayConfig) {
+    for seed in 0..50 {
+        let mut rng = Rng::seeded(seed).fork("timeline");
+        let work = commands(config, &mut rng);
+        let (ours, arrays) = (play_timeline(config, work.clone()), play_array(config, work));
+        let other = ours.iter().find(|&(command, end)| arrays.get(command) != Some(end));
+        assert_eq!(other, None, "seed {seed}");
+        assert_eq!(ours.len(), arrays.len(), "seed {seed}");
+    }
+}
+
+#[test]
+fn ends_are_those_of_the_array_without_cache_registers() {
+    agree(&presets::small());
+}
+
+#[test]
+fn ends_are_those_of_the_array_with_cache_read() {
+    let mut config = presets::small();
+    config.die.cache_read = true;
+    agree(&config);
+}
+
+#[test]
+fn ends_are_those_of_the_array_with_cache_program() {
+    let mut config = presets::small();
+    config.die.cache_program = true;
+    agree(&config);
+}
+
+#[test]
+fn a_move_takes_two_crossings_or_none() {
+    let config = presets::small();
+    let work = Work { tag: 0, page: 0, pages: 2, kind: WorkKind::Move };
+    for (copyback, crossing_ns) in [(false, 40_000), (true, 0)] {
+        let mut timeline = Timeline::new(&config).unwrap();
+        timeline.set_copyback(copyback);
+        timeline.start(0, work);
+        let mut last = None;
+        while let Some(step) = timeline.step() {
+            last = Some(step);
+        }
+        let expected = 2 * 50_000 + crossing_ns + 200_000;
+        assert_eq!(last, Some(Step { at: expected, die: 0, ended: Some(work) }));
+    }
+}
+
+#[test]
+fn a_window_is_recorded() {
+    let mut timeline = Timeline::new(&presets::small()).unwrap();
+    timeline.record(3);
+    timeline.start(0, Work { tag: 0, page: 0, pages: 1, kind: WorkKind::Program });
+    timeline.start(1, Work { tag: 0, page: 0, pages: 1, kind: WorkKind::Erase });
+    while timeline.step().is_some() {}
+    let told: Vec<(u32, Activity, u64)> =
+        timeline.recorded().iter().map(|i| (i.die, i.activity, i.end_ns)).collect();
+    let expected = [
+        (0, Activity::Transfer, 10_000),
+        (1, Activity::Erase, 2_000_000),
+        (0, Activity::Program, 210_000),
+    ];
+    assert_eq!(told, expected);
+}
