@@ -74,7 +74,7 @@ pub struct ControllerSpec {
 }
 
 /// What the host's software stack costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostSpec {
     /// Time from the application's call to the device, in nanoseconds, added to each request.
@@ -90,6 +90,12 @@ pub struct HostSpec {
 
 fn one() -> u32 {
     1
+}
+
+impl Default for HostSpec {
+    fn default() -> HostSpec {
+        HostSpec { submit_ns: 0, complete_ns: 0, completions_per_interrupt: one() }
+    }
 }
 
 /// Where a preset's numbers come from, printed by reports.
