@@ -1,1 +1,39 @@
-//! Soon.
+//! Workloads: what is asked, where, how large and when.
+//!
+//! A [`BlockWorkload`] or a [`KvWorkload`] is what a preset in TOML states; their sources give one access after the
+//! other without end, a [`Load`] says when they are made, a [`Precondition`] what state the device is in before, and
+//! [`SteadyState`] when figures have settled. Time is virtual and given, chance comes from a seeded generator:
+//! equal seeds give equal accesses. `docs/workloads.md` has fields, units and definitions.
+//!
+//! ```
+//! use softflash_base::random::Rng;
+//! use softflash_workload::{AccessKind, BlockWorkload, Pattern, RequestSize};
+//! let mut workload = BlockWorkload::new("reads", RequestSize::Fixed(8192), Pattern::Random);
+//! workload.read_fraction = 1.0;
+//! let mut source = workload.source(1 << 30, Rng::seeded(1))?;
+//! let access = source.next();
+//! assert_eq!((access.kind, access.bytes), (AccessKind::Read, 8192));
+//! assert_eq!(access.offset_bytes % 8192, 0);
+//! # Ok::<(), softflash_workload::WorkloadError>(())
+//! ```
+
+mod access;
+mod block;
+mod error;
+mod kv;
+mod load;
+mod one_of;
+mod permutation;
+mod precondition;
+mod steady;
+
+pub use access::{Access, AccessKind};
+pub use block::{BlockSource, BlockWorkload, Pattern, RequestSize, SizeShare, Span};
+pub use error::{Problem, WorkloadError};
+pub use kv::{
+    ContentsError, Key, KeyMaker, KvAccess, KvKind, KvOrder, KvSource, KvWorkload, Operation,
+    ValueSize, check_value, fill_value, version_of,
+};
+pub use load::{ArrivalPattern, Arrivals, Load, RateCap, RateCaps};
+pub use precondition::{NoSuchPrecondition, Precondition};
+pub use steady::{SteadyCriterion, SteadyState, Window};

@@ -1,0 +1,33 @@
+//! One request of a block client.
+
+use serde::{Deserialize, Serialize};
+
+/// What a request asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccessKind {
+    /// Read bytes.
+    Read,
+    /// Write bytes.
+    Write,
+    /// Forget bytes: discard, trim, unmap.
+    Trim,
+}
+
+/// A request of a block client. It lies within the capacity that its source was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Access {
+    /// What it asks.
+    pub kind: AccessKind,
+    /// Where it begins.
+    pub offset_bytes: u64,
+    /// How long it is; at least 1.
+    pub bytes: u32,
+}
+
+impl Access {
+    /// Where it ends.
+    pub fn end_bytes(&self) -> u64 {
+        self.offset_bytes + u64::from(self.bytes)
+    }
+}

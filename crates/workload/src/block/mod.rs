@@ -1,0 +1,14 @@
+//! What a block client asks.
+
+mod pattern;
+mod place;
+mod size;
+mod source;
+mod span;
+mod spec;
+
+pub use pattern::Pattern;
+pub use size::{RequestSize, SizeShare};
+pub use source::BlockSource;
+pub use span::Span;
+pub use spec::BlockWorkload;

@@ -1,0 +1,180 @@
+//! Where a request goes.
+
+use super::pattern::Pattern;
+use crate::error::Problem;
+use crate::permutation::Permutation;
+use softflash_base::random::{Rng, Zipf};
+
+/// A size of requests and where one of them may begin.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Class {
+    pub(super) bytes: u32,
+    align_bytes: u32,
+    /// Offsets at which one may begin: so many multiples of the alignment, from 0.
+    slots: u64,
+}
+
+impl Class {
+    pub(super) fn new(
+        bytes: u32,
+        align_bytes: u32,
+        span_bytes: u64,
+        capacity_bytes: u64,
+    ) -> Result<Class, Problem> {
+        match span_bytes.checked_sub(bytes.into()) {
+            Some(last) => {
+                Ok(Class { bytes, align_bytes, slots: last / u64::from(align_bytes) + 1 })
+            }
+            None => Err(Problem::TooSmall { bytes, align_bytes, span_bytes, capacity_bytes }),
+        }
+    }
+
+    fn last_bytes(&self) -> u64 {
+        (self.slots - 1) * u64::from(self.align_bytes)
+    }
+}
+
+/// Where requests go. Popularity belongs to places, not to requests: all sizes share the *granules*, the
+/// smallest alignment's, and a request begins where its own alignment is at or before the granule.
+#[derive(Debug, Clone)]
+pub(super) enum Places {
+    Random,
+    Sequential(Streams),
+    Zipf { granule_bytes: u32, ranks: Zipf, scatter: Option<Permutation> },
+    HotCold { granule_bytes: u32, granules: u64, hot_granules: u64, hot_accesses: f64 },
+}
+
+impl Places {
+    pub(super) fn new(
+        pattern: Pattern,
+        span_bytes: u64,
+        classes: &[Class],
+        rng: &mut Rng,
+    ) -> Result<Places, Problem> {
+        let granule_bytes = classes.iter().map(|class| class.align_bytes).min().unwrap_or(1);
+        // All places where anything may begin, so that with one size each granule is a request.
+        let granules = classes
+            .iter()
+            .map(|class| class.last_bytes() / u64::from(granule_bytes) + 1)
+            .max()
+            .unwrap_or(1);
+        match pattern {
+            Pattern::Random => Ok(Places::Random),
+            Pattern::Sequential { streams } => {
+                Streams::new(streams, span_bytes, classes).map(Places::Sequential)
+            }
+            Pattern::Zipf { exponent, scattered } => {
+                let ranks = Zipf::new(granules, exponent).map_err(Problem::Zipf)?;
+                let scatter = scattered.then(|| Permutation::new(granules, rng));
+                Ok(Places::Zipf { granule_bytes, ranks, scatter })
+            }
+            Pattern::HotCold { hot_space, hot_accesses } => {
+                let hot_granules = (granules as f64 * hot_space).round() as u64;
+                let hot_granules = hot_granules.clamp(1, granules);
+                Ok(Places::HotCold { granule_bytes, granules, hot_granules, hot_accesses })
+            }
+        }
+    }
+
+    /// Where a request of `class` begins.
+    #[inline]
+    pub(super) fn draw(&mut self, class: Class, rng: &mut Rng) -> u64 {
+        match self {
+            Places::Random => rng.below(class.slots) * u64::from(class.align_bytes),
+            Places::Sequential(streams) => streams.draw(class),
+            Places::Zipf { granule_bytes, ranks, scatter } => {
+                let rank = ranks.rank(rng);
+                let granule = scatter.as_ref().map_or(rank, |scatter| scatter.place(rank));
+                at_or_before(granule, *granule_bytes, class)
+            }
+            Places::HotCold { granule_bytes, granules, hot_granules, hot_accesses } => {
+                let cold = *granules - *hot_granules;
+                let granule = if cold == 0 || rng.chance(*hot_accesses) {
+                    rng.below(*hot_granules)
+                } else {
+                    *hot_granules + rng.below(cold)
+                };
+                at_or_before(granule, *granule_bytes, class)
+            }
+        }
+    }
+}
+
+/// The last place at or before a granule where a request of `class` may begin.
+#[inline]
+fn at_or_before(granule: u64, granule_bytes: u32, class: Class) -> u64 {
+    let at = granule * u64::from(granule_bytes);
+    let aligned = if class.align_bytes == granule_bytes {
+        at
+    } else {
+        at - at % u64::from(class.align_bytes)
+    };
+    aligned.min(class.last_bytes())
+}
+
+/// Sequential streams that take turns.
+#[derive(Debug, Clone)]
+pub(super) struct Streams {
+    streams: Box<[Stream]>,
+    turn: usize,
+}
+
+/// A part of the span that is gone through from begin to end, over and over.
+#[derive(Debug, Clone, Copy)]
+struct Stream {
+    begin_bytes: u64,
+    end_bytes: u64,
+    next_bytes: u64,
+}
+
+impl Streams {
+    /// Parts begin where the largest alignment allows it; the last one takes what is left.
+    fn new(count: u32, span_bytes: u64, classes: &[Class]) -> Result<Streams, Problem> {
+        let align_bytes =
+            u64::from(classes.iter().map(|class| class.align_bytes).max().unwrap_or(1));
+        let part_bytes = match count {
+            1 => span_bytes,
+            _ => span_bytes / align_bytes / u64::from(count) * align_bytes,
+        };
+        let streams: Box<[Stream]> = (0..u64::from(count))
+            .map(|index| {
+                let begin_bytes = index * part_bytes;
+                let is_last = index + 1 == u64::from(count);
+                let end_bytes = if is_last { span_bytes } else { begin_bytes + part_bytes };
+                Stream { begin_bytes, end_bytes, next_bytes: begin_bytes }
+            })
+            .collect();
+        let fits = |class: &Class| streams.iter().all(|stream| stream.has_room(class));
+        match classes.iter().find(|class| !fits(class)) {
+            Some(class) => {
+                Err(Problem::TooManyStreams { streams: count, bytes: class.bytes, span_bytes })
+            }
+            None => Ok(Streams { streams, turn: 0 }),
+        }
+    }
+
+    #[inline]
+    fn draw(&mut self, class: Class) -> u64 {
+        let turn = self.turn;
+        self.turn = if turn + 1 == self.streams.len() { 0 } else { turn + 1 };
+        self.streams[turn].draw(class)
+    }
+}
+
+impl Stream {
+    fn has_room(&self, class: &Class) -> bool {
+        let begin = self.begin_bytes.next_multiple_of(class.align_bytes.into());
+        begin + u64::from(class.bytes) <= self.end_bytes
+    }
+
+    #[inline]
+    fn draw(&mut self, class: Class) -> u64 {
+        let align_bytes = u64::from(class.align_bytes);
+        let mut at = self.next_bytes.next_multiple_of(align_bytes);
+        if at + u64::from(class.bytes) > self.end_bytes {
+            at = self.begin_bytes.next_multiple_of(align_bytes);
+        }
+        self.next_bytes = at + u64::from(class.bytes);
+        at
+    }
+}

@@ -1,0 +1,71 @@
+//! How large requests are.
+
+use crate::error::Problem;
+use crate::one_of::{BytesOr, bytes_or};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// How large requests are: a number of bytes, or a list of sizes with weights.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum RequestSize {
+    /// All alike.
+    Fixed(u32),
+    /// Each of these in proportion to its weight.
+    Mixed(Vec<SizeShare>),
+}
+
+/// One of several sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SizeShare {
+    /// The size.
+    pub bytes: u32,
+    /// How often it comes, relative to the weights of the others.
+    pub weight: f64,
+}
+
+impl<'de> Deserialize<'de> for RequestSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RequestSize, D::Error> {
+        let expecting = "a number of bytes below 4 GiB, or a list such as [{ bytes = 4096, weight = 3 }, \
+                         { bytes = 65536, weight = 1 }]";
+        Ok(match bytes_or(deserializer, expecting)? {
+            BytesOr::Bytes(bytes) => RequestSize::Fixed(bytes),
+            BytesOr::Other(sizes) => RequestSize::Mixed(sizes),
+        })
+    }
+}
+
+impl RequestSize {
+    /// Sizes that come up at all, with weights that may be anything above 0.
+    pub(crate) fn shares(&self) -> Vec<SizeShare> {
+        match self {
+            RequestSize::Fixed(bytes) => vec![SizeShare { bytes: *bytes, weight: 1.0 }],
+            RequestSize::Mixed(sizes) => {
+                sizes.iter().copied().filter(|size| size.weight > 0.0).collect()
+            }
+        }
+    }
+
+    /// Mean of the sizes in bytes, by weight.
+    pub fn mean_bytes(&self) -> f64 {
+        let shares = self.shares();
+        let weights: f64 = shares.iter().map(|size| size.weight).sum();
+        shares.iter().map(|size| f64::from(size.bytes) * size.weight).sum::<f64>() / weights
+    }
+
+    pub(crate) fn validate(&self, field: &'static str) -> Result<(), Problem> {
+        if let RequestSize::Mixed(sizes) = self
+            && let Some(size) = sizes.iter().find(|size| !(0.0..=1e15).contains(&size.weight))
+        {
+            return Err(Problem::Weight { field, bytes: size.bytes, value: size.weight });
+        }
+        let shares = self.shares();
+        if shares.is_empty() {
+            return Err(Problem::NoSizes { field });
+        }
+        match shares.iter().any(|size| size.bytes == 0) {
+            true => Err(Problem::Zero { field }),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! One request after the other.
+
+use super::place::{Class, Places};
+use super::size::RequestSize;
+use super::spec::BlockWorkload;
+use crate::access::{Access, AccessKind};
+use crate::error::Problem;
+use softflash_base::random::Rng;
+
+/// The requests of a [`BlockWorkload`], without end. Equal seeds give equal requests.
+#[derive(Debug, Clone)]
+pub struct BlockSource {
+    rng: Rng,
+    mix: Mix,
+    reads: Sizes,
+    writes: Sizes,
+    places: Places,
+}
+
+impl BlockSource {
+    /// `workload` is valid.
+    pub(super) fn new(
+        workload: &BlockWorkload,
+        capacity_bytes: u64,
+        mut rng: Rng,
+    ) -> Result<BlockSource, Problem> {
+        let span_bytes = workload.span.of(capacity_bytes)?;
+        let sizes = |sizes: Option<&RequestSize>| match sizes {
+            Some(sizes) => Sizes::new(sizes, workload.align_bytes, span_bytes, capacity_bytes),
+            None => Ok(Sizes::default()),
+        };
+        let reads = sizes(workload.sizes_of_reads()?)?;
+        let writes = sizes(workload.sizes_of_writes()?)?;
+        let classes: Vec<Class> = reads.classes().chain(writes.classes()).collect();
+        let places = Places::new(workload.pattern, span_bytes, &classes, &mut rng)?;
+        let mix = Mix::new(workload.read_fraction, workload.trim_fraction);
+        Ok(BlockSource { rng, mix, reads, writes, places })
+    }
+
+    /// The next request.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "an iterator may end, this does not")]
+    pub fn next(&mut self) -> Access {
+        let kind = self.mix.draw(&mut self.rng);
+        let sizes = if kind == AccessKind::Read { &self.reads } else { &self.writes };
+        let class = sizes.draw(&mut self.rng);
+        let offset_bytes = self.places.draw(class, &mut self.rng);
+        Access { kind, offset_bytes, bytes: class.bytes }
+    }
+}
+
+/// Reads, trims and writes, as thresholds of 53 random bits.
+#[derive(Debug, Clone, Copy)]
+struct Mix {
+    reads_below: u64,
+    trims_below: u64,
+}
+
+impl Mix {
+    const CERTAIN: u64 = 1 << 53;
+
+    fn new(read_fraction: f64, trim_fraction: f64) -> Mix {
+        let threshold = |share: f64| (share * Mix::CERTAIN as f64).round() as u64;
+        let trims_below = threshold((read_fraction + trim_fraction).min(1.0));
+        Mix { reads_below: threshold(read_fraction), trims_below }
+    }
+
+    /// Draws nothing where there is nothing to choose.
+    #[inline]
+    fn draw(self, rng: &mut Rng) -> AccessKind {
+        if self.reads_below == Mix::CERTAIN {
+            return AccessKind::Read;
+        } else if self.trims_below == 0 {
+            return AccessKind::Write;
+        }
+        let drawn = rng.next_u64() >> 11;
+        if drawn < self.reads_below {
+            AccessKind::Read
+        } else if drawn < self.trims_below {
+            AccessKind::Trim
+        } else {
+            AccessKind::Write
+        }
+    }
+}
+
+/// The sizes of a kind of requests. Most have one, so that one is kept apart.
+#[derive(Debug, Clone, Default)]
+struct Sizes {
+    first: Class,
+    /// All of several sizes, each with the sum of the weights up to and including it, as a threshold of 53 random bits.
+    several: Box<[(u64, Class)]>,
+}
+
+impl Sizes {
+    fn new(
+        sizes: &RequestSize,
+        align_bytes: Option<u32>,
+        span_bytes: u64,
+        capacity_bytes: u64,
+    ) -> Result<Sizes, Problem> {
+        let shares = sizes.shares();
+        let all: f64 = shares.iter().map(|share| share.weight).sum();
+        let (mut sum, mut several) = (0.0, Vec::with_capacity(shares.len()));
+        for share in &shares {
+            sum += share.weight;
+            let align_bytes = align_bytes.unwrap_or(share.bytes);
+            let class = Class::new(share.bytes, align_bytes, span_bytes, capacity_bytes)?;
+            several.push(((sum / all * (1_u64 << 53) as f64) as u64, class));
+        }
+        let first = several.first().map(|(_, class)| *class).unwrap_or_default();
+        if several.len() == 1 {
+            several.clear();
+        }
+        Ok(Sizes { first, several: several.into() })
+    }
+
+    /// Each of them, none where no such request is made.
+    fn classes(&self) -> impl Iterator<Item = Class> {
+        let first = Some(self.first).filter(|class| class.bytes > 0);
+        first.into_iter().chain(self.several.iter().map(|(_, class)| *class))
+    }
+
+    #[inline]
+    fn draw(&self, rng: &mut Rng) -> Class {
+        if self.several.is_empty() {
+            return self.first;
+        }
+        let drawn = rng.next_u64() >> 11;
+        let found = self.several.partition_point(|(below, _)| *below <= drawn);
+        // Rounding may leave the last threshold a little below everything that can be drawn.
+        self.several.get(found).or(self.several.last()).map_or(self.first, |(_, class)| *class)
+    }
+}

@@ -1,0 +1,46 @@
+//! How much of a device is touched.
+
+use crate::error::{Problem, count, some_share};
+use serde::{Deserialize, Serialize};
+
+/// Largest capacity: leaves room above for rounding up.
+const MAX_CAPACITY_BYTES: u64 = 1 << 62;
+
+/// How much of the capacity is touched, from its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Span {
+    /// A share of the capacity, above 0 and at most 1.
+    Share(f64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+impl Default for Span {
+    fn default() -> Span {
+        Span::Share(1.0)
+    }
+}
+
+impl Span {
+    pub(crate) fn validate(&self) -> Result<(), Problem> {
+        match *self {
+            Span::Share(value) => some_share("span.share", value),
+            Span::Bytes(0) => Err(Problem::Zero { field: "span.bytes" }),
+            Span::Bytes(_) => Ok(()),
+        }
+    }
+
+    /// Bytes of a device of `capacity_bytes` that are touched.
+    pub(crate) fn of(&self, capacity_bytes: u64) -> Result<u64, Problem> {
+        count("the capacity", capacity_bytes, MAX_CAPACITY_BYTES)?;
+        match *self {
+            Span::Share(1.0) => Ok(capacity_bytes),
+            Span::Share(share) => Ok(((capacity_bytes as f64 * share) as u64).min(capacity_bytes)),
+            Span::Bytes(span_bytes) if span_bytes > capacity_bytes => {
+                Err(Problem::SpanBeyond { span_bytes, capacity_bytes })
+            }
+            Span::Bytes(span_bytes) => Ok(span_bytes),
+        }
+    }
+}

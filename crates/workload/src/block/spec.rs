@@ -1,0 +1,141 @@
+//! A block workload, as a preset in TOML states it.
+
+use super::pattern::{Pattern, word_or_table};
+use super::size::RequestSize;
+use super::source::BlockSource;
+use super::span::Span;
+use crate::error::{Problem, WorkloadError, count, share};
+use crate::load::{Load, RateCaps};
+use serde::{Deserialize, Serialize};
+use softflash_base::random::Rng;
+
+/// Reads and trims may leave this much less than nothing for writes: sums of decimal fractions are not exact.
+const ROUNDING: f64 = 1e-12;
+
+/// What a block client asks, and how fast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlockWorkload {
+    /// The preset's name.
+    pub name: String,
+    /// One line: what it is.
+    #[serde(default)]
+    pub title: String,
+    /// Share of the requests that read, 0 to 1.
+    pub read_fraction: f64,
+    /// Share of the requests that trim, 0 to 1; the rest writes.
+    #[serde(default)]
+    pub trim_fraction: f64,
+    /// Which places are asked for.
+    #[serde(default, deserialize_with = "word_or_table")]
+    pub pattern: Pattern,
+    /// How large requests are, unless one of the next two says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<RequestSize>,
+    /// How large reads are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_size: Option<RequestSize>,
+    /// How large writes and trims are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_size: Option<RequestSize>,
+    /// Offsets are multiples of this; each request's own size unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub align_bytes: Option<u32>,
+    /// How much of the capacity is touched.
+    #[serde(default)]
+    pub span: Span,
+    /// When requests are made.
+    #[serde(default)]
+    pub load: Load,
+    /// Most bytes a second.
+    #[serde(default)]
+    pub rate_caps: RateCaps,
+    /// How long a run is, in virtual nanoseconds, unless the experiment says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ns: Option<u64>,
+    /// How many requests a run makes, unless the experiment says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+}
+
+impl BlockWorkload {
+    /// Half reads, half writes over the whole capacity, one at a time: a start for making one in code.
+    pub fn new(name: impl Into<String>, size: RequestSize, pattern: Pattern) -> BlockWorkload {
+        BlockWorkload {
+            name: name.into(),
+            title: String::new(),
+            read_fraction: 0.5,
+            trim_fraction: 0.0,
+            pattern,
+            size: Some(size),
+            read_size: None,
+            write_size: None,
+            align_bytes: None,
+            span: Span::default(),
+            load: Load::default(),
+            rate_caps: RateCaps::default(),
+            duration_ns: None,
+            requests: None,
+        }
+    }
+
+    /// Whether the workload makes sense on a device that is large enough.
+    pub fn validate(&self) -> Result<(), WorkloadError> {
+        self.problem().map_err(|problem| problem.of(&self.name))
+    }
+
+    fn problem(&self) -> Result<(), Problem> {
+        share("read_fraction", self.read_fraction)?;
+        share("trim_fraction", self.trim_fraction)?;
+        let sum = self.read_fraction + self.trim_fraction;
+        if sum > 1.0 + ROUNDING {
+            return Err(Problem::TooMuch(sum));
+        }
+        self.pattern.validate()?;
+        let sizes = [
+            ("size", &self.size),
+            ("read_size", &self.read_size),
+            ("write_size", &self.write_size),
+        ];
+        for (field, size) in sizes {
+            size.as_ref().map_or(Ok(()), |size| size.validate(field))?;
+        }
+        self.sizes_of_reads()?;
+        self.sizes_of_writes()?;
+        self.align_bytes
+            .map_or(Ok(()), |align| count("align_bytes", align.into(), u32::MAX.into()))?;
+        self.span.validate()?;
+        self.load.validate()?;
+        self.rate_caps.validate()
+    }
+
+    /// The sizes of reads; none where nothing is read.
+    pub(crate) fn sizes_of_reads(&self) -> Result<Option<&RequestSize>, Problem> {
+        let sizes = self.read_size.as_ref().or(self.size.as_ref());
+        match self.read_fraction > 0.0 {
+            false => Ok(None),
+            true if sizes.is_none() => {
+                Err(Problem::SizeMissing { kind: "reads", field: "read_size" })
+            }
+            true => Ok(sizes),
+        }
+    }
+
+    /// The sizes of writes and trims; none where everything is read.
+    pub(crate) fn sizes_of_writes(&self) -> Result<Option<&RequestSize>, Problem> {
+        let sizes = self.write_size.as_ref().or(self.size.as_ref());
+        match self.read_fraction < 1.0 {
+            false => Ok(None),
+            true if sizes.is_none() => {
+                Err(Problem::SizeMissing { kind: "writes", field: "write_size" })
+            }
+            true => Ok(sizes),
+        }
+    }
+
+    /// The requests, without end, for a device of `capacity_bytes`. One source serves all threads of the load.
+    pub fn source(&self, capacity_bytes: u64, rng: Rng) -> Result<BlockSource, WorkloadError> {
+        self.validate()?;
+        BlockSource::new(self, capacity_bytes, rng).map_err(|problem| problem.of(&self.name))
+    }
+}

@@ -1,0 +1,198 @@
+//! What can be wrong with a workload.
+
+use softflash_base::random::ZipfError;
+use thiserror::Error;
+
+/// Why a workload cannot be.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("workload '{workload}': {problem}")]
+pub struct WorkloadError {
+    /// The workload's name.
+    pub workload: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong, in which field, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Problem {
+    /// A share that is none.
+    #[error("{field} = {value} is not between 0 and 1; 0.5 is half of them")]
+    Share {
+        /// The field.
+        field: &'static str,
+        /// What it is.
+        value: f64,
+    },
+    /// A share that must be above 0.
+    #[error("{field} = {value} is not above 0 and at most 1; 1 is all of it")]
+    EmptyShare {
+        /// The field.
+        field: &'static str,
+        /// What it is.
+        value: f64,
+    },
+    /// Shares that are more than everything.
+    #[error("read_fraction and trim_fraction come to {0}, more than 1; what they leave is writes")]
+    TooMuch(f64),
+    /// A number that may not be 0.
+    #[error("{field} is 0; it must be at least 1")]
+    Zero {
+        /// The field.
+        field: &'static str,
+    },
+    /// A number that is too large.
+    #[error("{field} = {value} is more than {limit}")]
+    TooLarge {
+        /// The field.
+        field: &'static str,
+        /// What it is.
+        value: u64,
+        /// What it may be.
+        limit: u64,
+    },
+    /// A rate that is none.
+    #[error("{field} = {value} is not a number above 0 and at most 1e9 a second")]
+    Rate {
+        /// The field.
+        field: &'static str,
+        /// What it is.
+        value: f64,
+    },
+    /// A weight that is none.
+    #[error("{field}: weight {value} of {bytes} bytes is not a number of at least 0")]
+    Weight {
+        /// The field.
+        field: &'static str,
+        /// The size that it belongs to.
+        bytes: u32,
+        /// What it is.
+        value: f64,
+    },
+    /// Nothing to choose from.
+    #[error("{field} has no size with a weight above 0; give one, or a number of bytes")]
+    NoSizes {
+        /// The field.
+        field: &'static str,
+    },
+    /// No size at all for what is asked.
+    #[error("it has {kind} and no size for them; give size, or {field}")]
+    SizeMissing {
+        /// What is asked.
+        kind: &'static str,
+        /// The field for it alone.
+        field: &'static str,
+    },
+    /// A Zipf exponent that is none.
+    #[error("pattern: {0}")]
+    Zipf(ZipfError),
+    /// The device is too small.
+    #[error(
+        "a request of {bytes} bytes, aligned to {align_bytes}, does not fit into the {span_bytes} bytes that are touched \
+         of a capacity of {capacity_bytes}; take a larger device or span, or smaller requests"
+    )]
+    TooSmall {
+        /// The largest request.
+        bytes: u32,
+        /// Its alignment.
+        align_bytes: u32,
+        /// What is touched.
+        span_bytes: u64,
+        /// What there is.
+        capacity_bytes: u64,
+    },
+    /// More is to be touched than there is.
+    #[error(
+        "span = {span_bytes} bytes is more than the capacity of {capacity_bytes} bytes; take a smaller span, or a share \
+         such as {{ share = 1.0 }}"
+    )]
+    SpanBeyond {
+        /// What is to be touched.
+        span_bytes: u64,
+        /// What there is.
+        capacity_bytes: u64,
+    },
+    /// The span is too small for so many streams.
+    #[error(
+        "{streams} sequential streams of requests of up to {bytes} bytes do not fit side by side into {span_bytes} bytes; \
+         take fewer streams or smaller requests"
+    )]
+    TooManyStreams {
+        /// How many.
+        streams: u32,
+        /// The largest request.
+        bytes: u32,
+        /// What is touched.
+        span_bytes: u64,
+    },
+    /// Neither or both of two fields.
+    #[error("give either {one} or {other}, and not both")]
+    EitherOr {
+        /// A field.
+        one: &'static str,
+        /// Another.
+        other: &'static str,
+    },
+    /// A range that runs backwards.
+    #[error("{field}: min = {min} is more than max = {max}")]
+    Range {
+        /// The field.
+        field: &'static str,
+        /// The lower end.
+        min: u64,
+        /// The upper end.
+        max: u64,
+    },
+    /// A key too short for its number.
+    #[error(
+        "key_bytes = {key_bytes} is too short for a prefix of {prefix_bytes} bytes and the {digits} digits of {keys} keys; \
+         take at least {}",
+        prefix_bytes + digits
+    )]
+    KeyTooShort {
+        /// The length of keys.
+        key_bytes: u32,
+        /// The length of what stands before the number.
+        prefix_bytes: u32,
+        /// The digits of the largest number.
+        digits: u32,
+        /// How many keys there are.
+        keys: u64,
+    },
+    /// A slice or client that the workload does not have.
+    #[error("{what} {index} was asked for, and it has {count}; they count from 0")]
+    NoSuch {
+        /// Slice or client.
+        what: &'static str,
+        /// Which.
+        index: u32,
+        /// How many there are.
+        count: u32,
+    },
+}
+
+impl Problem {
+    /// The problem, of a workload.
+    pub(crate) fn of(self, workload: &str) -> WorkloadError {
+        WorkloadError { workload: workload.to_owned(), problem: self }
+    }
+}
+
+/// A share of 0 to 1.
+pub(crate) fn share(field: &'static str, value: f64) -> Result<(), Problem> {
+    if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(Problem::Share { field, value }) }
+}
+
+/// A share above 0.
+pub(crate) fn some_share(field: &'static str, value: f64) -> Result<(), Problem> {
+    if value > 0.0 && value <= 1.0 { Ok(()) } else { Err(Problem::EmptyShare { field, value }) }
+}
+
+/// A number of 1 to `limit`.
+pub(crate) fn count(field: &'static str, value: u64, limit: u64) -> Result<(), Problem> {
+    match value {
+        0 => Err(Problem::Zero { field }),
+        _ if value > limit => Err(Problem::TooLarge { field, value, limit }),
+        _ => Ok(()),
+    }
+}

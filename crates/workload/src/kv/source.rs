@@ -1,0 +1,120 @@
+//! One request after the other, of one client.
+
+use super::spec::{KvOrder, KvWorkload, Operation, ValueSize};
+use crate::error::Problem;
+use crate::permutation::Permutation;
+use serde::{Deserialize, Serialize};
+use softflash_base::random::{Rng, Zipf};
+
+/// What a request asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KvKind {
+    /// The value of a key.
+    Read,
+    /// A key gets a value.
+    Write,
+    /// A key and those after it, with their values.
+    Scan,
+}
+
+/// A request of a key-value client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KvAccess {
+    /// The slice, from 0.
+    pub slice: u32,
+    /// What it asks.
+    pub kind: KvKind,
+    /// The number of the key in its slice, from 0.
+    pub key: u64,
+    /// Bytes of the value, or bytes to scan.
+    pub bytes: u64,
+}
+
+/// The requests of one client, without end.
+#[derive(Debug, Clone)]
+pub struct KvSource {
+    slice: u32,
+    rng: Rng,
+    operation: Operation,
+    value_bytes: ValueSize,
+    keys: Keys,
+}
+
+impl KvSource {
+    /// `workload` is valid.
+    pub(super) fn new(
+        workload: &KvWorkload,
+        slice: u32,
+        client: u32,
+        rng: &Rng,
+    ) -> Result<KvSource, Problem> {
+        for (what, index, count) in
+            [("slice", slice, workload.slices), ("client", client, workload.clients)]
+        {
+            if index >= count {
+                return Err(Problem::NoSuch { what, index, count });
+            }
+        }
+        let of_slice = rng.fork("slice").fork(slice.to_le_bytes());
+        let all = workload.keys();
+        let keys = match workload.order {
+            KvOrder::Uniform => Keys::Uniform { all },
+            KvOrder::Zipf { exponent } => {
+                let ranks = Zipf::new(all, exponent).map_err(Problem::Zipf)?;
+                // The clients of a slice agree on what is popular.
+                let scatter = Permutation::new(all, &mut of_slice.fork("popular"));
+                Keys::Zipf { ranks, scatter }
+            }
+            KvOrder::InOrder => {
+                let begin = u128::from(all) * u128::from(client) / u128::from(workload.clients);
+                Keys::InOrder { all, next: begin as u64 }
+            }
+        };
+        let rng = of_slice.fork("client").fork(client.to_le_bytes());
+        let KvWorkload { operation, value_bytes, .. } = *workload;
+        Ok(KvSource { slice, rng, operation, value_bytes, keys })
+    }
+
+    /// The next request.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "an iterator may end, this does not")]
+    pub fn next(&mut self) -> KvAccess {
+        let kind = match self.operation {
+            Operation::Read => KvKind::Read,
+            Operation::Write => KvKind::Write,
+            Operation::Scan { .. } => KvKind::Scan,
+            Operation::Mixed { read_fraction } if self.rng.chance(read_fraction) => KvKind::Read,
+            Operation::Mixed { .. } => KvKind::Write,
+        };
+        let key = self.keys.draw(&mut self.rng);
+        let bytes = match self.operation {
+            Operation::Scan { scan_bytes } => scan_bytes,
+            _ => self.value_bytes.of(key).into(),
+        };
+        KvAccess { slice: self.slice, kind, key, bytes }
+    }
+}
+
+/// Which key is next.
+#[derive(Debug, Clone)]
+enum Keys {
+    Uniform { all: u64 },
+    Zipf { ranks: Zipf, scatter: Permutation },
+    InOrder { all: u64, next: u64 },
+}
+
+impl Keys {
+    #[inline]
+    fn draw(&mut self, rng: &mut Rng) -> u64 {
+        match self {
+            Keys::Uniform { all } => rng.below(*all),
+            Keys::Zipf { ranks, scatter } => scatter.place(ranks.rank(rng)),
+            Keys::InOrder { all, next } => {
+                let key = *next;
+                *next = if key + 1 == *all { 0 } else { key + 1 };
+                key
+            }
+        }
+    }
+}

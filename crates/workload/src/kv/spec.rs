@@ -1,0 +1,262 @@
+//! A key-value workload, as a preset in TOML states it.
+
+use super::key::KeyMaker;
+use super::source::KvSource;
+use crate::error::{Problem, WorkloadError, count, share};
+use crate::load::RateCaps;
+use crate::one_of::{BytesOr, bytes_or};
+use serde::{Deserialize, Deserializer, Serialize};
+use softflash_base::random::{Rng, Zipf};
+
+/// Most slices, clients of one, and requests of a batch.
+const MAX_CLIENTS: u64 = 65_536;
+/// Longest key.
+const MAX_KEY_BYTES: u64 = 1024;
+/// Most keys of a slice: keeps products with sizes inside 64 bits.
+const MAX_KEYS: u64 = 1 << 40;
+
+/// What key-value clients ask. Every slice has the same number of clients, each a synchronous thread that sends a
+/// batch of requests at a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KvWorkload {
+    /// The preset's name.
+    pub name: String,
+    /// One line: what it is.
+    #[serde(default)]
+    pub title: String,
+    /// Slices of the key space.
+    #[serde(default = "one")]
+    pub slices: u32,
+    /// Clients of each slice.
+    #[serde(default = "one")]
+    pub clients: u32,
+    /// Requests that a client sends together.
+    #[serde(default = "one")]
+    pub batch: u32,
+    /// A client sends its next batch when all of the last one has ended; otherwise each request is followed by another
+    /// as soon as it has ended.
+    #[serde(default)]
+    pub barrier: bool,
+    /// From the end of a request (of a batch, with a barrier) to the next, in nanoseconds.
+    #[serde(default)]
+    pub think_ns: u64,
+    /// What is asked.
+    pub operation: Operation,
+    /// Which keys are asked for.
+    #[serde(default)]
+    pub order: KvOrder,
+    /// How large values are.
+    pub value_bytes: ValueSize,
+    /// How long keys are.
+    #[serde(default = "sixteen")]
+    pub key_bytes: u32,
+    /// Keys of each slice; or give the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys_per_slice: Option<u64>,
+    /// Keys and values of each slice in bytes, which comes to a number of keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_bytes_per_slice: Option<u64>,
+    /// Most bytes a second, of all clients together.
+    #[serde(default)]
+    pub rate_caps: RateCaps,
+    /// How long a run is, in virtual nanoseconds, unless the experiment says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ns: Option<u64>,
+    /// How many requests a run makes, unless the experiment says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn sixteen() -> u32 {
+    16
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Operation {
+    /// Values by key.
+    Read,
+    /// Values are written.
+    Write,
+    /// Some of each.
+    Mixed {
+        /// Share of the requests that read, 0 to 1.
+        read_fraction: f64,
+    },
+    /// Neighbouring keys with their values.
+    Scan {
+        /// Bytes of keys and values that one scan goes through.
+        scan_bytes: u64,
+    },
+}
+
+/// Which keys are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum KvOrder {
+    /// Every key is equally likely.
+    #[default]
+    Uniform,
+    /// Popularity falls by Zipf's law; popular keys are spread over the slice.
+    Zipf {
+        /// 0 is uniform, 0.99 is YCSB's.
+        exponent: f64,
+    },
+    /// One key after the other, and again from the beginning; the clients of a slice begin evenly spread.
+    InOrder,
+}
+
+/// How large values are: a number of bytes, or a range such as `{ min = 100_000, max = 1_000_000 }` in which every
+/// size is equally likely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum ValueSize {
+    /// All alike.
+    Fixed(u32),
+    /// Each size from `min` to `max` is equally likely. A key has the same size in every version.
+    Range {
+        /// The smallest.
+        min: u32,
+        /// The largest.
+        max: u32,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SizeRange {
+    min: u32,
+    max: u32,
+}
+
+impl<'de> Deserialize<'de> for ValueSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ValueSize, D::Error> {
+        let expecting =
+            "a number of bytes below 4 GiB, or a range such as { min = 1000, max = 2000 }";
+        Ok(match bytes_or(deserializer, expecting)? {
+            BytesOr::Bytes(bytes) => ValueSize::Fixed(bytes),
+            BytesOr::Other(SizeRange { min, max }) => ValueSize::Range { min, max },
+        })
+    }
+}
+
+impl ValueSize {
+    /// The size of a key's value, the same in every version.
+    #[inline]
+    pub fn of(&self, key: u64) -> u32 {
+        match *self {
+            ValueSize::Fixed(bytes) => bytes,
+            ValueSize::Range { min, max } => {
+                let sizes = u128::from(max - min) + 1;
+                // The high half of a product is even over the sizes, as the mixed key is over 64 bits.
+                min + ((u128::from(super::contents::mix(key)) * sizes) >> 64) as u32
+            }
+        }
+    }
+
+    /// The mean size.
+    pub fn mean_bytes(&self) -> f64 {
+        match *self {
+            ValueSize::Fixed(bytes) => f64::from(bytes),
+            ValueSize::Range { min, max } => (f64::from(min) + f64::from(max)) / 2.0,
+        }
+    }
+
+    fn validate(&self) -> Result<(), Problem> {
+        let (min, max) = match *self {
+            ValueSize::Fixed(bytes) => (bytes, bytes),
+            ValueSize::Range { min, max } => (min, max),
+        };
+        match min {
+            0 => Err(Problem::Zero { field: "value_bytes" }),
+            _ if min > max => {
+                Err(Problem::Range { field: "value_bytes", min: min.into(), max: max.into() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl KvWorkload {
+    /// One client that reads values of 1 KiB, of a million keys in one slice: a start for making one in code.
+    pub fn new(name: impl Into<String>) -> KvWorkload {
+        KvWorkload {
+            name: name.into(),
+            title: String::new(),
+            slices: 1,
+            clients: 1,
+            batch: 1,
+            barrier: false,
+            think_ns: 0,
+            operation: Operation::Read,
+            order: KvOrder::Uniform,
+            value_bytes: ValueSize::Fixed(1024),
+            key_bytes: sixteen(),
+            keys_per_slice: Some(1_000_000),
+            data_bytes_per_slice: None,
+            rate_caps: RateCaps::default(),
+            duration_ns: None,
+            requests: None,
+        }
+    }
+
+    /// Whether the workload makes sense.
+    pub fn validate(&self) -> Result<(), WorkloadError> {
+        self.problem().map_err(|problem| problem.of(&self.name))
+    }
+
+    fn problem(&self) -> Result<(), Problem> {
+        count("slices", self.slices.into(), MAX_CLIENTS)?;
+        count("clients", self.clients.into(), MAX_CLIENTS)?;
+        count("batch", self.batch.into(), MAX_CLIENTS)?;
+        self.value_bytes.validate()?;
+        count("key_bytes", self.key_bytes.into(), MAX_KEY_BYTES)?;
+        match self.operation {
+            Operation::Read | Operation::Write => {}
+            Operation::Mixed { read_fraction } => {
+                share("operation.mixed.read_fraction", read_fraction)?;
+            }
+            Operation::Scan { scan_bytes } => {
+                count("operation.scan.scan_bytes", scan_bytes, u64::MAX)?;
+            }
+        }
+        if let KvOrder::Zipf { exponent } = self.order {
+            Zipf::new(1, exponent).map_err(Problem::Zipf)?;
+        }
+        self.rate_caps.validate()?;
+        match (self.keys_per_slice, self.data_bytes_per_slice) {
+            (Some(keys), None) => count("keys_per_slice", keys, MAX_KEYS),
+            (None, Some(bytes)) => {
+                count("data_bytes_per_slice", bytes, u64::MAX)?;
+                count("data_bytes_per_slice / (key_bytes + value_bytes)", self.keys(), MAX_KEYS)
+            }
+            _ => Err(Problem::EitherOr { one: "keys_per_slice", other: "data_bytes_per_slice" }),
+        }
+    }
+
+    /// Keys of each slice, numbered from 0.
+    pub fn keys(&self) -> u64 {
+        let record_bytes = f64::from(self.key_bytes) + self.value_bytes.mean_bytes();
+        let from_data = |bytes: u64| (bytes as f64 / record_bytes) as u64;
+        self.keys_per_slice.or(self.data_bytes_per_slice.map(from_data)).unwrap_or(0)
+    }
+
+    /// Makes the keys of a slice from their numbers, behind `prefix`.
+    pub fn key_maker(&self, prefix: &[u8]) -> Result<KeyMaker, WorkloadError> {
+        self.validate()?;
+        KeyMaker::new(prefix, self.key_bytes, self.keys()).map_err(|problem| problem.of(&self.name))
+    }
+
+    /// The requests of one client of a slice, without end. They depend on the seed of `rng`, the slice and the client
+    /// alone.
+    pub fn source(&self, slice: u32, client: u32, rng: &Rng) -> Result<KvSource, WorkloadError> {
+        self.validate()?;
+        KvSource::new(self, slice, client, rng).map_err(|problem| problem.of(&self.name))
+    }
+}

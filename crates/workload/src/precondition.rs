@@ -1,0 +1,76 @@
+//! The state a device is brought into before anything is measured.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The state a device is brought into before anything is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Precondition {
+    /// As erased: nothing was ever written.
+    None,
+    /// All of the capacity written once, in order.
+    #[default]
+    Fill,
+    /// Filled, then overwritten at random.
+    Overwrite {
+        /// How many times the capacity is written at random.
+        times: u32,
+    },
+    /// Filled, then overwritten by the workload until its figures are steady.
+    Steady,
+}
+
+/// Not the name of a state.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "'{0}' is no state of a device; it is none, fill, overwrite:TIMES (such as overwrite:1) or steady"
+)]
+pub struct NoSuchPrecondition(pub String);
+
+impl FromStr for Precondition {
+    type Err = NoSuchPrecondition;
+
+    fn from_str(text: &str) -> Result<Precondition, NoSuchPrecondition> {
+        match text {
+            "none" => Ok(Precondition::None),
+            "fill" => Ok(Precondition::Fill),
+            "steady" => Ok(Precondition::Steady),
+            _ => text
+                .strip_prefix("overwrite:")
+                .and_then(|times| times.parse().ok())
+                .map(|times| Precondition::Overwrite { times })
+                .ok_or_else(|| NoSuchPrecondition(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Precondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Precondition::None => f.write_str("none"),
+            Precondition::Fill => f.write_str("fill"),
+            Precondition::Overwrite { times } => write!(f, "overwrite:{times}"),
+            Precondition::Steady => f.write_str("steady"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_is_read_as_it_is_printed() {
+        let overwrite = Precondition::Overwrite { times: 3 };
+        for state in [Precondition::None, Precondition::Fill, overwrite, Precondition::Steady] {
+            assert_eq!(state.to_string().parse(), Ok(state));
+        }
+        for wrong in ["", "Fill", "overwrite", "overwrite:", "overwrite:-1"] {
+            let error = wrong.parse::<Precondition>().unwrap_err().to_string();
+            assert!(error.contains(&format!("'{wrong}'")) && error.contains("steady"), "{error}");
+        }
+    }
+}
