@@ -9,6 +9,7 @@
 //! - [`command`], [`geometry`], [`queue_pair`]: the interface;
 //! - [`file`](mod@file): units as extents of a file or block device, through io_uring;
 //! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
+//! - [`host_path`]: a decorator that adds the host link and the host's software, in virtual time;
 //! - [`faulty`]: a decorator that fails chosen commands, for tests of the layers above;
 //! - `opening`: from a path to a device; `label`: what stands at its start (drawn there);
 //! - `validate`, `claims`: checks that all backends share.
@@ -18,6 +19,7 @@ pub mod command;
 pub mod faulty;
 pub mod file;
 pub mod geometry;
+pub mod host_path;
 mod label;
 pub mod model;
 mod opening;
@@ -27,6 +29,7 @@ mod validate;
 pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
 pub use file::{FileDevice, FileFormat, FormatError, OpenOptions, format_file};
 pub use geometry::{DeviceInfo, UnitGeometry};
-pub use model::{ModelConfig, ModelDevice, ModelFormat, format_model};
+pub use host_path::{HostPath, HostPathConfig, HostTraffic};
+pub use model::{BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, format_model};
 pub use opening::{inspect, open, open_with};
 pub use queue_pair::{Device, OpenError, QueuePair, Submit, Wake};

@@ -14,9 +14,10 @@ use softflash_base::random::Rng;
 use softflash_base::{Time, UnitId};
 use softflash_device::model::{PRESETS, UnitKind};
 use softflash_device::{
-    Completion, Device, DeviceError, ModelConfig, ModelDevice, ModelFormat, OpenError, Operation,
-    Target, Wake, format_model, open,
+    Completion, Contents, Device, DeviceError, ModelConfig, ModelDevice, ModelFormat, OpenError,
+    Operation, Target, Wake, format_model, open,
 };
+use softflash_nand::Activity;
 use std::os::unix::fs::FileExt;
 use support::{Driver, buffer_of, pattern, rows_of, target};
 
@@ -361,4 +362,41 @@ fn the_clock_may_start_anywhere_on_reopening() {
         driver.program(target(0, 0, 0, 1), &pattern(start, 4096)).unwrap();
         assert_eq!(driver.read(target(0, 0, 0, 1)).unwrap(), pattern(start, 4096));
     }
+}
+
+#[test]
+fn what_is_kept_in_memory_changes_no_time() {
+    let mut ends = Vec::new();
+    for contents in [Contents::Bytes, Contents::Packed, Contents::Nothing] {
+        let device = ModelDevice::in_memory_keeping(ModelConfig::small(), contents).unwrap();
+        let written = pattern(1, 2 * 4096);
+        {
+            let mut driver = drive(&device);
+            driver.program(target(1, 2, 0, 2), &written).unwrap();
+            let read = driver.read(target(1, 2, 0, 2)).unwrap();
+            assert!(contents == Contents::Nothing || read == written);
+            ends.push(driver.now);
+        }
+        let mut reopened = drive(&device);
+        match contents {
+            Contents::Nothing => {}
+            _ => assert_eq!(reopened.read(target(1, 2, 0, 2)).unwrap(), written),
+        }
+        reopened.erase(target(1, 2, 0, 1)).unwrap();
+        assert_eq!(reopened.read(target(1, 2, 0, 1)), Err(DeviceError::Erased { page: 0 }));
+    }
+    assert!(ends.windows(2).all(|pair| pair[0] == pair[1]), "{ends:?}");
+}
+
+#[test]
+fn busy_times_and_recordings_are_numbered_through_the_device() {
+    let device = small();
+    let mut second = Driver::new(device.open_queue_pair(1..2).unwrap());
+    device.record(Time::ZERO, Time::MAX);
+    second.program(target(1, 0, 0, 1), &pattern(1, 4096)).unwrap();
+    let busy = device.busy_times();
+    assert_eq!(busy.channels_ns, [0, 10_000]);
+    assert_eq!(busy.dies_ns, [0, 0, 200_000, 0]);
+    let recorded: Vec<_> = device.recorded().iter().map(|r| (r.die.0, r.activity)).collect();
+    assert_eq!(recorded, [(2, Activity::Transfer), (2, Activity::Program)]);
 }

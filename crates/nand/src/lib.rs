@@ -57,7 +57,7 @@ pub mod timing;
 mod tournament;
 
 pub use address::{BlockAddress, BlockIndex, ChannelIndex, DieIndex, PageAddress, PageIndex};
-pub use array::{Array, ArrayCounters, ImportError, PowerCutReport};
+pub use array::{Activity, Array, ArrayCounters, ImportError, PowerCutReport, Recorded};
 pub use bench::{BenchmarkError, BenchmarkMix, BenchmarkResult, array_benchmark};
 pub use block::{BlockRecord, BlockState, Health, PageDamage};
 pub use cell::{Cell, Pairing};

@@ -7,7 +7,10 @@ mod common;
 
 use common::{BUS, ERASE, LOWER, READ, Rig, UPPER, US, erase, program, read};
 use softflash_base::Time;
-use softflash_nand::{ArrayConfig, ChannelIndex, DieCommand, DieIndex, SuspendTiming, presets};
+use softflash_nand::{
+    Activity, Array, ArrayConfig, ChannelIndex, CommandKind, DieCommand, DieIndex, FaultConfig,
+    Recorded, Storage, SuspendTiming, presets,
+};
 
 fn small(change: impl FnOnce(&mut ArrayConfig)) -> ArrayConfig {
     let mut config = presets::small();
@@ -285,4 +288,27 @@ fn two_chips_program_at_the_raw_write_rate_of_the_paper() {
     assert_eq!(rig.array.now(), Time(u64::from(rounds) * cycle + 2 * 204_800));
     let rate = 44.0 * 4.0 * 8192.0 / cycle as f64;
     assert!((rate - 1.01).abs() < 0.001, "{rate} GB/s");
+}
+
+#[test]
+fn the_recorder_sees_what_begins_in_its_window_with_its_times() {
+    let mut array =
+        Array::new(&presets::small(), Storage::TimingOnly, &FaultConfig::default(), 1).unwrap();
+    let die = DieIndex(1);
+    let erase = DieCommand::single(1, die, CommandKind::Erase, 0, 0);
+    array.submit(Time::ZERO, &erase, &[]).unwrap();
+    array.advance(Time(5_000_000), &mut Vec::new());
+    array.record(Time(5_000_000), Time(5_100_000));
+    let program = DieCommand::single(2, die, CommandKind::Program, 0, 0);
+    array.submit(array.now(), &program, &[]).unwrap();
+    array.advance(Time(6_000_000), &mut Vec::new());
+    array.submit(array.now(), &DieCommand { kind: CommandKind::Read, ..program }, &[]).unwrap();
+    array.advance(Time::MAX, &mut Vec::new());
+    let recorded =
+        |activity, begin, end| Recorded { die, activity, begin: Time(begin), end: Time(end) };
+    let wanted = [
+        recorded(Activity::Transfer, 5_000_000, 5_010_000),
+        recorded(Activity::Program, 5_010_000, 5_210_000),
+    ];
+    assert_eq!(array.recorded(), wanted, "the erase came before the window and the read after it");
 }

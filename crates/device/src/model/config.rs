@@ -19,6 +19,20 @@ pub enum UnitKind {
     Chip,
 }
 
+/// What a device in memory keeps of the data that is written to it. Times and states are the same whatever it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contents {
+    /// All bytes.
+    #[default]
+    Bytes,
+    /// All bytes, runs of equal 64-bit words packed, so that large devices full of made-up data fit into memory.
+    Packed,
+    /// Nothing: reads succeed and leave their buffers as they are. What is mounted on such a device must
+    /// never be mounted again, as it would not find its own headers.
+    Nothing,
+}
+
 /// Flash array, faults and units of a model device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,6 +1,6 @@
 //! An open model device.
 
-use super::config::ModelConfig;
+use super::config::{Contents, ModelConfig};
 use super::group::{Group, factory_bad};
 use super::medium::{Medium, RamMedium};
 use super::persisted::{FileMedium, file_bytes};
@@ -23,8 +23,9 @@ pub(super) struct Shared {
     pub(super) config: ModelConfig,
     path: PathBuf,
     medium: Arc<dyn Medium>,
+    contents: Contents,
     /// The arrays of the open queue pairs.
-    groups: Mutex<Vec<Arc<Mutex<Group>>>>,
+    pub(super) groups: Mutex<Vec<Arc<Mutex<Group>>>>,
     /// Holds the lock on the file.
     _label: Option<LabelStore>,
 }
@@ -44,18 +45,30 @@ pub struct ModelDevice {
 }
 
 impl ModelDevice {
-    /// A new device in memory. Its uuid follows from the seed.
+    /// A new device in memory that keeps all bytes. Its uuid follows from the seed.
     ///
     /// # Errors
     /// [`OpenError::Geometry`] where the configuration cannot be built.
     pub fn in_memory(config: ModelConfig) -> Result<ModelDevice, OpenError> {
+        ModelDevice::in_memory_keeping(config, Contents::Bytes)
+    }
+
+    /// As [`in_memory`](ModelDevice::in_memory), with a choice of what is kept.
+    ///
+    /// # Errors
+    /// [`OpenError::Geometry`] where the configuration cannot be built.
+    pub fn in_memory_keeping(
+        config: ModelConfig,
+        contents: Contents,
+    ) -> Result<ModelDevice, OpenError> {
         config.unit_geometry()?;
-        let medium = RamMedium::new(&config.array.geometry);
+        let medium = RamMedium::new(&config.array.geometry, contents);
         record_factory_bad(&config, &medium)
             .map_err(|error| OpenError::Geometry(error.to_string()))?;
         let half = |part| u128::from(identity(&[config.seed, part]));
         let uuid = half(0) << 64 | half(1);
-        ModelDevice::new(config, uuid, "in memory".to_owned(), Arc::new(medium), None)
+        let medium = (Arc::new(medium) as Arc<dyn Medium>, contents);
+        ModelDevice::new(config, uuid, "in memory".to_owned(), medium, None)
     }
 
     /// Opens the device in the file at `path` and locks it.
@@ -87,7 +100,8 @@ impl ModelDevice {
             return Err(OpenError::NotADevice { path, reason });
         }
         let file = label.file().try_clone().map_err(io_error)?;
-        let medium = Arc::new(FileMedium::new(file, &config.array.geometry));
+        let medium: Arc<dyn Medium> = Arc::new(FileMedium::new(file, &config.array.geometry));
+        let medium = (medium, Contents::Bytes);
         let detail: Vec<String> = ["in a file".to_owned()].into_iter().chain(repair_note).collect();
         ModelDevice::new(config, configuration.uuid, detail.join(", "), medium, Some(label))
     }
@@ -96,7 +110,7 @@ impl ModelDevice {
         config: ModelConfig,
         uuid: u128,
         detail: String,
-        medium: Arc<dyn Medium>,
+        (medium, contents): (Arc<dyn Medium>, Contents),
         label: Option<LabelStore>,
     ) -> Result<ModelDevice, OpenError> {
         let info = DeviceInfo {
@@ -108,8 +122,12 @@ impl ModelDevice {
         };
         let path = label.as_ref().map_or(PathBuf::from("(memory)"), |l| l.path().to_owned());
         let groups = Mutex::default();
-        let shared = Shared { info, config, path, medium, groups, _label: label };
+        let shared = Shared { info, config, path, medium, contents, groups, _label: label };
         Ok(ModelDevice { shared: Arc::new(shared), claims: Claims::default() })
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// The configuration.
@@ -161,7 +179,8 @@ impl Device for ModelDevice {
     fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
         let claim = self.claims.claim(units, self.shared.info.units)?;
         let channels = self.shared.config.channels_of(&claim.units())?;
-        let group = Group::new(&self.shared.config, channels, &self.shared.medium)
+        let Shared { config, medium, contents, .. } = &*self.shared;
+        let group = Group::new(config, channels, medium, *contents)
             .map_err(|source| OpenError::Io { path: self.shared.path.clone(), source })?;
         let group = Arc::new(Mutex::new(group));
         let mut groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);

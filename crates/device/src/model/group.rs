@@ -1,7 +1,7 @@
 //! The array of one queue pair: some channels of the device, brought up from the medium and kept in
 //! step with it.
 
-use super::config::ModelConfig;
+use super::config::{Contents, ModelConfig};
 use super::medium::{Medium, Part};
 use crate::command::DeviceError;
 use softflash_base::random::Rng;
@@ -33,6 +33,7 @@ impl Group {
         config: &ModelConfig,
         channels: Range<u32>,
         medium: &Arc<dyn Medium>,
+        contents: Contents,
     ) -> io::Result<Group> {
         let whole = &config.array.geometry;
         let geometry = Geometry { channels: channels.len() as u16, ..*whole };
@@ -47,7 +48,10 @@ impl Group {
             blocks.map(|block| medium.load_record(block)).collect::<io::Result<_>>()?;
         let seed = seed_for(config.seed, first_block, &records);
         let array_config = ArrayConfig { geometry, ..config.array.clone() };
-        let store = Storage::Store(Box::new(part));
+        let store = match contents {
+            Contents::Nothing => Storage::TimingOnly,
+            _ => Storage::Store(Box::new(part)),
+        };
         let array = Array::new(&array_config, store, &config.faults, seed).map_err(config_error)?;
         let mut group = Group {
             touched: vec![false; geometry.blocks() as usize],
@@ -127,6 +131,11 @@ impl Group {
     /// Makes everything that completed survive a power cut of the host.
     pub(super) fn sync(&self) -> Result<(), DeviceError> {
         self.medium.sync().map_err(device_error)
+    }
+
+    /// The device's number of the array's first block.
+    pub(super) fn first_block(&self) -> u32 {
+        self.first_block
     }
 
     /// Whether the device still answers.

@@ -1,6 +1,9 @@
 //! What survives of a model device while no queue pair drives it: pages and block records.
 
-use softflash_nand::{BlockIndex, BlockRecord, Geometry, PageIndex, PageStore, StoreFailure};
+use super::config::Contents;
+use softflash_nand::{
+    BlockIndex, BlockRecord, Geometry, PackedPages, PageIndex, PageStore, StoreFailure,
+};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,8 +28,35 @@ pub(super) fn new_block() -> BlockRecord {
 /// A block in memory.
 struct RamBlock {
     record: BlockRecord,
-    /// The pages up to the last one written; empty while there is none.
-    pages: Vec<u8>,
+    pages: RamPages,
+}
+
+/// What is kept of a block's pages.
+#[derive(Clone)]
+enum RamPages {
+    /// All bytes up to the last page written; empty while there is none.
+    Bytes(Vec<u8>),
+    /// The same, packed.
+    Packed(PackedPages),
+    Nothing,
+}
+
+impl RamPages {
+    fn new(contents: Contents) -> RamPages {
+        match contents {
+            Contents::Bytes => RamPages::Bytes(Vec::new()),
+            Contents::Packed => RamPages::Packed(PackedPages::default()),
+            Contents::Nothing => RamPages::Nothing,
+        }
+    }
+
+    fn erase(&mut self) {
+        *self = match self {
+            RamPages::Bytes(_) => RamPages::Bytes(Vec::new()),
+            RamPages::Packed(_) => RamPages::Packed(PackedPages::default()),
+            RamPages::Nothing => RamPages::Nothing,
+        }
+    }
 }
 
 /// A medium in memory; blocks take as much as they hold.
@@ -38,8 +68,8 @@ pub(super) struct RamMedium {
 
 impl RamMedium {
     /// An erased medium.
-    pub(super) fn new(geometry: &Geometry) -> RamMedium {
-        let new = || Mutex::new(RamBlock { record: new_block(), pages: Vec::new() });
+    pub(super) fn new(geometry: &Geometry, contents: Contents) -> RamMedium {
+        let new = || Mutex::new(RamBlock { record: new_block(), pages: RamPages::new(contents) });
         RamMedium {
             page_bytes: geometry.page_bytes as usize,
             pages_per_block: u64::from(geometry.pages_per_block),
@@ -52,36 +82,49 @@ impl RamMedium {
         Ok(block.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The block of a page, and where the page begins in it.
+    /// The block of a page, and the page's number in it.
     fn place(&self, page: PageIndex) -> (usize, usize) {
-        let block = (page.0 / self.pages_per_block) as usize;
-        (block, (page.0 % self.pages_per_block) as usize * self.page_bytes)
+        let (block, page) = (page.0 / self.pages_per_block, page.0 % self.pages_per_block);
+        (block as usize, page as usize)
     }
 }
 
 impl Medium for RamMedium {
     fn write_page(&self, page: PageIndex, data: &[u8]) -> io::Result<()> {
-        let (block, start) = self.place(page);
-        let pages = &mut self.block(block)?.pages;
-        if pages.capacity() == 0 {
-            pages.reserve_exact(self.page_bytes * self.pages_per_block as usize);
+        let (block, page) = self.place(page);
+        match &mut self.block(block)?.pages {
+            RamPages::Bytes(bytes) => {
+                if bytes.capacity() == 0 {
+                    bytes.reserve_exact(self.page_bytes * self.pages_per_block as usize);
+                }
+                // Pages left out before this one, as a failed or cut program leaves them.
+                bytes.resize(page * self.page_bytes, 0xff);
+                bytes.extend_from_slice(data);
+            }
+            RamPages::Packed(pages) => pages.push(page, data),
+            RamPages::Nothing => {}
         }
-        // Pages left out before this one, as a failed or cut program leaves them.
-        pages.resize(start, 0xff);
-        pages.extend_from_slice(data);
         Ok(())
     }
 
     fn read_page(&self, page: PageIndex, into: &mut [u8]) -> io::Result<()> {
-        let (block, start) = self.place(page);
-        let block = self.block(block)?;
-        let bytes = block.pages.get(start..start + self.page_bytes);
-        into.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        let (block, page) = self.place(page);
+        match &self.block(block)?.pages {
+            RamPages::Bytes(bytes) => {
+                let start = page * self.page_bytes;
+                let page = bytes.get(start..start + self.page_bytes);
+                into.copy_from_slice(page.ok_or(io::ErrorKind::UnexpectedEof)?);
+            }
+            RamPages::Packed(pages) if pages.read(page, into) => {}
+            RamPages::Packed(_) | RamPages::Nothing => {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
         Ok(())
     }
 
     fn erase_block(&self, block: BlockIndex) -> io::Result<()> {
-        self.block(block.index())?.pages = Vec::new();
+        self.block(block.index())?.pages.erase();
         Ok(())
     }
 

@@ -33,10 +33,12 @@ mod engine;
 mod format;
 mod group;
 mod medium;
+mod observation;
 mod persisted;
 mod queue_pair;
 mod record;
 
-pub use config::{ModelConfig, PRESETS, UnitKind};
+pub use config::{Contents, ModelConfig, PRESETS, UnitKind};
 pub use device::ModelDevice;
 pub use format::{ModelFormat, format_model};
+pub use observation::BusyTimes;

@@ -3,7 +3,9 @@
 //! A die's event is the end of what its cell array does; a channel's event is the end of a transfer.
 //! Where it is plain what follows, it follows; else [`Core::dispatch`] starts what can start on the die.
 
+use super::recorder::Activity;
 use super::{Array, Core};
+use crate::address::DieIndex;
 use crate::channel::{Channel, Direction};
 use crate::command::Finished;
 use crate::die::{CellArray, Die, NONE, SUSPENDER, Stage};
@@ -244,6 +246,8 @@ impl Core {
         if let Some(transfer) = bus.grant(self.timing.reads_ahead) {
             let transfer_ns = self.timing.transfer_ns(transfer.planes);
             bus.busy_ns += transfer_ns;
+            let die = DieIndex(bus.first_die + u32::from(transfer.place));
+            self.note(die, Activity::Transfer, transfer_ns);
             self.events.set_bus(usize::from(channel), self.now + transfer_ns, self.now);
         }
     }
@@ -251,6 +255,7 @@ impl Core {
     #[inline]
     pub(super) fn start_sense(&mut self, die: &mut Die, slot: u8) {
         let level = self.level(die, slot);
+        self.note(die.index, Activity::Sense, self.timing.read_ns[level]);
         self.start_work(die, slot, Stage::Sensing, self.timing.read_ns[level]);
     }
 
@@ -263,12 +268,14 @@ impl Core {
     #[inline]
     fn start_program(&mut self, die: &mut Die, bus: &mut Channel, slot: u8) {
         let level = self.level(die, slot);
+        self.note(die.index, Activity::Program, self.timing.program_ns[level]);
         self.start_work(die, slot, Stage::Programming, self.timing.program_ns[level]);
         self.load_second(die, bus);
     }
 
     #[inline]
     fn start_erase(&mut self, die: &mut Die, slot: u8) {
+        self.note(die.index, Activity::Erase, self.timing.erase_ns);
         self.start_work(die, slot, Stage::Erasing, self.timing.erase_ns);
     }
 

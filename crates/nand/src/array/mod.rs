@@ -8,10 +8,12 @@
 mod effects;
 mod events;
 mod power_cut;
+mod recorder;
 mod submit;
 mod suspend;
 
 pub use power_cut::PowerCutReport;
+pub use recorder::{Activity, Recorded};
 
 use crate::address::{BlockAddress, BlockIndex, ChannelIndex, DieIndex};
 use crate::block::{BlockRecord, BlockState, BlockTable, Health};
@@ -55,6 +57,7 @@ struct Core {
     rngs: Vec<Rng>,
     now: u64,
     counters: ArrayCounters,
+    recorder: Option<Box<recorder::Recorder>>,
 }
 
 /// What an array has done.
@@ -134,6 +137,7 @@ impl Array {
             rngs: (0..dies).map(|die| rng.fork(die.to_le_bytes())).collect(),
             now: 0,
             counters: ArrayCounters::default(),
+            recorder: None,
         };
         core.draw_factory_bad_blocks();
         Ok(Array {

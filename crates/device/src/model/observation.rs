@@ -1,0 +1,75 @@
+//! How busy a model device is, seen from outside while its queue pairs are at work.
+
+use super::device::ModelDevice;
+use super::group::Group;
+use super::queue_pair::lock;
+use softflash_base::Time;
+use softflash_nand::{ChannelIndex, DieIndex, Recorded};
+use std::sync::PoisonError;
+
+/// Time that the parts of a device have worked since their queue pairs were opened, in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BusyTimes {
+    /// Each channel's bus.
+    pub channels_ns: Vec<u64>,
+    /// Each die's cell array.
+    pub dies_ns: Vec<u64>,
+}
+
+impl ModelDevice {
+    /// Busy times so far; 0 for what belongs to no open queue pair.
+    pub fn busy_times(&self) -> BusyTimes {
+        let whole = &self.config().array.geometry;
+        let mut busy = BusyTimes {
+            channels_ns: vec![0; usize::from(whole.channels)],
+            dies_ns: vec![0; whole.dies() as usize],
+        };
+        self.each_group(|group, first_channel| {
+            let array = &group.array;
+            let first_die = first_channel * whole.dies_per_channel();
+            for channel in 0..array.geometry().channels {
+                let place = first_channel as usize + usize::from(channel);
+                busy.channels_ns[place] = array.channel_busy_ns(ChannelIndex(channel.into()));
+            }
+            for die in 0..array.geometry().dies() {
+                let place = (first_die + die) as usize;
+                busy.dies_ns[place] = array.die_busy_ns(DieIndex(die));
+            }
+        });
+        busy
+    }
+
+    /// Records what the dies of the open queue pairs begin from `from` on and before `until`.
+    pub fn record(&self, from: Time, until: Time) {
+        self.each_group(|group, _| group.array.record(from, until));
+    }
+
+    /// What was recorded, in the order of the beginnings, with dies numbered through the device.
+    pub fn recorded(&self) -> Vec<Recorded> {
+        let per_channel = self.config().array.geometry.dies_per_channel();
+        let mut all = Vec::new();
+        self.each_group(|group, first_channel| {
+            let first_die = first_channel * per_channel;
+            all.extend(group.array.recorded().iter().map(|recorded| Recorded {
+                die: DieIndex(recorded.die.0 + first_die),
+                ..*recorded
+            }));
+        });
+        all.sort_by_key(|recorded| (recorded.begin, recorded.die));
+        all
+    }
+
+    /// Calls `look` with the array of every open queue pair and its first channel.
+    fn each_group(&self, mut look: impl FnMut(&mut Group, u32)) {
+        let blocks_per_channel = {
+            let geometry = &self.config().array.geometry;
+            geometry.dies_per_channel() * geometry.blocks_per_die()
+        };
+        let groups = self.shared().groups.lock().unwrap_or_else(PoisonError::into_inner);
+        for group in groups.iter() {
+            let mut group = lock(group);
+            let first_channel = group.first_block() / blocks_per_channel;
+            look(&mut group, first_channel);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What dies and buses do in a window of time, for charts.
+
+use super::{Array, Core};
+use crate::address::DieIndex;
+use softflash_base::Time;
+
+/// What a die, or the bus for it, is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Activity {
+    /// The cell array senses a page.
+    Sense,
+    /// The cell array programs a page.
+    Program,
+    /// The cell array erases blocks.
+    Erase,
+    /// The bus moves the die's data, either way.
+    Transfer,
+}
+
+/// One activity of a die.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    /// The die.
+    pub die: DieIndex,
+    /// What it did.
+    pub activity: Activity,
+    /// When that began.
+    pub begin: Time,
+    /// When it ended; for one that was suspended, when it would have.
+    pub end: Time,
+}
+
+/// Takes down what begins in its window.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    from: u64,
+    until: u64,
+    recorded: Vec<Recorded>,
+}
+
+impl Array {
+    /// Records what begins from `from` on and before `until`; forgets what was recorded before.
+    pub fn record(&mut self, from: Time, until: Time) {
+        let recorder = Recorder { from: from.0, until: until.0, recorded: Vec::new() };
+        self.core.recorder = Some(Box::new(recorder));
+    }
+
+    /// What was recorded, in the order of the beginnings.
+    pub fn recorded(&self) -> &[Recorded] {
+        self.core.recorder.as_ref().map_or(&[], |recorder| &recorder.recorded)
+    }
+}
+
+impl Core {
+    /// Takes down an activity that begins now.
+    #[inline]
+    pub(super) fn note(&mut self, die: DieIndex, activity: Activity, takes_ns: u64) {
+        if self.recorder.is_some() {
+            self.take_down(die, activity, takes_ns);
+        }
+    }
+
+    #[cold]
+    fn take_down(&mut self, die: DieIndex, activity: Activity, takes_ns: u64) {
+        let (begin, end) = (Time(self.now), Time(self.now + takes_ns));
+        if let Some(recorder) = &mut self.recorder
+            && (recorder.from..recorder.until).contains(&begin.0)
+        {
+            recorder.recorded.push(Recorded { die, activity, begin, end });
+        }
+    }
+}
