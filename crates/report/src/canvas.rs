@@ -97,7 +97,10 @@ impl Canvas {
         }
         self.close();
         for (share, label) in scale.places() {
-            self.text(area.x(share), area.bottom() + 14.0, Anchor::Middle, WIDTH, label);
+            // The last label may be wider than the margin.
+            let half = width_of(label) / 2.0;
+            let x = area.x(share).min(WIDTH - half).max(half);
+            self.text(x, area.bottom() + 14.0, Anchor::Middle, WIDTH, label);
         }
         let middle = area.left + area.width / 2.0;
         self.text(middle, area.bottom() + 14.0 + LINE, Anchor::Middle, area.width, &scale.title);

@@ -79,16 +79,8 @@ impl Heat {
         stated.or(found).unwrap_or((0.0, 1.0))
     }
 
-    fn share(&self, value: f64) -> f64 {
-        let (low, high) = self.ends();
-        // Halves, because the whole difference may overflow.
-        let share = (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
-        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.5 }
-    }
-
     /// The colours from little to much, with the values at both ends.
-    fn draw_key(&self, canvas: &mut Canvas) {
-        let (low, high) = self.ends();
+    fn draw_key(&self, canvas: &mut Canvas, (low, high): (f64, f64)) {
         let [low, high] = [low, high].map(|value| self.unit.write_trimmed(value, 3));
         canvas.text(2.0, LINE / 2.0, Anchor::Start, WIDTH / 3.0, &low);
         let mut x = width_of(&low) + 10.0;
@@ -100,28 +92,22 @@ impl Heat {
         canvas.text(x + 8.0, LINE / 2.0, Anchor::Start, WIDTH / 3.0, &high);
     }
 
-    fn draw_cell(
-        &self,
-        canvas: &mut Canvas,
-        at: (f64, f64),
-        size: (f64, f64),
-        tip: &str,
-        value: f64,
-    ) {
+    /// `share` is how far the value is from little to much.
+    fn draw_cell(&self, canvas: &mut Canvas, area: &Area, tip: &str, value: f64, share: f64) {
+        let (at, size) = ((area.left, area.top), (area.width, area.height));
         if !value.is_finite() {
             canvas.faint();
-            canvas.rect(at, size, "none", "");
+            canvas.line((area.left, area.bottom()), (area.right(), area.top));
             canvas.close();
             return;
         }
-        let (colour, dark) = palette::heat(self.share(value));
+        let (colour, dark) = palette::heat(share);
         let text = self.unit.write_trimmed(value, 3);
         canvas.rect(at, size, &colour, &format!("{tip}: {text}"));
-        if width_of(&text) + 4.0 <= size.0 && size.1 >= 14.0 {
+        if width_of(&text) + 4.0 <= area.width && area.height >= 14.0 {
             let colour = if dark { "#ffffff" } else { "#000000" };
             canvas.markup.open("g").attr("color", colour).attr("pointer-events", "none");
-            let middle = (at.0 + size.0 / 2.0, at.1 + size.1 / 2.0);
-            canvas.text(middle.0, middle.1, Anchor::Middle, size.0, &text);
+            canvas.text(area.x(0.5), area.y(0.5), Anchor::Middle, area.width, &text);
             canvas.close();
         }
     }
@@ -139,6 +125,13 @@ impl Heat {
         let y = area.bottom() + 12.0 + LINE;
         canvas.text(middle, y, Anchor::Middle, area.width, &self.columns_title);
     }
+}
+
+/// How far a value is from the one end to the other.
+fn share(value: f64, (low, high): (f64, f64)) -> f64 {
+    // Halves, because the whole difference may overflow.
+    let share = (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+    if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.5 }
 }
 
 impl Figure for Heat {
@@ -165,16 +158,22 @@ impl Figure for Heat {
         let gap = if pitch >= 8.0 { 1.0 } else { 0.0 };
         let below = if self.columns_title.is_empty() { 1.5 } else { 2.5 };
         let mut canvas = Canvas::new(&self.title, area.bottom() + below * LINE);
-        self.draw_key(&mut canvas);
+        let ends = self.ends();
+        self.draw_key(&mut canvas, ends);
         canvas.row_names(&area, &names);
         for (row, (name, values)) in self.rows.iter().enumerate() {
             for (column, value) in values.iter().enumerate() {
-                let at = (area.left + column as f64 * pitch, area.top + row as f64 * height);
+                let cell = Area {
+                    left: area.left + column as f64 * pitch,
+                    top: area.top + row as f64 * height,
+                    width: pitch - gap,
+                    height: height - gap,
+                };
                 let tip = match self.column(column) {
                     "" => name.clone(),
                     column => format!("{name}, {column}"),
                 };
-                self.draw_cell(&mut canvas, at, (pitch - gap, height - gap), &tip, *value);
+                self.draw_cell(&mut canvas, &cell, &tip, *value, share(*value, ends));
             }
         }
         self.draw_columns(&mut canvas, &area, pitch);

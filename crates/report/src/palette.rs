@@ -66,8 +66,8 @@ pub(crate) fn heat(share: f64) -> (String, bool) {
     let part = at - below as f64;
     let mix =
         |channel: usize| HEAT[below][channel] * (1.0 - part) + HEAT[below + 1][channel] * part;
-    let [red, green, blue] = [mix(0), mix(1), mix(2)];
-    let colour = format!("#{:02x}{:02x}{:02x}", red as u8, green as u8, blue as u8);
+    let [red, green, blue] = [mix(0), mix(1), mix(2)].map(|channel| channel.round() as u8);
+    let colour = format!("#{red:02x}{green:02x}{blue:02x}");
     (colour, share < 0.5)
 }
 

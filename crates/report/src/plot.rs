@@ -30,7 +30,7 @@ pub struct Series {
 /// How the points of a series are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
-    /// A line with a mark at each point.
+    /// A line with a mark at each point, as long as the points are few.
     #[default]
     LineAndMarks,
     /// A line.

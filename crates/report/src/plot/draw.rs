@@ -5,13 +5,14 @@ use crate::canvas::{Area, Canvas, LINE, Px, WIDTH, width_of, with_room};
 use crate::legend::{Fill, Key, Legend, PALE, mark, stroke};
 use crate::scale::{Ends, Scale};
 use crate::thinning::thin;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const HEIGHT: f64 = 280.0;
 /// Between the frame and the first and last values of x, so that marks are not cut.
 const INSET: f64 = 10.0;
-/// Points of a line that can be pointed at. More would lie on top of each other.
-const MOST_TIPS: usize = 300;
+/// Points on a line that are marked and can be pointed at. More would lie on top of each other.
+const MOST_ON_LINE: usize = 300;
 
 struct Drawing<'a> {
     plot: &'a Plot,
@@ -141,9 +142,10 @@ impl Drawing<'_> {
             self.line(series);
         }
         let fill = match series.style {
-            Style::LineAndMarks | Style::Marks => Some(Fill::Full),
-            _ if series.points.len() <= MOST_TIPS => Some(Fill::Invisible),
-            _ => None,
+            Style::Marks => Some(Fill::Full),
+            _ if series.points.len() > MOST_ON_LINE => None,
+            Style::LineAndMarks => Some(Fill::Full),
+            Style::Line | Style::Dashed => Some(Fill::Invisible),
         };
         if let Some(fill) = fill {
             self.marks(index, &series.name, &series.points, fill);
@@ -168,9 +170,12 @@ impl Drawing<'_> {
         }
     }
 
+    /// A mark for each point, but no second one on the same pixel.
     fn marks(&mut self, index: usize, name: &str, points: &[(f64, f64)], fill: Fill) {
+        let mut taken = BTreeSet::new();
         for point in points {
-            if let Some(at) = self.place(*point) {
+            let Some(at) = self.place(*point) else { continue };
+            if taken.insert((at.0.round() as i64, at.1.round() as i64)) {
                 let tip = self.tip(name, *point);
                 mark(&mut self.canvas, index, at, fill, &tip);
             }
