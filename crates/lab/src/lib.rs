@@ -1,5 +1,28 @@
-//! The laboratory.
+//! The laboratory: what would this design do to my workload?
+//!
+//! An [`Experiment`] is a file that says what runs on what; its [`Plan`] has the [`Cell`]s, each one device, one
+//! layout, one workload and one set of parameters, and the rows to print of them. An [`engine`] runs a cell in
+//! virtual time, on the very FTL and store that `serve` runs or on a model of a conventional drive, and gives an
+//! [`Outcome`]; [`results`] puts outcomes together beside the published figures, [`report`] draws them.
+//! Threads, clocks and progress bars are the caller's: here equal inputs give equal bytes.
+//!
+//! `docs/laboratory.md` describes the files.
 
+pub mod cell;
+pub mod engine;
+mod error;
+pub mod experiment;
+pub mod layout;
+pub mod measure;
 pub mod outcome;
+pub mod presets;
+pub mod results;
+pub mod toml_text;
+pub mod workload;
 
+pub use cell::{Cell, Control, Limits, Parameters};
+pub use error::LabError;
+pub use experiment::{Experiment, Form, Plan};
+pub use layout::{Layout, LayoutKind, Units};
 pub use outcome::{Outcome, Programs, Sample, Span, SpanKind};
+pub use workload::Workload;

@@ -1,0 +1,48 @@
+//! Lists the presets and experiments of the repository, so that a file that is added there is in the
+//! binary without being named anywhere.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+/// A constant of the generated source, and the directory that it lists.
+const LISTS: [(&str, &str); 4] = [
+    ("DEVICES", "presets/devices"),
+    ("LAYOUTS", "presets/layouts"),
+    ("WORKLOADS", "presets/workloads"),
+    ("EXPERIMENTS", "experiments"),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../..");
+    let mut source = String::new();
+    for (constant, directory) in LISTS {
+        let directory = root.join(directory);
+        println!("cargo::rerun-if-changed={}", directory.display());
+        writeln!(source, "pub const {constant}: &[(&str, &str)] = &[")?;
+        for (name, path) in toml_files(&directory)? {
+            writeln!(source, "    ({name:?}, include_str!({path:?})),")?;
+        }
+        writeln!(source, "];")?;
+    }
+    fs::write(Path::new(&env::var("OUT_DIR")?).join("embedded.rs"), source)?;
+    Ok(())
+}
+
+/// Names and paths of the TOML files in a directory, sorted.
+fn toml_files(directory: &Path) -> Result<Vec<(String, String)>, Box<dyn Error>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = fs::canonicalize(entry?.path())?;
+        let (Some(name), Some(text)) = (path.file_stem().and_then(|s| s.to_str()), path.to_str())
+        else {
+            continue;
+        };
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            files.push((name.to_owned(), text.to_owned()));
+        }
+    }
+    files.sort();
+    Ok(files)
+}

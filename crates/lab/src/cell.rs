@@ -1,0 +1,152 @@
+//! One run: a device, a layout, a workload and parameters. What engines are given.
+
+use crate::layout::Layout;
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
+use softflash_drive::spec::DeviceSpec;
+use softflash_workload::Precondition;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One run of an experiment, complete: equal cells give equal outcomes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    /// Its name within the experiment.
+    pub key: String,
+    /// The name of the layout.
+    pub layout_name: String,
+    /// The name of the workload.
+    pub workload_name: String,
+    /// The hardware.
+    pub device: DeviceSpec,
+    /// How it is used.
+    pub layout: Layout,
+    /// What is asked of it.
+    pub workload: Workload,
+    /// How much, and from what state on.
+    pub parameters: Parameters,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+/// What is neither hardware, layout nor workload.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {
+    /// Over-provisioning in percent, spare / logical; the layout's own unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op_percent: Option<f64>,
+    /// The drive's state before: `none`, `fill`, `overwrite:2` or `steady`.
+    #[serde(default, with = "as_text")]
+    pub precondition: Precondition,
+    /// Requests of the measured part; the workload's own unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Virtual time of the measured part; what ends first, it or `requests`, ends the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Virtual time before the measured part that counts for nothing.
+    #[serde(default)]
+    pub warm_up_ms: u64,
+    /// Intervals that the course of a run is told in.
+    #[serde(default = "hundred")]
+    pub samples: u32,
+}
+
+fn hundred() -> u32 {
+    100
+}
+
+/// Requests of a run that says neither how many nor for how long.
+const REQUESTS: u64 = 100_000;
+
+impl Parameters {
+    /// The names that experiments may give values to.
+    pub const NAMES: [&'static str; 6] =
+        ["op_percent", "precondition", "requests", "duration_ms", "warm_up_ms", "samples"];
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters {
+            op_percent: None,
+            precondition: Precondition::default(),
+            requests: None,
+            duration_ms: None,
+            warm_up_ms: 0,
+            samples: hundred(),
+        }
+    }
+}
+
+/// States of a drive are written as on the command line.
+mod as_text {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use softflash_workload::Precondition;
+
+    pub fn serialize<S: Serializer>(state: &Precondition, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(state)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Precondition, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// How long a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests of the measured part.
+    pub requests: Option<u64>,
+    /// Virtual time of the measured part; whichever ends first ends the run.
+    pub duration_ns: Option<u64>,
+    /// Virtual time before the measured part.
+    pub warm_up_ns: u64,
+    /// Intervals that the course of the run is told in.
+    pub samples: u32,
+}
+
+impl Cell {
+    /// Over-provisioning in percent.
+    pub fn op_percent(&self) -> f64 {
+        self.parameters.op_percent.unwrap_or_else(|| self.layout.op_percent())
+    }
+
+    /// What bounds the measured part: what the experiment says, else what the workload says.
+    pub fn limits(&self) -> Limits {
+        let Parameters { requests, duration_ms, warm_up_ms, samples, .. } = self.parameters;
+        let given = (requests, duration_ms.map(|ms| ms.saturating_mul(1_000_000)));
+        let (requests, duration_ns) = match given {
+            (None, None) => self.workload.limits(),
+            given => given,
+        };
+        let requests = requests.or(duration_ns.is_none().then_some(REQUESTS));
+        let warm_up_ns = warm_up_ms.saturating_mul(1_000_000);
+        Limits { requests, duration_ns, warm_up_ns, samples }
+    }
+}
+
+/// What whoever runs a cell has to do with it while it runs. Nothing here changes an outcome.
+#[derive(Clone, Copy)]
+pub struct Control<'a> {
+    /// Set when the run is to end early, with [`LabError::Stopped`](crate::LabError::Stopped).
+    pub stop: &'a AtomicBool,
+    /// Told now and then which share of the run is done, 0 to 1, preconditioning included.
+    pub on_progress: &'a (dyn Fn(f64) + Sync),
+    /// Told once, when preconditioning and warm-up are over and the measured part begins.
+    pub on_measuring: &'a (dyn Fn() + Sync),
+}
+
+impl Control<'_> {
+    /// Whether the run is to end early.
+    #[inline]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// A control that lets a run go to its end.
+pub fn unattended(stop: &AtomicBool) -> Control<'_> {
+    Control { stop, on_progress: &|_| {}, on_measuring: &|| {} }
+}

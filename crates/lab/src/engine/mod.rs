@@ -1,0 +1,29 @@
+//! What runs a cell: one engine for each way that a device is used.
+
+pub mod drive;
+pub mod kv;
+pub mod units;
+
+use crate::cell::{Cell, Control};
+use crate::error::LabError;
+use crate::layout::LayoutKind;
+use crate::outcome::Outcome;
+use crate::workload::Workload;
+
+/// Runs a cell to its end. Equal cells give equal outcomes.
+pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
+    let outcome = match (&cell.workload, &cell.layout.kind) {
+        (Workload::Kv(workload), _) => kv::run(cell, workload, control),
+        (Workload::Block(workload), LayoutKind::PageMapped(layout)) => {
+            drive::run(cell, layout, workload, control)
+        }
+        (Workload::Block(workload), LayoutKind::Units(layout)) => {
+            units::run(cell, layout, workload, control)
+        }
+    }?;
+    let Outcome { requests, completed, .. } = outcome;
+    if requests != completed {
+        return Err(LabError::LostRequests { requests, completed });
+    }
+    Ok(outcome)
+}

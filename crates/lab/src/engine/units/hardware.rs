@@ -1,0 +1,162 @@
+//! A device of units, as its preset states it: the array, behind link and host software, in virtual time.
+
+use crate::error::LabError;
+use crate::outcome::{Span, SpanKind};
+use softflash_base::Time;
+use softflash_device::model::UnitKind;
+use softflash_device::{
+    BusyTimes, Contents, Device, HostPath, HostPathConfig, ModelConfig, ModelDevice,
+};
+use softflash_drive::spec::{DeviceSpec, HostSpec, LinkSpec};
+use softflash_nand::{Activity, FaultConfig};
+use std::sync::Arc;
+
+/// The longest that a completion waits for others to share an interrupt with, in nanoseconds. No source
+/// gives it; common controllers wait for some tens of microseconds.
+const INTERRUPT_WAIT_NS: u64 = 20_000;
+
+/// Channels whose dies are charted: enough to see a pattern, few enough to be legible.
+const CHARTED_CHANNELS: u32 = 4;
+
+/// A device in virtual time, and what is observed of it from outside.
+pub struct Hardware {
+    /// The array.
+    model: Arc<ModelDevice>,
+    /// The array as the host sees it.
+    path: Arc<HostPath>,
+}
+
+impl Hardware {
+    /// A new, erased device that keeps `contents` of its data.
+    ///
+    /// # Errors
+    /// [`LabError::Parameter`] where the flash cannot be built.
+    pub fn new(spec: &DeviceSpec, contents: Contents, seed: u64) -> Result<Hardware, LabError> {
+        let config = ModelConfig {
+            unit: UnitKind::Channel,
+            seed: seed >> 1,
+            array: spec.array(),
+            faults: FaultConfig::default(),
+        };
+        let model = ModelDevice::in_memory_keeping(config, contents)
+            .map_err(|error| LabError::Parameter(format!("device {}: {error}", spec.name)))?;
+        let model = Arc::new(model);
+        let inner: Arc<dyn Device> = Arc::clone(&model) as Arc<dyn Device>;
+        let path = Arc::new(HostPath::new(inner, host_path(&spec.link, &spec.host)));
+        Ok(Hardware { model, path })
+    }
+
+    /// The device, for whoever opens queue pairs.
+    pub fn device(&self) -> Arc<dyn Device> {
+        Arc::clone(&self.path) as Arc<dyn Device>
+    }
+
+    /// Begins an observation, and a chart of the next `chart_ns`.
+    pub fn observe(&self, now: Time, chart_ns: u64) -> Observation {
+        self.model.record(now, now + chart_ns);
+        let (busy, traffic) = (self.model.busy_times(), self.path.traffic());
+        Observation { begin: now, busy, interrupts: traffic.interrupts, completions: traffic.completions }
+    }
+
+    /// What has been observed until `now`.
+    pub fn observed(&self, since: &Observation, now: Time) -> Observed {
+        let BusyTimes { channels_ns, dies_ns } = self.model.busy_times();
+        let elapsed_ns = now.since_ns(since.begin).max(1) as f64;
+        let shares = |after: &[u64], before: &[u64]| {
+            let busy = after.iter().zip(before).map(|(after, before)| after - before);
+            // What had begun counts as a whole, so the last may reach beyond the end.
+            busy.map(|busy_ns| (busy_ns as f64 / elapsed_ns).min(1.0)).collect()
+        };
+        let traffic = self.path.traffic();
+        let completions = traffic.completions - since.completions;
+        let interrupts = traffic.interrupts - since.interrupts;
+        Observed {
+            channel_utilisation: shares(&channels_ns, &since.busy.channels_ns),
+            die_utilisation: shares(&dies_ns, &since.busy.dies_ns),
+            interrupts_per_completion: interrupts as f64 / completions.max(1) as f64,
+            gantt: self.gantt(since.begin),
+        }
+    }
+
+    fn gantt(&self, begin: Time) -> Vec<Span> {
+        let dies = CHARTED_CHANNELS * self.model.config().array.geometry.dies_per_channel();
+        let charted = self.model.recorded().into_iter().filter(|recorded| recorded.die.0 < dies);
+        charted
+            .map(|recorded| Span {
+                die: recorded.die.0,
+                what: match recorded.activity {
+                    Activity::Sense => SpanKind::Read,
+                    Activity::Program => SpanKind::Program,
+                    Activity::Erase => SpanKind::Erase,
+                    Activity::Transfer => SpanKind::Transfer,
+                },
+                begin_ns: recorded.begin.since_ns(begin),
+                end_ns: recorded.end.since_ns(begin),
+            })
+            .collect()
+    }
+}
+
+/// The state at the beginning of an observation.
+pub struct Observation {
+    begin: Time,
+    busy: BusyTimes,
+    interrupts: u64,
+    completions: u64,
+}
+
+/// What was observed.
+pub struct Observed {
+    /// Share of the time that each channel's bus was taken.
+    pub channel_utilisation: Vec<f64>,
+    /// Share of the time that each die's cell array worked.
+    pub die_utilisation: Vec<f64>,
+    /// Interrupts for each command that completed.
+    pub interrupts_per_completion: f64,
+    /// What the first dies did in the beginning.
+    pub gantt: Vec<Span>,
+}
+
+fn host_path(link: &LinkSpec, host: &HostSpec) -> HostPathConfig {
+    HostPathConfig {
+        read_bytes_per_second: link.read_bytes_per_second,
+        write_bytes_per_second: link.write_bytes_per_second,
+        half_duplex: link.half_duplex,
+        submit_ns: host.submit_ns,
+        complete_ns: host.complete_ns,
+        completions_per_interrupt: host.completions_per_interrupt,
+        interrupt_wait_ns: INTERRUPT_WAIT_NS,
+    }
+}
+
+/// What flash and link can do at most, in bytes a second of reads and of writes: the lower of the raw flash and the
+/// link.
+pub fn physical_limits(spec: &DeviceSpec) -> [f64; 2] {
+    let geometry = &spec.geometry;
+    let page = f64::from(geometry.page_bytes);
+    let on_bus = match spec.bus.transfer_spare {
+        true => page + f64::from(geometry.spare_bytes),
+        false => page,
+    };
+    let transfer_s = on_bus / spec.bus.bytes_per_second as f64;
+    let mean_s = |times: &[u64]| {
+        times.iter().sum::<u64>() as f64 / times.len().max(1) as f64 / 1e9
+    };
+    let dies = f64::from(geometry.chips_per_channel) * f64::from(geometry.dies_per_chip);
+    let row = page * f64::from(geometry.planes_per_die);
+    let loads_s = transfer_s * f64::from(geometry.planes_per_die);
+    let (sense_s, program_s) = (mean_s(&spec.die.read_ns), mean_s(&spec.die.program_ns));
+    // With a cache register a die works while data move; without, it does one after the other.
+    let cycle_s = |work_s: f64, cached: bool| match cached {
+        true => work_s.max(loads_s),
+        false => work_s + loads_s,
+    };
+    let raw = |cycle_s: f64| {
+        f64::from(geometry.channels) * (page / transfer_s).min(dies * row / cycle_s)
+    };
+    let limited = |raw: f64, link: u64| if link == 0 { raw } else { raw.min(link as f64) };
+    [
+        limited(raw(cycle_s(sense_s, spec.die.cache_read)), spec.link.read_bytes_per_second),
+        limited(raw(cycle_s(program_s, spec.die.cache_program)), spec.link.write_bytes_per_second),
+    ]
+}

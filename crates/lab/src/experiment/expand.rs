@@ -1,0 +1,262 @@
+//! From a group of an experiment to its cells: every device with every layout, workload, variant and
+//! value.
+
+use super::fields::{Assignment, Tables, assignments};
+use super::label::{Names, fill, written};
+use super::plan::{Plan, PlannedRow, Point};
+use super::{Experiment, Group};
+use crate::cell::{Cell, Parameters};
+use crate::error::LabError;
+use crate::layout::Layout;
+use crate::measure::Measure;
+use crate::presets::{Document, Kind};
+use crate::toml_text::{self, suggestion};
+use crate::workload::Workload;
+use serde::de::DeserializeOwned;
+use softflash_base::checksum::checksum64;
+use softflash_drive::spec::DeviceSpec;
+use toml::{Table, Value};
+
+/// One way through all lists of a group.
+#[derive(Debug, Clone)]
+struct Choice<'a> {
+    device: &'a Document,
+    layout: &'a Document,
+    workload: &'a Document,
+    variant: &'a str,
+    variant_set: &'a Table,
+    varied: Vec<Assignment>,
+}
+
+/// Adds the cells and rows of a group to the plan.
+pub fn expand(
+    experiment: &Experiment,
+    number: usize,
+    group: &Group,
+    quick: bool,
+    plan: &mut Plan,
+) -> Result<(), LabError> {
+    let prefix = group.name.clone().unwrap_or_else(|| (number + 1).to_string());
+    let axes = axes(experiment, group, quick)?;
+    let find = |kind: Kind, names: &[String]| -> Result<Vec<Document>, LabError> {
+        names.iter().map(|name| kind.find(name)).collect()
+    };
+    let devices = find(Kind::Device, &group.device)?;
+    let workloads = find(Kind::Workload, &group.workload)?;
+    let plain = [super::Variant { name: String::new(), set: Table::new() }];
+    let variants = if group.variants.is_empty() { &plain[..] } else { &group.variants };
+    for device in &devices {
+        let layouts = match group.layout.is_empty() {
+            true => vec![Kind::Layout.find(&device.read::<DeviceSpec>()?.default_layout)?],
+            false => find(Kind::Layout, &group.layout)?,
+        };
+        for layout in &layouts {
+            for workload in &workloads {
+                for variant in variants {
+                    for varied in combinations(&axes) {
+                        let choice = Choice {
+                            device,
+                            layout,
+                            workload,
+                            variant: &variant.name,
+                            variant_set: &variant.set,
+                            varied,
+                        };
+                        choice.add(experiment, group, &prefix, quick, plan)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A field, and the values that it takes.
+type Axis = (String, Vec<Value>);
+
+fn axes(experiment: &Experiment, group: &Group, quick: bool) -> Result<Vec<Axis>, LabError> {
+    let mut all = assignments(&group.vary);
+    if quick {
+        for instead in assignments(&group.quick_vary) {
+            match all.iter_mut().find(|axis| axis.path == instead.path) {
+                Some(axis) => axis.value = instead.value,
+                None => {
+                    let known: Vec<&str> = all.iter().map(|axis| axis.path.as_str()).collect();
+                    let problem = format!(
+                        "quick_vary: `{}` is not varied; {}",
+                        instead.path,
+                        suggestion(&instead.path, known)
+                    );
+                    return Err(experiment.wrong("quick_vary", problem));
+                }
+            }
+        }
+    }
+    let list = |axis: Assignment| match axis.value {
+        Value::Array(values) if !values.is_empty() => Ok((axis.path, values)),
+        _ => {
+            let problem = format!("vary: `{}` needs a list of values", axis.path);
+            Err(experiment.wrong(last(&axis.path), problem))
+        }
+    };
+    all.into_iter().map(list).collect()
+}
+
+/// Every combination of the axes' values, the last axis fastest.
+fn combinations(axes: &[Axis]) -> Vec<Vec<Assignment>> {
+    let mut all = vec![Vec::new()];
+    for (path, values) in axes {
+        let longer = |head: &Vec<Assignment>| -> Vec<Vec<Assignment>> {
+            let with = |value: &Value| {
+                let mut longer = head.clone();
+                longer.push(Assignment { path: path.clone(), value: value.clone() });
+                longer
+            };
+            values.iter().map(with).collect()
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    all
+}
+
+impl Choice<'_> {
+    fn add(
+        &self,
+        experiment: &Experiment,
+        group: &Group,
+        prefix: &str,
+        quick: bool,
+        plan: &mut Plan,
+    ) -> Result<(), LabError> {
+        let tables = self.tables(experiment, group, quick)?;
+        let cell = self.cell(experiment, prefix, plan.seed, &tables)?;
+        let paths: Vec<&str> = self.varied.iter().map(|varied| varied.path.as_str()).collect();
+        let names = Names {
+            device: &cell.device.name,
+            layout: &cell.layout_name,
+            workload: &cell.workload_name,
+            variant: self.variant,
+            varied: &paths,
+            tables: &tables,
+        };
+        let filled = |template: &str| {
+            fill(template, &names).map_err(|problem| experiment.wrong("label", problem))
+        };
+        for row in &group.rows {
+            let measure = Measure::parse(&row.measure)
+                .map_err(|problem| experiment.wrong(&row.measure, problem))?;
+            let point = match &row.plot {
+                None => None,
+                Some(name) => {
+                    let plot = plan.plots.iter().find(|plot| plot.name == *name);
+                    let plot = plot.ok_or_else(|| {
+                        let known: Vec<&str> =
+                            plan.plots.iter().map(|plot| plot.name.as_str()).collect();
+                        let problem = format!("no plot `{name}`; {}", suggestion(name, known));
+                        experiment.wrong(name, problem)
+                    })?;
+                    let x = tables.get(&plot.x).and_then(number).ok_or_else(|| {
+                        let problem = format!("plot `{name}`: x = `{}` is no number", plot.x);
+                        experiment.wrong(last(&plot.x), problem)
+                    })?;
+                    let series = filled(row.series.as_deref().unwrap_or(&row.label))?;
+                    Some(Point { plot: name.clone(), series, x })
+                }
+            };
+            plan.rows.push(PlannedRow {
+                label: filled(&row.label)?,
+                unit: row.unit.clone().unwrap_or_else(|| measure.unit().to_owned()),
+                measure,
+                cell: plan.cells.len(),
+                point,
+            });
+        }
+        plan.cells.push(cell);
+        Ok(())
+    }
+
+    /// The presets with everything set that the group, the variant and the varied values set.
+    fn tables(
+        &self,
+        experiment: &Experiment,
+        group: &Group,
+        quick: bool,
+    ) -> Result<Tables, LabError> {
+        let mut tables = Tables {
+            device: self.device.table.clone(),
+            layout: self.layout.table.clone(),
+            workload: self.workload.table.clone(),
+            parameters: Table::new(),
+        };
+        let mut all = assignments(&group.set);
+        all.extend(assignments(self.variant_set));
+        all.extend(self.varied.iter().cloned());
+        if quick {
+            all.extend(assignments(&group.quick));
+        }
+        for assignment in &all {
+            tables
+                .set(assignment)
+                .map_err(|problem| experiment.wrong(last(&assignment.path), problem))?;
+        }
+        Ok(tables)
+    }
+
+    fn cell(
+        &self,
+        experiment: &Experiment,
+        prefix: &str,
+        seed: u64,
+        tables: &Tables,
+    ) -> Result<Cell, LabError> {
+        let key = self.key(prefix);
+        let device: DeviceSpec = understood(experiment, self.device, &tables.device)?;
+        let layout: Layout = understood(experiment, self.layout, &tables.layout)?;
+        let workload: Workload = understood(experiment, self.workload, &tables.workload)?;
+        let parameters: Parameters =
+            toml_text::from_table(&experiment.file, &experiment.text, tables.parameters.clone())?;
+        Ok(Cell {
+            seed: checksum64(seed, key.as_bytes()),
+            key,
+            layout_name: self.layout.name.clone(),
+            workload_name: self.workload.name.clone(),
+            device,
+            layout,
+            workload,
+            parameters,
+        })
+    }
+
+    /// A name that no other cell of the experiment has, fit for a file.
+    fn key(&self, prefix: &str) -> String {
+        let mut parts = vec![prefix, &self.device.name, &self.layout.name, &self.workload.name];
+        if !self.variant.is_empty() {
+            parts.push(self.variant);
+        }
+        let mut key = parts.join("_");
+        for varied in &self.varied {
+            key += &format!("_{}={}", last(&varied.path), written(&varied.value, false));
+        }
+        let fit = |c: char| if c.is_ascii_alphanumeric() || "._=-".contains(c) { c } else { '-' };
+        key.chars().map(fit).collect()
+    }
+}
+
+/// Understands a preset that the experiment has changed. What was wrong before the change is told of the
+/// preset, what is wrong since then of the experiment.
+fn understood<T: DeserializeOwned>(
+    experiment: &Experiment,
+    document: &Document,
+    table: &Table,
+) -> Result<T, LabError> {
+    let changed = toml_text::from_table(&experiment.file, &experiment.text, table.clone());
+    changed.map_err(|error| document.read::<T>().err().unwrap_or(error).into())
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|integer| integer as f64))
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}

@@ -1,0 +1,157 @@
+//! Fields of devices, layouts, workloads and parameters by their dotted paths, such as
+//! `device.link.read_bytes_per_second` or `op_percent`.
+
+use crate::cell::Parameters;
+use crate::toml_text::suggestion;
+use toml::{Table, Value};
+
+/// First parts of paths that lead into a preset.
+const ROOTS: [&str; 3] = ["device", "layout", "workload"];
+
+/// A field and what it is to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment {
+    /// Its path.
+    pub path: String,
+    /// Its value.
+    pub value: Value,
+}
+
+/// The leaves of a table of fields, in its order. `device.link.x = 1` and `"device.link.x" = 1` are the
+/// same for numbers; to replace a table as a whole, its path is written in quotes.
+pub fn assignments(table: &Table) -> Vec<Assignment> {
+    let mut all = Vec::new();
+    collect("", table, &mut all);
+    all
+}
+
+fn collect(prefix: &str, table: &Table, all: &mut Vec<Assignment>) {
+    for (key, value) in table {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Table(inner) if !key.contains('.') => collect(&path, inner, all),
+            _ => all.push(Assignment { path, value: value.clone() }),
+        }
+    }
+}
+
+/// What the fields of a cell stand in before they are understood.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Tables {
+    /// The device's preset.
+    pub device: Table,
+    /// The layout's.
+    pub layout: Table,
+    /// The workload's.
+    pub workload: Table,
+    /// Over-provisioning and the like.
+    pub parameters: Table,
+}
+
+impl Tables {
+    /// Gives a field its value; says what is wrong with the path.
+    pub fn set(&mut self, assignment: &Assignment) -> Result<(), String> {
+        let path = assignment.path.as_str();
+        let (root, rest) = path.split_once('.').unwrap_or((path, ""));
+        let table = match root {
+            "device" => &mut self.device,
+            "layout" => &mut self.layout,
+            "workload" => &mut self.workload,
+            _ if Parameters::NAMES.contains(&path) => {
+                self.parameters.insert(path.to_owned(), assignment.value.clone());
+                return Ok(());
+            }
+            _ => {
+                let known = ROOTS.iter().chain(&Parameters::NAMES).copied();
+                let known: Vec<&str> = known.collect();
+                return Err(format!("unknown field `{path}`; {}", suggestion(root, known)));
+            }
+        };
+        if rest.is_empty() {
+            return Err(format!("`{path}` is a preset; say which of its fields, as `{path}.name`"));
+        }
+        set_in(table, rest, &assignment.value)
+            .map_err(|part| format!("`{path}`: `{part}` is no table"))
+    }
+
+    /// The value of a field; a path without a root is looked for in all of them.
+    pub fn get(&self, path: &str) -> Option<&Value> {
+        let (root, rest) = path.split_once('.').unwrap_or((path, ""));
+        match root {
+            "device" if !rest.is_empty() => get_in(&self.device, rest),
+            "layout" if !rest.is_empty() => get_in(&self.layout, rest),
+            "workload" if !rest.is_empty() => get_in(&self.workload, rest),
+            _ => get_in(&self.parameters, path),
+        }
+    }
+}
+
+/// Tables on the way are made where they are missing: fields with a default need not stand in a preset.
+fn set_in(table: &mut Table, path: &str, value: &Value) -> Result<(), String> {
+    match path.split_once('.') {
+        None => {
+            table.insert(path.to_owned(), value.clone());
+            Ok(())
+        }
+        Some((first, rest)) => {
+            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
+            match inner {
+                Value::Table(inner) => set_in(inner, rest, value),
+                _ => Err(first.to_owned()),
+            }
+        }
+    }
+}
+
+fn get_in<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+    match path.split_once('.') {
+        None => table.get(path),
+        Some((first, rest)) => get_in(table.get(first)?.as_table()?, rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Table {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn leaves_come_in_the_order_of_the_file() {
+        let text = "op_percent = 7\nworkload.size = 8192\ndevice.link.half_duplex = true\n\
+                    \"workload.pattern\" = { zipf = 0.9 }\n";
+        let all = assignments(&table(text));
+        let paths: Vec<&str> = all.iter().map(|a| a.path.as_str()).collect();
+        let expected =
+            ["op_percent", "workload.size", "device.link.half_duplex", "workload.pattern"];
+        assert_eq!(paths, expected);
+        assert!(all[3].value.is_table(), "a path in quotes names a table as a whole");
+    }
+
+    #[test]
+    fn fields_are_set_where_their_path_leads() {
+        let mut tables = Tables { device: table("[link]\nx = 1"), ..Tables::default() };
+        for assignment in assignments(&table("device.link.x = 2\ndevice.host.y = 3\nrequests = 9"))
+        {
+            tables.set(&assignment).unwrap();
+        }
+        assert_eq!(tables.get("device.link.x"), Some(&Value::Integer(2)));
+        assert_eq!(tables.get("device.host.y"), Some(&Value::Integer(3)));
+        assert_eq!(tables.get("requests"), Some(&Value::Integer(9)));
+        assert_eq!(tables.get("device"), None);
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_is_named() {
+        let set = |path: &str| {
+            let assignment = Assignment { path: path.to_owned(), value: Value::Integer(1) };
+            Tables { device: table("name = \"x\""), ..Tables::default() }.set(&assignment)
+        };
+        assert!(set("worklaod.size").unwrap_err().contains("nearest known one is `workload`"));
+        assert!(set("op_precent").unwrap_err().contains("nearest known one is `op_percent`"));
+        assert!(set("device").unwrap_err().contains("say which of its fields"));
+        assert!(set("device.name.x").unwrap_err().contains("`name` is no table"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Experiments: files that say what is run, what is printed of it and what the paper found.
+
+mod derive;
+mod expand;
+mod fields;
+mod label;
+mod plan;
+mod spec;
+
+pub use derive::Derivation;
+pub use fields::{Assignment, Tables};
+pub use plan::{Form, Plan, PlannedRow, Point};
+pub use spec::{Derived, Function, Group, Plot, Row, Spec, Variant};
+
+use crate::error::LabError;
+use crate::presets::Kind;
+use crate::toml_text::TomlError;
+
+/// An experiment that was read and not yet planned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment {
+    /// Its name: that of its file.
+    pub name: String,
+    /// What its file is called in messages.
+    file: String,
+    /// What stands in it.
+    text: String,
+    /// The same, understood.
+    pub spec: Spec,
+}
+
+impl Experiment {
+    /// The experiment of this name or path.
+    pub fn find(name: &str) -> Result<Experiment, LabError> {
+        let document = Kind::Experiment.find(name)?;
+        let spec = document.read()?;
+        Ok(Experiment { name: document.name, file: document.file, text: document.text, spec })
+    }
+
+    /// An experiment whose file was read already.
+    pub fn parse(name: &str, file: &str, text: &str) -> Result<Experiment, LabError> {
+        let spec = crate::toml_text::from_text(file, text)?;
+        Ok(Experiment { name: name.to_owned(), file: file.to_owned(), text: text.to_owned(), spec })
+    }
+
+    /// Something that is wrong in the file, about where `word` stands.
+    fn wrong(&self, word: &str, problem: impl Into<String>) -> LabError {
+        let written = |(_, line): &(usize, &str)| {
+            line.split('#').next().is_some_and(|line| line.contains(word))
+        };
+        let line = self.text.lines().enumerate().find(written).map(|(index, _)| index + 1);
+        LabError::Toml(TomlError { file: self.file.clone(), line, problem: problem.into() })
+    }
+}

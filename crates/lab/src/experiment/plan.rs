@@ -1,0 +1,147 @@
+//! What an experiment comes to: cells, and rows made of them.
+
+use super::derive::Derivation;
+use super::expand::expand;
+use super::{Experiment, spec};
+use crate::cell::Cell;
+use crate::error::LabError;
+use crate::measure::Measure;
+use crate::toml_text::suggestion;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How much of an experiment is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Form {
+    /// Whether it is the short one.
+    pub quick: bool,
+    /// The seed in place of the experiment's own.
+    pub seed: Option<u64>,
+}
+
+/// Everything that an experiment runs and prints, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The experiment's name.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// Where the published figures are from.
+    pub source: String,
+    /// What a reader should know.
+    pub text: String,
+    /// Whether it is the short form.
+    pub quick: bool,
+    /// The seed that all others come from.
+    pub seed: u64,
+    /// The runs.
+    pub cells: Vec<Cell>,
+    /// What is printed of them.
+    pub rows: Vec<PlannedRow>,
+    /// What is calculated from rows.
+    pub derived: Vec<Derivation>,
+    /// How rows are drawn.
+    pub plots: Vec<spec::Plot>,
+    /// Published figures.
+    pub paper: BTreeMap<String, f64>,
+    tolerance: f64,
+    tolerances: BTreeMap<String, f64>,
+}
+
+/// A row before its cell has run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedRow {
+    /// Its label; no two rows have the same.
+    pub label: String,
+    /// The unit of its figure.
+    pub unit: String,
+    /// The figure.
+    pub measure: Measure,
+    /// Which of the cells it is of.
+    pub cell: usize,
+    /// Where it is drawn.
+    pub point: Option<Point>,
+}
+
+/// A point of a plot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// The plot.
+    pub plot: String,
+    /// The line.
+    pub series: String,
+    /// Where along the x axis.
+    pub x: f64,
+}
+
+impl Experiment {
+    /// Works out every cell and row, and checks that the file speaks of nothing else.
+    pub fn plan(&self, form: Form) -> Result<Plan, LabError> {
+        let spec = &self.spec;
+        let seed = form.seed.unwrap_or(spec.seed);
+        let mut plan = Plan {
+            name: self.name.clone(),
+            title: spec.title.clone(),
+            source: spec.source.clone(),
+            text: spec.text.clone(),
+            quick: form.quick,
+            seed,
+            cells: Vec::new(),
+            rows: Vec::new(),
+            derived: Vec::new(),
+            plots: spec.plots.clone(),
+            paper: spec.paper.clone(),
+            tolerance: spec.tolerance,
+            tolerances: spec.tolerances.clone(),
+        };
+        for (number, group) in spec.groups.iter().enumerate() {
+            expand(self, number, group, form.quick, &mut plan)?;
+        }
+        for derived in &spec.derived {
+            match Derivation::plan(derived, &plan.rows) {
+                Ok(derivation) => plan.derived.push(derivation),
+                // The short form may leave out what it is made of.
+                Err(_) if form.quick => {}
+                Err(problem) => return Err(self.wrong("derived", problem)),
+            }
+        }
+        self.check(&plan, form)?;
+        Ok(plan)
+    }
+
+    fn check(&self, plan: &Plan, form: Form) -> Result<(), LabError> {
+        let mut labels = BTreeSet::new();
+        for label in plan.labels() {
+            if !labels.insert(label) {
+                let problem = format!(
+                    "two rows are labelled `{label}`; name what tells them apart in the label"
+                );
+                return Err(self.wrong("label", problem));
+            }
+        }
+        // The quick form has fewer rows, and so published figures that belong to none.
+        if form.quick {
+            return Ok(());
+        }
+        for label in plan.paper.keys().chain(plan.tolerances.keys()) {
+            if !labels.contains(label.as_str()) {
+                let known = labels.iter().copied();
+                let problem = format!("no row is labelled `{label}`; {}", suggestion(label, known));
+                return Err(self.wrong(label, problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// The labels of all rows, the calculated ones last.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        let rows = self.rows.iter().map(|row| row.label.as_str());
+        rows.chain(self.derived.iter().map(|derived| derived.label.as_str()))
+    }
+
+    /// How far a row may be from the published figure and still agree, as a share of it.
+    pub fn tolerance(&self, label: &str) -> f64 {
+        self.tolerances.get(label).copied().unwrap_or(self.tolerance)
+    }
+}

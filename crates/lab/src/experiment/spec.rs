@@ -1,0 +1,188 @@
+//! What stands in an experiment's file; `docs/laboratory.md` describes it for those who write one.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+
+/// An experiment: cells to run, rows to print of them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// One line: what it shows.
+    pub title: String,
+    /// Where the figures that it reproduces are from.
+    #[serde(default)]
+    pub source: String,
+    /// What a reader of the report should know.
+    #[serde(default)]
+    pub text: String,
+    /// The seed unless one is asked for.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// The cells.
+    #[serde(rename = "group")]
+    pub groups: Vec<Group>,
+    /// Rows that are calculated from other rows.
+    #[serde(default)]
+    pub derived: Vec<Derived>,
+    /// How rows are drawn.
+    #[serde(default, rename = "plot")]
+    pub plots: Vec<Plot>,
+    /// The published figures, by the label of the row.
+    #[serde(default)]
+    pub paper: BTreeMap<String, f64>,
+    /// How far a row may be from the published figure and still agree, as a share of it.
+    #[serde(default = "five_percent")]
+    pub tolerance: f64,
+    /// The same for single rows, by label.
+    #[serde(default)]
+    pub tolerances: BTreeMap<String, f64>,
+}
+
+/// Cells of one kind: every device with every layout, workload, variant and value.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Tells its cells from those of other groups; its number unless given.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Devices.
+    #[serde(deserialize_with = "one_or_many")]
+    pub device: Vec<String>,
+    /// Layouts; each device's own unless given.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub layout: Vec<String>,
+    /// Workloads.
+    #[serde(deserialize_with = "one_or_many")]
+    pub workload: Vec<String>,
+    /// Fields of device, layout, workload and parameters that have another value here.
+    #[serde(default)]
+    pub set: toml::Table,
+    /// Fields that take one value after the other, each with all of the others.
+    #[serde(default)]
+    pub vary: toml::Table,
+    /// Named sets of fields, each with all of the others.
+    #[serde(default, rename = "variant")]
+    pub variants: Vec<Variant>,
+    /// What the quick form sets after all others.
+    #[serde(default)]
+    pub quick: toml::Table,
+    /// What the quick form varies instead.
+    #[serde(default)]
+    pub quick_vary: toml::Table,
+    /// What is printed of each cell.
+    #[serde(rename = "row")]
+    pub rows: Vec<Row>,
+}
+
+/// A named set of fields.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// What `{variant}` in labels becomes.
+    pub name: String,
+    /// The fields.
+    #[serde(default)]
+    pub set: toml::Table,
+}
+
+/// What is printed of a cell.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Its label, with `{device}` and the like.
+    pub label: String,
+    /// The figure.
+    pub measure: String,
+    /// Its unit; the measure's own unless given.
+    #[serde(default)]
+    pub unit: Option<String>,
+    /// The plot that it is a point of.
+    #[serde(default)]
+    pub plot: Option<String>,
+    /// Which line of the plot, with `{device}` and the like.
+    #[serde(default)]
+    pub series: Option<String>,
+}
+
+/// A row that is calculated from other rows.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Derived {
+    /// Its label.
+    pub label: String,
+    /// Labels of rows; a `*` at the end stands for anything.
+    #[serde(deserialize_with = "one_or_many")]
+    pub of: Vec<String>,
+    /// What they are compared to, where the function compares.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub over: Vec<String>,
+    /// How.
+    #[serde(rename = "as")]
+    pub function: Function,
+    /// Its unit; the function's own, or that of the rows, unless given.
+    #[serde(default)]
+    pub unit: Option<String>,
+}
+
+/// How a row is calculated from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Function {
+    /// The first of `of` divided by the first of `over`.
+    Ratio,
+    /// By how many percent the first of `of` is more than the first of `over`.
+    PercentMore,
+    /// The first of `of` less the first of `over`.
+    Difference,
+    /// The largest of `of`.
+    Max,
+    /// The smallest of `of`.
+    Min,
+    /// The mean of `of`.
+    Mean,
+    /// Where on the x axis of their plot the rows of `of` come to those of `over`, from below.
+    Crossing,
+    /// The coefficient of determination of a straight line through the points of `of`.
+    Linearity,
+}
+
+/// How rows are drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plot {
+    /// What rows call it.
+    pub name: String,
+    /// What stands above it.
+    pub title: String,
+    /// The field along the x axis, as `workload.clients`.
+    pub x: String,
+    /// What stands along the x axis.
+    pub x_label: String,
+    /// What stands along the y axis.
+    pub y_label: String,
+    /// Whether the x axis goes by factors.
+    #[serde(default)]
+    pub log_x: bool,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn five_percent() -> f64 {
+    0.05
+}
+
+/// `"a"` is `["a"]`.
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a string or a list of strings was expected")]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(one) => vec![one],
+        OneOrMany::Many(many) => many,
+    })
+}

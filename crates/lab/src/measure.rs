@@ -1,0 +1,264 @@
+//! Figures of an outcome, by name.
+
+use crate::outcome::Outcome;
+use crate::toml_text::suggestion;
+use softflash_base::histogram::LatencySummary;
+
+/// A figure that a row shows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Measure {
+    /// Bytes a second.
+    Bandwidth {
+        /// Of what.
+        of: Direction,
+        /// Divided by this.
+        scale: Scale,
+    },
+    /// Requests a second.
+    Rate(Direction),
+    /// A latency.
+    Latency {
+        /// Of what.
+        of: Direction,
+        /// Which.
+        what: LatencyFigure,
+        /// Divided by this.
+        scale: Scale,
+    },
+    /// Standard deviation of latencies as a share of their mean.
+    StddevShare(Direction),
+    /// Pages programmed for each page of the application's.
+    Waf,
+    /// Blocks erased.
+    Erases,
+    /// Virtual seconds.
+    Simulated,
+    /// Mean over channels of the time that they were taken.
+    ChannelUtilisation,
+    /// Mean over dies of the time that they worked.
+    DieUtilisation,
+    /// A figure that the engine named.
+    Figure(String),
+}
+
+/// Reads, writes or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Both together.
+    Both,
+}
+
+/// Which latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LatencyFigure {
+    /// Mean.
+    Mean,
+    /// Median.
+    P50,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+    /// Longest.
+    Max,
+    /// Standard deviation.
+    Stddev,
+}
+
+/// A unit, and what a figure in base units (bytes a second, nanoseconds) is divided by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    suffix: &'static str,
+    unit: &'static str,
+    divisor: f64,
+}
+
+const fn scale(suffix: &'static str, unit: &'static str, divisor: f64) -> Scale {
+    Scale { suffix, unit, divisor }
+}
+
+const BANDWIDTHS: [Scale; 2] = [scale("gb_s", "GB/s", 1e9), scale("mb_s", "MB/s", 1e6)];
+const TIMES: [Scale; 4] =
+    [scale("ns", "ns", 1.0), scale("us", "us", 1e3), scale("ms", "ms", 1e6), scale("s", "s", 1e9)];
+const LATENCIES: [(&str, LatencyFigure); 6] = [
+    ("mean", LatencyFigure::Mean),
+    ("p50", LatencyFigure::P50),
+    ("p99", LatencyFigure::P99),
+    ("p999", LatencyFigure::P999),
+    ("max", LatencyFigure::Max),
+    ("stddev", LatencyFigure::Stddev),
+];
+const PLAIN: [(&str, Measure); 9] = [
+    ("iops", Measure::Rate(Direction::Both)),
+    ("read_iops", Measure::Rate(Direction::Read)),
+    ("write_iops", Measure::Rate(Direction::Write)),
+    ("read_stddev_share", Measure::StddevShare(Direction::Read)),
+    ("write_stddev_share", Measure::StddevShare(Direction::Write)),
+    ("waf", Measure::Waf),
+    ("erases", Measure::Erases),
+    ("channel_utilisation", Measure::ChannelUtilisation),
+    ("die_utilisation", Measure::DieUtilisation),
+];
+
+/// Every name with what it means, but for `figures.NAME`.
+fn all() -> Vec<(String, Measure)> {
+    use Direction::{Both, Read, Write};
+    let mut all: Vec<(String, Measure)> =
+        PLAIN.iter().map(|(name, measure)| ((*name).to_owned(), measure.clone())).collect();
+    all.push(("simulated_s".to_owned(), Measure::Simulated));
+    for (name, of) in [("throughput", Both), ("read", Read), ("write", Write)] {
+        for scale in BANDWIDTHS {
+            let measure = Measure::Bandwidth { of, scale };
+            all.push((format!("{name}_{}", scale.suffix), measure));
+        }
+    }
+    for (name, of) in [("read", Read), ("write", Write)] {
+        for (figure, what) in LATENCIES {
+            for scale in TIMES {
+                let measure = Measure::Latency { of, what, scale };
+                all.push((format!("{name}_{figure}_{}", scale.suffix), measure));
+            }
+        }
+    }
+    all
+}
+
+impl Measure {
+    /// The measure of this name, as `read_gb_s`, `write_mean_ms` or `figures.capacity_share`.
+    pub fn parse(name: &str) -> Result<Measure, String> {
+        if let Some(figure) = name.strip_prefix("figures.") {
+            return Ok(Measure::Figure(figure.to_owned()));
+        }
+        let all = all();
+        if let Some((_, measure)) = all.iter().find(|(known, _)| known == name) {
+            return Ok(measure.clone());
+        }
+        let known: Vec<&str> = all.iter().map(|(known, _)| known.as_str()).collect();
+        Err(format!("unknown measure `{name}`; {}", suggestion(name, known)))
+    }
+
+    /// The unit of the figure.
+    pub fn unit(&self) -> &'static str {
+        match self {
+            Measure::Bandwidth { scale, .. } | Measure::Latency { scale, .. } => scale.unit,
+            Measure::Rate(_) => "IOPS",
+            Measure::Simulated => "s",
+            Measure::Erases => "blocks",
+            _ => "",
+        }
+    }
+
+    /// The figure; says what is missing where the outcome has none.
+    pub fn of(&self, outcome: &Outcome) -> Result<f64, String> {
+        let [read, write] = outcome.bytes_per_second();
+        let seconds = outcome.simulated_ns as f64 / 1e9;
+        Ok(match self {
+            Measure::Bandwidth { of, scale } => {
+                let bytes_per_second = match of {
+                    Direction::Read => read,
+                    Direction::Write => write,
+                    Direction::Both => read + write,
+                };
+                bytes_per_second / scale.divisor
+            }
+            Measure::Rate(of) => {
+                let ended = match of {
+                    Direction::Read => outcome.read_latency.count,
+                    Direction::Write => outcome.write_latency.count,
+                    Direction::Both => outcome.completed,
+                };
+                ended as f64 / seconds.max(f64::MIN_POSITIVE)
+            }
+            Measure::Latency { of, what, scale } => latency(outcome, *of, *what)? / scale.divisor,
+            Measure::StddevShare(of) => {
+                let mean = latency(outcome, *of, LatencyFigure::Mean)?;
+                latency(outcome, *of, LatencyFigure::Stddev)? / mean.max(f64::MIN_POSITIVE)
+            }
+            Measure::Waf => outcome.programs.waf(),
+            Measure::Erases => outcome.erases as f64,
+            Measure::Simulated => seconds,
+            Measure::ChannelUtilisation => mean(&outcome.channel_utilisation),
+            Measure::DieUtilisation => mean(&outcome.die_utilisation),
+            Measure::Figure(name) => *outcome.figures.get(name).ok_or_else(|| {
+                let known: Vec<&str> = outcome.figures.keys().map(String::as_str).collect();
+                format!("the run gives no figure `{name}`; {}", suggestion(name, known))
+            })?,
+        })
+    }
+}
+
+fn latency(outcome: &Outcome, of: Direction, what: LatencyFigure) -> Result<f64, String> {
+    let [read_stddev_ns, write_stddev_ns] = outcome.latency_stddev_ns;
+    let (name, summary, stddev_ns): (_, &LatencySummary, f64) = match of {
+        Direction::Write => ("writes", &outcome.write_latency, write_stddev_ns),
+        _ => ("reads", &outcome.read_latency, read_stddev_ns),
+    };
+    if summary.count == 0 {
+        return Err(format!("the run has no {name}, and so no latency of them"));
+    }
+    Ok(match what {
+        LatencyFigure::Mean => summary.mean_ns,
+        LatencyFigure::P50 => summary.p50_ns as f64,
+        LatencyFigure::P99 => summary.p99_ns as f64,
+        LatencyFigure::P999 => summary.p999_ns as f64,
+        LatencyFigure::Max => summary.max_ns as f64,
+        LatencyFigure::Stddev => stddev_ns,
+    })
+}
+
+fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome() -> Outcome {
+        Outcome {
+            requests: 30,
+            completed: 30,
+            bytes_read: 3_000_000_000,
+            bytes_written: 1_000_000_000,
+            simulated_ns: 2_000_000_000,
+            read_latency: LatencySummary { count: 30, mean_ns: 2e6, ..LatencySummary::default() },
+            latency_stddev_ns: [5e5, 0.0],
+            channel_utilisation: vec![0.5, 1.0],
+            figures: [("capacity_share".to_owned(), 0.99)].into(),
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn names_lead_to_figures_in_their_units() {
+        let cases = [
+            ("throughput_gb_s", 2.0, "GB/s"),
+            ("read_mb_s", 1500.0, "MB/s"),
+            ("write_gb_s", 0.5, "GB/s"),
+            ("iops", 15.0, "IOPS"),
+            ("read_mean_ms", 2.0, "ms"),
+            ("read_mean_us", 2000.0, "us"),
+            ("read_stddev_share", 0.25, ""),
+            ("channel_utilisation", 0.75, ""),
+            ("figures.capacity_share", 0.99, ""),
+            ("simulated_s", 2.0, "s"),
+        ];
+        for (name, expected, unit) in cases {
+            let measure = Measure::parse(name).unwrap();
+            assert_eq!((measure.of(&outcome()), measure.unit()), (Ok(expected), unit), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        assert!(Measure::parse("read_gbs").unwrap_err().contains("`read_gb_s`"));
+        let missing = Measure::parse("figures.capacity_shar").unwrap().of(&outcome());
+        assert!(missing.unwrap_err().contains("`capacity_share`"));
+        let writes = Measure::parse("write_mean_us").unwrap().of(&outcome());
+        assert!(writes.unwrap_err().contains("no writes"));
+    }
+}

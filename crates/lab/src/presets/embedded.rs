@@ -1,0 +1,3 @@
+//! The presets in the binary.
+
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));

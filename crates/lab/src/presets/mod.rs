@@ -1,0 +1,122 @@
+//! Devices, layouts, workloads and experiments by name, or by the path of a TOML file.
+
+mod embedded;
+
+use crate::error::LabError;
+use crate::layout::Layout;
+use crate::toml_text::{TomlError, from_text};
+use crate::workload::Workload;
+use serde::de::DeserializeOwned;
+use softflash_drive::spec::DeviceSpec;
+use std::fs;
+use std::path::Path;
+
+/// What presets describe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Flash, link, controller.
+    Device,
+    /// How a device uses its flash.
+    Layout,
+    /// What is asked of it.
+    Workload,
+    /// Which of these together, and what is measured.
+    Experiment,
+}
+
+impl Kind {
+    /// Its name, in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Device => "device",
+            Kind::Layout => "layout",
+            Kind::Workload => "workload",
+            Kind::Experiment => "experiment",
+        }
+    }
+
+    /// Names and texts of those in the binary, sorted by name.
+    pub fn embedded(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Kind::Device => embedded::DEVICES,
+            Kind::Layout => embedded::LAYOUTS,
+            Kind::Workload => embedded::WORKLOADS,
+            Kind::Experiment => embedded::EXPERIMENTS,
+        }
+    }
+
+    /// Finds a preset by its name, or reads the file at a path.
+    pub fn find(self, name: &str) -> Result<Document, LabError> {
+        if is_path(name) {
+            let text = fs::read_to_string(name).map_err(LabError::file(name))?;
+            let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
+            return Document::parse(stem, name, text);
+        }
+        let known = || self.embedded().iter().map(|(name, _)| *name);
+        match self.embedded().iter().find(|(known, _)| *known == name) {
+            Some((name, text)) => {
+                let file = format!("preset {} {name}", self.name());
+                Document::parse(name, &file, (*text).to_owned())
+            }
+            None => Err(LabError::no_such(self.name(), name, known().collect::<Vec<_>>())),
+        }
+    }
+
+    /// All that are in the binary.
+    pub fn all(self) -> Result<Vec<Document>, LabError> {
+        self.embedded().iter().map(|(name, _)| self.find(name)).collect()
+    }
+}
+
+/// Whether a name is the path of a file.
+pub fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
+/// A TOML file that was read, not yet understood.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// The preset's name, or that of the file without its ending.
+    pub name: String,
+    /// What it is called in messages.
+    pub file: String,
+    /// What stands in it.
+    pub text: String,
+    /// The same, parsed.
+    pub table: toml::Table,
+}
+
+impl Document {
+    fn parse(name: &str, file: &str, text: String) -> Result<Document, LabError> {
+        let table = from_text(file, &text)?;
+        Ok(Document { name: name.to_owned(), file: file.to_owned(), text, table })
+    }
+
+    /// One line that says what it is.
+    pub fn title(&self) -> &str {
+        self.table.get("title").and_then(toml::Value::as_str).unwrap_or_default()
+    }
+
+    /// Understands all of it.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, TomlError> {
+        // Without the detour over the table, errors have their line.
+        from_text(&self.file, &self.text)
+    }
+}
+
+/// The device of this name or path.
+pub fn device(name: &str) -> Result<DeviceSpec, LabError> {
+    Ok(Kind::Device.find(name)?.read()?)
+}
+
+/// The layout of this name or path, and its name.
+pub fn layout(name: &str) -> Result<(String, Layout), LabError> {
+    let document = Kind::Layout.find(name)?;
+    Ok((document.name.clone(), document.read()?))
+}
+
+/// The workload of this name or path, and its name.
+pub fn workload(name: &str) -> Result<(String, Workload), LabError> {
+    let document = Kind::Workload.find(name)?;
+    Ok((document.name.clone(), document.read()?))
+}

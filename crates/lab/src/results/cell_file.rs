@@ -1,0 +1,61 @@
+//! The file of one run, and whether it still is of that run.
+
+use super::{Directory, read_json, write_json};
+use crate::cell::Cell;
+use crate::error::LabError;
+use crate::outcome::Outcome;
+use serde::{Deserialize, Serialize};
+use softflash_base::checksum::checksum64;
+
+/// Everything about one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CellFile {
+    /// Of everything that the outcome depends on: the cell, and the program that ran it.
+    pub fingerprint: String,
+    /// What ran.
+    pub cell: Cell,
+    /// What it came to.
+    pub outcome: Outcome,
+}
+
+/// What tells whether an outcome is that of this cell, run by the program that `program` identifies.
+pub fn fingerprint(cell: &Cell, program: u64) -> Result<String, LabError> {
+    let text = serde_json::to_vec(cell)
+        .map_err(|error| LabError::Simulation(format!("{}: {error}", cell.key)))?;
+    Ok(format!("{:016x}", checksum64(program, &text)))
+}
+
+impl CellFile {
+    /// The outcome of `cell`, if the directory has it. Files of other runs, or damaged ones, are as good as
+    /// none.
+    pub fn find(
+        directory: &Directory,
+        cell: &Cell,
+        program: u64,
+    ) -> Result<Option<Outcome>, LabError> {
+        let fingerprint = fingerprint(cell, program)?;
+        let found: Result<CellFile, LabError> = read_json(&directory.cell(&cell.key));
+        Ok(found.ok().filter(|file| file.fingerprint == fingerprint).map(|file| file.outcome))
+    }
+
+    /// Keeps an outcome.
+    pub fn keep(
+        directory: &Directory,
+        cell: &Cell,
+        outcome: &Outcome,
+        program: u64,
+    ) -> Result<(), LabError> {
+        let file = CellFile {
+            fingerprint: fingerprint(cell, program)?,
+            cell: cell.clone(),
+            outcome: outcome.clone(),
+        };
+        write_json(&directory.cell(&cell.key), &file)
+    }
+
+    /// Reads the file of a cell.
+    pub fn read(directory: &Directory, key: &str) -> Result<CellFile, LabError> {
+        read_json(&directory.cell(key))
+    }
+}

@@ -1,0 +1,43 @@
+//! What experiments come to, as files.
+//!
+//! A directory of results has one directory for each experiment: `result.json` and `result.csv` with its rows, and
+//! `cells/KEY.json` with everything about each run. None of them holds a time, a number of threads or anything
+//! else of the machine.
+
+mod cell_file;
+mod rows;
+mod write;
+
+pub use cell_file::{CellFile, fingerprint};
+pub use rows::{ExperimentResult, ResultPoint, ResultRow};
+pub use write::{read_json, write_atomically, write_json};
+
+use std::path::{Path, PathBuf};
+
+/// Where the files of an experiment are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// That of the experiment `name` below `out`.
+    pub fn new(out: &Path, name: &str) -> Directory {
+        Directory { path: out.join(name) }
+    }
+
+    /// The file of a cell.
+    pub fn cell(&self, key: &str) -> PathBuf {
+        self.path.join("cells").join(format!("{key}.json"))
+    }
+
+    /// The rows, for programs.
+    pub fn json(&self) -> PathBuf {
+        self.path.join("result.json")
+    }
+
+    /// The rows, for spreadsheets.
+    pub fn csv(&self) -> PathBuf {
+        self.path.join("result.csv")
+    }
+}

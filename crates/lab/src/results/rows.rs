@@ -1,0 +1,156 @@
+//! The rows of an experiment: ours beside the published ones.
+
+use super::{Directory, write_atomically, write_json};
+use crate::error::LabError;
+use crate::experiment::{Plan, Plot};
+use crate::outcome::Outcome;
+use serde::{Deserialize, Serialize};
+
+/// All rows of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExperimentResult {
+    /// Its name.
+    pub experiment: String,
+    /// Its title.
+    pub title: String,
+    /// Where the published figures are from.
+    pub source: String,
+    /// What a reader should know.
+    pub text: String,
+    /// Whether it was the short form.
+    pub quick: bool,
+    /// What everything random came from.
+    pub seed: u64,
+    /// The rows.
+    pub rows: Vec<ResultRow>,
+    /// How they are drawn.
+    pub plots: Vec<Plot>,
+    /// Every run, by the key of its file.
+    pub cells: Vec<String>,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResultRow {
+    /// Its label.
+    pub label: String,
+    /// The unit of its figures.
+    pub unit: String,
+    /// The published figure.
+    pub paper: Option<f64>,
+    /// Ours.
+    pub ours: f64,
+    /// Ours divided by the published one.
+    pub ratio: Option<f64>,
+    /// How far the ratio may be from 1.
+    pub tolerance: f64,
+    /// Whether it is no further.
+    pub agrees: Option<bool>,
+    /// The run that it is of; none for rows that are calculated from others.
+    pub cell: Option<String>,
+    /// Where it is drawn.
+    pub point: Option<ResultPoint>,
+}
+
+/// A point of a plot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResultPoint {
+    /// The plot.
+    pub plot: String,
+    /// The line.
+    pub series: String,
+    /// Where along the x axis.
+    pub x: f64,
+}
+
+impl ExperimentResult {
+    /// The rows of a plan, from the outcomes of its cells in their order.
+    pub fn new(plan: &Plan, outcomes: &[Outcome]) -> Result<ExperimentResult, LabError> {
+        let failed = |problem| LabError::Simulation(format!("{}: {problem}", plan.name));
+        let mut figures = Vec::with_capacity(plan.rows.len());
+        for row in &plan.rows {
+            let outcome =
+                outcomes.get(row.cell).ok_or_else(|| failed("a run is missing".to_owned()))?;
+            let figure = row.measure.of(outcome);
+            figures.push(figure.map_err(|problem| failed(format!("`{}`: {problem}", row.label)))?);
+        }
+        let mut rows = Vec::with_capacity(plan.rows.len() + plan.derived.len());
+        for (row, &ours) in plan.rows.iter().zip(&figures) {
+            let cell = plan.cells.get(row.cell).map(|cell| cell.key.clone());
+            let point = row.point.as_ref().map(|point| ResultPoint {
+                plot: point.plot.clone(),
+                series: point.series.clone(),
+                x: point.x,
+            });
+            rows.push(ResultRow { cell, point, ..result_row(plan, &row.label, &row.unit, ours) });
+        }
+        for derived in &plan.derived {
+            let ours = derived.of(&plan.rows, &figures).map_err(failed)?;
+            rows.push(result_row(plan, &derived.label, &derived.unit, ours));
+        }
+        Ok(ExperimentResult {
+            experiment: plan.name.clone(),
+            title: plan.title.clone(),
+            source: plan.source.clone(),
+            text: plan.text.clone(),
+            quick: plan.quick,
+            seed: plan.seed,
+            rows,
+            plots: plan.plots.clone(),
+            cells: plan.cells.iter().map(|cell| cell.key.clone()).collect(),
+        })
+    }
+
+    /// Writes both files.
+    pub fn write(&self, directory: &Directory) -> Result<(), LabError> {
+        write_json(&directory.json(), self)?;
+        write_atomically(&directory.csv(), self.csv().as_bytes())
+    }
+
+    /// The rows as CSV, with the header `label,unit,paper,ours,ratio`.
+    pub fn csv(&self) -> String {
+        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let mut text = String::from("label,unit,paper,ours,ratio\n");
+        for row in &self.rows {
+            let fields = [
+                quoted(&row.label),
+                quoted(&row.unit),
+                number(row.paper),
+                row.ours.to_string(),
+                number(row.ratio),
+            ];
+            text += &fields.join(",");
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn result_row(plan: &Plan, label: &str, unit: &str, ours: f64) -> ResultRow {
+    let paper = plan.paper.get(label).copied();
+    let tolerance = plan.tolerance(label);
+    let ratio = paper.filter(|paper| *paper != 0.0).map(|paper| ours / paper);
+    ResultRow {
+        label: label.to_owned(),
+        unit: unit.to_owned(),
+        paper,
+        ours,
+        ratio,
+        tolerance,
+        agrees: ratio.map(|ratio| (ratio - 1.0).abs() <= tolerance),
+        cell: None,
+        point: None,
+    }
+}
+
+/// A field of CSV, in quotes where it needs them.
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}

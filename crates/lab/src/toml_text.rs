@@ -1,0 +1,187 @@
+//! Reading TOML that people write: what is wrong is said with file, line and key, and what was
+//! probably meant.
+
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// Words less alike than this (1: equal) are no misspelling of each other.
+const ALIKE: f64 = 0.4;
+
+/// What is wrong with a TOML text.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{file}{}: {problem}", line.map(|line| format!(": line {line}")).unwrap_or_default())]
+pub struct TomlError {
+    /// The file, or the preset as `preset device sdf`.
+    pub file: String,
+    /// The line, from 1, where it is known.
+    pub line: Option<usize>,
+    /// What is wrong, with the nearest known key where one was misspelt.
+    pub problem: String,
+}
+
+/// Reads a value out of the text of `file`.
+pub fn from_text<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlError> {
+    toml::from_str(text).map_err(|error| toml_error(file, text, &error))
+}
+
+/// Reads a value out of a table that `file` with this text gave, whole or in part.
+pub fn from_table<T: DeserializeOwned>(
+    file: &str,
+    text: &str,
+    table: toml::Table,
+) -> Result<T, TomlError> {
+    T::deserialize(table).map_err(|error| toml_error(file, text, &error))
+}
+
+/// Says where in `text` an error is, and what was probably meant.
+pub fn toml_error(file: &str, text: &str, error: &toml::de::Error) -> TomlError {
+    let message = error.message().trim_end().replace('\n', " ");
+    let unknown = Unknown::of(&message);
+    let line = match (&unknown, error.span()) {
+        // The span of a key in a tagged table is that of the whole table.
+        (Some(unknown), span) => line_of_word(text, &unknown.word, span.map_or(0, |s| s.start)),
+        (None, Some(span)) if span.end > 0 => Some(line_at(text, span.start)),
+        _ => None,
+    };
+    let problem = match unknown {
+        Some(unknown) => unknown.to_string(),
+        None => message,
+    };
+    TomlError { file: file.to_owned(), line, problem }
+}
+
+/// Of all `known` words the one that is most like `word`, if any is.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |known: &str| strsim::normalized_damerau_levenshtein(word, known);
+    let best = known.into_iter().map(|known| (likeness(known), known));
+    // Of equals the first, so that the answer does not depend on anything else.
+    let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    best.filter(|(likeness, _)| *likeness >= ALIKE).map(|(_, known)| known)
+}
+
+/// The end of a message about an unknown word: the nearest one, or all of them.
+pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match nearest(word, known.clone()) {
+        Some(nearest) => format!("the nearest known one is `{nearest}`"),
+        None => {
+            let all: Vec<&str> = known.into_iter().collect();
+            format!("known are {}", all.join(", "))
+        }
+    }
+}
+
+/// A word that serde did not know, and those that it does.
+struct Unknown {
+    /// `field` or `variant`.
+    kind: String,
+    word: String,
+    known: Vec<String>,
+}
+
+impl Unknown {
+    /// Takes serde's message apart: ``unknown field `x`, expected one of `a`, `b` ``.
+    fn of(message: &str) -> Option<Unknown> {
+        let rest = message.strip_prefix("unknown ")?;
+        let (kind, rest) = rest.split_once(" `")?;
+        let (word, rest) = rest.split_once('`')?;
+        let known = rest.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        Some(Unknown { kind: kind.to_owned(), word: word.to_owned(), known })
+    }
+}
+
+impl std::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if self.kind == "field" { "key" } else { "value" };
+        write!(f, "unknown {kind} `{}`", self.word)?;
+        if !self.known.is_empty() {
+            let known = self.known.iter().map(String::as_str);
+            write!(f, "; {}", suggestion(&self.word, known))?;
+        }
+        Ok(())
+    }
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
+    1 + before.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// The first line from `offset` on that has `word` as a whole word outside of a comment.
+pub(crate) fn line_of_word(text: &str, word: &str, offset: usize) -> Option<usize> {
+    let first = line_at(text, offset);
+    let has_word = |line: &str| {
+        let code = line.split('#').next().unwrap_or(line);
+        code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).any(|w| w == word)
+    };
+    let mut lines = text.lines().enumerate().skip(first - 1);
+    lines.find(|(_, line)| has_word(line)).map(|(index, _)| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only read")]
+    struct Drive {
+        channels: u32,
+        #[serde(default)]
+        schedule: Schedule,
+    }
+
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Schedule {
+        #[default]
+        Fifo,
+        ReadsFirst,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(tag = "kind", rename_all = "kebab-case")]
+    #[expect(dead_code, reason = "only read")]
+    enum Tagged {
+        Drive(Drive),
+    }
+
+    fn problem<T: DeserializeOwned + std::fmt::Debug>(text: &str) -> String {
+        from_text::<T>("a.toml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line_and_the_nearest_one() {
+        let text = "# chanels\nschedule = \"fifo\"\nchanels = 4\n";
+        let expected = "a.toml: line 3: unknown key `chanels`; the nearest known one is `channels`";
+        assert_eq!(problem::<Drive>(text), expected);
+        assert_eq!(problem::<Tagged>(&format!("{text}kind = \"drive\"\n")), expected);
+    }
+
+    #[test]
+    fn an_unknown_value_is_named_too() {
+        let text = "channels = 4\nschedule = \"read-first\"\n";
+        let expected =
+            "a.toml: line 2: unknown value `read-first`; the nearest known one is `reads-first`";
+        assert_eq!(problem::<Drive>(text), expected);
+        assert!(
+            problem::<Drive>("channels = 4\nzzzzzzzz = 1")
+                .ends_with("known are channels, schedule")
+        );
+    }
+
+    #[test]
+    fn other_mistakes_have_their_line() {
+        assert!(problem::<Drive>("\n\nchannels = \"four\"").starts_with("a.toml: line 3: invalid"));
+        assert!(problem::<Drive>("channels = = 4").starts_with("a.toml: line 1: "));
+        let missing = problem::<Drive>("schedule = \"fifo\"");
+        assert!(missing.contains("missing field `channels`"), "{missing}");
+    }
+
+    #[test]
+    fn words_without_likeness_are_not_suggested() {
+        assert_eq!(nearest("sfd", ["huawei-gen3", "sdf"]), Some("sdf"));
+        assert_eq!(nearest("hello", ["sdf", "intel-320"]), None);
+        assert_eq!(nearest("x", []), None);
+    }
+}

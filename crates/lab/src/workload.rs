@@ -1,0 +1,45 @@
+//! What is asked of a device: blocks, or keys and values.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use softflash_workload::{BlockWorkload, KvWorkload};
+use toml::{Table, Value};
+
+/// A workload, as a preset in TOML states it. `kind` says which, `block` or `kv`; where it is not said, a
+/// workload with an `operation` is one of keys and values.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Workload {
+    /// Requests to a block device.
+    Block(BlockWorkload),
+    /// Requests to a key-value store.
+    Kv(KvWorkload),
+}
+
+impl<'de> Deserialize<'de> for Workload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Workload, D::Error> {
+        let mut table = Table::deserialize(deserializer)?;
+        let kind = match table.remove("kind") {
+            Some(Value::String(kind)) => kind,
+            Some(_) => return Err(D::Error::custom("kind: a string was expected")),
+            None if table.contains_key("operation") => "kv".to_owned(),
+            None => "block".to_owned(),
+        };
+        let told = |error: toml::de::Error| D::Error::custom(error.message());
+        match kind.as_str() {
+            "block" => BlockWorkload::deserialize(table).map(Workload::Block).map_err(told),
+            "kv" => KvWorkload::deserialize(table).map(Workload::Kv).map_err(told),
+            _ => Err(D::Error::unknown_variant(&kind, &["block", "kv"])),
+        }
+    }
+}
+
+impl Workload {
+    /// Requests and virtual nanoseconds of a run, where the workload says.
+    pub fn limits(&self) -> (Option<u64>, Option<u64>) {
+        match self {
+            Workload::Block(workload) => (workload.requests, workload.duration_ns),
+            Workload::Kv(workload) => (workload.requests, workload.duration_ns),
+        }
+    }
+}
