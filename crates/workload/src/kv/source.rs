@@ -68,7 +68,7 @@ impl KvSource {
             }
             KvOrder::InOrder => {
                 let begin = u128::from(all) * u128::from(client) / u128::from(workload.clients);
-                Keys::InOrder { all, next: begin as u64 }
+                Keys::InOrder { all, next: begin as u64, step: workload.keys_of_a_request() }
             }
         };
         let rng = of_slice.fork("client").fork(client.to_le_bytes());
@@ -101,7 +101,7 @@ impl KvSource {
 enum Keys {
     Uniform { all: u64 },
     Zipf { ranks: Zipf, scatter: Permutation },
-    InOrder { all: u64, next: u64 },
+    InOrder { all: u64, next: u64, step: u64 },
 }
 
 impl Keys {
@@ -110,9 +110,12 @@ impl Keys {
         match self {
             Keys::Uniform { all } => rng.below(*all),
             Keys::Zipf { ranks, scatter } => scatter.place(ranks.rank(rng)),
-            Keys::InOrder { all, next } => {
+            Keys::InOrder { all, next, step } => {
                 let key = *next;
-                *next = if key + 1 == *all { 0 } else { key + 1 };
+                *next = key.saturating_add(*step);
+                if *next >= *all {
+                    *next = 0;
+                }
                 key
             }
         }

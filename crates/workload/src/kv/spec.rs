@@ -108,7 +108,8 @@ pub enum KvOrder {
         /// 0 is uniform, 0.99 is YCSB's.
         exponent: f64,
     },
-    /// One key after the other, and again from the beginning; the clients of a slice begin evenly spread.
+    /// One key after the other, and again from the beginning; the clients of a slice begin evenly spread. A scan begins
+    /// about where the last one ended.
     InOrder,
 }
 
@@ -242,9 +243,22 @@ impl KvWorkload {
 
     /// Keys of each slice, numbered from 0.
     pub fn keys(&self) -> u64 {
+        let in_data = self.data_bytes_per_slice.map(|bytes| self.records_in(bytes));
+        self.keys_per_slice.or(in_data).unwrap_or(0)
+    }
+
+    /// Keys that a request goes through: more than one with scans.
+    pub(super) fn keys_of_a_request(&self) -> u64 {
+        match self.operation {
+            Operation::Scan { scan_bytes } => self.records_in(scan_bytes).max(1),
+            _ => 1,
+        }
+    }
+
+    /// Keys with values of mean size that come to so many bytes.
+    fn records_in(&self, bytes: u64) -> u64 {
         let record_bytes = f64::from(self.key_bytes) + self.value_bytes.mean_bytes();
-        let from_data = |bytes: u64| (bytes as f64 / record_bytes) as u64;
-        self.keys_per_slice.or(self.data_bytes_per_slice.map(from_data)).unwrap_or(0)
+        (bytes as f64 / record_bytes) as u64
     }
 
     /// Makes the keys of a slice from their numbers, behind `prefix`.
