@@ -4,6 +4,7 @@ use crate::clients::Clients;
 use crate::commands::{COMMANDS, Spec};
 use crate::config::{self, FixedSetting};
 use crate::cursors::Cursors;
+use crate::recording::Recordings;
 use crate::slowlog::Slowlog;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -107,6 +108,8 @@ pub struct Context {
     shutdown_requested: AtomicBool,
     per_command: Box<[AtomicU64]>,
     pub(crate) cursors: Cursors,
+    /// Who records what clients do.
+    pub(crate) recordings: Recordings,
     /// Who is connected.
     pub clients: Clients,
     /// What took long.
@@ -137,6 +140,7 @@ impl Context {
             shutdown_requested: AtomicBool::new(false),
             per_command: COMMANDS.iter().map(|_| AtomicU64::new(0)).collect(),
             cursors: Cursors::new(started_at_ms),
+            recordings: Recordings::default(),
             clients: Clients::default(),
             slowlog: Slowlog::default(),
             counters: Counters::default(),

@@ -5,6 +5,7 @@ use crate::dispatch::{Command, Scope};
 use crate::error::{CommandError, Result};
 use crate::load::{Entries, KeyList};
 use crate::overlay::{Changes, Overlay};
+use crate::recording::{self, Event};
 use crate::reply::Reply;
 use crate::session::Session;
 use crate::wide::Wide;
@@ -93,8 +94,10 @@ impl Session {
         for command in &commands {
             replies.push(running.run(self, command).await.into());
         }
+        let events = std::mem::take(&mut running.events);
         let committed = running.commit().await.map_err(CommandError::TransactionFailed)?;
         ticket.merge(&committed);
+        self.context.recordings.tell(store, &events);
         Ok(Reply::Array(replies))
     }
 }
@@ -127,6 +130,8 @@ struct Running<'a> {
     changes: Changes,
     /// Whether a command looks at the whole store and must see the changes.
     tracks: bool,
+    /// What is told to recorders once it is committed.
+    events: Vec<Event>,
 }
 
 impl<'a> Running<'a> {
@@ -134,12 +139,15 @@ impl<'a> Running<'a> {
         let tracks =
             commands.iter().any(|command| matches!(command.spec.handler, Handler::Wide(_)));
         let view = exclusive.view();
-        Running { store, exclusive, view, changes: Changes::default(), tracks }
+        Running { store, exclusive, view, changes: Changes::default(), tracks, events: Vec::new() }
     }
 
     async fn run(&mut self, session: &mut Session, command: &Command) -> Result<Reply> {
         match command.spec.handler {
-            Handler::Keyed(_) => self.keyed(command).await,
+            Handler::Keyed(_) => {
+                let records = session.context.recordings.is_on();
+                self.keyed(command, records).await
+            }
             Handler::Session(run) => run(session, self.store, &command.args),
             Handler::Wide(run) => {
                 let overlay = Overlay { changes: &self.changes, exclusive: self.exclusive };
@@ -155,13 +163,19 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn keyed(&mut self, command: &Command) -> Result<Reply> {
+    async fn keyed(&mut self, command: &Command, records: bool) -> Result<Reply> {
         let mut entries = Entries::new();
         for key in command.loads() {
             entries.push(self.view.get(&key).await?);
         }
+        if records && command.is_read() {
+            self.events.extend(recording::reads(command, &entries));
+        }
         let mut effects = Effects::default();
         let reply = apply(self.store, command, &mut entries, &mut effects)?;
+        if records {
+            self.events.extend(recording::changes(&effects));
+        }
         if self.tracks {
             if command.spec.keys == Keys::All {
                 self.changes.clear();

@@ -126,6 +126,8 @@ where
         let reply = match loaded {
             Ok(mut loaded) => {
                 self.ticket.merge(&loaded.ticket);
+                let recordings = &self.origin.context.recordings;
+                recordings.tell_reads(self.store, command, &loaded.entries);
                 apply_read(self.store, command, &mut loaded.entries)
             }
             Err(error) => Reply::Error(error),
@@ -136,7 +138,8 @@ where
     async fn change(&mut self, command: Command, sink: &mut impl Sink) {
         let mut ticket = Ticket::default();
         let reply = {
-            let mut work = pin!(run_single(self.store, &command, &mut ticket));
+            let recordings = &self.origin.context.recordings;
+            let mut work = pin!(run_single(self.store, &command, recordings, &mut ticket));
             match poll_once(work.as_mut()).await {
                 Poll::Ready(reply) => reply,
                 Poll::Pending => {

@@ -27,6 +27,7 @@ mod number;
 pub mod output;
 mod overlay;
 mod poll;
+mod recording;
 pub mod reply;
 pub mod request;
 mod segment;

@@ -142,8 +142,10 @@ impl Session {
                         (Scope::One(_), None) => batch.lane.run(command, &mut encoder).await,
                         (Scope::Several(shards), _) => {
                             batch.settle(store, &origin, &mut encoder).await;
+                            let (recordings, ticket) =
+                                (&origin.context.recordings, &mut batch.ticket);
                             let alone =
-                                run_alone(store, &command, shards.to_vec(), &mut batch.ticket);
+                                run_alone(store, &command, shards.to_vec(), recordings, ticket);
                             let reply = timed(&origin, store, &command, Box::pin(alone)).await;
                             encoder.accept(command.heard(reply));
                         }
@@ -222,6 +224,7 @@ impl Session {
         self.transaction = None;
         self.watched.clear();
         self.reply_mode = ReplyMode::On;
+        self.context.recordings.stop(self.client.id);
     }
 
     /// Ends the connection with an error that the client gets as its last reply.
@@ -234,6 +237,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.context.recordings.stop(self.client.id);
         self.context.clients.leave(self.client.id);
     }
 }

@@ -5,6 +5,7 @@ use crate::dispatch::Command;
 use crate::error::Result;
 use crate::load::{Entries, load_together};
 use crate::poll::poll_once;
+use crate::recording::{self, Recordings};
 use crate::reply::Reply;
 use bytes::Bytes;
 use softflash_base::ShardId;
@@ -50,7 +51,12 @@ pub(crate) fn stage(view: &mut View, effects: Effects) -> Result<()> {
 }
 
 /// Runs a command whose keys all live on this thread's shard.
-pub(crate) async fn run_single(store: &Store, command: &Command, ticket: &mut Ticket) -> Reply {
+pub(crate) async fn run_single(
+    store: &Store,
+    command: &Command,
+    recordings: &Recordings,
+    ticket: &mut Ticket,
+) -> Reply {
     let keys = command.loads();
     if keys.len() > 1 {
         store.prefetch(&keys).await;
@@ -75,19 +81,23 @@ pub(crate) async fn run_single(store: &Store, command: &Command, ticket: &mut Ti
             // The keys may never have been like this at the same time.
             break;
         }
+        let changes = recordings.is_on().then(|| recording::changes(&effects));
         if let Err(error) = stage(&mut view, effects) {
             return Reply::Error(error);
         }
         match store.commit(view).await {
             Ok(committed) => {
                 ticket.merge(&committed);
+                if let Some(changes) = changes {
+                    recordings.tell(store, &changes);
+                }
                 return reply;
             }
             Err(StoreError::Conflict) => {}
             Err(error) => return Reply::Error(error.into()),
         }
     }
-    Box::pin(run_alone(store, command, vec![store.local_id()], ticket)).await
+    Box::pin(run_alone(store, command, vec![store.local_id()], recordings, ticket)).await
 }
 
 /// Reads keys one after the other; and whether all of them at one instant.
@@ -113,15 +123,17 @@ pub(crate) async fn run_alone(
     store: &Store,
     command: &Command,
     shards: Vec<ShardId>,
+    recordings: &Recordings,
     ticket: &mut Ticket,
 ) -> Reply {
-    try_alone(store, command, shards, ticket).await.into()
+    try_alone(store, command, shards, recordings, ticket).await.into()
 }
 
 async fn try_alone(
     store: &Store,
     command: &Command,
     shards: Vec<ShardId>,
+    recordings: &Recordings,
     ticket: &mut Ticket,
 ) -> Result<Reply> {
     let keys = command.loads();
@@ -130,13 +142,20 @@ async fn try_alone(
     }
     let exclusive = store.exclusive(shards).await?;
     let mut loaded = load_together(keys, || exclusive.view()).await?;
+    if command.is_read() {
+        recordings.tell_reads(store, command, &loaded.entries);
+    }
     let mut effects = Effects::default();
     let reply = apply(store, command, &mut loaded.entries, &mut effects)?;
     ticket.merge(&loaded.ticket);
     if !effects.is_empty() {
+        let changes = recordings.is_on().then(|| recording::changes(&effects));
         let mut view = exclusive.view();
         stage(&mut view, effects)?;
         ticket.merge(&store.commit(view).await?);
+        if let Some(changes) = changes {
+            recordings.tell(store, &changes);
+        }
     }
     Ok(reply)
 }

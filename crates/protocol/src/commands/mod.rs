@@ -16,6 +16,7 @@ mod keyspace;
 mod multi_key;
 mod object;
 mod range;
+mod record;
 mod rename;
 mod server;
 mod set;

@@ -116,6 +116,22 @@ pub(super) const OBJECT: &[Spec] = &[
         .keyed(object::refcount),
 ];
 
+/// Within FLASH.RECORD.
+pub(super) const RECORD: &[Spec] = &[
+    command("flash.record|help", 2, &[Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "0.1.0", "Show helpful text about the different subcommands")
+        .session(record::help),
+    command("flash.record|read", -2, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI])
+        .docs(Group::Server, "0.1.0", "Take what clients have read and changed")
+        .session(record::read),
+    command("flash.record|start", -2, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI])
+        .docs(Group::Server, "0.1.0", "Begin to gather what clients read and change")
+        .session(record::start),
+    command("flash.record|stop", 2, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI])
+        .docs(Group::Server, "0.1.0", "End to gather what clients read and change")
+        .session(record::stop),
+];
+
 /// Within SLOWLOG.
 pub(super) const SLOWLOG: &[Spec] = &[
     command("slowlog|get", -2, &[Flags::ADMIN, Flags::LOADING, Flags::STALE])

@@ -1,7 +1,7 @@
 //! The table of commands. Everything that is said of a command is said here, once.
 
 use crate::commands::builder::command;
-use crate::commands::subcommands::{CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, SLOWLOG};
+use crate::commands::subcommands::{CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SLOWLOG};
 use crate::commands::*;
 
 /// All commands, by name.
@@ -70,6 +70,9 @@ pub static COMMANDS: &[Spec] = &[
         .keys(1, 1, 1)
         .docs(Group::Generic, "7.0.0", "Get the expiration Unix timestamp for a key")
         .keyed(expire::expiretime),
+    command("flash.record", -2, &[])
+        .docs(Group::Server, "0.1.0", "A container for commands that record what clients do")
+        .containing(RECORD),
     command("flash.stats", 1, &[Flags::READONLY])
         .docs(Group::Server, "0.1.0", "Return the counters of the store on flash")
         .wide(flash::stats),

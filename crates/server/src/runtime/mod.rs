@@ -14,11 +14,15 @@ use std::future::Future;
 use std::io;
 use std::os::fd::RawFd;
 use std::rc::Rc;
+use std::sync::OnceLock;
 use timers::Timers;
 use tokio::task::LocalSet;
 
 /// Task polls between two looks at sockets and the device while tasks are always ready.
 const POLLS_PER_LOOK: u32 = 31;
+
+/// When the first thread started: all count from there, so that a time of one can be compared with one of another.
+static START: OnceLock<Time> = OnceLock::new();
 
 /// [`Runtime`] on a current-thread tokio runtime. Timers are as exact as the kernel's (tokio's own
 /// wheel rounds up to a millisecond, which is an age for flash).
@@ -43,7 +47,7 @@ impl TokioRuntime {
             .build()?;
         let tasks = Rc::new(LocalSet::new());
         tokio.block_on(tasks.run_until(async {
-            let start = monotonic();
+            let start = *START.get_or_init(monotonic);
             let runtime = TokioRuntime {
                 tasks: Rc::clone(&tasks),
                 timers: Timers::start(start)?,
