@@ -199,6 +199,10 @@ fn labels_of_crowded_figures_do_not_touch() {
     }
     check_labels(&svg(heat));
     check_labels(&svg(gantt));
+    let wide = [(1.0, 1.0), (1e14, 2.0)];
+    check_labels(&svg(
+        Plot::new("t", Axis::new("x"), Axis::new("y")).series(Series::new("s", wide))
+    ));
     let mut plot = Plot::new("t", Axis::new("x"), Axis::new("y").log10());
     for series in 0..30 {
         let points = [(1e12, 1e-12), (1.0e12 + 9e9, 1e12)];
