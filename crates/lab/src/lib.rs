@@ -16,6 +16,7 @@ pub mod layout;
 pub mod measure;
 pub mod outcome;
 pub mod presets;
+pub mod report;
 pub mod results;
 pub mod toml_text;
 pub mod workload;

@@ -76,19 +76,15 @@ type Axis = (String, Vec<Value>);
 
 fn axes(experiment: &Experiment, group: &Group, quick: bool) -> Result<Vec<Axis>, LabError> {
     let mut all = assignments(&group.vary);
-    if quick {
-        for instead in assignments(&group.quick_vary) {
-            match all.iter_mut().find(|axis| axis.path == instead.path) {
-                Some(axis) => axis.value = instead.value,
-                None => {
-                    let known: Vec<&str> = all.iter().map(|axis| axis.path.as_str()).collect();
-                    let problem = format!(
-                        "quick_vary: `{}` is not varied; {}",
-                        instead.path,
-                        suggestion(&instead.path, known)
-                    );
-                    return Err(experiment.wrong("quick_vary", problem));
-                }
+    for instead in assignments(&group.quick_vary) {
+        match all.iter_mut().find(|axis| axis.path == instead.path) {
+            Some(axis) if quick => axis.value = instead.value,
+            Some(_) => {}
+            None => {
+                let known: Vec<&str> = all.iter().map(|axis| axis.path.as_str()).collect();
+                let nearest = suggestion(&instead.path, known);
+                let problem = format!("quick_vary: `{}` is not varied; {nearest}", instead.path);
+                return Err(experiment.wrong("quick_vary", problem));
             }
         }
     }
@@ -140,7 +136,7 @@ impl Choice<'_> {
             tables: &tables,
         };
         let filled = |template: &str| {
-            fill(template, &names).map_err(|problem| experiment.wrong("label", problem))
+            fill(template, &names).map_err(|problem| experiment.wrong("label =", problem))
         };
         for row in &group.rows {
             let measure = Measure::parse(&row.measure)

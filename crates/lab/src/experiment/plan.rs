@@ -115,7 +115,7 @@ impl Experiment {
                 let problem = format!(
                     "two rows are labelled `{label}`; name what tells them apart in the label"
                 );
-                return Err(self.wrong("label", problem));
+                return Err(self.wrong("label =", problem));
             }
         }
         // The quick form has fewer rows, and so published figures that belong to none.

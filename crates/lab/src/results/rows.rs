@@ -6,6 +6,9 @@ use crate::experiment::{Plan, Plot};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
+/// Differences below this are those of binary fractions.
+const ROUNDING: f64 = 1e-9;
+
 /// All rows of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,7 +143,7 @@ fn result_row(plan: &Plan, label: &str, unit: &str, ours: f64) -> ResultRow {
         ours,
         ratio,
         tolerance,
-        agrees: ratio.map(|ratio| (ratio - 1.0).abs() <= tolerance),
+        agrees: ratio.map(|ratio| (ratio - 1.0).abs() <= tolerance + ROUNDING),
         cell: None,
         point: None,
     }

@@ -1,0 +1,132 @@
+//! What happened inside of runs: throughput and latency over time, what was programmed why, what
+//! channels and dies did.
+
+use super::Run;
+use crate::outcome::{Outcome, Span, SpanKind};
+use softflash_report::{Axis, Bars, Block, Gantt, Heat, Plot, Series, Unit};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Runs that one chart shows at most.
+const SHOWN: usize = 40;
+/// Dies that a chart of operations shows at most.
+const DIES: usize = 32;
+
+/// Charts of all runs together, then the course of the first run of each device and layout.
+pub fn blocks(runs: &[Run]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    blocks.extend(causes(runs).map(Block::Bars));
+    blocks.extend(channels(runs).map(Block::Heat));
+    let mut seen = BTreeSet::new();
+    for run in runs {
+        let cell = &run.file.cell;
+        if seen.insert((cell.device.name.clone(), cell.layout_name.clone())) {
+            blocks.extend(course(run));
+        }
+    }
+    blocks
+}
+
+/// Pages programmed for each page of the application's, by cause.
+fn causes(runs: &[Run]) -> Option<Bars> {
+    let written = runs.iter().filter(|run| run.file.outcome.programs.host > 0);
+    let written: Vec<&Run> = written.take(SHOWN).collect();
+    if written.is_empty() {
+        return None;
+    }
+    let categories =
+        ["application", "garbage collection", "compaction", "parity", "logs and metadata"];
+    let axis = Axis::new("pages programmed for each page written");
+    let mut bars = Bars::new("Write amplification by cause", axis, categories);
+    for run in written {
+        let programs = run.file.outcome.programs;
+        let causes = [
+            programs.host,
+            programs.collection,
+            programs.compaction,
+            programs.parity,
+            programs.metadata,
+        ];
+        let share = |pages: u64| pages as f64 / programs.host as f64;
+        bars = bars.bar(&*run.label, causes.map(share));
+    }
+    Some(bars)
+}
+
+/// How much of the time each channel was taken.
+fn channels(runs: &[Run]) -> Option<Heat> {
+    let told = runs.iter().filter(|run| !run.file.outcome.channel_utilisation.is_empty());
+    let told: Vec<&Run> = told.take(SHOWN).collect();
+    let width = told.iter().map(|run| run.file.outcome.channel_utilisation.len()).max()?;
+    let names = (0..width).map(|channel| channel.to_string());
+    let mut heat = Heat::new("Utilisation of channels", Unit::Share, names)
+        .columns_title("channel")
+        .range(0.0, 1.0);
+    for run in told {
+        heat = heat.row(&*run.label, run.file.outcome.channel_utilisation.iter().copied());
+    }
+    Some(heat)
+}
+
+/// A run over time.
+fn course(run: &Run) -> Vec<Block> {
+    let outcome = &run.file.outcome;
+    let mut blocks = Vec::new();
+    if !outcome.series.is_empty() {
+        blocks.push(Block::Plot(throughput(&run.label, outcome)));
+        blocks.push(Block::Plot(latency(&run.label, outcome)));
+    }
+    if !outcome.gantt.is_empty() {
+        blocks.push(Block::Gantt(operations(&run.label, &outcome.gantt)));
+    }
+    blocks
+}
+
+fn throughput(label: &str, outcome: &Outcome) -> Plot {
+    let rates = |bytes: fn(&crate::Sample) -> u64| {
+        let begins = std::iter::once(0).chain(outcome.series.iter().map(|sample| sample.at_ns));
+        let rate = move |(begin_ns, sample): (u64, &crate::Sample)| {
+            let ns = sample.at_ns.saturating_sub(begin_ns).max(1);
+            (sample.at_ns as f64, bytes(sample) as f64 * 1e3 / ns as f64)
+        };
+        begins.zip(&outcome.series).map(rate).collect::<Vec<_>>()
+    };
+    let x = Axis::new("time").unit(Unit::Nanoseconds);
+    let y = Axis::new("throughput").unit("MB/s").including(0.0);
+    Plot::new(format!("Throughput over time: {label}"), x, y)
+        .series(Series::new("reads", rates(|sample| sample.bytes_read)))
+        .series(Series::new("writes", rates(|sample| sample.bytes_written)))
+}
+
+fn latency(label: &str, outcome: &Outcome) -> Plot {
+    let x = Axis::new("time").unit(Unit::Nanoseconds);
+    let y = Axis::new("latency").unit(Unit::Nanoseconds).log10();
+    let plot = Plot::new(format!("Latency over time: {label}"), x, y);
+    let names = ["median", "99th percentile", "99.9th percentile"];
+    names.iter().enumerate().fold(plot, |plot, (index, name)| {
+        let at = |sample: &crate::Sample| {
+            let latency_ns = sample.latency_ns.get(index).copied().unwrap_or(0);
+            (sample.at_ns as f64, latency_ns as f64)
+        };
+        plot.series(Series::new(*name, outcome.series.iter().map(at)))
+    })
+}
+
+fn operations(label: &str, spans: &[Span]) -> Gantt {
+    let categories = ["read", "program", "erase", "move", "transfer"];
+    let category = |kind: SpanKind| match kind {
+        SpanKind::Read => 0,
+        SpanKind::Program => 1,
+        SpanKind::Erase => 2,
+        SpanKind::Move => 3,
+        SpanKind::Transfer => 4,
+    };
+    let mut dies: BTreeMap<u32, Vec<(f64, f64, usize)>> = BTreeMap::new();
+    for span in spans {
+        let place = (span.begin_ns as f64, span.end_ns as f64, category(span.what));
+        dies.entry(span.die).or_default().push(place);
+    }
+    let axis = Axis::new("time").unit(Unit::Nanoseconds);
+    let gantt = Gantt::new(format!("Operations of dies: {label}"), axis, categories);
+    let shown = dies.into_iter().take(DIES);
+    shown.fold(gantt, |gantt, (die, spans)| gantt.row(format!("die {die}"), spans))
+}

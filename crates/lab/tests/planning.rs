@@ -1,0 +1,230 @@
+//! From the text of an experiment to cells and rows.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use softflash_lab::{Experiment, Form, LabError, Plan, Workload};
+use std::collections::BTreeSet;
+
+const TEXT: &str = r#"
+title = "Reads and writes by size"
+source = "nobody"
+seed = 3
+tolerance = 0.1
+
+[paper]
+"sdf read 8 KiB" = 1.23
+"more at 16 KiB" = 2.0
+
+[tolerances]
+"sdf read 8 KiB" = 0.02
+
+[[plot]]
+name = "reads"
+title = "Reads"
+x = "workload.size"
+x_label = "request"
+y_label = "throughput"
+
+[[group]]
+name = "reads"
+device = ["sdf", "huawei-gen3"]
+workload = "random-read-8k"
+set.precondition = "none"
+set.workload.load = { closed = { threads = 4, queue_depth = 1 } }
+set.device.link.read_bytes_per_second = 5
+vary.workload.size = [8192, 16384]
+quick.requests = 10
+quick_vary.workload.size = [8192]
+[[group.row]]
+label = "{device} read {size}"
+measure = "read_gb_s"
+plot = "reads"
+series = "{device}"
+
+[[group]]
+device = "huawei-gen3"
+layout = ["huawei-gen3", "page-mapped"]
+workload = ["random-write-8k"]
+vary.op_percent = [7, 25.5]
+[[group.variant]]
+name = "few"
+set.workload.load.closed.threads = 1
+[[group.variant]]
+name = "many"
+set.workload.load.closed.threads = 32
+[[group.row]]
+label = "{layout} {variant} OP {op_percent} %"
+measure = "write_mean_ms"
+[[group.row]]
+label = "WAF {layout} {variant} OP {op_percent} %"
+measure = "waf"
+
+[[derived]]
+label = "more at 16 KiB"
+of = "sdf read 16 KiB"
+over = "sdf read 8 KiB"
+as = "ratio"
+"#;
+
+fn planned(text: &str, form: Form) -> Result<Plan, LabError> {
+    Experiment::parse("it", "it.toml", text)?.plan(form)
+}
+
+fn plan() -> Plan {
+    planned(TEXT, Form::default()).unwrap()
+}
+
+fn problem(from: &str, to: &str) -> String {
+    assert!(TEXT.contains(from), "{from}");
+    planned(&TEXT.replacen(from, to, 1), Form::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn lists_become_every_combination() {
+    let plan = plan();
+    let labels: Vec<&str> = plan.labels().collect();
+    let expected = [
+        "sdf read 8 KiB",
+        "sdf read 16 KiB",
+        "huawei-gen3 read 8 KiB",
+        "huawei-gen3 read 16 KiB",
+        "huawei-gen3 few OP 7 %",
+        "WAF huawei-gen3 few OP 7 %",
+        "huawei-gen3 few OP 25.5 %",
+        "WAF huawei-gen3 few OP 25.5 %",
+    ];
+    assert_eq!(labels[..8], expected);
+    assert_eq!((labels.len(), plan.cells.len()), (4 + 16 + 1, 4 + 8));
+    assert_eq!(labels.last(), Some(&"more at 16 KiB"));
+}
+
+#[test]
+fn fields_are_set_in_device_layout_workload_and_parameters() {
+    let plan = plan();
+    let first = &plan.cells[0];
+    assert_eq!(first.device.link.read_bytes_per_second, 5);
+    assert_eq!(first.parameters.precondition.to_string(), "none");
+    assert_eq!((first.layout_name.as_str(), first.limits().requests), ("sdf", Some(100_000)));
+    let Workload::Block(workload) = &first.workload else { panic!("reads are of blocks") };
+    assert_eq!(format!("{:?}", workload.size), "Some(Fixed(8192))");
+    let ops: Vec<f64> = plan.cells[4..8].iter().map(softflash_lab::Cell::op_percent).collect();
+    assert_eq!(ops, [7.0, 25.5, 7.0, 25.5]);
+}
+
+#[test]
+fn rows_know_their_cell_unit_and_place() {
+    let plan = plan();
+    let row = &plan.rows[1];
+    assert_eq!((row.cell, row.unit.as_str()), (1, "GB/s"));
+    let point = row.point.as_ref().unwrap();
+    assert_eq!((point.series.as_str(), point.x), ("sdf", 16384.0));
+    assert_eq!((plan.rows[5].cell, plan.rows[5].unit.as_str()), (4, ""));
+    assert_eq!((plan.tolerance("sdf read 8 KiB"), plan.tolerance("more at 16 KiB")), (0.02, 0.1));
+}
+
+#[test]
+fn every_cell_has_a_key_and_a_seed_of_its_own() {
+    let seeds = |form| -> BTreeSet<u64> {
+        planned(TEXT, form).unwrap().cells.iter().map(|cell| cell.seed).collect()
+    };
+    let own = seeds(Form::default());
+    assert_eq!(own.len(), 12);
+    assert_eq!(own, seeds(Form { quick: false, seed: Some(3) }));
+    assert!(own.is_disjoint(&seeds(Form { quick: false, seed: Some(4) })));
+    let keys: Vec<String> = plan().cells.into_iter().map(|cell| cell.key).collect();
+    assert_eq!(keys[0], "reads_sdf_sdf_random-read-8k_size=8192");
+    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 12);
+}
+
+#[test]
+fn the_quick_form_is_shorter_and_has_the_same_seeds() {
+    let quick = planned(TEXT, Form { quick: true, seed: None });
+    // Without reads of 16 KiB there is nothing to compare them with.
+    let quick = quick.unwrap();
+    assert_eq!((quick.cells.len(), quick.derived.len()), (2 + 8, 0));
+    assert_eq!(quick.cells[0].limits().requests, Some(10));
+    assert_eq!(quick.cells[0].seed, plan().cells[0].seed);
+}
+
+#[test]
+fn a_cell_survives_json() {
+    for cell in plan().cells {
+        let text = serde_json::to_string(&cell).unwrap();
+        let read: softflash_lab::Cell = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, cell);
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_line_and_remedy() {
+    let cases = [
+        (
+            "workload = \"random-read-8k\"",
+            "worklaod = \"x\"",
+            "line 24: unknown key `worklaod`; the nearest known one is `workload`",
+        ),
+        (
+            "set.workload.load",
+            "set.workload.laod",
+            "line 26: unknown key `laod`; the nearest known one is `load`",
+        ),
+        (
+            "quick_vary.workload.size",
+            "quick_vary.workload.siz",
+            "`workload.siz` is not varied; the nearest known one is `workload.size`",
+        ),
+        (
+            "set.device.link.read_bytes_per_second",
+            "set.device.link.read_bytes_per_s",
+            "unknown key `read_bytes_per_s`",
+        ),
+        ("vary.op_percent = [7, 25.5]", "vary.op_percent = 7", "`op_percent` needs a list"),
+        (
+            "vary.op_percent",
+            "vary.op_procent",
+            "unknown field `op_procent`; the nearest known one is `op_percent`",
+        ),
+        (
+            "measure = \"read_gb_s\"",
+            "measure = \"read_gbs\"",
+            "unknown measure `read_gbs`; the nearest known one is `read_gb_s`",
+        ),
+        ("{device} read {size}", "{device} read {sizes}", "no value for {sizes}"),
+        (
+            "WAF {layout} {variant} OP {op_percent} %",
+            "WAF {layout} {variant}",
+            "two rows are labelled `WAF huawei-gen3 few`",
+        ),
+        (
+            "\"more at 16 KiB\" = 2.0",
+            "\"more at 8 KiB\" = 2.0",
+            "line 9: no row is labelled `more at 8 KiB`; the nearest",
+        ),
+        (
+            "of = \"sdf read 16 KiB\"",
+            "of = \"sdf read 61 KiB\"",
+            "no row is labelled `sdf read 61 KiB`; the nearest",
+        ),
+        (
+            "plot = \"reads\"",
+            "plot = \"raeds\"",
+            "no plot `raeds`; the nearest known one is `reads`",
+        ),
+        ("x = \"workload.size\"", "x = \"workload.pattern\"", "`workload.pattern` is no number"),
+        (
+            "set.precondition = \"none\"",
+            "set.precondition = \"full\"",
+            "'full' is no state of a device",
+        ),
+        (
+            "\"sdf\", \"huawei-gen3\"]\nworkload",
+            "\"sfd\", \"huawei-gen3\"]\nworkload",
+            "no device is called `sfd`",
+        ),
+    ];
+    for (from, to, expected) in cases {
+        let found = problem(from, to);
+        assert!(found.contains(expected), "{to}: {found}");
+        assert!(found.contains("it.toml") || found.contains("sfd"), "{to}: {found}");
+    }
+}
