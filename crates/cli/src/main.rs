@@ -8,6 +8,7 @@ mod embedded;
 mod error;
 mod formatting;
 mod host;
+mod interrupt;
 mod output;
 mod password;
 mod resp;
@@ -58,6 +59,8 @@ enum Command {
     Dump(cmd::dump::Dump),
     /// Read keys from a file that `dump` wrote
     Load(cmd::load::Load),
+    /// Write what the clients of a running server read and write as a block trace
+    Record(cmd::record::Record),
     /// Sum up or convert a block trace
     Trace(cmd::trace::Trace),
 }
@@ -83,6 +86,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Bench(bench) => bench.run(),
         Command::Dump(dump) => dump.run(),
         Command::Load(load) => load.run(),
+        Command::Record(record) => record.run(),
         Command::Trace(trace) => trace.run(),
     }?;
     Ok(ExitCode::SUCCESS)

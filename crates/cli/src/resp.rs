@@ -121,6 +121,10 @@ impl Client {
             let read = self.stream.read(place);
             let count = *read.as_ref().unwrap_or(&0);
             self.received.truncate(before + count);
+            // A program that was stopped and goes on finds its read interrupted.
+            if read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
+                continue;
+            }
             if read.map_err(|source| self.io(source))? == 0 {
                 return Err(self.io(io::ErrorKind::UnexpectedEof.into()));
             }

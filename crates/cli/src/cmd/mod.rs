@@ -6,6 +6,7 @@ pub mod dump;
 pub mod format;
 pub mod info;
 pub mod load;
+pub mod record;
 pub mod serve;
 pub mod trace;
 pub mod units;

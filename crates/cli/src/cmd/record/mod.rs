@@ -1,0 +1,189 @@
+//! `softflash record`
+
+mod events;
+mod placement;
+mod tape;
+
+use crate::cmd::dump::{sync_parent, temporary_name};
+use crate::cmd::serve::{parse_address, parse_time};
+use crate::error::CliError;
+use crate::output::{self, Form};
+use crate::password::PasswordSource;
+use crate::resp::{Client, RespError};
+use crate::{host, interrupt};
+use clap::{Args, value_parser};
+use softflash_trace::Format;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tape::{Tally, Tape};
+
+/// Between two looks at a server that had little to tell. At 10 million requests a second the server's
+/// default buffer lasts longer.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Arguments of `record`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash record requests.fio --duration 60s
+  softflash record requests.csv.zst --connect 10.0.0.7:6379 --format alibaba --requests 1000000
+  softflash record - --format mqsim | gzip > requests.trace.gz
+
+Ends after --duration or --requests, or at the first Ctrl-C: the trace is whole then, and appears under its name. A
+second Ctrl-C ends at once. The name says how the trace is packed: .gz, .zst or plain.
+
+Each key gets a range of 4 KiB blocks for its value when it is first seen; reads, writes and deletions become reads,
+writes and trims of it. What the server has to drop because the recorder is slow is counted, and the exit code is 1:
+clients never wait. Formats and what they cannot say are described in docs/traces.md.")]
+pub struct Record {
+    /// Where to write the trace; `-` for standard output
+    #[arg(value_name = "TRACE")]
+    path: PathBuf,
+    /// The server whose clients' requests are recorded
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379", value_parser = parse_address)]
+    connect: SocketAddr,
+    #[command(flatten)]
+    password: PasswordSource,
+    /// The format to write: msr, fio-v2, fio-v3, blkparse, vscsi, mqsim, alibaba or tencent
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::FioV3)]
+    format: Format,
+    /// End after this time, such as `90s` or `10m`
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    duration: Option<Duration>,
+    /// End after so many requests
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// Requests that the server keeps while the recorder is busy
+    #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = value_parser!(u32).range(1..=262_144))]
+    buffer: u32,
+    /// How to print what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+}
+
+/// How a recording ended.
+struct Ended {
+    tally: Tally,
+    /// The server went away.
+    lost: Option<RespError>,
+}
+
+impl Record {
+    /// Writes the trace.
+    pub fn run(self) -> Result<(), CliError> {
+        if self.path.as_os_str() != "-" {
+            return self.to_file();
+        }
+        if self.output == Form::Json {
+            let both = "-o json and the trace cannot both go to standard output; give a file";
+            return Err(CliError::Usage(both.to_owned()));
+        }
+        let (_, ended) = self.record(io::stdout(), Path::new("standard output"))?;
+        self.tell(ended, "standard output")
+    }
+
+    fn to_file(&self) -> Result<(), CliError> {
+        let temporary = temporary_name(&self.path);
+        let file = File::create(&temporary).map_err(CliError::file(&temporary))?;
+        let recorded = self.record(file, &temporary).and_then(|(file, ended)| {
+            file.sync_all().map_err(CliError::file(&temporary))?;
+            fs::rename(&temporary, &self.path).map_err(CliError::file(&self.path))?;
+            sync_parent(&self.path)?;
+            Ok(ended)
+        });
+        match recorded {
+            Ok(ended) => self.tell(ended, &self.path.display().to_string()),
+            Err(error) => {
+                // What was written is of no use; that it could not be removed is no news beside the error.
+                let _ = fs::remove_file(&temporary);
+                Err(error)
+            }
+        }
+    }
+
+    /// Records until it is time to end; `name` is the output in messages.
+    fn record<W: Write>(&self, output: W, name: &Path) -> Result<(W, Ended), CliError> {
+        let mut client = Client::connect(self.connect, self.password.read()?.as_deref())?;
+        let stop = interrupt::flag()?;
+        events::start(&mut client, self.buffer)?;
+        let mut tape = Tape::begin(output, self.format, &self.path, self.requests)
+            .map_err(CliError::file(name))?;
+        let lost = self.follow(&mut client, &stop, &mut tape, name)?;
+        let (output, tally) = tape.finish().map_err(CliError::file(name))?;
+        Ok((output, Ended { tally, lost }))
+    }
+
+    /// Takes from the server and writes; the error that the server went away with, if it did.
+    fn follow<W: Write>(
+        &self,
+        client: &mut Client,
+        stop: &AtomicBool,
+        tape: &mut Tape<W>,
+        name: &Path,
+    ) -> Result<Option<RespError>, CliError> {
+        let bar = output::progress(self.requests.unwrap_or(0), "requests");
+        let began = host::now();
+        loop {
+            let is_over = self.duration.is_some_and(|duration| began.elapsed() >= duration);
+            let is_last = is_over || stop.load(Ordering::Relaxed);
+            // The last time all that has gathered.
+            let count = if is_last { self.buffer } else { events::BATCH_EVENTS };
+            let batch = match events::take(client, count) {
+                Ok(batch) => batch,
+                Err(error) => return Ok(Some(error)),
+            };
+            tape.write(&batch).map_err(CliError::file(name))?;
+            bar.set_position(tape.requests());
+            if is_last || tape.is_full() {
+                bar.finish_and_clear();
+                return Ok(None);
+            }
+            if batch.events.len() < events::BATCH_EVENTS as usize {
+                pause();
+            }
+        }
+    }
+
+    /// Says what was recorded, and fails if that is not all.
+    fn tell(&self, ended: Ended, name: &str) -> Result<(), CliError> {
+        let Ended { tally, lost } = ended;
+        match self.output {
+            Form::Json => output::json(&tally)?,
+            Form::Table => {
+                if tally.left_out.trims > 0 {
+                    let (trims, format) = (tally.left_out.trims, self.format);
+                    output::say(&format!("{trims} trims were left out: {format} has none"));
+                }
+                if tally.misses > 0 {
+                    let misses = tally.misses;
+                    output::say(&format!("{misses} reads found no key and are no requests"));
+                }
+                let Tally { requests, reads, writes, trims, keys, .. } = tally;
+                output::say(&format!(
+                    "{name}: {requests} requests ({reads} reads, {writes} writes, {trims} trims) of \
+                     {keys} keys"
+                ));
+            }
+        }
+        if let Some(error) = lost {
+            return Err(CliError::Failed(format!("{error}; the trace ends there")));
+        }
+        if tally.dropped > 0 {
+            return Err(CliError::Failed(format!(
+                "the trace lacks {} requests that the server dropped, as the recorder was too slow: raise \
+                 --buffer, write a plain file, or run the recorder on another machine",
+                tally.dropped
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command has a thread of its own to wait on")]
+fn pause() {
+    std::thread::sleep(PAUSE);
+}
