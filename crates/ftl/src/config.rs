@@ -16,6 +16,9 @@ pub struct FtlConfig {
     /// How long a unit that is never idle may lack prepared superblocks before one is erased between
     /// other requests, in nanoseconds.
     pub shortage_patience_ns: u64,
+    /// Whether a die serves reads before programs before erases, by priority; else all come in the order of their
+    /// arrival.
+    pub reads_first: bool,
     /// When the least worn superblock that holds data lags behind the most worn by more erases than
     /// this, [`Ftl::worth_moving`](crate::Ftl::worth_moving) names it.
     pub wear_spread: u32,
@@ -29,6 +32,7 @@ impl Default for FtlConfig {
             max_die_depth: u16::MAX,
             idle_before_erase_ns: 500_000,
             shortage_patience_ns: 20_000_000,
+            reads_first: true,
             wear_spread: 64,
         }
     }

@@ -24,7 +24,10 @@ const NOWHERE: Target = Target {
 
 impl Ftl {
     /// Accounts for a command of a superblock.
-    pub(crate) fn add_op(&mut self, op: Op) -> u32 {
+    pub(crate) fn add_op(&mut self, mut op: Op) -> u32 {
+        if !self.config.reads_first {
+            op.lane = Lane::ONLY;
+        }
         let unit = &mut self.units[op.unit];
         unit.load += 1;
         unit.slot_mut(op.index).under_way += 1;
@@ -158,7 +161,7 @@ impl Ftl {
     fn pass_read(&mut self, now: Time, unit: usize, die: u8) -> bool {
         let full = self.die_depth;
         let queue = &mut self.units[unit].dies[usize::from(die)];
-        if full > REAL_DIE_DEPTH || queue.in_device > full {
+        if full > REAL_DIE_DEPTH || queue.in_device > full || !self.config.reads_first {
             return false;
         }
         let Some((lane, waiting)) = queue.pop_read() else { return false };

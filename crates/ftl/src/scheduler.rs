@@ -34,6 +34,9 @@ const ALLOWANCE_NS: [u64; LANES] =
     [0, MS, 4 * MS, 8 * MS, 12 * MS, 24 * MS, 40 * MS, 60 * MS, 100 * MS];
 
 impl Lane {
+    /// The lane of everything where nothing goes first.
+    pub const ONLY: Lane = Lane(0);
+
     /// The lane for a class and priority.
     pub const fn new(class: Class, priority: Priority) -> Lane {
         Lane(class as u8 * 3 + priority as u8)

@@ -41,6 +41,24 @@ fn a_foreground_read_waits_for_at_most_the_one_operation_on_its_die() {
 }
 
 #[test]
+fn in_the_order_of_arrival_a_read_waits_for_the_programs_before_it() {
+    for reads_first in [true, false] {
+        let flash = Flash::new(geometry(1, 1, 8, 64), 1, Media::Nand);
+        let config = FtlConfig { reads_first, ..FtlConfig::default() };
+        let (mut rig, _) = Rig::mount(&flash, config);
+        let old = rig.fill(0, 1);
+        let superblock = rig.allocate(2);
+        let request = rig.append(&superblock, 0, 40);
+        for _ in 0..10 {
+            rig.step();
+        }
+        rig.verify(&old, 3, 1);
+        let written = rig.done.iter().any(|done| done.request == request);
+        assert_eq!(written, !reads_first);
+    }
+}
+
+#[test]
 fn a_read_passes_programs_and_erases_on_flash_that_suspends() {
     let device = ModelDevice::in_memory(model(1, 12)).unwrap();
     let (mut rig, _) = Rig::mount(&device, FtlConfig::default());

@@ -1,17 +1,311 @@
-//! Block workloads: requests to units of flash.
+//! Block workloads: requests to units of flash, through the FTL and the driver that serve stores.
+//!
+//! A client with a queue depth of 1 is a synchronous thread with a unit of its own: thread `t` uses unit `t` modulo
+//! the units, so that fewer threads use fewer channels. Clients with more requests outstanding use all units: reads go
+//! where their data are, each write to the unit that the layout's scheduler chooses. A write takes a superblock
+//! whole, its erase included; its two header pages are no payload and do not count. The flash keeps no data.
 
-use crate::cell::{Cell, Control};
+mod bed;
+mod clients;
+mod erases;
+pub mod hardware;
+mod progress;
+pub mod tally;
+
+use crate::cell::{Cell, Control, Limits};
 use crate::error::LabError;
-use crate::layout::Units;
-use crate::outcome::Outcome;
-use softflash_workload::BlockWorkload;
+use crate::layout::{Order, Units};
+use crate::outcome::{Outcome, Programs};
+use bed::{Bed, BedHandle};
+use clients::{Client, Phase, Place};
+use futures_util::future::try_join_all;
+use hardware::{Hardware, physical_limits};
+use progress::Progress;
+use softflash_base::random::Rng;
+use softflash_device::Contents;
+use softflash_ftl::{FtlConfig, UnitTelemetry};
+use softflash_runtime::{RuntimeHandle, VirtualExecutor};
+use softflash_store::driver::Flash;
+use softflash_workload::{BlockWorkload, Load, Precondition, Span};
+use std::rc::Rc;
+use tally::{Quota, Tally};
+
+/// Virtual time that is charted.
+const CHART_NS: u64 = 10_000_000;
+
+/// Idle time between the preparation of a run and the run.
+const SETTLE_NS: u64 = 100_000_000;
 
 /// Runs a block workload.
 pub fn run(
     cell: &Cell,
-    _layout: &Units,
-    _workload: &BlockWorkload,
-    _control: &Control,
+    layout: &Units,
+    workload: &BlockWorkload,
+    control: &Control,
 ) -> Result<Outcome, LabError> {
-    Err(LabError::Unsupported(format!("{}: no engine for requests to units of flash", cell.key)))
+    let run = Run::new(cell, layout, workload, control)?;
+    let executor = VirtualExecutor::new(0);
+    let runtime = executor.handle();
+    if workload.trim_fraction == 1.0 {
+        return erases::run(cell, &run.hardware, &executor, run.threads);
+    }
+    match executor.try_block_on(run.go(runtime)) {
+        Ok(outcome) => outcome,
+        Err(deadlock) => Err(LabError::Simulation(deadlock.to_string())),
+    }
 }
+
+/// A run that makes sense.
+struct Run<'a> {
+    cell: &'a Cell,
+    workload: &'a BlockWorkload,
+    layout: &'a Units,
+    control: &'a Control<'a>,
+    limits: Limits,
+    hardware: Hardware,
+    threads: u32,
+    /// Requests, or batches, that each thread keeps outstanding.
+    queue_depth: u32,
+    /// Requests of a batch that is waited for as a whole; 1 without.
+    barrier: u32,
+    think_ns: u64,
+    rng: Rng,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        cell: &'a Cell,
+        layout: &'a Units,
+        workload: &'a BlockWorkload,
+        control: &'a Control<'a>,
+    ) -> Result<Run<'a>, LabError> {
+        let wrong = |what: String| Err(LabError::Parameter(format!("{}: {what}", cell.key)));
+        workload.validate().map_err(|error| LabError::Parameter(error.to_string()))?;
+        let (threads, queue_depth, batch, barrier, think_ns) = match workload.load {
+            Load::Closed { threads, queue_depth, batch, barrier, think_ns } => {
+                (threads, queue_depth, batch.unwrap_or(1), barrier, think_ns)
+            }
+            Load::Open { .. } => {
+                return wrong("units take closed loops only; use load.closed".to_owned());
+            }
+        };
+        if layout.unit_channels != 1 {
+            return wrong(format!(
+                "units of {} channels; the array has units of one channel",
+                layout.unit_channels
+            ));
+        }
+        let caps = workload.rate_caps;
+        if caps.read_bytes_per_second.or(caps.write_bytes_per_second).is_some() {
+            return wrong("rate caps are not for units; leave rate_caps out".to_owned());
+        }
+        Ok(Run {
+            cell,
+            workload,
+            layout,
+            control,
+            limits: cell.limits(),
+            hardware: Hardware::new(&cell.device, Contents::Nothing, cell.seed)?,
+            threads,
+            queue_depth: if barrier { queue_depth } else { queue_depth.saturating_mul(batch) },
+            barrier: if barrier { batch } else { 1 },
+            think_ns,
+            rng: Rng::seeded(cell.seed).fork("units"),
+        })
+    }
+
+    async fn go(&self, runtime: RuntimeHandle) -> Result<Outcome, LabError> {
+        let device = self.hardware.device();
+        let queue = device
+            .open_queue_pair(0..device.info().units)
+            .map_err(|error| LabError::Simulation(error.to_string()))?;
+        let config = FtlConfig {
+            reads_first: self.layout.order == Order::ReadsFirst,
+            ..FtlConfig::default()
+        };
+        let mounted = Flash::mount(queue, config, runtime.clone()).await;
+        let (flash, _) = mounted.map_err(|error| LabError::Simulation(error.to_string()))?;
+        let bed = Rc::new(Bed::new(flash, runtime));
+        let outcome = self.on_bed(&bed).await;
+        bed.flash.stop();
+        outcome
+    }
+
+    async fn on_bed(&self, bed: &BedHandle) -> Result<Outcome, LabError> {
+        let progress = Progress::new(self.control);
+        let blocks = self.precondition(bed, &progress).await?;
+        // What the FTL does after so many writes, erasing ahead of need, is no part of the run.
+        bed.runtime.sleep_until(bed.now() + SETTLE_NS).await;
+        let mut clients = self.clients(bed)?;
+        if let Some(end) = clients::warm_up_end(bed.now(), self.limits.warm_up_ns) {
+            let quotas = vec![Quota::until(end); clients.len()];
+            self.phase(bed, None, &mut clients, quotas, &|| {}).await?;
+        }
+        (self.control.on_measuring)();
+        let (begin, before) = (bed.now(), self.telemetry(bed));
+        let observation = self.hardware.observe(begin, CHART_NS);
+        let tally = Tally::new(begin);
+        let count = clients.len() as u64;
+        let quotas = (0..count).map(|client| Quota::share(&self.limits, begin, client, count));
+        let told = || progress.measured(&self.limits, begin, bed.now());
+        self.phase(bed, Some(&tally), &mut clients, quotas.collect(), &told).await?;
+        let mut outcome = tally.outcome(self.limits.samples);
+        let observed = self.hardware.observed(&observation, bed.now());
+        outcome.channel_utilisation = observed.channel_utilisation;
+        outcome.die_utilisation = observed.die_utilisation;
+        outcome.gantt = observed.gantt;
+        self.count_pages(bed, &mut outcome, &before);
+        self.add_figures(bed, &mut outcome, blocks, observed.interrupts_per_completion);
+        Ok(outcome)
+    }
+
+    /// Lets all clients work until their quotas are used up.
+    async fn phase(
+        &self,
+        bed: &BedHandle,
+        tally: Option<&Tally>,
+        clients: &mut [Vec<Client>],
+        quotas: Vec<Quota>,
+        told: &dyn Fn(),
+    ) -> Result<(), LabError> {
+        let phase = Phase { bed, tally, control: self.control, think_ns: self.think_ns, told };
+        let work = clients.iter_mut().zip(quotas).map(|(batch, quota)| work(batch, &phase, quota));
+        try_join_all(work).await.map(drop)
+    }
+
+    /// Writes what the run finds; returns the blocks of each unit.
+    async fn precondition(
+        &self,
+        bed: &BedHandle,
+        progress: &Progress<'_>,
+    ) -> Result<usize, LabError> {
+        let blocks = match self.cell.parameters.precondition {
+            Precondition::None => 0,
+            // There is no garbage to collect, so a filled device is in its steady state.
+            _ => self.blocks_to_fill(bed)?,
+        };
+        if blocks == 0 && self.workload.read_fraction > 0.0 {
+            return Err(LabError::Parameter(format!(
+                "{}: there is nothing to read; use precondition = \"fill\", and a span of at least a superblock a unit",
+                self.cell.key
+            )));
+        }
+        let all = (blocks * bed.units()).max(1);
+        let told = || progress.filled(all);
+        try_join_all((0..bed.units()).map(|unit| bed.fill(unit, blocks, &told))).await?;
+        Ok(blocks)
+    }
+
+    /// Superblocks of each unit that are written before the run: the span of the workload, but for one, which is the room
+    /// that a block is written to before the old one is erased.
+    fn blocks_to_fill(&self, bed: &BedHandle) -> Result<usize, LabError> {
+        let free = (0..bed.units()).map(|unit| bed.flash.space(unit as u16).free()).min();
+        let most = free.unwrap_or(0).saturating_sub(1) as u64;
+        let payload = bed.flash.payload_bytes() as u64;
+        let blocks = match self.workload.span {
+            Span::Share(share) => (most as f64 * share).round() as u64,
+            Span::Bytes(bytes) => bytes / (payload * bed.units() as u64),
+        };
+        if blocks > most {
+            let capacity = most * payload * bed.units() as u64;
+            return Err(LabError::Parameter(format!(
+                "{}: span is beyond the capacity of {capacity} bytes; make it smaller",
+                self.cell.key
+            )));
+        }
+        Ok(blocks as usize)
+    }
+
+    fn clients(&self, bed: &BedHandle) -> Result<Vec<Vec<Client>>, LabError> {
+        let alone = self.queue_depth == 1 && self.barrier == 1;
+        let workload = BlockWorkload { span: Span::default(), ..self.workload.clone() };
+        let client = |thread: u32, number: u32| -> Result<Client, LabError> {
+            let unit = thread as usize % bed.units();
+            let place = if alone { Place::Own(unit) } else { Place::Any(self.layout.scheduler) };
+            let rng = self.rng.fork(thread.to_le_bytes()).fork(number.to_le_bytes());
+            // Writes alone need no data before them.
+            let capacity = bed.stored_bytes(unit).max(2 * bed.flash.payload_bytes() as u64);
+            let source = workload
+                .source(capacity, rng.fork("requests"))
+                .map_err(|error| LabError::Parameter(error.to_string()))?;
+            Ok(Client::new(place, source, rng.fork("units")))
+        };
+        let mut clients = Vec::new();
+        for thread in 0..self.threads {
+            for slot in 0..self.queue_depth {
+                let numbers = slot * self.barrier..(slot + 1) * self.barrier;
+                clients
+                    .push(numbers.map(|number| client(thread, number)).collect::<Result<_, _>>()?);
+            }
+        }
+        Ok(clients)
+    }
+
+    fn telemetry(&self, bed: &BedHandle) -> Vec<UnitTelemetry> {
+        bed.flash.units().map(|unit| bed.flash.telemetry(unit)).collect()
+    }
+
+    fn count_pages(&self, bed: &BedHandle, outcome: &mut Outcome, before: &[UnitTelemetry]) {
+        let after = self.telemetry(bed);
+        let risen = |of: fn(&UnitTelemetry) -> u64| -> u64 {
+            after.iter().zip(before).map(|(after, before)| of(after) - of(before)).sum()
+        };
+        let page = u64::from(self.cell.device.geometry.page_bytes);
+        let programmed = risen(|unit| unit.bytes_programmed) / page;
+        let host = outcome.bytes_written / page;
+        outcome.programs =
+            Programs { host, metadata: programmed.saturating_sub(host), ..Programs::default() };
+        let planes = u64::from(self.cell.device.geometry.planes_per_die);
+        outcome.erases = risen(|unit| unit.erases) * planes;
+    }
+
+    fn add_figures(
+        &self,
+        bed: &BedHandle,
+        outcome: &mut Outcome,
+        blocks: usize,
+        interrupts_per_completion: f64,
+    ) {
+        let [read, write] = outcome.bytes_per_second();
+        let [read_limit, write_limit] = physical_limits(&self.cell.device);
+        let units = bed.flash.units();
+        let usable: u64 = units.map(|unit| u64::from(bed.flash.space(unit).total())).sum();
+        let payload = bed.flash.payload_bytes() as u64;
+        let raw = self.cell.device.geometry.bytes() as f64;
+        let figures = [
+            ("read_limit_share", read / read_limit),
+            ("write_limit_share", write / write_limit),
+            ("read_limit_bytes_per_second", read_limit),
+            ("write_limit_bytes_per_second", write_limit),
+            ("capacity_share", (usable * payload) as f64 / raw),
+            ("filled_share", (blocks as u64 * payload * bed.units() as u64) as f64 / raw),
+            ("interrupts_per_completion", interrupts_per_completion),
+        ];
+        outcome.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+    }
+}
+
+/// One client, or the clients of a batch, which wait for each other.
+async fn work(batch: &mut [Client], phase: &Phase<'_>, mut quota: Quota) -> Result<(), LabError> {
+    if let [alone] = batch {
+        return alone.work(phase, quota).await;
+    }
+    loop {
+        let now = phase.bed.now();
+        let going = batch.iter().take_while(|_| quota.take(now)).count();
+        if going == 0 {
+            return Ok(());
+        }
+        try_join_all(batch.iter_mut().take(going).map(|client| client.request(phase))).await?;
+        (phase.told)();
+        if phase.control.stopped() {
+            return Err(LabError::Stopped);
+        }
+        if phase.think_ns > 0 {
+            phase.bed.runtime.sleep_until(phase.bed.now() + phase.think_ns).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -55,7 +55,12 @@ impl Hardware {
     pub fn observe(&self, now: Time, chart_ns: u64) -> Observation {
         self.model.record(now, now + chart_ns);
         let (busy, traffic) = (self.model.busy_times(), self.path.traffic());
-        Observation { begin: now, busy, interrupts: traffic.interrupts, completions: traffic.completions }
+        Observation {
+            begin: now,
+            busy,
+            interrupts: traffic.interrupts,
+            completions: traffic.completions,
+        }
     }
 
     /// What has been observed until `now`.
@@ -139,9 +144,7 @@ pub fn physical_limits(spec: &DeviceSpec) -> [f64; 2] {
         false => page,
     };
     let transfer_s = on_bus / spec.bus.bytes_per_second as f64;
-    let mean_s = |times: &[u64]| {
-        times.iter().sum::<u64>() as f64 / times.len().max(1) as f64 / 1e9
-    };
+    let mean_s = |times: &[u64]| times.iter().sum::<u64>() as f64 / times.len().max(1) as f64 / 1e9;
     let dies = f64::from(geometry.chips_per_channel) * f64::from(geometry.dies_per_chip);
     let row = page * f64::from(geometry.planes_per_die);
     let loads_s = transfer_s * f64::from(geometry.planes_per_die);
@@ -151,9 +154,8 @@ pub fn physical_limits(spec: &DeviceSpec) -> [f64; 2] {
         true => work_s.max(loads_s),
         false => work_s + loads_s,
     };
-    let raw = |cycle_s: f64| {
-        f64::from(geometry.channels) * (page / transfer_s).min(dies * row / cycle_s)
-    };
+    let raw =
+        |cycle_s: f64| f64::from(geometry.channels) * (page / transfer_s).min(dies * row / cycle_s);
     let limited = |raw: f64, link: u64| if link == 0 { raw } else { raw.min(link as f64) };
     [
         limited(raw(cycle_s(sense_s, spec.die.cache_read)), spec.link.read_bytes_per_second),

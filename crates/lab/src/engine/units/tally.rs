@@ -167,7 +167,10 @@ mod tests {
         }
         let outcome = tally.outcome(4);
         assert_eq!((outcome.requests, outcome.completed), (3, 3));
-        assert_eq!((outcome.bytes_read, outcome.bytes_written, outcome.simulated_ns), (20, 10, 400));
+        assert_eq!(
+            (outcome.bytes_read, outcome.bytes_written, outcome.simulated_ns),
+            (20, 10, 400)
+        );
         assert_eq!(outcome.read_latency.mean_ns, 200.0);
         assert_eq!(outcome.latency_stddev_ns, [100.0, 0.0]);
         let told: Vec<_> =

@@ -1,0 +1,134 @@
+//! Clients in a closed loop.
+
+use super::bed::BedHandle;
+use super::tally::{Quota, Tally, Way};
+use crate::cell::Control;
+use crate::error::LabError;
+use crate::layout::Scheduler;
+use softflash_base::random::Rng;
+use softflash_base::{IoBuf, Time};
+use softflash_workload::{Access, AccessKind, BlockSource};
+
+/// Which units a client works on.
+#[derive(Debug, Clone, Copy)]
+pub enum Place {
+    /// One of its own.
+    Own(usize),
+    /// All: reads go where their data are, writes where the scheduler says.
+    Any(Scheduler),
+}
+
+/// What all clients of a phase share.
+pub struct Phase<'a> {
+    /// The device.
+    pub bed: &'a BedHandle,
+    /// Takes down what counts; nothing does during a warm-up.
+    pub tally: Option<&'a Tally>,
+    /// Asked now and then whether to stop.
+    pub control: &'a Control<'a>,
+    /// From the end of a request to the next.
+    pub think_ns: u64,
+    /// Told after each request.
+    pub told: &'a dyn Fn(),
+}
+
+/// A client with one request at a time.
+pub struct Client {
+    /// Where it works.
+    pub place: Place,
+    /// What it asks; offsets are those of one unit.
+    pub source: BlockSource,
+    /// Chooses units.
+    pub rng: Rng,
+    buffer: Option<IoBuf>,
+}
+
+impl Client {
+    /// A client that has asked nothing yet.
+    pub fn new(place: Place, source: BlockSource, rng: Rng) -> Client {
+        Client { place, source, rng, buffer: None }
+    }
+
+    /// Makes one request after the other.
+    pub async fn work(&mut self, phase: &Phase<'_>, mut quota: Quota) -> Result<(), LabError> {
+        let bed = phase.bed;
+        while quota.take(bed.now()) {
+            if phase.control.stopped() {
+                return Err(LabError::Stopped);
+            }
+            self.request(phase).await?;
+            (phase.told)();
+            if phase.think_ns > 0 {
+                bed.runtime.sleep_until(bed.now() + phase.think_ns).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one request and waits for its end.
+    pub async fn request(&mut self, phase: &Phase<'_>) -> Result<(), LabError> {
+        let (bed, access) = (phase.bed, self.source.next());
+        let made_at = bed.now();
+        if let Some(tally) = phase.tally {
+            tally.made();
+        }
+        let (way, bytes) = match access.kind {
+            AccessKind::Read => (Way::Read, self.read(bed, &access).await?),
+            AccessKind::Write => (Way::Write, self.write(bed, &access).await?),
+            AccessKind::Trim => return Err(no_trims()),
+        };
+        if let Some(tally) = phase.tally {
+            tally.ended(way, made_at, bed.now(), bytes);
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self, bed: &BedHandle, access: &Access) -> Result<u64, LabError> {
+        let unit = match self.place {
+            Place::Own(unit) => unit,
+            Place::Any(_) => bed.any(&mut self.rng),
+        };
+        let bytes = u64::from(access.bytes);
+        bed.read(unit, access.offset_bytes, bytes).await?;
+        Ok(bytes)
+    }
+
+    /// Writes a whole superblock; what counts is the payload.
+    async fn write(&mut self, bed: &BedHandle, access: &Access) -> Result<u64, LabError> {
+        let payload = bed.flash.payload_bytes() as u64;
+        check_write(access.bytes.into(), payload)?;
+        let unit = match self.place {
+            Place::Own(unit) => unit,
+            Place::Any(Scheduler::RoundRobin) => bed.in_turn(),
+            Place::Any(Scheduler::LoadAware) => bed.least_loaded(),
+        };
+        let data = self.buffer.take().unwrap_or_else(|| bed.buffer());
+        self.buffer = Some(bed.overwrite(unit, data).await?);
+        Ok(payload)
+    }
+}
+
+/// How much longer than its payload a write may be called: headers take two pages of it.
+const HEADER_SHARE: u64 = 16;
+
+fn check_write(bytes: u64, payload: u64) -> Result<(), LabError> {
+    if bytes >= payload && bytes - payload <= payload / HEADER_SHARE {
+        return Ok(());
+    }
+    Err(LabError::Parameter(format!(
+        "a write of {bytes} bytes: a unit is written in whole superblocks of {payload} bytes of payload; \
+         make write_size that, or the next round number above"
+    )))
+}
+
+fn no_trims() -> LabError {
+    LabError::Parameter(
+        "units are erased before every write and take no trims but alone: make trim_fraction 0, or 1 to measure erases"
+            .to_owned(),
+    )
+}
+
+/// The end of a warm-up that begins now.
+pub fn warm_up_end(now: Time, warm_up_ns: u64) -> Option<Time> {
+    (warm_up_ns > 0).then(|| now + warm_up_ns)
+}

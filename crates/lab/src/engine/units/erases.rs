@@ -1,0 +1,109 @@
+//! Erases alone, at the queue pair: all blocks of a unit one after the other, as the FTL erases them.
+
+use super::hardware::{Hardware, physical_limits};
+use super::tally::{Quota, Tally, Way};
+use crate::cell::Cell;
+use crate::error::LabError;
+use crate::outcome::Outcome;
+use softflash_base::{Time, UnitId};
+use softflash_device::geometry::MAX_PLANES;
+use softflash_device::{Command, Completion, Operation, QueuePair, Submit, Tag, Target, Wake};
+use softflash_runtime::VirtualExecutor;
+
+/// A superblock that is being erased, for each unit in use.
+struct Eraser {
+    quota: Quota,
+    next_block: u32,
+    dies_left: u32,
+    began: Time,
+}
+
+/// Erases superblocks of the first `threads` units, each unit one at a time, all of its planes at once. Bytes are those
+/// erased and count as written.
+pub fn run(
+    cell: &Cell,
+    hardware: &Hardware,
+    executor: &VirtualExecutor,
+    threads: u32,
+) -> Result<Outcome, LabError> {
+    let device = hardware.device();
+    let failed = |what: String| LabError::Simulation(what);
+    let units = threads.min(u32::from(device.info().units)) as u16;
+    let mut queue = device
+        .open_queue_pair(0..device.info().units)
+        .map_err(|error| failed(error.to_string()))?;
+    let mut now = executor.now();
+    let observation = hardware.observe(now, super::CHART_NS);
+    let (tally, limits) = (Tally::new(now), cell.limits());
+    let mut erasers: Vec<Eraser> = (0..u64::from(units))
+        .map(|unit| Eraser {
+            quota: Quota::share(&limits, now, unit, u64::from(units)),
+            next_block: 0,
+            dies_left: 0,
+            began: now,
+        })
+        .collect();
+    for (unit, eraser) in (0..).zip(&mut erasers) {
+        start(&mut *queue, unit, eraser, &tally, now)?;
+    }
+    let bytes = device.info().geometry.superblock_bytes();
+    let mut ended: Vec<Completion> = Vec::new();
+    while let Wake::At(at) = queue.wake() {
+        now = at;
+        queue.poll(now, &mut ended);
+        for completion in ended.drain(..) {
+            completion.result.map_err(|error| failed(error.to_string()))?;
+            let unit = completion.tag.0 as u16;
+            let Some(eraser) = erasers.get_mut(usize::from(unit)) else { continue };
+            eraser.dies_left -= 1;
+            if eraser.dies_left == 0 {
+                tally.ended(Way::Write, eraser.began, now, bytes);
+                start(&mut *queue, unit, eraser, &tally, now)?;
+            }
+        }
+    }
+    let mut outcome = tally.outcome(limits.samples);
+    let observed = hardware.observed(&observation, now);
+    outcome.die_utilisation = observed.die_utilisation;
+    outcome.channel_utilisation = observed.channel_utilisation;
+    outcome.gantt = observed.gantt;
+    outcome.erases = outcome.completed * u64::from(device.info().geometry.row_pages());
+    let [_, write_limit] = physical_limits(&cell.device);
+    outcome.figures.insert("write_limit_bytes_per_second".to_owned(), write_limit);
+    Ok(outcome)
+}
+
+/// Begins the next erase of a unit, if it is to have one.
+fn start(
+    queue: &mut dyn QueuePair,
+    unit: u16,
+    eraser: &mut Eraser,
+    tally: &Tally,
+    now: Time,
+) -> Result<(), LabError> {
+    if !eraser.quota.take(now) {
+        return Ok(());
+    }
+    let geometry = *queue.geometry();
+    tally.made();
+    eraser.began = now;
+    eraser.dies_left = geometry.dies.into();
+    let block = eraser.next_block;
+    eraser.next_block = (block + 1) % geometry.blocks_per_plane;
+    for die in 0..geometry.dies {
+        let target = Target {
+            unit: UnitId(unit),
+            die,
+            plane: 0,
+            planes: geometry.planes,
+            blocks: [block; MAX_PLANES],
+            page: 0,
+            rows: 1,
+        };
+        let command = Command { tag: Tag(unit.into()), target, operation: Operation::Erase };
+        if let Submit::Full(_) = queue.submit(now, command) {
+            return Err(LabError::Simulation(format!("die {die} of unit {unit} takes no erase")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! How far a run has come, for whoever watches.
+
+use crate::cell::{Control, Limits};
+use softflash_base::Time;
+use std::cell::Cell;
+
+/// The share of a run's progress that filling the device is taken to be.
+const FILL_SHARE: f64 = 0.5;
+/// Requests between two words.
+const SILENT: u64 = 256;
+
+/// Tells how far a run is.
+pub struct Progress<'a> {
+    control: &'a Control<'a>,
+    filled: Cell<u64>,
+    measured: Cell<u64>,
+}
+
+impl<'a> Progress<'a> {
+    /// Of a run that begins.
+    pub fn new(control: &'a Control<'a>) -> Progress<'a> {
+        Progress { control, filled: Cell::new(0), measured: Cell::new(0) }
+    }
+
+    /// One more of `all` steps of the preparation is done.
+    pub fn filled(&self, all: usize) {
+        let filled = count(&self.filled);
+        if filled.is_multiple_of(SILENT) {
+            (self.control.on_progress)(FILL_SHARE * filled as f64 / all as f64);
+        }
+    }
+
+    /// One more request of the measured part, which began at `begin`, has ended.
+    pub fn measured(&self, limits: &Limits, begin: Time, now: Time) {
+        let measured = count(&self.measured);
+        if !measured.is_multiple_of(SILENT) {
+            return;
+        }
+        let of_requests = limits.requests.map(|all| measured as f64 / all.max(1) as f64);
+        let of_time = limits.duration_ns.map(|all| now.since_ns(begin) as f64 / all.max(1) as f64);
+        let share = of_requests.into_iter().chain(of_time).fold(0.0, f64::max).min(1.0);
+        (self.control.on_progress)(FILL_SHARE + (1.0 - FILL_SHARE) * share);
+    }
+}
+
+fn count(counter: &Cell<u64>) -> u64 {
+    counter.set(counter.get() + 1);
+    counter.get()
+}

@@ -1,0 +1,116 @@
+use super::hardware::physical_limits;
+use crate::cell::{Cell, Parameters, unattended};
+use crate::layout::{Layout, LayoutKind, Order, Scheduler, Units};
+use crate::workload::Workload;
+use crate::{LabError, Outcome, presets};
+use softflash_workload::{BlockWorkload, Load, Pattern, RequestSize, Span};
+use std::sync::atomic::AtomicBool;
+
+const SUPERBLOCK: u32 = 8 << 20;
+
+/// The SDF with fewer blocks, which changes no time.
+fn cell(read_fraction: f64, bytes: u32, load: Load, requests: u64) -> Cell {
+    let mut device = presets::device("sdf").unwrap();
+    device.geometry.blocks_per_plane = 4;
+    let mut workload = BlockWorkload::new("w", RequestSize::Fixed(bytes), Pattern::Random);
+    workload.read_fraction = read_fraction;
+    workload.align_bytes = Some(8192);
+    workload.load = load;
+    let units = Units {
+        unit_channels: 1,
+        write_unit_bytes: u64::from(SUPERBLOCK),
+        scheduler: Scheduler::RoundRobin,
+        order: Order::Fifo,
+    };
+    Cell {
+        key: "test".to_owned(),
+        layout_name: "sdf".to_owned(),
+        workload_name: "w".to_owned(),
+        device,
+        layout: Layout { title: String::new(), kind: LayoutKind::Units(units) },
+        workload: Workload::Block(workload),
+        parameters: Parameters { requests: Some(requests), ..Parameters::default() },
+        seed: 7,
+    }
+}
+
+fn run(cell: &Cell) -> Result<Outcome, LabError> {
+    let stop = AtomicBool::new(false);
+    crate::engine::run(cell, &unattended(&stop))
+}
+
+fn near(ours: f64, wanted: f64, tolerance: f64) {
+    assert!((ours / wanted - 1.0).abs() < tolerance, "{ours} is not {wanted}");
+}
+
+#[test]
+fn one_thread_reads_at_the_speed_that_its_steps_add_up_to() {
+    let outcome = run(&cell(1.0, 8192, Load::closed(1, 1), 500)).unwrap();
+    // Software, sense, bus, link, and the wait of an interrupt for others that do not come.
+    let wanted_ns = 3_000.0 + 75_000.0 + 204_800.0 + 5_089.0 + 20_000.0;
+    near(outcome.read_latency.mean_ns, wanted_ns, 0.001);
+    assert_eq!((outcome.requests, outcome.completed, outcome.bytes_read), (500, 500, 500 * 8192));
+    near(outcome.channel_utilisation[0], 204_800.0 / wanted_ns, 0.001);
+    assert!(outcome.channel_utilisation[1..].iter().all(|share| *share == 0.0));
+}
+
+#[test]
+fn a_write_takes_its_erase_its_headers_and_its_pages() {
+    let outcome = run(&cell(0.0, SUPERBLOCK, Load::closed(2, 1), 8)).unwrap();
+    // 256 rows of two page loads and a two-plane program, and an erase of all planes.
+    let wanted_ns = 256.0 * 1_427_500.0 + 3e6;
+    near(outcome.write_latency.mean_ns, wanted_ns, 0.01);
+    assert_eq!(outcome.bytes_written, 8 * 1022 * 8192, "headers are no payload");
+    assert_eq!(outcome.programs.host, 8 * 1022);
+    // The first superblock of each unit was erased ahead, its erase header written.
+    assert_eq!(outcome.programs.metadata, 8 * 2 - 2);
+    assert_eq!(outcome.erases, (8 - 2) * 4);
+}
+
+#[test]
+fn all_channels_reach_the_limit_of_flash_and_link() {
+    let share = |cell: &Cell, name: &str| run(cell).unwrap().figures[name];
+    let reads = cell(1.0, SUPERBLOCK, Load::closed(44, 1), 88);
+    assert!(share(&reads, "read_limit_share") > 0.97);
+    let writes = cell(0.0, SUPERBLOCK, Load::closed(44, 1), 88);
+    assert!(share(&writes, "write_limit_share") > 0.97);
+    assert!(share(&writes, "capacity_share") > 0.99);
+    let [read, write] = physical_limits(&reads.device);
+    near(read, 1.61e9, 1e-9);
+    near(write, 1.01e9, 0.001);
+}
+
+#[test]
+fn equal_seeds_give_equal_outcomes_and_mixed_requests_all_end() {
+    let mut mixed = cell(0.5, SUPERBLOCK, Load::closed(1, 60), 120);
+    let Workload::Block(workload) = &mut mixed.workload else { unreachable!() };
+    workload.span = Span::Share(0.5);
+    let outcomes = [run(&mixed).unwrap(), run(&mixed).unwrap()];
+    assert_eq!(outcomes[0], outcomes[1]);
+    assert_eq!(outcomes[0].completed, 120);
+    assert!(outcomes[0].bytes_read > 0 && outcomes[0].bytes_written > 0);
+    let other = run(&Cell { seed: 8, ..mixed }).unwrap();
+    assert_ne!(other.read_latency, outcomes[0].read_latency);
+}
+
+#[test]
+fn erases_alone_take_all_planes_at_once() {
+    let mut erases = cell(0.0, SUPERBLOCK, Load::closed(44, 1), 440);
+    let Workload::Block(workload) = &mut erases.workload else { unreachable!() };
+    workload.trim_fraction = 1.0;
+    let [_, erased] = run(&erases).unwrap().bytes_per_second();
+    near(erased, 44.0 * f64::from(SUPERBLOCK) / 3.003e-3, 0.001);
+}
+
+#[test]
+fn what_units_cannot_do_is_refused_with_a_remedy() {
+    let refusal = |cell: Cell| run(&cell).unwrap_err().to_string();
+    assert!(refusal(cell(0.0, 4096, Load::closed(1, 1), 1)).contains("8372224"));
+    let mut empty = cell(1.0, 8192, Load::closed(1, 1), 1);
+    empty.parameters.precondition = softflash_workload::Precondition::None;
+    assert!(refusal(empty).contains("nothing to read"));
+    let mut wide = cell(1.0, 8192, Load::closed(1, 1), 1);
+    let LayoutKind::Units(units) = &mut wide.layout.kind else { unreachable!() };
+    units.unit_channels = 2;
+    assert!(refusal(wide).contains("unit"));
+}
