@@ -1,3 +1,49 @@
-//! A conventional drive in virtual time.
+//! A conventional drive in virtual time: page-mapped firmware over a flash array, behind a block
+//! interface. It is what SoftFlash is compared with.
+//!
+//! A [`Drive`] is a state machine like the array below it: requests go in with [`Drive::submit`], time
+//! is played with [`Drive::step`], and what ended comes out. It keeps times and states, no data.
+//!
+//! ```
+//! use softflash_base::Time;
+//! use softflash_drive::{AccessKind, Drive, HostRequest, spec::PageMapped};
+//! # let device = softflash_drive::spec::DeviceSpec::bare("tiny", &softflash_nand::presets::small());
+//! let mut drive = Drive::new(&device, &PageMapped::default(), 28.0)?;
+//! let write = HostRequest { tag: 7, kind: AccessKind::Write, offset_bytes: 8192, bytes: 4096 };
+//! drive.submit(Time::ZERO, write)?;
+//! let mut done = Vec::new();
+//! while drive.step(&mut done) {}
+//! assert_eq!((done[0].tag, done[0].latency_ns()), (7, 10_000 + 200_000)); // transfer, then program
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Layout
+//!
+//! - [`spec`]: devices and layouts as presets state them; `shape`: what follows from both;
+//! - `map`: logical to physical pages and back; `gang`: blocks that are written and collected together;
+//! - `policy`: which block is collected next;
+//! - [`mod@drive`]: the state machine; `front`: link and firmware, where requests come in; `dispatch`: what
+//!   a die does next; `collect`: garbage collection; `buffer`: the write buffer;
+//! - [`precondition`]: a drive that is full, or in its steady state, at once.
 
+mod buffer;
+mod collect;
+mod counters;
+mod dispatch;
+pub mod drive;
+mod error;
+mod front;
+mod gang;
+mod map;
+mod memory;
+mod policy;
+pub mod precondition;
+
+mod request;
+mod shape;
 pub mod spec;
+
+pub use counters::DriveCounters;
+pub use drive::Drive;
+pub use error::DriveError;
+pub use request::{AccessKind, Done, HostRequest};

@@ -1,5 +1,9 @@
 //! The devices that come with SoftFlash: all can be read, built and have the capacity of the original.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a preset that cannot be read fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a preset that cannot be read fails its test"
+)]
 
 use softflash_drive::spec::DeviceSpec;
 use softflash_nand::presets;

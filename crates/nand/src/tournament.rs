@@ -86,7 +86,9 @@ impl Tournament {
     /// When the next event is.
     #[inline]
     pub(crate) fn first_at(&self) -> Option<u64> {
-        self.first().map(|(at, _)| at)
+        self.turn_to(NONE);
+        let key = self.tree[1].get();
+        (key != NEVER).then_some(self.base + (key >> self.id_bits))
     }
 
     /// Gives the die at this place of a channel an event at `at`, instead of the one it had. It is
@@ -146,9 +148,10 @@ impl Tournament {
     #[inline(never)]
     fn settle(&self, channel: usize) {
         let rows = self.rows_per_channel;
-        let mut least = NEVER;
-        for &[a, b, c, d] in &self.pending[channel * rows..][..rows] {
-            least = least.min(a.min(b).min(c.min(d)));
+        let of_row = |&[a, b, c, d]: &[u64; 4]| a.min(b).min(c.min(d));
+        let mut least = of_row(&self.pending[channel * rows]);
+        for row in 1..rows {
+            least = least.min(of_row(&self.pending[channel * rows + row]));
         }
         let tree = self.tree.as_slice();
         let mut node = tree.len() / 2 + channel;

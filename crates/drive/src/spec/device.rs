@@ -114,6 +114,22 @@ pub struct Provenance {
 }
 
 impl DeviceSpec {
+    /// A device that is nothing but flash: no link, no controller, no host software.
+    pub fn bare(name: &str, array: &ArrayConfig) -> DeviceSpec {
+        DeviceSpec {
+            name: name.into(),
+            title: "flash alone".into(),
+            default_layout: "page-mapped".into(),
+            geometry: array.geometry,
+            die: array.die.clone(),
+            bus: array.bus,
+            link: LinkSpec::default(),
+            controller: ControllerSpec::default(),
+            host: HostSpec::default(),
+            provenance: Provenance::default(),
+        }
+    }
+
     /// The flash alone.
     pub fn array(&self) -> ArrayConfig {
         ArrayConfig { geometry: self.geometry, die: self.die.clone(), bus: self.bus }

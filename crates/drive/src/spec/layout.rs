@@ -29,6 +29,20 @@ pub struct PageMapped {
     pub write_buffer: bool,
 }
 
+impl Default for PageMapped {
+    fn default() -> PageMapped {
+        PageMapped {
+            gang: Gang::default(),
+            op_percent: seven(),
+            victim: VictimPolicy::default(),
+            schedule: Schedule::default(),
+            parity_data_pages: 0,
+            copyback: false,
+            write_buffer: yes(),
+        }
+    }
+}
+
 fn seven() -> f64 {
     7.0
 }

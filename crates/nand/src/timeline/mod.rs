@@ -58,8 +58,10 @@ pub struct Work {
 pub struct Step {
     /// When.
     pub at: u64,
-    /// The die that moved on. It may accept work now.
+    /// The die that moved on.
     pub die: u32,
+    /// Whether it may accept work now.
+    pub ready: bool,
     /// What ended there, if anything did.
     pub ended: Option<Work>,
 }
@@ -130,12 +132,16 @@ impl Timeline {
     /// Begins work on a die, now.
     ///
     /// # Panics
-    /// If the die does not accept it.
+    /// In debug builds, if the die does not accept it.
     #[inline]
     pub fn start(&mut self, die: u32, work: Work) {
-        assert!(self.accepts(die, work.kind), "die {die} was given work that it does not accept");
+        debug_assert!(
+            self.accepts(die, work.kind),
+            "die {die} was given work that it does not accept"
+        );
         match work.kind {
             WorkKind::Read => self.sense(die, work, 1),
+            WorkKind::Move if self.copyback => self.copy_back(die, work),
             WorkKind::Move => self.sense(die, work, u64::from(work.pages)),
             WorkKind::Program => self.load(die, work),
             WorkKind::Erase => self.run(die, work, self.timing.erase_ns),
@@ -151,7 +157,7 @@ impl Timeline {
         Some(match owner {
             Owner::Die(die) => {
                 let ended = self.array_done(die as u32);
-                Step { at, die: die as u32, ended }
+                Step { at, die: die as u32, ready: self.may_accept(die as u32), ended }
             }
             Owner::Bus(channel) => self.bus_done(channel, at),
         })
@@ -190,6 +196,15 @@ impl Timeline {
     fn sense(&mut self, die: u32, work: Work, times: u64) {
         let level = usize::from(self.pages.page(u32::from(work.page)).level);
         self.run(die, work, times * self.timing.read_ns[level]);
+    }
+
+    /// Nothing happens on the bus between the senses of a move and its program, so they are one event.
+    #[inline]
+    fn copy_back(&mut self, die: u32, work: Work) {
+        let level = usize::from(self.pages.page(u32::from(work.page)).level);
+        self.dies[die as usize].moving = true;
+        let senses_ns = u64::from(work.pages) * self.timing.read_ns[level];
+        self.run(die, work, senses_ns + self.timing.program_ns[level]);
     }
 
     #[inline]
@@ -271,7 +286,9 @@ impl Timeline {
                 None
             }
             WorkKind::Move if !line.moving => {
-                self.sensed_for_move(die, work);
+                // Its pages cross the bus, and come back.
+                line.array = CellArray::Holding;
+                self.load(die, work);
                 None
             }
             WorkKind::Program | WorkKind::Erase | WorkKind::Move => {
@@ -285,19 +302,6 @@ impl Timeline {
                 Some(work)
             }
         }
-    }
-
-    /// The pages of a move are in the page registers: to the bus, or straight back to the cells.
-    #[inline]
-    fn sensed_for_move(&mut self, die: u32, work: Work) {
-        let line = &mut self.dies[die as usize];
-        if self.copyback {
-            line.moving = true;
-            self.program(die, work);
-            return;
-        }
-        line.array = CellArray::Holding;
-        self.load(die, work);
     }
 
     /// A transfer has ended.
@@ -331,7 +335,13 @@ impl Timeline {
             }
         };
         self.grant(channel);
-        Step { at, die, ended }
+        Step { at, die, ready: self.may_accept(die), ended }
+    }
+
+    /// Whether there is anything that a die may accept.
+    #[inline]
+    fn may_accept(&self, die: u32) -> bool {
+        self.timing.cache_program || self.dies[die as usize].array == CellArray::Idle
     }
 
     /// The register is free: for what the cell array holds, if anything.

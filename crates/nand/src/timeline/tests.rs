@@ -55,7 +55,9 @@ fn play_timeline(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Ends {
         if let Some(ended) = step.ended {
             ends.insert((step.die, ended.tag), step.at);
         }
-        feed(&mut timeline, step.die, &mut work[step.die as usize]);
+        if step.ready {
+            feed(&mut timeline, step.die, &mut work[step.die as usize]);
+        }
     }
     ends
 }
@@ -140,7 +142,7 @@ fn a_move_takes_two_crossings_or_none() {
             last = Some(step);
         }
         let expected = 2 * 50_000 + crossing_ns + 200_000;
-        assert_eq!(last, Some(Step { at: expected, die: 0, ended: Some(work) }));
+        assert_eq!(last, Some(Step { at: expected, die: 0, ready: true, ended: Some(work) }));
     }
 }
 

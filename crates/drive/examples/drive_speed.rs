@@ -1,0 +1,74 @@
+//! How many requests a CPU-second a page-mapped drive plays: `drive_speed [write|read|mix] [OP %] [fill|steady]`.
+
+#![expect(clippy::print_stdout, reason = "it prints what it measured")]
+
+use softflash_base::random::Rng;
+use softflash_drive::{AccessKind, Drive, HostRequest, spec};
+use softflash_nand::presets;
+
+const AHEAD: usize = 32;
+
+/// CPU time of this thread.
+fn cpu_seconds() -> f64 {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let ns = schedstat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
+    ns.unwrap_or(f64::NAN) / 1e9
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let argument = |at: usize, or: &str| arguments.get(at).map_or(or.to_owned(), String::clone);
+    let reads = match argument(1, "write").as_str() {
+        "read" => 1.0,
+        "mix" => 0.5,
+        _ => 0.0,
+    };
+    let mut device = spec::DeviceSpec::bare("sdf", &presets::sdf());
+    device.geometry.blocks_per_plane = argument(5, "2048").parse()?;
+    let layout = spec::PageMapped { copyback: true, ..spec::PageMapped::default() };
+    let mut drive = Drive::new(&device, &layout, argument(2, "7").parse()?)?;
+    let before = cpu_seconds();
+    if argument(3, "fill") == "steady" {
+        drive.make_steady(1)
+    } else {
+        drive.fill()
+    }
+    println!("prepared in {:.2} s", cpu_seconds() - before);
+    let requests: u64 = argument(4, "10000000").parse()?;
+
+    let (mut rng, pages) = (Rng::seeded(1), drive.capacity_bytes() / 8192);
+    let mut next = || {
+        let kind = if rng.chance(reads) { AccessKind::Read } else { AccessKind::Write };
+        HostRequest { tag: 0, kind, offset_bytes: rng.below(pages) * 8192, bytes: 8192 }
+    };
+    let mut ring: Vec<HostRequest> = (0..AHEAD).map(|_| next()).collect();
+    let before = cpu_seconds();
+    let (mut submitted, mut completed, mut done) = (0, 0, Vec::new());
+    drive.clear_counters();
+    while completed < requests {
+        while submitted < requests && submitted - completed < 512 {
+            let place = submitted as usize % AHEAD;
+            let new = next();
+            drive.expect(new.offset_bytes);
+            let request = std::mem::replace(&mut ring[place], new);
+            let soon = ring[(place + AHEAD / 2) % AHEAD];
+            if soon.kind == AccessKind::Write {
+                drive.expect_write(soon.offset_bytes);
+            }
+            drive.submit(drive.now(), request)?;
+            submitted += 1;
+        }
+        drive.step(&mut done);
+        completed += done.len() as u64;
+        done.clear();
+    }
+    let seconds = cpu_seconds() - before;
+    println!(
+        "{requests} requests in {seconds:.2} s: {:.2} million a CPU-second, WAF {:.3}, {:.2} bytes a page, {:.2} s simulated",
+        requests as f64 / seconds / 1e6,
+        drive.counters().waf(),
+        drive.memory_bytes() as f64 / drive.flash_pages() as f64,
+        drive.now().0 as f64 / 1e9,
+    );
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! The write buffer: DRAM that holds pages from their acknowledgement until they are on flash.
+
+use hashbrown::HashMap;
+
+/// Whether the newest version of a page still waits to be programmed.
+const WAITS: u32 = 1 << 31;
+
+/// What the buffer holds.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    capacity_pages: u64,
+    used_pages: u64,
+    /// By logical page: versions being programmed, and [`WAITS`].
+    pages: HashMap<u32, u32>,
+}
+
+impl Buffer {
+    pub(crate) fn new(capacity_pages: u64) -> Buffer {
+        Buffer { capacity_pages, used_pages: 0, pages: HashMap::new() }
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.used_pages < self.capacity_pages
+    }
+
+    pub(crate) fn holds(&self, logical: u32) -> bool {
+        self.pages.contains_key(&logical)
+    }
+
+    /// Takes a page. False if a version that still waited gave it its place.
+    pub(crate) fn put(&mut self, logical: u32) -> bool {
+        let state = self.pages.entry(logical).or_insert(0);
+        let new = *state & WAITS == 0;
+        *state |= WAITS;
+        self.used_pages += u64::from(new);
+        new
+    }
+
+    /// The version that waited is being programmed.
+    pub(crate) fn begin(&mut self, logical: u32) {
+        if let Some(state) = self.pages.get_mut(&logical) {
+            *state = (*state & !WAITS) + 1;
+        }
+    }
+
+    /// A version is on flash.
+    pub(crate) fn end(&mut self, logical: u32) {
+        self.used_pages -= 1;
+        if let Some(state) = self.pages.get_mut(&logical) {
+            *state -= 1;
+            if *state == 0 {
+                self.pages.remove(&logical);
+            }
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.pages.capacity() * 2 * size_of::<u32>()) as u64
+    }
+}

@@ -1,0 +1,39 @@
+//! What a drive has done.
+
+/// Pages and blocks by cause, since the counters were last cleared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DriveCounters {
+    /// Requests taken.
+    pub submitted: u64,
+    /// Requests ended.
+    pub completed: u64,
+    /// Pages that the host wrote, whole or in part.
+    pub host_pages_written: u64,
+    /// Pages that the host read.
+    pub host_pages_read: u64,
+    /// Pages programmed with the host's data.
+    pub programmed_for_host: u64,
+    /// Pages programmed by garbage collection.
+    pub programmed_for_collection: u64,
+    /// Pages programmed with parity.
+    pub programmed_for_parity: u64,
+    /// Pages read from flash for the host.
+    pub read_for_host: u64,
+    /// Pages read because a write covered a part of them.
+    pub read_for_partial_writes: u64,
+    /// Pages read from the write buffer, or never written.
+    pub read_without_flash: u64,
+    /// Writes that met an older one in the buffer and took its place.
+    pub absorbed: u64,
+    /// Blocks (of a gang: the blocks of all its planes count as one) erased.
+    pub erases: u64,
+}
+
+impl DriveCounters {
+    /// Write amplification: pages programmed for each page that the host wrote.
+    pub fn waf(&self) -> f64 {
+        let all =
+            self.programmed_for_host + self.programmed_for_collection + self.programmed_for_parity;
+        if self.host_pages_written == 0 { 0.0 } else { all as f64 / self.host_pages_written as f64 }
+    }
+}

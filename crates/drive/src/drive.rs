@@ -1,0 +1,503 @@
+//! The state machine: requests in, time played, ends out.
+
+use crate::buffer::Buffer;
+use crate::counters::DriveCounters;
+use crate::error::DriveError;
+use crate::front::{Front, PageJob};
+use crate::gang::{Gang, PendingWrite};
+use crate::map::{Map, NONE};
+use crate::policy::NOT_CLOSED;
+use crate::request::{AccessKind, Done, HostRequest, Requests};
+use crate::shape::Shape;
+use crate::spec::{DeviceSpec, PageMapped};
+use softflash_base::Time;
+use softflash_nand::timeline::Interval;
+use softflash_nand::{ChannelIndex, DieIndex, Timeline};
+use std::collections::VecDeque;
+
+/// A conventional drive.
+pub struct Drive {
+    pub(crate) shape: Shape,
+    pub(crate) layout: PageMapped,
+    pub(crate) flash: Timeline,
+    pub(crate) map: Map,
+    pub(crate) gangs: Vec<Gang>,
+    /// Valid pages of each block; [`NOT_CLOSED`] is added unless it can be collected.
+    pub(crate) valid: Vec<u16>,
+    /// When each block was closed; see [`crate::policy`].
+    pub(crate) closed: Vec<u32>,
+    pub(crate) dies: Vec<DieQueue>,
+    pub(crate) requests: Requests,
+    pub(crate) front: Front,
+    pub(crate) buffer: Option<Buffer>,
+    pub(crate) counters: DriveCounters,
+    /// Partial writes whose old page is being read.
+    pub(crate) merging: Vec<PageJob>,
+    pub(crate) merging_free: Vec<u32>,
+    /// Ends that the host has not heard of yet: of reads, and of all others; each in order of time.
+    ends: [VecDeque<(u64, u32)>; 2],
+    /// Ends that the host has heard of and not been told.
+    heard: Vec<Done>,
+    waiting: VecDeque<(u64, HostRequest)>,
+    queue_depth: usize,
+    reads_straight: bool,
+    writes_straight: bool,
+    /// Nothing waits in the front ever.
+    straight: bool,
+    pub(crate) order: u32,
+    pub(crate) now: u64,
+}
+
+/// What a die is asked.
+#[derive(Debug, Default)]
+pub(crate) struct DieQueue {
+    pub(crate) reads: VecDeque<PendingRead>,
+    /// The host's pages being programmed, in order: their requests, or, if buffered, their logical pages.
+    pub(crate) programming: VecDeque<u32>,
+    /// Pages that wait to be programmed, in all of its gangs.
+    pub(crate) writes: u32,
+    /// Gangs of it that collect.
+    pub(crate) collecting: u32,
+    /// The gang whose turn it is.
+    pub(crate) turn: u32,
+}
+
+/// A page that waits to be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PendingRead {
+    /// The request; with [`MERGE`], the place in `merging`.
+    pub(crate) tag: u32,
+    /// The row in its block.
+    pub(crate) row: u16,
+    pub(crate) order: u32,
+}
+
+/// Marks a read for a partial write.
+pub(crate) const MERGE: u32 = 1 << 31;
+
+const OF_READS: usize = 0;
+const OF_OTHERS: usize = 1;
+
+impl Drive {
+    /// An empty drive. `op_percent` is spare / logical; where that leaves too little to collect into, the
+    /// drive keeps two blocks a gang and [`op_percent`](Drive::op_percent) says what that comes to.
+    pub fn new(
+        device: &DeviceSpec,
+        layout: &PageMapped,
+        op_percent: f64,
+    ) -> Result<Drive, DriveError> {
+        let shape = Shape::new(device, layout, op_percent)?;
+        let mut flash = Timeline::new(&device.array())?;
+        flash.set_copyback(layout.copyback);
+        let front = Front::new(device);
+        let page_bytes = u64::from(shape.page_bytes);
+        let buffer_pages = device.controller.write_buffer_bytes / page_bytes;
+        let buffer = (layout.write_buffer && buffer_pages > 0).then(|| Buffer::new(buffer_pages));
+        let per_gang = shape.blocks_per_gang;
+        let mut drive = Drive {
+            map: Map::new(shape.logical_pages, shape.pages()),
+            gangs: (0..shape.gangs).map(|gang| Gang::new(gang * per_gang, per_gang)).collect(),
+            valid: vec![NOT_CLOSED; shape.blocks() as usize],
+            closed: vec![0; shape.blocks() as usize],
+            dies: (0..device.geometry.dies()).map(|_| DieQueue::default()).collect(),
+            requests: Requests::default(),
+            reads_straight: front.is_free_for_reads(),
+            writes_straight: front.is_free_for_writes() && buffer.is_none(),
+            straight: front.is_free_for_reads() && front.is_free_for_writes() && buffer.is_none(),
+            front,
+            buffer,
+            counters: DriveCounters::default(),
+            merging: Vec::new(),
+            merging_free: Vec::new(),
+            ends: [VecDeque::new(), VecDeque::new()],
+            heard: Vec::new(),
+            waiting: VecDeque::new(),
+            queue_depth: match device.controller.queue_depth {
+                0 => usize::MAX,
+                depth => depth as usize,
+            },
+            order: 0,
+            now: 0,
+            layout: layout.clone(),
+            flash,
+            shape,
+        };
+        drive.gangs.iter_mut().for_each(|gang| gang.writes.reserve(4));
+        Ok(drive)
+    }
+
+    /// Bytes that the host can address.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.shape.capacity_bytes()
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.shape.page_bytes
+    }
+
+    /// Flash pages, spare ones included.
+    pub fn flash_pages(&self) -> u64 {
+        self.shape.pages() as u64
+    }
+
+    /// Over-provisioning as it is: spare / logical, in percent.
+    pub fn op_percent(&self) -> f64 {
+        self.shape.op_percent()
+    }
+
+    /// The time that has been reached.
+    #[inline]
+    pub fn now(&self) -> Time {
+        Time(self.now)
+    }
+
+    /// What the drive has done.
+    pub fn counters(&self) -> DriveCounters {
+        self.counters
+    }
+
+    /// Begins to count anew.
+    pub fn clear_counters(&mut self) {
+        self.counters = DriveCounters::default();
+    }
+
+    /// Requests that have not ended.
+    pub fn in_flight(&self) -> usize {
+        self.requests.count() + self.waiting.len()
+    }
+
+    /// Time that a die's cell array has worked, in nanoseconds.
+    pub fn die_busy_ns(&self, die: u32) -> u64 {
+        self.flash.die_busy_ns(DieIndex(die))
+    }
+
+    /// Time that a channel's bus was taken, in nanoseconds.
+    pub fn channel_busy_ns(&self, channel: u32) -> u64 {
+        self.flash.channel_busy_ns(ChannelIndex(channel))
+    }
+
+    /// Writes down what dies and buses do from now on, up to `most` intervals.
+    pub fn record(&mut self, most: usize) {
+        self.flash.record(most);
+    }
+
+    /// What was written down.
+    pub fn recorded(&self) -> &[Interval] {
+        self.flash.recorded()
+    }
+
+    /// Memory of the simulated drive, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let blocks = self.valid.capacity() * 2 + self.closed.capacity() * 4;
+        let gangs: u64 = self.gangs.iter().map(Gang::memory_bytes).sum();
+        let queues: usize = self
+            .dies
+            .iter()
+            .map(|die| {
+                die.reads.capacity() * size_of::<PendingRead>() + die.programming.capacity() * 4
+            })
+            .sum();
+        let buffer = self.buffer.as_ref().map_or(0, Buffer::memory_bytes);
+        let tables = self.gangs.capacity() * size_of::<Gang>()
+            + self.dies.capacity() * size_of::<DieQueue>()
+            + self.shape.stripe.capacity() * 4;
+        (blocks + queues + tables) as u64
+            + gangs
+            + buffer
+            + self.map.memory_bytes()
+            + self.flash.memory_bytes()
+            + self.requests.memory_bytes()
+            + self.front.memory_bytes()
+    }
+
+    /// Makes ready for a request some time from now: its entry of the map.
+    #[inline]
+    pub fn expect(&self, offset_bytes: u64) {
+        self.map.expect((offset_bytes >> self.shape.page_shift) as u32);
+    }
+
+    /// Makes ready for a write some time from now, after [`expect`](Drive::expect): the page that it replaces.
+    #[inline]
+    pub fn expect_write(&self, offset_bytes: u64) {
+        let logical = (offset_bytes >> self.shape.page_shift) as u32;
+        if logical < self.shape.logical_pages {
+            self.expect_old_page(logical);
+        }
+    }
+
+    /// Takes a request at `now`, which must not be before what was played nor after
+    /// [`next_at`](Drive::next_at).
+    #[inline]
+    pub fn submit(&mut self, now: Time, request: HostRequest) -> Result<(), DriveError> {
+        let HostRequest { offset_bytes, bytes, .. } = request;
+        let capacity_bytes = self.capacity_bytes();
+        let end_bytes = offset_bytes.saturating_add(bytes);
+        if end_bytes > capacity_bytes {
+            return Err(DriveError::BeyondEnd { offset_bytes, end_bytes, capacity_bytes });
+        }
+        if bytes == 0 {
+            return Err(DriveError::Empty { offset_bytes });
+        }
+        self.pass_to(now.0);
+        self.counters.submitted += 1;
+        if self.requests.count() < self.queue_depth {
+            self.admit(now.0, &request);
+        } else {
+            self.waiting.push_back((now.0, request));
+        }
+        Ok(())
+    }
+
+    /// When something happens next, unless a request comes before.
+    #[inline]
+    pub fn next_at(&self) -> Option<Time> {
+        let ends_at = self.ends_at(OF_READS).min(self.ends_at(OF_OTHERS));
+        let flash_at = self.flash.next_at().map_or(u64::MAX, |at| at.0);
+        let next = flash_at.min(ends_at).min(self.front_at());
+        (next != u64::MAX).then_some(Time(next))
+    }
+
+    /// Plays the next event and appends the requests whose end the host heard of. False when nothing is under
+    /// way.
+    #[inline]
+    pub fn step(&mut self, done: &mut Vec<Done>) -> bool {
+        let flash_at = self.flash.next_at().map_or(u64::MAX, |at| at.0);
+        let (of_reads, of_others) = (self.ends_at(OF_READS), self.ends_at(OF_OTHERS));
+        let front_at = self.front_at();
+        let ends_at = of_reads.min(of_others);
+        let played = if ends_at <= front_at && ends_at <= flash_at {
+            self.end_first(if of_reads <= of_others { OF_READS } else { OF_OTHERS })
+        } else if front_at <= flash_at {
+            self.play_front(front_at);
+            true
+        } else {
+            self.play_flash()
+        };
+        if !self.heard.is_empty() {
+            done.append(&mut self.heard);
+        }
+        played
+    }
+
+    #[inline]
+    fn play_flash(&mut self) -> bool {
+        let Some(step) = self.flash.step() else { return false };
+        self.now = step.at;
+        if let Some(work) = step.ended {
+            self.work_ended(step.die, work);
+        }
+        if step.ready {
+            self.feed(step.die);
+        }
+        true
+    }
+
+    fn play_front(&mut self, at: u64) {
+        self.pass_to(at);
+        let room = self.has_room();
+        if let Some(page) = self.front.play(at, room) {
+            self.page_arrived(page);
+        }
+    }
+
+    /// When the front does something next. What room in the buffer made possible may have been ready long ago.
+    #[inline]
+    fn front_at(&self) -> u64 {
+        if self.straight || self.front.is_idle() {
+            return u64::MAX;
+        }
+        self.front.next_at(self.has_room()).map_or(u64::MAX, |at| at.max(self.now))
+    }
+
+    #[inline]
+    fn ends_at(&self, queue: usize) -> u64 {
+        self.ends[queue].front().map_or(u64::MAX, |&(at, _)| at)
+    }
+
+    /// Ends the request that is first in a queue; false if there is none.
+    #[inline]
+    fn end_first(&mut self, queue: usize) -> bool {
+        let Some((at, request)) = self.ends[queue].pop_front() else { return false };
+        self.pass_to(at);
+        self.tell(at, request);
+        true
+    }
+
+    /// The host hears of the end of a request.
+    #[inline]
+    fn tell(&mut self, at: u64, request: u32) {
+        self.heard.push(self.requests.end(request, at));
+        self.counters.completed += 1;
+        if !self.waiting.is_empty() {
+            self.admit_next();
+        }
+    }
+
+    #[cold]
+    fn admit_next(&mut self) {
+        if let Some((since, request)) = self.waiting.pop_front() {
+            self.admit(since, &request);
+        }
+    }
+
+    #[inline]
+    fn pass_to(&mut self, now: u64) {
+        self.now = now;
+        self.flash.pass_to(Time(now));
+    }
+
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.buffer.as_ref().is_none_or(Buffer::has_room)
+    }
+
+    /// Lets a request into the device.
+    #[inline]
+    fn admit(&mut self, since: u64, request: &HostRequest) {
+        let (shift, page_bytes) = (self.shape.page_shift, u64::from(self.shape.page_bytes));
+        let end_bytes = request.offset_bytes + request.bytes;
+        let logical = (request.offset_bytes >> shift) as u32;
+        let pages = ((end_bytes + page_bytes - 1) >> shift) as u32 - logical;
+        let place = self.requests.add(since, request, pages);
+        match request.kind {
+            AccessKind::Read => self.counters.host_pages_read += u64::from(pages),
+            AccessKind::Write => self.counters.host_pages_written += u64::from(pages),
+            AccessKind::Trim => return self.trim(place, request),
+        }
+        let cut = |at: u64| at & (page_bytes - 1) != 0;
+        let partial = [cut(request.offset_bytes) || (pages == 1 && cut(end_bytes)), cut(end_bytes)];
+        let straight = match request.kind {
+            AccessKind::Read => self.reads_straight,
+            _ => self.writes_straight,
+        };
+        if straight {
+            for page in 0..pages {
+                self.page_arrived(PageJob {
+                    request: place,
+                    logical: logical + page,
+                    kind: request.kind,
+                    partial: (page == 0 && partial[0]) || (page + 1 == pages && partial[1]),
+                });
+            }
+        } else {
+            let what = ((logical, pages), (request.bytes, partial));
+            self.front.enter(self.now, place, request.kind, what.0, what.1);
+        }
+    }
+
+    /// Forgets the pages that the request covers whole.
+    #[cold]
+    fn trim(&mut self, place: u32, request: &HostRequest) {
+        let page_bytes = u64::from(self.shape.page_bytes);
+        let first = request.offset_bytes.div_ceil(page_bytes) as u32;
+        let end = ((request.offset_bytes + request.bytes) / page_bytes) as u32;
+        for logical in first..end {
+            let old = self.map.forget(logical);
+            self.invalidate(old);
+        }
+        self.requests.get_mut(place).pages_left = 1;
+        self.end_page(place, OF_OTHERS);
+    }
+
+    /// A page of the request has come to its end.
+    #[inline]
+    fn end_page(&mut self, request: u32, queue: usize) {
+        let in_flight = self.requests.get_mut(request);
+        in_flight.pages_left -= 1;
+        if in_flight.pages_left == 0 {
+            let at = in_flight.ready_at.max(self.now) + self.front.complete_ns();
+            if at == self.now {
+                self.tell(at, request);
+            } else {
+                self.ends[queue].push_back((at, request));
+            }
+        }
+    }
+
+    /// A page that was read leaves over the link.
+    #[inline]
+    pub(crate) fn end_read(&mut self, request: u32) {
+        let through = self.front.leave(self.now, u64::from(self.shape.page_bytes));
+        self.requests.get_mut(request).ready_at = through;
+        self.end_page(request, OF_READS);
+    }
+
+    /// A page is where it is acknowledged: on flash, or in the buffer.
+    #[inline]
+    pub(crate) fn end_write(&mut self, request: u32) {
+        self.end_page(request, OF_OTHERS);
+    }
+
+    /// A page has come through the front.
+    #[inline]
+    fn page_arrived(&mut self, page: PageJob) {
+        match page.kind {
+            AccessKind::Read => self.read_page(page),
+            _ if page.partial && self.map.physical_of(page.logical) != NONE => {
+                self.read_for_merge(page);
+            }
+            _ => self.write_page(page),
+        }
+    }
+
+    #[inline]
+    fn read_page(&mut self, page: PageJob) {
+        let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.holds(page.logical));
+        let physical = self.map.physical_of(page.logical);
+        if buffered || physical == NONE {
+            self.counters.read_without_flash += 1;
+            return self.end_read(page.request);
+        }
+        self.counters.read_for_host += 1;
+        self.queue_read(physical, page.request);
+    }
+
+    #[cold]
+    fn read_for_merge(&mut self, page: PageJob) {
+        let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.holds(page.logical));
+        if buffered {
+            return self.write_page(page);
+        }
+        self.counters.read_for_partial_writes += 1;
+        let place = self.merging_free.pop().unwrap_or(self.merging.len() as u32);
+        match self.merging.get_mut(place as usize) {
+            Some(free) => *free = page,
+            None => self.merging.push(page),
+        }
+        self.queue_read(self.map.physical_of(page.logical), MERGE | place);
+    }
+
+    #[inline]
+    fn queue_read(&mut self, physical: u32, tag: u32) {
+        let block = self.shape.block_of(physical);
+        let row = self.shape.row_of(physical - block * self.shape.pages_per_block);
+        let die = self.shape.die_of(self.shape.gang_of_block(block));
+        self.order = self.order.wrapping_add(1);
+        let order = self.order;
+        self.dies[die as usize].reads.push_back(PendingRead { tag, row, order });
+        self.feed(die);
+    }
+
+    /// Queues a page that is complete, and acknowledges it if there is a buffer.
+    #[inline]
+    pub(crate) fn write_page(&mut self, page: PageJob) {
+        let mut request = page.request;
+        if let Some(buffer) = &mut self.buffer {
+            let new = buffer.put(page.logical);
+            self.end_write(request);
+            if !new {
+                self.counters.absorbed += 1;
+                return;
+            }
+            request = NONE;
+        }
+        let gang = self.shape.gang_of(page.logical);
+        self.order = self.order.wrapping_add(1);
+        let write = PendingWrite { logical: page.logical, request, order: self.order };
+        self.gangs[gang as usize].writes.push_back(write);
+        let die = self.shape.die_of(gang);
+        self.dies[die as usize].writes += 1;
+        self.feed(die);
+    }
+}

@@ -1,0 +1,57 @@
+//! Why a drive cannot be had, or a request not be taken.
+
+use softflash_nand::ConfigError;
+use thiserror::Error;
+
+/// What is wrong, and what to do.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum DriveError {
+    /// The flash.
+    #[error(transparent)]
+    Flash(#[from] ConfigError),
+    /// No sensible over-provisioning.
+    #[error("over-provisioning is {0} %; it must be 0 to 1000 (spare / logical)")]
+    OverProvisioning(f64),
+    /// Pages that cannot be told apart by a shift.
+    #[error("pages of {0} bytes; a page-mapped layout needs a power of two, as 4096 or 16384")]
+    PageSize(u32),
+    /// Too little flash for a page-mapped layout.
+    #[error("a page-mapped layout needs at least 4 blocks in every plane; the device has {0}")]
+    TooFewBlocks(u32),
+    /// Too many pages for the map.
+    #[error("{pages} pages of flash; the map of a page-mapped layout holds {most}")]
+    TooManyPages {
+        /// Pages of the device.
+        pages: u64,
+        /// What the map holds.
+        most: u64,
+    },
+    /// Blocks larger than the count of valid pages holds.
+    #[error("{pages} pages are collected together; at most {most} can be: use gang = \"plane\"")]
+    LargeGang {
+        /// Pages of a block, or of a block in all planes of a die.
+        pages: u32,
+        /// The most.
+        most: u32,
+    },
+    /// A request beyond the end.
+    #[error(
+        "a request for bytes {offset_bytes} to {end_bytes} of a drive of {capacity_bytes} bytes; \
+         wrap the requests onto the drive, or use a larger one"
+    )]
+    BeyondEnd {
+        /// Where the request begins.
+        offset_bytes: u64,
+        /// Where it ends.
+        end_bytes: u64,
+        /// Bytes of the drive.
+        capacity_bytes: u64,
+    },
+    /// A request for nothing.
+    #[error("a request for 0 bytes at {offset_bytes}")]
+    Empty {
+        /// Where.
+        offset_bytes: u64,
+    },
+}

@@ -1,0 +1,199 @@
+//! Where requests come in: over the link, through the firmware, page by page. Link and firmware are
+//! servers that take one after the other; what is ready first goes first.
+
+use crate::request::AccessKind;
+use crate::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec};
+use std::collections::VecDeque;
+
+const SECOND_NS: u128 = 1_000_000_000;
+
+/// The pages of a request that are still to come through.
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    request: u32,
+    logical: u32,
+    left: u32,
+    /// Whether its first and its last page are covered in part only.
+    partial: [bool; 2],
+    /// Firmware time of the request itself is still to be spent.
+    fresh: bool,
+    /// When the next page can go through the firmware.
+    ready_at: u64,
+    /// How much later each further page can.
+    gap_ns: u64,
+}
+
+/// A page that has come through.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageJob {
+    pub(crate) request: u32,
+    pub(crate) logical: u32,
+    pub(crate) kind: AccessKind,
+    /// A write that covers a part of the page.
+    pub(crate) partial: bool,
+}
+
+/// The way into a drive, and the link out of it.
+#[derive(Debug)]
+pub(crate) struct Front {
+    link: LinkSpec,
+    controller: ControllerSpec,
+    host: HostSpec,
+    /// When the link is free, out of the device and into it.
+    link_free: [u64; 2],
+    reads: VecDeque<Job>,
+    writes: VecDeque<Job>,
+    in_hand: Option<(u64, PageJob)>,
+}
+
+const OUT: usize = 0;
+const IN: usize = 1;
+
+impl Front {
+    pub(crate) fn new(device: &DeviceSpec) -> Front {
+        Front {
+            link: device.link,
+            controller: device.controller,
+            host: device.host,
+            link_free: [0; 2],
+            reads: VecDeque::new(),
+            writes: VecDeque::new(),
+            in_hand: None,
+        }
+    }
+
+    /// Whether reads take no time on their way in.
+    pub(crate) fn is_free_for_reads(&self) -> bool {
+        let ControllerSpec { request_ns, read_page_ns, .. } = self.controller;
+        request_ns + read_page_ns + self.host.submit_ns == 0
+    }
+
+    /// Whether writes take no time on their way in.
+    pub(crate) fn is_free_for_writes(&self) -> bool {
+        let ControllerSpec { request_ns, write_page_ns, .. } = self.controller;
+        request_ns + write_page_ns + self.host.submit_ns + self.link.write_bytes_per_second == 0
+    }
+
+    /// Whether nothing is on its way in.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.reads.is_empty() && self.writes.is_empty() && self.in_hand.is_none()
+    }
+
+    /// What the host's software adds to the end of a request.
+    #[inline]
+    pub(crate) fn complete_ns(&self) -> u64 {
+        self.host.complete_ns
+    }
+
+    /// Takes a request that reads or writes `pages` pages from `logical` on, `bytes` in all.
+    pub(crate) fn enter(
+        &mut self,
+        now: u64,
+        request: u32,
+        kind: AccessKind,
+        (logical, pages): (u32, u32),
+        (bytes, partial): (u64, [bool; 2]),
+    ) {
+        let arrives_at = now + self.host.submit_ns;
+        let mut job = Job {
+            request,
+            logical,
+            left: pages,
+            partial,
+            fresh: true,
+            ready_at: arrives_at,
+            gap_ns: 0,
+        };
+        if kind == AccessKind::Write {
+            let crossing_ns = self.cross(IN, arrives_at, bytes);
+            job.gap_ns = crossing_ns.1 / u64::from(pages);
+            job.ready_at = crossing_ns.0 - job.gap_ns * u64::from(pages - 1);
+            self.writes.push_back(job);
+        } else {
+            self.reads.push_back(job);
+        }
+    }
+
+    /// Bytes leave over the link; returns when they are through.
+    #[inline]
+    pub(crate) fn leave(&mut self, now: u64, bytes: u64) -> u64 {
+        if self.link.read_bytes_per_second == 0 { now } else { self.cross(OUT, now, bytes).0 }
+    }
+
+    /// Bytes cross the link; returns when they are through, and how long they take.
+    #[inline]
+    fn cross(&mut self, direction: usize, from: u64, bytes: u64) -> (u64, u64) {
+        let rate = match direction {
+            OUT => self.link.read_bytes_per_second,
+            _ => self.link.write_bytes_per_second,
+        };
+        let lane = if self.link.half_duplex { OUT } else { direction };
+        let takes_ns = match rate {
+            0 => 0,
+            // A page's worth of bytes fits into 64 bits, and dividing those is much faster.
+            rate if bytes <= 1 << 33 => (bytes * 1_000_000_000).div_ceil(rate),
+            rate => (u128::from(bytes) * SECOND_NS).div_ceil(u128::from(rate)) as u64,
+        };
+        let ends = self.link_free[lane].max(from) + takes_ns;
+        self.link_free[lane] = ends;
+        (ends, takes_ns)
+    }
+
+    /// When the next page comes through, or is taken in hand. `room`: the drive has room for a written page.
+    #[inline]
+    pub(crate) fn next_at(&self, room: bool) -> Option<u64> {
+        if let Some((ends, _)) = self.in_hand {
+            return Some(ends);
+        }
+        let read = self.reads.front().map(|job| job.ready_at);
+        let write = if room { self.writes.front().map(|job| job.ready_at) } else { None };
+        match (read, write) {
+            (Some(read), Some(write)) => Some(read.min(write)),
+            (read, write) => read.or(write),
+        }
+    }
+
+    /// Plays what [`next_at`](Front::next_at) told: returns the page that has come through, if one has.
+    pub(crate) fn play(&mut self, now: u64, room: bool) -> Option<PageJob> {
+        if let Some((_, page)) = self.in_hand.take() {
+            return Some(page);
+        }
+        let (page, cost_ns) = self.take_next(room)?;
+        if cost_ns == 0 {
+            return Some(page);
+        }
+        self.in_hand = Some((now + cost_ns, page));
+        None
+    }
+
+    /// The page that was ready first, and the firmware's work on it.
+    fn take_next(&mut self, room: bool) -> Option<(PageJob, u64)> {
+        let read_at = self.reads.front().map_or(u64::MAX, |job| job.ready_at);
+        let write_at = match self.writes.front() {
+            Some(job) if room => job.ready_at,
+            _ => u64::MAX,
+        };
+        let (queue, kind, page_ns) = if read_at <= write_at {
+            (&mut self.reads, AccessKind::Read, self.controller.read_page_ns)
+        } else {
+            (&mut self.writes, AccessKind::Write, self.controller.write_page_ns)
+        };
+        let job = queue.front_mut()?;
+        let partial = std::mem::take(&mut job.partial[0]) || (job.left == 1 && job.partial[1]);
+        let page = PageJob { request: job.request, logical: job.logical, kind, partial };
+        let request_ns = if job.fresh { self.controller.request_ns } else { 0 };
+        job.fresh = false;
+        job.logical += 1;
+        job.left -= 1;
+        job.ready_at += job.gap_ns;
+        if job.left == 0 {
+            queue.pop_front();
+        }
+        Some((page, request_ns + page_ns))
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        ((self.reads.capacity() + self.writes.capacity()) * size_of::<Job>()) as u64
+    }
+}

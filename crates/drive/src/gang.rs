@@ -1,0 +1,82 @@
+//! Blocks that are written and collected together: one write frontier, for the host's pages and for those
+//! that collection moves, and at most one block that is being collected.
+
+use crate::map::NONE;
+use std::collections::VecDeque;
+
+/// A page that waits to be programmed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PendingWrite {
+    pub(crate) logical: u32,
+    /// The request to tell when it is on flash; [`NONE`] if it was told when the page was buffered.
+    pub(crate) request: u32,
+    /// When it came, as a number that rises, and wraps.
+    pub(crate) order: u32,
+}
+
+/// A gang.
+#[derive(Debug)]
+pub(crate) struct Gang {
+    pub(crate) writes: VecDeque<PendingWrite>,
+    /// Erased blocks, the first to be used first.
+    pub(crate) free: VecDeque<u32>,
+    /// The block being written; [`NONE`] while there is none to write.
+    pub(crate) open: u32,
+    /// The next page of it.
+    pub(crate) next: u32,
+    /// Blocks closed so far.
+    pub(crate) closed: u32,
+    /// The block being collected; [`NONE`] while none is.
+    pub(crate) victim: u32,
+    /// From this page on its valid pages are still to be moved.
+    pub(crate) cursor: u32,
+    /// The entries of the map of pages before this one have been asked for.
+    pub(crate) asked: u32,
+    /// Valid pages that it had, those moved since, the room that was left beside them in the open block, and
+    /// what the host has had of that.
+    pub(crate) pace: Pace,
+}
+
+/// Keeps the host's writes and collection in step, so that neither waits for the whole of the other.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pace {
+    pub(crate) to_move: u32,
+    pub(crate) moved: u32,
+    pub(crate) room: u32,
+    pub(crate) written: u32,
+}
+
+impl Pace {
+    /// Whether collection has fallen behind its share.
+    #[inline]
+    pub(crate) fn owes(&self) -> bool {
+        u64::from(self.written) * u64::from(self.to_move)
+            > u64::from(self.moved) * u64::from(self.room)
+    }
+}
+
+impl Gang {
+    pub(crate) fn new(first_block: u32, blocks: u32) -> Gang {
+        Gang {
+            writes: VecDeque::new(),
+            free: (first_block + 1..first_block + blocks).collect(),
+            open: first_block,
+            next: 0,
+            closed: 0,
+            victim: NONE,
+            cursor: 0,
+            asked: 0,
+            pace: Pace::default(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn collects(&self) -> bool {
+        self.victim != NONE
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let writes = self.writes.capacity() * size_of::<PendingWrite>();
+        (writes + self.free.capacity() * size_of::<u32>()) as u64
+    }
+}

@@ -1,0 +1,107 @@
+//! Where each logical page lies, what each physical page holds, and which physical pages are valid: 8 bytes
+//! and a bit a page.
+
+use crate::memory::{prefetch, table};
+
+/// No page.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Entries of a table in a line of the cache.
+const ENTRIES_PER_LINE: usize = 16;
+
+/// The map of a drive.
+pub(crate) struct Map {
+    physical_of: Vec<u32>,
+    logical_of: Vec<u32>,
+    valid: Vec<u64>,
+}
+
+impl Map {
+    pub(crate) fn new(logical_pages: u32, physical_pages: usize) -> Map {
+        Map {
+            physical_of: table(NONE, logical_pages as usize),
+            logical_of: table(NONE, physical_pages),
+            valid: table(0, physical_pages.div_ceil(64)),
+        }
+    }
+
+    /// Where a logical page lies.
+    #[inline]
+    pub(crate) fn physical_of(&self, logical: u32) -> u32 {
+        self.physical_of[logical as usize]
+    }
+
+    /// The logical page that a valid physical one holds.
+    #[inline]
+    pub(crate) fn logical_of(&self, physical: u32) -> u32 {
+        self.logical_of[physical as usize]
+    }
+
+    /// Puts a logical page into a new place; returns the old one, which is no longer valid.
+    #[inline]
+    pub(crate) fn put(&mut self, logical: u32, physical: u32) -> u32 {
+        let old = std::mem::replace(&mut self.physical_of[logical as usize], physical);
+        self.logical_of[physical as usize] = logical;
+        self.valid[physical as usize / 64] |= 1 << (physical % 64);
+        if old != NONE {
+            self.valid[old as usize / 64] &= !(1 << (old % 64));
+        }
+        old
+    }
+
+    /// Forgets a logical page; returns where it was.
+    pub(crate) fn forget(&mut self, logical: u32) -> u32 {
+        let old = std::mem::replace(&mut self.physical_of[logical as usize], NONE);
+        if old != NONE {
+            self.valid[old as usize / 64] &= !(1 << (old % 64));
+        }
+        old
+    }
+
+    /// The first valid page in `from..end`.
+    #[inline]
+    pub(crate) fn next_valid(&self, from: u32, end: u32) -> Option<u32> {
+        let mut word = from as usize / 64;
+        let mut bits = self.valid[word] & (u64::MAX << (from % 64));
+        loop {
+            if bits != 0 {
+                let page = word as u32 * 64 + bits.trailing_zeros();
+                return (page < end).then_some(page);
+            }
+            word += 1;
+            if word as u32 * 64 >= end {
+                return None;
+            }
+            bits = self.valid[word];
+        }
+    }
+
+    /// Valid pages in `from..end`.
+    pub(crate) fn count_valid(&self, from: u32, end: u32) -> u32 {
+        let next = |from: u32| if from < end { self.next_valid(from, end) } else { None };
+        std::iter::successors(next(from), |&page| next(page + 1)).count() as u32
+    }
+
+    /// Makes ready for a look at where a logical page lies.
+    #[inline]
+    pub(crate) fn expect(&self, logical: u32) {
+        prefetch(&self.physical_of, logical as usize);
+    }
+
+    /// Makes ready for a physical page to become invalid.
+    #[inline]
+    pub(crate) fn expect_change(&self, physical: u32) {
+        prefetch(&self.valid, physical as usize / 64);
+    }
+
+    /// Makes ready for looks at what physical pages hold that lie a little further on.
+    #[inline]
+    pub(crate) fn expect_behind(&self, physical: u32) {
+        prefetch(&self.logical_of, physical as usize + ENTRIES_PER_LINE);
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let entries = self.physical_of.capacity() + self.logical_of.capacity();
+        (entries * size_of::<u32>() + self.valid.capacity() * size_of::<u64>()) as u64
+    }
+}

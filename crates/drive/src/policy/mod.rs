@@ -1,0 +1,31 @@
+//! Which block of a gang is collected next. A policy sees counts and ages and returns a choice; `collect`
+//! carries it out.
+
+mod fifo;
+mod greedy;
+
+use crate::spec::VictimPolicy;
+
+/// What a policy sees of the blocks of a gang.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidates<'a> {
+    /// Valid pages of each block; [`NOT_CLOSED`] is added where it cannot be collected.
+    pub(crate) valid: &'a [u16],
+    /// When each block was closed, as a number that rises, and wraps.
+    pub(crate) closed: &'a [u32],
+    /// The number that the next block to be closed gets.
+    pub(crate) now: u32,
+}
+
+/// Set in the count of a block that is free, being written, or being erased.
+pub(crate) const NOT_CLOSED: u16 = 0x8000;
+
+/// The block to collect, counted in its gang; `None` if none is closed.
+#[inline]
+pub(crate) fn choose(policy: VictimPolicy, candidates: &Candidates<'_>) -> Option<u32> {
+    let chosen = match policy {
+        VictimPolicy::Greedy => greedy::choose(candidates),
+        VictimPolicy::Fifo => fifo::choose(candidates),
+    };
+    chosen.filter(|&block| candidates.valid[block as usize] < NOT_CLOSED)
+}

@@ -1,0 +1,210 @@
+//! What follows from a device and a layout: how pages, blocks and gangs are numbered, and how much of
+//! them the host gets.
+//!
+//! A *gang* is what has a write frontier of its own: a plane, or all planes of a die. Its *blocks* are
+//! erase blocks, or the same erase block of each of its planes. Pages are numbered through: a physical
+//! page is `block * pages_per_block + page`, a block `gang * blocks_per_gang + number`; in a block of several
+//! planes, page after page goes from plane to plane, then to the next row.
+
+use crate::error::DriveError;
+use crate::spec::{DeviceSpec, Gang, PageMapped};
+use softflash_nand::Geometry;
+
+/// Counts of valid pages are 15 bits.
+const MOST_PAGES_PER_BLOCK: u32 = 0x7fff;
+
+/// Two page numbers are kept for other states.
+const MOST_PAGES: u64 = u32::MAX as u64 - 2;
+
+/// Blocks of a gang that the host's data never fill: the one being written, and one to collect into.
+const RESERVED_BLOCKS: u32 = 2;
+
+/// Divides by one number again and again: by a multiplication with its inverse, exact for 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Divisor {
+    inverse: u128,
+}
+
+impl Divisor {
+    fn new(by: u32) -> Divisor {
+        Divisor { inverse: u128::from(u64::MAX / u64::from(by)) + 1 }
+    }
+
+    #[inline]
+    pub(crate) fn divide(self, number: u32) -> u32 {
+        ((u128::from(number) * self.inverse) >> 64) as u32
+    }
+}
+
+/// The numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Shape {
+    pub(crate) page_bytes: u32,
+    pub(crate) gangs: u32,
+    pub(crate) gangs_per_die: u32,
+    /// Pages that one command can program: planes of a gang.
+    pub(crate) row_pages: u32,
+    pub(crate) blocks_per_gang: u32,
+    pub(crate) pages_per_block: u32,
+    /// Every so many pages of a block one is parity; 0: none.
+    pub(crate) parity_period: u32,
+    pub(crate) logical_pages: u32,
+    /// The gang of each page of a stripe, channels first: neighbouring logical pages lie on different
+    /// channels.
+    pub(crate) stripe: Vec<u32>,
+    pub(crate) page_shift: u32,
+    by_gangs: Divisor,
+    by_pages_per_block: Divisor,
+    by_blocks_per_gang: Divisor,
+    by_gangs_per_die: Divisor,
+    by_row_pages: Divisor,
+}
+
+impl Shape {
+    pub(crate) fn new(
+        device: &DeviceSpec,
+        layout: &PageMapped,
+        op_percent: f64,
+    ) -> Result<Shape, DriveError> {
+        if !(0.0..=1000.0).contains(&op_percent) {
+            return Err(DriveError::OverProvisioning(op_percent));
+        }
+        let geometry = &device.geometry;
+        geometry.validate().map_err(softflash_nand::ConfigError::from)?;
+        let planes = u32::from(geometry.planes_per_die);
+        let (gangs_per_die, row_pages) = match layout.gang {
+            Gang::Plane => (planes, 1),
+            Gang::Die => (1, planes),
+        };
+        let pages_per_block = geometry.pages_per_block * row_pages;
+        if pages_per_block > MOST_PAGES_PER_BLOCK {
+            let most = MOST_PAGES_PER_BLOCK;
+            return Err(DriveError::LargeGang { pages: pages_per_block, most });
+        }
+        if !geometry.page_bytes.is_power_of_two() {
+            return Err(DriveError::PageSize(geometry.page_bytes));
+        }
+        if geometry.blocks_per_plane < 2 * RESERVED_BLOCKS {
+            return Err(DriveError::TooFewBlocks(geometry.blocks_per_plane));
+        }
+        if geometry.pages() > MOST_PAGES {
+            return Err(DriveError::TooManyPages { pages: geometry.pages(), most: MOST_PAGES });
+        }
+        let parity_period = match layout.parity_data_pages {
+            0 => 0,
+            data => data + 1,
+        };
+        let mut shape = Shape {
+            page_bytes: geometry.page_bytes,
+            gangs: geometry.dies() * gangs_per_die,
+            gangs_per_die,
+            row_pages,
+            blocks_per_gang: geometry.blocks_per_plane,
+            pages_per_block,
+            parity_period,
+            logical_pages: 0,
+            stripe: stripe(geometry, gangs_per_die),
+            page_shift: geometry.page_bytes.trailing_zeros(),
+            by_gangs: Divisor::new(geometry.dies() * gangs_per_die),
+            by_pages_per_block: Divisor::new(pages_per_block),
+            by_blocks_per_gang: Divisor::new(geometry.blocks_per_plane),
+            by_gangs_per_die: Divisor::new(gangs_per_die),
+            by_row_pages: Divisor::new(row_pages),
+        };
+        let wanted =
+            shape.data_pages_of_gangs(shape.blocks_per_gang) as f64 / (1.0 + op_percent / 100.0);
+        let most = shape.data_pages_of_gangs(shape.blocks_per_gang - RESERVED_BLOCKS);
+        let logical = (wanted as u64).min(most);
+        shape.logical_pages = (logical - logical % u64::from(shape.gangs)) as u32;
+        Ok(shape)
+    }
+
+    /// Data pages of so many blocks of each gang, at the least.
+    fn data_pages_of_gangs(&self, blocks: u32) -> u64 {
+        let of_block = match self.parity_period {
+            0 => self.pages_per_block,
+            period => self.pages_per_block - self.pages_per_block.div_ceil(period),
+        };
+        u64::from(self.gangs) * u64::from(blocks) * u64::from(of_block)
+    }
+
+    pub(crate) fn blocks(&self) -> u32 {
+        self.gangs * self.blocks_per_gang
+    }
+
+    pub(crate) fn pages(&self) -> usize {
+        self.blocks() as usize * self.pages_per_block as usize
+    }
+
+    /// Bytes that the host sees.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        u64::from(self.logical_pages) * u64::from(self.page_bytes)
+    }
+
+    /// Spare pages (parity aside) for each logical one, in percent: what was asked for, or what is left where
+    /// that would leave no room to collect.
+    pub(crate) fn op_percent(&self) -> f64 {
+        let data = self.data_pages_of_gangs(self.blocks_per_gang) as f64;
+        (data / f64::from(self.logical_pages) - 1.0) * 100.0
+    }
+
+    /// The gang that a logical page belongs to.
+    #[inline]
+    pub(crate) fn gang_of(&self, logical: u32) -> u32 {
+        let stripes = self.by_gangs.divide(logical);
+        self.stripe[(logical - stripes * self.gangs) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn die_of(&self, gang: u32) -> u32 {
+        self.by_gangs_per_die.divide(gang)
+    }
+
+    #[inline]
+    pub(crate) fn block_of(&self, page: u32) -> u32 {
+        self.by_pages_per_block.divide(page)
+    }
+
+    #[inline]
+    pub(crate) fn gang_of_block(&self, block: u32) -> u32 {
+        self.by_blocks_per_gang.divide(block)
+    }
+
+    /// The row of a page in its erase block.
+    #[inline]
+    pub(crate) fn row_of(&self, page_in_block: u32) -> u16 {
+        self.by_row_pages.divide(page_in_block) as u16
+    }
+
+    /// Whether a page of a block holds parity. Gangs take turns, so that parity is spread evenly.
+    #[inline]
+    pub(crate) fn is_parity(&self, gang: u32, page_in_block: u32) -> bool {
+        self.parity_period != 0
+            && (page_in_block + gang) % self.parity_period == self.parity_period - 1
+    }
+
+    /// Data pages of a block from this page on.
+    #[inline]
+    pub(crate) fn data_pages_from(&self, gang: u32, page_in_block: u32) -> u32 {
+        let all = self.pages_per_block - page_in_block;
+        if self.parity_period == 0 {
+            return all;
+        }
+        let parity_before = |page: u32| (page + gang) / self.parity_period;
+        all - (parity_before(self.pages_per_block) - parity_before(page_in_block))
+    }
+}
+
+/// Channel after channel, then chip, die and plane: as wide as can be.
+fn stripe(geometry: &Geometry, gangs_per_die: u32) -> Vec<u32> {
+    let (channels, dies) = (u32::from(geometry.channels), geometry.dies_per_channel());
+    let mut stripe = Vec::with_capacity((channels * dies * gangs_per_die) as usize);
+    for gang in 0..gangs_per_die {
+        for die in 0..dies {
+            for channel in 0..channels {
+                stripe.push((channel * dies + die) * gangs_per_die + gang);
+            }
+        }
+    }
+    stripe
+}
