@@ -136,6 +136,22 @@ impl Drive {
         self.shape.page_bytes
     }
 
+    /// Pages of the blocks that are written and collected together, in all planes or dies that have a write
+    /// frontier of their own: what is written before collection is as it will be.
+    pub fn frontier_pages(&self) -> u64 {
+        u64::from(self.shape.gangs) * u64::from(self.shape.pages_per_block)
+    }
+
+    /// Channels.
+    pub fn channels(&self) -> u32 {
+        self.flash.channels()
+    }
+
+    /// Dies.
+    pub fn dies(&self) -> u32 {
+        self.dies.len() as u32
+    }
+
     /// Flash pages, spare ones included.
     pub fn flash_pages(&self) -> u64 {
         self.shape.pages() as u64

@@ -43,14 +43,19 @@ impl Drive {
                 let room = self.shape.data_pages_from(gang, state.next).saturating_sub(left);
                 if room == 0 || state.pace.owes() {
                     self.move_next(gang);
+                    self.counters.programmed_for_collection += 1;
                     self.gangs[gang as usize].pace.moved += 1;
                     self.pass_page(gang);
                     continue;
                 }
             }
-            if !parity {
+            if parity {
+                self.counters.programmed_for_parity += 1;
+            } else {
                 self.place(gang, logical);
                 self.gangs[gang as usize].pace.written += 1;
+                self.counters.programmed_for_host += 1;
+                self.counters.host_pages_written += 1;
             }
             self.pass_page(gang);
             if !parity {

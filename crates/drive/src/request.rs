@@ -33,6 +33,8 @@ pub struct Done {
     pub tag: u64,
     /// What it asked.
     pub kind: AccessKind,
+    /// How long it was.
+    pub bytes: u64,
     /// When it was submitted.
     pub submitted_at: Time,
     /// When the host heard of its end.
@@ -51,6 +53,7 @@ impl Done {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InFlight {
     tag: u64,
+    bytes: u64,
     submitted_at: u64,
     /// When the last of its pages so far has crossed the link.
     pub(crate) ready_at: u64,
@@ -71,6 +74,7 @@ impl Requests {
     pub(crate) fn add(&mut self, now: u64, request: &HostRequest, pages: u32) -> u32 {
         let new = InFlight {
             tag: request.tag,
+            bytes: request.bytes,
             submitted_at: now,
             ready_at: now,
             pages_left: pages,
@@ -96,9 +100,9 @@ impl Requests {
     /// Takes a request out, as it has ended.
     #[inline]
     pub(crate) fn end(&mut self, place: u32, at: u64) -> Done {
-        let InFlight { tag, submitted_at, kind, .. } = self.places[place as usize];
+        let InFlight { tag, bytes, submitted_at, kind, .. } = self.places[place as usize];
         self.free.push(place);
-        Done { tag, kind, submitted_at: Time(submitted_at), at: Time(at) }
+        Done { tag, kind, bytes, submitted_at: Time(submitted_at), at: Time(at) }
     }
 
     /// Requests in the drive.

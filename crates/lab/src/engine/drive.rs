@@ -1,20 +1,268 @@
-//! Block workloads: requests to a conventional drive.
+//! Requests to a conventional drive: of a block workload, or of a trace.
 
-use crate::cell::{Cell, Control};
+mod ahead;
+mod host;
+mod meter;
+mod state;
+
+use crate::cell::{Cell, Control, Limits};
 use crate::error::LabError;
-use crate::outcome::Outcome;
-use softflash_drive::spec::PageMapped;
-use softflash_workload::BlockWorkload;
+use crate::outcome::{Outcome, Programs, Span, SpanKind};
+use ahead::Ahead;
+use host::Host;
+use meter::Meter;
+use softflash_base::random::Rng;
+use softflash_drive::spec::{DeviceSpec, PageMapped};
+use softflash_drive::{Done, Drive, DriveError};
+use softflash_nand::timeline::{Activity, Interval};
+use softflash_trace::{Request, TraceError};
+use softflash_workload::{BlockWorkload, Precondition, WorkloadError};
+
+/// Virtual time that is charted.
+const CHART_NS: u64 = 10_000_000;
+
+/// The most operations that are charted.
+const CHARTED: usize = 4000;
+
+/// Requests between two looks at whether to stop.
+const UNHEARD: u64 = 1 << 16;
+
+/// Marks requests of the measured part.
+const MEASURED: u64 = 1 << 63;
+
+/// What is asked.
+pub enum Asked<'a> {
+    /// Accesses of a workload.
+    Workload(&'a BlockWorkload),
+    /// Requests of a trace, at its times.
+    Trace(&'a mut dyn Iterator<Item = Result<Request, TraceError>>),
+}
+
+/// A drive and how it is used.
+pub struct Setting<'a> {
+    /// The hardware.
+    pub device: &'a DeviceSpec,
+    /// The layout.
+    pub layout: &'a PageMapped,
+    /// Spare / logical, in percent.
+    pub op_percent: f64,
+    /// The drive's state before.
+    pub precondition: Precondition,
+    /// How long the run goes on; a trace ends by itself.
+    pub limits: Limits,
+    /// Of everything random.
+    pub seed: u64,
+}
 
 /// Runs a block workload.
 pub fn run(
     cell: &Cell,
-    _layout: &PageMapped,
-    _workload: &BlockWorkload,
-    _control: &Control,
+    layout: &PageMapped,
+    workload: &BlockWorkload,
+    control: &Control,
 ) -> Result<Outcome, LabError> {
-    Err(LabError::Unsupported(format!(
-        "{}: no engine for requests to a conventional drive",
-        cell.key
-    )))
+    let setting = Setting {
+        device: &cell.device,
+        layout,
+        op_percent: cell.op_percent(),
+        precondition: cell.parameters.precondition,
+        limits: cell.limits(),
+        seed: cell.seed,
+    };
+    simulate(&setting, Asked::Workload(workload), control)
+}
+
+/// Runs whatever is asked of a drive to its end.
+pub fn simulate(
+    setting: &Setting<'_>,
+    asked: Asked<'_>,
+    control: &Control,
+) -> Result<Outcome, LabError> {
+    let mut drive = Drive::new(setting.device, setting.layout, setting.op_percent)?;
+    let rng = Rng::seeded(setting.seed);
+    let workload = match &asked {
+        Asked::Workload(workload) => Some(*workload),
+        Asked::Trace(_) => None,
+    };
+    state::prepare(&mut drive, setting.precondition, workload, &rng, control)?;
+    let host = match asked {
+        Asked::Workload(workload) => {
+            let source = workload.source(drive.capacity_bytes(), rng.fork("accesses"))?;
+            Host::of_workload(Ahead::of_workload(source), workload, &rng)
+        }
+        Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests)),
+    };
+    // In a steady state, collection first has to come into step with writing.
+    let warm_up_requests = match setting.precondition {
+        Precondition::Steady => 2 * drive.frontier_pages(),
+        _ => 0,
+    };
+    let trace = workload.is_none();
+    let run = Play { drive, host, limits: setting.limits, trace, warm_up_requests, control };
+    run.play()
+}
+
+/// A run.
+struct Play<'a> {
+    drive: Drive,
+    host: Host<'a>,
+    limits: Limits,
+    /// A trace is played whole, from its first request on.
+    trace: bool,
+    warm_up_requests: u64,
+    control: &'a Control<'a>,
+}
+
+impl Play<'_> {
+    fn play(mut self) -> Result<Outcome, LabError> {
+        let mut done: Vec<Done> = Vec::new();
+        if !self.trace {
+            self.warm_up(&mut done)?;
+        }
+        self.drive.clear_counters();
+        self.drive.record(CHARTED);
+        (self.control.on_measuring)();
+        let mut meter = Meter::new(&self.drive, &self.limits);
+        let until = self.limits.duration_ns.map_or(u64::MAX, |ns| meter.begin_ns() + ns);
+        let requests = match self.limits.requests {
+            Some(requests) if !self.trace => requests,
+            _ => u64::MAX,
+        };
+        let mut made = 0;
+        loop {
+            while made < requests
+                && let Some(at) = self.due()
+                && at < until
+            {
+                made += 1;
+                self.make(at, MEASURED)?;
+            }
+            if !self.drive.step(&mut done) {
+                if made >= requests || self.due().is_none_or(|at| at >= until) {
+                    break;
+                }
+                continue;
+            }
+            for done in done.drain(..) {
+                if done.tag & MEASURED != 0 {
+                    meter.ended(&done, &self.drive);
+                }
+                self.host.ended(done.tag & !MEASURED, done.at.0);
+            }
+            if meter.completed().is_multiple_of(UNHEARD) {
+                self.report(made, requests, until, meter.begin_ns())?;
+            }
+        }
+        let mut outcome = meter.outcome(&self.drive);
+        outcome.requests = made;
+        self.describe(&mut outcome);
+        Ok(outcome)
+    }
+
+    /// Plays the time, and the requests, that count for nothing.
+    fn warm_up(&mut self, done: &mut Vec<Done>) -> Result<(), LabError> {
+        let (until, mut made) = (self.limits.warm_up_ns, 0_u64);
+        loop {
+            while let Some(at) = self.due()
+                && (made < self.warm_up_requests || at < until)
+            {
+                made += 1;
+                self.make(at, 0)?;
+            }
+            if made >= self.warm_up_requests && self.due().is_none_or(|at| at >= until) {
+                return Ok(());
+            }
+            if !self.drive.step(done) {
+                return Ok(());
+            }
+            for done in done.drain(..) {
+                self.host.ended(done.tag, done.at.0);
+            }
+        }
+    }
+
+    /// When the next request is made, if that is before the drive does anything.
+    #[inline]
+    fn due(&mut self) -> Option<u64> {
+        let at = self.host.next_at()?;
+        let now = self.drive.now().0;
+        let due = at <= now || self.drive.next_at().is_none_or(|next| at <= next.0);
+        due.then_some(at.max(now))
+    }
+
+    #[inline]
+    fn make(&mut self, at: u64, mark: u64) -> Result<(), LabError> {
+        let Some(mut request) = self.host.take(at, &self.drive)? else { return Ok(()) };
+        request.tag |= mark;
+        Ok(self.drive.submit(softflash_base::Time(at), request)?)
+    }
+
+    #[cold]
+    fn report(&self, made: u64, requests: u64, until: u64, begin: u64) -> Result<(), LabError> {
+        if self.control.stopped() {
+            return Err(LabError::Stopped);
+        }
+        let now = self.drive.now().0;
+        let of_requests = if requests == u64::MAX { 0.0 } else { made as f64 / requests as f64 };
+        let of_time = match until {
+            u64::MAX => 0.0,
+            until => (now - begin) as f64 / (until - begin) as f64,
+        };
+        (self.control.on_progress)(of_requests.max(of_time).min(1.0));
+        Ok(())
+    }
+
+    /// What is known at the end of a run.
+    fn describe(&self, outcome: &mut Outcome) {
+        let counters = self.drive.counters();
+        outcome.programs = Programs {
+            host: counters.programmed_for_host,
+            collection: counters.programmed_for_collection,
+            parity: counters.programmed_for_parity,
+            ..Programs::default()
+        };
+        outcome.erases = counters.erases;
+        let flash_bytes = self.drive.flash_pages() * u64::from(self.drive.page_bytes());
+        outcome.bytes_per_page = self.drive.memory_bytes() as f64 / self.drive.flash_pages() as f64;
+        outcome.gantt = chart(self.drive.recorded());
+        let mut figure = |name: &str, value: f64| outcome.figures.insert(name.to_owned(), value);
+        figure("op_percent", self.drive.op_percent());
+        figure("capacity_bytes", self.drive.capacity_bytes() as f64);
+        figure("capacity_share", self.drive.capacity_bytes() as f64 / flash_bytes as f64);
+        figure("waf", counters.waf());
+        figure("pages_read_from_flash", counters.read_for_host as f64);
+    }
+}
+
+/// The operations of a short window from its beginning on.
+fn chart(recorded: &[Interval]) -> Vec<Span> {
+    let from = recorded.first().map_or(0, |interval| interval.begin_ns);
+    let what = |activity| match activity {
+        Activity::Sense => SpanKind::Read,
+        Activity::Program => SpanKind::Program,
+        Activity::Erase => SpanKind::Erase,
+        Activity::Move => SpanKind::Move,
+        Activity::Transfer => SpanKind::Transfer,
+    };
+    let charted = recorded.iter().filter(|interval| interval.begin_ns < from + CHART_NS);
+    charted
+        .map(|interval| Span {
+            die: interval.die,
+            what: what(interval.activity),
+            begin_ns: interval.begin_ns - from,
+            end_ns: interval.end_ns - from,
+        })
+        .collect()
+}
+
+impl From<DriveError> for LabError {
+    fn from(error: DriveError) -> LabError {
+        LabError::Parameter(error.to_string())
+    }
+}
+
+impl From<WorkloadError> for LabError {
+    fn from(error: WorkloadError) -> LabError {
+        LabError::Parameter(error.to_string())
+    }
 }

@@ -163,6 +163,11 @@ impl Timeline {
         })
     }
 
+    /// Channels.
+    pub fn channels(&self) -> u32 {
+        self.channels.len() as u32
+    }
+
     /// Time that a die's cell array has worked, in nanoseconds, what it has begun included.
     pub fn die_busy_ns(&self, die: DieIndex) -> u64 {
         self.dies.get(die.index()).map_or(0, |die| die.busy_ns)

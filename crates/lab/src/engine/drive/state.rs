@@ -1,0 +1,112 @@
+//! The state that a drive is brought into before anything is measured.
+
+use crate::cell::Control;
+use crate::error::LabError;
+use softflash_base::random::Rng;
+use softflash_drive::Drive;
+use softflash_workload::{
+    AccessKind, BlockWorkload, Pattern, Precondition, RequestSize, Span, SteadyCriterion,
+    SteadyState,
+};
+
+/// The share of the capacity that is overwritten between two looks at whether figures are steady.
+const ROUND_SHARE: f64 = 0.25;
+
+/// After so many rounds a state is taken for steady, whatever it is.
+const MOST_ROUNDS: u32 = 40;
+
+/// Pages written between two looks at whether to stop.
+const UNHEARD: u64 = 1 << 22;
+
+/// Brings a drive into a state.
+pub(super) fn prepare(
+    drive: &mut Drive,
+    state: Precondition,
+    workload: Option<&BlockWorkload>,
+    rng: &Rng,
+    control: &Control,
+) -> Result<(), LabError> {
+    let rng = rng.fork("precondition");
+    match state {
+        Precondition::None => {}
+        Precondition::Fill => drive.fill(),
+        Precondition::Overwrite { times } => {
+            drive.fill();
+            overwrite(drive, times, rng, control)?;
+        }
+        Precondition::Steady => match workload {
+            Some(workload) if !writes_uniformly(workload, drive.page_bytes()) => {
+                drive.fill();
+                settle(drive, workload, rng, control)?;
+            }
+            _ => drive.make_steady(rng.seed()),
+        },
+    }
+    drive.clear_counters();
+    Ok(())
+}
+
+/// Whether all that a workload writes are single pages, anywhere with the same probability: the state that
+/// this leads to is known.
+fn writes_uniformly(workload: &BlockWorkload, page_bytes: u32) -> bool {
+    let size = workload.write_size.as_ref().or(workload.size.as_ref());
+    let single = matches!(size, Some(RequestSize::Fixed(bytes)) if *bytes == page_bytes);
+    let whole = workload.span == Span::default();
+    let untrimmed = workload.trim_fraction == 0.0;
+    single && whole && untrimmed && matches!(workload.pattern, Pattern::Random)
+}
+
+/// Writes single pages, anywhere with the same probability, as many as the drive has `times` times.
+fn overwrite(
+    drive: &mut Drive,
+    times: u32,
+    mut rng: Rng,
+    control: &Control,
+) -> Result<(), LabError> {
+    let page_bytes = u64::from(drive.page_bytes());
+    let pages = drive.capacity_bytes() / page_bytes;
+    for page in 0..pages * u64::from(times) {
+        drive.overwrite_now(rng.below(pages) * page_bytes);
+        if page.is_multiple_of(UNHEARD) && control.stopped() {
+            return Err(LabError::Stopped);
+        }
+    }
+    Ok(())
+}
+
+/// Lets the workload write until write amplification is steady.
+fn settle(
+    drive: &mut Drive,
+    workload: &BlockWorkload,
+    rng: Rng,
+    control: &Control,
+) -> Result<(), LabError> {
+    let page_bytes = u64::from(drive.page_bytes());
+    let mut writes = workload.clone();
+    (writes.read_fraction, writes.trim_fraction) = (0.0, 0.0);
+    let mut source = writes.source(drive.capacity_bytes(), rng)?;
+    let mut steady = SteadyState::new(SteadyCriterion::default());
+    let round = (drive.capacity_bytes() as f64 * ROUND_SHARE) as u64;
+    for _ in 0..MOST_ROUNDS {
+        drive.clear_counters();
+        let mut written = 0;
+        while written < round {
+            let access = source.next();
+            if access.kind != AccessKind::Write {
+                continue;
+            }
+            let first = access.offset_bytes / page_bytes;
+            for page in first..access.end_bytes().div_ceil(page_bytes) {
+                drive.overwrite_now(page * page_bytes);
+            }
+            written += u64::from(access.bytes);
+        }
+        if control.stopped() {
+            return Err(LabError::Stopped);
+        }
+        if steady.add(drive.counters().waf()) {
+            break;
+        }
+    }
+    Ok(())
+}
