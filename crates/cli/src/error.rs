@@ -3,6 +3,7 @@
 use crate::dump_file::DumpError;
 use crate::resp::RespError;
 use softflash_device::{FormatError, OpenError};
+use softflash_lab::LabError;
 use softflash_server::{DataDirError, ServerError};
 use softflash_store::StoreError;
 use softflash_trace::TraceError;
@@ -51,6 +52,9 @@ pub enum CliError {
     /// A block trace.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// The laboratory.
+    #[error(transparent)]
+    Lab(#[from] LabError),
     /// The operating system, about a file.
     #[error("{}: {source}", path.display())]
     File {
@@ -85,6 +89,7 @@ impl CliError {
                 error,
                 AdaptError::Speed(_) | AdaptError::NoCopies | AdaptError::EmptyDevice
             ),
+            CliError::Lab(error) => error.is_usage(),
             _ => false,
         };
         if usage { 2 } else { 1 }

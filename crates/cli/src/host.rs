@@ -4,6 +4,7 @@
 
 use crate::error::CliError;
 use rustix::time::{ClockId, clock_gettime};
+use softflash_base::checksum::hash64;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -24,6 +25,13 @@ pub fn wall_ms() -> u64 {
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs().try_into().unwrap_or(0))
+}
+
+/// What tells this build of the program from any other.
+pub fn program_identity() -> Result<u64, CliError> {
+    let path = "/proc/self/exe";
+    let bytes = std::fs::read(path).map_err(CliError::file(path))?;
+    Ok(hash64(&bytes))
 }
 
 /// Cores that the process may use.

@@ -59,6 +59,10 @@ enum Command {
     Dump(cmd::dump::Dump),
     /// Read keys from a file that `dump` wrote
     Load(cmd::load::Load),
+    /// Run experiments in virtual time: any device, layout and workload
+    Lab(cmd::lab::Lab),
+    /// Play a block trace on a simulated drive
+    Replay(cmd::replay::Replay),
     /// Write what the clients of a running server read and write as a block trace
     Record(cmd::record::Record),
     /// Sum up or convert a block trace
@@ -86,6 +90,8 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Bench(bench) => bench.run(),
         Command::Dump(dump) => dump.run(),
         Command::Load(load) => load.run(),
+        Command::Lab(lab) => lab.run(),
+        Command::Replay(replay) => replay.run(),
         Command::Record(record) => record.run(),
         Command::Trace(trace) => trace.run(),
     }?;

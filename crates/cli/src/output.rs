@@ -61,6 +61,16 @@ pub fn rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
     result(&table.to_string());
 }
 
+/// Prints rows of words under a header.
+pub fn named_rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+    let mut table = plain_table();
+    table.set_header(header.to_vec());
+    for row in rows {
+        table.add_row(row);
+    }
+    result(&table.to_string());
+}
+
 fn plain_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -87,6 +97,15 @@ pub fn progress(total: u64, unit: &str) -> ProgressBar {
         _ => format!("{{wide_bar}} {{human_pos}}/{{human_len}} {unit}, {{per_sec}}, {{eta}} left"),
     };
     match ProgressStyle::with_template(&template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// A progress bar for steps that mean nothing by themselves, beside a message that does.
+pub fn steps(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    match ProgressStyle::with_template("{wide_bar} {percent} %, {msg}, {eta} left") {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }

@@ -37,7 +37,7 @@ pub struct Drive {
     /// Ends that the host has not heard of yet: of reads, and of all others; each in order of time.
     ends: [VecDeque<(u64, u32)>; 2],
     /// Ends that the host has heard of and not been told.
-    heard: Vec<Done>,
+    pub(crate) heard: Vec<Done>,
     waiting: VecDeque<(u64, HostRequest)>,
     queue_depth: usize,
     reads_straight: bool,
@@ -124,6 +124,15 @@ impl Drive {
         };
         drive.gangs.iter_mut().for_each(|gang| gang.writes.reserve(4));
         Ok(drive)
+    }
+
+    /// Bytes that the host could address on such a drive, without making one.
+    pub fn capacity_of(
+        device: &DeviceSpec,
+        layout: &PageMapped,
+        op_percent: f64,
+    ) -> Result<u64, DriveError> {
+        Ok(Shape::new(device, layout, op_percent)?.capacity_bytes())
     }
 
     /// Bytes that the host can address.
@@ -358,7 +367,7 @@ impl Drive {
     }
 
     #[inline]
-    fn pass_to(&mut self, now: u64) {
+    pub(crate) fn pass_to(&mut self, now: u64) {
         self.now = now;
         self.flash.pass_to(Time(now));
     }

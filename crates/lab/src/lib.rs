@@ -26,4 +26,6 @@ pub use error::LabError;
 pub use experiment::{Experiment, Form, Plan};
 pub use layout::{Layout, LayoutKind, Units};
 pub use outcome::{Outcome, Programs, Sample, Span, SpanKind};
+pub use softflash_drive::spec::{DeviceSpec, PageMapped};
+pub use softflash_workload::Precondition;
 pub use workload::Workload;

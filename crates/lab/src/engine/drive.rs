@@ -54,6 +54,13 @@ pub struct Setting<'a> {
     pub seed: u64,
 }
 
+impl Setting<'_> {
+    /// Bytes that the host can address.
+    pub fn capacity_bytes(&self) -> Result<u64, LabError> {
+        Ok(Drive::capacity_of(self.device, self.layout, self.op_percent)?)
+    }
+}
+
 /// Runs a block workload.
 pub fn run(
     cell: &Cell,

@@ -3,7 +3,8 @@
 mod array;
 mod device;
 mod kv;
-mod measure;
+pub mod measure;
+mod sim;
 
 use crate::error::CliError;
 use clap::{Args, Subcommand};
@@ -14,7 +15,8 @@ use clap::{Args, Subcommand};
 Examples:
   softflash bench kv --workload fill --keys 1000000 --value-size 1KiB
   softflash bench device --pattern read --size 4KiB --depth 32
-  softflash bench array -o json")]
+  softflash bench array -o json
+  softflash bench sim --device mqsim-default --workload random-write-8k")]
 pub struct Bench {
     #[command(subcommand)]
     what: What,
@@ -28,6 +30,8 @@ enum What {
     Device(device::DeviceBench),
     /// The model of a flash array, in virtual time
     Array(array::ArrayBench),
+    /// Any device, layout and workload, in virtual time
+    Sim(Box<sim::Sim>),
 }
 
 impl Bench {
@@ -37,6 +41,7 @@ impl Bench {
             What::Kv(kv) => kv.run(),
             What::Device(device) => device.run(),
             What::Array(array) => array.run(),
+            What::Sim(sim) => sim.run(),
         }
     }
 }

@@ -62,7 +62,7 @@ struct Source {
 
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Tick {
+pub enum Tick {
     /// Seconds
     #[default]
     S,
@@ -75,7 +75,8 @@ enum Tick {
 }
 
 impl Tick {
-    fn ns(self) -> u64 {
+    /// Its length.
+    pub fn ns(self) -> u64 {
         match self {
             Tick::S => 1_000_000_000,
             Tick::Ms => 1_000_000,
@@ -85,30 +86,35 @@ impl Tick {
     }
 }
 
-type Input = ProgressBarIter<Box<dyn Read>>;
+/// A trace's bytes, on their way past a progress bar.
+pub type Input = ProgressBarIter<Box<dyn Read>>;
 
 impl Source {
-    /// Begins to read, under a progress bar that goes by bytes of the file.
+    /// Begins to read it.
     fn open(&self) -> Result<(Reader<Input>, ProgressBar), CliError> {
-        let (input, bytes): (Box<dyn Read>, u64) = if is_standard(&self.path) {
-            (Box::new(io::stdin()), 0)
-        } else {
-            let failed = || CliError::file(&self.path);
-            let file = File::open(&self.path).map_err(failed())?;
-            let metadata = file.metadata().map_err(failed())?;
-            // A pipe or a device has no length to go by.
-            (Box::new(file), if metadata.is_file() { metadata.len() } else { 0 })
-        };
-        let bar = output::progress(bytes, "bytes");
         let options = ReadOptions {
             format: self.from,
             lenient: self.lenient,
             vscsi_tick_ns: self.vscsi_tick.ns(),
         };
-        let name = self.path.display().to_string();
-        let reader = Reader::open(bar.wrap_read(input), &name, options)?;
-        Ok((reader, bar))
+        open(&self.path, options)
     }
+}
+
+/// Begins to read a trace, under a progress bar that goes by bytes of the file.
+pub fn open(path: &Path, options: ReadOptions) -> Result<(Reader<Input>, ProgressBar), CliError> {
+    let (input, bytes): (Box<dyn Read>, u64) = if is_standard(path) {
+        (Box::new(io::stdin()), 0)
+    } else {
+        let file = File::open(path).map_err(CliError::file(path))?;
+        let metadata = file.metadata().map_err(CliError::file(path))?;
+        // A pipe or a device has no length to go by.
+        (Box::new(file), if metadata.is_file() { metadata.len() } else { 0 })
+    };
+    let bar = output::progress(bytes, "bytes");
+    let name = path.display().to_string();
+    let reader = Reader::open(bar.wrap_read(input), &name, options)?;
+    Ok((reader, bar))
 }
 
 /// Whether a path stands for standard input or output.
@@ -117,7 +123,7 @@ fn is_standard(path: &Path) -> bool {
 }
 
 /// What a reader has to say of a trace that is not quite right.
-fn remarks(tally: &Tally) -> Vec<String> {
+pub fn remarks(tally: &Tally) -> Vec<String> {
     let mut remarks = Vec::new();
     if tally.malformed > 0 {
         remarks.push(format!("{} malformed lines were left out; the first:", tally.malformed));

@@ -1,0 +1,83 @@
+//! `softflash bench sim`
+
+use crate::cmd::simulated::{Report, Target, measured, progress};
+use crate::error::CliError;
+use crate::output::{self, Form};
+use clap::Args;
+use serde::Serialize;
+use softflash_lab::{Cell, Parameters, engine, presets};
+
+/// Arguments of `bench sim`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash bench sim --device mqsim-default --workload random-read-8k
+  softflash bench sim --device huawei-gen3 --workload mixed-8k --op 25 --precondition steady -o json
+  softflash bench sim --device ./mine.toml --layout page-mapped --workload ./mix.toml --requests 1000000
+
+A million requests unless said otherwise. Processor time is that of the measured part; bringing the drive into its state is
+told apart.")]
+pub struct Sim {
+    #[command(flatten)]
+    target: Target,
+    /// What is asked of it: a preset of `softflash lab list`, or the path of a TOML file
+    #[arg(long, value_name = "NAME")]
+    workload: String,
+    /// Requests of the measured part
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    requests: u64,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+}
+
+#[derive(Serialize)]
+struct SimReport {
+    workload: String,
+    seed: u64,
+    #[serde(flatten)]
+    report: Report,
+}
+
+impl Sim {
+    /// Simulates and prints.
+    pub fn run(self) -> Result<(), CliError> {
+        let cell = self.cell()?;
+        let bar = progress();
+        let report = measured(&cell.device.name, &cell.layout_name, Some(&bar), |control| {
+            engine::run(&cell, control)
+        })?;
+        bar.finish_and_clear();
+        let report = SimReport { workload: cell.workload_name, seed: cell.seed, report };
+        match self.output {
+            Form::Json => output::json(&report),
+            Form::Table => {
+                output::pairs(report.report.lines());
+                Ok(())
+            }
+        }
+    }
+
+    fn cell(&self) -> Result<Cell, CliError> {
+        let target = &self.target;
+        let device = presets::device(&target.device)?;
+        let layout = target.layout.as_ref().unwrap_or(&device.default_layout);
+        let (layout_name, layout) = presets::layout(layout)?;
+        let (workload_name, workload) = presets::workload(&self.workload)?;
+        Ok(Cell {
+            key: "bench".to_owned(),
+            layout_name,
+            workload_name,
+            device,
+            layout,
+            workload,
+            parameters: Parameters {
+                op_percent: target.op,
+                precondition: target.precondition,
+                requests: Some(self.requests),
+                ..Parameters::default()
+            },
+            seed: target.seed,
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! `softflash lab run`
+
+use super::jobs::{self, Ended, Job};
+use crate::error::CliError;
+use crate::output::{self, Form};
+use crate::{host, interrupt};
+use clap::Args;
+use softflash_lab::presets::Kind;
+use softflash_lab::results::{CellFile, Directory, ExperimentResult, ResultRow};
+use softflash_lab::{Experiment, Form as Size, LabError, Outcome, Plan};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Arguments of `lab run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash lab run sdf-table4 --out results
+  softflash lab run ./mine.toml --out results --seed 7 -o json
+  softflash lab run --all --quick --out results
+
+Writes DIR/NAME/result.json and result.csv, and a file for each cell (run) in DIR/NAME/cells. Cells that are there already,
+of the same inputs and the same program, are taken as they are: after Ctrl-C the same command goes on. Equal seeds give equal
+bytes on any number of threads. A cell that fails does not keep the others from ending; its experiment has no result then,
+and the exit code is 1.")]
+pub struct Run {
+    /// Experiments, by name or by the path of a TOML file
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    names: Vec<String>,
+    /// All experiments of `lab list`
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Where results go
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    out: PathBuf,
+    /// The short form: fewer cells or shorter ones
+    #[arg(long)]
+    quick: bool,
+    /// What everything random comes from; each experiment's own unless given
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Threads; all cores unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// How to print the results
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+}
+
+/// An experiment on its way.
+struct Task {
+    plan: Plan,
+    directory: Directory,
+    /// What its cells came to.
+    ended: Vec<Ended>,
+}
+
+impl Run {
+    /// Plans everything, runs what is not there yet, writes and prints.
+    pub fn run(self) -> Result<(), CliError> {
+        let program = host::program_identity()?;
+        let mut tasks = self.tasks(program)?;
+        let stop = interrupt::flag()?;
+        let threads = usize::from(self.jobs.unwrap_or_else(host::cores));
+        run_missing(&mut tasks, threads, program, &stop)?;
+        let mut results = Vec::new();
+        let mut failed = Vec::new();
+        for task in tasks {
+            match task.finish()? {
+                Finished::Whole(result) => results.push(result),
+                Finished::Failed(name) => failed.push(name),
+                Finished::Stopped => {}
+            }
+        }
+        match self.output {
+            Form::Json => output::json(&results)?,
+            Form::Table => results.iter().for_each(print),
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(CliError::Failed(
+                "interrupted; the cells that had ended are kept, and the same command goes on with the rest"
+                    .to_owned(),
+            ));
+        }
+        match failed.as_slice() {
+            [] => Ok(()),
+            names => Err(CliError::Failed(format!(
+                "cells failed, as told above; no result for {}; the cells that ended are kept",
+                names.join(", ")
+            ))),
+        }
+    }
+
+    /// Everything is planned before anything runs, so that a mistake in the last file costs no time.
+    fn tasks(&self, program: u64) -> Result<Vec<Task>, CliError> {
+        let all = Kind::Experiment.embedded().iter().map(|(name, _)| (*name).to_owned());
+        let names: Vec<String> = if self.all { all.collect() } else { self.names.clone() };
+        let size = Size { quick: self.quick, seed: self.seed };
+        let mut tasks: Vec<Task> = Vec::new();
+        for name in &names {
+            let plan = Experiment::find(name)?.plan(size)?;
+            if tasks.iter().any(|task| task.plan.name == plan.name) {
+                let problem =
+                    format!("experiment `{}` is named twice; results would mix", plan.name);
+                return Err(CliError::Usage(problem));
+            }
+            let directory = Directory::new(&self.out, &plan.name);
+            let found = |cell| -> Result<Ended, LabError> {
+                Ok(CellFile::find(&directory, cell, program)?.map(Ok))
+            };
+            let ended = plan.cells.iter().map(found).collect::<Result<_, LabError>>()?;
+            tasks.push(Task { plan, directory, ended });
+        }
+        Ok(tasks)
+    }
+}
+
+fn run_missing(
+    tasks: &mut [Task],
+    threads: usize,
+    program: u64,
+    stop: &AtomicBool,
+) -> Result<(), CliError> {
+    let mut places = Vec::new();
+    for (index, task) in tasks.iter().enumerate() {
+        let missing = task.ended.iter().enumerate().filter(|(_, ended)| ended.is_none());
+        places.extend(missing.map(|(cell, _)| (index, cell)));
+    }
+    let job = |&(task, cell): &(usize, usize)| {
+        let task = tasks.get(task)?;
+        let (directory, experiment) = (&task.directory, task.plan.name.as_str());
+        Some(Job { cell: task.plan.cells.get(cell)?, directory, experiment })
+    };
+    let waiting: Vec<Job> = places.iter().filter_map(job).collect();
+    let ended = jobs::run(&waiting, threads, program, stop)?;
+    drop(waiting);
+    for ((task, cell), ended) in places.into_iter().zip(ended) {
+        if let Some(place) = tasks.get_mut(task).and_then(|task| task.ended.get_mut(cell)) {
+            *place = ended;
+        }
+    }
+    Ok(())
+}
+
+/// What came of an experiment.
+enum Finished {
+    Whole(ExperimentResult),
+    Failed(String),
+    Stopped,
+}
+
+impl Task {
+    /// Writes the result if every cell has ended well; otherwise an older one goes, for it is not of these
+    /// cells.
+    fn finish(self) -> Result<Finished, CliError> {
+        let failed = self.ended.iter().any(|ended| matches!(ended, Some(Err(_))));
+        let outcomes: Option<Vec<Outcome>> =
+            self.ended.into_iter().map(|ended| ended?.ok()).collect();
+        let Some(outcomes) = outcomes else {
+            for path in [self.directory.json(), self.directory.csv()] {
+                // There is none if it never ran.
+                let _ = fs::remove_file(path);
+            }
+            return Ok(if failed { Finished::Failed(self.plan.name) } else { Finished::Stopped });
+        };
+        let result = ExperimentResult::new(&self.plan, &outcomes)?;
+        result.write(&self.directory)?;
+        Ok(Finished::Whole(result))
+    }
+}
+
+fn print(result: &ExperimentResult) {
+    let form = if result.quick { ", quick form" } else { "" };
+    output::result(&format!("{}: {}{form}", result.experiment, result.title));
+    output::rows(&["", "unit", "paper", "ours", "ratio", ""], result.rows.iter().map(cells));
+    output::result("");
+}
+
+fn cells(row: &ResultRow) -> Vec<String> {
+    let or_nothing = |value: Option<String>| value.unwrap_or_default();
+    let agrees = row.agrees.map(|agrees| if agrees { "ok" } else { "differs" }.to_owned());
+    vec![
+        row.label.clone(),
+        row.unit.clone(),
+        or_nothing(row.paper.map(figure)),
+        figure(row.ours),
+        or_nothing(row.ratio.map(|ratio| format!("{ratio:.3}"))),
+        or_nothing(agrees),
+    ]
+}
+
+/// Four digits, whatever the size.
+fn figure(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 1000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}

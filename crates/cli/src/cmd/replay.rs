@@ -1,0 +1,136 @@
+//! `softflash replay`
+
+use crate::cmd::simulated::{Report, Target, measured};
+use crate::cmd::trace::{Tick, open, remarks};
+use crate::error::CliError;
+use crate::formatting::parse_size;
+use crate::output::{self, Form};
+use clap::Args;
+use serde::Serialize;
+use softflash_lab::engine::drive::{Asked, Setting, simulate};
+use softflash_lab::{DeviceSpec, LabError, LayoutKind, Limits, PageMapped, presets};
+use softflash_trace::adapt::{AdaptError, Item};
+use softflash_trace::{Format, ReadOptions, Tally, TraceError, TraceExt};
+use std::path::PathBuf;
+
+/// Arguments of `replay`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash replay disk.csv.gz --device huawei-gen3 --wrap
+  softflash replay disk.csv.gz --device intel-320 --op 12.5 --precondition steady --speed 4 -o json
+  softflash replay disk.csv --device tlc-modern --copies 8 --copy-offset 32GiB
+
+Requests are made at their times, whether the drive keeps up or not. Changes are made in this order: speed, copies, wrap.
+Formats: msr, fio-v2, fio-v3, blkparse, vscsi, mqsim, alibaba, tencent; see docs/traces.md.")]
+pub struct Replay {
+    /// The trace, plain, gzip or zstd; `-` for standard input
+    #[arg(value_name = "TRACE")]
+    path: PathBuf,
+    #[command(flatten)]
+    target: Target,
+    /// Its format; known by its first lines unless said
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Unit of the times of vscsi
+    #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
+    vscsi_tick: Tick,
+    /// Fail at the first malformed line, instead of counting and going on
+    #[arg(long)]
+    strict: bool,
+    /// Times as fast: 2 halves all times, 0.5 doubles them
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    speed: f64,
+    /// Every request that many times, each copy further on by --copy-offset
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "copy_offset")]
+    copies: u32,
+    /// From one copy to the next
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    copy_offset: Option<u64>,
+    /// Fold addresses onto the drive
+    #[arg(long)]
+    wrap: bool,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+}
+
+/// Intervals that the course of a run is told in.
+const SAMPLES: u32 = 100;
+
+#[derive(Serialize)]
+struct ReplayReport {
+    trace: String,
+    format: Format,
+    tally: Tally,
+    #[serde(flatten)]
+    report: Report,
+}
+
+impl Replay {
+    /// Replays and prints.
+    pub fn run(self) -> Result<(), CliError> {
+        let (device, layout_name, layout) = self.drive()?;
+        let setting = Setting {
+            device: &device,
+            layout: &layout,
+            op_percent: self.target.op.unwrap_or(layout.op_percent),
+            precondition: self.target.precondition,
+            limits: Limits { requests: None, duration_ns: None, warm_up_ns: 0, samples: SAMPLES },
+            seed: self.target.seed,
+        };
+        let capacity_bytes = setting.capacity_bytes()?;
+        let options = ReadOptions {
+            format: self.format,
+            lenient: !self.strict,
+            vscsi_tick_ns: self.vscsi_tick.ns(),
+        };
+        let (mut reader, bar) = open(&self.path, options)?;
+        let mut trace = self.changed(reader.by_ref(), capacity_bytes).map_err(TraceError::from)?;
+        let report = measured(&device.name, &layout_name, None, |control| {
+            simulate(&setting, Asked::Trace(&mut trace), control)
+        })?;
+        drop(trace);
+        bar.finish_and_clear();
+        let report = ReplayReport {
+            trace: self.path.display().to_string(),
+            format: reader.format(),
+            tally: reader.tally().clone(),
+            report,
+        };
+        match self.output {
+            Form::Json => output::json(&report),
+            Form::Table => {
+                remarks(&report.tally).iter().for_each(|remark| output::say(remark));
+                output::pairs(report.report.lines());
+                Ok(())
+            }
+        }
+    }
+
+    fn drive(&self) -> Result<(DeviceSpec, String, PageMapped), LabError> {
+        let device = presets::device(&self.target.device)?;
+        let layout = self.target.layout.as_ref().unwrap_or(&device.default_layout);
+        let (name, layout) = presets::layout(layout)?;
+        match layout.kind {
+            LayoutKind::PageMapped(layout) => Ok((device, name, layout)),
+            LayoutKind::Units(_) => Err(LabError::Unsupported(format!(
+                "layout `{name}` has no block interface that a trace could be replayed on; \
+                 take a page-mapped one, as --layout page-mapped"
+            ))),
+        }
+    }
+
+    /// The trace as it was asked for, on a drive of this size.
+    fn changed<'a>(
+        &self,
+        trace: impl Iterator<Item = Item> + 'a,
+        capacity_bytes: u64,
+    ) -> Result<Box<dyn Iterator<Item = Item> + 'a>, AdaptError> {
+        let trace = trace.speed(self.speed)?.copies(self.copies, self.copy_offset.unwrap_or(0))?;
+        Ok(match self.wrap {
+            true => Box::new(trace.wrap(capacity_bytes)?),
+            false => Box::new(trace.within(capacity_bytes)),
+        })
+    }
+}

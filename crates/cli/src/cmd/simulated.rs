@@ -1,0 +1,177 @@
+//! What `bench sim` and `replay` share: the drive that is asked for, and what a simulation came to.
+
+use crate::cmd::bench::measure::Stopwatch;
+use crate::error::CliError;
+use crate::output;
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use softflash_base::histogram::LatencySummary;
+use softflash_lab::{Control, LabError, Outcome, Precondition, Programs};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+
+/// Steps of the progress bar.
+const STEPS: u64 = 1000;
+
+/// The drive that is simulated.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// The device: a preset of `softflash lab list`, or the path of a TOML file
+    #[arg(long, value_name = "NAME")]
+    pub device: String,
+    /// How it is used: a preset or a path; the device's own layout unless given
+    #[arg(long, value_name = "NAME")]
+    pub layout: Option<String>,
+    /// Over-provisioning in percent, spare / logical; the layout's own unless given
+    #[arg(long, value_name = "PERCENT")]
+    pub op: Option<f64>,
+    /// The drive's state before: none, fill, overwrite:TIMES or steady
+    #[arg(long, value_name = "STATE", default_value_t)]
+    pub precondition: Precondition,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// What a simulation came to, and what it cost.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    device: String,
+    layout: String,
+    requests: u64,
+    completed: u64,
+    bytes_read: u64,
+    bytes_written: u64,
+    simulated_seconds: f64,
+    seconds: f64,
+    cpu_seconds: f64,
+    requests_per_cpu_second: f64,
+    precondition_cpu_seconds: f64,
+    bytes_per_page: f64,
+    waf: f64,
+    programs: Programs,
+    erases: u64,
+    read_latency_ns: Latency,
+    write_latency_ns: Latency,
+}
+
+#[derive(Debug, Serialize)]
+struct Latency {
+    mean: f64,
+    p50: u64,
+    p99: u64,
+    #[serde(rename = "p99.9")]
+    p999: u64,
+    max: u64,
+}
+
+impl From<LatencySummary> for Latency {
+    fn from(summary: LatencySummary) -> Latency {
+        Latency {
+            mean: summary.mean_ns,
+            p50: summary.p50_ns,
+            p99: summary.p99_ns,
+            p999: summary.p999_ns,
+            max: summary.max_ns,
+        }
+    }
+}
+
+/// Runs a simulation, moves the bar of [`progress`] if there is one, and measures: what comes before the
+/// measured part apart from that part itself.
+pub fn measured(
+    device: &str,
+    layout: &str,
+    bar: Option<&ProgressBar>,
+    run: impl FnOnce(&Control) -> Result<Outcome, LabError>,
+) -> Result<Report, CliError> {
+    let stop = AtomicBool::new(false);
+    let before = Stopwatch::start();
+    let measuring = Mutex::new(None);
+    let outcome = run(&Control {
+        stop: &stop,
+        on_progress: &|share| show(bar, share),
+        on_measuring: &|| {
+            let cost = (before.stop(), Stopwatch::start());
+            *measuring.lock().unwrap_or_else(PoisonError::into_inner) = Some(cost);
+        },
+    });
+    let measuring = measuring.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (precondition_cpu_seconds, cost) = match measuring {
+        Some((before, measured)) => (before.cpu_seconds, measured.stop()),
+        None => (0.0, before.stop()),
+    };
+    let outcome = outcome?;
+    if outcome.requests != outcome.completed {
+        let Outcome { requests, completed, .. } = outcome;
+        return Err(LabError::LostRequests { requests, completed }.into());
+    }
+    Ok(Report {
+        device: device.to_owned(),
+        layout: layout.to_owned(),
+        requests: outcome.requests,
+        completed: outcome.completed,
+        bytes_read: outcome.bytes_read,
+        bytes_written: outcome.bytes_written,
+        simulated_seconds: outcome.simulated_ns as f64 / 1e9,
+        seconds: cost.seconds,
+        cpu_seconds: cost.cpu_seconds,
+        requests_per_cpu_second: outcome.completed as f64 / cost.cpu_seconds,
+        precondition_cpu_seconds,
+        bytes_per_page: outcome.bytes_per_page,
+        waf: outcome.programs.waf(),
+        programs: outcome.programs,
+        erases: outcome.erases,
+        read_latency_ns: outcome.read_latency.into(),
+        write_latency_ns: outcome.write_latency.into(),
+    })
+}
+
+/// A bar that goes by the share of a simulation that is done.
+pub fn progress() -> ProgressBar {
+    let bar = output::steps(STEPS);
+    bar.set_message("simulating");
+    bar
+}
+
+fn show(bar: Option<&ProgressBar>, share: f64) {
+    if let Some(bar) = bar {
+        bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
+    }
+}
+
+impl Report {
+    /// As rows of a table.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let seconds = self.simulated_seconds.max(f64::MIN_POSITIVE);
+        let rate = |bytes: u64| format!("{:.1} MB/s", bytes as f64 / seconds / 1e6);
+        let latency = |latency: &Latency| {
+            let us = |ns: f64| format!("{:.1}", ns / 1000.0);
+            let [mean, p50, p99, p999, max] = [
+                latency.mean,
+                latency.p50 as f64,
+                latency.p99 as f64,
+                latency.p999 as f64,
+                latency.max as f64,
+            ]
+            .map(us);
+            format!("mean {mean}, p50 {p50}, p99 {p99}, p99.9 {p999}, max {max} us")
+        };
+        vec![
+            ("device", format!("{}, layout {}", self.device, self.layout)),
+            ("requests", format!("{}, completed {}", self.requests, self.completed)),
+            ("read", rate(self.bytes_read)),
+            ("written", rate(self.bytes_written)),
+            ("read latency", latency(&self.read_latency_ns)),
+            ("write latency", latency(&self.write_latency_ns)),
+            ("write amplification", format!("{:.3}", self.waf)),
+            ("simulated", format!("{:.3} s", self.simulated_seconds)),
+            ("took", format!("{:.3} s", self.seconds)),
+            ("processor time", format!("{:.3} s", self.cpu_seconds)),
+            ("before that", format!("{:.3} s of processor time", self.precondition_cpu_seconds)),
+            ("requests per CPU second", format!("{:.2} M", self.requests_per_cpu_second / 1e6)),
+            ("memory per flash page", format!("{:.2} bytes", self.bytes_per_page)),
+        ]
+    }
+}
