@@ -18,6 +18,7 @@ pub mod outcome;
 pub mod presets;
 pub mod report;
 pub mod results;
+pub mod theory;
 pub mod toml_text;
 pub mod workload;
 

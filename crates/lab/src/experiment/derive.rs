@@ -144,6 +144,7 @@ mod tests {
             label: (*label).to_owned(),
             unit: "MB/s".to_owned(),
             measure: Measure::Waf,
+            theory: None,
             cell: index,
             point: Some(Point { plot: "p".to_owned(), series: "s".to_owned(), x: *x }),
         };

@@ -159,8 +159,10 @@ impl Choice<'_> {
                     Some(Point { plot: name.clone(), series, x })
                 }
             };
+            let theory = row.theory.map(|law| law.of(&cell)).transpose();
             plan.rows.push(PlannedRow {
                 label: filled(&row.label)?,
+                theory: theory.map_err(|problem| experiment.wrong("theory", problem))?,
                 unit: row.unit.clone().unwrap_or_else(|| measure.unit().to_owned()),
                 measure,
                 cell: plan.cells.len(),

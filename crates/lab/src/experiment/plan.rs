@@ -56,6 +56,8 @@ pub struct PlannedRow {
     pub unit: String,
     /// The figure.
     pub measure: Measure,
+    /// What theory says of it.
+    pub theory: Option<f64>,
     /// Which of the cells it is of.
     pub cell: usize,
     /// Where it is drawn.

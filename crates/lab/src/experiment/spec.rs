@@ -1,5 +1,6 @@
 //! What stands in an experiment's file; `docs/laboratory.md` describes it for those who write one.
 
+use crate::theory::Law;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
@@ -96,6 +97,9 @@ pub struct Row {
     /// Its unit; the measure's own unless given.
     #[serde(default)]
     pub unit: Option<String>,
+    /// The theory that it is held against, in place of a published figure.
+    #[serde(default)]
+    pub theory: Option<Law>,
     /// The plot that it is a point of.
     #[serde(default)]
     pub plot: Option<String>,

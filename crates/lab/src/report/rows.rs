@@ -6,18 +6,20 @@ use softflash_report::{Axis, Cell, Plot, Series, Table, Unit};
 
 /// Ours beside the published figures.
 pub fn table(result: &ExperimentResult) -> Table {
-    let mut table = Table::new("Figures", ["", "paper", "ours", "ratio", "tolerance"]);
+    let with_theory = result.rows.iter().any(|row| row.theory.is_some());
+    let against = if with_theory { "theory" } else { "paper" };
+    let mut table = Table::new("Figures", ["", against, "ours", "ratio", "tolerance"]);
     for row in &result.rows {
         let number = |value: f64| Cell::number(value).unit(row.unit.as_str()).digits(4);
-        let tolerance = match row.paper {
+        let tolerance = match row.reference() {
             Some(_) => Cell::number(row.tolerance).unit(Unit::Share),
             None => Cell::Empty,
         };
         table = table.row([
             Cell::text(&*row.label),
-            row.paper.map_or(Cell::Empty, number),
+            row.reference().map_or(Cell::Empty, number),
             number(row.ours),
-            Cell::ratio(row.ours, row.paper, row.tolerance),
+            Cell::ratio(row.ours, row.reference(), row.tolerance),
             tolerance,
         ]);
     }
@@ -58,7 +60,7 @@ fn draw(plot: &Drawn, lines: Vec<Line>) -> Plot {
     let unit = lines.first().and_then(|(_, rows)| rows.first()).map(|(_, row)| row.unit.clone());
     let y = Axis::new(&*plot.y_label).unit(unit.unwrap_or_default().as_str()).including(0.0);
     let line = |(name, rows): Line| {
-        let paper = rows.iter().filter_map(|(x, row)| Some((*x, row.paper?)));
+        let paper = rows.iter().filter_map(|(x, row)| Some((*x, row.reference()?)));
         let paper: Vec<(f64, f64)> = paper.collect();
         let series = Series::new(name, rows.iter().map(|(x, row)| (*x, row.ours)));
         if paper.is_empty() { series } else { series.reference(paper) }

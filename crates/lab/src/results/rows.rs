@@ -43,9 +43,12 @@ pub struct ResultRow {
     pub unit: String,
     /// The published figure.
     pub paper: Option<f64>,
+    /// What theory says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theory: Option<f64>,
     /// Ours.
     pub ours: f64,
-    /// Ours divided by the published one.
+    /// Ours divided by the published figure, or else by what theory says.
     pub ratio: Option<f64>,
     /// How far the ratio may be from 1.
     pub tolerance: f64,
@@ -88,11 +91,12 @@ impl ExperimentResult {
                 series: point.series.clone(),
                 x: point.x,
             });
-            rows.push(ResultRow { cell, point, ..result_row(plan, &row.label, &row.unit, ours) });
+            let result = result_row(plan, &row.label, &row.unit, ours, row.theory);
+            rows.push(ResultRow { cell, point, ..result });
         }
         for derived in &plan.derived {
             let ours = derived.of(&plan.rows, &figures).map_err(failed)?;
-            rows.push(result_row(plan, &derived.label, &derived.unit, ours));
+            rows.push(result_row(plan, &derived.label, &derived.unit, ours, None));
         }
         Ok(ExperimentResult {
             experiment: plan.name.clone(),
@@ -113,7 +117,8 @@ impl ExperimentResult {
         write_atomically(&directory.csv(), self.csv().as_bytes())
     }
 
-    /// The rows as CSV, with the header `label,unit,paper,ours,ratio`.
+    /// The rows as CSV, with the header `label,unit,paper,ours,ratio`; what theory says stands with the published
+    /// figures.
     pub fn csv(&self) -> String {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let mut text = String::from("label,unit,paper,ours,ratio\n");
@@ -121,7 +126,7 @@ impl ExperimentResult {
             let fields = [
                 quoted(&row.label),
                 quoted(&row.unit),
-                number(row.paper),
+                number(row.reference()),
                 row.ours.to_string(),
                 number(row.ratio),
             ];
@@ -132,14 +137,23 @@ impl ExperimentResult {
     }
 }
 
-fn result_row(plan: &Plan, label: &str, unit: &str, ours: f64) -> ResultRow {
+impl ResultRow {
+    /// What ours is held against: the published figure, or else what theory says.
+    pub fn reference(&self) -> Option<f64> {
+        self.paper.or(self.theory)
+    }
+}
+
+fn result_row(plan: &Plan, label: &str, unit: &str, ours: f64, theory: Option<f64>) -> ResultRow {
     let paper = plan.paper.get(label).copied();
     let tolerance = plan.tolerance(label);
-    let ratio = paper.filter(|paper| *paper != 0.0).map(|paper| ours / paper);
+    let ratio =
+        paper.or(theory).filter(|reference| *reference != 0.0).map(|reference| ours / reference);
     ResultRow {
         label: label.to_owned(),
         unit: unit.to_owned(),
         paper,
+        theory,
         ours,
         ratio,
         tolerance,

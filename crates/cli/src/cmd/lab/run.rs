@@ -183,7 +183,7 @@ fn cells(row: &ResultRow) -> Vec<String> {
     vec![
         row.label.clone(),
         row.unit.clone(),
-        or_nothing(row.paper.map(figure)),
+        or_nothing(row.reference().map(figure)),
         figure(row.ours),
         or_nothing(row.ratio.map(|ratio| format!("{ratio:.3}"))),
         or_nothing(agrees),

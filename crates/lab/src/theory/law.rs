@@ -1,0 +1,104 @@
+//! Which theory a row of an experiment stands beside, and what it says of a run.
+
+use super::{fifo_waf, greedy_waf, md1_wait};
+use crate::cell::Cell;
+use crate::layout::LayoutKind;
+use crate::workload::Workload;
+use serde::Deserialize;
+use softflash_drive::spec::{DeviceSpec, Gang, HostSpec, PageMapped, VictimPolicy};
+use softflash_workload::{ArrivalPattern, BlockWorkload, Load, Pattern, RequestSize, Span};
+
+/// A theory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Law {
+    /// Write amplification of greedy cleaning, [`greedy_waf`].
+    GreedyWaf,
+    /// Write amplification of FIFO cleaning, [`fifo_waf`].
+    FifoWaf,
+    /// Mean latency, in microseconds, of reads from a single die: the service and [`md1_wait`].
+    Md1LatencyUs,
+}
+
+impl Law {
+    /// What it says of a run; says what it cannot speak of.
+    pub fn of(self, cell: &Cell) -> Result<f64, String> {
+        let (Workload::Block(workload), LayoutKind::PageMapped(layout)) =
+            (&cell.workload, &cell.layout.kind)
+        else {
+            return Err("theory speaks of block requests to page-mapped layouts only".to_owned());
+        };
+        match self {
+            Law::GreedyWaf => {
+                let pages = cell.device.geometry.pages_per_block;
+                cleaning(cell, layout, workload, VictimPolicy::Greedy)
+                    .map(|alpha| greedy_waf(alpha, pages))
+            }
+            Law::FifoWaf => cleaning(cell, layout, workload, VictimPolicy::Fifo).map(fifo_waf),
+            Law::Md1LatencyUs => single_die(&cell.device, workload),
+        }
+    }
+}
+
+/// Physical / logical pages of a plane without its open block, where the models of cleaning apply.
+fn cleaning(
+    cell: &Cell,
+    layout: &PageMapped,
+    workload: &BlockWorkload,
+    victim: VictimPolicy,
+) -> Result<f64, String> {
+    let page_bytes = cell.device.geometry.page_bytes;
+    let write_size = workload.write_size.as_ref().or(workload.size.as_ref());
+    let needs = [
+        (layout.victim == victim, "the layout's `victim` to be the theory's"),
+        (layout.gang == Gang::Plane, "gang = \"plane\""),
+        (layout.parity_data_pages == 0, "no parity"),
+        (write_size == Some(&RequestSize::Fixed(page_bytes)), "writes of a page"),
+        (workload.pattern == Pattern::Random, "pattern = \"random\""),
+        (workload.span == Span::default(), "the whole span"),
+        (workload.trim_fraction == 0.0, "no trims"),
+    ];
+    check(&needs)?;
+    let blocks = f64::from(cell.device.geometry.blocks_per_plane);
+    Ok((1.0 + cell.op_percent() / 100.0) * (blocks - 1.0) / blocks)
+}
+
+/// Mean latency of reads that come at random to a die that serves one after the other.
+fn single_die(device: &DeviceSpec, workload: &BlockWorkload) -> Result<f64, String> {
+    let geometry = &device.geometry;
+    let rate = match workload.load {
+        Load::Open { requests_per_second, arrivals: ArrivalPattern::Poisson } => {
+            requests_per_second
+        }
+        _ => return Err("theory needs arrivals = \"poisson\"".to_owned()),
+    };
+    let alone = device.link.read_bytes_per_second == 0
+        && device.controller.request_ns + device.controller.read_page_ns == 0
+        && device.host == HostSpec::default();
+    let needs = [
+        (geometry.dies() == 1, "a device of one die"),
+        (!device.die.cache_read, "die.cache_read = false, or service is no fixed time"),
+        (device.die.read_ns.len() == 1, "one read time for all pages"),
+        (alone, "no link, firmware or host software"),
+        (workload.read_fraction == 1.0, "reads alone"),
+        (workload.size == Some(RequestSize::Fixed(geometry.page_bytes)), "reads of a page"),
+    ];
+    check(&needs)?;
+    let spare_bytes = if device.bus.transfer_spare { geometry.spare_bytes } else { 0 };
+    let on_bus_bytes = f64::from(geometry.page_bytes + spare_bytes);
+    let transfer_us = on_bus_bytes / device.bus.bytes_per_second as f64 * 1e6;
+    let sense_us = device.die.read_ns.iter().sum::<u64>() as f64 / 1e3;
+    let service_us = sense_us + transfer_us + device.bus.command_overhead_ns as f64 / 1e3;
+    let utilisation = rate * service_us / 1e6;
+    if utilisation >= 1.0 {
+        return Err(format!("theory needs a utilisation below 1, this is {utilisation}"));
+    }
+    Ok(service_us + md1_wait(utilisation, service_us))
+}
+
+fn check(needs: &[(bool, &str)]) -> Result<(), String> {
+    match needs.iter().find(|(holds, _)| !holds) {
+        Some((_, what)) => Err(format!("theory needs {what}")),
+        None => Ok(()),
+    }
+}
