@@ -1,12 +1,18 @@
 //! Garbage collection: the valid pages of a block are moved to the write frontier of its gang, then it is
 //! erased.
+//!
+//! Pages are moved in chunks: the map is changed for a chunk at once, then the die does its part. Entries of the map are
+//! scattered over all memory; asked for together, they come together. Where pages are copied back one by one, a chunk is
+//! one piece of work for the die, which reads cut short; the host's writes wait for it.
 
-use crate::dispatch::AHEAD_PAGES;
 use crate::drive::Drive;
 use crate::gang::Pace;
 use crate::map::NONE;
 use crate::policy::{self, Candidates, NOT_CLOSED};
 use softflash_nand::{Work, WorkKind};
+
+/// Pages whose entries of the map are asked for together.
+const CHUNK_PAGES: usize = 16;
 
 impl Drive {
     /// Puts a logical page onto the frontier of its gang, and makes its old place invalid.
@@ -43,7 +49,7 @@ impl Drive {
     fn open(&mut self, gang: u32) {
         let state = &mut self.gangs[gang as usize];
         let Some(block) = state.free.pop_front() else { return };
-        (state.open, state.next) = (block, 0);
+        (state.open, state.next, state.programmed) = (block, 0, 0);
         if state.free.is_empty() && !state.collects() {
             self.choose_victim(gang);
         }
@@ -64,82 +70,99 @@ impl Drive {
         self.valid[victim as usize] |= NOT_CLOSED;
         let room = self.shape.data_pages_from(gang, state.next).saturating_sub(to_move);
         state.victim = victim;
-        self.dies[self.shape.die_of(gang) as usize].collecting += 1;
         state.cursor = victim * self.shape.pages_per_block;
-        state.asked = state.cursor;
         state.pace = Pace { to_move, moved: 0, room, written: 0 };
-        for _ in 0..AHEAD_PAGES {
-            self.ask_ahead(gang);
-        }
+        self.dies[self.shape.die_of(gang) as usize].collecting += 1;
+        self.map.expect_block(victim * self.shape.pages_per_block);
     }
 
-    /// The next step of collection: moves the next valid pages, up to the end of the frontier's row, or erases.
+    /// The next step of collection: moves the next row, or erases.
     #[inline]
     pub(crate) fn collect(&mut self, die: u32, gang: u32) -> Option<Work> {
         if !self.flash.accepts(die, WorkKind::Move) {
             return None;
         }
         let state = &self.gangs[gang as usize];
-        if self.left_to_move(state) == 0 {
-            let victim = self.take_victim(gang);
-            self.counters.erases += 1;
-            return Some(Work { tag: victim, page: 0, pages: 1, kind: WorkKind::Erase });
-        }
-        if state.open == NONE {
-            return None;
-        }
-        let row = self.shape.row_of(state.next);
-        let row_ends = (u32::from(row) + 1) * self.shape.row_pages;
-        let (mut data, mut parity) = (0, 0);
-        while self.gangs[gang as usize].next < row_ends {
-            if self.shape.is_parity(gang, self.gangs[gang as usize].next) {
-                parity += 1;
-            } else if self.move_next(gang) {
-                data += 1;
-            } else {
-                break;
+        if !state.is_moving() {
+            if self.left_to_move(state) == 0 {
+                let victim = self.take_victim(gang);
+                self.counters.erases += 1;
+                return Some(Work { tag: victim, page: 0, pages: 1, kind: WorkKind::Erase });
             }
-            self.gangs[gang as usize].next += 1;
+            self.move_chunk(gang);
         }
-        self.counters.programmed_for_collection += data;
-        self.counters.programmed_for_parity += parity;
-        let state = &mut self.gangs[gang as usize];
-        state.pace.moved += data as u32;
-        if state.next == self.shape.pages_per_block {
+        Some(if self.copies_back { self.copy_back(die, gang) } else { self.program_moved(gang) })
+    }
+
+    /// The die copies back what the map says is moved; a page only where a read waits.
+    #[inline]
+    fn copy_back(&mut self, die: u32, gang: u32) -> Work {
+        let state = &self.gangs[gang as usize];
+        let queue = &mut self.dies[die as usize];
+        queue.copies_back = true;
+        let pages = if queue.reads.is_empty() { state.next - state.programmed } else { 1 };
+        let page = self.shape.row_of(state.programmed);
+        Work { tag: gang, page, pages: pages as u8, kind: WorkKind::CopyBack }
+    }
+
+    /// A die has copied pages back.
+    pub(crate) fn copied_back(&mut self, die: u32, work: Work) {
+        self.dies[die as usize].copies_back = false;
+        self.counters.programmed_for_collection += u64::from(work.pages);
+        let state = &mut self.gangs[work.tag as usize];
+        state.programmed += u32::from(work.pages);
+        if state.programmed == self.shape.pages_per_block {
+            self.close(work.tag);
+        }
+    }
+
+    /// The die moves the next row of what the map says is moved.
+    #[inline]
+    fn program_moved(&mut self, gang: u32) -> Work {
+        let state = &self.gangs[gang as usize];
+        let row = self.shape.row_of(state.programmed);
+        let row_ends = ((u32::from(row) + 1) * self.shape.row_pages).min(state.next);
+        let pages = row_ends - state.programmed;
+        let data = self.shape.data_pages_from(gang, state.programmed)
+            - self.shape.data_pages_from(gang, row_ends);
+        self.counters.programmed_for_collection += u64::from(data);
+        self.counters.programmed_for_parity += u64::from(pages - data);
+        self.gangs[gang as usize].programmed = row_ends;
+        if row_ends == self.shape.pages_per_block {
             self.close(gang);
         }
-        Some(match data {
-            0 => Work { tag: 0, page: row, pages: parity as u8, kind: WorkKind::Program },
+        match data {
+            0 => Work { tag: 0, page: row, pages: pages as u8, kind: WorkKind::Program },
             _ => Work { tag: 0, page: row, pages: data as u8, kind: WorkKind::Move },
-        })
+        }
     }
 
-    /// Moves the next valid page of the victim; false if there is none.
-    #[inline]
-    pub(crate) fn move_next(&mut self, gang: u32) -> bool {
+    /// Changes the map for the next pages of the victim.
+    pub(crate) fn move_chunk(&mut self, gang: u32) {
         let state = &self.gangs[gang as usize];
         let end = (state.victim + 1) * self.shape.pages_per_block;
-        if state.cursor >= end {
-            return false;
-        }
-        let Some(page) = self.map.next_valid(state.cursor, end) else { return false };
-        self.gangs[gang as usize].cursor = page + 1;
-        self.place(gang, self.map.logical_of(page));
-        self.ask_ahead(gang);
-        true
-    }
-
-    /// Asks for the entry of the map of one more page that will be moved.
-    #[inline]
-    fn ask_ahead(&mut self, gang: u32) {
-        let state = &mut self.gangs[gang as usize];
-        let end = (state.victim + 1) * self.shape.pages_per_block;
-        if state.asked < end
-            && let Some(page) = self.map.next_valid(state.asked, end)
+        let mut cursor = state.cursor;
+        let mut chunk = [0; CHUNK_PAGES];
+        let mut pages = 0;
+        while pages < CHUNK_PAGES
+            && cursor < end
+            && let Some(page) = self.map.next_valid(cursor, end)
         {
-            state.asked = page + 1;
-            self.map.expect_behind(page);
-            self.map.expect(self.map.logical_of(page));
+            chunk[pages] = self.map.logical_of(page);
+            self.map.expect(chunk[pages]);
+            pages += 1;
+            cursor = page + 1;
+        }
+        self.map.expect_behind(cursor);
+        let state = &mut self.gangs[gang as usize];
+        state.cursor = cursor;
+        state.pace.moved += pages as u32;
+        for &logical in &chunk[..pages] {
+            while self.shape.is_parity(gang, self.gangs[gang as usize].next) {
+                self.gangs[gang as usize].next += 1;
+            }
+            self.place(gang, logical);
+            self.gangs[gang as usize].next += 1;
         }
     }
 

@@ -8,9 +8,6 @@ use crate::policy::NOT_CLOSED;
 use crate::spec::Schedule;
 use softflash_nand::{Work, WorkKind};
 
-/// How far ahead the entries of the map are asked for that collection will need.
-pub(crate) const AHEAD_PAGES: u32 = 2;
-
 impl Drive {
     /// Gives a die work for as long as it takes some.
     #[inline]
@@ -19,7 +16,9 @@ impl Drive {
         if queue.writes + queue.collecting == 0 {
             self.feed_reads(die);
         } else {
-            while let Some(work) = self.next_work(die) {
+            while self.flash.may_accept(die)
+                && let Some(work) = self.next_work(die)
+            {
                 self.flash.start(die, work);
             }
         }
@@ -120,7 +119,7 @@ impl Drive {
         }
         let left = self.left_to_move(state);
         let room = self.shape.data_pages_from(gang, state.next).saturating_sub(left);
-        if left == 0 || room == 0 || state.open == NONE || state.pace.owes() {
+        if state.is_moving() || left == 0 || room == 0 || state.pace.owes() {
             return self.collect(die, gang);
         }
         self.program(die, gang, room)
@@ -161,6 +160,7 @@ impl Drive {
             self.gangs[gang as usize].next += 1;
             pages += 1;
         }
+        self.gangs[gang as usize].programmed = self.gangs[gang as usize].next;
         self.counters.programmed_for_host += u64::from(data);
         self.expect_next_writes(gang);
         let state = &mut self.gangs[gang as usize];
@@ -213,6 +213,7 @@ impl Drive {
                 }
             }
             WorkKind::Erase => self.erased(work.tag),
+            WorkKind::CopyBack => self.copied_back(die, work),
             WorkKind::Move => {}
         }
     }

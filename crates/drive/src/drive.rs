@@ -44,6 +44,8 @@ pub struct Drive {
     writes_straight: bool,
     /// Nothing waits in the front ever.
     straight: bool,
+    /// Pages are moved one by one inside their die.
+    pub(crate) copies_back: bool,
     pub(crate) order: u32,
     pub(crate) now: u64,
 }
@@ -58,6 +60,8 @@ pub(crate) struct DieQueue {
     pub(crate) writes: u32,
     /// Gangs of it that collect.
     pub(crate) collecting: u32,
+    /// It is copying back, which a read cuts short.
+    pub(crate) copies_back: bool,
     /// The gang whose turn it is.
     pub(crate) turn: u32,
 }
@@ -116,6 +120,7 @@ impl Drive {
                 0 => usize::MAX,
                 depth => depth as usize,
             },
+            copies_back: layout.copyback && shape.row_pages == 1 && shape.parity_period == 0,
             order: 0,
             now: 0,
             layout: layout.clone(),
@@ -299,10 +304,12 @@ impl Drive {
         } else {
             self.play_flash()
         };
-        if !self.heard.is_empty() {
+        // A request that asks nothing of the flash ends as it comes in.
+        let heard = !self.heard.is_empty();
+        if heard {
             done.append(&mut self.heard);
         }
-        played
+        played || heard
     }
 
     #[inline]
@@ -366,6 +373,12 @@ impl Drive {
         }
     }
 
+    /// Whether requests of a kind never wait in the front.
+    #[inline]
+    pub(crate) fn is_straight(&self, kind: AccessKind) -> bool {
+        if kind == AccessKind::Read { self.reads_straight } else { self.writes_straight }
+    }
+
     #[inline]
     pub(crate) fn pass_to(&mut self, now: u64) {
         self.now = now;
@@ -392,11 +405,7 @@ impl Drive {
         }
         let cut = |at: u64| at & (page_bytes - 1) != 0;
         let partial = [cut(request.offset_bytes) || (pages == 1 && cut(end_bytes)), cut(end_bytes)];
-        let straight = match request.kind {
-            AccessKind::Read => self.reads_straight,
-            _ => self.writes_straight,
-        };
-        if straight {
+        if self.is_straight(request.kind) {
             for page in 0..pages {
                 self.page_arrived(PageJob {
                     request: place,
@@ -500,7 +509,11 @@ impl Drive {
         let die = self.shape.die_of(self.shape.gang_of_block(block));
         self.order = self.order.wrapping_add(1);
         let order = self.order;
-        self.dies[die as usize].reads.push_back(PendingRead { tag, row, order });
+        let queue = &mut self.dies[die as usize];
+        queue.reads.push_back(PendingRead { tag, row, order });
+        if queue.copies_back {
+            self.flash.cut(die);
+        }
         self.feed(die);
     }
 

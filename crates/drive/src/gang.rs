@@ -22,16 +22,17 @@ pub(crate) struct Gang {
     pub(crate) free: VecDeque<u32>,
     /// The block being written; [`NONE`] while there is none to write.
     pub(crate) open: u32,
-    /// The next page of it.
+    /// The next page of it to be given out.
     pub(crate) next: u32,
+    /// The next page of it to be programmed: moved pages are given out in chunks, and programmed one row after the
+    /// other.
+    pub(crate) programmed: u32,
     /// Blocks closed so far.
     pub(crate) closed: u32,
     /// The block being collected; [`NONE`] while none is.
     pub(crate) victim: u32,
     /// From this page on its valid pages are still to be moved.
     pub(crate) cursor: u32,
-    /// The entries of the map of pages before this one have been asked for.
-    pub(crate) asked: u32,
     /// Valid pages that it had, those moved since, the room that was left beside them in the open block, and
     /// what the host has had of that.
     pub(crate) pace: Pace,
@@ -62,12 +63,18 @@ impl Gang {
             free: (first_block + 1..first_block + blocks).collect(),
             open: first_block,
             next: 0,
+            programmed: 0,
             closed: 0,
             victim: NONE,
             cursor: 0,
-            asked: 0,
             pace: Pace::default(),
         }
+    }
+
+    /// Whether pages that were given out to moved data are still to be programmed.
+    #[inline]
+    pub(crate) fn is_moving(&self) -> bool {
+        self.programmed < self.next
     }
 
     #[inline]

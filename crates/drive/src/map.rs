@@ -94,6 +94,13 @@ impl Map {
         prefetch(&self.valid, physical as usize / 64);
     }
 
+    /// Makes ready for looks at what the pages of a block hold, from its first page on.
+    #[inline]
+    pub(crate) fn expect_block(&self, first: u32) {
+        prefetch(&self.valid, first as usize / 64);
+        prefetch(&self.logical_of, first as usize);
+    }
+
     /// Makes ready for looks at what physical pages hold that lie a little further on.
     #[inline]
     pub(crate) fn expect_behind(&self, physical: u32) {

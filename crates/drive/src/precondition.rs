@@ -42,10 +42,7 @@ impl Drive {
                 }
                 let room = self.shape.data_pages_from(gang, state.next).saturating_sub(left);
                 if room == 0 || state.pace.owes() {
-                    self.move_next(gang);
-                    self.counters.programmed_for_collection += 1;
-                    self.gangs[gang as usize].pace.moved += 1;
-                    self.pass_page(gang);
+                    self.move_now(gang);
                     continue;
                 }
             }
@@ -64,10 +61,27 @@ impl Drive {
         }
     }
 
+    /// Moves the next pages of what a gang collects.
+    fn move_now(&mut self, gang: u32) {
+        let from = self.gangs[gang as usize].next;
+        self.move_chunk(gang);
+        let state = &mut self.gangs[gang as usize];
+        let to = std::mem::replace(&mut state.next, from);
+        for page in from..to {
+            if self.shape.is_parity(gang, page) {
+                self.counters.programmed_for_parity += 1;
+            } else {
+                self.counters.programmed_for_collection += 1;
+            }
+            self.pass_page(gang);
+        }
+    }
+
     /// The frontier goes on by a page.
     fn pass_page(&mut self, gang: u32) {
         let state = &mut self.gangs[gang as usize];
         state.next += 1;
+        state.programmed = state.next;
         if state.next == self.shape.pages_per_block {
             self.close(gang);
             let state = &self.gangs[gang as usize];

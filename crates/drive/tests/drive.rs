@@ -140,6 +140,16 @@ fn a_read_takes_sense_and_transfer_and_a_write_transfer_and_program() {
 }
 
 #[test]
+fn reads_of_what_was_never_written_end_at_once() {
+    let mut drive = Drive::new(&device(), &PageMapped::default(), 28.0).unwrap();
+    let read = |tag| HostRequest { tag, kind: AccessKind::Read, offset_bytes: 0, bytes: 4096 };
+    (0..3).for_each(|tag| drive.submit(Time::ZERO, read(tag)).unwrap());
+    let mut done = Vec::new();
+    assert!(drive.step(&mut done), "there is something to tell");
+    assert_eq!((done.len(), drive.step(&mut done)), (3, false));
+}
+
+#[test]
 fn a_partial_write_reads_the_page_before() {
     let mut drive = Drive::new(&device(), &PageMapped::default(), 28.0).unwrap();
     drive.fill();

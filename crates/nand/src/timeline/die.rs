@@ -25,13 +25,15 @@ pub(super) enum Register {
 }
 
 /// A die.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct DieLine {
     /// What the cell array works at, or holds.
     pub(super) at_work: Work,
     /// What the register is taken for.
     pub(super) in_register: Work,
     pub(super) busy_ns: u64,
+    /// When the copy-back at work began.
+    pub(super) began_at: u64,
     pub(super) channel: u32,
     /// Its number in the channel.
     pub(super) place: u8,
@@ -48,6 +50,7 @@ impl DieLine {
             at_work: none,
             in_register: none,
             busy_ns: 0,
+            began_at: 0,
             channel,
             place: place as u8,
             array: CellArray::Idle,
@@ -65,7 +68,18 @@ impl DieLine {
         match kind {
             WorkKind::Read => idle & (free | (cache_read & (self.register == Register::Out))),
             WorkKind::Program => free & (idle | (cache_program & self.programs())),
-            WorkKind::Erase | WorkKind::Move => idle & free,
+            WorkKind::Erase | WorkKind::Move | WorkKind::CopyBack => idle & free,
+        }
+    }
+
+    /// Whether it takes any work.
+    #[inline]
+    pub(super) fn accepts_any(&self, cache_read: bool, cache_program: bool) -> bool {
+        let idle = self.array == CellArray::Idle;
+        match self.register {
+            Register::Free => idle | (cache_program & self.programs()),
+            Register::Out => idle & cache_read,
+            Register::In | Register::Loaded => false,
         }
     }
 

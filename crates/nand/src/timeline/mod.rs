@@ -38,6 +38,9 @@ pub enum WorkKind {
     /// Sense pages one after the other and program them together elsewhere on the die. They cross the bus
     /// to the controller and back, unless the timeline [copies back](Timeline::set_copyback).
     Move,
+    /// Sense and program pages elsewhere on the die, one page after the other from `page` on, without the bus.
+    /// [`Timeline::cut`] ends it after the page at hand.
+    CopyBack,
 }
 
 /// A piece of work for a die.
@@ -47,7 +50,7 @@ pub struct Work {
     pub tag: u32,
     /// The page in its block that decides how long the cells take; of a move, the page that is programmed.
     pub page: u16,
-    /// Pages: planes that work at once.
+    /// Pages: planes that work at once; of a copy-back, pages in all.
     pub pages: u8,
     /// What to do.
     pub kind: WorkKind,
@@ -141,7 +144,8 @@ impl Timeline {
         );
         match work.kind {
             WorkKind::Read => self.sense(die, work, 1),
-            WorkKind::Move if self.copyback => self.copy_back(die, work),
+            WorkKind::Move if self.copyback => self.move_inside(die, work),
+            WorkKind::CopyBack => self.copy_back(die, work),
             WorkKind::Move => self.sense(die, work, u64::from(work.pages)),
             WorkKind::Program => self.load(die, work),
             WorkKind::Erase => self.run(die, work, self.timing.erase_ns),
@@ -205,11 +209,47 @@ impl Timeline {
 
     /// Nothing happens on the bus between the senses of a move and its program, so they are one event.
     #[inline]
-    fn copy_back(&mut self, die: u32, work: Work) {
+    fn move_inside(&mut self, die: u32, work: Work) {
         let level = usize::from(self.pages.page(u32::from(work.page)).level);
         self.dies[die as usize].moving = true;
         let senses_ns = u64::from(work.pages) * self.timing.read_ns[level];
         self.run(die, work, senses_ns + self.timing.program_ns[level]);
+    }
+
+    #[inline]
+    fn copy_back(&mut self, die: u32, work: Work) {
+        let pages = work.page..work.page + u16::from(work.pages);
+        let work_ns = pages.map(|page| self.copy_back_ns(page)).sum();
+        self.dies[die as usize].began_at = self.now;
+        self.run(die, work, work_ns);
+    }
+
+    #[inline]
+    fn copy_back_ns(&self, page: u16) -> u64 {
+        let level = usize::from(self.pages.page(u32::from(page)).level);
+        self.timing.read_ns[level] + self.timing.program_ns[level]
+    }
+
+    /// Lets a copy-back end after the page that it is at; its end tells how many there were. Any other work is
+    /// left alone.
+    pub fn cut(&mut self, die: u32) {
+        let DieLine { array, at_work, began_at, channel, place, .. } = self.dies[die as usize];
+        if array != CellArray::Working || at_work.kind != WorkKind::CopyBack {
+            return;
+        }
+        let (mut ends, mut pages, mut left_ns) = (began_at, 0, 0);
+        for page in at_work.page..at_work.page + u16::from(at_work.pages) {
+            let page_ns = self.copy_back_ns(page);
+            if pages > 0 && ends >= self.now {
+                left_ns += page_ns;
+            } else {
+                (ends, pages) = (ends + page_ns, pages + 1);
+            }
+        }
+        let line = &mut self.dies[die as usize];
+        line.at_work.pages = pages;
+        line.busy_ns -= left_ns;
+        self.events.set_die(channel as usize, usize::from(place), ends, self.now);
     }
 
     #[inline]
@@ -296,7 +336,7 @@ impl Timeline {
                 self.load(die, work);
                 None
             }
-            WorkKind::Program | WorkKind::Erase | WorkKind::Move => {
+            WorkKind::Program | WorkKind::Erase | WorkKind::Move | WorkKind::CopyBack => {
                 line.moving = false;
                 line.array = CellArray::Idle;
                 if line.register == Register::Loaded {
@@ -343,10 +383,11 @@ impl Timeline {
         Step { at, die, ready: self.may_accept(die), ended }
     }
 
-    /// Whether there is anything that a die may accept.
+    /// Whether there is any kind of work that a die accepts now.
     #[inline]
-    fn may_accept(&self, die: u32) -> bool {
-        self.timing.cache_program || self.dies[die as usize].array == CellArray::Idle
+    pub fn may_accept(&self, die: u32) -> bool {
+        let line = &self.dies[die as usize];
+        line.accepts_any(self.timing.cache_read, self.timing.cache_program)
     }
 
     /// The register is free: for what the cell array holds, if anything.

@@ -37,7 +37,7 @@ impl Interval {
             WorkKind::Read => Activity::Sense,
             WorkKind::Program => Activity::Program,
             WorkKind::Erase => Activity::Erase,
-            WorkKind::Move => Activity::Move,
+            WorkKind::Move | WorkKind::CopyBack => Activity::Move,
         };
         Interval { die, activity, begin_ns: from, end_ns: to }
     }

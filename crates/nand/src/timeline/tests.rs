@@ -89,7 +89,7 @@ fn submit(array: &mut Array, die: u32, work: &mut VecDeque<Work>) {
         WorkKind::Read => CommandKind::Read,
         WorkKind::Program => CommandKind::Program,
         WorkKind::Erase => CommandKind::Erase,
-        WorkKind::Move => unreachable!("the array knows no moves"),
+        WorkKind::Move | WorkKind::CopyBack => unreachable!("the array knows no moves"),
     };
     while let Some(next) = work.pop_front_if(|next| array.has_room(DieIndex(die), kind_of(next))) {
         let mut command =
@@ -143,6 +143,30 @@ fn a_move_takes_two_crossings_or_none() {
         }
         let expected = 2 * 50_000 + crossing_ns + 200_000;
         assert_eq!(last, Some(Step { at: expected, die: 0, ready: true, ended: Some(work) }));
+    }
+}
+
+#[test]
+fn a_copy_back_ends_after_the_page_at_which_it_is_cut() {
+    let config = presets::small();
+    // Pages 0 to 3 are lower, lower, upper and lower ones.
+    let work = Work { tag: 0, page: 0, pages: 4, kind: WorkKind::CopyBack };
+    for (cut_at, pages, ends) in [
+        (None, 4, 250_000 + 250_000 + 650_000 + 250_000),
+        (Some(0), 1, 250_000),
+        (Some(250_000), 1, 250_000),
+        (Some(250_001), 2, 500_000),
+        (Some(600_000), 3, 1_150_000),
+    ] {
+        let mut timeline = Timeline::new(&config).unwrap();
+        timeline.start(0, work);
+        if let Some(cut_at) = cut_at {
+            timeline.pass_to(Time(cut_at));
+            timeline.cut(0);
+        }
+        let step = timeline.step().unwrap();
+        assert_eq!((step.at, step.ended), (ends, Some(Work { pages, ..work })));
+        assert_eq!(timeline.die_busy_ns(DieIndex(0)), ends);
     }
 }
 
