@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The unit ranges in use. A clone is the same set.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Claims(Arc<Mutex<Vec<Range<u16>>>>);
+pub struct Claims(Arc<Mutex<Vec<Range<u16>>>>);
 
 /// Units that belong to one queue pair until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub struct Claim {
     claims: Claims,
     units: Range<u16>,
 }
@@ -20,7 +20,7 @@ impl Claims {
     ///
     /// # Errors
     /// [`OpenError::Geometry`] where the range is empty, outside the device, or overlaps another.
-    pub(crate) fn claim(&self, wanted: Range<u16>, units: u16) -> Result<Claim, OpenError> {
+    pub fn claim(&self, wanted: Range<u16>, units: u16) -> Result<Claim, OpenError> {
         if wanted.is_empty() || wanted.end > units {
             return Err(OpenError::Geometry(format!(
                 "units {wanted:?} of a device with {units} units"
@@ -39,7 +39,7 @@ impl Claims {
 
 impl Claim {
     /// The units.
-    pub(crate) fn units(&self) -> Range<u16> {
+    pub fn units(&self) -> Range<u16> {
         self.units.clone()
     }
 }

@@ -12,7 +12,14 @@
 //! - [`host_path`]: a decorator that adds the host link and the host's software, in virtual time;
 //! - [`faulty`]: a decorator that fails chosen commands, for tests of the layers above;
 //! - `opening`: from a path to a device; `label`: what stands at its start (drawn there);
-//! - `validate`, `claims`: checks that all backends share.
+//! - [`backend`]: checks that all backends share, for those in other crates too (`validate`, `claims`).
+
+pub mod backend {
+    //! What every backend needs.
+
+    pub use crate::claims::{Claim, Claims};
+    pub use crate::validate::check;
+}
 
 mod claims;
 pub mod command;

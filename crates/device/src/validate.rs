@@ -5,7 +5,10 @@ use crate::geometry::{MAX_PLANES, UnitGeometry};
 use std::ops::Range;
 
 /// Whether the command lies inside `units` and its buffer fits its target.
-pub(crate) fn check(
+///
+/// # Errors
+/// [`DeviceError::OutOfRange`] says what does not.
+pub fn check(
     geometry: &UnitGeometry,
     units: &Range<u16>,
     command: &Command,

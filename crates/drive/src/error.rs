@@ -48,6 +48,22 @@ pub enum DriveError {
         /// Bytes of the drive.
         capacity_bytes: u64,
     },
+    /// Extents that a drive has no room for, or that do not fit its pages.
+    #[error(
+        "{units} units of extents of {extent_bytes} bytes on a drive of {capacity_bytes} bytes with pages of \
+         {page_bytes}; an extent must be a multiple of a page, and every unit needs one: choose fewer units or \
+         other extents"
+    )]
+    Extents {
+        /// Units wanted.
+        units: u16,
+        /// Bytes of an extent.
+        extent_bytes: u64,
+        /// Bytes of the drive.
+        capacity_bytes: u64,
+        /// Bytes of its pages.
+        page_bytes: u32,
+    },
     /// A request for nothing.
     #[error("a request for 0 bytes at {offset_bytes}")]
     Empty {

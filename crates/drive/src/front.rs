@@ -44,10 +44,22 @@ pub(crate) struct Front {
     reads: VecDeque<Job>,
     writes: VecDeque<Job>,
     in_hand: Option<(u64, PageJob)>,
+    /// Pages that have come in to be read, and to be written.
+    entered: [u64; 2],
+    /// Of these, those that have come through.
+    passed: [u64; 2],
 }
 
 const OUT: usize = 0;
 const IN: usize = 1;
+
+/// Reads are counted with what leaves, writes with what comes in.
+fn lane(kind: AccessKind) -> usize {
+    match kind {
+        AccessKind::Read => OUT,
+        _ => IN,
+    }
+}
 
 impl Front {
     pub(crate) fn new(device: &DeviceSpec) -> Front {
@@ -59,6 +71,8 @@ impl Front {
             reads: VecDeque::new(),
             writes: VecDeque::new(),
             in_hand: None,
+            entered: [0; 2],
+            passed: [0; 2],
         }
     }
 
@@ -96,6 +110,7 @@ impl Front {
         (bytes, partial): (u64, [bool; 2]),
     ) {
         let arrives_at = now + self.host.submit_ns;
+        self.entered[lane(kind)] += u64::from(pages);
         let mut job = Job {
             request,
             logical,
@@ -115,6 +130,23 @@ impl Front {
         }
     }
 
+    /// Pages of a kind that have come in so far.
+    pub(crate) fn entered(&self, kind: AccessKind) -> u64 {
+        self.entered[lane(kind)]
+    }
+
+    /// The earliest that the page which came in as number `number` of its kind can be through: the firmware takes its
+    /// time for every page before it.
+    pub(crate) fn passes_not_before(&self, now: u64, kind: AccessKind, number: u64) -> u64 {
+        let page_ns = match kind {
+            AccessKind::Read => self.controller.read_page_ns,
+            _ => self.controller.write_page_ns,
+        };
+        let left = number.saturating_sub(self.passed[lane(kind)]);
+        // One may be in hand, and through at any time.
+        now + left.saturating_sub(1) * page_ns
+    }
+
     /// Bytes leave over the link; returns when they are through.
     #[inline]
     pub(crate) fn leave(&mut self, now: u64, bytes: u64) -> u64 {
@@ -128,15 +160,15 @@ impl Front {
             OUT => self.link.read_bytes_per_second,
             _ => self.link.write_bytes_per_second,
         };
-        let lane = if self.link.half_duplex { OUT } else { direction };
+        let medium = if self.link.half_duplex { OUT } else { direction };
         let takes_ns = match rate {
             0 => 0,
             // A page's worth of bytes fits into 64 bits, and dividing those is much faster.
             rate if bytes <= 1 << 33 => (bytes * 1_000_000_000).div_ceil(rate),
             rate => (u128::from(bytes) * SECOND_NS).div_ceil(u128::from(rate)) as u64,
         };
-        let ends = self.link_free[lane].max(from) + takes_ns;
-        self.link_free[lane] = ends;
+        let ends = self.link_free[medium].max(from) + takes_ns;
+        self.link_free[medium] = ends;
         (ends, takes_ns)
     }
 
@@ -157,10 +189,12 @@ impl Front {
     /// Plays what [`next_at`](Front::next_at) told: returns the page that has come through, if one has.
     pub(crate) fn play(&mut self, now: u64, room: bool) -> Option<PageJob> {
         if let Some((_, page)) = self.in_hand.take() {
+            self.passed[lane(page.kind)] += 1;
             return Some(page);
         }
         let (page, cost_ns) = self.take_next(room)?;
         if cost_ns == 0 {
+            self.passed[lane(page.kind)] += 1;
             return Some(page);
         }
         self.in_hand = Some((now + cost_ns, page));

@@ -24,8 +24,12 @@
 //! - `policy`: which block is collected next;
 //! - [`mod@drive`]: the state machine; `front`: link and firmware, where requests come in; `dispatch`: what
 //!   a die does next; `collect`: garbage collection; `buffer`: the write buffer;
-//! - [`precondition`]: a drive that is full, or in its steady state, at once.
+//! - `ahead`: playing up to a time, and how long nothing can end;
+//! - [`precondition`]: a drive that is full, or in its steady state, at once;
+//! - [`as_device`]: a drive as a device of units, for stores.
 
+mod ahead;
+pub mod as_device;
 mod buffer;
 mod collect;
 mod counters;
@@ -38,11 +42,11 @@ mod map;
 mod memory;
 mod policy;
 pub mod precondition;
-
 mod request;
 mod shape;
 pub mod spec;
 
+pub use as_device::{DriveDevice, Extents};
 pub use counters::DriveCounters;
 pub use drive::Drive;
 pub use error::DriveError;

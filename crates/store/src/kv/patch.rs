@@ -196,13 +196,17 @@ async fn load_index(id: BlockId, blocks: &BlockLayer, identity: u64) -> Result<P
     let capacity_pages = (blocks.capacity_bytes() / page) as u32;
     let lost = |error: &dyn std::fmt::Display| StoreError::DataLoss(format!("{id}: {error}"));
     let guess = METADATA_GUESS_PAGES.min(capacity_pages);
-    let mut metadata = blocks.read(id, 0, guess, Hint::FOREGROUND).await?;
+    let mut metadata = match blocks.read(id, 0, guess, Hint::FOREGROUND).await {
+        // A patch may be shorter than the guess, and flash that was never written cannot be read.
+        Err(StoreError::DataLoss(_)) => blocks.read(id, 0, 1, Hint::FOREGROUND).await?,
+        read => read?,
+    };
     let len = metadata_len(&metadata, identity).map_err(|error| lost(&error))?;
     let pages = len.div_ceil(page) as u32;
     if pages > capacity_pages {
         return Err(lost(&"the metadata is longer than the block"));
     }
-    if pages > guess {
+    if pages as usize > metadata.len() / page {
         metadata = blocks.read(id, 0, pages, Hint::FOREGROUND).await?;
     }
     decode_metadata(&metadata, identity).map_err(|error| lost(&error))

@@ -1,0 +1,208 @@
+//! The queue pair of a drive.
+
+use super::Shared;
+use super::state::State;
+use crate::request::{AccessKind, Done, HostRequest};
+use softflash_base::{BufferPool, IoBuf, Time, UnitId};
+use softflash_device::backend::{Claim, check};
+use softflash_device::{
+    Command, Completion, DeviceError, Operation, QueuePair, Submit, Tag, Target, UnitGeometry, Wake,
+};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of unused buffers that a queue pair keeps.
+const RETAINED_BYTES: usize = 64 << 20;
+
+/// A queue pair over some units of a drive.
+pub(super) struct DriveQueuePair {
+    shared: Arc<Shared>,
+    claim: Claim,
+    pool: BufferPool,
+    /// Commands that the drive works on, by its tags.
+    under_way: BTreeMap<u64, UnderWay>,
+    /// How many of them each unit has.
+    in_units: Vec<u16>,
+    /// Completions for the next poll.
+    ended: Vec<Completion>,
+    /// Reused by every poll.
+    scratch: Vec<Done>,
+}
+
+/// A command that the drive works on.
+struct UnderWay {
+    tag: Tag,
+    /// Its unit, counted from the first.
+    unit: usize,
+    buffer: Option<IoBuf>,
+    /// What it will come to: contents are looked at in the order of the submissions.
+    result: Result<(), DeviceError>,
+}
+
+/// What becomes of a command.
+enum Plan {
+    /// The drive is asked; what the command comes to then.
+    Ask(AccessKind, Result<(), DeviceError>),
+    /// The drive has nothing to do.
+    End(Result<(), DeviceError>),
+}
+
+impl DriveQueuePair {
+    pub(super) fn new(shared: Arc<Shared>, claim: Claim) -> DriveQueuePair {
+        let units = claim.units();
+        shared.state().open(units.start);
+        DriveQueuePair {
+            shared,
+            claim,
+            pool: BufferPool::new(RETAINED_BYTES),
+            under_way: BTreeMap::new(),
+            in_units: vec![0; units.len()],
+            ended: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// By what the shared state knows this queue pair.
+    fn owner(&self) -> u16 {
+        self.claim.units().start
+    }
+
+    /// Looks at the contents, and says what the drive has to do.
+    fn plan(&self, state: &mut State, target: &Target, operation: &mut Operation) -> Plan {
+        match operation {
+            // What is not there takes the drive as long.
+            Operation::Read(into) => Plan::Ask(AccessKind::Read, state.contents.read(target, into)),
+            Operation::Program { data, .. } => match state.contents.program(target, data) {
+                Ok(()) => Plan::Ask(AccessKind::Write, Ok(())),
+                refused => Plan::End(refused),
+            },
+            Operation::Erase => match state.contents.erase(target) {
+                Ok(()) if self.shared.trim => Plan::Ask(AccessKind::Trim, Ok(())),
+                ended => Plan::End(ended),
+            },
+            // What was acknowledged is durable.
+            Operation::Flush => Plan::End(Ok(())),
+            Operation::MarkBad => {
+                state.contents.mark_bad(target);
+                Plan::End(Ok(()))
+            }
+        }
+    }
+
+    /// The pages of a checked target as bytes of the drive.
+    fn request(&self, kind: AccessKind, target: &Target) -> HostRequest {
+        let geometry = &self.shared.info.geometry;
+        let page_bytes = u64::from(geometry.page_bytes);
+        let extent_at = u64::from(target.unit.0) * geometry.unit_bytes()
+            + u64::from(target.blocks[0]) * geometry.superblock_bytes();
+        let (page, bytes) = match kind {
+            AccessKind::Trim => (0, geometry.superblock_bytes()),
+            _ => (u64::from(target.page), u64::from(target.rows) * page_bytes),
+        };
+        HostRequest { tag: 0, kind, offset_bytes: extent_at + page * page_bytes, bytes }
+    }
+
+    /// Whether the unit of a command has no room for it.
+    fn is_full(&self, command: &Command) -> bool {
+        let in_unit = self.in_units.get(self.place(&command.target));
+        let depth = self.shared.info.geometry.die_queue_depth;
+        let free = matches!(command.operation, Operation::Flush | Operation::MarkBad);
+        !free && in_unit.is_some_and(|in_unit| *in_unit >= depth)
+    }
+
+    /// The unit of a target, counted from the first.
+    fn place(&self, target: &Target) -> usize {
+        usize::from(target.unit.0.wrapping_sub(self.owner()))
+    }
+}
+
+impl QueuePair for DriveQueuePair {
+    fn geometry(&self) -> &UnitGeometry {
+        &self.shared.info.geometry
+    }
+
+    fn device_uuid(&self) -> u128 {
+        self.shared.info.uuid
+    }
+
+    fn units(&self) -> Range<u16> {
+        self.claim.units()
+    }
+
+    fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
+        match self.claim.units().contains(&unit.0) {
+            true => self.shared.state().contents.bad_blocks(unit),
+            false => Vec::new(),
+        }
+    }
+
+    fn buffers(&self) -> &BufferPool {
+        &self.pool
+    }
+
+    fn submit(&mut self, now: Time, command: Command) -> Submit {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.state();
+        let now = state.play(now);
+        let checked = check(&shared.info.geometry, &self.claim.units(), &command);
+        if checked.is_ok() && self.is_full(&command) {
+            return Submit::Full(command);
+        }
+        let Command { tag, target, mut operation } = command;
+        let plan = match checked {
+            Ok(()) => self.plan(&mut state, &target, &mut operation),
+            Err(error) => Plan::End(Err(error)),
+        };
+        let buffer = match operation {
+            Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
+            _ => None,
+        };
+        let (kind, result) = match plan {
+            Plan::Ask(kind, result) => (kind, result),
+            Plan::End(result) => {
+                self.ended.push(Completion { tag, buffer, result, finished_at: now });
+                return Submit::Accepted;
+            }
+        };
+        match state.start(self.owner(), self.request(kind, &target)) {
+            Ok(place) => {
+                let unit = self.place(&target);
+                self.in_units[unit] += 1;
+                self.under_way.insert(place, UnderWay { tag, unit, buffer, result });
+            }
+            Err(error) => {
+                let result = Err(DeviceError::OutOfRange(error.to_string()));
+                self.ended.push(Completion { tag, buffer, result, finished_at: now });
+            }
+        }
+        Submit::Accepted
+    }
+
+    fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
+        let mut state = self.shared.state();
+        state.play(now);
+        state.take_ended(self.owner(), &mut self.scratch);
+        completions.append(&mut self.ended);
+        for done in self.scratch.drain(..) {
+            if let Some(UnderWay { tag, unit, buffer, result }) = self.under_way.remove(&done.tag) {
+                self.in_units[unit] -= 1;
+                completions.push(Completion { tag, buffer, result, finished_at: done.at });
+            }
+        }
+    }
+
+    fn wake(&self) -> Wake {
+        let state = self.shared.state();
+        if !self.ended.is_empty() || state.has_ended(self.owner()) {
+            return Wake::Now;
+        }
+        state.ends_not_before(self.owner()).map_or(Wake::Idle, Wake::At)
+    }
+}
+
+impl Drop for DriveQueuePair {
+    fn drop(&mut self) {
+        self.shared.state().close(self.owner());
+    }
+}
