@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 /// The requests of one queue pair.
 #[derive(Default)]
 struct Mailbox {
-    /// Those under way, by the drive's tags.
-    under_way: BTreeMap<u64, Option<Ticket>>,
+    /// Reads, writes and trims under way, by the drive's tags. They come to the firmware in this order, so of each kind
+    /// it is the first whose end is bounded the lowest, however many there are.
+    under_way: [BTreeMap<u64, Option<Ticket>>; 3],
     /// Those that have ended, until the queue pair asks.
     ended: Vec<Done>,
 }
@@ -52,7 +53,7 @@ impl State {
         for done in self.done.drain(..) {
             let owner = (done.tag >> SERIAL_BITS) as u16;
             if let Some(mailbox) = self.mailboxes.get_mut(&owner)
-                && mailbox.under_way.remove(&done.tag).is_some()
+                && mailbox.under_way[done.kind as usize].remove(&done.tag).is_some()
             {
                 mailbox.ended.push(done);
             }
@@ -71,7 +72,8 @@ impl State {
         let ticket = self.drive.ticket(&request);
         let now = self.drive.now();
         self.drive.submit(now, request)?;
-        self.mailboxes.entry(owner).or_default().under_way.insert(request.tag, ticket);
+        let mailbox = self.mailboxes.entry(owner).or_default();
+        mailbox.under_way[request.kind as usize].insert(request.tag, ticket);
         // What took no time has ended.
         self.play(now);
         Ok(request.tag)
@@ -92,7 +94,7 @@ impl State {
     /// A time before which a queue pair cannot hear of an end; `None` if it has nothing under way.
     pub(super) fn ends_not_before(&self, owner: u16) -> Option<Time> {
         let under_way = &self.mailboxes.get(&owner)?.under_way;
-        let times = under_way.values().map(|ticket| self.drive.ends_not_before(*ticket));
-        times.min()?
+        let firsts = under_way.iter().filter_map(|of_kind| of_kind.values().next());
+        firsts.map(|ticket| self.drive.ends_not_before(*ticket)).min()?
     }
 }
