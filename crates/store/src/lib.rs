@@ -22,7 +22,7 @@ pub use check::{CheckReport, check};
 pub use error::StoreError;
 pub use layout::StoreLayout;
 pub use options::{Durability, StoreOptions};
-pub use shard::{Shard, ShardSpec, open_all};
+pub use shard::{Shard, ShardSpec, open_all, open_all_with_log};
 pub use store::{Exclusive, Inbox, Mesh, ScanPage, Store, Ticket, WatchToken};
 pub use value::{Entry, Value};
 pub use view::View;

@@ -1,11 +1,85 @@
-//! Key-value workloads.
+//! Key-value workloads: the store that `serve` runs, on a device in virtual time.
+//!
+//! Keys and values are real and checked at every read. Flash keeps them packed, so that full-size devices fit into memory.
+//! On units of flash the store's log has a device of its own, as in the SDF paper, which nobody waits for: what is measured
+//! is the data's device alone.
+
+mod clients;
+mod run;
+mod setup;
+#[cfg(test)]
+mod tests;
 
 use crate::cell::{Cell, Control};
+use crate::engine::units::hardware::{Hardware, Observation};
 use crate::error::LabError;
+use crate::layout::LayoutKind;
 use crate::outcome::Outcome;
+use run::{Run, Watch};
+use softflash_base::Time;
+use softflash_device::{Contents, Device};
+use softflash_runtime::VirtualExecutor;
 use softflash_workload::KvWorkload;
+use std::sync::Arc;
+
+/// Virtual time that is charted.
+const CHART_NS: u64 = 20_000_000;
 
 /// Runs a key-value workload.
-pub fn run(cell: &Cell, _workload: &KvWorkload, _control: &Control) -> Result<Outcome, LabError> {
-    Err(LabError::Unsupported(format!("{}: no engine for key-value workloads", cell.key)))
+pub fn run(cell: &Cell, workload: &KvWorkload, control: &Control) -> Result<Outcome, LabError> {
+    match &cell.layout.kind {
+        LayoutKind::Units(_) => {
+            let hardware = Hardware::new(&cell.device, Contents::Packed, cell.seed)?;
+            let device = hardware.device();
+            run_on(device, true, cell, workload, control, &mut OnUnits { hardware, since: None })
+        }
+        LayoutKind::PageMapped(_) => Err(LabError::Unsupported(format!(
+            "{}: no engine for key-value workloads on a conventional drive",
+            cell.key
+        ))),
+    }
+}
+
+/// Runs a key-value workload on a new device; the store's log is on it too, unless it is `log_apart`.
+pub fn run_on(
+    device: Arc<dyn Device>,
+    log_apart: bool,
+    cell: &Cell,
+    workload: &KvWorkload,
+    control: &Control,
+    watch: &mut dyn Watch,
+) -> Result<Outcome, LabError> {
+    workload.validate().map_err(|error| LabError::Parameter(error.to_string()))?;
+    if workload.rate_caps != Default::default() {
+        return Err(LabError::Parameter(format!(
+            "{}: rate caps are not for key-value workloads; leave rate_caps out",
+            cell.key
+        )));
+    }
+    let executor = VirtualExecutor::new(setup::wall_ms());
+    let run = Run::new(cell, workload, control);
+    match executor.try_block_on(run.go(device, log_apart, executor.handle(), watch)) {
+        Ok(outcome) => outcome,
+        Err(deadlock) => Err(LabError::Simulation(deadlock.to_string())),
+    }
+}
+
+/// Watches units of flash.
+struct OnUnits {
+    hardware: Hardware,
+    since: Option<Observation>,
+}
+
+impl Watch for OnUnits {
+    fn begins(&mut self, now: Time) {
+        self.since = Some(self.hardware.observe(now, CHART_NS));
+    }
+
+    fn ended(&mut self, now: Time, outcome: &mut Outcome) {
+        let Some(since) = &self.since else { return };
+        let observed = self.hardware.observed(since, now);
+        outcome.channel_utilisation = observed.channel_utilisation;
+        outcome.die_utilisation = observed.die_utilisation;
+        outcome.gantt = observed.gantt;
+    }
 }

@@ -9,7 +9,7 @@ mod bed;
 mod clients;
 mod erases;
 pub mod hardware;
-mod progress;
+pub mod progress;
 pub mod tally;
 
 use crate::cell::{Cell, Control, Limits};

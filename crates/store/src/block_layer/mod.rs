@@ -27,15 +27,51 @@ pub struct BlockLayer {
 }
 
 struct Inner {
-    flash: Flash,
+    main: Shelf,
+    /// Where the log's blocks go, if not to the same flash as all others.
+    log: Option<Shelf>,
     device_uuid: u128,
-    blocks: RefCell<HashMap<BlockId, Superblock>>,
-    /// Blocks being written to each unit: load that the units' queues do not show yet.
-    writers: RefCell<Vec<u32>>,
-    placement: RefCell<Box<dyn Placement>>,
+    blocks: RefCell<HashMap<BlockId, Place>>,
     next_id: Cell<u64>,
     /// Superblocks that can be allocated, until blocks come or go.
     free: Cell<Option<u32>>,
+}
+
+/// Where a block is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    superblock: Superblock,
+    on_log: bool,
+}
+
+/// Flash that blocks are placed on.
+struct Shelf {
+    flash: Flash,
+    /// Blocks being written to each unit: load that the units' queues do not show yet.
+    writers: RefCell<Vec<u32>>,
+    placement: RefCell<Box<dyn Placement>>,
+}
+
+impl Shelf {
+    fn new(flash: Flash) -> Shelf {
+        let writers = RefCell::new(vec![0; flash.units().len()]);
+        let placement: Box<dyn Placement> = Box::new(LeastLoaded::default());
+        Shelf { flash, writers, placement: RefCell::new(placement) }
+    }
+
+    fn choose_unit(&self) -> Option<u16> {
+        let Shelf { flash, writers, placement } = self;
+        let candidates: Vec<Candidate> = flash
+            .units()
+            .zip(writers.borrow().iter())
+            .map(|(unit, writers)| Candidate {
+                unit,
+                load: flash.load(unit) + writers,
+                free: flash.space(unit).free(),
+            })
+            .collect();
+        placement.borrow_mut().choose(&candidates)
+    }
 }
 
 /// A block that was found on the flash when it was mounted.
@@ -61,40 +97,38 @@ impl BlockLayer {
         device_uuid: u128,
         inventory: &Inventory,
     ) -> (BlockLayer, Vec<Found>) {
-        let mut blocks: HashMap<BlockId, Superblock> = HashMap::new();
-        let mut attempts: HashMap<BlockId, u8> = HashMap::new();
-        let mut found = Vec::new();
-        for entry in &inventory.superblocks {
-            let Some((id, kind, attempt)) = tag::decode(&entry.tag) else {
-                // Not ours, or of a layer that no longer exists: nobody can ask for it.
-                flash.release(&entry.superblock);
-                continue;
-            };
-            match blocks.get_mut(&id) {
-                Some(known) => {
-                    let older = if attempts.insert(id, attempt) < Some(attempt) {
-                        std::mem::replace(known, entry.superblock)
-                    } else {
-                        entry.superblock
-                    };
-                    flash.release(&older);
-                }
-                None => {
-                    blocks.insert(id, entry.superblock);
-                    attempts.insert(id, attempt);
-                    found.push(Found { id, kind });
-                }
-            }
+        BlockLayer::assemble((flash, inventory), None, shard, device_uuid)
+    }
+
+    /// As [`new`](BlockLayer::new), with the blocks of the log on flash of their own, whose superblocks and pages are
+    /// as large.
+    pub fn with_log(
+        (flash, inventory): (Flash, &Inventory),
+        log: (Flash, &Inventory),
+        shard: ShardId,
+        device_uuid: u128,
+    ) -> (BlockLayer, Vec<Found>) {
+        BlockLayer::assemble((flash, inventory), Some(log), shard, device_uuid)
+    }
+
+    fn assemble(
+        main: (Flash, &Inventory),
+        log: Option<(Flash, &Inventory)>,
+        shard: ShardId,
+        device_uuid: u128,
+    ) -> (BlockLayer, Vec<Found>) {
+        let mut blocks: HashMap<BlockId, Place> = HashMap::new();
+        let mut found = take_stock(&main.0, main.1, false, &mut blocks);
+        if let Some((flash, inventory)) = &log {
+            found.extend(take_stock(flash, inventory, true, &mut blocks));
         }
         found.sort_unstable_by_key(|found| found.id);
         let last = found.last().map_or(BlockId::first(shard).0, |found| found.id.0 + ID_GAP);
-        let writers = vec![0; flash.units().len()];
         let inner = Inner {
-            flash,
+            main: Shelf::new(main.0),
+            log: log.map(|(flash, _)| Shelf::new(flash)),
             device_uuid,
             blocks: RefCell::new(blocks),
-            writers: RefCell::new(writers),
-            placement: RefCell::new(Box::new(LeastLoaded::default())),
             next_id: Cell::new(last),
             free: Cell::new(None),
         };
@@ -119,23 +153,35 @@ impl BlockLayer {
 
     /// The flash below.
     pub fn flash(&self) -> &Flash {
-        &self.inner.flash
+        &self.inner.main.flash
+    }
+
+    /// The flash below the log's blocks; the same, unless they have their own.
+    pub fn log_flash(&self) -> &Flash {
+        &self.shelf(self.inner.log.is_some()).flash
+    }
+
+    fn shelf(&self, on_log: bool) -> &Shelf {
+        match &self.inner.log {
+            Some(log) if on_log => log,
+            _ => &self.inner.main,
+        }
     }
 
     /// Bytes that fit a block.
     pub fn capacity_bytes(&self) -> usize {
-        self.inner.flash.payload_bytes()
+        self.inner.main.flash.payload_bytes()
     }
 
     /// Bytes per page.
     pub fn page_bytes(&self) -> usize {
-        self.inner.flash.page_bytes()
+        self.inner.main.flash.page_bytes()
     }
 
     /// Superblocks that can be allocated, over all units.
     pub fn free_blocks(&self) -> u32 {
         let count = || {
-            let flash = &self.inner.flash;
+            let flash = &self.inner.main.flash;
             flash.units().map(|unit| flash.space(unit).free()).sum()
         };
         let free = self.inner.free.get().unwrap_or_else(count);
@@ -145,7 +191,7 @@ impl BlockLayer {
 
     /// All superblocks that are not out of service.
     pub fn total_blocks(&self) -> u32 {
-        let flash = &self.inner.flash;
+        let flash = &self.inner.main.flash;
         flash.units().map(|unit| flash.space(unit)).map(|space| space.total() - space.bad).sum()
     }
 
@@ -193,32 +239,20 @@ impl BlockLayer {
 
     fn attempt(&self, id: BlockId, kind: BlockKind, attempt: u8, hint: Hint) -> Result<OpenBlock> {
         let inner = &self.inner;
-        let unit = self.choose_unit().ok_or(StoreError::OutOfSpace)?;
-        let superblock = match inner.flash.allocate(unit, tag::encode(id, kind, attempt), hint) {
+        let on_log = inner.log.is_some() && matches!(kind, BlockKind::Log { .. });
+        let Shelf { flash, writers, .. } = self.shelf(on_log);
+        let unit = self.shelf(on_log).choose_unit().ok_or(StoreError::OutOfSpace)?;
+        let superblock = match flash.allocate(unit, tag::encode(id, kind, attempt), hint) {
             Err(FtlError::NoSpace { .. }) => return Err(StoreError::OutOfSpace),
             allocated => allocated?,
         };
-        inner.blocks.borrow_mut().insert(id, superblock);
+        inner.blocks.borrow_mut().insert(id, Place { superblock, on_log });
         inner.free.set(None);
-        let writer = usize::from(unit - inner.flash.units().start);
-        if let Some(count) = inner.writers.borrow_mut().get_mut(writer) {
+        let writer = usize::from(unit - flash.units().start);
+        if let Some(count) = writers.borrow_mut().get_mut(writer) {
             *count += 1;
         }
-        Ok(OpenBlock { layer: self.clone(), id, superblock, writer })
-    }
-
-    fn choose_unit(&self) -> Option<u16> {
-        let Inner { flash, writers, placement, .. } = &*self.inner;
-        let candidates: Vec<Candidate> = flash
-            .units()
-            .zip(writers.borrow().iter())
-            .map(|(unit, writers)| Candidate {
-                unit,
-                load: flash.load(unit) + writers,
-                free: flash.space(unit).free(),
-            })
-            .collect();
-        placement.borrow_mut().choose(&candidates)
+        Ok(OpenBlock { layer: self.clone(), id, superblock, on_log, writer })
     }
 
     /// Reads whole pages of a block.
@@ -229,11 +263,11 @@ impl BlockLayer {
         pages: u32,
         hint: Hint,
     ) -> Result<IoBuf> {
-        let superblock = self.inner.blocks.borrow().get(&id).copied();
-        let Some(superblock) = superblock else {
+        let place = self.inner.blocks.borrow().get(&id).copied();
+        let Some(Place { superblock, on_log }) = place else {
             return Err(StoreError::DataLoss(format!("{id} is missing")));
         };
-        match self.inner.flash.read(&superblock, first_page, pages, hint).await {
+        match self.shelf(on_log).flash.read(&superblock, first_page, pages, hint).await {
             Err(error @ FtlError::Device { .. }) => {
                 Err(StoreError::DataLoss(format!("{id}, pages {first_page}+{pages}: {error}")))
             }
@@ -243,10 +277,10 @@ impl BlockLayer {
 
     /// Gives a block's space back. Unknown ids are ignored: deleting twice is deleting once.
     pub fn delete(&self, id: BlockId) {
-        let superblock = self.inner.blocks.borrow_mut().remove(&id);
-        if let Some(superblock) = superblock {
+        let place = self.inner.blocks.borrow_mut().remove(&id);
+        if let Some(Place { superblock, on_log }) = place {
             self.inner.free.set(None);
-            self.inner.flash.release(&superblock);
+            self.shelf(on_log).flash.release(&superblock);
         }
     }
 
@@ -259,8 +293,43 @@ impl BlockLayer {
 
     /// The superblock of a block, for reports.
     pub fn superblock(&self, id: BlockId) -> Option<Superblock> {
-        self.inner.blocks.borrow().get(&id).copied()
+        self.inner.blocks.borrow().get(&id).map(|place| place.superblock)
     }
+}
+
+/// Enters the blocks of mounted flash into the table. Where two superblocks claim one id, the last attempt counts and the
+/// other is released.
+fn take_stock(
+    flash: &Flash,
+    inventory: &Inventory,
+    on_log: bool,
+    blocks: &mut HashMap<BlockId, Place>,
+) -> Vec<Found> {
+    let mut attempts: HashMap<BlockId, u8> = HashMap::new();
+    let mut found = Vec::new();
+    for entry in &inventory.superblocks {
+        let Some((id, kind, attempt)) = tag::decode(&entry.tag) else {
+            // Not ours, or of a layer that no longer exists: nobody can ask for it.
+            flash.release(&entry.superblock);
+            continue;
+        };
+        match blocks.get_mut(&id) {
+            Some(known) => {
+                let older = if attempts.insert(id, attempt) < Some(attempt) {
+                    std::mem::replace(&mut known.superblock, entry.superblock)
+                } else {
+                    entry.superblock
+                };
+                flash.release(&older);
+            }
+            None => {
+                blocks.insert(id, Place { superblock: entry.superblock, on_log });
+                attempts.insert(id, attempt);
+                found.push(Found { id, kind });
+            }
+        }
+    }
+    found
 }
 
 /// Units that are tried before a block is given up.
@@ -271,6 +340,7 @@ pub struct OpenBlock {
     layer: BlockLayer,
     id: BlockId,
     superblock: Superblock,
+    on_log: bool,
     writer: usize,
 }
 
@@ -287,12 +357,12 @@ impl OpenBlock {
         durable: bool,
         hint: Hint,
     ) -> Result<(u32, impl Future<Output = Outcome> + use<>), (FtlError, IoBuf)> {
-        self.layer.inner.flash.append(&self.superblock, data, durable, hint)
+        self.layer.shelf(self.on_log).flash.append(&self.superblock, data, durable, hint)
     }
 
     /// Ends the appends.
     pub fn seal(&self) {
-        self.layer.inner.flash.seal(&self.superblock);
+        self.layer.shelf(self.on_log).flash.seal(&self.superblock);
     }
 
     /// Appends all pieces; on failure returns them, where all came back, for another attempt.
@@ -339,7 +409,8 @@ impl OpenBlock {
 
 impl Drop for OpenBlock {
     fn drop(&mut self) {
-        if let Some(count) = self.layer.inner.writers.borrow_mut().get_mut(self.writer) {
+        if let Some(count) = self.layer.shelf(self.on_log).writers.borrow_mut().get_mut(self.writer)
+        {
             *count -= 1;
         }
     }

@@ -19,7 +19,7 @@ pub mod snapshots;
 pub mod transactions;
 pub mod watch;
 
-pub use open::{ShardSpec, open_all};
+pub use open::{ShardSpec, open_all, open_all_with_log};
 pub(crate) use read::Read;
 
 use crate::block_layer::BlockLayer;
@@ -219,6 +219,7 @@ impl Shard {
         }
         let closed = self.log.close().await;
         self.blocks.flash().stop();
+        self.blocks.log_flash().stop();
         closed
     }
 }

@@ -18,7 +18,7 @@ use crate::options::StoreOptions;
 use crate::store::{Inbox, Mesh, Store};
 use softflash_base::ShardId;
 use softflash_device::Device;
-use softflash_ftl::{FtlConfig, Hint};
+use softflash_ftl::{FtlConfig, Hint, Inventory};
 use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -46,8 +46,12 @@ impl Shard {
     /// Opens the shard, recovering what its units hold, and joins it to the others. All shards of a store must be
     /// opened at the same time: they ask each other what became of transactions.
     pub async fn open(spec: ShardSpec) -> Result<Store> {
+        Shard::open_on(spec, None).await
+    }
+
+    async fn open_on(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<Store> {
         let (mesh, id) = (spec.mesh.clone(), spec.id);
-        let opened = open(spec).await;
+        let opened = open(spec, log_device).await;
         if let Err(error) = &opened {
             mesh.abandon(id, error);
         }
@@ -78,7 +82,7 @@ impl Shard {
     }
 }
 
-async fn open(spec: ShardSpec) -> Result<Store> {
+async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<Store> {
     let ShardSpec { id, layout, options, device, runtime, mesh, inbox } = spec;
     if let Some(problem) = layout.problem() {
         return Err(StoreError::Unusable(problem));
@@ -87,7 +91,14 @@ async fn open(spec: ShardSpec) -> Result<Store> {
         .open_queue_pair(layout.units_of(id))
         .map_err(|error| StoreError::Unusable(error.to_string()))?;
     let (flash, inventory) = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await?;
-    let (blocks, found) = BlockLayer::new(flash, id, device.info().uuid, &inventory);
+    let uuid = device.info().uuid;
+    let (blocks, found) = match log_device {
+        None => BlockLayer::new(flash, id, uuid, &inventory),
+        Some(log_device) => {
+            let log = mount_log(&log_device, &flash, &layout, id, &runtime).await?;
+            BlockLayer::with_log((flash, &inventory), (log.0, &log.1), id, uuid)
+        }
+    };
     let clock = Rc::new(ExpiryClock::new(runtime.clone()));
     let total = blocks.total_blocks();
     let budget = Budget::new(&options, &layout, total, blocks.capacity_bytes());
@@ -117,6 +128,7 @@ async fn open(spec: ShardSpec) -> Result<Store> {
     }
     // What recovery has read may have been written without waiting for it.
     blocks.flash().flush(Hint::LOG).await?;
+    blocks.log_flash().flush(Hint::LOG).await?;
     // On a device that was full all along, this is where the log finds a place to go on.
     dead.into_iter().for_each(|block| blocks.delete(block));
     let (seq, shards) = (resume.seq, layout.shards);
@@ -177,6 +189,37 @@ async fn open(spec: ShardSpec) -> Result<Store> {
     Ok(store)
 }
 
+/// Mounts the units of a shard's log where that has a device of its own.
+async fn mount_log(
+    device: &Arc<dyn Device>,
+    main: &Flash,
+    layout: &StoreLayout,
+    id: ShardId,
+    runtime: &RuntimeHandle,
+) -> Result<(Flash, Inventory)> {
+    let units = StoreLayout { units: device.info().units, ..layout.clone() };
+    if let Some(problem) = units.problem() {
+        return Err(StoreError::Unusable(format!("the log's device: {problem}")));
+    }
+    let queue = device
+        .open_queue_pair(units.units_of(id))
+        .map_err(|error| StoreError::Unusable(error.to_string()))?;
+    let (flash, inventory) = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await?;
+    let shape = |flash: &Flash| (flash.payload_bytes(), flash.page_bytes());
+    if shape(&flash) != shape(main) {
+        return Err(StoreError::Unusable(
+            "the log's device must have pages and superblocks as large as those of the data's"
+                .into(),
+        ));
+    }
+    if !inventory.damaged.is_empty() {
+        return Err(StoreError::Unusable(
+            "the log's device was cut off in the middle of a write; simulations start with a new one".into(),
+        ));
+    }
+    Ok((flash, inventory))
+}
+
 /// Opens all shards of a store on one thread: for embedding, tools and simulation. The first handle is that of
 /// shard 0; close every one of them in the end.
 pub async fn open_all(
@@ -185,9 +228,31 @@ pub async fn open_all(
     options: &StoreOptions,
     runtime: &RuntimeHandle,
 ) -> Result<Vec<Store>> {
+    open_all_on(device, None, layout, options, runtime).await
+}
+
+/// As [`open_all`], with the log on a device of its own, whose pages and superblocks are as large: for simulations of
+/// systems that have one. It is not for use after a power cut.
+pub async fn open_all_with_log(
+    device: Arc<dyn Device>,
+    log_device: Arc<dyn Device>,
+    layout: &StoreLayout,
+    options: &StoreOptions,
+    runtime: &RuntimeHandle,
+) -> Result<Vec<Store>> {
+    open_all_on(device, Some(log_device), layout, options, runtime).await
+}
+
+async fn open_all_on(
+    device: Arc<dyn Device>,
+    log_device: Option<Arc<dyn Device>>,
+    layout: &StoreLayout,
+    options: &StoreOptions,
+    runtime: &RuntimeHandle,
+) -> Result<Vec<Store>> {
     let (mesh, inboxes) = Mesh::new(layout.shards);
     let shards = inboxes.into_iter().zip(0..).map(|(inbox, id)| {
-        Shard::open(ShardSpec {
+        let spec = ShardSpec {
             id: ShardId(id),
             layout: layout.clone(),
             options: options.clone(),
@@ -195,7 +260,8 @@ pub async fn open_all(
             runtime: runtime.clone(),
             mesh: mesh.clone(),
             inbox,
-        })
+        };
+        Shard::open_on(spec, log_device.clone())
     });
     futures_util::future::try_join_all(shards).await
 }

@@ -182,7 +182,7 @@ impl Inner {
     }
 
     async fn flush(&self) -> Result<()> {
-        Ok(self.blocks.flash().flush(Hint::LOG).await?)
+        Ok(self.blocks.log_flash().flush(Hint::LOG).await?)
     }
 
     /// Bytes of payload that the next frame can take; starts a segment where the current one is full.

@@ -1,0 +1,201 @@
+//! Clients of a store: each asks for one thing at a time.
+
+use super::run::failed;
+use crate::cell::Control;
+use crate::engine::units::tally::{Quota, Tally, Way};
+use crate::error::LabError;
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use softflash_base::SliceId;
+use softflash_runtime::RuntimeHandle;
+use softflash_store::{Entry, Store, StoreError};
+use softflash_workload::{KeyMaker, KvAccess, KvKind, KvSource, fill_value, version_of};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Keys that one page of a scan asks for at most.
+const SCAN_PAGE_KEYS: u64 = 64;
+
+/// What the clients of a slice share.
+pub struct SliceClients {
+    /// The shard of the slice.
+    pub store: Store,
+    /// The slice.
+    pub slice: SliceId,
+    /// Its keys.
+    pub keys: KeyMaker,
+    /// The version that the next write gets; it tells that values are not those of another key.
+    pub version: Cell<u64>,
+}
+
+/// What all clients of a phase share.
+pub struct Phase<'a> {
+    /// Clock and executor.
+    pub runtime: &'a RuntimeHandle,
+    /// Takes down what counts; nothing does during a warm-up.
+    pub tally: Option<&'a Tally>,
+    /// Asked whether to stop.
+    pub control: &'a Control<'a>,
+    /// From the end of a request to the next.
+    pub think_ns: u64,
+    /// Told after each request.
+    pub told: &'a dyn Fn(),
+}
+
+/// A client: a stream of requests, some of which are made together.
+pub struct Client {
+    slice: Rc<SliceClients>,
+    source: RefCell<KvSource>,
+    quota: Cell<Quota>,
+}
+
+impl Client {
+    /// A client that may not ask anything yet.
+    pub fn new(slice: Rc<SliceClients>, source: KvSource) -> Client {
+        let nothing = Quota { requests: Some(0), until: None };
+        Client { slice, source: RefCell::new(source), quota: Cell::new(nothing) }
+    }
+
+    /// Says how much the client may ask.
+    pub fn allow(&self, quota: Quota) {
+        self.quota.set(quota);
+    }
+
+    /// Makes `batch` requests at a time, and the next when all of them have ended.
+    pub async fn in_batches(&self, phase: &Phase<'_>, batch: u32) -> Result<(), LabError> {
+        loop {
+            let requests: Vec<KvAccess> = (0..batch).map_while(|_| self.next(phase)).collect();
+            match requests.as_slice() {
+                [] => return Ok(()),
+                [alone] => self.request(phase, *alone).await?,
+                many => {
+                    let made = many.iter().map(|access| self.request(phase, *access));
+                    try_join_all(made).await?;
+                }
+            }
+            pause(phase).await?;
+        }
+    }
+
+    /// Keeps `batch` requests under way: each is followed by another as soon as it has ended.
+    pub async fn without_barrier(&self, phase: &Phase<'_>, batch: u32) -> Result<(), LabError> {
+        try_join_all((0..batch).map(|_| self.in_batches(phase, 1))).await.map(drop)
+    }
+
+    /// What the client asks next, if it may.
+    fn next(&self, phase: &Phase<'_>) -> Option<KvAccess> {
+        let mut quota = self.quota.get();
+        let allowed = quota.take(phase.runtime.now());
+        self.quota.set(quota);
+        allowed.then(|| self.source.borrow_mut().next())
+    }
+
+    /// Makes a request and waits for its end.
+    async fn request(&self, phase: &Phase<'_>, access: KvAccess) -> Result<(), LabError> {
+        let made_at = phase.runtime.now();
+        if let Some(tally) = phase.tally {
+            tally.made();
+        }
+        let slice = &self.slice;
+        let (way, bytes) = match access.kind {
+            KvKind::Read => (Way::Read, slice.read(access.key).await?),
+            KvKind::Scan => (Way::Read, slice.scan(access.key, access.bytes).await?),
+            KvKind::Write => (Way::Write, slice.write(access.key, access.bytes).await?),
+        };
+        if let Some(tally) = phase.tally {
+            tally.ended(way, made_at, phase.runtime.now(), bytes);
+        }
+        (phase.told)();
+        Ok(())
+    }
+}
+
+/// Between two requests of a client.
+async fn pause(phase: &Phase<'_>) -> Result<(), LabError> {
+    if phase.control.stopped() {
+        return Err(LabError::Stopped);
+    }
+    if phase.think_ns > 0 {
+        phase.runtime.sleep_until(phase.runtime.now() + phase.think_ns).await;
+    }
+    Ok(())
+}
+
+impl SliceClients {
+    fn key(&self, number: u64) -> Bytes {
+        Bytes::copy_from_slice(&self.keys.key(number))
+    }
+
+    /// Reads a value; returns its bytes.
+    async fn read(&self, number: u64) -> Result<u64, LabError> {
+        let mut view = self.store.view();
+        let entry = view.get(&self.key(number)).await.map_err(failed)?;
+        let entry = entry.ok_or_else(|| missing(self.slice, number))?;
+        self.check(number, &entry)?;
+        Ok(entry.value.len() as u64)
+    }
+
+    /// Goes through keys and values from a key on, and at the end of the slice from its beginning, until there were
+    /// `bytes`; returns the bytes of values.
+    async fn scan(&self, number: u64, bytes: u64) -> Result<u64, LabError> {
+        // The key before the first that is wanted; none before the very first.
+        let mut after = number.checked_sub(1).map(|before| self.key(before));
+        let (mut seen, mut value_bytes) = (0, 1);
+        while seen < bytes {
+            let keys = (bytes - seen).div_ceil(value_bytes).clamp(1, SCAN_PAGE_KEYS);
+            let limit = if seen == 0 { 1 } else { keys as usize };
+            let page = self.store.scan(self.slice, after.take(), limit).await.map_err(failed)?;
+            for (key, entry) in &page.items {
+                let number = self.keys.number(key).unwrap_or(u64::MAX);
+                self.check(number, entry)?;
+                value_bytes = entry.value.len().max(1) as u64;
+                seen += value_bytes;
+            }
+            if page.items.is_empty() && seen == 0 && page.next.is_none() && number == 0 {
+                return Err(missing(self.slice, 0));
+            }
+            after = page.next;
+        }
+        Ok(seen)
+    }
+
+    /// Writes a value and waits until it is durable; returns its bytes.
+    async fn write(&self, number: u64, bytes: u64) -> Result<u64, LabError> {
+        self.write_some(&[(number, bytes)]).await?;
+        Ok(bytes)
+    }
+
+    /// Writes values in one transaction and waits until it is durable.
+    pub async fn write_some(&self, accesses: &[(u64, u64)]) -> Result<(), LabError> {
+        let version = self.version.get();
+        self.version.set(version + 1);
+        let mut view = self.store.view();
+        for &(number, bytes) in accesses {
+            let mut value = vec![0; bytes as usize];
+            fill_value(number, version, &mut value);
+            view.put(self.key(number), Entry::new(Bytes::from(value))).map_err(failed)?;
+        }
+        let ticket = self.store.commit(view).await.map_err(failed)?;
+        self.store.durable(&ticket).await.map_err(failed)
+    }
+
+    /// Whether an entry is some version of its key: all of its words are alike and name the key.
+    fn check(&self, number: u64, entry: &Entry) -> Result<(), LabError> {
+        let wrong = || {
+            LabError::Simulation(format!("slice {}: key {number} has a wrong value", self.slice))
+        };
+        for fragment in entry.value.fragments() {
+            let version = version_of(number, fragment);
+            let (words, _) = fragment.as_chunks::<8>();
+            let alike = words.windows(2).all(|pair| pair[0] == pair[1]);
+            if !alike || version.is_some_and(|version| version >= self.version.get()) {
+                return Err(wrong());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn missing(slice: SliceId, number: u64) -> LabError {
+    failed(StoreError::DataLoss(format!("slice {slice}: key {number} is not there")))
+}

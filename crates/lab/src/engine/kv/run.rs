@@ -1,0 +1,251 @@
+//! One run of clients on a store.
+
+use super::clients::{Client, Phase, SliceClients};
+use super::setup::{key_prefix, open, store_layout};
+use crate::cell::{Cell, Control, Limits};
+use crate::engine::units::progress::Progress;
+use crate::engine::units::tally::{Quota, Tally};
+use crate::error::LabError;
+use crate::outcome::{Outcome, Programs};
+use futures_util::future::try_join_all;
+use softflash_base::random::Rng;
+use softflash_base::{SliceId, Time};
+use softflash_device::Device;
+use softflash_runtime::RuntimeHandle;
+use softflash_store::stats::StoreStats;
+use softflash_store::{Store, StoreError, StoreLayout};
+use softflash_workload::{KvWorkload, Precondition};
+use std::iter::repeat;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Bytes of values that are preloaded in one transaction.
+const PRELOAD_BYTES: u64 = 2 << 20;
+/// A store without traffic for this long has nothing left to compact.
+const QUIET_NS: u64 = 300_000_000;
+/// A store that is not quiet after this is waited for no longer: it would never be.
+const PATIENCE_NS: u64 = 3_600_000_000_000;
+
+/// A run.
+pub struct Run<'a> {
+    workload: &'a KvWorkload,
+    control: &'a Control<'a>,
+    limits: Limits,
+    precondition: Precondition,
+    rng: Rng,
+}
+
+/// What happens at the device around the measured part.
+pub trait Watch {
+    /// The measured part begins.
+    fn begins(&mut self, now: Time);
+    /// It is over.
+    fn ended(&mut self, now: Time, outcome: &mut Outcome);
+}
+
+impl<'a> Run<'a> {
+    /// The run of a cell.
+    pub fn new(cell: &Cell, workload: &'a KvWorkload, control: &'a Control<'a>) -> Run<'a> {
+        Run {
+            workload,
+            control,
+            limits: cell.limits(),
+            precondition: cell.parameters.precondition,
+            rng: Rng::seeded(cell.seed).fork("kv"),
+        }
+    }
+
+    /// Opens a store on a new device, fills it, and lets clients work on it.
+    pub async fn go(
+        &self,
+        device: Arc<dyn Device>,
+        log_apart: bool,
+        runtime: RuntimeHandle,
+        watch: &mut dyn Watch,
+    ) -> Result<Outcome, LabError> {
+        let page_bytes = device.info().geometry.page_bytes;
+        let layout = store_layout(self.workload, device.info().units);
+        let stores = open(device, &layout, log_apart, &runtime).await?;
+        let bed = KvBed { stores, layout, runtime, page_bytes };
+        let outcome = self.on_store(&bed, watch).await;
+        for store in &bed.stores {
+            store.close().await.map_err(failed)?;
+        }
+        outcome
+    }
+
+    async fn on_store(&self, bed: &KvBed, watch: &mut dyn Watch) -> Result<Outcome, LabError> {
+        let progress = Progress::new(self.control);
+        let slices = self.slices(bed)?;
+        if self.precondition != Precondition::None {
+            let told = |all| progress.filled(all);
+            try_join_all(slices.iter().map(|slice| self.preload(slice, &told))).await?;
+            self.settle(bed).await?;
+        }
+        let clients = self.clients(&slices)?;
+        if self.limits.warm_up_ns > 0 {
+            let end = bed.runtime.now() + self.limits.warm_up_ns;
+            self.phase(bed, None, &clients, repeat(Quota::until(end)), &|| {}).await?;
+        }
+        (self.control.on_measuring)();
+        let begin = bed.runtime.now();
+        let before = bed.stats().await?;
+        watch.begins(begin);
+        let tally = Tally::new(begin);
+        let count = clients.len() as u64;
+        let quotas = (0..count).map(|client| Quota::share(&self.limits, begin, client, count));
+        let told = || progress.measured(&self.limits, begin, bed.runtime.now());
+        self.phase(bed, Some(&tally), &clients, quotas, &told).await?;
+        let mut outcome = tally.outcome(self.limits.samples);
+        watch.ended(bed.runtime.now(), &mut outcome);
+        add_up(&mut outcome, &before, &bed.stats().await?, bed.page_bytes.into());
+        outcome.figures.insert("shards".to_owned(), bed.layout.shards.into());
+        Ok(outcome)
+    }
+
+    fn slices(&self, bed: &KvBed) -> Result<Vec<Rc<SliceClients>>, LabError> {
+        let slice = |slice: u16| {
+            let shard = bed.layout.shard_of_slice(SliceId(slice));
+            let keys = self
+                .workload
+                .key_maker(&key_prefix(&bed.layout, slice))
+                .map_err(|error| LabError::Parameter(error.to_string()))?;
+            let store = bed.stores.get(shard.index()).cloned();
+            let store = store.ok_or_else(|| failed(StoreError::Closed))?;
+            Ok(Rc::new(SliceClients { store, slice: SliceId(slice), keys, version: 0.into() }))
+        };
+        (0..bed.layout.slices).map(slice).collect()
+    }
+
+    /// Writes every key of a slice once, in order.
+    async fn preload(&self, slice: &SliceClients, told: &dyn Fn(usize)) -> Result<(), LabError> {
+        let all = self.workload.keys();
+        let steps = (all * u64::from(self.workload.slices)).max(1) as usize;
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        for key in 0..all {
+            let size = u64::from(self.workload.value_bytes.of(key));
+            batch.push((key, size));
+            bytes += size;
+            told(steps);
+            if bytes >= PRELOAD_BYTES || key + 1 == all {
+                slice.write_some(&batch).await?;
+                batch.clear();
+                bytes = 0;
+                if self.control.stopped() {
+                    return Err(LabError::Stopped);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until flushes and compactions have nothing left to do.
+    async fn settle(&self, bed: &KvBed) -> Result<(), LabError> {
+        let traffic = |stats: &StoreStats| (stats.flash_bytes_read, stats.flash_bytes_written);
+        let give_up = bed.runtime.now() + PATIENCE_NS;
+        let mut last = traffic(&bed.stats().await?);
+        loop {
+            bed.runtime.sleep_until(bed.runtime.now() + QUIET_NS).await;
+            let now = traffic(&bed.stats().await?);
+            if now == last {
+                return Ok(());
+            }
+            if bed.runtime.now() >= give_up {
+                return Err(LabError::Simulation("compaction does not come to an end".to_owned()));
+            }
+            if self.control.stopped() {
+                return Err(LabError::Stopped);
+            }
+            last = now;
+        }
+    }
+
+    fn clients(&self, slices: &[Rc<SliceClients>]) -> Result<Vec<Client>, LabError> {
+        let mut clients = Vec::new();
+        for (number, slice) in (0..).zip(slices) {
+            for client in 0..self.workload.clients {
+                let source = self.workload.source(number, client, &self.rng);
+                let source = source.map_err(|error| LabError::Parameter(error.to_string()))?;
+                clients.push(Client::new(Rc::clone(slice), source));
+            }
+        }
+        Ok(clients)
+    }
+
+    /// Lets all clients work until their quotas are used up.
+    async fn phase(
+        &self,
+        bed: &KvBed,
+        tally: Option<&Tally>,
+        clients: &[Client],
+        quotas: impl Iterator<Item = Quota>,
+        told: &dyn Fn(),
+    ) -> Result<(), LabError> {
+        let KvWorkload { batch, barrier, think_ns, .. } = *self.workload;
+        let (runtime, control) = (&bed.runtime, self.control);
+        let phase = Phase { runtime, tally, control, think_ns, told };
+        clients.iter().zip(quotas).for_each(|(client, quota)| client.allow(quota));
+        if barrier {
+            try_join_all(clients.iter().map(|client| client.in_batches(&phase, batch))).await?;
+        } else {
+            try_join_all(clients.iter().map(|client| client.without_barrier(&phase, batch)))
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+/// A store in virtual time.
+struct KvBed {
+    stores: Vec<Store>,
+    layout: StoreLayout,
+    runtime: RuntimeHandle,
+    page_bytes: u32,
+}
+
+impl KvBed {
+    async fn stats(&self) -> Result<StoreStats, LabError> {
+        match self.stores.first() {
+            Some(store) => store.stats().await.map_err(failed),
+            None => Ok(StoreStats::default()),
+        }
+    }
+}
+
+/// What the store did at the flash for it.
+fn add_up(outcome: &mut Outcome, before: &StoreStats, after: &StoreStats, page_bytes: u64) {
+    let risen = |of: fn(&StoreStats) -> u64| of(after) - of(before);
+    let pages = |bytes: u64| bytes / page_bytes;
+    let flushed = risen(|stats| stats.flush_bytes_written);
+    let compacted = risen(|stats| stats.compaction_bytes_written);
+    let written = risen(|stats| stats.flash_bytes_written);
+    let metadata = pages(written.saturating_sub(flushed + compacted));
+    outcome.programs = Programs {
+        host: pages(flushed),
+        compaction: pages(compacted),
+        metadata,
+        // What goes on inside a drive.
+        ..outcome.programs
+    };
+    outcome.erases = risen(|stats| stats.device_erases);
+    let seconds = (outcome.simulated_ns as f64 / 1e9).max(f64::MIN_POSITIVE);
+    let read = risen(|stats| stats.flash_bytes_read);
+    let lookups = risen(|stats| stats.flash_lookups) + risen(|stats| stats.memory_hits);
+    let hits = risen(|stats| stats.memory_hits) as f64 / lookups.max(1) as f64;
+    let figures = [
+        ("flash_read_bytes_per_second", read as f64 / seconds),
+        ("flash_write_bytes_per_second", written as f64 / seconds),
+        ("flash_bytes_per_second", (read + written) as f64 / seconds),
+        ("flash_read_share", read as f64 / ((read + written) as f64).max(1.0)),
+        ("memory_hit_share", hits),
+        ("compactions", risen(|stats| stats.compactions) as f64),
+        ("stall_seconds", risen(|stats| stats.stall_us) as f64 / 1e6),
+    ];
+    outcome.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// An error of the store, in the laboratory's words.
+pub fn failed(error: StoreError) -> LabError {
+    LabError::Simulation(error.to_string())
+}
