@@ -2,8 +2,8 @@
 
 mod ahead;
 mod host;
-mod meter;
-mod state;
+pub(super) mod meter;
+pub(super) mod state;
 
 use crate::cell::{Cell, Control, Limits};
 use crate::error::LabError;
@@ -22,7 +22,7 @@ use softflash_workload::{BlockWorkload, Precondition, WorkloadError};
 const CHART_NS: u64 = 10_000_000;
 
 /// The most operations that are charted.
-const CHARTED: usize = 4000;
+pub(super) const CHARTED: usize = 4000;
 
 /// Requests between two looks at whether to stop.
 const UNHEARD: u64 = 1 << 16;
@@ -242,7 +242,7 @@ impl Play<'_> {
 }
 
 /// The operations of a short window from its beginning on.
-fn chart(recorded: &[Interval]) -> Vec<Span> {
+pub(super) fn chart(recorded: &[Interval]) -> Vec<Span> {
     let from = recorded.first().map_or(0, |interval| interval.begin_ns);
     let what = |activity| match activity {
         Activity::Sense => SpanKind::Read,

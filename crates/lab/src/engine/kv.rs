@@ -5,6 +5,7 @@
 //! is the data's device alone.
 
 mod clients;
+mod on_drive;
 mod run;
 mod setup;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use crate::engine::units::hardware::{Hardware, Observation};
 use crate::error::LabError;
 use crate::layout::LayoutKind;
 use crate::outcome::Outcome;
+use on_drive::OnDrive;
 use run::{Run, Watch};
 use softflash_base::Time;
 use softflash_device::{Contents, Device};
@@ -33,10 +35,10 @@ pub fn run(cell: &Cell, workload: &KvWorkload, control: &Control) -> Result<Outc
             let device = hardware.device();
             run_on(device, true, cell, workload, control, &mut OnUnits { hardware, since: None })
         }
-        LayoutKind::PageMapped(_) => Err(LabError::Unsupported(format!(
-            "{}: no engine for key-value workloads on a conventional drive",
-            cell.key
-        ))),
+        LayoutKind::PageMapped(layout) => {
+            let mut drive = OnDrive::new(cell, layout, control)?;
+            run_on(drive.device(), true, cell, workload, control, &mut drive)
+        }
     }
 }
 

@@ -156,7 +156,7 @@ fn programs(counters: &DriveCounters) -> u64 {
 }
 
 /// How long channels and dies have been busy.
-fn busy(drive: &Drive) -> (Vec<u64>, Vec<u64>) {
+pub(in crate::engine) fn busy(drive: &Drive) -> (Vec<u64>, Vec<u64>) {
     let channels = (0..drive.channels()).map(|channel| drive.channel_busy_ns(channel)).collect();
     let dies = (0..drive.dies()).map(|die| drive.die_busy_ns(die)).collect();
     (channels, dies)

@@ -19,7 +19,7 @@ const MOST_ROUNDS: u32 = 40;
 const UNHEARD: u64 = 1 << 22;
 
 /// Brings a drive into a state.
-pub(super) fn prepare(
+pub(in crate::engine) fn prepare(
     drive: &mut Drive,
     state: Precondition,
     workload: Option<&BlockWorkload>,

@@ -1,0 +1,86 @@
+//! A store on a conventional drive, and what the drive does meanwhile.
+
+use super::run::Watch;
+use crate::cell::{Cell, Control};
+use crate::engine::drive::{CHARTED, chart, meter::busy, state};
+use crate::error::LabError;
+use crate::outcome::Outcome;
+use softflash_base::Time;
+use softflash_base::random::Rng;
+use softflash_device::Device;
+use softflash_drive::spec::PageMapped;
+use softflash_drive::{Drive, DriveDevice, Extents};
+use std::sync::Arc;
+
+/// Units that a drive is cut into: as many as SDF has, so that stores are cut alike on both.
+const UNITS: u16 = 44;
+
+/// A drive in the state that the cell wants, as a store's device.
+pub struct OnDrive {
+    device: Arc<DriveDevice>,
+    begin: Time,
+    /// How long channels and dies had been busy.
+    busy_ns: (Vec<u64>, Vec<u64>),
+}
+
+impl OnDrive {
+    /// A drive that has been in use by others before the store is put on it.
+    ///
+    /// # Errors
+    /// [`LabError::Parameter`] where there cannot be such a drive.
+    pub fn new(
+        cell: &Cell,
+        layout: &PageMapped,
+        control: &Control<'_>,
+    ) -> Result<OnDrive, LabError> {
+        let mut drive = Drive::new(&cell.device, layout, cell.op_percent())?;
+        let rng = Rng::seeded(cell.seed);
+        state::prepare(&mut drive, cell.parameters.precondition, None, &rng, control)?;
+        let cut = Extents { units: UNITS, ..Extents::default() };
+        let device = Arc::new(DriveDevice::new(drive, &cut, cell.seed)?);
+        Ok(OnDrive { device, begin: Time::ZERO, busy_ns: Default::default() })
+    }
+
+    /// The device, for whoever opens queue pairs.
+    pub fn device(&self) -> Arc<dyn Device> {
+        Arc::clone(&self.device) as Arc<dyn Device>
+    }
+}
+
+impl Watch for OnDrive {
+    fn begins(&mut self, now: Time) {
+        self.begin = now;
+        self.busy_ns = self.device.with_drive(|drive| {
+            drive.clear_counters();
+            drive.record(CHARTED);
+            busy(drive)
+        });
+    }
+
+    fn ended(&mut self, now: Time, outcome: &mut Outcome) {
+        let elapsed_ns = now.since_ns(self.begin).max(1) as f64;
+        let shares = |after: Vec<u64>, before: &[u64]| {
+            let busy = after.into_iter().zip(before).map(|(after, before)| after - before);
+            // What had begun counts as a whole, so the last may reach beyond the end.
+            busy.map(|busy_ns| (busy_ns as f64 / elapsed_ns).min(1.0)).collect()
+        };
+        self.device.with_drive(|drive| {
+            let (channels_ns, dies_ns) = busy(drive);
+            outcome.channel_utilisation = shares(channels_ns, &self.busy_ns.0);
+            outcome.die_utilisation = shares(dies_ns, &self.busy_ns.1);
+            outcome.gantt = chart(drive.recorded());
+            let counters = drive.counters();
+            outcome.programs.collection = counters.programmed_for_collection;
+            outcome.programs.parity = counters.programmed_for_parity;
+            let bytes_per_page = drive.memory_bytes() as f64 / drive.flash_pages() as f64;
+            outcome.bytes_per_page = bytes_per_page;
+            let figures = [
+                ("op_percent", drive.op_percent()),
+                ("capacity_bytes", drive.capacity_bytes() as f64),
+                ("drive_waf", counters.waf()),
+                ("drive_erases", counters.erases as f64),
+            ];
+            outcome.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+        });
+    }
+}
