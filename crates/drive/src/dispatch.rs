@@ -87,27 +87,22 @@ impl Drive {
             return None;
         }
         let gangs = self.gangs_of(die);
-        let first = self.dies[die as usize].turn;
-        let mut collectable = None;
-        for step in 0..gangs.len() as u32 {
-            let mut gang = gangs.start + first + step;
-            if gang >= gangs.end {
-                gang -= gangs.len() as u32;
-            }
+        let mut gang = gangs.start + self.dies[die as usize].turn;
+        let mut collectable = NONE;
+        for _ in 0..self.shape.gangs_per_die {
+            let next = if gang + 1 == gangs.end { gangs.start } else { gang + 1 };
             let state = &self.gangs[gang as usize];
-            if state.writes.is_empty() {
-                if collectable.is_none() && state.collects() {
-                    collectable = Some(gang);
+            if !state.writes.is_empty() {
+                if let Some(work) = self.advance_gang(die, gang) {
+                    self.dies[die as usize].turn = next - gangs.start;
+                    return Some(work);
                 }
-                continue;
+            } else if collectable == NONE && state.collects() {
+                collectable = gang;
             }
-            if let Some(work) = self.advance_gang(die, gang) {
-                let next = gang + 1 - gangs.start;
-                self.dies[die as usize].turn = if next == gangs.len() as u32 { 0 } else { next };
-                return Some(work);
-            }
+            gang = next;
         }
-        collectable.and_then(|gang| self.collect(die, gang))
+        if collectable == NONE { None } else { self.collect(die, collectable) }
     }
 
     /// A program for the host, or collection if that is due.

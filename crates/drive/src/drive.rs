@@ -292,18 +292,18 @@ impl Drive {
     /// way.
     #[inline]
     pub fn step(&mut self, done: &mut Vec<Done>) -> bool {
-        let flash_at = self.flash.next_at().map_or(u64::MAX, |at| at.0);
-        let (of_reads, of_others) = (self.ends_at(OF_READS), self.ends_at(OF_OTHERS));
+        let ends_at = self.ends_at(OF_READS).min(self.ends_at(OF_OTHERS));
         let front_at = self.front_at();
-        let ends_at = of_reads.min(of_others);
-        let played = if ends_at <= front_at && ends_at <= flash_at {
-            self.end_first(if of_reads <= of_others { OF_READS } else { OF_OTHERS })
-        } else if front_at <= flash_at {
-            self.play_front(front_at);
-            true
-        } else {
-            self.play_flash()
-        };
+        let other_at = ends_at.min(front_at);
+        let played =
+            if other_at == u64::MAX || self.flash.next_at().is_some_and(|at| at.0 < other_at) {
+                self.play_flash()
+            } else if ends_at <= front_at {
+                self.end_first()
+            } else {
+                self.play_front(front_at);
+                true
+            };
         // A request that asks nothing of the flash ends as it comes in.
         let heard = !self.heard.is_empty();
         if heard {
@@ -347,9 +347,11 @@ impl Drive {
         self.ends[queue].front().map_or(u64::MAX, |&(at, _)| at)
     }
 
-    /// Ends the request that is first in a queue; false if there is none.
+    /// Ends the request that is first to end; false if there is none.
     #[inline]
-    fn end_first(&mut self, queue: usize) -> bool {
+    fn end_first(&mut self) -> bool {
+        let of_reads = self.ends_at(OF_READS) <= self.ends_at(OF_OTHERS);
+        let queue = if of_reads { OF_READS } else { OF_OTHERS };
         let Some((at, request)) = self.ends[queue].pop_front() else { return false };
         self.pass_to(at);
         self.tell(at, request);

@@ -196,12 +196,14 @@ impl Drive {
 
 /// Valid pages of closed blocks under greedy collection (finite-block mean field): a block with `i` valid
 /// pages loses one at a rate in proportion to `i`, so in the steady state it is there for a time in
-/// proportion to `1/i`, from full down to the level `j` at which it is collected.
+/// proportion to `1/i`, from full down to the level above that at which it is collected. Levels stand for the
+/// interval of half a page around them.
 fn greedy_counts(pages: u32, blocks: u32, in_block: u32) -> Vec<u32> {
     let full = f64::from(in_block) + 0.5;
-    // The level at quantile q between least (0) and full (1).
-    let level = |least: f64, q: f64| least * (full / least).powf(q) - 0.5;
-    spread(pages, blocks, in_block, |x, q| level(0.5 + x * f64::from(in_block), q))
+    spread(pages, blocks, in_block, |x, q| {
+        let least = 0.5 + x * f64::from(in_block);
+        least * (full / least).powf(q)
+    })
 }
 
 /// Valid pages of closed blocks under FIFO collection: the same share of what is left becomes invalid
