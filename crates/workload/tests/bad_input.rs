@@ -93,6 +93,7 @@ fn key_value_workloads_that_make_no_sense_say_why() {
         ("operation = { scan = { scan_bytes = 0 } }", "operation.scan.scan_bytes is 0"),
         ("operation = { mixed = { read_fraction = 2.0 } }", "read_fraction = 2 is not between"),
         ("order = { zipf = { exponent = inf } }", "Zipf exponent inf"),
+        ("order = { strided = { keys = 0 } }", "order.strided.keys is 0"),
         ("key_bytes = 2", "take at least 3"),
         ("keys_per_slice = 5\ndata_bytes_per_slice = 5", "either keys_per_slice or"),
         ("data_bytes_per_slice = 5", "is 0; it must be at least 1"),

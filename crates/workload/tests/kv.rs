@@ -57,6 +57,27 @@ fn keys_in_order_begin_spread_and_come_round() {
 }
 
 #[test]
+fn strided_keys_go_through_all_in_passes_from_a_random_one_on() {
+    for (all, stride) in [(10, 4), (12, 4), (45, 15), (7, 1), (7, 7), (5, 9)] {
+        let workload = workload(KvOrder::Strided { keys: stride }, Operation::Read, all);
+        let accesses = take(source(&workload, 1, 2), 2 * all as usize);
+        let keys: Vec<u64> = accesses.iter().map(|access| access.key).collect();
+        let mut round = keys[..all as usize].to_vec();
+        for pair in keys.windows(2) {
+            let further = pair[0] + stride;
+            let next_pass = (pair[0] % stride + 1) % stride.min(all);
+            assert_eq!(pair[1], if further < all { further } else { next_pass }, "{keys:?}");
+        }
+        round.sort_unstable();
+        assert!(round.into_iter().eq(0..all), "{all} by {stride}: {keys:?}");
+    }
+    let workload = workload(KvOrder::Strided { keys: 15 }, Operation::Read, 1 << 30);
+    let first = |slice, client| take(source(&workload, slice, client), 1)[0].key;
+    assert_eq!(first(0, 0), first(0, 0));
+    assert!(first(0, 0) != first(1, 0) && first(0, 0) != first(0, 1));
+}
+
+#[test]
 fn the_clients_of_a_slice_agree_on_what_is_popular() {
     let (keys, draws) = (500_u32, 300_000);
     let workload = workload(KvOrder::Zipf { exponent: 1.0 }, Operation::Read, keys.into());

@@ -70,6 +70,10 @@ impl KvSource {
                 let begin = u128::from(all) * u128::from(client) / u128::from(workload.clients);
                 Keys::InOrder { all, next: begin as u64, step: workload.keys_of_a_request() }
             }
+            KvOrder::Strided { keys } => {
+                let mut begin = of_slice.fork("begin").fork(client.to_le_bytes());
+                Keys::Strided { all, next: begin.below(all), stride: keys }
+            }
         };
         let rng = of_slice.fork("client").fork(client.to_le_bytes());
         let KvWorkload { operation, value_bytes, .. } = *workload;
@@ -102,6 +106,7 @@ enum Keys {
     Uniform { all: u64 },
     Zipf { ranks: Zipf, scatter: Permutation },
     InOrder { all: u64, next: u64, step: u64 },
+    Strided { all: u64, next: u64, stride: u64 },
 }
 
 impl Keys {
@@ -115,6 +120,15 @@ impl Keys {
                 *next = key.saturating_add(*step);
                 if *next >= *all {
                     *next = 0;
+                }
+                key
+            }
+            Keys::Strided { all, next, stride } => {
+                let key = *next;
+                *next = key + *stride;
+                if *next >= *all {
+                    // A pass is over; the next one begins a key further on, and after the last one the first.
+                    *next = (key % *stride + 1) % (*stride).min(*all);
                 }
                 key
             }

@@ -111,6 +111,15 @@ pub enum KvOrder {
     /// One key after the other, and again from the beginning; the clients of a slice begin evenly spread. A scan begins
     /// about where the last one ended.
     InOrder,
+    /// Every key is `keys` further on than the last; after the end of the slice, the keys behind those that were asked
+    /// for, so that `keys` passes go through all of them. Each client begins at a random key.
+    ///
+    /// With as many keys as a unit of storage holds, each of a client's requests goes to the next unit of storage, where
+    /// keys in order all go to the same one.
+    Strided {
+        /// How much further on.
+        keys: u64,
+    },
 }
 
 /// How large values are: a number of bytes, or a range such as `{ min = 100_000, max = 1_000_000 }` in which every
@@ -227,8 +236,12 @@ impl KvWorkload {
                 count("operation.scan.scan_bytes", scan_bytes, u64::MAX)?;
             }
         }
-        if let KvOrder::Zipf { exponent } = self.order {
-            Zipf::new(1, exponent).map_err(Problem::Zipf)?;
+        match self.order {
+            KvOrder::Uniform | KvOrder::InOrder => {}
+            KvOrder::Zipf { exponent } => {
+                Zipf::new(1, exponent).map_err(Problem::Zipf)?;
+            }
+            KvOrder::Strided { keys } => count("order.strided.keys", keys, MAX_KEYS)?,
         }
         self.rate_caps.validate()?;
         match (self.keys_per_slice, self.data_bytes_per_slice) {
