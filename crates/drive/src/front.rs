@@ -44,6 +44,8 @@ pub(crate) struct Front {
     reads: VecDeque<Job>,
     writes: VecDeque<Job>,
     in_hand: Option<(u64, PageJob)>,
+    /// How long as many bytes take as crossed last, out and in: mostly they are as many again.
+    known: [(u64, u64); 2],
     /// Pages that have come in to be read, and to be written.
     entered: [u64; 2],
     /// Of these, those that have come through.
@@ -71,6 +73,7 @@ impl Front {
             reads: VecDeque::new(),
             writes: VecDeque::new(),
             in_hand: None,
+            known: [(0, 0); 2],
             entered: [0; 2],
             passed: [0; 2],
         }
@@ -122,7 +125,9 @@ impl Front {
         };
         if kind == AccessKind::Write {
             let crossing_ns = self.cross(IN, arrives_at, bytes);
-            job.gap_ns = crossing_ns.1 / u64::from(pages);
+            if pages > 1 {
+                job.gap_ns = crossing_ns.1 / u64::from(pages);
+            }
             job.ready_at = crossing_ns.0 - job.gap_ns * u64::from(pages - 1);
             self.writes.push_back(job);
         } else {
@@ -161,12 +166,10 @@ impl Front {
             _ => self.link.write_bytes_per_second,
         };
         let medium = if self.link.half_duplex { OUT } else { direction };
-        let takes_ns = match rate {
-            0 => 0,
-            // A page's worth of bytes fits into 64 bits, and dividing those is much faster.
-            rate if bytes <= 1 << 33 => (bytes * 1_000_000_000).div_ceil(rate),
-            rate => (u128::from(bytes) * SECOND_NS).div_ceil(u128::from(rate)) as u64,
-        };
+        if self.known[direction].0 != bytes {
+            self.known[direction] = (bytes, crossing_ns(bytes, rate));
+        }
+        let takes_ns = self.known[direction].1;
         let ends = self.link_free[medium].max(from) + takes_ns;
         self.link_free[medium] = ends;
         (ends, takes_ns)
@@ -229,5 +232,13 @@ impl Front {
 
     pub(crate) fn memory_bytes(&self) -> u64 {
         ((self.reads.capacity() + self.writes.capacity()) * size_of::<Job>()) as u64
+    }
+}
+
+/// How long bytes take over a link of a rate; a rate of 0 has no limit.
+fn crossing_ns(bytes: u64, rate: u64) -> u64 {
+    match rate {
+        0 => 0,
+        rate => (u128::from(bytes) * SECOND_NS).div_ceil(u128::from(rate)) as u64,
     }
 }
