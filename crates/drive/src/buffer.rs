@@ -16,7 +16,10 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     pub(crate) fn new(capacity_pages: u64) -> Buffer {
-        Buffer { capacity_pages, used_pages: 0, pages: HashMap::new() }
+        // Never more than half full, so that it never grows: how soon it would depends on hashes that differ from run to
+        // run, and the memory that a run takes must not.
+        let pages = HashMap::with_capacity(2 * capacity_pages as usize);
+        Buffer { capacity_pages, used_pages: 0, pages }
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -55,6 +58,6 @@ impl Buffer {
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.pages.capacity() * 2 * size_of::<u32>()) as u64
+        self.pages.allocation_size() as u64
     }
 }

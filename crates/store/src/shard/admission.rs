@@ -16,6 +16,9 @@ const STOP_RUNS: usize = 20;
 /// What flushes are taken to achieve before one has been measured, in bytes per second: between a modelled array and a
 /// drive.
 const FIRST_DRAIN_BYTES: f64 = (64 << 20) as f64;
+/// Writers get at least this share of the rate of the flushes. Who sleeps does not hear that the backlog has gone, and
+/// at the very end a single value would sleep for minutes; what must not be exceeded stops writers by itself.
+const LEAST_RATE: f64 = 0.05;
 /// Writers may be ahead of their rate by this much: shorter sleeps cost more than they even out.
 const AHEAD: Duration = Duration::from_millis(1);
 
@@ -29,7 +32,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Slows writers to what the flash takes, and spreads the delay over all of them.
 ///
 /// The backlog is a share `f` of what may gather in memory, in the log and in level 0, beyond what is usual. Writers get
-/// `(1 - f) / f` times the rate of the flushes: no limit at the beginning, their rate at one half, nothing at the end.
+/// `(1 - f) / f` times the rate of the flushes: no limit at the beginning, their rate at one half, little at the end.
 pub struct Throttle {
     /// When writes so far would have come at their rate.
     paid_until: Cell<Time>,
@@ -52,7 +55,7 @@ impl Throttle {
 
     /// When `bytes` may be written at the backlog `share`.
     fn admits_at(&self, now: Time, bytes: usize, share: f64) -> Time {
-        let rate = self.drain_bytes.get() * (1.0 - share) / share;
+        let rate = self.drain_bytes.get() * ((1.0 - share) / share).max(LEAST_RATE);
         let cost_ns = bytes as f64 * 1e9 / rate.max(1.0);
         let at = self.paid_until.get().max(now) + cost_ns as u64;
         self.paid_until.set(at);
