@@ -1,0 +1,55 @@
+//! Key-value workloads on a conventional drive: the drive's state matters, its collection is counted apart from the
+//! store's compaction, and equal cells give equal outcomes.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use softflash_lab::cell::unattended;
+use softflash_lab::{Cell, Outcome, Parameters, Workload, engine, presets};
+use softflash_workload::{Operation, Precondition, ValueSize};
+use std::sync::atomic::AtomicBool;
+
+/// Clients that write to four slices on a small Gen3.
+fn run(precondition: Precondition) -> Outcome {
+    let (_, Workload::Kv(mut workload)) = presets::workload("kv-write-large").unwrap() else {
+        panic!("not a key-value workload")
+    };
+    (workload.slices, workload.operation) = (4, Operation::Write);
+    workload.value_bytes = ValueSize::Fixed(300_000);
+    workload.data_bytes_per_slice = Some(30_000_000);
+    let mut device = presets::device("huawei-gen3").unwrap();
+    device.geometry.blocks_per_plane = 16;
+    device.controller.write_buffer_bytes = 32 << 20;
+    let (layout_name, layout) = presets::layout("huawei-gen3").unwrap();
+    let cell = Cell {
+        key: "test".to_owned(),
+        layout_name,
+        workload_name: workload.name.clone(),
+        device,
+        layout,
+        workload: Workload::Kv(workload),
+        parameters: Parameters { requests: Some(3500), precondition, ..Parameters::default() },
+        seed: 3,
+    };
+    let stop = AtomicBool::new(false);
+    engine::run(&cell, &unattended(&stop)).unwrap()
+}
+
+#[test]
+fn what_a_used_drive_collects_is_counted_beside_what_the_store_compacts() {
+    let [filled, used] = [Precondition::Fill, Precondition::Steady].map(run);
+    for outcome in [&filled, &used] {
+        assert_eq!((outcome.requests, outcome.completed), (3500, 3500));
+        assert!(
+            outcome.programs.host > 0 && outcome.programs.compaction > 0,
+            "{:?}",
+            outcome.programs
+        );
+        assert!(outcome.programs.parity > 0, "{:?}", outcome.programs);
+        // Writers that are too fast are slowed, not put to sleep.
+        assert!(outcome.write_latency.max_ns < 5_000_000_000, "{:?}", outcome.write_latency);
+        assert!(outcome.channel_utilisation.iter().all(|share| (0.01..=1.0).contains(share)));
+    }
+    assert!(used.programs.collection > filled.programs.collection, "{:?}", used.programs);
+    assert!(used.simulated_ns > filled.simulated_ns, "a used drive is slower");
+    assert_eq!(run(Precondition::Fill), filled);
+}
