@@ -234,9 +234,9 @@ fn add_up(outcome: &mut Outcome, before: &StoreStats, after: &StoreStats, page_b
     let lookups = risen(|stats| stats.flash_lookups) + risen(|stats| stats.memory_hits);
     let hits = risen(|stats| stats.memory_hits) as f64 / lookups.max(1) as f64;
     let figures = [
-        ("flash_read_bytes_per_second", read as f64 / seconds),
-        ("flash_write_bytes_per_second", written as f64 / seconds),
-        ("flash_bytes_per_second", (read + written) as f64 / seconds),
+        ("flash_read_mb_s", read as f64 / seconds / 1e6),
+        ("flash_write_mb_s", written as f64 / seconds / 1e6),
+        ("flash_mb_s", (read + written) as f64 / seconds / 1e6),
         ("flash_read_share", read as f64 / ((read + written) as f64).max(1.0)),
         ("memory_hit_share", hits),
         ("compactions", risen(|stats| stats.compactions) as f64),

@@ -39,7 +39,7 @@ fn reads_bring_values_whole_and_equal_seeds_give_equal_outcomes() {
     let outcome = run(&reads);
     assert_eq!((outcome.requests, outcome.completed), (40, 40));
     assert_eq!(outcome.bytes_read, 40 * 524_288);
-    assert!(outcome.figures["flash_read_bytes_per_second"] > 0.0);
+    assert!(outcome.figures["flash_read_mb_s"] > 0.0);
     assert_eq!(outcome, run(&reads));
 }
 
