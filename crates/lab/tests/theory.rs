@@ -91,6 +91,19 @@ fn greedy_cleaning_agrees_with_the_mean_field_and_does_not_drift() {
 }
 
 #[test]
+fn writes_of_half_a_page_amplify_as_those_of_whole_pages() {
+    let text = CLEANING.replace("VICTIM", "greedy").replace("STATE", "steady");
+    let text =
+        text.replace("set.requests = REQUESTS", "set.workload.size = 4096\nset.requests = 300_000");
+    let plan = planned(&text.replace("theory = \"LAW\"\n", ""));
+    for (cell, outcome) in plan.cells.iter().zip(run(&plan)) {
+        let alpha = (1.0 + cell.op_percent() / 100.0) * 511.0 / 512.0;
+        let ratio = outcome.programs.waf() / greedy_waf(alpha, 256);
+        assert!((ratio - 1.0).abs() < 0.02, "{}: {ratio} of theory", cell.key);
+    }
+}
+
+#[test]
 fn fifo_cleaning_agrees_with_the_lambert_form() {
     let plan = cleaning("fifo", "steady", 600_000);
     all_agree(&plan, &run(&plan));

@@ -46,11 +46,17 @@ pub(in crate::engine) fn prepare(
     Ok(())
 }
 
-/// Whether all that a workload writes are single pages, anywhere with the same probability: the state that
-/// this leads to is known.
+/// Whether all that a workload writes are single pages, or a whole fraction of one, anywhere with the same
+/// probability: the state that this leads to is known.
 fn writes_uniformly(workload: &BlockWorkload, page_bytes: u32) -> bool {
     let size = workload.write_size.as_ref().or(workload.size.as_ref());
-    let single = matches!(size, Some(RequestSize::Fixed(bytes)) if *bytes == page_bytes);
+    let single = match size {
+        Some(RequestSize::Fixed(bytes)) => {
+            let align_bytes = workload.align_bytes.unwrap_or(*bytes).max(1);
+            page_bytes.is_multiple_of(*bytes) && align_bytes == *bytes
+        }
+        _ => false,
+    };
     let whole = workload.span == Span::default();
     let untrimmed = workload.trim_fraction == 0.0;
     single && whole && untrimmed && matches!(workload.pattern, Pattern::Random)
