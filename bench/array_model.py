@@ -1,18 +1,12 @@
 #!/usr/bin/env python3
 """The array model in virtual time: page operations per CPU-second and memory per page."""
 
-import json
-import subprocess
-
 import common
 
 
 def main():
     options = common.arguments(__doc__)
-    runs = [
-        json.loads(subprocess.run([common.softflash(), "bench", "array", "-o", "json"], check=True, capture_output=True).stdout)
-        for _ in range(options.rounds)
-    ]
+    runs = [common.run_json([common.softflash(), "bench", "array", "-o", "json"]) for _ in range(options.rounds)]
     rows = [
         ("page operations per CPU-second", common.median([run["page_ops_per_cpu_second"] for run in runs]), "goal: at least 8,000,000"),
         ("bytes of memory per page", common.median([run["bytes_per_page"] for run in runs]), "goal: at most 4"),

@@ -45,6 +45,11 @@ def softflash():
     return str(binary)
 
 
+def run_json(command):
+    """What a command prints, read as JSON."""
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
 def need(*programs):
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
