@@ -1,5 +1,6 @@
 //! Requests, looked at a little before they are made, so that the drive can bring what it will need of its
-//! map into the processor's cache.
+//! map into the processor's cache. They are drawn in batches: what a batch needs is asked for at once, so that the
+//! translations of its addresses, which take longest, overlap.
 
 use crate::error::LabError;
 use softflash_drive::{AccessKind, Drive, HostRequest};
@@ -7,8 +8,8 @@ use softflash_trace::{Kind, Request, TraceError};
 use softflash_workload::{Access, BlockSource};
 use std::collections::VecDeque;
 
-/// How many requests ahead.
-const AHEAD: usize = 32;
+/// Requests of a batch; one to two batches are ahead.
+const BATCH: usize = 16;
 
 /// A request and when a trace says that it is made; 0 for a workload.
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +43,8 @@ impl<'a> Ahead<'a> {
     }
 
     fn of(from: From<'a>) -> Ahead<'a> {
-        let mut ahead = Ahead { from, next: VecDeque::with_capacity(AHEAD + 1), broken: None };
-        while ahead.next.len() < AHEAD
+        let mut ahead = Ahead { from, next: VecDeque::with_capacity(2 * BATCH), broken: None };
+        while ahead.next.len() < BATCH
             && let Some(next) = ahead.draw()
         {
             ahead.next.push_back(next);
@@ -61,18 +62,26 @@ impl<'a> Ahead<'a> {
     /// The next request.
     #[inline]
     pub(super) fn take(&mut self, drive: &Drive) -> Result<Option<HostRequest>, LabError> {
-        if let Some(new) = self.draw() {
-            drive.expect(new.request.offset_bytes);
-            self.next.push_back(new);
-            if let Some(soon) = self.next.get(AHEAD / 2)
-                && soon.request.kind == AccessKind::Write
-            {
-                drive.expect_write(soon.request.offset_bytes);
-            }
+        if self.next.len() <= BATCH {
+            self.draw_batch(drive);
         }
         match self.next.pop_front() {
             Some(next) => Ok(Some(next.request)),
             None => self.broken.take().map_or(Ok(None), |error| Err(error.into())),
+        }
+    }
+
+    /// Draws a batch, and has the drive expect it. What the batch before replaces is known by now.
+    fn draw_batch(&mut self, drive: &Drive) {
+        for soon in &self.next {
+            if soon.request.kind == AccessKind::Write {
+                drive.expect_write(soon.request.offset_bytes);
+            }
+        }
+        for _ in 0..BATCH {
+            let Some(new) = self.draw() else { return };
+            drive.expect(new.request.offset_bytes);
+            self.next.push_back(new);
         }
     }
 
