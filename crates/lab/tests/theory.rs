@@ -135,8 +135,8 @@ fn theory_refuses_what_it_cannot_speak_of() {
     let refused = |from: &str, to: &str| {
         let text = CLEANING.replace("VICTIM", "greedy").replace("STATE", "steady");
         let text = text.replace("REQUESTS", "1").replace("LAW", "greedy-waf").replace(from, to);
-        let experiment = Experiment::parse("it", "it.toml", &text).unwrap();
-        experiment.plan(Form::default()).unwrap_err().to_string()
+        let parsed = Experiment::parse("it", "it.toml", &text);
+        parsed.and_then(|experiment| experiment.plan(Form::default())).unwrap_err().to_string()
     };
     assert!(refused("\"greedy\"", "\"fifo\"").contains("theory needs the layout"));
     assert!(refused("set.requests", "set.workload.size = 4096\nset.requests").contains("a page"));
