@@ -4,7 +4,7 @@
 const GAMMA: f64 = 0.577_215_664_901_532_9;
 
 /// From here on the asymptotic series of the digamma function is exact to a double.
-const ASYMPTOTIC_FROM: f64 = 12.0;
+const ASYMPTOTIC_FROM: f64 = 24.0;
 
 /// Steps of Halley's method; each triples the digits.
 const MOST_STEPS: u32 = 50;
