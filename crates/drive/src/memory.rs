@@ -1,5 +1,5 @@
 //! Large tables that are looked up at random: in huge pages where the system gives them, and with hints to
-//! the processor, as a drive knows well ahead what it will look up. Together they are worth a factor of three.
+//! the processor, as a drive knows well ahead what it will look up.
 
 #![expect(unsafe_code, reason = "neither madvise nor the prefetch instruction has a safe form")]
 

@@ -31,9 +31,6 @@ pub struct Units {
     /// Channels that make up a unit.
     #[serde(default = "one")]
     pub unit_channels: u16,
-    /// The smallest write, in bytes; it is erased as a whole too. 0: one superblock of the FTL.
-    #[serde(default)]
-    pub write_unit_bytes: u64,
     /// Which unit takes the next write.
     #[serde(default)]
     pub scheduler: Scheduler,

@@ -4,6 +4,8 @@ mod ahead;
 mod host;
 pub(super) mod meter;
 pub(super) mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::cell::{Cell, Control, Limits};
 use crate::error::LabError;
@@ -141,8 +143,7 @@ impl Play<'_> {
                 && let Some(at) = self.due()
                 && at < until
             {
-                made += 1;
-                self.make(at, MEASURED)?;
+                made += u64::from(self.make(at, MEASURED)?);
             }
             if !self.drive.step(&mut done) {
                 if made >= requests || self.due().is_none_or(|at| at >= until) {
@@ -169,23 +170,24 @@ impl Play<'_> {
     /// Plays the time, and the requests, that count for nothing.
     fn warm_up(&mut self, done: &mut Vec<Done>) -> Result<(), LabError> {
         let (until, mut made) = (self.limits.warm_up_ns, 0_u64);
-        loop {
+        while made < self.warm_up_requests || self.drive.now().0 < until {
+            if self.control.stopped() {
+                return Err(LabError::Stopped);
+            }
             while let Some(at) = self.due()
                 && (made < self.warm_up_requests || at < until)
             {
-                made += 1;
-                self.make(at, 0)?;
+                made += u64::from(self.make(at, 0)?);
             }
-            if made >= self.warm_up_requests && self.due().is_none_or(|at| at >= until) {
-                return Ok(());
-            }
+            // With nothing under way, only a request after the warm-up can be next.
             if !self.drive.step(done) {
-                return Ok(());
+                break;
             }
             for done in done.drain(..) {
                 self.host.ended(done.tag, done.at.0);
             }
         }
+        Ok(())
     }
 
     /// When the next request is made, if that is before the drive does anything.
@@ -197,11 +199,13 @@ impl Play<'_> {
         due.then_some(at.max(now))
     }
 
+    /// Makes the next request; false if there is none to be made now, as a cap holds it back.
     #[inline]
-    fn make(&mut self, at: u64, mark: u64) -> Result<(), LabError> {
-        let Some(mut request) = self.host.take(at, &self.drive)? else { return Ok(()) };
+    fn make(&mut self, at: u64, mark: u64) -> Result<bool, LabError> {
+        let Some(mut request) = self.host.take(at, &self.drive)? else { return Ok(false) };
         request.tag |= mark;
-        Ok(self.drive.submit(softflash_base::Time(at), request)?)
+        self.drive.submit(softflash_base::Time(at), request)?;
+        Ok(true)
     }
 
     #[cold]

@@ -249,6 +249,7 @@ impl Timeline {
         let line = &mut self.dies[die as usize];
         line.at_work.pages = pages;
         line.busy_ns -= left_ns;
+        self.recorder.shorten(die, began_at, ends);
         self.events.set_die(channel as usize, usize::from(place), ends, self.now);
     }
 

@@ -66,6 +66,21 @@ impl Recorder {
         }
     }
 
+    /// What a die's cell array began at `begin_ns` ends earlier than was noted, if it was.
+    pub(super) fn shorten(&mut self, die: u32, begin_ns: u64, end_ns: u64) {
+        // Intervals stand in the order of their beginnings; once the window is over, none is younger.
+        if self.intervals.last().is_none_or(|last| last.begin_ns < begin_ns) {
+            return;
+        }
+        let cut = self.intervals.iter_mut().rev().find(|interval| {
+            (interval.die, interval.begin_ns) == (die, begin_ns)
+                && interval.activity != Activity::Transfer
+        });
+        if let Some(cut) = cut {
+            cut.end_ns = end_ns;
+        }
+    }
+
     pub(super) fn intervals(&self) -> &[Interval] {
         &self.intervals
     }

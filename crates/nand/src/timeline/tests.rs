@@ -159,6 +159,7 @@ fn a_copy_back_ends_after_the_page_at_which_it_is_cut() {
         (Some(600_000), 3, 1_150_000),
     ] {
         let mut timeline = Timeline::new(&config).unwrap();
+        timeline.record(10);
         timeline.start(0, work);
         if let Some(cut_at) = cut_at {
             timeline.pass_to(Time(cut_at));
@@ -167,6 +168,7 @@ fn a_copy_back_ends_after_the_page_at_which_it_is_cut() {
         let step = timeline.step().unwrap();
         assert_eq!((step.at, step.ended), (ends, Some(Work { pages, ..work })));
         assert_eq!(timeline.die_busy_ns(DieIndex(0)), ends);
+        assert_eq!(timeline.recorded()[0].end_ns, ends);
     }
 }
 

@@ -16,12 +16,7 @@ fn cell(read_fraction: f64, bytes: u32, load: Load, requests: u64) -> Cell {
     workload.read_fraction = read_fraction;
     workload.align_bytes = Some(8192);
     workload.load = load;
-    let units = Units {
-        unit_channels: 1,
-        write_unit_bytes: u64::from(SUPERBLOCK),
-        scheduler: Scheduler::RoundRobin,
-        order: Order::Fifo,
-    };
+    let units = Units { unit_channels: 1, scheduler: Scheduler::RoundRobin, order: Order::Fifo };
     Cell {
         key: "test".to_owned(),
         layout_name: "sdf".to_owned(),

@@ -1,0 +1,76 @@
+use crate::cell::{Cell, Parameters, unattended};
+use crate::presets;
+use crate::workload::Workload;
+use crate::{Outcome, Precondition};
+use softflash_drive::spec::DeviceSpec;
+use softflash_workload::{BlockWorkload, Load, Pattern, RateCaps, RequestSize};
+use std::sync::atomic::AtomicBool;
+
+const PAGE_BYTES: u32 = 4096;
+
+/// Single pages on a small array: 4 dies on 2 channels, 60 us a read, 210 or 610 us a write.
+fn cell(load: Load, requests: u64) -> (BlockWorkload, Cell) {
+    let mut workload = BlockWorkload::new("w", RequestSize::Fixed(PAGE_BYTES), Pattern::Random);
+    workload.load = load;
+    let mut device = DeviceSpec::bare("small", &softflash_nand::presets::small());
+    device.geometry.blocks_per_plane = 32;
+    let (layout_name, layout) = presets::layout("page-mapped").unwrap();
+    let cell = Cell {
+        key: "test".to_owned(),
+        layout_name,
+        workload_name: "w".to_owned(),
+        device,
+        layout,
+        workload: Workload::Block(workload.clone()),
+        parameters: Parameters {
+            op_percent: Some(25.0),
+            requests: Some(requests),
+            ..Parameters::default()
+        },
+        seed: 7,
+    };
+    (workload, cell)
+}
+
+fn run((workload, mut cell): (BlockWorkload, Cell)) -> Outcome {
+    cell.workload = Workload::Block(workload);
+    let stop = AtomicBool::new(false);
+    crate::engine::run(&cell, &unattended(&stop)).unwrap()
+}
+
+#[test]
+fn a_cap_holds_requests_back_and_each_counts_once() {
+    let (mut workload, cell) = cell(Load::closed(1, 8), 2000);
+    workload.read_fraction = 1.0;
+    let free = run((workload.clone(), cell.clone()));
+    // A tenth of what the drive gives.
+    let cap = (free.bytes_per_second()[0] / 10.0) as u64;
+    workload.rate_caps = RateCaps { read_bytes_per_second: Some(cap), ..RateCaps::default() };
+    let capped = run((workload, cell));
+    assert_eq!((capped.requests, capped.completed), (2000, 2000));
+    let reached = capped.bytes_per_second()[0] / cap as f64;
+    assert!((reached - 1.0).abs() < 0.01, "{reached} of the cap");
+}
+
+#[test]
+fn a_warm_up_takes_its_time_and_counts_for_nothing() {
+    let (workload, mut cell) = cell(Load::closed(1, 8), 2000);
+    let cold = run((workload.clone(), cell.clone()));
+    cell.parameters.precondition = Precondition::Fill;
+    cell.parameters.warm_up_ms = 3000;
+    let warm = run((workload, cell));
+    assert_eq!((warm.requests, warm.completed), (2000, 2000));
+    // Three seconds of writes use up what is spare, so that collection is at work from the beginning.
+    assert!(cold.series[0].waf < 1.01 && warm.series[0].waf > 1.2, "{}", warm.series[0].waf);
+}
+
+#[test]
+fn an_open_loop_comes_at_its_rate() {
+    let load = Load::Open { requests_per_second: 1000.0, arrivals: Default::default() };
+    let (mut workload, cell) = cell(load, 3000);
+    workload.read_fraction = 1.0;
+    let outcome = run((workload, cell));
+    let seconds = outcome.simulated_ns as f64 / 1e9;
+    assert!((3000.0 / seconds / 1000.0 - 1.0).abs() < 0.1, "3000 requests in {seconds} s");
+    assert_eq!((outcome.requests, outcome.completed), (3000, 3000));
+}
