@@ -1,13 +1,10 @@
 //! What to remove when a signal ends the program in the middle of its work.
 
 use crate::error::CliError;
+use crate::signals::{self, INTERRUPTED};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::signal::unix::{SignalKind, signal};
-
-/// Exit code after a signal: the command has failed.
-const INTERRUPTED: i32 = 1;
 
 /// Files, and directories if empty, that go when SIGINT or SIGTERM ends the program. Dropping it
 /// forgets them.
@@ -20,20 +17,7 @@ impl Cleanup {
     pub fn on_signal(paths: Vec<PathBuf>) -> Result<Cleanup, CliError> {
         let paths = Arc::new(Mutex::new(Some(paths)));
         let doomed = Arc::clone(&paths);
-        let failed = |source| CliError::Io { what: "handling signals", source };
-        let tokio =
-            tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
-        let guard = tokio.enter();
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        drop(guard);
-        let watch = move || {
-            tokio.block_on(async {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-            });
+        signals::watch(move || {
             // The lock is kept to the end: work that would finish now waits for an end that never comes.
             let doomed = doomed.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(paths) = doomed.as_ref() else { return };
@@ -43,8 +27,7 @@ impl Cleanup {
             }
             crate::output::say("softflash: interrupted, nothing is left behind");
             std::process::exit(INTERRUPTED);
-        };
-        std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(failed)?;
+        })?;
         Ok(Cleanup { paths })
     }
 

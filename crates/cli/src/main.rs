@@ -12,6 +12,7 @@ mod interrupt;
 mod output;
 mod password;
 mod resp;
+mod signals;
 
 use clap::{Parser, Subcommand};
 use error::CliError;

@@ -1,0 +1,31 @@
+//! SIGINT and SIGTERM, for commands that work for long.
+
+use crate::error::CliError;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Exit code after a signal: the command has failed.
+pub const INTERRUPTED: i32 = 1;
+
+/// From now on calls `heard`, on a thread of its own, whenever one of the signals comes.
+pub fn watch(mut heard: impl FnMut() + Send + 'static) -> Result<(), CliError> {
+    let failed = |source| CliError::Io { what: "handling signals", source };
+    let tokio =
+        tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
+    let guard = tokio.enter();
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    drop(guard);
+    let watch = move || {
+        tokio.block_on(async {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                heard();
+            }
+        });
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(failed)?;
+    Ok(())
+}
