@@ -1,12 +1,16 @@
-//! How many requests a CPU-second a page-mapped drive plays: `drive_speed [write|read|mix] [OP %] [fill|steady]`.
+//! How many requests a CPU-second a page-mapped drive plays:
+//! `drive_speed [write|read|mix] [OP %] [none|fill|steady] [requests] [device.toml]`.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measured")]
 
 use softflash_base::random::Rng;
 use softflash_drive::{AccessKind, Drive, HostRequest, spec};
-use softflash_nand::presets;
 
-const AHEAD: usize = 32;
+/// Requests of a batch; what the next one needs is asked for ahead.
+const BATCH: usize = 16;
+
+/// Requests under way.
+const IN_FLIGHT: u64 = 256;
 
 /// CPU time of this thread.
 fn cpu_seconds() -> f64 {
@@ -23,15 +27,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "mix" => 0.5,
         _ => 0.0,
     };
-    let mut device = spec::DeviceSpec::bare("sdf", &presets::sdf());
-    device.geometry.blocks_per_plane = argument(5, "2048").parse()?;
-    let layout = spec::PageMapped { copyback: true, ..spec::PageMapped::default() };
+    let device: spec::DeviceSpec = toml::from_str(&std::fs::read_to_string(argument(
+        5,
+        "presets/devices/mqsim-default.toml",
+    ))?)?;
+    let layout =
+        spec::PageMapped { copyback: true, write_buffer: false, ..spec::PageMapped::default() };
     let mut drive = Drive::new(&device, &layout, argument(2, "7").parse()?)?;
     let before = cpu_seconds();
-    if argument(3, "fill") == "steady" {
-        drive.make_steady(1)
-    } else {
-        drive.fill()
+    match argument(3, "fill").as_str() {
+        "none" => {}
+        "steady" => drive.make_steady(1),
+        _ => drive.fill(),
     }
     println!("prepared in {:.2} s", cpu_seconds() - before);
     let requests: u64 = argument(4, "10000000").parse()?;
@@ -41,22 +48,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let kind = if rng.chance(reads) { AccessKind::Read } else { AccessKind::Write };
         HostRequest { tag: 0, kind, offset_bytes: rng.below(pages) * 8192, bytes: 8192 }
     };
-    let mut ring: Vec<HostRequest> = (0..AHEAD).map(|_| next()).collect();
+    let mut batch = || -> Vec<HostRequest> { (0..BATCH).map(|_| next()).collect() };
+    let (mut now, mut soon) = (batch(), batch());
     let before = cpu_seconds();
     let (mut submitted, mut completed, mut done) = (0, 0, Vec::new());
     drive.clear_counters();
     while completed < requests {
-        while submitted < requests && submitted - completed < 512 {
-            let place = submitted as usize % AHEAD;
-            let new = next();
-            drive.expect(new.offset_bytes);
-            let request = std::mem::replace(&mut ring[place], new);
-            let soon = ring[(place + AHEAD / 2) % AHEAD];
-            if soon.kind == AccessKind::Write {
-                drive.expect_write(soon.offset_bytes);
-            }
-            drive.submit(drive.now(), request)?;
+        while submitted < requests && submitted - completed < IN_FLIGHT {
+            drive.submit(drive.now(), now[submitted as usize % BATCH])?;
             submitted += 1;
+            if (submitted as usize).is_multiple_of(BATCH) {
+                now = std::mem::replace(&mut soon, batch());
+                for write in now.iter().filter(|request| request.kind == AccessKind::Write) {
+                    drive.expect_write(write.offset_bytes);
+                }
+                soon.iter().for_each(|request| drive.expect(request.offset_bytes));
+            }
         }
         drive.step(&mut done);
         completed += done.len() as u64;

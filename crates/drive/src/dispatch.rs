@@ -194,6 +194,7 @@ impl Drive {
                 let place = work.tag & !MERGE;
                 self.merging_free.push(place);
                 self.write_page(self.merging[place as usize]);
+                self.front_changed();
             }
             WorkKind::Read => self.end_read(work.tag),
             WorkKind::Program => {
@@ -205,6 +206,9 @@ impl Drive {
                         Some(buffer) => buffer.end(page),
                         None => self.end_write(page),
                     }
+                }
+                if self.buffer.is_some() {
+                    self.front_changed();
                 }
             }
             WorkKind::Erase => self.erased(work.tag),

@@ -2,6 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::counters::DriveCounters;
+use crate::ends::Ends;
 use crate::error::DriveError;
 use crate::front::{Front, PageJob};
 use crate::gang::{Gang, PendingWrite};
@@ -11,7 +12,7 @@ use crate::request::{AccessKind, Done, HostRequest, Requests};
 use crate::shape::Shape;
 use crate::spec::{DeviceSpec, PageMapped};
 use softflash_base::Time;
-use softflash_nand::timeline::Interval;
+use softflash_nand::timeline::{Interval, Step};
 use softflash_nand::{ChannelIndex, DieIndex, Timeline};
 use std::collections::VecDeque;
 
@@ -34,16 +35,15 @@ pub struct Drive {
     /// Partial writes whose old page is being read.
     pub(crate) merging: Vec<PageJob>,
     pub(crate) merging_free: Vec<u32>,
-    /// Ends that the host has not heard of yet: of reads, and of all others; each in order of time.
-    ends: [VecDeque<(u64, u32)>; 2],
+    ends: Ends,
+    /// When the front does something next; the end of time while it is idle.
+    front_at: u64,
     /// Ends that the host has heard of and not been told.
     pub(crate) heard: Vec<Done>,
     waiting: VecDeque<(u64, HostRequest)>,
     queue_depth: usize,
     reads_straight: bool,
     writes_straight: bool,
-    /// Nothing waits in the front ever.
-    straight: bool,
     /// Pages are moved one by one inside their die.
     pub(crate) copies_back: bool,
     pub(crate) order: u32,
@@ -79,9 +79,6 @@ pub(crate) struct PendingRead {
 /// Marks a read for a partial write.
 pub(crate) const MERGE: u32 = 1 << 31;
 
-const OF_READS: usize = 0;
-const OF_OTHERS: usize = 1;
-
 impl Drive {
     /// An empty drive. `op_percent` is spare / logical; where that leaves too little to collect into, the
     /// drive keeps two blocks a gang and [`op_percent`](Drive::op_percent) says what that comes to.
@@ -107,13 +104,13 @@ impl Drive {
             requests: Requests::default(),
             reads_straight: front.is_free_for_reads(),
             writes_straight: front.is_free_for_writes() && buffer.is_none(),
-            straight: front.is_free_for_reads() && front.is_free_for_writes() && buffer.is_none(),
             front,
             buffer,
             counters: DriveCounters::default(),
             merging: Vec::new(),
             merging_free: Vec::new(),
-            ends: [VecDeque::new(), VecDeque::new()],
+            ends: Ends::new(),
+            front_at: u64::MAX,
             heard: Vec::new(),
             waiting: VecDeque::new(),
             queue_depth: match device.controller.queue_depth {
@@ -282,9 +279,8 @@ impl Drive {
     /// When something happens next, unless a request comes before.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        let ends_at = self.ends_at(OF_READS).min(self.ends_at(OF_OTHERS));
         let flash_at = self.flash.next_at().map_or(u64::MAX, |at| at.0);
-        let next = flash_at.min(ends_at).min(self.front_at());
+        let next = flash_at.min(self.ends.next_at()).min(self.front_at);
         (next != u64::MAX).then_some(Time(next))
     }
 
@@ -292,29 +288,32 @@ impl Drive {
     /// way.
     #[inline]
     pub fn step(&mut self, done: &mut Vec<Done>) -> bool {
-        let ends_at = self.ends_at(OF_READS).min(self.ends_at(OF_OTHERS));
-        let front_at = self.front_at();
+        let (ends_at, front_at) = (self.ends.next_at(), self.front_at);
         let other_at = ends_at.min(front_at);
-        let played =
-            if other_at == u64::MAX || self.flash.next_at().is_some_and(|at| at.0 < other_at) {
-                self.play_flash()
-            } else if ends_at <= front_at {
-                self.end_first()
-            } else {
-                self.play_front(front_at);
+        let played = match self.flash.step_before(other_at) {
+            Some(step) => {
+                self.flash_went_on(step);
                 true
-            };
+            }
+            None if other_at == u64::MAX => false,
+            None if ends_at <= front_at => self.end_first(),
+            None => {
+                self.play_front();
+                true
+            }
+        };
         // A request that asks nothing of the flash ends as it comes in.
         let heard = !self.heard.is_empty();
-        if heard {
+        if heard && done.is_empty() {
+            std::mem::swap(done, &mut self.heard);
+        } else if heard {
             done.append(&mut self.heard);
         }
         played || heard
     }
 
     #[inline]
-    fn play_flash(&mut self) -> bool {
-        let Some(step) = self.flash.step() else { return false };
+    fn flash_went_on(&mut self, step: Step) {
         self.now = step.at;
         if let Some(work) = step.ended {
             self.work_ended(step.die, work);
@@ -322,37 +321,29 @@ impl Drive {
         if step.ready {
             self.feed(step.die);
         }
-        true
     }
 
-    fn play_front(&mut self, at: u64) {
-        self.pass_to(at);
+    fn play_front(&mut self) {
+        self.pass_to(self.front_at);
         let room = self.has_room();
-        if let Some(page) = self.front.play(at, room) {
+        if let Some(page) = self.front.play(self.now, room) {
             self.page_arrived(page);
         }
+        self.front_changed();
     }
 
-    /// When the front does something next. What room in the buffer made possible may have been ready long ago.
+    /// Something came into the front or through it, or the room behind it has changed. What room made possible may have
+    /// been ready long ago.
     #[inline]
-    fn front_at(&self) -> u64 {
-        if self.straight || self.front.is_idle() {
-            return u64::MAX;
-        }
-        self.front.next_at(self.has_room()).map_or(u64::MAX, |at| at.max(self.now))
-    }
-
-    #[inline]
-    fn ends_at(&self, queue: usize) -> u64 {
-        self.ends[queue].front().map_or(u64::MAX, |&(at, _)| at)
+    pub(crate) fn front_changed(&mut self) {
+        let next = if self.front.is_idle() { None } else { self.front.next_at(self.has_room()) };
+        self.front_at = next.map_or(u64::MAX, |at| at.max(self.now));
     }
 
     /// Ends the request that is first to end; false if there is none.
     #[inline]
     fn end_first(&mut self) -> bool {
-        let of_reads = self.ends_at(OF_READS) <= self.ends_at(OF_OTHERS);
-        let queue = if of_reads { OF_READS } else { OF_OTHERS };
-        let Some((at, request)) = self.ends[queue].pop_front() else { return false };
+        let Some((at, request)) = self.ends.pop() else { return false };
         self.pass_to(at);
         self.tell(at, request);
         true
@@ -419,6 +410,7 @@ impl Drive {
         } else {
             let what = ((logical, pages), (request.bytes, partial));
             self.front.enter(self.now, place, request.kind, what.0, what.1);
+            self.front_changed();
         }
     }
 
@@ -433,12 +425,12 @@ impl Drive {
             self.invalidate(old);
         }
         self.requests.get_mut(place).pages_left = 1;
-        self.end_page(place, OF_OTHERS);
+        self.end_page(place, AccessKind::Trim);
     }
 
     /// A page of the request has come to its end.
     #[inline]
-    fn end_page(&mut self, request: u32, queue: usize) {
+    fn end_page(&mut self, request: u32, kind: AccessKind) {
         let in_flight = self.requests.get_mut(request);
         in_flight.pages_left -= 1;
         if in_flight.pages_left == 0 {
@@ -446,7 +438,7 @@ impl Drive {
             if at == self.now {
                 self.tell(at, request);
             } else {
-                self.ends[queue].push_back((at, request));
+                self.ends.push(kind, at, request);
             }
         }
     }
@@ -456,13 +448,13 @@ impl Drive {
     pub(crate) fn end_read(&mut self, request: u32) {
         let through = self.front.leave(self.now, u64::from(self.shape.page_bytes));
         self.requests.get_mut(request).ready_at = through;
-        self.end_page(request, OF_READS);
+        self.end_page(request, AccessKind::Read);
     }
 
     /// A page is where it is acknowledged: on flash, or in the buffer.
     #[inline]
     pub(crate) fn end_write(&mut self, request: u32) {
-        self.end_page(request, OF_OTHERS);
+        self.end_page(request, AccessKind::Write);
     }
 
     /// A page has come through the front.

@@ -23,7 +23,8 @@
 //! - `map`: logical to physical pages and back; `gang`: blocks that are written and collected together;
 //! - `policy`: which block is collected next;
 //! - [`mod@drive`]: the state machine; `front`: link and firmware, where requests come in; `dispatch`: what
-//!   a die does next; `collect`: garbage collection; `buffer`: the write buffer;
+//!   a die does next; `collect`: garbage collection; `buffer`: the write buffer; `ends`: what the host hears of
+//!   later;
 //! - `ahead`: playing up to a time, and how long nothing can end;
 //! - [`precondition`]: a drive that is full, or in its steady state, at once;
 //! - [`as_device`]: a drive as a device of units, for stores.
@@ -35,6 +36,7 @@ mod collect;
 mod counters;
 mod dispatch;
 pub mod drive;
+mod ends;
 mod error;
 mod front;
 mod gang;

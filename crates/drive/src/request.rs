@@ -2,8 +2,9 @@
 
 use softflash_base::Time;
 
-/// What a request asks.
+/// What a request asks. As wide as its neighbours in requests, which are then copied in whole words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
 pub enum AccessKind {
     /// Read bytes.
     Read,

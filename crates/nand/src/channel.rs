@@ -71,6 +71,12 @@ impl Channel {
         self.carrying
     }
 
+    /// Whether a die waits.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.waiting[0] | self.waiting[1] != 0
+    }
+
     /// Ends the transfer under way, if any, and begins the next one, if any wants to.
     #[inline]
     pub(crate) fn grant(&mut self, reads_ahead: u8) -> Option<Transfer> {

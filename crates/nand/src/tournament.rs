@@ -5,7 +5,10 @@
 //! What happens on a die changes events of its channel only. They are written down, as often as it
 //! takes, and the channel is settled (one scan, one walk up the tree) when somebody wants to know what
 //! comes first, or another channel changes: the end of a command and the submission of the next one
-//! cost one walk.
+//! cost one walk. An event that comes into an empty place, and not first, costs none.
+//!
+//! A *quiet* event of a die only makes it want the bus. While that is busy the event can wait, and does not count;
+//! whoever has the bus asks for those that are due.
 //!
 //! A key is `time << bits | id`, so a comparison of keys is one of times with ties going to dies before
 //! buses and then to the lower number, and equal runs are equal event by event.
@@ -33,8 +36,12 @@ pub(crate) enum Owner {
 pub(crate) struct Tournament {
     /// The keys of each channel's bus and, behind it, of its dies, in rows of four that are quickly
     /// compared.
-    pending: Vec<[u64; 4]>,
-    rows_per_channel: usize,
+    pending: Vec<u64>,
+    /// Keys of a channel: whole rows.
+    stride: usize,
+    /// Of each channel, the dies whose event is quiet, and those of all others.
+    quiet: Vec<u64>,
+    loud: Vec<u64>,
     /// Node `i` holds the least key below it; its children are `2i` and `2i + 1`. The last half belongs
     /// to the channels: a power of two, so that all walks are equally long and the processor knows when
     /// they end.
@@ -50,16 +57,21 @@ pub(crate) struct Tournament {
     horizon: u64,
 }
 
+/// Keys in a row.
+const ROW: usize = 4;
+
 impl Tournament {
     pub(crate) fn new(channels: usize, dies_per_channel: usize) -> Tournament {
         let dies = channels * dies_per_channel;
         // One channel would be a root without matches.
         let leaves = channels.max(2).next_power_of_two();
-        let rows_per_channel = (1 + dies_per_channel).div_ceil(4);
+        let stride = (1 + dies_per_channel).next_multiple_of(ROW);
         let id_bits = (dies + channels).next_power_of_two().trailing_zeros();
         Tournament {
-            pending: vec![[NEVER; 4]; channels * rows_per_channel],
-            rows_per_channel,
+            pending: vec![NEVER; channels * stride],
+            stride,
+            quiet: vec![0; channels],
+            loud: vec![0; channels],
             tree: vec![Cell::new(NEVER); 2 * leaves],
             unsettled: Cell::new(NONE),
             dies,
@@ -73,9 +85,15 @@ impl Tournament {
     /// The next event: its time and owner.
     #[inline]
     pub(crate) fn first(&self) -> Option<(u64, Owner)> {
+        self.first_before(u64::MAX)
+    }
+
+    /// The next event, if it is before `end`.
+    #[inline]
+    pub(crate) fn first_before(&self, end: u64) -> Option<(u64, Owner)> {
         self.turn_to(NONE);
         let key = self.tree[1].get();
-        if key == NEVER {
+        if key == NEVER || self.base + (key >> self.id_bits) >= end {
             return None;
         }
         let id = (key & ((1 << self.id_bits) - 1)) as usize;
@@ -95,42 +113,90 @@ impl Tournament {
     /// `now`: no pending or later event is before that.
     #[inline]
     pub(crate) fn set_die(&mut self, channel: usize, place: usize, at: u64, now: u64) {
-        let id = channel * self.dies_per_channel + place;
-        let key = self.key(id, at, now);
-        *self.place(channel, 1 + place) = key;
+        self.loud[channel] |= 1 << place;
+        self.set(channel, place, at, now);
+    }
+
+    /// As [`set_die`](Tournament::set_die), an event that is quiet.
+    #[inline]
+    pub(crate) fn set_quiet(&mut self, channel: usize, place: usize, at: u64, now: u64) {
+        self.quiet[channel] |= 1 << place;
+        if self.pending[channel * self.stride] == NEVER {
+            return self.set(channel, place, at, now);
+        }
+        let key = self.key(channel * self.dies_per_channel + place, at, now);
+        self.pending[channel * self.stride + 1 + place] = key;
+    }
+
+    #[inline]
+    fn set(&mut self, channel: usize, place: usize, at: u64, now: u64) {
+        let key = self.key(channel * self.dies_per_channel + place, at, now);
+        let index = channel * self.stride + 1 + place;
+        let settled = self.unsettled.get() != channel;
+        if settled && self.pending[index] == NEVER && key > self.tree[self.leaf(channel)].get() {
+            self.pending[index] = key;
+            return;
+        }
+        self.change(channel, index, key);
     }
 
     /// Takes the event of a die away.
     #[inline]
     pub(crate) fn clear_die(&mut self, channel: usize, place: usize) {
-        *self.place(channel, 1 + place) = NEVER;
+        self.quiet[channel] &= !(1 << place);
+        self.loud[channel] &= !(1 << place);
+        self.change(channel, channel * self.stride + 1 + place, NEVER);
+    }
+
+    /// Takes away the quiet events of a channel that are due; returns the places of their dies.
+    #[inline]
+    pub(crate) fn take_due_quiet(&mut self, channel: usize, now: u64) -> u64 {
+        let after = (now + 1 - self.base) << self.id_bits;
+        let (mut left, mut due) = (self.quiet[channel], 0);
+        while left != 0 {
+            let place = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let key = &mut self.pending[channel * self.stride + 1 + place];
+            if *key < after {
+                *key = NEVER;
+                due |= 1 << place;
+            }
+        }
+        self.quiet[channel] &= !due;
+        due
     }
 
     /// As [`set_die`](Tournament::set_die), for the bus of a channel.
     #[inline]
     pub(crate) fn set_bus(&mut self, channel: usize, at: u64, now: u64) {
         let key = self.key(self.dies + channel, at, now);
-        *self.place(channel, 0) = key;
+        self.change(channel, channel * self.stride, key);
     }
 
     /// Takes the event of a channel's bus away.
     #[inline]
     pub(crate) fn clear_bus(&mut self, channel: usize) {
-        *self.place(channel, 0) = NEVER;
+        self.change(channel, channel * self.stride, NEVER);
     }
 
-    /// The key at a place of a channel, to be changed.
     #[inline]
-    fn place(&mut self, channel: usize, place: usize) -> &mut u64 {
+    fn change(&mut self, channel: usize, index: usize, key: u64) {
         if self.unsettled.get() != channel {
             self.turn_to(channel);
         }
-        &mut self.pending[channel * self.rows_per_channel + place / 4][place % 4]
+        self.pending[index] = key;
+    }
+
+    #[inline]
+    fn leaf(&self, channel: usize) -> usize {
+        self.tree.len() / 2 + channel
     }
 
     /// Takes all events away.
     pub(crate) fn clear_all(&mut self) {
-        self.pending.fill([NEVER; 4]);
+        self.pending.fill(NEVER);
+        self.quiet.fill(0);
+        self.loud.fill(0);
         self.tree.fill(Cell::new(NEVER));
         self.unsettled.set(NONE);
     }
@@ -147,14 +213,21 @@ impl Tournament {
     /// Finds the earliest event of a channel and plays its matches again, all the way up.
     #[inline(never)]
     fn settle(&self, channel: usize) {
-        let rows = self.rows_per_channel;
-        let of_row = |&[a, b, c, d]: &[u64; 4]| a.min(b).min(c.min(d));
-        let mut least = of_row(&self.pending[channel * rows]);
-        for row in 1..rows {
-            least = least.min(of_row(&self.pending[channel * rows + row]));
+        let keys = &self.pending[channel * self.stride..][..self.stride];
+        let mut least = keys[0];
+        if self.quiet[channel] == 0 || least == NEVER {
+            for row in keys.chunks_exact(ROW) {
+                least = least.min(row[0].min(row[1]).min(row[2].min(row[3])));
+            }
+        } else {
+            let mut loud = self.loud[channel];
+            while loud != 0 {
+                least = least.min(keys[1 + loud.trailing_zeros() as usize]);
+                loud &= loud - 1;
+            }
         }
         let tree = self.tree.as_slice();
-        let mut node = tree.len() / 2 + channel;
+        let mut node = self.leaf(channel);
         tree[node].set(least);
         while node > 1 {
             // SAFETY: `node` was a valid index above, in a tree whose length is a power of two, and is
@@ -183,9 +256,7 @@ impl Tournament {
         self.turn_to(NONE);
         let shift = (now - self.base) << self.id_bits;
         let nodes = self.tree.iter_mut().map(Cell::get_mut);
-        for key in
-            self.pending.as_flattened_mut().iter_mut().chain(nodes).filter(|key| **key != NEVER)
-        {
+        for key in self.pending.iter_mut().chain(nodes).filter(|key| **key != NEVER) {
             assert!(*key >= shift, "an event is pending in the past of {now}");
             *key -= shift;
         }
@@ -194,8 +265,8 @@ impl Tournament {
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let rows = self.pending.capacity() * size_of::<[u64; 4]>();
-        (rows + self.tree.capacity() * size_of::<u64>()) as u64
+        let masks = self.quiet.capacity() + self.loud.capacity();
+        ((self.pending.capacity() + masks + self.tree.capacity()) * size_of::<u64>()) as u64
     }
 }
 
@@ -265,6 +336,22 @@ mod tests {
             (CENTURY + (1 << 47) + 5, Die(2)),
         ];
         assert_eq!(drain(&mut tree), expected);
+    }
+
+    #[test]
+    fn a_quiet_event_waits_for_its_bus() {
+        let mut tree = Tournament::new(2, DIES_PER_CHANNEL);
+        put(&mut tree, Bus(0), Some(10), 0);
+        tree.set_quiet(0, 1, 5, 0);
+        tree.set_quiet(0, 2, 11, 0);
+        tree.set_quiet(1, 0, 7, 0);
+        assert_eq!(tree.first(), Some((7, Die(3))), "the bus of channel 1 is idle");
+        put(&mut tree, Die(3), None, 7);
+        assert_eq!(tree.first(), Some((10, Bus(0))));
+        assert_eq!((tree.take_due_quiet(0, 10), tree.take_due_quiet(0, 10)), (1 << 1, 0));
+        put(&mut tree, Die(0), Some(12), 10);
+        put(&mut tree, Bus(0), None, 10);
+        assert_eq!(drain(&mut tree), [(11, Die(2)), (12, Die(0))], "the bus is idle");
     }
 
     proptest! {

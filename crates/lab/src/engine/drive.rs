@@ -13,9 +13,10 @@ use crate::outcome::{Outcome, Programs, Span, SpanKind};
 use ahead::Ahead;
 use host::Host;
 use meter::Meter;
+use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::spec::{DeviceSpec, PageMapped};
-use softflash_drive::{Done, Drive, DriveError};
+use softflash_drive::{Done, Drive, DriveError, HostRequest};
 use softflash_nand::timeline::{Activity, Interval};
 use softflash_trace::{Request, TraceError};
 use softflash_workload::{BlockWorkload, Precondition, WorkloadError};
@@ -202,9 +203,9 @@ impl Play<'_> {
     /// Makes the next request; false if there is none to be made now, as a cap holds it back.
     #[inline]
     fn make(&mut self, at: u64, mark: u64) -> Result<bool, LabError> {
-        let Some(mut request) = self.host.take(at, &self.drive)? else { return Ok(false) };
-        request.tag |= mark;
-        self.drive.submit(softflash_base::Time(at), request)?;
+        let Some(request) = self.host.take(at, &self.drive)? else { return Ok(false) };
+        let request = HostRequest { tag: request.tag | mark, ..request };
+        self.drive.submit(Time(at), request)?;
         Ok(true)
     }
 

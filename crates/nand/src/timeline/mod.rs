@@ -69,6 +69,9 @@ pub struct Step {
     pub ended: Option<Work>,
 }
 
+/// The end of a transfer, if there is one, is an event.
+const LOUD: u64 = u64::MAX;
+
 /// Dies and buses in virtual time.
 pub struct Timeline {
     timing: Timing,
@@ -76,6 +79,8 @@ pub struct Timeline {
     copyback: bool,
     dies: Vec<DieLine>,
     channels: Vec<Channel>,
+    /// When a transfer ends that nobody waits behind, so that its end is no event; [`LOUD`] otherwise.
+    free_at: Vec<u64>,
     events: Tournament,
     now: u64,
     recorder: Recorder,
@@ -93,6 +98,7 @@ impl Timeline {
             copyback: false,
             dies: (0..dies).map(|die| DieLine::new(die / per_channel, die % per_channel)).collect(),
             channels: (0..dies).step_by(per_channel as usize).map(Channel::new).collect(),
+            free_at: vec![LOUD; usize::from(geometry.channels)],
             events: Tournament::new(geometry.channels.into(), per_channel as usize),
             now: 0,
             recorder: Recorder::default(),
@@ -148,14 +154,20 @@ impl Timeline {
             WorkKind::CopyBack => self.copy_back(die, work),
             WorkKind::Move => self.sense(die, work, u64::from(work.pages)),
             WorkKind::Program => self.load(die, work),
-            WorkKind::Erase => self.run(die, work, self.timing.erase_ns),
+            WorkKind::Erase => self.run(die, work, self.now, self.timing.erase_ns),
         }
     }
 
     /// Plays the next event; `None` when all dies are idle.
     #[inline]
     pub fn step(&mut self) -> Option<Step> {
-        let (at, owner) = self.events.first()?;
+        self.step_before(u64::MAX)
+    }
+
+    /// Plays the next event, unless it is at `end` or later.
+    #[inline]
+    pub fn step_before(&mut self, end: u64) -> Option<Step> {
+        let (at, owner) = self.events.first_before(end)?;
         assert!(at >= self.now, "time ran back from {} to {at}", self.now);
         self.now = at;
         Some(match owner {
@@ -187,7 +199,7 @@ impl Timeline {
         self.recorder = Recorder::of(most);
     }
 
-    /// What was written down.
+    /// What was written down, each as soon as it was known.
     pub fn recorded(&self) -> &[Interval] {
         self.recorder.intervals()
     }
@@ -195,7 +207,7 @@ impl Timeline {
     /// Memory in use, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let dies = self.dies.capacity() * size_of::<DieLine>();
-        let channels = self.channels.capacity() * size_of::<Channel>();
+        let channels = self.channels.capacity() * (size_of::<Channel>() + size_of::<u64>());
         (size_of::<Timeline>() + dies + channels) as u64
             + self.pages.memory_bytes()
             + self.events.memory_bytes()
@@ -204,7 +216,14 @@ impl Timeline {
     #[inline]
     fn sense(&mut self, die: u32, work: Work, times: u64) {
         let level = usize::from(self.pages.page(u32::from(work.page)).level);
-        self.run(die, work, times * self.timing.read_ns[level]);
+        let sense_ns = times * self.timing.read_ns[level];
+        let (channel, place, ends) = self.occupy(die, work, self.now, sense_ns);
+        // Where the next page cannot be sensed before this one is gone, its end changes nothing while the bus is busy.
+        if self.timing.cache_read {
+            self.events.set_die(channel, place, ends, self.now);
+        } else {
+            self.events.set_quiet(channel, place, ends, self.now);
+        }
     }
 
     /// Nothing happens on the bus between the senses of a move and its program, so they are one event.
@@ -213,7 +232,7 @@ impl Timeline {
         let level = usize::from(self.pages.page(u32::from(work.page)).level);
         self.dies[die as usize].moving = true;
         let senses_ns = u64::from(work.pages) * self.timing.read_ns[level];
-        self.run(die, work, senses_ns + self.timing.program_ns[level]);
+        self.run(die, work, self.now, senses_ns + self.timing.program_ns[level]);
     }
 
     #[inline]
@@ -221,7 +240,7 @@ impl Timeline {
         let pages = work.page..work.page + u16::from(work.pages);
         let work_ns = pages.map(|page| self.copy_back_ns(page)).sum();
         self.dies[die as usize].began_at = self.now;
-        self.run(die, work, work_ns);
+        self.run(die, work, self.now, work_ns);
     }
 
     #[inline]
@@ -254,21 +273,28 @@ impl Timeline {
     }
 
     #[inline]
-    fn program(&mut self, die: u32, work: Work) {
+    fn program(&mut self, die: u32, work: Work, begin: u64) {
         let level = usize::from(self.pages.page(u32::from(work.page)).level);
-        self.run(die, work, self.timing.program_ns[level]);
+        self.run(die, work, begin, self.timing.program_ns[level]);
     }
 
-    /// The cell array works for a time.
+    /// The cell array works for a time from `begin` on.
     #[inline]
-    fn run(&mut self, die: u32, work: Work, work_ns: u64) {
+    fn run(&mut self, die: u32, work: Work, begin: u64, work_ns: u64) {
+        let (channel, place, ends) = self.occupy(die, work, begin, work_ns);
+        self.events.set_die(channel, place, ends, self.now);
+    }
+
+    /// Takes the cell array for a time; returns whose end is when.
+    #[inline]
+    fn occupy(&mut self, die: u32, work: Work, begin: u64, work_ns: u64) -> (usize, usize, u64) {
         let line = &mut self.dies[die as usize];
         line.array = CellArray::Working;
         line.at_work = work;
         line.busy_ns += work_ns;
-        let ends = self.now + work_ns;
-        self.events.set_die(line.channel as usize, usize::from(line.place), ends, self.now);
-        self.recorder.note(|| Interval::of_array(die, work, line.moving, self.now, ends));
+        let ends = begin + work_ns;
+        self.recorder.note(|| Interval::of_array(die, work, line.moving, begin, ends));
+        (line.channel as usize, usize::from(line.place), ends)
     }
 
     /// A program's data, or moved pages, want to cross the bus.
@@ -298,6 +324,19 @@ impl Timeline {
         bus.request(line.place, direction, line.in_register.pages);
         if bus.carrying().is_none() {
             self.grant(channel);
+        } else if self.free_at[channel] != LOUD {
+            self.wait_behind(channel);
+        }
+    }
+
+    /// Somebody wants a bus whose transfer was thought to end unheard, or has.
+    #[inline]
+    fn wait_behind(&mut self, channel: usize) {
+        let free_at = self.free_at[channel];
+        if free_at < self.now {
+            self.grant(channel);
+        } else {
+            self.events.set_bus(channel, free_at, self.now);
         }
     }
 
@@ -305,23 +344,51 @@ impl Timeline {
     #[inline]
     fn grant(&mut self, channel: usize) {
         let bus = &mut self.channels[channel];
-        let Some(transfer) = bus.grant(self.timing.reads_ahead) else { return };
+        let Some(transfer) = bus.grant(self.timing.reads_ahead) else {
+            return self.events.clear_bus(channel);
+        };
         let die = bus.first_die + u32::from(transfer.place);
         let work = self.dies[die as usize].in_register;
         let crossings = if work.kind == WorkKind::Move { 2 } else { 1 };
         let transfer_ns = crossings * self.timing.transfer_ns(transfer.planes);
         bus.busy_ns += transfer_ns;
         let ends = self.now + transfer_ns;
-        self.events.set_bus(channel, ends, self.now);
         self.recorder.note(|| Interval::of_bus(die, self.now, ends));
+        // A die that can do nothing else before programs what comes, and its end is all that matters.
+        let alone = !bus.is_wanted() && transfer.direction == Direction::In;
+        let idle = self.dies[die as usize].array == CellArray::Idle || work.kind == WorkKind::Move;
+        if alone && idle && !self.timing.cache_program {
+            self.free_at[channel] = ends;
+            self.events.clear_bus(channel);
+            self.program_loaded(die, ends);
+        } else {
+            self.free_at[channel] = LOUD;
+            self.events.set_bus(channel, ends, self.now);
+        }
+    }
+
+    /// What is in the register is programmed from `begin` on.
+    #[inline]
+    fn program_loaded(&mut self, die: u32, begin: u64) {
+        let line = &mut self.dies[die as usize];
+        line.register = Register::Free;
+        let work = line.in_register;
+        line.moving = work.kind == WorkKind::Move;
+        self.program(die, work, begin);
     }
 
     /// The cell array of a die has come to the end of its work.
     #[inline]
     fn array_done(&mut self, die: u32) -> Option<Work> {
+        let line = &self.dies[die as usize];
+        self.events.clear_die(line.channel as usize, usize::from(line.place));
+        self.array_ended(die)
+    }
+
+    #[inline]
+    fn array_ended(&mut self, die: u32) -> Option<Work> {
         let line = &mut self.dies[die as usize];
         let work = line.at_work;
-        self.events.clear_die(line.channel as usize, usize::from(line.place));
         match work.kind {
             WorkKind::Read if line.register == Register::Free => {
                 self.unload(die, work);
@@ -343,7 +410,7 @@ impl Timeline {
                 if line.register == Register::Loaded {
                     line.register = Register::Free;
                     let loaded = line.in_register;
-                    self.program(die, loaded);
+                    self.program(die, loaded, self.now);
                 }
                 Some(work)
             }
@@ -356,7 +423,6 @@ impl Timeline {
         let bus = &self.channels[channel];
         let Some(transfer) = bus.carrying() else { unreachable!("an event of an idle bus") };
         let die = bus.first_die + u32::from(transfer.place);
-        self.events.clear_bus(channel);
         let line = &mut self.dies[die as usize];
         let work = line.in_register;
         let ended = match transfer.direction {
@@ -365,23 +431,32 @@ impl Timeline {
                 self.after_unload(die);
                 Some(work)
             }
-            Direction::In if work.kind == WorkKind::Move => {
-                line.register = Register::Free;
-                line.moving = true;
-                self.program(die, work);
+            // It was programmed at once, before somebody came to wait behind it.
+            Direction::In if self.free_at[channel] != LOUD => None,
+            Direction::In if line.array == CellArray::Idle || work.kind == WorkKind::Move => {
+                self.program_loaded(die, at);
                 None
             }
             Direction::In => {
                 line.register = Register::Loaded;
-                if line.array == CellArray::Idle {
-                    line.register = Register::Free;
-                    self.program(die, work);
-                }
                 None
             }
         };
+        self.sensed_meanwhile(channel);
         self.grant(channel);
         Step { at, die, ready: self.may_accept(die), ended }
+    }
+
+    /// Dies whose sense has ended while the bus was busy want it as well.
+    #[inline]
+    fn sensed_meanwhile(&mut self, channel: usize) {
+        let mut due = self.events.take_due_quiet(channel, self.now);
+        while due != 0 {
+            let place = due.trailing_zeros();
+            due &= due - 1;
+            let die = self.channels[channel].first_die + place;
+            self.array_ended(die);
+        }
     }
 
     /// Whether there is any kind of work that a die accepts now.

@@ -183,8 +183,9 @@ fn a_window_is_recorded() {
         timeline.recorded().iter().map(|i| (i.die, i.activity, i.end_ns)).collect();
     let expected = [
         (0, Activity::Transfer, 10_000),
-        (1, Activity::Erase, 2_000_000),
+        // Known as soon as its pages are on the bus.
         (0, Activity::Program, 210_000),
+        (1, Activity::Erase, 2_000_000),
     ];
     assert_eq!(told, expected);
 }

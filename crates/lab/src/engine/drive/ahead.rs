@@ -6,7 +6,6 @@ use crate::error::LabError;
 use softflash_drive::{AccessKind, Drive, HostRequest};
 use softflash_trace::{Kind, Request, TraceError};
 use softflash_workload::{Access, BlockSource};
-use std::collections::VecDeque;
 
 /// Requests of a batch; one to two batches are ahead.
 const BATCH: usize = 16;
@@ -26,7 +25,11 @@ enum From<'a> {
 /// The next requests, in order.
 pub(super) struct Ahead<'a> {
     from: From<'a>,
-    next: VecDeque<Next>,
+    /// The batch that is being taken, and how much of it is.
+    now: Vec<Next>,
+    taken: usize,
+    /// The batch behind it.
+    soon: Vec<Next>,
     /// Why a trace ended before its end.
     broken: Option<TraceError>,
 }
@@ -43,12 +46,10 @@ impl<'a> Ahead<'a> {
     }
 
     fn of(from: From<'a>) -> Ahead<'a> {
-        let mut ahead = Ahead { from, next: VecDeque::with_capacity(2 * BATCH), broken: None };
-        while ahead.next.len() < BATCH
-            && let Some(next) = ahead.draw()
-        {
-            ahead.next.push_back(next);
-        }
+        let batch = || Vec::with_capacity(BATCH);
+        let mut ahead = Ahead { from, now: batch(), taken: 0, soon: batch(), broken: None };
+        ahead.next_batch();
+        ahead.next_batch();
         ahead
     }
 
@@ -56,32 +57,45 @@ impl<'a> Ahead<'a> {
     #[inline]
     pub(super) fn at_ns(&self) -> Option<u64> {
         // A trace that is broken off has one more to take: its error.
-        self.next.front().map(|next| next.at_ns).or(self.broken.as_ref().map(|_| 0))
+        self.now.get(self.taken).map(|next| next.at_ns).or(self.broken.as_ref().map(|_| 0))
     }
 
     /// The next request.
     #[inline]
     pub(super) fn take(&mut self, drive: &Drive) -> Result<Option<HostRequest>, LabError> {
-        if self.next.len() <= BATCH {
-            self.draw_batch(drive);
+        let Some(&Next { request, .. }) = self.now.get(self.taken) else {
+            return self.broken.take().map_or(Ok(None), |error| Err(error.into()));
+        };
+        self.taken += 1;
+        if self.taken == self.now.len() {
+            self.next_batch();
+            self.expect(drive);
         }
-        match self.next.pop_front() {
-            Some(next) => Ok(Some(next.request)),
-            None => self.broken.take().map_or(Ok(None), |error| Err(error.into())),
+        Ok(Some(request))
+    }
+
+    /// Goes on to the next batch, and draws the one behind it.
+    fn next_batch(&mut self) {
+        std::mem::swap(&mut self.now, &mut self.soon);
+        self.taken = 0;
+        self.soon.clear();
+        while self.soon.len() < BATCH
+            && let Some(next) = self.draw()
+        {
+            self.soon.push(next);
         }
     }
 
-    /// Draws a batch, and has the drive expect it. What the batch before replaces is known by now.
-    fn draw_batch(&mut self, drive: &Drive) {
-        for soon in &self.next {
-            if soon.request.kind == AccessKind::Write {
-                drive.expect_write(soon.request.offset_bytes);
+    /// Has the drive expect the batches. What writes of the first replace is known by now. Nothing else is done between
+    /// two of a batch: a processor looks only so many instructions ahead.
+    fn expect(&self, drive: &Drive) {
+        for Next { request, .. } in &self.now {
+            if request.kind == AccessKind::Write {
+                drive.expect_write(request.offset_bytes);
             }
         }
-        for _ in 0..BATCH {
-            let Some(new) = self.draw() else { return };
-            drive.expect(new.request.offset_bytes);
-            self.next.push_back(new);
+        for Next { request, .. } in &self.soon {
+            drive.expect(request.offset_bytes);
         }
     }
 
