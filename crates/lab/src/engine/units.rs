@@ -2,13 +2,17 @@
 //!
 //! A client with a queue depth of 1 is a synchronous thread with a unit of its own: thread `t` uses unit `t` modulo
 //! the units, so that fewer threads use fewer channels. Clients with more requests outstanding use all units: reads go
-//! where their data are, each write to the unit that the layout's scheduler chooses. A write takes a superblock
+//! where their data are, each write to the unit that the layout's scheduler chooses; so do the requests of an open
+//! loop. A write takes a superblock
 //! whole, its erase included; its two header pages are no payload and do not count. The flash keeps no data.
 
 mod bed;
+mod caps;
 mod clients;
 mod erases;
 pub mod hardware;
+mod open;
+mod pace;
 pub mod progress;
 pub mod tally;
 
@@ -17,16 +21,18 @@ use crate::error::LabError;
 use crate::layout::{Order, Units};
 use crate::outcome::{Outcome, Programs};
 use bed::{Bed, BedHandle};
-use clients::{Client, Phase, Place};
+use caps::Caps;
+use clients::Phase;
 use futures_util::future::try_join_all;
 use hardware::{Hardware, physical_limits};
+use pace::Clients;
 use progress::Progress;
 use softflash_base::random::Rng;
 use softflash_device::Contents;
 use softflash_ftl::{FtlConfig, UnitTelemetry};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::driver::Flash;
-use softflash_workload::{BlockWorkload, Load, Precondition, Span};
+use softflash_workload::{BlockWorkload, Precondition, Span};
 use std::rc::Rc;
 use tally::{Quota, Tally};
 
@@ -47,7 +53,7 @@ pub fn run(
     let executor = VirtualExecutor::new(0);
     let runtime = executor.handle();
     if workload.trim_fraction == 1.0 {
-        return erases::run(cell, &run.hardware, &executor, run.threads);
+        return erases::run(cell, &run.hardware, &executor);
     }
     match executor.try_block_on(run.go(runtime)) {
         Ok(outcome) => outcome,
@@ -63,12 +69,6 @@ struct Run<'a> {
     control: &'a Control<'a>,
     limits: Limits,
     hardware: Hardware,
-    threads: u32,
-    /// Requests, or batches, that each thread keeps outstanding.
-    queue_depth: u32,
-    /// Requests of a batch that is waited for as a whole; 1 without.
-    barrier: u32,
-    think_ns: u64,
     rng: Rng,
 }
 
@@ -81,23 +81,11 @@ impl<'a> Run<'a> {
     ) -> Result<Run<'a>, LabError> {
         let wrong = |what: String| Err(LabError::Parameter(format!("{}: {what}", cell.key)));
         workload.validate().map_err(|error| LabError::Parameter(error.to_string()))?;
-        let (threads, queue_depth, batch, barrier, think_ns) = match workload.load {
-            Load::Closed { threads, queue_depth, batch, barrier, think_ns } => {
-                (threads, queue_depth, batch.unwrap_or(1), barrier, think_ns)
-            }
-            Load::Open { .. } => {
-                return wrong("units take closed loops only; use load.closed".to_owned());
-            }
-        };
         if layout.unit_channels != 1 {
             return wrong(format!(
                 "units of {} channels; the array has units of one channel",
                 layout.unit_channels
             ));
-        }
-        let caps = workload.rate_caps;
-        if caps.read_bytes_per_second.or(caps.write_bytes_per_second).is_some() {
-            return wrong("rate caps are not for units; leave rate_caps out".to_owned());
         }
         Ok(Run {
             cell,
@@ -106,10 +94,6 @@ impl<'a> Run<'a> {
             control,
             limits: cell.limits(),
             hardware: Hardware::new(&cell.device, Contents::Nothing, cell.seed)?,
-            threads,
-            queue_depth: if barrier { queue_depth } else { queue_depth.saturating_mul(batch) },
-            barrier: if barrier { batch } else { 1 },
-            think_ns,
             rng: Rng::seeded(cell.seed).fork("units"),
         })
     }
@@ -136,19 +120,21 @@ impl<'a> Run<'a> {
         let blocks = self.precondition(bed, &progress).await?;
         // What the FTL does after so many writes, erasing ahead of need, is no part of the run.
         bed.runtime.sleep_until(bed.now() + SETTLE_NS).await;
-        let mut clients = self.clients(bed)?;
+        let scheduler = self.layout.scheduler;
+        let mut clients = Clients::new(bed, self.workload, scheduler, self.rng.clone())?;
+        let caps = Caps::new(&self.workload.rate_caps);
+        let phase = Phase { bed, tally: None, control: self.control, caps: &caps, told: &|| {} };
         if let Some(end) = clients::warm_up_end(bed.now(), self.limits.warm_up_ns) {
-            let quotas = vec![Quota::until(end); clients.len()];
-            self.phase(bed, None, &mut clients, quotas, &|| {}).await?;
+            clients.work("warm-up", &phase, |_, _| Quota::until(end)).await?;
         }
         (self.control.on_measuring)();
         let (begin, before) = (bed.now(), self.telemetry(bed));
         let observation = self.hardware.observe(begin, CHART_NS);
         let tally = Tally::new(begin);
-        let count = clients.len() as u64;
-        let quotas = (0..count).map(|client| Quota::share(&self.limits, begin, client, count));
         let told = || progress.measured(&self.limits, begin, bed.now());
-        self.phase(bed, Some(&tally), &mut clients, quotas.collect(), &told).await?;
+        let phase = Phase { tally: Some(&tally), told: &told, ..phase };
+        let share = |client, count| Quota::share(&self.limits, begin, client, count);
+        clients.work("measured", &phase, share).await?;
         let mut outcome = tally.outcome(self.limits.samples);
         let observed = self.hardware.observed(&observation, bed.now());
         outcome.channel_utilisation = observed.channel_utilisation;
@@ -157,20 +143,6 @@ impl<'a> Run<'a> {
         self.count_pages(bed, &mut outcome, &before);
         self.add_figures(bed, &mut outcome, blocks, observed.interrupts_per_completion);
         Ok(outcome)
-    }
-
-    /// Lets all clients work until their quotas are used up.
-    async fn phase(
-        &self,
-        bed: &BedHandle,
-        tally: Option<&Tally>,
-        clients: &mut [Vec<Client>],
-        quotas: Vec<Quota>,
-        told: &dyn Fn(),
-    ) -> Result<(), LabError> {
-        let phase = Phase { bed, tally, control: self.control, think_ns: self.think_ns, told };
-        let work = clients.iter_mut().zip(quotas).map(|(batch, quota)| work(batch, &phase, quota));
-        try_join_all(work).await.map(drop)
     }
 
     /// Writes what the run finds; returns the blocks of each unit.
@@ -216,31 +188,6 @@ impl<'a> Run<'a> {
         Ok(blocks as usize)
     }
 
-    fn clients(&self, bed: &BedHandle) -> Result<Vec<Vec<Client>>, LabError> {
-        let alone = self.queue_depth == 1 && self.barrier == 1;
-        let workload = BlockWorkload { span: Span::default(), ..self.workload.clone() };
-        let client = |thread: u32, number: u32| -> Result<Client, LabError> {
-            let unit = thread as usize % bed.units();
-            let place = if alone { Place::Own(unit) } else { Place::Any(self.layout.scheduler) };
-            let rng = self.rng.fork(thread.to_le_bytes()).fork(number.to_le_bytes());
-            // Writes alone need no data before them.
-            let capacity = bed.stored_bytes(unit).max(2 * bed.flash.payload_bytes() as u64);
-            let source = workload
-                .source(capacity, rng.fork("requests"))
-                .map_err(|error| LabError::Parameter(error.to_string()))?;
-            Ok(Client::new(place, source, rng.fork("units")))
-        };
-        let mut clients = Vec::new();
-        for thread in 0..self.threads {
-            for slot in 0..self.queue_depth {
-                let numbers = slot * self.barrier..(slot + 1) * self.barrier;
-                clients
-                    .push(numbers.map(|number| client(thread, number)).collect::<Result<_, _>>()?);
-            }
-        }
-        Ok(clients)
-    }
-
     fn telemetry(&self, bed: &BedHandle) -> Vec<UnitTelemetry> {
         bed.flash.units().map(|unit| bed.flash.telemetry(unit)).collect()
     }
@@ -282,28 +229,6 @@ impl<'a> Run<'a> {
             ("interrupts_per_completion", interrupts_per_completion),
         ];
         outcome.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
-    }
-}
-
-/// One client, or the clients of a batch, which wait for each other.
-async fn work(batch: &mut [Client], phase: &Phase<'_>, mut quota: Quota) -> Result<(), LabError> {
-    if let [alone] = batch {
-        return alone.work(phase, quota).await;
-    }
-    loop {
-        let now = phase.bed.now();
-        let going = batch.iter().take_while(|_| quota.take(now)).count();
-        if going == 0 {
-            return Ok(());
-        }
-        try_join_all(batch.iter_mut().take(going).map(|client| client.request(phase))).await?;
-        (phase.told)();
-        if phase.control.stopped() {
-            return Err(LabError::Stopped);
-        }
-        if phase.think_ns > 0 {
-            phase.bed.runtime.sleep_until(phase.bed.now() + phase.think_ns).await;
-        }
     }
 }
 

@@ -1,7 +1,8 @@
-//! Clients in a closed loop.
+//! Clients, with one request each at a time.
 
 use super::bed::BedHandle;
-use super::tally::{Quota, Tally, Way};
+use super::caps::Caps;
+use super::tally::{Tally, Way};
 use crate::cell::Control;
 use crate::error::LabError;
 use crate::layout::Scheduler;
@@ -26,8 +27,8 @@ pub struct Phase<'a> {
     pub tally: Option<&'a Tally>,
     /// Asked now and then whether to stop.
     pub control: &'a Control<'a>,
-    /// From the end of a request to the next.
-    pub think_ns: u64,
+    /// What holds requests back.
+    pub caps: &'a Caps,
     /// Told after each request.
     pub told: &'a dyn Fn(),
 }
@@ -49,25 +50,19 @@ impl Client {
         Client { place, source, rng, buffer: None }
     }
 
-    /// Makes one request after the other.
-    pub async fn work(&mut self, phase: &Phase<'_>, mut quota: Quota) -> Result<(), LabError> {
-        let bed = phase.bed;
-        while quota.take(bed.now()) {
-            if phase.control.stopped() {
-                return Err(LabError::Stopped);
-            }
-            self.request(phase).await?;
-            (phase.told)();
-            if phase.think_ns > 0 {
-                bed.runtime.sleep_until(bed.now() + phase.think_ns).await;
+    /// Makes one request and waits for its end. One that is held back to `until` or later is not made.
+    pub async fn request(
+        &mut self,
+        phase: &Phase<'_>,
+        until: Option<Time>,
+    ) -> Result<(), LabError> {
+        let (bed, access) = (phase.bed, self.source.next());
+        if let Some(at) = phase.caps.hold(access.kind, access.bytes, bed.now()) {
+            bed.runtime.sleep_until(until.map_or(at, |until| at.min(until))).await;
+            if until.is_some_and(|until| at >= until) {
+                return Ok(());
             }
         }
-        Ok(())
-    }
-
-    /// Makes one request and waits for its end.
-    pub async fn request(&mut self, phase: &Phase<'_>) -> Result<(), LabError> {
-        let (bed, access) = (phase.bed, self.source.next());
         let made_at = bed.now();
         if let Some(tally) = phase.tally {
             tally.made();
@@ -80,6 +75,7 @@ impl Client {
         if let Some(tally) = phase.tally {
             tally.ended(way, made_at, bed.now(), bytes);
         }
+        (phase.told)();
         Ok(())
     }
 

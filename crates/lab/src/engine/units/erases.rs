@@ -5,10 +5,12 @@ use super::tally::{Quota, Tally, Way};
 use crate::cell::Cell;
 use crate::error::LabError;
 use crate::outcome::Outcome;
+use crate::workload::Workload;
 use softflash_base::{Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
 use softflash_device::{Command, Completion, Operation, QueuePair, Submit, Tag, Target, Wake};
 use softflash_runtime::VirtualExecutor;
+use softflash_workload::{BlockWorkload, Load};
 
 /// A superblock that is being erased, for each unit in use.
 struct Eraser {
@@ -18,16 +20,22 @@ struct Eraser {
     began: Time,
 }
 
-/// Erases superblocks of the first `threads` units, each unit one at a time, all of its planes at once. Bytes are those
+/// Erases superblocks of as many units as there are threads, each unit one at a time, all of its planes at once. Bytes are those
 /// erased and count as written.
 pub fn run(
     cell: &Cell,
     hardware: &Hardware,
     executor: &VirtualExecutor,
-    threads: u32,
 ) -> Result<Outcome, LabError> {
     let device = hardware.device();
     let failed = |what: String| LabError::Simulation(what);
+    let Workload::Block(BlockWorkload { load: Load::Closed { threads, .. }, .. }) = cell.workload
+    else {
+        return Err(LabError::Parameter(format!(
+            "{}: erases alone are made one after the other by each thread; use load.closed",
+            cell.key
+        )));
+    };
     let units = threads.min(u32::from(device.info().units)) as u16;
     let mut queue = device
         .open_queue_pair(0..device.info().units)

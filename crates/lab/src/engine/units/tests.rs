@@ -98,6 +98,37 @@ fn erases_alone_take_all_planes_at_once() {
 }
 
 #[test]
+fn an_open_loop_comes_at_its_rate_and_goes_to_all_units() {
+    let load = Load::Open { requests_per_second: 20_000.0, arrivals: Default::default() };
+    let mut open = cell(1.0, 8192, load, 4000);
+    open.parameters.warm_up_ms = 20;
+    let outcomes = [run(&open).unwrap(), run(&open).unwrap()];
+    assert_eq!(outcomes[0], outcomes[1], "equal seeds");
+    let outcome = &outcomes[0];
+    assert_eq!((outcome.requests, outcome.completed), (4000, 4000));
+    near(4000.0 / (outcome.simulated_ns as f64 / 1e9), 20_000.0, 0.05);
+    assert!(outcome.channel_utilisation.iter().all(|share| *share > 0.0));
+    // Some meet at their channel and wait, which one alone never does.
+    assert!(outcome.read_latency.max_ns > outcome.read_latency.p50_ns + 100_000);
+}
+
+#[test]
+fn a_cap_holds_reads_back_and_writes_are_free() {
+    let mut capped = cell(1.0, 8192, Load::closed(1, 16), 2000);
+    let free = run(&capped).unwrap().bytes_per_second()[0];
+    let Workload::Block(workload) = &mut capped.workload else { unreachable!() };
+    workload.rate_caps.read_bytes_per_second = Some((free / 10.0) as u64);
+    workload.rate_caps.write_bytes_per_second = Some(1);
+    let outcome = run(&capped).unwrap();
+    assert_eq!((outcome.requests, outcome.completed), (2000, 2000));
+    near(outcome.bytes_per_second()[0], free / 10.0, 0.01);
+    capped.parameters.requests = None;
+    capped.parameters.duration_ms = Some(200);
+    let timed = run(&capped).unwrap();
+    near(timed.bytes_per_second()[0], free / 10.0, 0.02);
+}
+
+#[test]
 fn what_units_cannot_do_is_refused_with_a_remedy() {
     let refusal = |cell: Cell| run(&cell).unwrap_err().to_string();
     assert!(refusal(cell(0.0, 4096, Load::closed(1, 1), 1)).contains("8372224"));

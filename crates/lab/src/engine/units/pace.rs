@@ -1,0 +1,137 @@
+//! When requests are made: by clients that wait for theirs, or at times of their own.
+
+use super::bed::BedHandle;
+use super::clients::{Client, Phase, Place};
+use super::open;
+use super::tally::Quota;
+use crate::error::LabError;
+use crate::layout::Scheduler;
+use futures_util::future::try_join_all;
+use softflash_base::random::Rng;
+use softflash_workload::{BlockWorkload, Load, Span};
+
+/// Whoever makes the requests of a run, in the warm-up and in the measured part.
+pub struct Clients<'a> {
+    bed: &'a BedHandle,
+    workload: BlockWorkload,
+    scheduler: Scheduler,
+    rng: Rng,
+    pace: Pace,
+}
+
+enum Pace {
+    /// Clients in a closed loop, in batches that are waited for as a whole.
+    Closed { batches: Vec<Vec<Client>>, think_ns: u64 },
+    /// An open loop: clients without a request, and how many there are of them in all.
+    Open { idle: Vec<Client>, made: u32 },
+}
+
+impl<'a> Clients<'a> {
+    /// The clients of a workload, on blocks that are written.
+    pub fn new(
+        bed: &'a BedHandle,
+        workload: &BlockWorkload,
+        scheduler: Scheduler,
+        rng: Rng,
+    ) -> Result<Clients<'a>, LabError> {
+        let pace = Pace::Open { idle: Vec::new(), made: 0 };
+        let workload = BlockWorkload { span: Span::default(), ..workload.clone() };
+        let mut clients = Clients { bed, workload, scheduler, rng, pace };
+        if let Load::Closed { threads, queue_depth, batch, barrier, think_ns } =
+            clients.workload.load
+        {
+            let batch = batch.unwrap_or(1);
+            let (slots, of_batch) = match barrier {
+                true => (queue_depth, batch),
+                false => (queue_depth.saturating_mul(batch), 1),
+            };
+            let mut batches = Vec::new();
+            for thread in 0..threads {
+                let own = (slots == 1 && of_batch == 1)
+                    .then_some(Place::Own(thread as usize % bed.units()));
+                for slot in 0..slots {
+                    let numbers = slot * of_batch..(slot + 1) * of_batch;
+                    let of = |number| clients.client(own, thread, number);
+                    batches.push(numbers.map(of).collect::<Result<_, _>>()?);
+                }
+            }
+            clients.pace = Pace::Closed { batches, think_ns };
+        }
+        Ok(clients)
+    }
+
+    fn client(&self, own: Option<Place>, thread: u32, number: u32) -> Result<Client, LabError> {
+        let place = own.unwrap_or(Place::Any(self.scheduler));
+        let unit = if let Place::Own(unit) = place { unit } else { 0 };
+        let rng = self.rng.fork(thread.to_le_bytes()).fork(number.to_le_bytes());
+        // Writes alone need no data before them.
+        let written = 2 * self.bed.flash.payload_bytes() as u64;
+        let capacity = self.bed.stored_bytes(unit).max(written);
+        let source = self
+            .workload
+            .source(capacity, rng.fork("requests"))
+            .map_err(|error| LabError::Parameter(error.to_string()))?;
+        Ok(Client::new(place, source, rng.fork("units")))
+    }
+
+    /// Lets them all work until their quotas are used up: of each that `quota` gives to one of so many. `name` tells the
+    /// arrivals of a phase from those of another.
+    pub async fn work(
+        &mut self,
+        name: &str,
+        phase: &Phase<'_>,
+        quota: impl Fn(u64, u64) -> Quota,
+    ) -> Result<(), LabError> {
+        match &mut self.pace {
+            Pace::Closed { batches, think_ns } => {
+                let (count, think_ns) = (batches.len() as u64, *think_ns);
+                let quotas = (0..count).map(|batch| quota(batch, count));
+                let work = batches.iter_mut().zip(quotas);
+                let work = work.map(|(batch, quota)| work_as_one(batch, phase, quota, think_ns));
+                try_join_all(work).await.map(drop)
+            }
+            Pace::Open { idle, made } => {
+                let mut idle = std::mem::take(idle);
+                let mut made = std::mem::take(made);
+                let rng = self.rng.fork("arrivals").fork(name);
+                let Some(arrivals) = self.workload.load.arrivals(rng) else { return Ok(()) };
+                let new_client = || {
+                    made += 1;
+                    self.client(None, 0, made)
+                };
+                open::work(phase, arrivals, quota(0, 1), &mut idle, new_client).await?;
+                self.pace = Pace::Open { idle, made };
+                Ok(())
+            }
+        }
+    }
+}
+
+/// One client, or the clients of a batch, which wait for each other.
+async fn work_as_one(
+    batch: &mut [Client],
+    phase: &Phase<'_>,
+    mut quota: Quota,
+    think_ns: u64,
+) -> Result<(), LabError> {
+    loop {
+        let now = phase.bed.now();
+        let going = batch.iter().take_while(|_| quota.take(now)).count();
+        if going == 0 {
+            return Ok(());
+        }
+        if phase.control.stopped() {
+            return Err(LabError::Stopped);
+        }
+        match &mut batch[..going] {
+            [alone] => alone.request(phase, quota.until).await?,
+            all => {
+                let requests = all.iter_mut().map(|client| client.request(phase, quota.until));
+                try_join_all(requests).await.map(drop)?;
+            }
+        }
+        if think_ns > 0 {
+            phase.bed.runtime.sleep_until(phase.bed.now() + think_ns).await;
+        }
+    }
+}
