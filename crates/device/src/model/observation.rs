@@ -17,6 +17,13 @@ pub struct BusyTimes {
 }
 
 impl ModelDevice {
+    /// Memory that the arrays of open queue pairs take, with what they keep of contents.
+    pub fn memory_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        self.each_group(|group, _| bytes += group.array.memory_bytes());
+        bytes
+    }
+
     /// Busy times so far; 0 for what belongs to no open queue pair.
     pub fn busy_times(&self) -> BusyTimes {
         let whole = &self.config().array.geometry;

@@ -83,5 +83,6 @@ impl Watch for OnUnits {
         outcome.channel_utilisation = observed.channel_utilisation;
         outcome.die_utilisation = observed.die_utilisation;
         outcome.gantt = observed.gantt;
+        outcome.bytes_per_page = observed.bytes_per_page;
     }
 }

@@ -140,6 +140,7 @@ impl<'a> Run<'a> {
         outcome.channel_utilisation = observed.channel_utilisation;
         outcome.die_utilisation = observed.die_utilisation;
         outcome.gantt = observed.gantt;
+        outcome.bytes_per_page = observed.bytes_per_page;
         self.count_pages(bed, &mut outcome, &before);
         self.add_figures(bed, &mut outcome, blocks, observed.interrupts_per_completion);
         Ok(outcome)

@@ -80,6 +80,8 @@ impl Hardware {
             die_utilisation: shares(&dies_ns, &since.busy.dies_ns),
             interrupts_per_completion: interrupts as f64 / completions.max(1) as f64,
             gantt: self.gantt(since.begin),
+            bytes_per_page: self.model.memory_bytes() as f64
+                / self.model.config().array.geometry.pages() as f64,
         }
     }
 
@@ -120,6 +122,8 @@ pub struct Observed {
     pub interrupts_per_completion: f64,
     /// What the first dies did in the beginning.
     pub gantt: Vec<Span>,
+    /// Memory that the simulated flash takes, for each of its pages.
+    pub bytes_per_page: f64,
 }
 
 fn host_path(link: &LinkSpec, host: &HostSpec) -> HostPathConfig {

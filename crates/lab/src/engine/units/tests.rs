@@ -70,6 +70,7 @@ fn all_channels_reach_the_limit_of_flash_and_link() {
     let writes = cell(0.0, SUPERBLOCK, Load::closed(44, 1), 88);
     assert!(share(&writes, "write_limit_share") > 0.97);
     assert!(share(&writes, "capacity_share") > 0.99);
+    assert!((0.1..10.0).contains(&run(&writes).unwrap().bytes_per_page));
     let [read, write] = physical_limits(&reads.device);
     near(read, 1.61e9, 1e-9);
     near(write, 1.01e9, 0.001);
