@@ -43,8 +43,8 @@ pub struct Inventory {
     pub superblocks: Vec<FoundSuperblock>,
     /// Superblocks whose owner is unknown.
     pub damaged: Vec<DamagedSuperblock>,
-    /// Superblocks, listed above too, whose erase header is damaged, for which the opening header stands in. No power
-    /// cut leaves this behind.
+    /// Superblocks, listed above too, whose erase header is damaged, for which the opening header stands in. A power
+    /// cut leaves this behind only of superblocks that were given up and being erased.
     pub erase_headers_lost: Vec<DamagedSuperblock>,
 }
 

@@ -1,6 +1,6 @@
 //! Offline check of everything that a store keeps on its device. Reads only.
 
-use crate::block_layer::BlockLayer;
+use crate::block_layer::{BlockId, BlockLayer};
 use crate::driver::Flash;
 use crate::error::Result;
 use crate::kv::patch::Patch;
@@ -15,9 +15,10 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use softflash_base::{ShardId, checksum};
 use softflash_device::Device;
-use softflash_ftl::{FtlConfig, Hint};
+use softflash_ftl::{FtlConfig, Hint, Superblock};
 use softflash_runtime::{RuntimeHandle, yield_now};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Something that is not as it should be.
@@ -131,13 +132,6 @@ async fn check_shard(
     for torn in &inventory.damaged {
         report.remark(torn.superblock.to_string(), torn.reason.clone());
     }
-    for lost in &inventory.erase_headers_lost {
-        let problem = format!(
-            "the erase header is damaged ({}); the opening header stands in for it",
-            lost.reason
-        );
-        report.fault(lost.superblock.to_string(), problem);
-    }
     let (blocks, found) = BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory);
     let clock = ExpiryClock::new(runtime);
     let budget = Budget::new(
@@ -149,6 +143,25 @@ async fn check_shard(
     let on_flash = OnFlash { found: &found, damaged: &inventory.damaged };
     let recovered =
         recovery::recover(shard, layout, &blocks, on_flash, &clock, mesh, &budget).await;
+    let unreferred: BTreeSet<BlockId> = match &recovered {
+        Ok(recovered) => recovered.dead.iter().chain(&recovered.orphans).copied().collect(),
+        Err(_) => BTreeSet::new(),
+    };
+    let referred = found.iter().map(|found| found.id).filter(|id| !unreferred.contains(id));
+    let referred: Vec<Superblock> = referred.filter_map(|id| blocks.superblock(id)).collect();
+    for lost in &inventory.erase_headers_lost {
+        let (place, reason) = (lost.superblock.to_string(), &lost.reason);
+        // A cut in the erase of what has been given up leaves this, too.
+        match referred.contains(&lost.superblock) {
+            true => report.fault(
+                place,
+                format!(
+                    "the erase header is damaged ({reason}); the opening header stands in for it"
+                ),
+            ),
+            false => report.remark(place, format!("an erase was cut off ({reason})")),
+        }
+    }
     let result = match recovered {
         Err(error) => Err(error),
         Ok(recovered) => {

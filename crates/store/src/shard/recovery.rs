@@ -391,9 +391,10 @@ impl<'a> Replay<'a> {
                     continue;
                 }
                 slice.insert(key, version, start, None);
-                if slice.active_bytes() >= budget.freeze_bytes {
-                    slice.freeze(batch.seq);
-                }
+            }
+            // Not in the middle of a batch: a flush of its first part would say that all of it is in the tree.
+            for slice in slices.iter().filter(|slice| slice.active_bytes() >= budget.freeze_bytes) {
+                slice.freeze(batch.seq);
             }
         }
         Ok(slices)

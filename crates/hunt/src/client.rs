@@ -1,0 +1,144 @@
+//! A client: one request at a time, on keys of its own.
+
+use crate::reference::{Batch, Promise};
+use crate::world::{Clients, World};
+use bytes::Bytes;
+use softflash_base::ShardId;
+use softflash_base::random::Rng;
+use softflash_store::{Entry, Store, StoreError, View};
+use std::cell::RefCell;
+
+/// A client of a world.
+pub struct Client {
+    number: u16,
+    key_count: u64,
+    rng: RefCell<Rng>,
+    /// What it knows.
+    pub promise: RefCell<Promise>,
+}
+
+/// What went wrong in a session.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The store refused, with this error.
+    Refused(StoreError),
+    /// The store did what it must not.
+    Wrong(String),
+}
+
+impl Client {
+    /// The clients of a world.
+    pub fn all(world: &World) -> Vec<Client> {
+        let rng = Rng::seeded(world.seed).fork("clients");
+        let client = |number: u16| Client {
+            number,
+            key_count: world.clients.keys,
+            rng: RefCell::new(rng.fork(number.to_le_bytes())),
+            promise: RefCell::default(),
+        };
+        (0..world.clients.count).map(client).collect()
+    }
+
+    /// Whose key this is.
+    pub fn owner(key: &[u8]) -> Option<u16> {
+        let digits = key.strip_prefix(b"client")?.get(..2)?;
+        std::str::from_utf8(digits).ok()?.parse().ok()
+    }
+
+    /// All keys that it may write.
+    pub fn keys(&self) -> impl Iterator<Item = Bytes> {
+        (0..self.key_count).map(|number| self.key(number))
+    }
+
+    fn key(&self, number: u64) -> Bytes {
+        let padding = "k".repeat((number % 40) as usize);
+        Bytes::from(format!("client{:02}:{number}:{padding}", self.number))
+    }
+
+    /// Makes all of its requests of a session.
+    pub async fn work(
+        &self,
+        stores: &[Store],
+        habits: &Clients,
+        durable: bool,
+    ) -> Result<(), Trouble> {
+        for _ in 0..habits.requests {
+            let store = &stores[self.rng.borrow_mut().below(stores.len() as u64) as usize];
+            if self.rng.borrow_mut().chance(habits.reads) {
+                self.read(store, habits).await?;
+            } else {
+                let batch = self.batch(habits);
+                self.promise.borrow_mut().begins(batch.clone());
+                write(store, batch).await.map_err(Trouble::Refused)?;
+                if durable {
+                    self.promise.borrow_mut().is_firm();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What it has written is what it reads.
+    async fn read(&self, store: &Store, habits: &Clients) -> Result<(), Trouble> {
+        let key = self.key(self.rng.borrow_mut().below(habits.keys));
+        let expected = self.promise.borrow().current().get(&key).cloned();
+        let found = store.view().get(&key).await.map_err(Trouble::Refused)?;
+        let found = found.map(|entry| entry.value.to_bytes());
+        if found == expected {
+            return Ok(());
+        }
+        let length = |value: Option<Bytes>| value.map(|value| value.len());
+        Err(Trouble::Wrong(format!(
+            "key `{}` was read with {:?} bytes beside {:?} written",
+            key.escape_ascii(),
+            length(found),
+            length(expected),
+        )))
+    }
+
+    fn batch(&self, habits: &Clients) -> Batch {
+        let mut rng = self.rng.borrow_mut();
+        let count = 1 + rng.below(habits.batch);
+        let mut batch = Batch::new();
+        for _ in 0..count {
+            let key = self.key(rng.below(habits.keys));
+            if batch.iter().any(|(other, _)| *other == key) {
+                continue;
+            }
+            let value = (!rng.chance(habits.deletes)).then(|| value(&mut rng, habits.value_bytes));
+            batch.push((key, value));
+        }
+        batch
+    }
+}
+
+/// Bytes that can be told from those of any other write.
+fn value(rng: &mut Rng, most: u64) -> Bytes {
+    let mut bytes = vec![0; rng.below(most + 1) as usize];
+    let mark = rng.next_u64().to_le_bytes();
+    bytes.iter_mut().enumerate().for_each(|(at, byte)| *byte = mark[at % 8] ^ (at / 8) as u8);
+    Bytes::from(bytes)
+}
+
+async fn write(store: &Store, batch: Batch) -> Result<(), StoreError> {
+    let mut shards: Vec<ShardId> = batch.iter().map(|(key, _)| store.shard_of(key)).collect();
+    shards.dedup();
+    let ticket = match shards.len() {
+        1 => store.commit(fill(store.view(), batch)?).await?,
+        _ => {
+            let exclusive = store.exclusive(shards).await?;
+            store.commit(fill(exclusive.view(), batch)?).await?
+        }
+    };
+    store.durable(&ticket).await
+}
+
+fn fill(mut view: View, batch: Batch) -> Result<View, StoreError> {
+    for (key, value) in batch {
+        match value {
+            Some(value) => view.put(key, Entry::new(value))?,
+            None => view.delete(key)?,
+        }
+    }
+    Ok(view)
+}

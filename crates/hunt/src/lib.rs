@@ -1,0 +1,20 @@
+//! The hunter: draws worlds from seeds, runs the whole store in them in virtual time, cuts their power again and
+//! again, and compares what comes back with an independent reference.
+//!
+//! - [`world`]: what a world is made of, drawn from its seed or read from a file;
+//! - [`reference`](mod@reference): what clients were promised, and what may be found after a cut;
+//! - [`client`]: makes requests, and tells the reference;
+//! - [`session`]: from power on to power off;
+//! - [`trial`]: one world from its beginning to its end;
+//! - [`shrink`]: a smaller world that fails as well;
+//! - [`campaign`]: many seeds on all cores, and what came out.
+//!
+//! A world is one thread and one clock, so equal worlds give equal traces, told by their hash.
+
+pub mod campaign;
+pub mod client;
+pub mod reference;
+pub mod session;
+pub mod shrink;
+pub mod trial;
+pub mod world;

@@ -1,0 +1,136 @@
+//! What clients were promised, and what may be found after a cut. Shares nothing with the store.
+
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Keys and values of one client.
+pub type Contents = BTreeMap<Bytes, Bytes>;
+
+/// What one request writes, all of it or nothing: a value, or none for a deletion.
+pub type Batch = Vec<(Bytes, Option<Bytes>)>;
+
+/// What one client wrote, as it knows it.
+#[derive(Debug, Clone, Default)]
+pub struct Promise {
+    /// What was found when somebody last looked.
+    base: Contents,
+    /// What was written since, in order. The last may be of unknown outcome.
+    since: Vec<Batch>,
+    /// Of these, those that must be there whatever happens.
+    firm: usize,
+}
+
+/// Why what was found cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breach(pub String);
+
+impl Promise {
+    /// A request is about to be made.
+    pub fn begins(&mut self, batch: Batch) {
+        self.since.push(batch);
+    }
+
+    /// The last request was acknowledged, and is durable.
+    pub fn is_firm(&mut self) {
+        self.firm = self.since.len();
+    }
+
+    /// What the client reads while nothing has been cut.
+    pub fn current(&self) -> Contents {
+        let mut contents = self.base.clone();
+        self.since.iter().for_each(|batch| apply(&mut contents, batch));
+        contents
+    }
+
+    /// Compares with what was found: it must be what all firm writes made, and any number of later ones in order. From
+    /// then on it is the truth.
+    pub fn found(&mut self, found: Contents) -> Result<(), Breach> {
+        let mut expected = self.base.clone();
+        self.since[..self.firm].iter().for_each(|batch| apply(&mut expected, batch));
+        let least = expected.clone();
+        let mut later = self.since[self.firm..].iter();
+        while expected != found {
+            match later.next() {
+                Some(batch) => apply(&mut expected, batch),
+                None => return Err(self.breach(&least, &found)),
+            }
+        }
+        *self = Promise { base: found, ..Promise::default() };
+        Ok(())
+    }
+
+    fn breach(&self, least: &Contents, found: &Contents) -> Breach {
+        let told = |value: Option<&Bytes>| {
+            value.map_or("nothing".to_owned(), |value| {
+                let begin = &value[..value.len().min(8)];
+                format!("{} bytes `{}`", value.len(), begin.escape_ascii())
+            })
+        };
+        let keys = least.keys().chain(found.keys());
+        let differing = keys.filter(|key| least.get(*key) != found.get(*key));
+        let each = differing.take(3).map(|key| {
+            let open = self.since[self.firm..].iter().flatten().filter(|(other, _)| other == key);
+            let open: Vec<String> = open.map(|(_, value)| told(value.as_ref())).collect();
+            format!(
+                "key `{}`: {} was promised, {} found; written since, of unknown outcome: {}",
+                key.escape_ascii(),
+                told(least.get(key)),
+                told(found.get(key)),
+                if open.is_empty() { "nothing".to_owned() } else { open.join(", ") },
+            )
+        });
+        Breach(each.collect::<Vec<_>>().join("; "))
+    }
+}
+
+fn apply(contents: &mut Contents, batch: &Batch) {
+    for (key, value) in batch {
+        match value {
+            Some(value) => contents.insert(key.clone(), value.clone()),
+            None => contents.remove(key),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(key: &'static str, value: &'static str) -> (Bytes, Option<Bytes>) {
+        (Bytes::from(key), Some(Bytes::from(value)))
+    }
+
+    fn contents(entries: &[(&'static str, &'static str)]) -> Contents {
+        entries.iter().map(|(key, value)| (Bytes::from(*key), Bytes::from(*value))).collect()
+    }
+
+    #[test]
+    fn firm_writes_must_be_there_and_later_ones_may_be_in_order() {
+        let mut promise = Promise::default();
+        promise.begins(vec![put("a", "1")]);
+        promise.is_firm();
+        promise.begins(vec![put("a", "2"), put("b", "2")]);
+        promise.begins(vec![(Bytes::from("a"), None)]);
+        let found = |entries: &[_]| promise.clone().found(contents(entries));
+        assert_eq!(found(&[("a", "1")]), Ok(()));
+        assert_eq!(found(&[("a", "2"), ("b", "2")]), Ok(()));
+        assert_eq!(found(&[("b", "2")]), Ok(()));
+        assert!(found(&[]).is_err(), "lost");
+        assert!(found(&[("a", "2")]).is_err(), "torn");
+        assert!(found(&[("a", "1"), ("c", "0")]).is_err(), "invented");
+        let breach = found(&[("a", "0")]).unwrap_err().0;
+        assert!(
+            breach.contains("key `a`: 1 bytes `1` was promised, 1 bytes `0` found"),
+            "{breach}"
+        );
+    }
+
+    #[test]
+    fn what_was_found_stays() {
+        let mut promise = Promise::default();
+        promise.begins(vec![put("a", "1")]);
+        promise.found(contents(&[])).unwrap();
+        assert!(promise.clone().found(contents(&[("a", "1")])).is_err(), "it came back later");
+        assert_eq!(promise.current(), contents(&[]));
+    }
+}

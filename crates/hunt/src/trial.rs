@@ -1,0 +1,103 @@
+//! One world from its beginning to its end.
+
+use crate::client::{Client, Trouble};
+use crate::session::{self, Session, Task};
+use crate::world::World;
+use softflash_base::Time;
+use softflash_base::checksum::identity;
+use softflash_base::random::Rng;
+use softflash_device::ModelDevice;
+use std::sync::Arc;
+
+/// Cuts come at 2^10 ns to 2^32 ns after power on, evenly in the exponent: some in the first steps of a recovery, some in
+/// the middle of it, most in the work behind it.
+const EARLIEST_CUT: f64 = 10.0;
+const LATEST_CUT: f64 = 32.0;
+
+/// How many cuts a world gets that come while it recovers from others.
+const MOST_NESTED: u32 = 64;
+
+/// What a trial did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Cuts whose recovery was compared with what was promised.
+    pub crash_points: u64,
+    /// The most cuts between two comparisons: how deep recoveries were nested.
+    pub deepest: u64,
+    /// Virtual time.
+    pub simulated_ns: u64,
+    /// Of all sessions: equal for equal worlds.
+    pub trace: u64,
+}
+
+/// Runs a world; the error says what was found.
+pub fn run(world: &World) -> Result<Record, String> {
+    let device = ModelDevice::in_memory(world.device()).map_err(|error| error.to_string())?;
+    let mut trial = Trial {
+        world,
+        device: Arc::new(device),
+        clients: Client::all(world),
+        rng: Rng::seeded(world.seed).fork("cuts"),
+        record: Record::default(),
+        open: 0,
+    };
+    trial.go()?;
+    Ok(trial.record)
+}
+
+struct Trial<'a> {
+    world: &'a World,
+    device: Arc<ModelDevice>,
+    clients: Vec<Client>,
+    rng: Rng,
+    record: Record,
+    /// Cuts since everything was compared.
+    open: u64,
+}
+
+impl Trial<'_> {
+    fn go(&mut self) -> Result<(), String> {
+        let (mut done, mut nested) = (0, 0);
+        while done < self.world.cuts {
+            let exponent = EARLIEST_CUT + (LATEST_CUT - EARLIEST_CUT) * self.rng.unit_f64();
+            let session = self.session(Task::Work, Some(Time(exponent.exp2() as u64)))?;
+            if session.compared || nested == MOST_NESTED {
+                done += 1;
+            } else {
+                nested += 1;
+            }
+            let seed = self.rng.next_u64();
+            let cut = self.device.power_cut(session.ended_at, seed);
+            cut.map_err(|error| format!("the cut: {error}"))?;
+            self.open += 1;
+        }
+        // The first recovers from the last cut, the second from a clean end.
+        for _ in 0..2 {
+            self.session(Task::Close, None)?;
+        }
+        session::check_offline(self.world, &self.device).map_or(Ok(()), Err)
+    }
+
+    fn session(&mut self, task: Task, cut_after: Option<Time>) -> Result<Session, String> {
+        let session = session::run(self.world, &self.device, &self.clients, task, cut_after);
+        self.record.simulated_ns += session.ended_at.0;
+        self.record.trace =
+            identity(&[self.record.trace, session.ended_at.0, u64::from(session.compared)]);
+        if session.compared {
+            self.record.crash_points += self.open;
+            self.record.deepest = self.record.deepest.max(self.open);
+            self.open = 0;
+        }
+        match &session.trouble {
+            None => Ok(session),
+            Some(trouble) => {
+                let cuts = self.record.crash_points + self.open;
+                let what = match trouble {
+                    Trouble::Refused(error) => format!("the store refuses: {error}"),
+                    Trouble::Wrong(what) => what.clone(),
+                };
+                Err(format!("after {cuts} cuts, {} of them since all was well: {what}", self.open))
+            }
+        }
+    }
+}

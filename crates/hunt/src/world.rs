@@ -1,0 +1,201 @@
+//! What a world is made of.
+
+use serde::{Deserialize, Serialize};
+use softflash_base::random::Rng;
+use softflash_device::ModelConfig;
+use softflash_nand::FaultConfig;
+use softflash_store::{Durability, StoreLayout, StoreOptions};
+use std::time::Duration;
+
+const PAGE_BYTES: u32 = 4096;
+
+/// A world: everything that its run follows from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct World {
+    /// Of everything random in its run.
+    pub seed: u64,
+    /// The flash.
+    pub flash: Flash,
+    /// The store.
+    pub store: StoreShape,
+    /// Who uses it.
+    pub clients: Clients,
+    /// Cuts, and the sessions before each.
+    pub cuts: u32,
+    /// What goes wrong beside the cuts.
+    pub faults: FaultConfig,
+}
+
+/// What goes wrong in the worlds that are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// Power cuts, torn and shorn pages, bad blocks, programs and erases that fail: all of which the store survives.
+    #[default]
+    Survived,
+    /// Also the loss of older pages of the word line that was being programmed, which the log does not survive yet.
+    Paired,
+}
+
+/// An array of one chip a channel, each channel a unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flash {
+    /// Channels.
+    pub channels: u16,
+    /// Planes of each die.
+    pub planes: u8,
+    /// Blocks of each plane: superblocks of a unit.
+    pub blocks: u32,
+    /// Pages of a block.
+    pub pages: u32,
+}
+
+/// How a store is cut up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoreShape {
+    /// Shards.
+    pub shards: u16,
+    /// Slices, at least one a shard.
+    pub slices: u16,
+    /// Memory, in KiB.
+    pub memory_kib: u64,
+    /// Writes are acknowledged at once, and are on flash within so many milliseconds; 0: acknowledged on flash.
+    pub interval_ms: u64,
+}
+
+/// Clients, each with keys of its own and one request at a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clients {
+    /// How many.
+    pub count: u16,
+    /// Keys of each.
+    pub keys: u64,
+    /// Longest value in bytes.
+    pub value_bytes: u64,
+    /// Most keys that are written at once.
+    pub batch: u64,
+    /// Requests of each in a session, if the cut does not come before.
+    pub requests: u32,
+    /// Share of reads.
+    pub reads: f64,
+    /// Share of deletions among what is written.
+    pub deletes: f64,
+}
+
+impl World {
+    /// The world of a seed: each property is drawn for itself, and faults are of some kinds only, so that no fault hides
+    /// another for ever.
+    pub fn drawn(seed: u64, profile: Profile) -> World {
+        let mut rng = Rng::seeded(seed).fork("world");
+        let shards = 1 + rng.below(2) as u16;
+        let channels = shards * (1 + rng.below(2) as u16);
+        let flash = Flash {
+            channels,
+            planes: 1 + rng.below(2) as u8,
+            blocks: 16 + rng.below(17) as u32,
+            pages: 16 << rng.below(2),
+        };
+        let interval = shards == 1 && rng.chance(0.25);
+        let store = StoreShape {
+            shards,
+            slices: shards * (1 + rng.below(2) as u16),
+            memory_kib: 512 << rng.below(3),
+            interval_ms: if interval { 1 + rng.below(20) } else { 0 },
+        };
+        let value_bytes = [16, 200, 3000, 12_000][rng.below(4) as usize];
+        let count = 1 + rng.below(4) as u16;
+        // What is alive takes an eighth of the flash at most, so that there is always room to clean.
+        let most_keys = flash.bytes() / 8 / (u64::from(count) * (value_bytes / 2 + 64));
+        let clients = Clients {
+            count,
+            keys: (1 + rng.below(60)).min(most_keys.max(1)),
+            value_bytes,
+            batch: 1 + rng.below(5),
+            requests: 1 << rng.below(7),
+            reads: 0.3 * rng.unit_f64(),
+            deletes: 0.4 * rng.unit_f64(),
+        };
+        World {
+            seed,
+            flash,
+            store,
+            clients,
+            cuts: 4 + rng.below(12) as u32,
+            faults: faults(&mut rng, profile),
+        }
+    }
+
+    /// The device, new.
+    pub fn device(&self) -> ModelConfig {
+        let mut config = ModelConfig::model();
+        config.array.geometry.channels = self.flash.channels;
+        config.array.geometry.chips_per_channel = 1;
+        config.array.geometry.planes_per_die = self.flash.planes;
+        config.array.geometry.blocks_per_plane = self.flash.blocks;
+        config.array.geometry.pages_per_block = self.flash.pages;
+        config.seed = self.seed >> 1;
+        config.faults = self.faults;
+        config
+    }
+
+    /// How the key space is cut.
+    pub fn layout(&self) -> StoreLayout {
+        StoreLayout {
+            shards: self.store.shards,
+            slices: self.store.slices,
+            units: self.flash.channels,
+            compression: Vec::new(),
+        }
+    }
+
+    /// Settings of the store.
+    pub fn options(&self) -> StoreOptions {
+        let durability = match self.store.interval_ms {
+            0 => Durability::Flash,
+            ms => Durability::Interval(Duration::from_millis(ms)),
+        };
+        StoreOptions { memory_bytes: self.store.memory_kib << 10, durability }
+    }
+}
+
+impl Flash {
+    /// Raw bytes.
+    fn bytes(&self) -> u64 {
+        let pages = u64::from(self.blocks) * u64::from(self.pages) * u64::from(self.planes);
+        pages * u64::from(PAGE_BYTES) * u64::from(self.channels)
+    }
+}
+
+/// Each kind of fault is there or not.
+fn faults(rng: &mut Rng, profile: Profile) -> FaultConfig {
+    let paired = if profile == Profile::Paired { 0.5 } else { 0.0 };
+    let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
+    FaultConfig {
+        factory_bad_block: some(0.03, 0.3),
+        program_failure: some(1e-4, 0.3),
+        erase_failure: some(1e-3, 0.3),
+        paired_page_loss: some(paired, 0.5),
+        shorn_page_readable: some(0.5, 0.5),
+        ..FaultConfig::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_world_and_a_world_is_a_file() {
+        for seed in 0..200 {
+            let world = World::drawn(seed, Profile::Paired);
+            assert_eq!(world, World::drawn(seed, Profile::Paired));
+            assert_eq!(world, toml::from_str(&toml::to_string(&world).unwrap()).unwrap());
+            world.device().array.validate().unwrap();
+            assert_eq!(world.layout().problem(), None, "seed {seed}");
+        }
+        assert_ne!(World::drawn(1, Profile::Survived), World::drawn(2, Profile::Survived));
+    }
+}
