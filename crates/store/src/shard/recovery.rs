@@ -337,6 +337,9 @@ impl<'a> Replay<'a> {
         self.unlisted_from = self.unlisted_from.max(edit.unlisted_from);
         slice.patches.extend(edit.added.iter().map(|patch| (patch.block, *patch)));
         slice.flushed_seq = edit.flushed_seq;
+        // Edits have numbers of their own, which a flush may have counted in: a batch must not get one of them again, or
+        // it would be taken for flushed.
+        self.last_seq = self.last_seq.max(edit.flushed_seq);
         slice.live_keys = edit.live_keys;
         let added = edit.added.iter().map(|patch| patch.block + 1).max().unwrap_or(0);
         self.next_block = self.next_block.max(added);
