@@ -12,6 +12,7 @@ mod deny;
 mod edges;
 mod files;
 mod findings;
+mod hunt;
 mod run;
 mod test;
 mod tidy;
@@ -28,6 +29,7 @@ usage: cargo xtask COMMAND
   test [ARGS]        every test: installs the real clients if it can, builds the release binary,
                      runs `cargo test --workspace` (ARGS are passed on) and adds up the results
   ci [--except STEP] the gate: format, clippy, edges, tidy, docs, deny, test
+  hunt [ARGS]        hunts for lost and wrong data in simulated worlds (`hunt --help` has more)
   edges              do the crates depend on each other as ARCHITECTURE.md says?
   tidy               do named paths and links exist, are files small and finished?
   clients            find the real clients that the tests drive, install those that are missing";
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["test", rest @ ..] => test::run(rest),
         ["ci", rest @ ..] => ci::run(rest),
+        ["hunt", rest @ ..] => return hunt::run(rest),
         ["edges"] => report(edges::check()),
         ["tidy"] => report(tidy::check()),
         ["clients"] => clients::Clients::find_or_install().map(|clients| clients.describe()),

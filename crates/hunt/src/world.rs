@@ -95,7 +95,7 @@ impl World {
         let flash = Flash {
             channels,
             planes: 1 + rng.below(2) as u8,
-            blocks: 16 + rng.below(17) as u32,
+            blocks: 32 + rng.below(25) as u32,
             pages: 16 << rng.below(2),
         };
         let interval = shards == 1 && rng.chance(0.25);

@@ -212,8 +212,36 @@ impl Inner {
         FRAME_BYTES.min(self.blocks.capacity_bytes() / 4).max(self.blocks.page_bytes())
     }
 
-    /// Ends the current segment and starts the next with a checkpoint.
+    /// Ends the current segment and starts the next, in another block where one fails to take its checkpoint.
     async fn start_segment(&self, kind: Segment) -> Result<()> {
+        for _ in 1..MAX_ATTEMPTS {
+            let next_frame = self.position.borrow().next_frame;
+            match self.try_segment(kind).await {
+                Err(StoreError::Flash(error)) => {
+                    tracing::warn!(shard = self.shard.0, %error, "a log segment failed as it began");
+                    self.take_segment_back(next_frame);
+                }
+                tried => return tried,
+            }
+        }
+        self.try_segment(kind).await
+    }
+
+    /// The segment that was begun last is not: its number and its frames' are used again, in a later block, which
+    /// is why that counts.
+    fn take_segment_back(&self, next_frame: u64) {
+        let mut position = self.position.borrow_mut();
+        position.open = None;
+        position.next_page = u32::MAX;
+        position.next_frame = next_frame;
+        if let Some((_, block)) = position.segments.pop_back() {
+            position.segment -= 1;
+            self.blocks.delete(block);
+        }
+    }
+
+    /// Starts a segment with a checkpoint.
+    async fn try_segment(&self, kind: Segment) -> Result<()> {
         let block = self.open_block().await?;
         {
             let mut position = self.position.borrow_mut();
