@@ -10,6 +10,7 @@
 //! - [`file`](mod@file): units as extents of a file or block device, through io_uring;
 //! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
 //! - [`host_path`]: a decorator that adds the host link and the host's software, in virtual time;
+//! - [`read_ahead`]: a decorator that reads through a page cache as Linux does, in virtual time;
 //! - [`faulty`]: a decorator that fails chosen commands, for tests of the layers above;
 //! - `opening`: from a path to a device; `label`: what stands at its start (drawn there);
 //! - [`backend`]: checks that all backends share, for those in other crates too (`validate`, `claims`).
@@ -31,6 +32,7 @@ mod label;
 pub mod model;
 mod opening;
 pub mod queue_pair;
+pub mod read_ahead;
 mod validate;
 
 pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
@@ -40,3 +42,4 @@ pub use host_path::{HostPath, HostPathConfig, HostTraffic};
 pub use model::{BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, format_model};
 pub use opening::{inspect, open, open_with};
 pub use queue_pair::{Device, OpenError, QueuePair, Submit, Wake};
+pub use read_ahead::ReadAhead;

@@ -51,6 +51,20 @@ pub struct Parameters {
     /// Intervals that the course of a run is told in.
     #[serde(default = "hundred")]
     pub samples: u32,
+    /// How a store reads a conventional drive. Units of flash have no file system in front of them.
+    #[serde(default)]
+    pub drive_io: DriveIo,
+}
+
+/// How a store reads a conventional drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveIo {
+    /// Past the page cache, as `serve` does: a read is one request.
+    #[default]
+    Direct,
+    /// From files, through the page cache of Linux with its read-ahead.
+    Buffered,
 }
 
 fn hundred() -> u32 {
@@ -62,8 +76,15 @@ const REQUESTS: u64 = 100_000;
 
 impl Parameters {
     /// The names that experiments may give values to.
-    pub const NAMES: [&'static str; 6] =
-        ["op_percent", "precondition", "requests", "duration_ms", "warm_up_ms", "samples"];
+    pub const NAMES: [&'static str; 7] = [
+        "op_percent",
+        "precondition",
+        "requests",
+        "duration_ms",
+        "warm_up_ms",
+        "samples",
+        "drive_io",
+    ];
 }
 
 impl Default for Parameters {
@@ -75,6 +96,7 @@ impl Default for Parameters {
             duration_ms: None,
             warm_up_ms: 0,
             samples: hundred(),
+            drive_io: DriveIo::default(),
         }
     }
 }

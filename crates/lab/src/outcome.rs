@@ -113,6 +113,22 @@ impl Programs {
 }
 
 impl Outcome {
+    /// This outcome of clients, with what `observed` has of flash and store.
+    pub fn with_observed(self, observed: Outcome) -> Outcome {
+        let Outcome { programs, erases, channel_utilisation, die_utilisation, .. } = observed;
+        let Outcome { gantt, bytes_per_page, figures, .. } = observed;
+        Outcome {
+            programs,
+            erases,
+            channel_utilisation,
+            die_utilisation,
+            gantt,
+            bytes_per_page,
+            figures,
+            ..self
+        }
+    }
+
     /// Bytes a second of reads and of writes.
     pub fn bytes_per_second(&self) -> [f64; 2] {
         let seconds = (self.simulated_ns as f64 / 1e9).max(f64::MIN_POSITIVE);

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use softflash_lab::cell::unattended;
+use softflash_lab::cell::{DriveIo, unattended};
 use softflash_lab::{Cell, Outcome, Parameters, Workload, engine, presets};
 use softflash_workload::{Operation, Precondition, ValueSize};
 use std::sync::atomic::AtomicBool;
@@ -52,4 +52,39 @@ fn what_a_used_drive_collects_is_counted_beside_what_the_store_compacts() {
     assert!(used.programs.collection > filled.programs.collection, "{:?}", used.programs);
     assert!(used.simulated_ns > filled.simulated_ns, "a used drive is slower");
     assert_eq!(run(Precondition::Fill), filled);
+}
+
+#[test]
+fn the_page_cache_slows_single_reads_of_a_drive_and_leaves_units_alone() {
+    let read = |device: &str, drive_io| {
+        let (workload_name, Workload::Kv(mut workload)) =
+            presets::workload("kv-read-512k").unwrap()
+        else {
+            panic!("not a key-value workload")
+        };
+        (workload.slices, workload.batch) = (1, 1);
+        workload.data_bytes_per_slice = Some(60_000_000);
+        let mut spec = presets::device(device).unwrap();
+        spec.geometry.blocks_per_plane = 16;
+        let (layout_name, layout) = presets::layout(device).unwrap();
+        let parameters = Parameters { requests: Some(50), drive_io, ..Parameters::default() };
+        let cell = Cell {
+            key: "test".to_owned(),
+            layout_name,
+            workload_name,
+            device: spec,
+            layout,
+            workload: Workload::Kv(workload),
+            parameters,
+            seed: 3,
+        };
+        let stop = AtomicBool::new(false);
+        engine::run(&cell, &unattended(&stop)).unwrap()
+    };
+    let [direct, buffered] = [DriveIo::Direct, DriveIo::Buffered].map(|io| read("huawei-gen3", io));
+    assert_eq!((direct.completed, buffered.completed), (50, 50));
+    // Six windows of 128 KiB in five steps, in place of one request.
+    let ratio = buffered.simulated_ns as f64 / direct.simulated_ns as f64;
+    assert!((1.4..2.0).contains(&ratio), "{ratio}");
+    assert_eq!(read("sdf", DriveIo::Direct), read("sdf", DriveIo::Buffered));
 }

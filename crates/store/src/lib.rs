@@ -18,6 +18,7 @@ pub mod store;
 pub mod value;
 pub mod view;
 
+pub use block_layer::placement::PlacementKind;
 pub use check::{CheckReport, check};
 pub use error::StoreError;
 pub use layout::StoreLayout;

@@ -1,5 +1,7 @@
 //! What may differ from one run of a store to the next.
 
+use crate::block_layer::placement::PlacementKind;
+use softflash_ftl::FtlConfig;
 use std::time::Duration;
 
 /// When a write is acknowledged.
@@ -18,10 +20,19 @@ pub struct StoreOptions {
     pub memory_bytes: u64,
     /// When a write is acknowledged.
     pub durability: Durability,
+    /// Which unit takes a new block.
+    pub placement: PlacementKind,
+    /// How the FTL below runs the flash.
+    pub ftl: FtlConfig,
 }
 
 impl Default for StoreOptions {
     fn default() -> StoreOptions {
-        StoreOptions { memory_bytes: 256 << 20, durability: Durability::Flash }
+        StoreOptions {
+            memory_bytes: 256 << 20,
+            durability: Durability::Flash,
+            placement: PlacementKind::default(),
+            ftl: FtlConfig::default(),
+        }
     }
 }

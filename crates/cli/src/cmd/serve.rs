@@ -69,7 +69,11 @@ impl Serve {
         let config = ServerConfig {
             resp: self.resp,
             http: self.http,
-            options: StoreOptions { memory_bytes: self.memory, durability: self.durability },
+            options: StoreOptions {
+                memory_bytes: self.memory,
+                durability: self.durability,
+                ..StoreOptions::default()
+            },
             password: self.password.read()?,
             max_clients: self.max_clients,
             pin_threads: self.pin,

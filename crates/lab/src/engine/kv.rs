@@ -8,6 +8,7 @@ mod clients;
 mod on_drive;
 mod run;
 mod setup;
+mod spread;
 #[cfg(test)]
 mod tests;
 

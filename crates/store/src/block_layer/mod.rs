@@ -1,4 +1,4 @@
-//! The block layer: 64-bit ids for blocks of one superblock each, on the unit that serves them soonest.
+//! The block layer: 64-bit ids for blocks of one superblock each, on the unit that a policy chooses.
 //!
 //! A block is written whole ([`BlockLayer::put`]) or opened and appended to ([`BlockLayer::open`]), read
 //! in pages, and deleted. Ids are never reused, so an id is also the identity under which everything
@@ -13,7 +13,7 @@ pub use tag::{BlockId, BlockKind};
 use crate::driver::{Flash, Outcome};
 use crate::error::{Result, StoreError};
 use hashbrown::HashMap;
-use placement::{Candidate, LeastLoaded, Placement};
+use placement::{Candidate, Placement, PlacementKind};
 use softflash_base::{IoBuf, ShardId, checksum};
 use softflash_ftl::{FtlError, Hint, Inventory, Superblock};
 use std::cell::{Cell, RefCell};
@@ -55,8 +55,7 @@ struct Shelf {
 impl Shelf {
     fn new(flash: Flash) -> Shelf {
         let writers = RefCell::new(vec![0; flash.units().len()]);
-        let placement: Box<dyn Placement> = Box::new(LeastLoaded::default());
-        Shelf { flash, writers, placement: RefCell::new(placement) }
+        Shelf { flash, writers, placement: RefCell::new(PlacementKind::default().policy()) }
     }
 
     fn choose_unit(&self) -> Option<u16> {
@@ -133,6 +132,13 @@ impl BlockLayer {
             free: Cell::new(None),
         };
         (BlockLayer { inner: Rc::new(inner) }, found)
+    }
+
+    /// Places new blocks by another policy from now on.
+    pub fn place_by(&self, placement: PlacementKind) {
+        for shelf in [Some(&self.inner.main), self.inner.log.as_ref()].into_iter().flatten() {
+            *shelf.placement.borrow_mut() = placement.policy();
+        }
     }
 
     /// Ids from now on are at least `next`.

@@ -155,7 +155,7 @@ impl Shard {
     }
 
     /// The error of a shard that takes no more writes, if it is one.
-    fn check_health(&self) -> Result<()> {
+    pub(super) fn check_health(&self) -> Result<()> {
         if self.closing.get() {
             return Err(StoreError::Closed);
         }

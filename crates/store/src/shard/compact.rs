@@ -32,17 +32,17 @@ impl Shard {
         let clears = slice.clears.get();
         let inputs: Vec<Rc<Patch>> =
             choice.inputs.iter().flat_map(|run| run.patches.iter().map(Rc::clone)).collect();
+        let moved = is_move(&choice, self.blocks.capacity_bytes() as u64);
         let site = self.building.begin(&self.blocks);
         let (outputs, expired) =
-            if is_move(&choice) { (inputs.clone(), 0) } else { self.merge(slice, &choice).await? };
+            if moved { (inputs.clone(), 0) } else { self.merge(slice, &choice).await? };
         if slice.clears.get() != clears {
-            if !is_move(&choice) {
+            if !moved {
                 outputs.iter().for_each(|patch| patch.retire());
             }
             return Ok(true);
         }
         slice.live_keys.set(slice.live_keys.get().saturating_sub(expired));
-        let moved = is_move(&choice);
         let added = outputs.into_iter().map(|patch| (choice.to as u8, 0, patch)).collect();
         drop(site);
         self.edit(slice, &inputs, added);
@@ -83,8 +83,20 @@ impl Shard {
     }
 }
 
-/// One run that meets nothing below moves as it is, unless that is a chance to drop its deletions.
-fn is_move(choice: &Choice) -> bool {
-    let deletes = || choice.inputs.iter().flat_map(|run| &run.patches).any(|p| p.tombstones() > 0);
-    choice.inputs.len() == 1 && !(choice.bottom && deletes())
+/// Patches that a merge would only copy move as they are: those of one run that meets nothing below, and those of several whose
+/// keys lie apart, as a load in order leaves them. Not where a merge would drop deletions, or make fewer blocks of
+/// `block_bytes` of them.
+fn is_move(choice: &Choice, block_bytes: u64) -> bool {
+    let patches = || choice.inputs.iter().flat_map(|run| &run.patches);
+    let deletes = || patches().any(|patch| patch.tombstones() > 0);
+    let full = || {
+        let bytes: u64 = patches().map(|patch| patch.bytes()).sum();
+        bytes.div_ceil(block_bytes) >= patches().count() as u64
+    };
+    let apart = || {
+        let mut bounds: Vec<_> = patches().map(|p| (p.first_key(), p.last_key())).collect();
+        bounds.sort_unstable();
+        bounds.windows(2).all(|pair| matches!(pair, [left, right] if left.1 < right.0))
+    };
+    (choice.inputs.len() == 1 || (full() && apart())) && !(choice.bottom && deletes())
 }

@@ -157,6 +157,21 @@ impl Shard {
         slices.min().unwrap_or(u64::MAX).min(self.log.segment())
     }
 
+    /// Brings all that is in memtables now into patches, and waits until it is.
+    pub async fn flush(&self) -> Result<()> {
+        let last = self.seq.get();
+        for slice in &self.slices {
+            slice.freeze(last);
+        }
+        self.work.notify_one();
+        let waiting = |slice: &Slice| slice.frozen.borrow().iter().any(|f| f.last_seq <= last);
+        while self.slices.iter().any(waiting) {
+            self.check_health()?;
+            self.room.notified().await;
+        }
+        Ok(())
+    }
+
     /// Flushes every memtable, now.
     pub(super) async fn flush_everything(&self) -> Result<()> {
         for slice in &self.slices {

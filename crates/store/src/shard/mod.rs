@@ -25,7 +25,9 @@ pub(crate) use read::Read;
 use crate::block_layer::BlockLayer;
 use crate::error::{Result, StoreError};
 use crate::kv::cache::ReadCache;
+use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
+use crate::kv::tree::Run;
 use crate::kv::windows::Windows;
 use crate::layout::StoreLayout;
 use crate::options::{Durability, StoreOptions};
@@ -191,6 +193,16 @@ impl Shard {
             data_losses: counters.data_losses.get(),
             full: u64::from(self.is_full()),
         }
+    }
+
+    /// On which unit each patch of a slice lies, run by run from the newest, each in the order of its keys.
+    pub fn patch_units(&self, slice: SliceId) -> Vec<Vec<u16>> {
+        let Some(slice) = self.slices.iter().find(|known| known.id == slice) else {
+            return Vec::new();
+        };
+        let unit = |patch: &Rc<Patch>| self.blocks.superblock(patch.id()).map(|block| block.unit.0);
+        let units = |run: &Rc<Run>| run.patches.iter().filter_map(unit).collect();
+        slice.tree().runs().map(units).collect()
     }
 
     /// The shard's units.

@@ -90,7 +90,7 @@ async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<St
     let queue = device
         .open_queue_pair(layout.units_of(id))
         .map_err(|error| StoreError::Unusable(error.to_string()))?;
-    let (flash, inventory) = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await?;
+    let (flash, inventory) = Flash::mount(queue, options.ftl, runtime.clone()).await?;
     let uuid = device.info().uuid;
     let (blocks, found) = match log_device {
         None => BlockLayer::new(flash, id, uuid, &inventory),
@@ -99,6 +99,7 @@ async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<St
             BlockLayer::with_log((flash, &inventory), (log.0, &log.1), id, uuid)
         }
     };
+    blocks.place_by(options.placement);
     let clock = Rc::new(ExpiryClock::new(runtime.clone()));
     let total = blocks.total_blocks();
     let budget = Budget::new(&options, &layout, total, blocks.capacity_bytes());

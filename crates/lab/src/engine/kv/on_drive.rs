@@ -1,13 +1,14 @@
 //! A store on a conventional drive, and what the drive does meanwhile.
 
 use super::run::Watch;
-use crate::cell::{Cell, Control};
+use crate::cell::{Cell, Control, DriveIo};
 use crate::engine::drive::{CHARTED, chart, meter::busy, state};
 use crate::error::LabError;
 use crate::outcome::Outcome;
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_device::Device;
+use softflash_device::read_ahead::{LINUX_WINDOW_BYTES, ReadAhead};
 use softflash_drive::spec::PageMapped;
 use softflash_drive::{Drive, DriveDevice, Extents};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ const UNITS: u16 = 44;
 /// A drive in the state that the cell wants, as a store's device.
 pub struct OnDrive {
     device: Arc<DriveDevice>,
+    drive_io: DriveIo,
     begin: Time,
     /// How long channels and dies had been busy.
     busy_ns: (Vec<u64>, Vec<u64>),
@@ -38,12 +40,21 @@ impl OnDrive {
         state::prepare(&mut drive, cell.parameters.precondition, None, &rng, control)?;
         let cut = Extents { units: UNITS, ..Extents::default() };
         let device = Arc::new(DriveDevice::new(drive, &cut, cell.seed)?);
-        Ok(OnDrive { device, begin: Time::ZERO, busy_ns: Default::default() })
+        Ok(OnDrive {
+            device,
+            drive_io: cell.parameters.drive_io,
+            begin: Time::ZERO,
+            busy_ns: Default::default(),
+        })
     }
 
     /// The device, for whoever opens queue pairs.
     pub fn device(&self) -> Arc<dyn Device> {
-        Arc::clone(&self.device) as Arc<dyn Device>
+        let device = Arc::clone(&self.device) as Arc<dyn Device>;
+        match self.drive_io {
+            DriveIo::Direct => device,
+            DriveIo::Buffered => Arc::new(ReadAhead::new(device, LINUX_WINDOW_BYTES)),
+        }
     }
 }
 

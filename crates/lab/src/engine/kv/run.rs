@@ -1,16 +1,18 @@
 //! One run of clients on a store.
 
 use super::clients::{Client, Phase, SliceClients};
-use super::setup::{key_prefix, open, store_layout};
+use super::setup::{key_prefix, open, store_layout, store_options};
+use super::spread::Spread;
 use crate::cell::{Cell, Control, Limits};
 use crate::engine::units::progress::Progress;
 use crate::engine::units::tally::{Quota, Tally};
 use crate::error::LabError;
+use crate::layout::LayoutKind;
 use crate::outcome::{Outcome, Programs};
-use futures_util::future::try_join_all;
+use futures_util::future::{try_join, try_join_all};
 use softflash_base::random::Rng;
 use softflash_base::{SliceId, Time};
-use softflash_device::Device;
+use softflash_device::{Device, UnitGeometry};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::stats::StoreStats;
 use softflash_store::{Store, StoreError, StoreLayout};
@@ -32,6 +34,7 @@ pub struct Run<'a> {
     control: &'a Control<'a>,
     limits: Limits,
     precondition: Precondition,
+    layout: &'a LayoutKind,
     rng: Rng,
 }
 
@@ -45,12 +48,13 @@ pub trait Watch {
 
 impl<'a> Run<'a> {
     /// The run of a cell.
-    pub fn new(cell: &Cell, workload: &'a KvWorkload, control: &'a Control<'a>) -> Run<'a> {
+    pub fn new(cell: &'a Cell, workload: &'a KvWorkload, control: &'a Control<'a>) -> Run<'a> {
         Run {
             workload,
             control,
             limits: cell.limits(),
             precondition: cell.parameters.precondition,
+            layout: &cell.layout.kind,
             rng: Rng::seeded(cell.seed).fork("kv"),
         }
     }
@@ -63,10 +67,11 @@ impl<'a> Run<'a> {
         runtime: RuntimeHandle,
         watch: &mut dyn Watch,
     ) -> Result<Outcome, LabError> {
-        let page_bytes = device.info().geometry.page_bytes;
+        let geometry = device.info().geometry;
         let layout = store_layout(self.workload, device.info().units);
-        let stores = open(device, &layout, log_apart, &runtime).await?;
-        let bed = KvBed { stores, layout, runtime, page_bytes };
+        let options = store_options(self.layout, layout.shards);
+        let stores = open(device, &layout, &options, log_apart, &runtime).await?;
+        let bed = KvBed { stores, layout, runtime, geometry };
         let outcome = self.on_store(&bed, watch).await;
         for store in &bed.stores {
             store.close().await.map_err(failed)?;
@@ -79,13 +84,34 @@ impl<'a> Run<'a> {
         let slices = self.slices(bed)?;
         if self.precondition != Precondition::None {
             let told = |all| progress.filled(all);
-            try_join_all(slices.iter().map(|slice| self.preload(slice, &told))).await?;
+            try_join_all(bed.stores.iter().map(|store| self.preload(bed, store, &slices, &told)))
+                .await?;
             self.settle(bed).await?;
         }
         let clients = self.clients(&slices)?;
+        let spread = Spread::of(&slices);
+        let mut outcome = match (self.limits.requests, self.limits.duration_ns) {
+            (None, Some(duration_ns)) => {
+                self.window(bed, &clients, duration_ns, &progress, watch).await?
+            }
+            _ => self.counted(bed, &clients, &progress, watch).await?,
+        };
+        outcome.figures.insert("shards".to_owned(), bed.layout.shards.into());
+        outcome.figures.extend(spread.figures());
+        Ok(outcome)
+    }
+
+    /// So many requests, from the first to the end of the last.
+    async fn counted(
+        &self,
+        bed: &KvBed,
+        clients: &[Client],
+        progress: &Progress<'_>,
+        watch: &mut dyn Watch,
+    ) -> Result<Outcome, LabError> {
         if self.limits.warm_up_ns > 0 {
             let end = bed.runtime.now() + self.limits.warm_up_ns;
-            self.phase(bed, None, &clients, repeat(Quota::until(end)), &|| {}).await?;
+            self.phase(bed, None, clients, repeat(Quota::until(end)), &|| {}).await?;
         }
         (self.control.on_measuring)();
         let begin = bed.runtime.now();
@@ -95,12 +121,41 @@ impl<'a> Run<'a> {
         let count = clients.len() as u64;
         let quotas = (0..count).map(|client| Quota::share(&self.limits, begin, client, count));
         let told = || progress.measured(&self.limits, begin, bed.runtime.now());
-        self.phase(bed, Some(&tally), &clients, quotas, &told).await?;
+        self.phase(bed, Some(&tally), clients, quotas, &told).await?;
         let mut outcome = tally.outcome(self.limits.samples);
         watch.ended(bed.runtime.now(), &mut outcome);
-        add_up(&mut outcome, &before, &bed.stats().await?, bed.page_bytes.into());
-        outcome.figures.insert("shards".to_owned(), bed.layout.shards.into());
+        add_up(&mut outcome, &before, &bed.stats().await?, bed.geometry.page_bytes.into());
         Ok(outcome)
+    }
+
+    /// So long, out of the work of clients that began when the warm-up did and go on until the end: neither how they come
+    /// to work nor how they leave off counts.
+    async fn window(
+        &self,
+        bed: &KvBed,
+        clients: &[Client],
+        duration_ns: u64,
+        progress: &Progress<'_>,
+        watch: &mut dyn Watch,
+    ) -> Result<Outcome, LabError> {
+        let begin = bed.runtime.now() + self.limits.warm_up_ns;
+        let end = begin + duration_ns;
+        let tally = Tally::within(begin, end);
+        let told = || progress.measured(&self.limits, begin, bed.runtime.now());
+        let work = self.phase(bed, Some(&tally), clients, repeat(Quota::until(end)), &told);
+        let watching = async {
+            bed.runtime.sleep_until(begin).await;
+            (self.control.on_measuring)();
+            watch.begins(begin);
+            let before = bed.stats().await?;
+            bed.runtime.sleep_until(end).await;
+            let mut seen = Outcome { simulated_ns: duration_ns, ..Outcome::default() };
+            watch.ended(end, &mut seen);
+            add_up(&mut seen, &before, &bed.stats().await?, bed.geometry.page_bytes.into());
+            Ok(seen)
+        };
+        let ((), seen) = try_join(work, watching).await?;
+        Ok(tally.outcome(self.limits.samples).with_observed(seen))
     }
 
     fn slices(&self, bed: &KvBed) -> Result<Vec<Rc<SliceClients>>, LabError> {
@@ -117,27 +172,67 @@ impl<'a> Run<'a> {
         (0..bed.layout.slices).map(slice).collect()
     }
 
-    /// Writes every key of a slice once, in order.
-    async fn preload(&self, slice: &SliceClients, told: &dyn Fn(usize)) -> Result<(), LabError> {
-        let all = self.workload.keys();
-        let steps = (all * u64::from(self.workload.slices)).max(1) as usize;
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        for key in 0..all {
-            let size = u64::from(self.workload.value_bytes.of(key));
-            batch.push((key, size));
-            bytes += size;
-            told(steps);
-            if bytes >= PRELOAD_BYTES || key + 1 == all {
-                slice.write_some(&batch).await?;
-                batch.clear();
-                bytes = 0;
-                if self.control.stopped() {
-                    return Err(LabError::Stopped);
-                }
+    /// Fills the slices of a shard, each in the order of its keys. They are filled at the same time: whose next patch is
+    /// full first is drawn at random.
+    async fn preload(
+        &self,
+        bed: &KvBed,
+        store: &Store,
+        slices: &[Rc<SliceClients>],
+        told: &dyn Fn(usize),
+    ) -> Result<(), LabError> {
+        let ours =
+            |slice: &&Rc<SliceClients>| bed.layout.shard_of_slice(slice.slice) == store.local_id();
+        let mut rng = self.rng.fork("preload").fork(store.local_id().0.to_le_bytes());
+        let mut begun: Vec<_> = slices.iter().filter(ours).map(|slice| (slice, 0)).collect();
+        while !begun.is_empty() {
+            let place = rng.below(begun.len() as u64) as usize;
+            let Some((slice, next)) = begun.get_mut(place) else { break };
+            *next = self.preload_patch(bed, slice, *next, told).await?;
+            if *next == self.workload.keys() {
+                begun.swap_remove(place);
             }
         }
         Ok(())
+    }
+
+    /// Writes as many keys of a slice from `first` on as fill a patch, and waits until that is on flash; returns the key
+    /// after them.
+    async fn preload_patch(
+        &self,
+        bed: &KvBed,
+        slice: &SliceClients,
+        first: u64,
+        told: &dyn Fn(usize),
+    ) -> Result<u64, LabError> {
+        let KvWorkload { value_bytes, key_bytes, slices, .. } = *self.workload;
+        let all = self.workload.keys();
+        let mut next = first;
+        let (mut batch, mut batch_bytes, mut patch_bytes) = (Vec::new(), 0, 0);
+        for key in first..all {
+            let value = u64::from(value_bytes.of(key));
+            let bytes = value + u64::from(key_bytes);
+            if patch_bytes > 0 && patch_bytes + bytes > bed.patch_bytes() {
+                break;
+            }
+            (batch_bytes, patch_bytes) = (batch_bytes + bytes, patch_bytes + bytes);
+            batch.push((key, value));
+            told((all * u64::from(slices)).max(1) as usize);
+            next = key + 1;
+            if batch_bytes >= PRELOAD_BYTES {
+                slice.write_some(&batch).await?;
+                batch.clear();
+                batch_bytes = 0;
+            }
+        }
+        if self.control.stopped() {
+            return Err(LabError::Stopped);
+        }
+        if !batch.is_empty() {
+            slice.write_some(&batch).await?;
+        }
+        slice.store.local().flush().await.map_err(failed)?;
+        Ok(next)
     }
 
     /// Waits until flushes and compactions have nothing left to do.
@@ -201,10 +296,16 @@ struct KvBed {
     stores: Vec<Store>,
     layout: StoreLayout,
     runtime: RuntimeHandle,
-    page_bytes: u32,
+    geometry: UnitGeometry,
 }
 
 impl KvBed {
+    /// Bytes of keys and values that certainly fit a patch: a superblock but for 3 in 128, for headers, filters and what a
+    /// record costs.
+    fn patch_bytes(&self) -> u64 {
+        self.geometry.superblock_bytes() / 128 * 125
+    }
+
     async fn stats(&self) -> Result<StoreStats, LabError> {
         match self.stores.first() {
             Some(store) => store.stats().await.map_err(failed),

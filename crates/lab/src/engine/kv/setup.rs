@@ -2,17 +2,22 @@
 
 use super::run::failed;
 use crate::error::LabError;
+use crate::layout::{LayoutKind, Order, Scheduler};
 use softflash_base::SliceId;
 use softflash_device::{Contents, Device, ModelConfig, ModelDevice, UnitGeometry};
+use softflash_ftl::FtlConfig;
 use softflash_nand::{ArrayConfig, BusTiming, DieTiming, Geometry, presets};
 use softflash_runtime::RuntimeHandle;
-use softflash_store::{Store, StoreLayout, StoreOptions, open_all, open_all_with_log};
+use softflash_store::{
+    PlacementKind, Store, StoreLayout, StoreOptions, open_all, open_all_with_log,
+};
 use softflash_workload::{KvWorkload, Operation};
 use std::sync::Arc;
 
-/// Memory of each shard. A memtable gets 9/32 of it: just below 8 MB, what a slice of the SDF paper gathered before it
-/// wrote a patch. The read cache gets a quarter, 7 MiB, too little to matter beside gigabytes of data.
-const SHARD_MEMORY_BYTES: u64 = 28 << 20;
+/// Memory of each shard. A memtable gets 9/32 of it, 7.37 MB: with a value of 1 MB that makes it full, what a patch holds.
+/// A slice of the SDF paper gathered 8 MB before it wrote a patch. The read cache gets a quarter, too little to matter beside
+/// gigabytes of data.
+const SHARD_MEMORY_BYTES: u64 = 25 << 20;
 /// Superblocks of each unit of the log's device: more than a shard's log ever keeps.
 const LOG_SUPERBLOCKS: u32 = 96;
 /// Where the wall clock stands; nothing expires.
@@ -34,6 +39,27 @@ pub fn store_layout(workload: &KvWorkload, units: u16) -> StoreLayout {
     StoreLayout { shards, slices, units, compression: Vec::new() }
 }
 
+/// The store's settings on a layout: units are used as the layout says. What firmware does with its flash no store can
+/// choose, so on a conventional drive it runs as it always does.
+pub fn store_options(layout: &LayoutKind, shards: u16) -> StoreOptions {
+    let memory_bytes = SHARD_MEMORY_BYTES * u64::from(shards);
+    let options = StoreOptions { memory_bytes, ..StoreOptions::default() };
+    match layout {
+        LayoutKind::PageMapped(_) => options,
+        LayoutKind::Units(units) => StoreOptions {
+            placement: match units.scheduler {
+                Scheduler::RoundRobin => PlacementKind::InTurn,
+                Scheduler::LoadAware => PlacementKind::LeastLoaded,
+            },
+            ftl: FtlConfig {
+                reads_first: units.order == Order::ReadsFirst,
+                ..FtlConfig::default()
+            },
+            ..options
+        },
+    }
+}
+
 /// The wall clock of all runs.
 pub fn wall_ms() -> u64 {
     WALL_MS
@@ -46,19 +72,18 @@ pub fn wall_ms() -> u64 {
 pub async fn open(
     device: Arc<dyn Device>,
     layout: &StoreLayout,
+    options: &StoreOptions,
     log_apart: bool,
     runtime: &RuntimeHandle,
 ) -> Result<Vec<Store>, LabError> {
     if let Some(problem) = layout.problem() {
         return Err(LabError::Parameter(problem));
     }
-    let memory_bytes = SHARD_MEMORY_BYTES * u64::from(layout.shards);
-    let options = StoreOptions { memory_bytes, ..StoreOptions::default() };
     let opened = if log_apart {
         let log = log_device(&device.info().geometry, layout.shards)?;
-        open_all_with_log(device, log, layout, &options, runtime).await
+        open_all_with_log(device, log, layout, options, runtime).await
     } else {
-        open_all(device, layout, &options, runtime).await
+        open_all(device, layout, options, runtime).await
     };
     opened.map_err(failed)
 }

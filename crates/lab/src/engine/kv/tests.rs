@@ -1,8 +1,10 @@
-use super::setup::{key_prefix, store_layout};
+use super::setup::{key_prefix, store_layout, store_options};
 use crate::cell::{Cell, Parameters, unattended};
+use crate::layout::{LayoutKind, Order, Scheduler, Units};
 use crate::workload::Workload;
 use crate::{Outcome, presets};
 use softflash_base::SliceId;
+use softflash_store::{PlacementKind, StoreOptions};
 use softflash_workload::{KvOrder, KvWorkload, Operation, ValueSize};
 use std::sync::atomic::AtomicBool;
 
@@ -41,6 +43,46 @@ fn reads_bring_values_whole_and_equal_seeds_give_equal_outcomes() {
     assert_eq!(outcome.bytes_read, 40 * 524_288);
     assert!(outcome.figures["flash_read_mb_s"] > 0.0);
     assert_eq!(outcome, run(&reads));
+}
+
+#[test]
+fn patches_lie_as_the_layout_says() {
+    // As many patches as units, in one slice, so that they are written one after the other.
+    let with = |scheduler| {
+        let mut reads = cell(1, Operation::Read, |workload| {
+            (workload.keys_per_slice, workload.data_bytes_per_slice) = (Some(44 * 15), None);
+        });
+        let LayoutKind::Units(units) = &mut reads.layout.kind else { unreachable!() };
+        units.scheduler = scheduler;
+        run(&reads).figures
+    };
+    let in_turn = with(Scheduler::RoundRobin);
+    assert_eq!((in_turn["patches"], in_turn["fullest_unit_share"]), (44.0, 1.0));
+    assert_eq!(in_turn["in_turn_share"], 1.0);
+    let (_, layout) = presets::layout("sdf").unwrap();
+    let options = |kind: &LayoutKind| store_options(kind, 2);
+    let sdf = options(&layout.kind);
+    assert_eq!((sdf.placement, sdf.ftl.reads_first), (PlacementKind::InTurn, false));
+    let other =
+        Units { unit_channels: 1, scheduler: Scheduler::LoadAware, order: Order::ReadsFirst };
+    let other = options(&LayoutKind::Units(other));
+    assert_eq!((other.placement, other.ftl.reads_first), (PlacementKind::LeastLoaded, true));
+    assert_eq!(other, StoreOptions { memory_bytes: other.memory_bytes, ..StoreOptions::default() });
+}
+
+#[test]
+fn a_duration_is_a_window_in_the_work_of_clients_that_go_on() {
+    let mut reads = cell(1, Operation::Read, |workload| workload.batch = 8);
+    reads.parameters = Parameters {
+        requests: None,
+        duration_ms: Some(200),
+        warm_up_ms: 50,
+        ..Parameters::default()
+    };
+    let outcome = run(&reads);
+    assert_eq!((outcome.simulated_ns, outcome.requests), (200_000_000, outcome.completed));
+    assert!(outcome.completed > 30, "{outcome:?}");
+    assert!(outcome.series.iter().all(|sample| sample.at_ns <= 200_000_000));
 }
 
 #[test]

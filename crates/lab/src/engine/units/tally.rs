@@ -26,6 +26,8 @@ struct Ended {
 /// The requests of the measured part.
 pub struct Tally {
     begin: Time,
+    /// Where the measured part is cut out of the work of clients that go on: its end.
+    end: Option<Time>,
     requests: Cell<u64>,
     ended: RefCell<Vec<Ended>>,
 }
@@ -33,7 +35,14 @@ pub struct Tally {
 impl Tally {
     /// A tally of what begins at `begin` or later.
     pub fn new(begin: Time) -> Tally {
-        Tally { begin, requests: Cell::new(0), ended: RefCell::default() }
+        Tally { begin, end: None, requests: Cell::new(0), ended: RefCell::default() }
+    }
+
+    /// A tally of what happens from `begin` to `end`, of clients that are at work before and after. Requests count where they
+    /// end; their bytes are taken to move evenly from beginning to end, so that what is under way at one of the two times
+    /// counts with its share.
+    pub fn within(begin: Time, end: Time) -> Tally {
+        Tally { end: Some(end), ..Tally::new(begin) }
     }
 
     /// A request is made.
@@ -47,15 +56,23 @@ impl Tally {
         self.ended.borrow_mut().push(Ended { at, latency_ns, bytes, way });
     }
 
-    /// Adds it all up. The run is over when its last request has ended.
+    /// Adds it all up. Without an end, the run is over when its last request has ended.
     pub fn outcome(&self, samples: u32) -> Outcome {
-        let ended = self.ended.borrow();
-        let simulated_ns =
-            ended.iter().map(|ended| ended.at.since_ns(self.begin)).max().unwrap_or(0);
-        let bytes = |way| ended.iter().filter(|e| e.way == way).map(|ended| ended.bytes).sum();
+        let all = self.ended.borrow();
+        let counts =
+            |ended: &&Ended| self.end.is_none_or(|end| ended.at >= self.begin && ended.at < end);
+        let ended: Vec<&Ended> = all.iter().filter(counts).collect();
+        let last = || ended.iter().map(|ended| ended.at).max().unwrap_or(self.begin);
+        let simulated_ns = self.end.unwrap_or_else(last).since_ns(self.begin);
+        // Of those that begin or end outside nothing is told.
+        let requests = self.end.map_or(self.requests.get(), |_| ended.len() as u64);
+        let bytes = |way| -> u64 {
+            let of_way = all.iter().filter(|ended| ended.way == way);
+            of_way.map(|ended| self.bytes_inside(ended)).sum::<f64>().round() as u64
+        };
         let [reads, writes] = [Way::Read, Way::Write].map(|way| Latencies::of(&ended, way));
         Outcome {
-            requests: self.requests.get(),
+            requests,
             completed: ended.len() as u64,
             bytes_read: bytes(Way::Read),
             bytes_written: bytes(Way::Write),
@@ -68,7 +85,19 @@ impl Tally {
         }
     }
 
-    fn series(&self, ended: &[Ended], simulated_ns: u64, samples: u32) -> Vec<Sample> {
+    /// The bytes of a request that moved in the measured part.
+    fn bytes_inside(&self, ended: &Ended) -> f64 {
+        let Some(end) = self.end else { return ended.bytes as f64 };
+        let made_at = Time(ended.at.0 - ended.latency_ns);
+        let inside_ns = ended.at.min(end).since_ns(made_at.max(self.begin));
+        match ended.latency_ns {
+            0 if ended.at >= self.begin && ended.at < end => ended.bytes as f64,
+            0 => 0.0,
+            latency_ns => ended.bytes as f64 * inside_ns as f64 / latency_ns as f64,
+        }
+    }
+
+    fn series(&self, ended: &[&Ended], simulated_ns: u64, samples: u32) -> Vec<Sample> {
         let step_ns = simulated_ns.div_ceil(u64::from(samples.max(1))).max(1);
         let mut series = Vec::new();
         let mut histogram = LatencyHistogram::new();
@@ -103,7 +132,7 @@ struct Latencies {
 }
 
 impl Latencies {
-    fn of(ended: &[Ended], way: Way) -> Latencies {
+    fn of(ended: &[&Ended], way: Way) -> Latencies {
         let mut histogram = LatencyHistogram::new();
         let latencies = || ended.iter().filter(|e| e.way == way).map(|ended| ended.latency_ns);
         latencies().for_each(|latency_ns| histogram.record_ns(latency_ns));
@@ -176,6 +205,19 @@ mod tests {
         let told: Vec<_> =
             outcome.series.iter().map(|s| (s.at_ns, s.bytes_read, s.bytes_written)).collect();
         assert_eq!(told, [(100, 10, 0), (200, 0, 0), (300, 10, 0), (400, 0, 10)]);
+    }
+
+    #[test]
+    fn a_window_counts_what_ends_in_it_and_the_bytes_that_move_in_it() {
+        let tally = Tally::within(Time(1000), Time(2000));
+        for (made_at, at) in [(500, 999), (900, 1100), (1500, 1900), (1800, 2600), (2000, 2100)] {
+            tally.made();
+            tally.ended(Way::Read, Time(made_at), Time(at), 8);
+        }
+        let outcome = tally.outcome(2);
+        assert_eq!((outcome.requests, outcome.completed), (2, 2));
+        assert_eq!(outcome.bytes_read, 4 + 8 + 2);
+        assert_eq!((outcome.simulated_ns, outcome.read_latency.max_ns), (1000, 400));
     }
 
     #[test]

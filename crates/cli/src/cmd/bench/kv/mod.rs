@@ -138,7 +138,11 @@ impl Kv {
     }
 
     fn measure(&self, directory: &OpenDir) -> Result<Report, CliError> {
-        let options = StoreOptions { memory_bytes: self.memory, durability: self.durability };
+        let options = StoreOptions {
+            memory_bytes: self.memory,
+            durability: self.durability,
+            ..StoreOptions::default()
+        };
         let load = Load::new(
             usize::try_from(self.value_size).unwrap_or(usize::MAX),
             self.keys,

@@ -1,21 +1,6 @@
-//! Policy: on which unit does a new block go?
+//! The unit that serves a block soonest.
 
-/// What a unit offers now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Candidate {
-    /// The unit.
-    pub unit: u16,
-    /// Requests waiting or under way, and blocks being written.
-    pub load: u32,
-    /// Superblocks that can be allocated.
-    pub free: u32,
-}
-
-/// Chooses a unit for a new block, or none if none has space.
-pub trait Placement {
-    /// `candidates` are in order of their units. Returns a unit among them.
-    fn choose(&mut self, candidates: &[Candidate]) -> Option<u16>;
-}
+use super::{Candidate, Placement};
 
 /// The least loaded unit; among equals the one with most free space, and among those the next in turn, so
 /// that blocks spread evenly over idle units.
@@ -39,11 +24,7 @@ impl Placement for LeastLoaded {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn units(loads: &[(u32, u32)]) -> Vec<Candidate> {
-        let unit = |(unit, &(load, free))| Candidate { unit: unit as u16, load, free };
-        loads.iter().enumerate().map(unit).collect()
-    }
+    use crate::block_layer::placement::tests::units;
 
     #[test]
     fn idle_units_take_turns_and_busy_and_full_ones_are_passed_over() {

@@ -1,0 +1,73 @@
+//! How the patches of a store are spread over the units, and what that comes to in figures.
+
+use super::clients::SliceClients;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Counts patches by where they lie.
+#[derive(Debug, Default)]
+pub struct Spread {
+    /// Patches on each unit.
+    on_unit: BTreeMap<u16, u64>,
+    /// Patches that come after another in their run.
+    followers: u64,
+    /// Those of them that lie on the unit behind that of the one before.
+    in_turn: u64,
+}
+
+impl Spread {
+    /// Of all slices as they are now.
+    pub fn of(slices: &[Rc<SliceClients>]) -> Spread {
+        let mut spread = Spread::default();
+        for slice in slices {
+            let shard = slice.store.local();
+            let units = shard.blocks().flash().units();
+            shard.patch_units(slice.slice).iter().for_each(|run| spread.add(&units, run));
+        }
+        spread
+    }
+
+    /// Adds a run of patches in the order of their keys; `units` are all that they could lie on.
+    fn add(&mut self, units: &Range<u16>, run: &[u16]) {
+        for unit in units.clone() {
+            self.on_unit.entry(unit).or_default();
+        }
+        for unit in run {
+            *self.on_unit.entry(*unit).or_default() += 1;
+        }
+        let after = |unit: u16| if unit + 1 < units.end { unit + 1 } else { units.start };
+        for pair in run.windows(2) {
+            self.followers += 1;
+            self.in_turn += u64::from(after(pair[0]) == pair[1]);
+        }
+    }
+
+    /// Patches; patches on the fullest unit over the mean of all; the share of patches that lie on the unit behind that
+    /// of their predecessor.
+    pub fn figures(&self) -> [(String, f64); 3] {
+        let patches: u64 = self.on_unit.values().sum();
+        let fullest = self.on_unit.values().max().copied().unwrap_or(0);
+        let mean = patches as f64 / self.on_unit.len().max(1) as f64;
+        [
+            ("patches", patches as f64),
+            ("fullest_unit_share", fullest as f64 / mean.max(f64::MIN_POSITIVE)),
+            ("in_turn_share", self.in_turn as f64 / self.followers.max(1) as f64),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_are_counted_by_unit_and_by_what_they_follow() {
+        let mut spread = Spread::default();
+        spread.add(&(4..8), &[6, 7, 4, 6]);
+        spread.add(&(4..8), &[7]);
+        let figures = spread.figures().map(|(_, value)| value);
+        assert_eq!(figures, [5.0, 2.0 / 1.25, 2.0 / 3.0]);
+    }
+}

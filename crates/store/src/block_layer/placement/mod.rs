@@ -1,0 +1,55 @@
+//! Policy: on which unit does a new block go?
+
+mod in_turn;
+mod least_loaded;
+
+pub use in_turn::InTurn;
+pub use least_loaded::LeastLoaded;
+
+/// What a unit offers now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// The unit.
+    pub unit: u16,
+    /// Requests waiting or under way, and blocks being written.
+    pub load: u32,
+    /// Superblocks that can be allocated.
+    pub free: u32,
+}
+
+/// Chooses a unit for a new block, or none if none has space.
+pub trait Placement {
+    /// `candidates` are in order of their units. Returns a unit among them.
+    fn choose(&mut self, candidates: &[Candidate]) -> Option<u16>;
+}
+
+/// Placements that a store can be told to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PlacementKind {
+    /// [`LeastLoaded`].
+    #[default]
+    LeastLoaded,
+    /// [`InTurn`].
+    InTurn,
+}
+
+impl PlacementKind {
+    /// A new policy of this kind.
+    pub fn policy(self) -> Box<dyn Placement> {
+        match self {
+            PlacementKind::LeastLoaded => Box::new(LeastLoaded::default()),
+            PlacementKind::InTurn => Box::new(InTurn::default()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Candidate;
+
+    /// Units from 0 on with their loads and free superblocks.
+    pub fn units(loads: &[(u32, u32)]) -> Vec<Candidate> {
+        let unit = |(unit, &(load, free))| Candidate { unit: unit as u16, load, free };
+        loads.iter().enumerate().map(unit).collect()
+    }
+}

@@ -1,0 +1,69 @@
+//! Compaction copies nothing that it could leave where it is.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
+
+use softflash_base::random::Rng;
+use softflash_runtime::RuntimeHandle;
+use softflash_store::Store;
+use softflash_testing::model::{key, value};
+use softflash_testing::{Model, VirtualBed};
+
+/// Values that fill a patch of 1 MiB but for a rest.
+const VALUES: u64 = 16;
+const VALUE_BYTES: usize = 60_000;
+/// Patches that are written: more than level 0 keeps.
+const PATCHES: u64 = 18;
+
+/// Writes keys patch by patch, in an order of their numbers; returns the bytes that compaction wrote in the end.
+async fn load(
+    store: &Store,
+    runtime: &RuntimeHandle,
+    model: &mut Model,
+    number: impl Fn(u64) -> u64,
+) -> u64 {
+    let mut random = Rng::seeded(1);
+    for patch in 0..PATCHES {
+        for place in 0..VALUES {
+            let mut bytes = value(&mut random, 8).to_vec();
+            bytes.resize(VALUE_BYTES, 7);
+            model.put(store, key(number(patch * VALUES + place)), bytes.into()).await;
+        }
+        store.local().flush().await.unwrap();
+    }
+    runtime.sleep_until(runtime.now() + 5_000_000_000).await;
+    store.stats().await.unwrap().compaction_bytes_written
+}
+
+fn bed() -> VirtualBed {
+    let mut bed = VirtualBed::new(1, 64);
+    bed.options.memory_bytes = 16 << 20;
+    bed
+}
+
+#[test]
+fn a_load_in_order_is_moved_down_and_survives_a_crash() {
+    let bed = bed();
+    let mut model = Model::default();
+    bed.session(async |stores, runtime| {
+        let compacted = load(&stores[0], runtime, &mut model, |number| number).await;
+        assert_eq!(compacted, 0, "what was loaded in order was copied");
+        let stats = stores[0].stats().await.unwrap();
+        assert!(stats.compactions > 0, "nothing was compacted, the test shows nothing");
+        model.compare(&stores[0]).await;
+    });
+    // After a crash: the tree is what the log says.
+    bed.session(async |stores, _| model.compare(&stores[0]).await);
+}
+
+#[test]
+fn runs_that_overlap_are_merged() {
+    let bed = bed();
+    let mut model = Model::default();
+    bed.session(async |stores, runtime| {
+        // Every patch has keys of the whole range.
+        let scattered = |number| number % VALUES * PATCHES + number / VALUES;
+        let compacted = load(&stores[0], runtime, &mut model, scattered).await;
+        assert!(compacted > 0, "runs that overlap were moved");
+        model.compare(&stores[0]).await;
+    });
+}
