@@ -157,7 +157,11 @@ impl World {
             0 => Durability::Flash,
             ms => Durability::Interval(Duration::from_millis(ms)),
         };
-        StoreOptions { memory_bytes: self.store.memory_kib << 10, durability }
+        StoreOptions {
+            memory_bytes: self.store.memory_kib << 10,
+            durability,
+            ..StoreOptions::default()
+        }
     }
 }
 

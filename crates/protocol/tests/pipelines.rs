@@ -101,6 +101,7 @@ fn reads_that_wait_for_flash_keep_their_place_before_later_writes() {
     bed.options = StoreOptions {
         memory_bytes: 2 << 20,
         durability: Durability::Interval(Duration::from_millis(20)),
+        ..StoreOptions::default()
     };
     bed.run(async |stores, _| {
         let store = &stores[0];
