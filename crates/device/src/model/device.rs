@@ -159,10 +159,13 @@ fn add(whole: &mut PowerCutReport, part: &PowerCutReport) {
     whole.pages_torn += part.pages_torn;
     whole.pages_shorn += part.pages_shorn;
     whole.pages_whole += part.pages_whole;
+    whole.pages_unstable += part.pages_unstable;
     whole.pages_lost_with_pair += part.pages_lost_with_pair;
     whole.blocks_untouched += part.blocks_untouched;
     whole.blocks_partly_erased += part.blocks_partly_erased;
     whole.blocks_erased += part.blocks_erased;
+    whole.blocks_look_erased += part.blocks_look_erased;
+    whole.blocks_part_old += part.blocks_part_old;
 }
 
 /// Writes what a new device knows of its blocks.

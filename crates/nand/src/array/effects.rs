@@ -2,8 +2,9 @@
 
 use super::Core;
 use crate::address::BlockIndex;
-use crate::block::{Content, Health, NEEDS_ERASE, PageDamage};
+use crate::block::{Content, Health, NEEDS_ERASE};
 use crate::command::PageStatus;
+use crate::damage::Damage;
 use crate::die::{Die, Slot};
 use crate::error_law::Exposure;
 use crate::storage::StoreFailure;
@@ -36,13 +37,26 @@ impl Core {
     fn look_at(&mut self, die: usize, index: BlockIndex, page: u32) -> (PageStatus, u8) {
         let block = self.blocks.get_mut(index);
         block.reads = block.reads.saturating_add(1);
+        let content = match self.blocks.content(index, page) {
+            Content::Unstable => self.look_at_unstable(index, page),
+            content => content,
+        };
         let law = &self.faults.bit_errors;
-        match self.blocks.content(index, page) {
+        match content {
             Content::Data if law.is_on() => self.correct(die, index),
-            Content::Data => (PageStatus::Good, 0),
+            Content::Data | Content::Unstable => (PageStatus::Good, 0),
             Content::Erased => (PageStatus::Erased, 0),
             Content::Lost if law.is_on() => (PageStatus::Uncorrectable, law.retry_steps),
             Content::Lost => (PageStatus::Uncorrectable, 0),
+        }
+    }
+
+    /// What a page holds whose program was interrupted and that was good until now.
+    #[cold]
+    fn look_at_unstable(&mut self, index: BlockIndex, page: u32) -> Content {
+        match self.blocks.survives_read(index, page, self.now) {
+            true => Content::Data,
+            false => Content::Lost,
         }
     }
 
@@ -92,7 +106,7 @@ impl Core {
         for plane in 0..usize::from(planes) {
             let index = BlockIndex(die.slot(slot).blocks[plane]);
             let block = self.blocks.get(index);
-            let rate = self.faults.program_failure_at(block.erase_count);
+            let rate = self.faults.program_failure_at(block.erase_count, block.weak);
             // After a failed erase the queue may still hold a program of the block.
             let hopeless = block.health != Health::Good || block.committed == NEEDS_ERASE;
             if hopeless || self.rngs[die.index.index()].chance(rate) {
@@ -102,7 +116,7 @@ impl Core {
             }
             self.blocks.commit_program(index, page, now_s);
             if let Some(failure) = self.keep(die, slot, plane) {
-                self.blocks.damage(index, page, PageDamage::Torn);
+                self.blocks.damage(index, page, Damage::Torn);
                 die.slot_mut(slot).status[plane] = PageStatus::StoreFailed(failure);
             }
         }
@@ -115,7 +129,7 @@ impl Core {
         block.health = Health::GrownBad;
         if block.committed != NEEDS_ERASE {
             self.blocks.commit_program(index, page, now_s);
-            self.blocks.damage(index, page, PageDamage::Torn);
+            self.blocks.damage(index, page, Damage::Torn);
         }
     }
 

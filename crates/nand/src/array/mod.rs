@@ -226,7 +226,7 @@ impl Array {
     /// What must be kept of a block across a power cycle, its data aside; `None` outside the array.
     pub fn export_block(&self, block: BlockAddress) -> Option<BlockRecord> {
         let index = self.core.geometry.block_index(block)?;
-        Some(self.core.blocks.export(index, self.core.now_s()))
+        Some(self.core.blocks.export(index, self.core.now))
     }
 
     /// Puts a block into a recorded state. The store must hold the data of its pages, if the array
@@ -248,7 +248,7 @@ impl Array {
         if let Some(&(page, _)) = record.damaged.iter().find(|&&(page, _)| page >= pointer) {
             return Err(ImportError::NoSuchPage { page, limit: pointer });
         }
-        self.core.blocks.import(index, record, self.core.now_s());
+        self.core.blocks.import(index, record, self.core.now);
         Ok(())
     }
 

@@ -1,10 +1,19 @@
-//! Rates of what goes wrong beside bit errors. The default array has no faults.
+//! What goes wrong, and how often. The default array has no faults.
+//!
+//! [`FaultConfig`] has the rates, a file for each family: `power_cut` is what a cut leaves of what was
+//! under way. Bit errors are in [`crate::error_law`].
+
+mod check;
+mod power_cut;
+
+pub(crate) use power_cut::{CutErase, CutPage};
+pub use power_cut::{CutErases, CutPages, UNSTABLE_MS_MAX, UNSTABLE_READS_MAX};
 
 use crate::config::ConfigError;
 use crate::error_law::ErrorLaw;
 use serde::{Deserialize, Serialize};
 
-/// What goes wrong, and how often. Every rate is a probability and 0 by default.
+/// What goes wrong, and how often. Every rate is a probability, 0 to 1, and 0 by default.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultConfig {
@@ -19,11 +28,15 @@ pub struct FaultConfig {
     /// How many times more often programs and erases fail beyond the rated cycles.
     pub worn_failure_factor: f64,
     /// A power cut in the program of a page takes an older page of the same word line with it. Applies
-    /// to each of the older pages.
+    /// to each of the older pages. That it happens is from Tseng et al., DAC 2011.
     pub paired_page_loss: f64,
     /// A page torn by a power cut reads without an error: its first part new, the rest erased, as a
-    /// shorn write. Otherwise a torn page is uncorrectable.
+    /// shorn write. Otherwise a torn page is uncorrectable. Not looked at where `cut_pages` has weights.
     pub shorn_page_readable: f64,
+    /// What a power cut makes of pages in the middle of their program.
+    pub cut_pages: CutPages,
+    /// What a power cut makes of blocks in the middle of their erase.
+    pub cut_erases: CutErases,
     /// Bit errors of reads.
     pub bit_errors: ErrorLaw,
 }
@@ -38,6 +51,8 @@ impl Default for FaultConfig {
             worn_failure_factor: 1.0,
             paired_page_loss: 0.0,
             shorn_page_readable: 0.0,
+            cut_pages: CutPages::default(),
+            cut_erases: CutErases::default(),
             bit_errors: ErrorLaw::default(),
         }
     }
@@ -47,37 +62,33 @@ impl FaultConfig {
     /// Checks that rates are probabilities and that the code can exist.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let law = &self.bit_errors;
-        let rates = [
-            ("factory_bad_block", self.factory_bad_block),
-            ("program_failure", self.program_failure),
-            ("erase_failure", self.erase_failure),
-            ("paired_page_loss", self.paired_page_loss),
-            ("shorn_page_readable", self.shorn_page_readable),
-            ("rber_fresh", law.rber_fresh),
-            ("disturb_per_read", law.disturb_per_read),
-        ];
-        for (field, given) in rates {
-            check(field, given, (0.0..=1.0).contains(&given), "a probability, 0 to 1")?;
-        }
-        let factors = [
-            ("worn_failure_factor", self.worn_failure_factor),
-            ("wear_cycles", law.wear_cycles),
-            ("retention_days", law.retention_days),
-        ];
-        for (field, given) in factors {
-            check(field, given, given >= 0.0 && given.is_finite(), "finite and at least 0")?;
-        }
+        check::rate("factory_bad_block", self.factory_bad_block)?;
+        check::rate("program_failure", self.program_failure)?;
+        check::rate("erase_failure", self.erase_failure)?;
+        check::rate("paired_page_loss", self.paired_page_loss)?;
+        check::rate("shorn_page_readable", self.shorn_page_readable)?;
+        check::rate("rber_fresh", law.rber_fresh)?;
+        check::rate("disturb_per_read", law.disturb_per_read)?;
+        check::factor("worn_failure_factor", self.worn_failure_factor)?;
+        check::factor("wear_cycles", law.wear_cycles)?;
+        check::factor("retention_days", law.retention_days)?;
         let gain = law.retry_gain;
-        check("retry_gain", gain, gain > 0.0 && gain < 1.0, "above 0 and below 1")?;
-        let steps = law.retry_steps;
-        check("retry_steps", f64::from(steps), steps <= 32, "at most 32")?;
-        let bytes = law.codeword_bytes;
-        check("codeword_bytes", f64::from(bytes), bytes > 0, "at least 1")
+        check::holds("retry_gain", gain, gain > 0.0 && gain < 1.0, "above 0 and below 1")?;
+        check::holds("retry_steps", law.retry_steps, law.retry_steps <= 32, "at most 32")?;
+        check::holds("codeword_bytes", law.codeword_bytes, law.codeword_bytes > 0, "at least 1")?;
+        self.cut_pages.validate()?;
+        self.cut_erases.validate()
     }
 
-    /// The probability that a program in a block of this wear fails.
-    pub(crate) fn program_failure_at(&self, erase_count: u32) -> f64 {
-        self.program_failure * self.wear_factor(erase_count)
+    /// The probability, or more, that a program fails in a block of this wear whose last erase was
+    /// interrupted, or was not.
+    #[inline]
+    pub(crate) fn program_failure_at(&self, erase_count: u32, weak: bool) -> f64 {
+        if self.program_failure == 0.0 {
+            return 0.0;
+        }
+        let weakness = if weak { self.cut_erases.program_failure_factor } else { 1.0 };
+        self.program_failure * self.wear_factor(erase_count) * weakness
     }
 
     /// The probability that an erase of a block of this wear fails.
@@ -91,15 +102,6 @@ impl FaultConfig {
     }
 }
 
-fn check(
-    field: &'static str,
-    given: f64,
-    holds: bool,
-    wanted: &'static str,
-) -> Result<(), ConfigError> {
-    if holds { Ok(()) } else { Err(ConfigError::Faults { field, given, wanted }) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,7 +110,7 @@ mod tests {
     fn the_default_is_valid_and_faultless() {
         let faults = FaultConfig::default();
         faults.validate().unwrap();
-        assert!(faults.program_failure_at(u32::MAX) == 0.0 && !faults.bit_errors.is_on());
+        assert!(faults.program_failure_at(u32::MAX, true) == 0.0 && !faults.bit_errors.is_on());
     }
 
     #[test]
@@ -121,6 +123,14 @@ mod tests {
         };
         assert!((faults.erase_failure_at(3000) - 1e-4).abs() < 1e-12);
         assert!((faults.erase_failure_at(3001) - 1e-3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_interrupted_erase_multiplies_failures_of_programs() {
+        let cut_erases = CutErases { program_failure_factor: 50.0, ..CutErases::default() };
+        let faults = FaultConfig { program_failure: 1e-3, cut_erases, ..FaultConfig::default() };
+        assert!((faults.program_failure_at(0, false) - 1e-3).abs() < 1e-12);
+        assert!((faults.program_failure_at(0, true) - 0.05).abs() < 1e-12);
     }
 
     #[test]
