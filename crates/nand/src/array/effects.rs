@@ -67,6 +67,7 @@ impl Core {
             erase_count: block.erase_count,
             reads: block.reads,
             age_s: self.blocks.age_s(index, self.now_s()),
+            open: u32::from(block.committed) < self.geometry.pages_per_block,
         };
         let law = &self.faults.bit_errors;
         let verdict = law.read(self.geometry.page_bytes, exposure, &mut self.rngs[die]);

@@ -72,6 +72,7 @@ impl FaultConfig {
         check::factor("worn_failure_factor", self.worn_failure_factor)?;
         check::factor("wear_cycles", law.wear_cycles)?;
         check::factor("retention_days", law.retention_days)?;
+        check::factor("open_block_factor", law.open_block_factor)?;
         let gain = law.retry_gain;
         check::holds("retry_gain", gain, gain > 0.0 && gain < 1.0, "above 0 and below 1")?;
         check::holds("retry_steps", law.retry_steps, law.retry_steps <= 32, "at most 32")?;
