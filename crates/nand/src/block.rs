@@ -57,7 +57,7 @@ pub struct BlockRecord {
     /// until the next erase, as configured.
     #[serde(default)]
     pub weak: bool,
-    /// Damaged pages before the write pointer, in ascending order.
+    /// Damaged pages before the write pointer, in ascending order, and a stray one right at it.
     #[serde(default)]
     pub damaged: Vec<(u32, PageDamage)>,
 }
@@ -141,7 +141,10 @@ impl BlockTable {
     pub(crate) fn content(&self, index: BlockIndex, page: u32) -> Content {
         let block = self.get(index);
         if page >= u32::from(block.committed) {
-            Content::Erased
+            match block.has_damage && self.is_stray(index, page) {
+                true => Content::Data,
+                false => Content::Erased,
+            }
         } else if block.committed == NEEDS_ERASE {
             Content::Lost
         } else if block.has_damage {
@@ -150,6 +153,7 @@ impl BlockTable {
                 Some(Damage::Hollow) => Content::Erased,
                 Some(Damage::Torn) => Content::Lost,
                 Some(Damage::Unstable { .. }) => Content::Unstable,
+                Some(Damage::Stray) => Content::Data,
             }
         } else {
             Content::Data
@@ -201,6 +205,31 @@ impl BlockTable {
     pub(crate) fn damage(&mut self, index: BlockIndex, page: u32, damage: Damage) {
         self.get_mut(index).has_damage = true;
         self.damage.set(index.0, page, damage);
+    }
+
+    /// Takes note that a page was not programmed though it counts as such. A stray page below stays
+    /// readable.
+    pub(crate) fn hollow_out(&mut self, index: BlockIndex, page: u32) {
+        if !self.buries_stray(index, page) {
+            self.damage(index, page, Damage::Hollow);
+        }
+    }
+
+    /// Whether a page was programmed over one that a misdirected program had left there.
+    #[inline]
+    pub(crate) fn buries_stray(&self, index: BlockIndex, page: u32) -> bool {
+        self.get(index).has_damage && self.is_stray(index, page)
+    }
+
+    /// Whether a block's next page holds what belongs elsewhere.
+    pub(crate) fn has_stray(&self, index: BlockIndex) -> bool {
+        let block = self.get(index);
+        block.has_damage && self.is_stray(index, u32::from(block.committed))
+    }
+
+    #[cold]
+    fn is_stray(&self, index: BlockIndex, page: u32) -> bool {
+        self.damage.get(index.0, page) == Some(Damage::Stray)
     }
 
     /// Reads an unstable page: whether it has lasted until now.

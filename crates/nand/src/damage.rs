@@ -21,6 +21,9 @@ pub enum PageDamage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ms_left: Option<u32>,
     },
+    /// Not programmed, but a misdirected program left its data: it reads well. Programming it destroys
+    /// both. Only the next page of a block can be stray.
+    Stray,
 }
 
 /// What is wrong with a page, on the array's clock.
@@ -29,6 +32,7 @@ pub(crate) enum Damage {
     Hollow,
     Torn,
     Unstable { reads_left: Option<u8>, until_ns: Option<u64> },
+    Stray,
 }
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -39,6 +43,7 @@ impl Damage {
         match self {
             Damage::Hollow => PageDamage::Hollow,
             Damage::Torn => PageDamage::Torn,
+            Damage::Stray => PageDamage::Stray,
             Damage::Unstable { reads_left, until_ns } => {
                 let ms_left = |until: u64| until.saturating_sub(now_ns).div_ceil(NS_PER_MS);
                 let ms_left = until_ns.map(|until| ms_left(until).min(u64::from(u32::MAX)) as u32);
@@ -52,6 +57,7 @@ impl Damage {
         match damage {
             PageDamage::Hollow => Damage::Hollow,
             PageDamage::Torn => Damage::Torn,
+            PageDamage::Stray => Damage::Stray,
             PageDamage::Unstable { reads_left, ms_left } => {
                 let until = |ms| now_ns.saturating_add(u64::from(ms) * NS_PER_MS);
                 Damage::Unstable { reads_left, until_ns: ms_left.map(until) }

@@ -66,7 +66,10 @@ pub use command::{CommandKind, DieCommand, Finished, PageStatus, Refused, RuleBr
 pub use config::{ArrayConfig, ConfigError};
 pub use damage::PageDamage;
 pub use error_law::{ErrorLaw, Exposure, ReadVerdict};
-pub use faults::{CutErases, CutPages, FaultConfig};
+pub use faults::{
+    CutErases, CutPages, FaultConfig, FaultPlace, FaultSchedule, FaultTime, InjectedFaults,
+    PlannedFault, SilentFaults, SlowOperations, Strike,
+};
 pub use geometry::{Geometry, GeometryError, MAX_PLANES};
 pub use storage::{PackedPages, PageStore, Storage, StoreFailure};
 pub use timeline::{Step, Timeline, Work, WorkKind};

@@ -5,13 +5,13 @@ use super::group::{Group, factory_bad};
 use super::medium::{Medium, RamMedium};
 use super::persisted::{FileMedium, file_bytes};
 use super::queue_pair::{ModelQueuePair, lock};
-use crate::claims::Claims;
+use crate::claims::{Claim, Claims};
 use crate::geometry::DeviceInfo;
 use crate::label::{LabelStore, open_label};
 use crate::queue_pair::{Device, OpenError, QueuePair};
 use softflash_base::Time;
 use softflash_base::checksum::identity;
-use softflash_nand::PowerCutReport;
+use softflash_nand::{InjectedFaults, PowerCutReport};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,10 @@ pub(super) struct Shared {
     pub(super) info: DeviceInfo,
     pub(super) config: ModelConfig,
     path: PathBuf,
-    medium: Arc<dyn Medium>,
+    pub(super) medium: Arc<dyn Medium>,
     contents: Contents,
+    /// What struck arrays that are gone.
+    pub(super) past_injected: Mutex<InjectedFaults>,
     /// The arrays of the open queue pairs.
     pub(super) groups: Mutex<Vec<Arc<Mutex<Group>>>>,
     /// Holds the lock on the file.
@@ -33,6 +35,8 @@ pub(super) struct Shared {
 impl Shared {
     /// A queue pair is gone.
     pub(super) fn forget(&self, group: &Arc<Mutex<Group>>) {
+        let injected = lock(group).array.injected();
+        self.past_injected.lock().unwrap_or_else(PoisonError::into_inner).add(&injected);
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         groups.retain(|other| !Arc::ptr_eq(other, group));
     }
@@ -121,13 +125,30 @@ impl ModelDevice {
             detail,
         };
         let path = label.as_ref().map_or(PathBuf::from("(memory)"), |l| l.path().to_owned());
-        let groups = Mutex::default();
-        let shared = Shared { info, config, path, medium, contents, groups, _label: label };
+        let shared = Shared {
+            info,
+            config,
+            path,
+            medium,
+            contents,
+            past_injected: Mutex::default(),
+            groups: Mutex::default(),
+            _label: label,
+        };
         Ok(ModelDevice { shared: Arc::new(shared), claims: Claims::default() })
     }
 
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    /// Keeps all queue pairs away from units while the claim is held.
+    pub(super) fn claim(&self, units: Range<u16>) -> Result<Claim, OpenError> {
+        self.claims.claim(units, self.shared.info.units)
+    }
+
+    pub(super) fn io_error(&self, source: io::Error) -> OpenError {
+        OpenError::Io { path: self.shared.path.clone(), source }
     }
 
     /// The configuration.
@@ -180,11 +201,11 @@ impl Device for ModelDevice {
     }
 
     fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
-        let claim = self.claims.claim(units, self.shared.info.units)?;
+        let claim = self.claim(units)?;
         let channels = self.shared.config.channels_of(&claim.units())?;
         let Shared { config, medium, contents, .. } = &*self.shared;
         let group = Group::new(config, channels, medium, *contents)
-            .map_err(|source| OpenError::Io { path: self.shared.path.clone(), source })?;
+            .map_err(|source| self.io_error(source))?;
         let group = Arc::new(Mutex::new(group));
         let mut groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
         groups.push(Arc::clone(&group));

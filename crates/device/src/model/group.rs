@@ -154,7 +154,9 @@ impl Group {
         let at = at.max(self.array.now());
         let mut rng = Rng::seeded(identity(&[seed, u64::from(self.first_block)]));
         let report = self.array.power_cut(at, &mut rng);
-        let touched = self.touched.iter().enumerate().filter(|(_, touched)| **touched);
+        // What was misdirected hit blocks that no command named.
+        let all = self.array.injected().misdirected_programs > 0;
+        let touched = self.touched.iter().enumerate().filter(|(_, touched)| all || **touched);
         for index in touched.map(|(index, _)| BlockIndex(index as u32)) {
             self.save(index)?;
         }

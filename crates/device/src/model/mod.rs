@@ -17,8 +17,8 @@
 //!         usable
 //!  21  3  how many milliseconds the block's unstable pages last, the soonest of them, plus 1; 0 for ever
 //!  24  8  seconds since the last program
-//!  32  P  for each of the block's P pages: 0 whole, 1 reads as erased, 2 torn; unstable:
-//!         4 + the reads that it still survives (at most 250), or 255 for any number
+//!  32  P  for each of the block's P pages: 0 whole, 1 reads as erased, 2 torn, 3 holds
+//!         what belongs elsewhere; unstable: 4 + the reads that it still survives (at most 250), or 255 for any number
 //! ```
 //!
 //! Blocks are numbered through channels, chips, dies and planes. The file is sparse: an erase
@@ -32,8 +32,10 @@
 mod config;
 mod device;
 mod engine;
+mod faults;
 mod format;
 mod group;
+mod image;
 mod medium;
 mod observation;
 mod persisted;
@@ -43,4 +45,5 @@ mod record;
 pub use config::{Contents, ModelConfig, PRESETS, UnitKind};
 pub use device::ModelDevice;
 pub use format::{ModelFormat, format_model};
+pub use image::UnitsImage;
 pub use observation::BusyTimes;

@@ -39,6 +39,7 @@ pub(super) fn encode(block: BlockIndex, record: &BlockRecord, bytes: &mut [u8]) 
         bytes[HEADER_BYTES + *page as usize] = match *damage {
             PageDamage::Hollow => 1,
             PageDamage::Torn => 2,
+            PageDamage::Stray => 3,
             PageDamage::Unstable { reads_left, ms_left } => {
                 soonest_ms = soonest_ms.into_iter().chain(ms_left).min();
                 reads_left.map_or(EVER, |left| UNSTABLE + left.min(UNSTABLE_READS_MAX))
@@ -77,6 +78,7 @@ fn whole(block: BlockIndex, bytes: &[u8]) -> Option<BlockRecord> {
         let damage = match *code {
             1 => PageDamage::Hollow,
             2 => PageDamage::Torn,
+            3 => PageDamage::Stray,
             EVER => PageDamage::Unstable { reads_left: None, ms_left },
             UNSTABLE.. => PageDamage::Unstable { reads_left: Some(code - UNSTABLE), ms_left },
             _ => return None,
@@ -135,6 +137,7 @@ mod tests {
                 (2, unstable(Some(0))),
                 (3, unstable(Some(250))),
                 (298, unstable(None)),
+                (299, PageDamage::Stray),
             ],
         };
         assert_eq!(round_trip(&record), record);

@@ -99,7 +99,9 @@ impl Core {
         let load = u64::from(die.load());
         report.commands_lost += load;
         self.counters.lost += load;
-        if let Some((slot, progress)) = under_way(die, self.now) {
+        if let Some((slot, progress)) = under_way(die, self.now)
+            && !self.is_dead(die.index)
+        {
             match die.slot(slot).kind {
                 CommandKind::Read => {}
                 CommandKind::Program => self.cut_program(die, slot, progress, rng, report),
@@ -137,7 +139,11 @@ impl Core {
                 continue;
             }
             self.blocks.commit_program(index, page, now_s);
-            match self.cut_page(progress, rng) {
+            let cut = match self.blocks.buries_stray(index, page) {
+                true => CutPage::Random,
+                false => self.cut_page(progress, rng),
+            };
+            match cut {
                 CutPage::Untouched => {
                     report.pages_untouched += 1;
                     self.blocks.damage(index, page, Damage::Hollow);

@@ -1,13 +1,23 @@
 //! What goes wrong, and how often. The default array has no faults.
 //!
 //! [`FaultConfig`] has the rates, a file for each family: `power_cut` is what a cut leaves of what was
-//! under way. Bit errors are in [`crate::error_law`].
+//! under way, `silent` what is acknowledged and was not done, `slow` what takes too long. `schedule` has
+//! faults that are planned one by one, `injected` counts. Bit errors are in [`crate::error_law`].
 
 mod check;
+mod injected;
 mod power_cut;
+mod schedule;
+mod silent;
+mod slow;
 
+pub use injected::InjectedFaults;
 pub(crate) use power_cut::{CutErase, CutPage};
 pub use power_cut::{CutErases, CutPages, UNSTABLE_MS_MAX, UNSTABLE_READS_MAX};
+pub use schedule::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
+pub use silent::SilentFaults;
+pub(crate) use slow::SLOWED_STEP_NS_MAX;
+pub use slow::{SLOW_FACTOR_MAX, SlowOperations};
 
 use crate::config::ConfigError;
 use crate::error_law::ErrorLaw;
@@ -37,6 +47,10 @@ pub struct FaultConfig {
     pub cut_pages: CutPages,
     /// What a power cut makes of blocks in the middle of their erase.
     pub cut_erases: CutErases,
+    /// What is acknowledged and was not done.
+    pub silent: SilentFaults,
+    /// What takes too long.
+    pub slow: SlowOperations,
     /// Bit errors of reads.
     pub bit_errors: ErrorLaw,
 }
@@ -53,6 +67,8 @@ impl Default for FaultConfig {
             shorn_page_readable: 0.0,
             cut_pages: CutPages::default(),
             cut_erases: CutErases::default(),
+            silent: SilentFaults::default(),
+            slow: SlowOperations::default(),
             bit_errors: ErrorLaw::default(),
         }
     }
@@ -78,7 +94,9 @@ impl FaultConfig {
         check::holds("retry_steps", law.retry_steps, law.retry_steps <= 32, "at most 32")?;
         check::holds("codeword_bytes", law.codeword_bytes, law.codeword_bytes > 0, "at least 1")?;
         self.cut_pages.validate()?;
-        self.cut_erases.validate()
+        self.cut_erases.validate()?;
+        self.silent.validate()?;
+        self.slow.validate()
     }
 
     /// The probability, or more, that a program fails in a block of this wear whose last erase was
