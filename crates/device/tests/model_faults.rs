@@ -138,6 +138,39 @@ fn what_was_misdirected_is_still_there_after_a_power_cycle() {
     }
 }
 
+/// Submits a program of the first page of a unit's block 0.
+fn start(driver: &mut Driver, unit: u16) {
+    let mut data = driver.pool().take(4096);
+    data.copy_from_slice(&pattern(1, 4096));
+    driver.submit(page(unit, 0, 0), Operation::Program { data, durable: false });
+}
+
+#[test]
+fn a_planned_cut_strikes_all_queue_pairs_at_its_instant() {
+    let gone = Err(DeviceError::Io { errno: libc::ENODEV });
+    for (when, place) in
+        [(FaultTime::Program(1), FaultPlace::Die(0)), (FaultTime::AtNs(60_000), FaultPlace::Die(3))]
+    {
+        let device = device(|_| {});
+        let (mut first, mut second) = (drive(&device, 0..1), drive(&device, 1..2));
+        device.schedule_faults(&plan(place, when, Strike::PowerCut { progress: 0.25 })).unwrap();
+        // 10 us on the bus and a quarter of 200 us in the cells.
+        start(&mut first, 0);
+        start(&mut second, 1);
+        let ended = first.drain();
+        assert_eq!((&ended[0].result, ended[0].finished_at), (&gone, Time(60_000)));
+        second.now = first.now;
+        let ended = second.drain();
+        assert_eq!((&ended[0].result, ended[0].finished_at), (&gone, Time(60_000)));
+        let report = device.last_power_cut().unwrap();
+        let pages = report.pages_untouched + report.pages_torn + report.pages_whole;
+        assert_eq!((report.commands_lost, pages), (2, 2));
+        drop((first, second));
+        let again = drive(&device, 0..2).program(page(1, 0, 0), &pattern(1, 4096));
+        assert!(matches!(again, Err(DeviceError::RuleBroken(_))), "the page is spent: {again:?}");
+    }
+}
+
 /// A unit is used, set back and looked at.
 fn set_back(device: &ModelDevice) {
     let (old, new) = (pattern(1, 4096), pattern(2, 4096));

@@ -205,6 +205,37 @@ fn a_slow_program_can_be_suspended_and_cut() {
 }
 
 #[test]
+fn a_power_cut_can_be_planned_into_the_middle_of_a_command() {
+    let cut = Strike::PowerCut { progress: 0.25 };
+    let mut rig = planned(&[(FaultPlace::Die(1), FaultTime::Program(2), cut)]);
+    put(&mut rig, 1, 0);
+    assert_eq!(rig.array.planned_cut(), None);
+    let now = rig.array.now();
+    rig.array.submit(now, &program(1, 1, 0, 1), &[1; 4096]).unwrap();
+    rig.array.submit(now, &program(2, 2, 0, 0), &[1; 4096]).unwrap();
+    rig.advance(now.0 + BUS);
+    let at = rig.array.planned_cut().unwrap();
+    assert_eq!(at, now + (BUS + LOWER / 4));
+    let report = rig.array.power_cut(at, &mut Rng::seeded(1));
+    let pages = report.pages_untouched + report.pages_torn + report.pages_whole;
+    assert_eq!((report.commands_lost, pages), (2, 2));
+    assert_eq!(rig.array.planned_cut(), None, "once");
+}
+
+#[test]
+fn commands_are_counted_from_the_planning_on() {
+    let mut rig = Rig::ram();
+    put(&mut rig, 0, 0);
+    for page in [1, 3] {
+        plan(&mut rig, &[(DIE_0, FaultTime::Program(2), Strike::Phantom)]);
+        put(&mut rig, 0, page);
+        put(&mut rig, 0, page + 1);
+    }
+    let found: Vec<bool> = (0..5).map(|page| rig.run(read(0, 0, 0, page), &[]).is_good()).collect();
+    assert_eq!(found, [true, true, false, true, false]);
+}
+
+#[test]
 fn a_schedule_that_cannot_be_changes_nothing() {
     let mut rig = Rig::ram();
     let good = PlannedFault { place: DIE_0, when: FaultTime::Program(1), what: Strike::Fail };

@@ -26,6 +26,7 @@ pub(super) struct Shared {
     contents: Contents,
     /// What struck arrays that are gone.
     pub(super) past_injected: Mutex<InjectedFaults>,
+    last_cut: Mutex<Option<PowerCutReport>>,
     /// The arrays of the open queue pairs.
     pub(super) groups: Mutex<Vec<Arc<Mutex<Group>>>>,
     /// Holds the lock on the file.
@@ -33,6 +34,17 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Cuts the power of every queue pair.
+    pub(super) fn power_cut(&self, at: Time, seed: u64) -> io::Result<PowerCutReport> {
+        let mut whole = PowerCutReport::default();
+        let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        for group in groups.iter() {
+            add(&mut whole, &lock(group).power_cut(at, seed)?);
+        }
+        *self.last_cut.lock().unwrap_or_else(PoisonError::into_inner) = Some(whole);
+        Ok(whole)
+    }
+
     /// A queue pair is gone.
     pub(super) fn forget(&self, group: &Arc<Mutex<Group>>) {
         let injected = lock(group).array.injected();
@@ -132,6 +144,7 @@ impl ModelDevice {
             medium,
             contents,
             past_injected: Mutex::default(),
+            last_cut: Mutex::default(),
             groups: Mutex::default(),
             _label: label,
         };
@@ -164,12 +177,12 @@ impl ModelDevice {
     /// # Errors
     /// If the state cannot be written to the device's file.
     pub fn power_cut(&self, at: Time, seed: u64) -> io::Result<PowerCutReport> {
-        let mut whole = PowerCutReport::default();
-        let groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
-        for group in groups.iter() {
-            add(&mut whole, &lock(group).power_cut(at, seed)?);
-        }
-        Ok(whole)
+        self.shared.power_cut(at, seed)
+    }
+
+    /// What the last power cut of the whole device came to, planned or not.
+    pub fn last_power_cut(&self) -> Option<PowerCutReport> {
+        *self.shared.last_cut.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

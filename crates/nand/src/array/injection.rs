@@ -12,11 +12,12 @@ use crate::die::{Die, Slot};
 use crate::faults::{FaultSchedule, InjectedFaults, Strike};
 use crate::geometry::MAX_PLANES;
 use crate::storage::StoreFailure;
+use softflash_base::Time;
 use softflash_base::random::Rng;
 
 impl Array {
     /// Plans faults beside the configured rates and what was planned before. What is planned for a time that
-    /// has passed strikes at the next occasion; numbers of commands count from the array's beginning.
+    /// has passed strikes at the next occasion; commands are counted from now on.
     ///
     /// # Errors
     /// [`ConfigError::Schedule`] if a fault cannot happen; then nothing is planned.
@@ -26,6 +27,13 @@ impl Array {
         injector
             .get_or_insert_with(|| Injector::idle(faults, rngs, geometry.channels))
             .plan(schedule, geometry)
+    }
+
+    /// When the power is to be cut, as it was planned: whoever drives the array advances it to that
+    /// time and [cuts](Array::power_cut). A cut makes this forget all that was planned until then.
+    pub fn planned_cut(&self) -> Option<Time> {
+        let injector = self.core.injector.as_ref()?;
+        injector.cuts.first().map(|&at| Time(at.max(self.core.now)))
     }
 
     /// How often silent, planned and slow faults struck.
@@ -40,12 +48,24 @@ impl Core {
         self.injector.as_ref().is_some_and(|injector| injector.is_dead(die.index(), self.now))
     }
 
-    /// How long work takes on a die that usually takes `ns`.
+    /// How long work takes on a die that usually takes `ns`; the first step of a command, or a later one.
     #[inline]
-    pub(super) fn die_step_ns(&mut self, die: DieIndex, ns: u64) -> u64 {
+    pub(super) fn die_step_ns(
+        &mut self,
+        die: DieIndex,
+        first_of: Option<CommandKind>,
+        ns: u64,
+    ) -> u64 {
         match &mut self.injector {
             None => ns,
-            Some(injector) => injector.die_step_ns(die.index(), self.now, ns),
+            Some(injector) => injector.die_step_ns(die.index(), first_of, self.now, ns),
+        }
+    }
+
+    /// The power has been cut.
+    pub(super) fn forget_cuts(&mut self) {
+        if let Some(injector) = &mut self.injector {
+            injector.cuts.retain(|&at| at > self.now);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::faults::{
 };
 use crate::geometry::Geometry;
 use softflash_base::random::Rng;
+use std::collections::BTreeSet;
 
 /// Faults to come, and what has been of them.
 pub(super) struct Injector {
@@ -17,6 +18,8 @@ pub(super) struct Injector {
     dies: Vec<DieFaults>,
     /// Of each channel, when its bus is slow.
     buses: Vec<Vec<Slowness>>,
+    /// When the power is to be cut.
+    pub(super) cuts: BTreeSet<u64>,
     pub(super) counters: InjectedFaults,
 }
 
@@ -24,7 +27,8 @@ pub(super) struct Injector {
 struct DieFaults {
     /// Chance of its own, so that nothing else is drawn differently.
     rng: Rng,
-    /// Commands whose work has ended, by kind.
+    /// Commands whose work has begun, and whose work has ended, by kind.
+    begun: [u64; 3],
     ended: [u64; 3],
     /// What has not struck yet, in the schedule's order.
     planned: Vec<(FaultTime, Strike)>,
@@ -82,6 +86,7 @@ impl Injector {
     pub(super) fn idle(faults: &FaultConfig, rngs: &[Rng], channels: u16) -> Box<Injector> {
         let die = |rng: &Rng| DieFaults {
             rng: rng.fork("injected"),
+            begun: [0; 3],
             ended: [0; 3],
             planned: Vec::new(),
             dead_from: u64::MAX,
@@ -92,6 +97,7 @@ impl Injector {
             slow: faults.slow,
             dies: rngs.iter().map(die).collect(),
             buses: vec![Vec::new(); usize::from(channels)],
+            cuts: BTreeSet::new(),
             counters: InjectedFaults::default(),
         })
     }
@@ -105,6 +111,10 @@ impl Injector {
         schedule.validate(geometry)?;
         let per_channel = geometry.dies_per_channel();
         for fault in &schedule.faults {
+            if let (FaultTime::AtNs(at), Strike::PowerCut { .. }) = (fault.when, fault.what) {
+                self.cuts.insert(at);
+                continue;
+            }
             let dies = match fault.place {
                 FaultPlace::Die(die) => die..die + 1,
                 FaultPlace::Channel(channel) => {
@@ -200,11 +210,23 @@ impl Injector {
         self.dies[die].rng.below(u64::from(n)) as u32
     }
 
-    /// How long work takes on a die that would take `ns`.
-    pub(super) fn die_step_ns(&mut self, die: usize, now: u64, ns: u64) -> u64 {
+    /// How long work takes on a die that would take `ns`. The first step of a command counts as one of its
+    /// kind.
+    pub(super) fn die_step_ns(
+        &mut self,
+        die: usize,
+        first_of: Option<CommandKind>,
+        now: u64,
+        ns: u64,
+    ) -> u64 {
         let die = &mut self.dies[die];
         let by_chance = if die.rng.chance(self.slow.rate) { self.slow.factor } else { 1.0 };
         let slowed = slowed(ns, by_chance.max(factor_at(&die.slow, now)));
+        if let Some(kind) = first_of
+            && let Some(progress) = die.cut_in(kind)
+        {
+            self.cuts.insert(now + (slowed as f64 * progress) as u64);
+        }
         self.counters.slowed_steps += u64::from(slowed > ns);
         slowed
     }
@@ -222,7 +244,22 @@ impl DieFaults {
         match (when, what) {
             (FaultTime::AtNs(from), Strike::Death) => self.dead_from = self.dead_from.min(from),
             (FaultTime::AtNs(from), Strike::Slow { .. }) => self.slow_down(from, what),
-            _ => self.planned.push((when, what)),
+            (_, Strike::PowerCut { .. }) => self.planned.push((when.after(self.begun), what)),
+            _ => self.planned.push((when.after(self.ended), what)),
+        }
+    }
+
+    /// Counts a command whose work begins; returns how far it comes if a power cut was planned for it.
+    fn cut_in(&mut self, kind: CommandKind) -> Option<f64> {
+        let begun = &mut self.begun[kind as usize];
+        *begun += 1;
+        let this = (kind, *begun);
+        let place = self.planned.iter().position(|&(when, what)| {
+            matches!(what, Strike::PowerCut { .. }) && when.counted() == Some(this)
+        })?;
+        match self.planned.remove(place).1 {
+            Strike::PowerCut { progress } => Some(progress),
+            _ => None,
         }
     }
 
@@ -241,6 +278,9 @@ impl DieFaults {
         let mut first = None;
         let mut of_die = Vec::new();
         self.planned.retain(|&(when, what)| {
+            if matches!(what, Strike::PowerCut { .. }) {
+                return true;
+            }
             let due = match when.counted() {
                 None => what.suits(kind) && matches!(when, FaultTime::AtNs(from) if from <= now),
                 Some((counted, number)) => counted == kind && number == ended,

@@ -89,6 +89,7 @@ impl Array {
         }
         self.channels.iter_mut().for_each(Channel::power_cut);
         self.core.events.clear_all();
+        self.core.forget_cuts();
         report
     }
 }

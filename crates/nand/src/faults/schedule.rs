@@ -38,22 +38,32 @@ pub enum FaultPlace {
 }
 
 /// When a planned fault strikes. A command is counted, all its planes as one, when its work in the cell
-/// array ends: die by die, from the array's beginning, the first being 1.
+/// array ends: die by die, from when the fault was planned, the first being 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTime {
     /// This time of the array's clock, in nanoseconds. What strikes a command strikes the first that
     /// it can whose work in the cell array ends then or later.
     AtNs(u64),
-    /// The end of the die's read of this number.
+    /// The die's read of this number.
     Read(u64),
-    /// The end of the die's program of this number.
+    /// The die's program of this number.
     Program(u64),
-    /// The end of the die's erase of this number.
+    /// The die's erase of this number.
     Erase(u64),
 }
 
 impl FaultTime {
+    /// The same where so many commands of each kind have been counted before.
+    pub(crate) fn after(self, [reads, programs, erases]: [u64; 3]) -> FaultTime {
+        match self {
+            FaultTime::AtNs(at) => FaultTime::AtNs(at),
+            FaultTime::Read(number) => FaultTime::Read(number.saturating_add(reads)),
+            FaultTime::Program(number) => FaultTime::Program(number.saturating_add(programs)),
+            FaultTime::Erase(number) => FaultTime::Erase(number.saturating_add(erases)),
+        }
+    }
+
     /// The kind of command that is counted, and which one is meant.
     pub(crate) fn counted(self) -> Option<(CommandKind, u64)> {
         match self {
@@ -91,6 +101,14 @@ pub enum Strike {
         /// For how long, in nanoseconds, at least 1.
         for_ns: u64,
     },
+    /// The power of all dies is cut. The array only says when ([`Array::planned_cut`](crate::Array::planned_cut)); who
+    /// drives it cuts.
+    PowerCut {
+        /// How much of the command's work is done by then, 0 to 1; a suspend is not waited for. Not looked at
+        /// where a time is given.
+        #[serde(default)]
+        progress: f64,
+    },
 }
 
 impl Strike {
@@ -101,13 +119,13 @@ impl Strike {
             Strike::Phantom => kind == CommandKind::Program,
             Strike::Misdirect => kind != CommandKind::Erase,
             Strike::Stale | Strike::Miscorrect => kind == CommandKind::Read,
-            Strike::Death | Strike::Slow { .. } => false,
+            Strike::Death | Strike::Slow { .. } | Strike::PowerCut { .. } => false,
         }
     }
 
     /// Whether it strikes one command, not the die.
     fn is_of_command(self) -> bool {
-        !matches!(self, Strike::Death | Strike::Slow { .. })
+        !matches!(self, Strike::Death | Strike::Slow { .. } | Strike::PowerCut { .. })
     }
 }
 
@@ -125,13 +143,15 @@ impl FaultSchedule {
         Ok(())
     }
 
-    /// The faults of some channels of an array, for an array of these channels alone.
+    /// The faults of some channels of an array, for an array of these channels alone. Power cuts at a
+    /// time are everywhere.
     #[must_use]
     pub fn part(&self, geometry: &Geometry, channels: std::ops::Range<u32>) -> FaultSchedule {
         let per_channel = geometry.dies_per_channel();
         let dies = channels.start * per_channel..channels.end * per_channel;
         let moved = |fault: &PlannedFault| {
             let place = match fault.place {
+                _ if fault.is_cut_at_time() => FaultPlace::Die(0),
                 FaultPlace::Die(die) if dies.contains(&die) => FaultPlace::Die(die - dies.start),
                 FaultPlace::Channel(channel) if channels.contains(&channel) => {
                     FaultPlace::Channel(channel - channels.start)
@@ -145,6 +165,10 @@ impl FaultSchedule {
 }
 
 impl PlannedFault {
+    fn is_cut_at_time(&self) -> bool {
+        matches!((self.when, self.what), (FaultTime::AtNs(_), Strike::PowerCut { .. }))
+    }
+
     /// What is wrong with it, if anything is.
     fn problem(&self, geometry: &Geometry) -> Option<String> {
         match self.place {
@@ -168,6 +192,9 @@ impl PlannedFault {
         match self.what {
             Strike::Slow { factor, .. } if !(1.0..=SLOW_FACTOR_MAX).contains(&factor) => {
                 Some(format!("factor is {factor}; it must be 1 to {SLOW_FACTOR_MAX}"))
+            }
+            Strike::PowerCut { progress } if !(0.0..=1.0).contains(&progress) => {
+                Some(format!("progress is {progress}; it must be 0 to 1"))
             }
             Strike::Slow { for_ns: 0, .. } => Some("for_ns is 0; it must be at least 1".to_owned()),
             _ => None,
@@ -203,6 +230,8 @@ mod tests {
             |factor, for_ns| told(PlannedFault { what: Strike::Slow { factor, for_ns }, ..GOOD });
         assert!(slow(0.5, 1).contains("0.5") && slow(f64::NAN, 1).contains("NaN"));
         assert!(slow(2.0, 0).contains("for_ns"));
+        let cut = Strike::PowerCut { progress: 1.5 };
+        assert!(told(PlannedFault { what: cut, ..GOOD }).contains("progress is 1.5"));
     }
 
     #[test]
@@ -212,6 +241,10 @@ mod tests {
         let all = [die(0), die(3), channel(0), channel(1), die(2)].map(on);
         let part = FaultSchedule { faults: all.to_vec() }.part(&presets::small().geometry, 1..2);
         assert_eq!(part.faults, [die(1), channel(0), die(0)].map(on));
+        let what = Strike::PowerCut { progress: 0.0 };
+        let cut = PlannedFault { place: die(0), when: FaultTime::AtNs(5), what };
+        let part = FaultSchedule { faults: vec![cut] }.part(&presets::small().geometry, 1..2);
+        assert_eq!(part.faults, [cut], "a cut is everywhere");
     }
 
     #[test]
