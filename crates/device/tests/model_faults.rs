@@ -10,13 +10,15 @@
 
 mod support;
 
-use softflash_base::Time;
+use softflash_base::random::Rng;
+use softflash_base::{Time, checksum64};
 use softflash_device::{
     Contents, Device, DeviceError, ModelConfig, ModelDevice, ModelFormat, OpenError, Operation,
     Target, format_model,
 };
 use softflash_nand::{
-    CutErases, CutPages, FaultPlace, FaultSchedule, FaultTime, InjectedFaults, PlannedFault, Strike,
+    CutErases, CutPages, FaultPlace, FaultSchedule, FaultTime, InjectedFaults, PlannedFault,
+    SilentFaults, Strike,
 };
 use std::ops::Range;
 use support::{Driver, pattern, target};
@@ -169,6 +171,87 @@ fn a_planned_cut_strikes_all_queue_pairs_at_its_instant() {
         let again = drive(&device, 0..2).program(page(1, 0, 0), &pattern(1, 4096));
         assert!(matches!(again, Err(DeviceError::RuleBroken(_))), "the page is spent: {again:?}");
     }
+}
+
+/// Uses a device through many power cuts; returns all that it answered.
+fn history(device: &ModelDevice, seed: u64) -> Vec<String> {
+    let mut rng = Rng::seeded(seed);
+    let mut said = Vec::new();
+    let mut next = [[0; 4]; 2];
+    for _ in 0..30 {
+        let mut driver = drive(device, 0..2);
+        for _ in 0..40 {
+            let (unit, block) = (rng.below(2) as u16, rng.below(4) as u32);
+            let at = &mut next[usize::from(unit)][block as usize];
+            match rng.below(8) {
+                0..4 => {
+                    let bytes = pattern(rng.next_u64(), 4096);
+                    let programmed = driver.program(page(unit, block, *at), &bytes);
+                    said.push(format!("{programmed:?}"));
+                    *at += 1;
+                    if *at == 16 || matches!(programmed, Err(DeviceError::RuleBroken(_))) {
+                        said.push(format!("{:?}", driver.erase(page(unit, block, 0))));
+                        *at = 0;
+                    }
+                }
+                _ => {
+                    let read =
+                        driver.read(page(unit, block, rng.below(u64::from(*at) + 1) as u32 % 16));
+                    said.push(format!("{:?}", read.map(|bytes| checksum64(0, &bytes))));
+                }
+            }
+        }
+        for unit in 0..2 {
+            match rng.below(2) {
+                0 => drop(driver.submit(page(unit, rng.below(4) as u32, 0), Operation::Erase)),
+                _ => start(&mut driver, unit),
+            }
+        }
+        let at = driver.now + rng.below(1_500_000);
+        said.push(format!("{:?}", device.power_cut(at, rng.next_u64()).unwrap()));
+        said.extend(driver.drain().iter().map(|ended| format!("{:?}", ended.result)));
+    }
+    said
+}
+
+#[test]
+fn memory_and_file_answer_alike_whatever_goes_wrong() {
+    let mut injected = InjectedFaults::default();
+    for seed in 0..6 {
+        let mut config = ModelConfig { seed, ..ModelConfig::small() };
+        config.faults.erase_failure = 0.002;
+        config.faults.program_failure = 0.002;
+        config.faults.paired_page_loss = 0.5;
+        config.faults.silent = SilentFaults {
+            miscorrected_read: 0.02,
+            misdirected_read: 0.02,
+            stale_read: 0.02,
+            misdirected_program: 0.03,
+            phantom_program: 0.03,
+        };
+        config.faults.cut_pages =
+            CutPages { shorn: 1.0, random: 1.0, unstable: 2.0, ..CutPages::default() };
+        config.faults.cut_erases = CutErases {
+            looks_erased: 1.0,
+            part_old: 2.0,
+            random: 1.0,
+            program_failure_factor: 9.0,
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("device");
+        let format = ModelFormat { config: config.clone(), force: false, uuid: 77 };
+        format_model(&path, &format).unwrap();
+        let in_file = history(&ModelDevice::open(&path).unwrap(), seed);
+        for contents in [Contents::Bytes, Contents::Packed] {
+            let device = ModelDevice::in_memory_keeping(config.clone(), contents).unwrap();
+            assert_eq!(history(&device, seed), in_file, "seed {seed}");
+            injected.add(&device.injected_faults());
+        }
+    }
+    let InjectedFaults { misdirected_reads, miscorrected_reads, stale_reads, .. } = injected;
+    assert!(misdirected_reads > 0 && miscorrected_reads > 0 && stale_reads > 0, "{injected:?}");
+    let InjectedFaults { misdirected_programs, pages_overwritten, .. } = injected;
+    assert!(misdirected_programs > pages_overwritten && pages_overwritten > 0, "{injected:?}");
 }
 
 /// A unit is used, set back and looked at.

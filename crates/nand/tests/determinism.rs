@@ -7,9 +7,9 @@ mod common;
 use common::{Rig, program, read};
 use softflash_base::{Time, checksum64, random::Rng};
 use softflash_nand::{
-    Array, CommandKind, CutErases, CutPages, DieCommand, DieIndex, ErrorLaw, FaultConfig,
-    FaultPlace, FaultSchedule, FaultTime, Finished, PlannedFault, SilentFaults, SlowOperations,
-    Storage, Strike, presets,
+    Array, ArrayConfig, CommandKind, CutErases, CutPages, DieCommand, DieIndex, ErrorLaw,
+    FaultConfig, FaultPlace, FaultSchedule, FaultTime, Finished, PlannedFault, SilentFaults,
+    SlowOperations, Storage, Strike, SuspendTiming, presets,
 };
 
 fn faults() -> FaultConfig {
@@ -83,10 +83,21 @@ fn equal_seeds_give_equal_histories() {
 /// Drives an array that keeps data through commands and power cuts; returns a checksum of everything
 /// that it said, showed and was left with.
 fn digest(faults: &FaultConfig, storage: Storage, prepare: impl Fn(&mut Array)) -> u64 {
-    let config = presets::small();
-    let mut array = Array::new(&config, storage, faults, 7).unwrap();
+    digest_of(&presets::small(), 1, 7, faults, storage, prepare)
+}
+
+fn digest_of(
+    config: &ArrayConfig,
+    planes: u8,
+    seed: u64,
+    faults: &FaultConfig,
+    storage: Storage,
+    prepare: impl Fn(&mut Array),
+) -> u64 {
+    let pages = config.geometry.pages_per_block;
+    let mut array = Array::new(config, storage, faults, seed).unwrap();
     prepare(&mut array);
-    let mut rng = Rng::seeded(8);
+    let mut rng = Rng::seeded(seed + 1);
     let mut finished: Vec<Finished> = Vec::new();
     let mut sum = 0;
     for tag in 0..4000 {
@@ -109,13 +120,17 @@ fn digest(faults: &FaultConfig, storage: Storage, prepare: impl Fn(&mut Array)) 
         let (die, number) = (DieIndex(rng.below(4) as u32), rng.below(4) as u32);
         let next = array.block_state(common::block(die.0, 0, number)).unwrap().write_pointer;
         let (kind, page) = match (next, rng.below(10)) {
-            (None | Some(16), 0..5) | (_, 0) => (CommandKind::Erase, 0),
-            (Some(next), 1..5) if next < 16 => (CommandKind::Program, next),
+            (_, 0) => (CommandKind::Erase, 0),
+            (next, 0..5) if next.is_none_or(|next| next == pages) => (CommandKind::Erase, 0),
+            (Some(next), 1..5) if next < pages => (CommandKind::Program, next),
             (next, _) => (CommandKind::Read, rng.below(u64::from(next.unwrap_or(1).max(1))) as u32),
         };
-        let mut data = vec![0; if kind == CommandKind::Program { 4096 } else { 0 }];
+        let programs = usize::from(kind == CommandKind::Program);
+        let mut data = vec![0; programs * usize::from(planes) * 4096];
         rng.fill(&mut data);
-        let taken = array.submit(now, &DieCommand::single(tag, die, kind, number, page), &data);
+        let blocks = [number; 4];
+        let command = DieCommand { tag, die, kind, plane: 0, planes, blocks, page };
+        let taken = array.submit(now, &command, &data);
         sum = sum.wrapping_add(u64::from(taken.is_ok()));
     }
     for (die, number) in (0..4).flat_map(|die| (0..4).map(move |number| (die, number))) {
@@ -138,9 +153,9 @@ fn what_was_drawn_before_there_were_more_faults_is_drawn_today() {
     assert_eq!(digest(&first_faults()), 11_247_524_841_579_760_202);
 }
 
-#[test]
-fn equal_seeds_give_equal_bytes_with_every_fault_there_is() {
-    let every = FaultConfig {
+/// Every fault there is, often.
+fn every_fault() -> FaultConfig {
+    FaultConfig {
         cut_pages: CutPages {
             untouched: 1.0,
             whole: 1.0,
@@ -165,27 +180,54 @@ fn equal_seeds_give_equal_bytes_with_every_fault_there_is() {
         },
         slow: SlowOperations { rate: 0.01, factor: 20.0 },
         ..first_faults()
-    };
-    let plan = |array: &mut Array| {
-        let at = |place, ms: u64, what| PlannedFault {
-            place,
-            when: FaultTime::AtNs(ms * 1_000_000),
-            what,
-        };
-        let slow = Strike::Slow { factor: 3.0, for_ns: 50_000_000 };
-        let die = FaultPlace::Die(2);
-        let faults = vec![
-            at(FaultPlace::Channel(0), 100, slow),
-            at(die, 400, Strike::Death),
-            PlannedFault { place: die, when: FaultTime::Program(5), what: Strike::Misdirect },
-            PlannedFault { place: die, when: FaultTime::Erase(2), what: Strike::Fail },
-        ];
-        array.schedule(&FaultSchedule { faults }).unwrap();
-    };
+    }
+}
+
+/// Every kind of planned fault but a power cut.
+fn plan(array: &mut Array) {
+    let at =
+        |place, ms: u64, what| PlannedFault { place, when: FaultTime::AtNs(ms * 1_000_000), what };
+    let slow = Strike::Slow { factor: 3.0, for_ns: 50_000_000 };
+    let die = FaultPlace::Die(2);
+    let faults = vec![
+        at(FaultPlace::Channel(0), 100, slow),
+        at(die, 400, Strike::Death),
+        PlannedFault { place: die, when: FaultTime::Program(5), what: Strike::Misdirect },
+        PlannedFault { place: die, when: FaultTime::Erase(2), what: Strike::Fail },
+    ];
+    array.schedule(&FaultSchedule { faults }).unwrap();
+}
+
+#[test]
+fn equal_seeds_give_equal_bytes_with_every_fault_there_is() {
+    let every = every_fault();
     let first = digest(&every, Storage::Ram, plan);
     assert_eq!(first, digest(&every, Storage::Ram, plan));
     assert_eq!(first, digest(&every, Storage::Packed, plan), "whatever keeps the bytes");
     assert_ne!(first, digest(&every, Storage::Ram, |_| {}));
+}
+
+#[test]
+fn no_rule_of_the_array_is_hurt_by_any_fault() {
+    let suspend = Some(SuspendTiming { suspend_ns: 7_000, resume_ns: 3_000, at_most: 2 });
+    for seed in 0..24 {
+        let mut config = presets::small();
+        config.geometry.pages_per_block = 8;
+        config.geometry.blocks_per_plane = 5;
+        config.die.cache_read = seed % 2 == 0;
+        config.die.cache_program = seed % 3 != 0;
+        config.die.program_suspend = suspend.filter(|_| seed % 5 < 3);
+        config.die.erase_suspend = suspend.filter(|_| seed % 5 > 1);
+        let prepare = |array: &mut Array| {
+            if seed % 4 > 0 {
+                plan(array)
+            }
+        };
+        let run = |storage| {
+            digest_of(&config, 1 + (seed % 7 % 2) as u8, seed, &every_fault(), storage, prepare)
+        };
+        assert_eq!(run(Storage::Ram), run(Storage::Packed), "seed {seed}");
+    }
 }
 
 #[test]
