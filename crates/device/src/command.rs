@@ -95,6 +95,9 @@ pub enum DeviceError {
         /// The first such page.
         page: u32,
     },
+    /// The die answers no command any more, and what is in it cannot be read.
+    #[error("the die is dead; its contents are lost")]
+    DeadDie,
     /// The block is marked bad.
     #[error("block {block} is marked bad")]
     BadBlock {

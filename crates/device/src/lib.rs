@@ -39,7 +39,9 @@ pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
 pub use file::{FileDevice, FileFormat, FormatError, OpenOptions, format_file};
 pub use geometry::{DeviceInfo, UnitGeometry};
 pub use host_path::{HostPath, HostPathConfig, HostTraffic};
-pub use model::{BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, format_model};
+pub use model::{
+    BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, UnitsImage, format_model,
+};
 pub use opening::{inspect, open, open_with};
 pub use queue_pair::{Device, OpenError, QueuePair, Submit, Wake};
 pub use read_ahead::ReadAhead;

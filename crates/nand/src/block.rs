@@ -1,11 +1,11 @@
 //! The state of every block, from which the state of every page follows: pages of a block are
 //! programmed in order, so a write pointer says which hold data. The few pages that a power cut or a
-//! failed program damaged are kept apart.
+//! failed program damaged are kept apart, in `damage`.
 
 use crate::address::BlockIndex;
+use crate::damage::{Damage, DamageTable, PageDamage};
 use crate::prefetch::prefetch;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Whether a block may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -36,16 +36,6 @@ pub struct BlockState {
     pub health: Health,
 }
 
-/// What is wrong with a page before the write pointer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PageDamage {
-    /// Its program was cut before it changed anything: it reads as erased, and cannot be programmed.
-    Hollow,
-    /// Its contents are lost: it reads as uncorrectable.
-    Torn,
-}
-
 /// Everything that outlives a power cycle of a block, its data aside.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,7 +53,11 @@ pub struct BlockRecord {
     /// Whether it may be used.
     #[serde(default)]
     pub health: Health,
-    /// Damaged pages before the write pointer, in ascending order.
+    /// Whether its last erase was interrupted though it seems usable: its programs fail more often
+    /// until the next erase, as configured.
+    #[serde(default)]
+    pub weak: bool,
+    /// Damaged pages before the write pointer, in ascending order, and a stray one right at it.
     #[serde(default)]
     pub damaged: Vec<(u32, PageDamage)>,
 }
@@ -75,6 +69,8 @@ pub(crate) const NEEDS_ERASE: u16 = u16::MAX;
 /// imported.
 const EPOCH_S: u64 = 1 << 31;
 
+const NS_PER_S: u64 = 1_000_000_000;
+
 /// A block in the table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block {
@@ -85,6 +81,8 @@ pub(crate) struct Block {
     pub(crate) reserved: u16,
     pub(crate) health: Health,
     has_damage: bool,
+    /// Its last erase was interrupted.
+    pub(crate) weak: bool,
     pub(crate) erase_count: u32,
     pub(crate) reads: u32,
     programmed_at_s: u32,
@@ -95,6 +93,7 @@ const FRESH: Block = Block {
     reserved: 0,
     health: Health::Good,
     has_damage: false,
+    weak: false,
     erase_count: 0,
     reads: 0,
     programmed_at_s: EPOCH_S as u32,
@@ -106,17 +105,19 @@ pub(crate) enum Content {
     Data,
     Erased,
     Lost,
+    /// Data until [`BlockTable::survives_read`] says otherwise.
+    Unstable,
 }
 
 /// All blocks of an array.
 pub(crate) struct BlockTable {
     blocks: Vec<Block>,
-    damage: BTreeMap<(u32, u16), PageDamage>,
+    damage: DamageTable,
 }
 
 impl BlockTable {
     pub(crate) fn new(blocks: u32) -> BlockTable {
-        BlockTable { blocks: vec![FRESH; blocks as usize], damage: BTreeMap::new() }
+        BlockTable { blocks: vec![FRESH; blocks as usize], damage: DamageTable::default() }
     }
 
     #[inline]
@@ -140,14 +141,19 @@ impl BlockTable {
     pub(crate) fn content(&self, index: BlockIndex, page: u32) -> Content {
         let block = self.get(index);
         if page >= u32::from(block.committed) {
-            Content::Erased
+            match block.has_damage && self.is_stray(index, page) {
+                true => Content::Data,
+                false => Content::Erased,
+            }
         } else if block.committed == NEEDS_ERASE {
             Content::Lost
         } else if block.has_damage {
-            match self.damage.get(&(index.0, page as u16)) {
+            match self.damage.get(index.0, page) {
                 None => Content::Data,
-                Some(PageDamage::Hollow) => Content::Erased,
-                Some(PageDamage::Torn) => Content::Lost,
+                Some(Damage::Hollow) => Content::Erased,
+                Some(Damage::Torn) => Content::Lost,
+                Some(Damage::Unstable { .. }) => Content::Unstable,
+                Some(Damage::Stray) => Content::Data,
             }
         } else {
             Content::Data
@@ -169,6 +175,7 @@ impl BlockTable {
         let block = self.get_mut(index);
         block.committed = 0;
         block.reads = 0;
+        block.weak = false;
         block.erase_count = block.erase_count.saturating_add(1);
     }
 
@@ -187,24 +194,54 @@ impl BlockTable {
         (block.committed, block.reserved) = (NEEDS_ERASE, NEEDS_ERASE);
     }
 
+    /// Takes note of an erase that was interrupted early enough for the block to keep pages.
+    pub(crate) fn interrupt_erase(&mut self, index: BlockIndex) {
+        let block = self.get_mut(index);
+        block.erase_count = block.erase_count.saturating_add(1);
+        block.weak = true;
+    }
+
     /// Takes note that a page's contents are not what they should be.
-    pub(crate) fn damage(&mut self, index: BlockIndex, page: u32, damage: PageDamage) {
+    pub(crate) fn damage(&mut self, index: BlockIndex, page: u32, damage: Damage) {
         self.get_mut(index).has_damage = true;
-        self.damage.insert((index.0, page as u16), damage);
+        self.damage.set(index.0, page, damage);
+    }
+
+    /// Takes note that a page was not programmed though it counts as such. A stray page below stays
+    /// readable.
+    pub(crate) fn hollow_out(&mut self, index: BlockIndex, page: u32) {
+        if !self.buries_stray(index, page) {
+            self.damage(index, page, Damage::Hollow);
+        }
+    }
+
+    /// Whether a page was programmed over one that a misdirected program had left there.
+    #[inline]
+    pub(crate) fn buries_stray(&self, index: BlockIndex, page: u32) -> bool {
+        self.get(index).has_damage && self.is_stray(index, page)
+    }
+
+    /// Whether a block's next page holds what belongs elsewhere.
+    pub(crate) fn has_stray(&self, index: BlockIndex) -> bool {
+        let block = self.get(index);
+        block.has_damage && self.is_stray(index, u32::from(block.committed))
+    }
+
+    #[cold]
+    fn is_stray(&self, index: BlockIndex, page: u32) -> bool {
+        self.damage.get(index.0, page) == Some(Damage::Stray)
+    }
+
+    /// Reads an unstable page: whether it has lasted until now.
+    #[cold]
+    pub(crate) fn survives_read(&mut self, index: BlockIndex, page: u32, now_ns: u64) -> bool {
+        self.damage.survives_read(index.0, page, now_ns)
     }
 
     fn forget_damage(&mut self, index: BlockIndex) {
         if std::mem::take(&mut self.get_mut(index).has_damage) {
-            let pages: Vec<u16> = self.damaged(index).map(|(page, _)| page).collect();
-            for page in pages {
-                self.damage.remove(&(index.0, page));
-            }
+            self.damage.forget(index.0);
         }
-    }
-
-    fn damaged(&self, index: BlockIndex) -> impl Iterator<Item = (u16, PageDamage)> + '_ {
-        let all = (index.0, 0)..=(index.0, u16::MAX);
-        self.damage.range(all).map(|(&(_, page), &damage)| (page, damage))
     }
 
     #[inline]
@@ -223,18 +260,19 @@ impl BlockTable {
         }
     }
 
-    pub(crate) fn export(&self, index: BlockIndex, now_s: u64) -> BlockRecord {
+    pub(crate) fn export(&self, index: BlockIndex, now_ns: u64) -> BlockRecord {
         let BlockState { write_pointer, erase_count, reads, age_s, health } =
-            self.state(index, now_s);
-        let damaged = match self.get(index).has_damage {
-            true => self.damaged(index).map(|(page, what)| (u32::from(page), what)).collect(),
+            self.state(index, now_ns / NS_PER_S);
+        let Block { has_damage, weak, .. } = *self.get(index);
+        let damaged = match has_damage {
+            true => self.damage.recorded(index.0, now_ns),
             false => Vec::new(),
         };
-        BlockRecord { write_pointer, erase_count, reads, age_s, health, damaged }
+        BlockRecord { write_pointer, erase_count, reads, age_s, health, weak, damaged }
     }
 
     /// Puts a block into a recorded state. The record has been checked.
-    pub(crate) fn import(&mut self, index: BlockIndex, record: &BlockRecord, now_s: u64) {
+    pub(crate) fn import(&mut self, index: BlockIndex, record: &BlockRecord, now_ns: u64) {
         self.forget_damage(index);
         let pointer = record.write_pointer.map_or(NEEDS_ERASE, |page| page as u16);
         *self.get_mut(index) = Block {
@@ -242,12 +280,13 @@ impl BlockTable {
             reserved: pointer,
             health: record.health,
             has_damage: false,
+            weak: record.weak,
             erase_count: record.erase_count,
             reads: record.reads,
-            programmed_at_s: (EPOCH_S + now_s).saturating_sub(record.age_s) as u32,
+            programmed_at_s: (EPOCH_S + now_ns / NS_PER_S).saturating_sub(record.age_s) as u32,
         };
         for &(page, damage) in &record.damaged {
-            self.damage(index, page, damage);
+            self.damage(index, page, Damage::from_record(damage, now_ns));
         }
     }
 
@@ -273,8 +312,8 @@ mod tests {
     fn damage_lasts_until_the_erase() {
         let mut table = BlockTable::new(3);
         (0..4).for_each(|page| table.commit_program(BLOCK, page, 5));
-        table.damage(BLOCK, 1, PageDamage::Hollow);
-        table.damage(BLOCK, 2, PageDamage::Torn);
+        table.damage(BLOCK, 1, Damage::Hollow);
+        table.damage(BLOCK, 2, Damage::Torn);
         let contents: Vec<Content> = (0..5).map(|page| table.content(BLOCK, page)).collect();
         use Content::{Data, Erased, Lost};
         assert_eq!(contents, [Data, Erased, Lost, Data, Erased]);
@@ -286,13 +325,13 @@ mod tests {
     fn a_record_brings_a_block_back_with_its_age() {
         let mut table = BlockTable::new(3);
         (0..4).for_each(|page| table.commit_program(BLOCK, page, 100));
-        table.damage(BLOCK, 2, PageDamage::Torn);
+        table.damage(BLOCK, 2, Damage::Torn);
         table.get_mut(BLOCK).health = Health::GrownBad;
-        let record = table.export(BLOCK, 160);
+        let record = table.export(BLOCK, 160 * NS_PER_S);
         assert_eq!((record.age_s, record.damaged.len()), (60, 1));
         let mut other = BlockTable::new(3);
-        other.import(BLOCK, &record, 7);
-        assert_eq!(other.export(BLOCK, 7), record);
+        other.import(BLOCK, &record, 7 * NS_PER_S);
+        assert_eq!(other.export(BLOCK, 7 * NS_PER_S), record);
         assert_eq!(other.age_s(BLOCK, 17), 70);
         assert_eq!(other.content(BLOCK, 2), Content::Lost);
     }

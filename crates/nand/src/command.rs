@@ -58,6 +58,8 @@ pub enum PageStatus {
     Uncorrectable,
     /// The program or erase failed, and the block is bad from now on.
     Failed,
+    /// The die has died: it did nothing, and will not do anything again.
+    Dead,
     /// The store that keeps the data failed.
     StoreFailed(StoreFailure),
 }

@@ -38,6 +38,14 @@ pub enum ConfigError {
         /// What is possible.
         wanted: &'static str,
     },
+    /// A planned fault cannot happen.
+    #[error("fault schedule, entry {entry}: {reason}")]
+    Schedule {
+        /// Its place in the schedule, from 0.
+        entry: usize,
+        /// Why not.
+        reason: String,
+    },
 }
 
 impl ArrayConfig {

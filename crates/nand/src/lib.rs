@@ -45,6 +45,7 @@ pub mod cell;
 mod channel;
 pub mod command;
 pub mod config;
+mod damage;
 mod die;
 pub mod error_law;
 pub mod faults;
@@ -59,12 +60,16 @@ mod tournament;
 pub use address::{BlockAddress, BlockIndex, ChannelIndex, DieIndex, PageAddress, PageIndex};
 pub use array::{Activity, Array, ArrayCounters, ImportError, PowerCutReport, Recorded};
 pub use bench::{BenchmarkError, BenchmarkMix, BenchmarkResult, array_benchmark};
-pub use block::{BlockRecord, BlockState, Health, PageDamage};
+pub use block::{BlockRecord, BlockState, Health};
 pub use cell::{Cell, Pairing};
 pub use command::{CommandKind, DieCommand, Finished, PageStatus, Refused, RuleBroken};
 pub use config::{ArrayConfig, ConfigError};
+pub use damage::PageDamage;
 pub use error_law::{ErrorLaw, Exposure, ReadVerdict};
-pub use faults::FaultConfig;
+pub use faults::{
+    CutErases, CutPages, FaultConfig, FaultPlace, FaultSchedule, FaultTime, InjectedFaults,
+    PlannedFault, SilentFaults, SlowOperations, Strike,
+};
 pub use geometry::{Geometry, GeometryError, MAX_PLANES};
 pub use storage::{PackedPages, PageStore, Storage, StoreFailure};
 pub use timeline::{Step, Timeline, Work, WorkKind};

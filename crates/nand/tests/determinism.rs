@@ -5,9 +5,11 @@
 mod common;
 
 use common::{Rig, program, read};
-use softflash_base::{Time, random::Rng};
+use softflash_base::{Time, checksum64, random::Rng};
 use softflash_nand::{
-    Array, CommandKind, DieCommand, DieIndex, ErrorLaw, FaultConfig, Finished, Storage, presets,
+    Array, ArrayConfig, CommandKind, CutErases, CutPages, DieCommand, DieIndex, ErrorLaw,
+    FaultConfig, FaultPlace, FaultSchedule, FaultTime, Finished, PlannedFault, SilentFaults,
+    SlowOperations, Storage, Strike, SuspendTiming, presets,
 };
 
 fn faults() -> FaultConfig {
@@ -76,6 +78,156 @@ fn history(seed: u64, pace: Pace) -> String {
 fn equal_seeds_give_equal_histories() {
     assert_eq!(history(1, Pace::AtOnce), history(1, Pace::AtOnce));
     assert_ne!(history(1, Pace::AtOnce), history(2, Pace::AtOnce));
+}
+
+/// Drives an array that keeps data through commands and power cuts; returns a checksum of everything
+/// that it said, showed and was left with.
+fn digest(faults: &FaultConfig, storage: Storage, prepare: impl Fn(&mut Array)) -> u64 {
+    digest_of(&presets::small(), 1, 7, faults, storage, prepare)
+}
+
+fn digest_of(
+    config: &ArrayConfig,
+    planes: u8,
+    seed: u64,
+    faults: &FaultConfig,
+    storage: Storage,
+    prepare: impl Fn(&mut Array),
+) -> u64 {
+    let pages = config.geometry.pages_per_block;
+    let mut array = Array::new(config, storage, faults, seed).unwrap();
+    prepare(&mut array);
+    let mut rng = Rng::seeded(seed + 1);
+    let mut finished: Vec<Finished> = Vec::new();
+    let mut sum = 0;
+    for tag in 0..4000 {
+        let now = array.now() + rng.below(300_000);
+        while array.next_event_at().is_some_and(|at| at <= now) {
+            array.step(&mut finished);
+            for ended in finished.drain(..) {
+                sum = checksum64(sum, array.read_data(&ended));
+                let Finished { tag, at, retries, .. } = ended;
+                sum = checksum64(
+                    sum,
+                    format!("{tag} {at} {retries} {:?}", ended.statuses()).as_bytes(),
+                );
+            }
+        }
+        array.advance(now, &mut finished);
+        if rng.chance(0.01) {
+            sum += array.power_cut(now, &mut rng).commands_lost;
+        }
+        let (die, number) = (DieIndex(rng.below(4) as u32), rng.below(4) as u32);
+        let next = array.block_state(common::block(die.0, 0, number)).unwrap().write_pointer;
+        let (kind, page) = match (next, rng.below(10)) {
+            (_, 0) => (CommandKind::Erase, 0),
+            (next, 0..5) if next.is_none_or(|next| next == pages) => (CommandKind::Erase, 0),
+            (Some(next), 1..5) if next < pages => (CommandKind::Program, next),
+            (next, _) => (CommandKind::Read, rng.below(u64::from(next.unwrap_or(1).max(1))) as u32),
+        };
+        let programs = usize::from(kind == CommandKind::Program);
+        let mut data = vec![0; programs * usize::from(planes) * 4096];
+        rng.fill(&mut data);
+        let blocks = [number; 4];
+        let command = DieCommand { tag, die, kind, plane: 0, planes, blocks, page };
+        let taken = array.submit(now, &command, &data);
+        sum = sum.wrapping_add(u64::from(taken.is_ok()));
+    }
+    for (die, number) in (0..4).flat_map(|die| (0..4).map(move |number| (die, number))) {
+        let record = array.export_block(common::block(die, 0, number)).unwrap();
+        let numbers = (record.write_pointer, record.erase_count, record.reads, record.health);
+        sum = checksum64(sum, format!("{numbers:?} {:?}", record.damaged).as_bytes());
+    }
+    sum
+}
+
+/// Faults there were before there were families of them.
+fn first_faults() -> FaultConfig {
+    FaultConfig { paired_page_loss: 0.5, shorn_page_readable: 0.3, ..faults() }
+}
+
+#[test]
+fn what_was_drawn_before_there_were_more_faults_is_drawn_today() {
+    let digest = |faults: &FaultConfig| digest(faults, Storage::Ram, |_| {});
+    assert_eq!(digest(&FaultConfig::default()), 7_271_274_738_371_045_524);
+    assert_eq!(digest(&first_faults()), 11_247_524_841_579_760_202);
+}
+
+/// Every fault there is, often.
+fn every_fault() -> FaultConfig {
+    FaultConfig {
+        cut_pages: CutPages {
+            untouched: 1.0,
+            whole: 1.0,
+            shorn: 1.0,
+            random: 1.0,
+            unstable: 2.0,
+            unstable_reads: 2,
+            unstable_ms: 3,
+        },
+        cut_erases: CutErases {
+            looks_erased: 1.0,
+            part_old: 1.0,
+            random: 1.0,
+            program_failure_factor: 10.0,
+        },
+        silent: SilentFaults {
+            miscorrected_read: 0.02,
+            misdirected_read: 0.02,
+            stale_read: 0.02,
+            misdirected_program: 0.03,
+            phantom_program: 0.03,
+        },
+        slow: SlowOperations { rate: 0.01, factor: 20.0 },
+        ..first_faults()
+    }
+}
+
+/// Every kind of planned fault but a power cut.
+fn plan(array: &mut Array) {
+    let at =
+        |place, ms: u64, what| PlannedFault { place, when: FaultTime::AtNs(ms * 1_000_000), what };
+    let slow = Strike::Slow { factor: 3.0, for_ns: 50_000_000 };
+    let die = FaultPlace::Die(2);
+    let faults = vec![
+        at(FaultPlace::Channel(0), 100, slow),
+        at(die, 400, Strike::Death),
+        PlannedFault { place: die, when: FaultTime::Program(5), what: Strike::Misdirect },
+        PlannedFault { place: die, when: FaultTime::Erase(2), what: Strike::Fail },
+    ];
+    array.schedule(&FaultSchedule { faults }).unwrap();
+}
+
+#[test]
+fn equal_seeds_give_equal_bytes_with_every_fault_there_is() {
+    let every = every_fault();
+    let first = digest(&every, Storage::Ram, plan);
+    assert_eq!(first, digest(&every, Storage::Ram, plan));
+    assert_eq!(first, digest(&every, Storage::Packed, plan), "whatever keeps the bytes");
+    assert_ne!(first, digest(&every, Storage::Ram, |_| {}));
+}
+
+#[test]
+fn no_rule_of_the_array_is_hurt_by_any_fault() {
+    let suspend = Some(SuspendTiming { suspend_ns: 7_000, resume_ns: 3_000, at_most: 2 });
+    for seed in 0..24 {
+        let mut config = presets::small();
+        config.geometry.pages_per_block = 8;
+        config.geometry.blocks_per_plane = 5;
+        config.die.cache_read = seed % 2 == 0;
+        config.die.cache_program = seed % 3 != 0;
+        config.die.program_suspend = suspend.filter(|_| seed % 5 < 3);
+        config.die.erase_suspend = suspend.filter(|_| seed % 5 > 1);
+        let prepare = |array: &mut Array| {
+            if seed % 4 > 0 {
+                plan(array)
+            }
+        };
+        let run = |storage| {
+            digest_of(&config, 1 + (seed % 7 % 2) as u8, seed, &every_fault(), storage, prepare)
+        };
+        assert_eq!(run(Storage::Ram), run(Storage::Packed), "seed {seed}");
+    }
 }
 
 #[test]

@@ -136,6 +136,23 @@ fn an_uncorrectable_page_is_never_returned_as_data() {
 }
 
 #[test]
+fn pages_of_a_block_read_better_once_it_is_full() {
+    // About 4 errors in a codeword of a full block and 80 of an open one; 40 are corrected.
+    let bit_errors = ErrorLaw {
+        rber_fresh: 4.0 / 8192.0,
+        open_block_factor: 20.0,
+        retry_steps: 0,
+        ..ErrorLaw::default()
+    };
+    let mut rig = rig(FaultConfig { bit_errors, ..FaultConfig::default() });
+    rig.fill(0, 0, 15);
+    assert_eq!(rig.run(read(0, 0, 0, 3), &[]).status[0], PageStatus::Uncorrectable);
+    let last = rig.page(15);
+    assert!(rig.run(program(0, 0, 0, 15), &last).is_good());
+    assert!(rig.run(read(0, 0, 0, 3), &[]).is_good());
+}
+
+#[test]
 fn wear_reads_and_age_are_counted() {
     let mut rig = rig(FaultConfig::default());
     rig.fill(0, 0, 2);

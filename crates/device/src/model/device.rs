@@ -5,13 +5,13 @@ use super::group::{Group, factory_bad};
 use super::medium::{Medium, RamMedium};
 use super::persisted::{FileMedium, file_bytes};
 use super::queue_pair::{ModelQueuePair, lock};
-use crate::claims::Claims;
+use crate::claims::{Claim, Claims};
 use crate::geometry::DeviceInfo;
 use crate::label::{LabelStore, open_label};
 use crate::queue_pair::{Device, OpenError, QueuePair};
 use softflash_base::Time;
 use softflash_base::checksum::identity;
-use softflash_nand::PowerCutReport;
+use softflash_nand::{InjectedFaults, PowerCutReport};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,11 @@ pub(super) struct Shared {
     pub(super) info: DeviceInfo,
     pub(super) config: ModelConfig,
     path: PathBuf,
-    medium: Arc<dyn Medium>,
+    pub(super) medium: Arc<dyn Medium>,
     contents: Contents,
+    /// What struck arrays that are gone.
+    pub(super) past_injected: Mutex<InjectedFaults>,
+    last_cut: Mutex<Option<PowerCutReport>>,
     /// The arrays of the open queue pairs.
     pub(super) groups: Mutex<Vec<Arc<Mutex<Group>>>>,
     /// Holds the lock on the file.
@@ -31,8 +34,21 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Cuts the power of every queue pair.
+    pub(super) fn power_cut(&self, at: Time, seed: u64) -> io::Result<PowerCutReport> {
+        let mut whole = PowerCutReport::default();
+        let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        for group in groups.iter() {
+            add(&mut whole, &lock(group).power_cut(at, seed)?);
+        }
+        *self.last_cut.lock().unwrap_or_else(PoisonError::into_inner) = Some(whole);
+        Ok(whole)
+    }
+
     /// A queue pair is gone.
     pub(super) fn forget(&self, group: &Arc<Mutex<Group>>) {
+        let injected = lock(group).array.injected();
+        self.past_injected.lock().unwrap_or_else(PoisonError::into_inner).add(&injected);
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         groups.retain(|other| !Arc::ptr_eq(other, group));
     }
@@ -121,13 +137,31 @@ impl ModelDevice {
             detail,
         };
         let path = label.as_ref().map_or(PathBuf::from("(memory)"), |l| l.path().to_owned());
-        let groups = Mutex::default();
-        let shared = Shared { info, config, path, medium, contents, groups, _label: label };
+        let shared = Shared {
+            info,
+            config,
+            path,
+            medium,
+            contents,
+            past_injected: Mutex::default(),
+            last_cut: Mutex::default(),
+            groups: Mutex::default(),
+            _label: label,
+        };
         Ok(ModelDevice { shared: Arc::new(shared), claims: Claims::default() })
     }
 
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    /// Keeps all queue pairs away from units while the claim is held.
+    pub(super) fn claim(&self, units: Range<u16>) -> Result<Claim, OpenError> {
+        self.claims.claim(units, self.shared.info.units)
+    }
+
+    pub(super) fn io_error(&self, source: io::Error) -> OpenError {
+        OpenError::Io { path: self.shared.path.clone(), source }
     }
 
     /// The configuration.
@@ -143,12 +177,12 @@ impl ModelDevice {
     /// # Errors
     /// If the state cannot be written to the device's file.
     pub fn power_cut(&self, at: Time, seed: u64) -> io::Result<PowerCutReport> {
-        let mut whole = PowerCutReport::default();
-        let groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
-        for group in groups.iter() {
-            add(&mut whole, &lock(group).power_cut(at, seed)?);
-        }
-        Ok(whole)
+        self.shared.power_cut(at, seed)
+    }
+
+    /// What the last power cut of the whole device came to, planned or not.
+    pub fn last_power_cut(&self) -> Option<PowerCutReport> {
+        *self.shared.last_cut.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,10 +193,13 @@ fn add(whole: &mut PowerCutReport, part: &PowerCutReport) {
     whole.pages_torn += part.pages_torn;
     whole.pages_shorn += part.pages_shorn;
     whole.pages_whole += part.pages_whole;
+    whole.pages_unstable += part.pages_unstable;
     whole.pages_lost_with_pair += part.pages_lost_with_pair;
     whole.blocks_untouched += part.blocks_untouched;
     whole.blocks_partly_erased += part.blocks_partly_erased;
     whole.blocks_erased += part.blocks_erased;
+    whole.blocks_look_erased += part.blocks_look_erased;
+    whole.blocks_part_old += part.blocks_part_old;
 }
 
 /// Writes what a new device knows of its blocks.
@@ -177,11 +214,11 @@ impl Device for ModelDevice {
     }
 
     fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
-        let claim = self.claims.claim(units, self.shared.info.units)?;
+        let claim = self.claim(units)?;
         let channels = self.shared.config.channels_of(&claim.units())?;
         let Shared { config, medium, contents, .. } = &*self.shared;
         let group = Group::new(config, channels, medium, *contents)
-            .map_err(|source| OpenError::Io { path: self.shared.path.clone(), source })?;
+            .map_err(|source| self.io_error(source))?;
         let group = Arc::new(Mutex::new(group));
         let mut groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
         groups.push(Arc::clone(&group));

@@ -280,6 +280,7 @@ fn outcome(finished: &Finished, page: u32) -> Option<DeviceError> {
     });
     match (store_failure, finished.kind) {
         (Some(errno), _) => Some(DeviceError::Io { errno }),
+        (None, _) if any(PageStatus::Dead) => Some(DeviceError::DeadDie),
         (None, CommandKind::Program) if any(PageStatus::Failed) => Some(DeviceError::ProgramFailed),
         (None, CommandKind::Erase) if any(PageStatus::Failed) => Some(DeviceError::EraseFailed),
         (None, _) if any(PageStatus::Uncorrectable) => Some(DeviceError::Uncorrectable),

@@ -74,8 +74,8 @@ impl Group {
         Ok(())
     }
 
-    /// Plays the array up to `now`, one moment at a time: `heard` learns of the commands that ended
-    /// at a moment while the array is still there.
+    /// Plays the array up to `now`, one moment at a time, but not beyond a planned power cut: `heard` learns
+    /// of the commands that ended at a moment while the array is still there.
     pub(super) fn advance(
         &mut self,
         now: Time,
@@ -83,15 +83,30 @@ impl Group {
         mut heard: impl FnMut(&mut Group, &[Finished]),
     ) {
         self.start_clock(now);
-        while let Some(at) = self.array.next_event_at().filter(|at| *at <= now) {
+        while let Some(at) = self.array.next_event_at().filter(|at| *at <= self.until(now)) {
             self.array.advance(at, scratch);
             if !scratch.is_empty() {
                 heard(self, scratch);
                 scratch.clear();
             }
         }
-        self.array.advance(now.max(self.array.now()), scratch);
+        self.array.advance(self.until(now).max(self.array.now()), scratch);
         assert!(scratch.is_empty(), "no event is left before now");
+    }
+
+    /// How far the array may go on the way to `now`.
+    fn until(&self, now: Time) -> Time {
+        self.array.planned_cut().map_or(now, |cut| cut.min(now))
+    }
+
+    /// When the power was to be cut, if that is not in the future.
+    pub(super) fn cut_due(&self, now: Time) -> Option<Time> {
+        self.array.planned_cut().filter(|cut| *cut <= now)
+    }
+
+    /// When something happens next.
+    pub(super) fn next_event_at(&self) -> Option<Time> {
+        self.array.next_event_at().into_iter().chain(self.array.planned_cut()).min()
     }
 
     /// The caller's clock may start anywhere; blocks do not age while nobody looks.
@@ -154,7 +169,9 @@ impl Group {
         let at = at.max(self.array.now());
         let mut rng = Rng::seeded(identity(&[seed, u64::from(self.first_block)]));
         let report = self.array.power_cut(at, &mut rng);
-        let touched = self.touched.iter().enumerate().filter(|(_, touched)| **touched);
+        // What was misdirected hit blocks that no command named.
+        let all = self.array.injected().misdirected_programs > 0;
+        let touched = self.touched.iter().enumerate().filter(|(_, touched)| all || **touched);
         for index in touched.map(|(index, _)| BlockIndex(index as u32)) {
             self.save(index)?;
         }

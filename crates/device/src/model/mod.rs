@@ -13,10 +13,12 @@
 //!   8  4  next page to program; all ones if the block must be erased first
 //!  12  4  erases so far
 //!  16  4  reads since the last erase
-//!  20  1  0 good, 1 bad from the factory, 2 gone bad
-//!  21  3  zero
+//!  20  1  0 good, 1 bad from the factory, 2 gone bad; plus 128 after an interrupted erase that left it
+//!         usable
+//!  21  3  how many milliseconds the block's unstable pages last, the soonest of them, plus 1; 0 for ever
 //!  24  8  seconds since the last program
-//!  32  P  for each of the block's P pages: 0 whole, 1 reads as erased, 2 torn
+//!  32  P  for each of the block's P pages: 0 whole, 1 reads as erased, 2 torn, 3 holds
+//!         what belongs elsewhere; unstable: 4 + the reads that it still survives (at most 250), or 255 for any number
 //! ```
 //!
 //! Blocks are numbered through channels, chips, dies and planes. The file is sparse: an erase
@@ -30,8 +32,10 @@
 mod config;
 mod device;
 mod engine;
+mod faults;
 mod format;
 mod group;
+mod image;
 mod medium;
 mod observation;
 mod persisted;
@@ -41,4 +45,5 @@ mod record;
 pub use config::{Contents, ModelConfig, PRESETS, UnitKind};
 pub use device::ModelDevice;
 pub use format::{ModelFormat, format_model};
+pub use image::UnitsImage;
 pub use observation::BusyTimes;

@@ -67,7 +67,7 @@ impl ModelDevice {
     }
 
     /// Calls `look` with the array of every open queue pair and its first channel.
-    fn each_group(&self, mut look: impl FnMut(&mut Group, u32)) {
+    pub(super) fn each_group(&self, mut look: impl FnMut(&mut Group, u32)) {
         let blocks_per_channel = {
             let geometry = &self.config().array.geometry;
             geometry.dies_per_channel() * geometry.blocks_per_die()

@@ -8,6 +8,7 @@ use crate::command::{Command, Completion, DeviceError, Operation, Target};
 use crate::geometry::UnitGeometry;
 use crate::queue_pair::{QueuePair, Submit, Wake};
 use crate::validate::check;
+use softflash_base::checksum::identity;
 use softflash_base::{BufferPool, Time, UnitId};
 use softflash_nand::{CommandKind, DieCommand, DieIndex, Finished};
 use std::ops::Range;
@@ -59,20 +60,27 @@ impl ModelQueuePair {
     }
 
     /// Locks the group and lets its array come as far as the caller's clock; what ends on the way
-    /// is with the engine. `None` if the device has no power.
+    /// is with the engine. `None` if the device has no power, as a cut that was planned has come.
     fn catch_up<'a>(
+        shared: &Shared,
         group: &'a Mutex<Group>,
         engine: &mut Engine,
         scratch: &mut Vec<Finished>,
         now: Time,
     ) -> Option<MutexGuard<'a, Group>> {
         let mut group = lock(group);
-        if !group.is_powered() {
-            engine.lose_all(now);
-            return None;
+        if group.is_powered() {
+            group.advance(now, scratch, |group, rows| engine.heard(group, rows));
+            let Some(cut) = group.cut_due(now) else { return Some(group) };
+            // All groups are cut, this one too.
+            drop(group);
+            let seed = identity(&[shared.config.seed, cut.0]);
+            if let Err(error) = shared.power_cut(cut, seed) {
+                tracing::error!(%error, "what the planned power cut left is not recorded");
+            }
         }
-        group.advance(now, scratch, |group, rows| engine.heard(group, rows));
-        Some(group)
+        engine.lose_all(now);
+        None
     }
 
     fn die_of(&self, target: &Target) -> DieIndex {
@@ -121,8 +129,8 @@ impl QueuePair for ModelQueuePair {
         self.now = self.now.max(now);
         let die = self.die_of(&command.target);
         let checked = check(&self.geometry, &self.claim.units(), &command);
-        let ModelQueuePair { engine, group, scratch, now, .. } = self;
-        let Some(mut group) = Self::catch_up(group, engine, scratch, *now) else {
+        let ModelQueuePair { engine, group, scratch, now, shared, .. } = self;
+        let Some(mut group) = Self::catch_up(shared, group, engine, scratch, *now) else {
             engine.end(command, Err(DeviceError::Io { errno: libc::ENODEV }), *now);
             return Submit::Accepted;
         };
@@ -144,7 +152,13 @@ impl QueuePair for ModelQueuePair {
 
     fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
         self.now = self.now.max(now);
-        drop(Self::catch_up(&self.group, &mut self.engine, &mut self.scratch, self.now));
+        drop(Self::catch_up(
+            &self.shared,
+            &self.group,
+            &mut self.engine,
+            &mut self.scratch,
+            self.now,
+        ));
         self.engine.deliver(completions);
     }
 
@@ -156,7 +170,7 @@ impl QueuePair for ModelQueuePair {
             return Wake::Idle;
         }
         let group = lock(&self.group);
-        match group.array.next_event_at() {
+        match group.next_event_at() {
             Some(at) if group.is_powered() => Wake::At(at),
             _ => Wake::Now,
         }

@@ -1,17 +1,33 @@
 //! What operations do to blocks and data when they take effect.
 
 use super::Core;
+use super::injector::Shown;
 use crate::address::BlockIndex;
-use crate::block::{Content, Health, NEEDS_ERASE, PageDamage};
+use crate::block::{Content, Health, NEEDS_ERASE};
 use crate::command::PageStatus;
+use crate::damage::Damage;
 use crate::die::{Die, Slot};
 use crate::error_law::Exposure;
+use crate::geometry::MAX_PLANES;
 use crate::storage::StoreFailure;
 
 impl Core {
     /// Finds out what the sensed pages hold; returns the retries of the plane that needs most.
     #[inline]
     pub(super) fn look(&mut self, die: &mut Die, slot: u8) -> u8 {
+        if self.injector.is_some() {
+            return self.look_with_faults(die, slot);
+        }
+        let most_retries = self.look_at_all(die, slot);
+        if self.store.is_some() {
+            self.fetch(die, slot, &[Shown::Itself; MAX_PLANES]);
+        }
+        most_retries
+    }
+
+    /// Looks at the pages of all planes.
+    #[inline]
+    pub(super) fn look_at_all(&mut self, die: &mut Die, slot: u8) -> u8 {
         let index = die.index.index();
         let command = die.slot_mut(slot);
         let mut most_retries = 0;
@@ -25,9 +41,6 @@ impl Core {
         }
         command.retries = most_retries;
         self.counters.pages_read += u64::from(command.planes);
-        if self.store.is_some() {
-            self.fetch(die, slot);
-        }
         most_retries
     }
 
@@ -36,13 +49,26 @@ impl Core {
     fn look_at(&mut self, die: usize, index: BlockIndex, page: u32) -> (PageStatus, u8) {
         let block = self.blocks.get_mut(index);
         block.reads = block.reads.saturating_add(1);
+        let content = match self.blocks.content(index, page) {
+            Content::Unstable => self.look_at_unstable(index, page),
+            content => content,
+        };
         let law = &self.faults.bit_errors;
-        match self.blocks.content(index, page) {
+        match content {
             Content::Data if law.is_on() => self.correct(die, index),
-            Content::Data => (PageStatus::Good, 0),
+            Content::Data | Content::Unstable => (PageStatus::Good, 0),
             Content::Erased => (PageStatus::Erased, 0),
             Content::Lost if law.is_on() => (PageStatus::Uncorrectable, law.retry_steps),
             Content::Lost => (PageStatus::Uncorrectable, 0),
+        }
+    }
+
+    /// What a page holds whose program was interrupted and that was good until now.
+    #[cold]
+    fn look_at_unstable(&mut self, index: BlockIndex, page: u32) -> Content {
+        match self.blocks.survives_read(index, page, self.now) {
+            true => Content::Data,
+            false => Content::Lost,
         }
     }
 
@@ -53,6 +79,7 @@ impl Core {
             erase_count: block.erase_count,
             reads: block.reads,
             age_s: self.blocks.age_s(index, self.now_s()),
+            open: u32::from(block.committed) < self.geometry.pages_per_block,
         };
         let law = &self.faults.bit_errors;
         let verdict = law.read(self.geometry.page_bytes, exposure, &mut self.rngs[die]);
@@ -65,73 +92,131 @@ impl Core {
     }
 
     /// Brings the data of a read into its register. Of pages without data nothing is shown.
-    fn fetch(&mut self, die: &mut Die, slot: u8) {
+    pub(super) fn fetch(&mut self, die: &mut Die, slot: u8, shown: &[Shown; MAX_PLANES]) {
         let page_bytes = self.page_bytes();
-        let Some(store) = &mut self.store else { return };
-        let register = &mut self.registers[die.register(slot)];
+        let mut register = std::mem::take(&mut self.registers[die.register(slot)]);
         let command = die.slot_mut(slot);
         register.resize(usize::from(command.planes) * page_bytes, 0);
         for (plane, bytes) in register.chunks_exact_mut(page_bytes).enumerate() {
-            let page = self.geometry.page_index(BlockIndex(command.blocks[plane]), command.page);
             let status = &mut command.status[plane];
+            let own = command.blocks[plane];
             if !status.is_good() {
                 bytes.fill(0);
-            } else if let Err(failure) = store.read(page, bytes) {
+                continue;
+            }
+            let read = match shown[plane] {
+                Shown::Itself => self.read_page(own, command.page, bytes),
+                faulty => self.read_page_wrong(own, command.page, bytes, faulty),
+            };
+            if let Err(failure) = read {
                 bytes.fill(0);
                 *status = PageStatus::StoreFailed(failure);
             }
         }
+        self.registers[die.register(slot)] = register;
+    }
+
+    #[inline]
+    pub(super) fn read_page(
+        &mut self,
+        block: u32,
+        page: u32,
+        bytes: &mut [u8],
+    ) -> Result<(), StoreFailure> {
+        let page = self.geometry.page_index(BlockIndex(block), page);
+        self.store.as_mut().map_or(Ok(()), |store| store.read(page, bytes))
     }
 
     /// A program has come to its end: its pages hold data, or their blocks go bad.
     #[inline]
     pub(super) fn program_done(&mut self, die: &mut Die, slot: u8) {
-        let Slot { page, planes, .. } = *die.slot(slot);
+        if self.injector.is_some() {
+            return self.program_done_with_faults(die, slot);
+        }
+        let planes = die.slot(slot).planes;
         let now_s = self.now_s();
         self.counters.pages_programmed += u64::from(planes);
         for plane in 0..usize::from(planes) {
-            let index = BlockIndex(die.slot(slot).blocks[plane]);
-            let block = self.blocks.get(index);
-            let rate = self.faults.program_failure_at(block.erase_count);
-            // After a failed erase the queue may still hold a program of the block.
-            let hopeless = block.health != Health::Good || block.committed == NEEDS_ERASE;
-            if hopeless || self.rngs[die.index.index()].chance(rate) {
-                self.fail_program(index, page, now_s);
-                die.slot_mut(slot).status[plane] = PageStatus::Failed;
-                continue;
+            if self.program_takes(die, slot, plane, now_s) {
+                self.keep_or_lose(die, slot, plane);
             }
-            self.blocks.commit_program(index, page, now_s);
-            if let Some(failure) = self.keep(die, slot, plane) {
-                self.blocks.damage(index, page, PageDamage::Torn);
-                die.slot_mut(slot).status[plane] = PageStatus::StoreFailed(failure);
-            }
+        }
+    }
+
+    /// Programs one plane's page, its data aside; or it fails, its status says so, and its block goes bad.
+    #[inline]
+    pub(super) fn program_takes(
+        &mut self,
+        die: &mut Die,
+        slot: u8,
+        plane: usize,
+        now_s: u64,
+    ) -> bool {
+        let Slot { page, blocks, .. } = *die.slot(slot);
+        let index = BlockIndex(blocks[plane]);
+        let block = self.blocks.get(index);
+        let rate = self.faults.program_failure_at(block.erase_count, block.weak);
+        // After a failed erase the queue may still hold a program of the block.
+        let hopeless = block.health != Health::Good || block.committed == NEEDS_ERASE;
+        if hopeless || self.rngs[die.index.index()].chance(rate) {
+            self.fail_program(index, page, now_s);
+            die.slot_mut(slot).status[plane] = PageStatus::Failed;
+            return false;
+        }
+        self.blocks.commit_program(index, page, now_s);
+        true
+    }
+
+    /// Gives one plane's page its data. Where a stray page lies already, both are lost; nobody is told.
+    #[inline]
+    pub(super) fn keep_or_lose(&mut self, die: &mut Die, slot: u8, plane: usize) {
+        let Slot { page, blocks, .. } = *die.slot(slot);
+        let index = BlockIndex(blocks[plane]);
+        if self.blocks.buries_stray(index, page) {
+            self.blocks.damage(index, page, Damage::Torn);
+        } else if let Some(failure) = self.keep_in(die, slot, plane, index) {
+            self.blocks.damage(index, page, Damage::Torn);
+            die.slot_mut(slot).status[plane] = PageStatus::StoreFailed(failure);
         }
     }
 
     /// A page is lost and its block goes bad, if it had not before.
     #[cold]
-    fn fail_program(&mut self, index: BlockIndex, page: u32, now_s: u64) {
+    pub(super) fn fail_program(&mut self, index: BlockIndex, page: u32, now_s: u64) {
         let block = self.blocks.get_mut(index);
         block.health = Health::GrownBad;
         if block.committed != NEEDS_ERASE {
             self.blocks.commit_program(index, page, now_s);
-            self.blocks.damage(index, page, PageDamage::Torn);
+            self.blocks.damage(index, page, Damage::Torn);
         }
     }
 
-    /// Writes one plane's page from the register to the store, if there is one.
+    /// Writes one plane's page from the register into a block of the store, if there is a store.
     #[inline]
-    fn keep(&mut self, die: &Die, slot: u8, plane: usize) -> Option<StoreFailure> {
+    pub(super) fn keep_in(
+        &mut self,
+        die: &Die,
+        slot: u8,
+        plane: usize,
+        block: BlockIndex,
+    ) -> Option<StoreFailure> {
         let page_bytes = self.page_bytes();
         let store = self.store.as_mut()?;
-        let Slot { page, blocks, .. } = *die.slot(slot);
-        let page = self.geometry.page_index(BlockIndex(blocks[plane]), page);
+        let page = self.geometry.page_index(block, die.slot(slot).page);
         let register = &self.registers[die.register(slot)];
         store.write(page, &register[plane * page_bytes..][..page_bytes]).err()
     }
 
     /// An erase has come to its end: its blocks are erased, or bad.
     pub(super) fn erase_done(&mut self, die: &mut Die, slot: u8) {
+        if self.injector.is_some() {
+            return self.erase_done_with_faults(die, slot);
+        }
+        self.erase_all(die, slot);
+    }
+
+    /// Erases the blocks of all planes.
+    pub(super) fn erase_all(&mut self, die: &mut Die, slot: u8) {
         let rng = die.index.index();
         let command = die.slot_mut(slot);
         let planes = usize::from(command.planes);
@@ -145,8 +230,7 @@ impl Core {
         let block = self.blocks.get(index);
         let rate = self.faults.erase_failure_at(block.erase_count);
         if block.health != Health::Good || self.rngs[die].chance(rate) {
-            self.blocks.spoil_erase(index);
-            self.blocks.get_mut(index).health = Health::GrownBad;
+            self.fail_erase(index);
             return PageStatus::Failed;
         }
         if let Some(Err(failure)) = self.store.as_mut().map(|store| store.erase(index)) {
@@ -155,5 +239,12 @@ impl Core {
         }
         self.blocks.commit_erase(index);
         PageStatus::Good
+    }
+
+    /// A block can be used no more, and nothing in it can be read.
+    #[cold]
+    pub(super) fn fail_erase(&mut self, index: BlockIndex) {
+        self.blocks.spoil_erase(index);
+        self.blocks.get_mut(index).health = Health::GrownBad;
     }
 }

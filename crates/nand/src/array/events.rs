@@ -7,7 +7,7 @@ use super::recorder::Activity;
 use super::{Array, Core};
 use crate::address::DieIndex;
 use crate::channel::{Channel, Direction};
-use crate::command::Finished;
+use crate::command::{CommandKind, Finished};
 use crate::die::{CellArray, Die, NONE, SUSPENDER, Stage};
 use crate::tournament::Owner;
 use softflash_base::Time;
@@ -244,7 +244,7 @@ impl Core {
     #[inline]
     fn grant(&mut self, bus: &mut Channel, channel: u16) {
         if let Some(transfer) = bus.grant(self.timing.reads_ahead) {
-            let transfer_ns = self.timing.transfer_ns(transfer.planes);
+            let transfer_ns = self.bus_step_ns(channel, self.timing.transfer_ns(transfer.planes));
             bus.busy_ns += transfer_ns;
             let die = DieIndex(bus.first_die + u32::from(transfer.place));
             self.note(die, Activity::Transfer, transfer_ns);
@@ -254,29 +254,33 @@ impl Core {
 
     #[inline]
     pub(super) fn start_sense(&mut self, die: &mut Die, slot: u8) {
-        let level = self.level(die, slot);
-        self.note(die.index, Activity::Sense, self.timing.read_ns[level]);
-        self.start_work(die, slot, Stage::Sensing, self.timing.read_ns[level]);
+        let sense_ns = self.timing.read_ns[self.level(die, slot)];
+        let sense_ns = self.die_step_ns(die.index, Some(CommandKind::Read), sense_ns);
+        self.note(die.index, Activity::Sense, sense_ns);
+        self.start_work(die, slot, Stage::Sensing, sense_ns);
     }
 
     #[cold]
     fn start_retries(&mut self, die: &mut Die, slot: u8, retries: u8) {
         let retry_ns = self.timing.retry_ns[self.level(die, slot)];
-        self.start_work(die, slot, Stage::Retrying, u64::from(retries) * retry_ns);
+        let retries_ns = self.die_step_ns(die.index, None, u64::from(retries) * retry_ns);
+        self.start_work(die, slot, Stage::Retrying, retries_ns);
     }
 
     #[inline]
     fn start_program(&mut self, die: &mut Die, bus: &mut Channel, slot: u8) {
-        let level = self.level(die, slot);
-        self.note(die.index, Activity::Program, self.timing.program_ns[level]);
-        self.start_work(die, slot, Stage::Programming, self.timing.program_ns[level]);
+        let program_ns = self.timing.program_ns[self.level(die, slot)];
+        let program_ns = self.die_step_ns(die.index, Some(CommandKind::Program), program_ns);
+        self.note(die.index, Activity::Program, program_ns);
+        self.start_work(die, slot, Stage::Programming, program_ns);
         self.load_second(die, bus);
     }
 
     #[inline]
     fn start_erase(&mut self, die: &mut Die, slot: u8) {
-        self.note(die.index, Activity::Erase, self.timing.erase_ns);
-        self.start_work(die, slot, Stage::Erasing, self.timing.erase_ns);
+        let erase_ns = self.die_step_ns(die.index, Some(CommandKind::Erase), self.timing.erase_ns);
+        self.note(die.index, Activity::Erase, erase_ns);
+        self.start_work(die, slot, Stage::Erasing, erase_ns);
     }
 
     #[inline]

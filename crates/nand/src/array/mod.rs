@@ -3,10 +3,13 @@
 //! [`Array::submit`] checks a command against the rules and puts it on its die; [`Array::advance`]
 //! plays events up to a time and reports what ended. In between nothing happens, so the caller owns
 //! the clock. How commands move on is in `events`, how reads
-//! interrupt others in `suspend`, what a power cut does in `power_cut`.
+//! interrupt others in `suspend`, what a power cut does in `power_cut`; which commands silent and planned
+//! faults strike is decided in `injector`, and done in `injection`.
 
 mod effects;
 mod events;
+mod injection;
+mod injector;
 mod power_cut;
 mod recorder;
 mod submit;
@@ -21,6 +24,7 @@ use crate::cell::PageTable;
 use crate::channel::Channel;
 use crate::command::{CommandKind, Finished};
 use crate::config::{ArrayConfig, ConfigError};
+use crate::damage::PageDamage;
 use crate::die::{Die, SLOTS};
 use crate::faults::FaultConfig;
 use crate::geometry::Geometry;
@@ -58,6 +62,8 @@ struct Core {
     now: u64,
     counters: ArrayCounters,
     recorder: Option<Box<recorder::Recorder>>,
+    /// Silent, planned and slow faults, if there can be any.
+    injector: Option<Box<injector::Injector>>,
 }
 
 /// What an array has done.
@@ -138,7 +144,9 @@ impl Array {
             now: 0,
             counters: ArrayCounters::default(),
             recorder: None,
+            injector: None,
         };
+        core.injector = injector::Injector::new(faults, &core.rngs, geometry.channels);
         core.draw_factory_bad_blocks();
         Ok(Array {
             dies: (0..dies).map(new_die).collect(),
@@ -226,7 +234,7 @@ impl Array {
     /// What must be kept of a block across a power cycle, its data aside; `None` outside the array.
     pub fn export_block(&self, block: BlockAddress) -> Option<BlockRecord> {
         let index = self.core.geometry.block_index(block)?;
-        Some(self.core.blocks.export(index, self.core.now_s()))
+        Some(self.core.blocks.export(index, self.core.now))
     }
 
     /// Puts a block into a recorded state. The store must hold the data of its pages, if the array
@@ -245,10 +253,14 @@ impl Array {
         if pointer > limit {
             return Err(ImportError::NoSuchPage { page: pointer, limit });
         }
-        if let Some(&(page, _)) = record.damaged.iter().find(|&&(page, _)| page >= pointer) {
+        let impossible = |&&(page, damage): &&(u32, PageDamage)| match damage {
+            PageDamage::Stray => page > pointer || page >= limit,
+            _ => page >= pointer,
+        };
+        if let Some(&(page, _)) = record.damaged.iter().find(impossible) {
             return Err(ImportError::NoSuchPage { page, limit: pointer });
         }
-        self.core.blocks.import(index, record, self.core.now_s());
+        self.core.blocks.import(index, record, self.core.now);
         Ok(())
     }
 

@@ -4,14 +4,17 @@
 //! the bus never happened. An interrupted program consumes its page: the page is untouched, torn or
 //! whole, more likely the latter the further the program had come, and older pages of its word line
 //! may be lost with it. An interrupted erase usually leaves a block that holds nothing readable and
-//! must be erased again.
+//! must be erased again. Weights in [`FaultConfig`](crate::FaultConfig) replace these chances and add
+//! outcomes: pages that are good until later, blocks that look erased or keep part of their pages.
 
 use super::{Array, Core};
 use crate::address::BlockIndex;
-use crate::block::{NEEDS_ERASE, PageDamage};
+use crate::block::{Content, NEEDS_ERASE};
 use crate::channel::Channel;
 use crate::command::CommandKind;
+use crate::damage::Damage;
 use crate::die::{CellArray, Die, NONE, Slot, Stage};
+use crate::faults::{CutErase, CutPage, CutPages};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 
@@ -35,6 +38,8 @@ pub struct PowerCutReport {
     pub pages_shorn: u32,
     /// Pages fully programmed.
     pub pages_whole: u32,
+    /// Pages that read as fully programmed and become uncorrectable later.
+    pub pages_unstable: u32,
     /// Pages programmed long before and lost with a younger one of their word line.
     pub pages_lost_with_pair: u32,
     /// Blocks that kept their old contents.
@@ -43,6 +48,10 @@ pub struct PowerCutReport {
     pub blocks_partly_erased: u32,
     /// Blocks fully erased.
     pub blocks_erased: u32,
+    /// Blocks that read as erased though their erases were not complete.
+    pub blocks_look_erased: u32,
+    /// Blocks that kept some of their pages.
+    pub blocks_part_old: u32,
 }
 
 /// What an interrupted operation has done.
@@ -80,6 +89,7 @@ impl Array {
         }
         self.channels.iter_mut().for_each(Channel::power_cut);
         self.core.events.clear_all();
+        self.core.forget_cuts();
         report
     }
 }
@@ -90,7 +100,9 @@ impl Core {
         let load = u64::from(die.load());
         report.commands_lost += load;
         self.counters.lost += load;
-        if let Some((slot, progress)) = under_way(die, self.now) {
+        if let Some((slot, progress)) = under_way(die, self.now)
+            && !self.is_dead(die.index)
+        {
             match die.slot(slot).kind {
                 CommandKind::Read => {}
                 CommandKind::Program => self.cut_program(die, slot, progress, rng, report),
@@ -128,27 +140,56 @@ impl Core {
                 continue;
             }
             self.blocks.commit_program(index, page, now_s);
-            match Effect::draw(progress, rng) {
-                Effect::Nothing => {
+            let cut = match self.blocks.buries_stray(index, page) {
+                true => CutPage::Random,
+                false => self.cut_page(progress, rng),
+            };
+            match cut {
+                CutPage::Untouched => {
                     report.pages_untouched += 1;
-                    self.blocks.damage(index, page, PageDamage::Hollow);
+                    self.blocks.damage(index, page, Damage::Hollow);
                 }
-                Effect::All => {
+                CutPage::Whole => {
                     report.pages_whole += 1;
                     self.store_cut_page(die, slot, plane, usize::MAX);
                 }
-                Effect::Part if rng.chance(self.faults.shorn_page_readable) => {
+                CutPage::Shorn => {
                     report.pages_shorn += 1;
                     let sub_pages = (self.page_bytes() / SUB_PAGE_BYTES).max(2) as u64;
                     let whole = 1 + rng.below(sub_pages - 1) as usize;
                     self.store_cut_page(die, slot, plane, whole * SUB_PAGE_BYTES);
                 }
-                Effect::Part => {
+                CutPage::Random => {
                     report.pages_torn += 1;
-                    self.blocks.damage(index, page, PageDamage::Torn);
+                    self.blocks.damage(index, page, Damage::Torn);
+                }
+                CutPage::Unstable => {
+                    report.pages_unstable += 1;
+                    self.blocks.damage(index, page, self.unstable_page());
+                    self.store_cut_page(die, slot, plane, usize::MAX);
                 }
             }
             self.lose_pairs(index, page, rng, report);
+        }
+    }
+
+    /// Draws what becomes of a page, by the configured weights if there are any.
+    fn cut_page(&self, progress: f64, rng: &mut Rng) -> CutPage {
+        self.faults.cut_pages.draw(rng).unwrap_or_else(|| match Effect::draw(progress, rng) {
+            Effect::Nothing => CutPage::Untouched,
+            Effect::All => CutPage::Whole,
+            Effect::Part if rng.chance(self.faults.shorn_page_readable) => CutPage::Shorn,
+            Effect::Part => CutPage::Random,
+        })
+    }
+
+    /// How a page that decays later begins.
+    fn unstable_page(&self) -> Damage {
+        let CutPages { unstable_reads, unstable_ms, .. } = self.faults.cut_pages;
+        let until_ns = self.now + u64::from(unstable_ms) * 1_000_000;
+        Damage::Unstable {
+            reads_left: (unstable_reads > 0).then_some(unstable_reads),
+            until_ns: (unstable_ms > 0).then_some(until_ns),
         }
     }
 
@@ -163,7 +204,7 @@ impl Core {
         for older in self.pages.older_mates(page) {
             if rng.chance(self.faults.paired_page_loss) {
                 report.pages_lost_with_pair += 1;
-                self.blocks.damage(index, older, PageDamage::Torn);
+                self.blocks.damage(index, older, Damage::Torn);
             }
         }
     }
@@ -179,7 +220,7 @@ impl Core {
         let bytes = &mut register[plane * page_bytes..][..page_bytes];
         bytes[whole.min(page_bytes)..].fill(0xff);
         if store.write(self.geometry.page_index(block, page), bytes).is_err() {
-            self.blocks.damage(block, page, PageDamage::Torn);
+            self.blocks.damage(block, page, Damage::Torn);
         }
     }
 
@@ -192,21 +233,77 @@ impl Core {
     ) {
         for &index in &slot.blocks[..usize::from(slot.planes)] {
             let index = BlockIndex(index);
-            let erased = match Effect::draw(progress, rng) {
-                Effect::Nothing => {
-                    report.blocks_untouched += 1;
-                    continue;
-                }
-                Effect::Part => false,
-                Effect::All => self.store_is_rid_of(index),
-            };
-            if erased {
-                report.blocks_erased += 1;
+            match self.faults.cut_erases.draw(rng) {
+                Some(outcome) => self.cut_erase_to(outcome, index, rng, report),
+                None => self.cut_erase_after(progress, index, rng, report),
+            }
+        }
+    }
+
+    /// An interrupted erase whose outcome depends on how far it had come.
+    fn cut_erase_after(
+        &mut self,
+        progress: f64,
+        index: BlockIndex,
+        rng: &mut Rng,
+        report: &mut PowerCutReport,
+    ) {
+        let erased = match Effect::draw(progress, rng) {
+            Effect::Nothing => {
+                report.blocks_untouched += 1;
+                return;
+            }
+            Effect::Part => false,
+            Effect::All => self.store_is_rid_of(index),
+        };
+        if erased {
+            report.blocks_erased += 1;
+            self.blocks.commit_erase(index);
+        } else {
+            report.blocks_partly_erased += 1;
+            self.blocks.spoil_erase(index);
+        }
+    }
+
+    /// An interrupted erase with the outcome that the configured weights gave it. A block that held
+    /// nothing readable has nothing to keep, and one that the store cannot erase does not look erased.
+    fn cut_erase_to(
+        &mut self,
+        outcome: CutErase,
+        index: BlockIndex,
+        rng: &mut Rng,
+        report: &mut PowerCutReport,
+    ) {
+        let committed = self.blocks.get(index).committed;
+        match outcome {
+            CutErase::LooksErased if self.store_is_rid_of(index) => {
+                report.blocks_look_erased += 1;
                 self.blocks.commit_erase(index);
-            } else {
+                self.blocks.get_mut(index).weak = true;
+            }
+            CutErase::PartOld if committed != NEEDS_ERASE => {
+                report.blocks_part_old += 1;
+                self.blocks.interrupt_erase(index);
+                for page in 0..u32::from(committed) {
+                    self.spoil_old_page(index, page, rng);
+                }
+            }
+            _ => {
                 report.blocks_partly_erased += 1;
                 self.blocks.spoil_erase(index);
             }
+        }
+    }
+
+    /// Draws what a page of a block still holds after part of an erase. What was lost stays lost.
+    fn spoil_old_page(&mut self, index: BlockIndex, page: u32, rng: &mut Rng) {
+        let damage = match rng.below(4) {
+            0 => Damage::Hollow,
+            1 => Damage::Torn,
+            _ => return,
+        };
+        if self.blocks.content(index, page) == Content::Data {
+            self.blocks.damage(index, page, damage);
         }
     }
 

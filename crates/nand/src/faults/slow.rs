@@ -1,0 +1,36 @@
+//! Operations that take much longer than they should, without an error.
+
+use super::check::{self, Checked};
+use serde::{Deserialize, Serialize};
+
+/// The most that anything is slowed: a thousand times.
+pub const SLOW_FACTOR_MAX: f64 = 1000.0;
+
+/// The longest that a slowed step takes, an hour, unless it takes longer unslowed.
+pub(crate) const SLOWED_STEP_NS_MAX: u64 = 3_600_000_000_000;
+
+/// How often single operations are slow. Such gray failures, ten to a thousand times slower and without
+/// an error, are part of TigerBeetle's fault model; no rate comes from there.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SlowOperations {
+    /// A sense, all retries of a page, a program or an erase is slow: a probability, 0 to 1, 0 by
+    /// default.
+    pub rate: f64,
+    /// How many times longer it takes, 1 to [`SLOW_FACTOR_MAX`]; 100 by default.
+    pub factor: f64,
+}
+
+impl Default for SlowOperations {
+    fn default() -> SlowOperations {
+        SlowOperations { rate: 0.0, factor: 100.0 }
+    }
+}
+
+impl SlowOperations {
+    pub(super) fn validate(&self) -> Checked {
+        check::rate("rate", self.rate)?;
+        let possible = (1.0..=SLOW_FACTOR_MAX).contains(&self.factor);
+        check::holds("factor", self.factor, possible, "1 to 1000")
+    }
+}
