@@ -104,7 +104,11 @@ fn failure(world: &World, profile: Profile, what: &str) -> Failure {
         what: what.to_owned(),
         replay: format!(
             "cargo xtask hunt --seed {seed} --seeds 1{}",
-            if profile == Profile::Paired { " --profile paired" } else { "" }
+            match profile {
+                Profile::Survived => "",
+                Profile::Decaying => " --profile decaying",
+                Profile::Paired => " --profile paired",
+            }
         ),
         shrunk: toml::to_string(&shrunk).unwrap_or_default(),
     }

@@ -38,7 +38,8 @@ struct Arguments {
     /// Threads; all cores if left out.
     #[arg(long)]
     jobs: Option<usize>,
-    /// What goes wrong: `survived` is what the store must survive, `paired` adds the loss of paired pages.
+    /// What goes wrong: `survived` is what the store survives; `decaying` adds pages that are cut off and decay later,
+    /// `paired` the loss of older pages of the word line.
     #[arg(long, value_enum, default_value = "survived")]
     profile: ProfileName,
     /// Runs the world of this file instead of drawing any.
@@ -52,6 +53,7 @@ struct Arguments {
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum ProfileName {
     Survived,
+    Decaying,
     Paired,
 }
 
@@ -130,6 +132,7 @@ fn hunt(arguments: &Arguments) -> ExitCode {
         seeds: arguments.seeds.unwrap_or(u64::MAX),
         profile: match arguments.profile {
             ProfileName::Survived => Profile::Survived,
+            ProfileName::Decaying => Profile::Decaying,
             ProfileName::Paired => Profile::Paired,
         },
         jobs: arguments.jobs.unwrap_or(cores),

@@ -40,6 +40,9 @@ fn steps(world: &World) -> Vec<World> {
     step(&|world| world.faults.erase_failure = 0.0);
     step(&|world| world.faults.paired_page_loss = 0.0);
     step(&|world| world.faults.shorn_page_readable = 0.0);
+    step(&|world| world.faults.cut_pages = Default::default());
+    step(&|world| world.faults.cut_erases = Default::default());
+    step(&|world| world.faults.slow = Default::default());
     worlds
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 use softflash_device::ModelConfig;
-use softflash_nand::FaultConfig;
+use softflash_nand::faults::{CutErases, CutPages, FaultConfig, SlowOperations};
 use softflash_store::{Durability, StoreLayout, StoreOptions};
 use std::time::Duration;
 
@@ -30,9 +30,13 @@ pub struct World {
 /// What goes wrong in the worlds that are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
-    /// Power cuts, torn and shorn pages, bad blocks, programs and erases that fail: all of which the store survives.
+    /// Power cuts, torn and shorn pages, erases that are cut off, bad blocks, programs and erases that fail, operations
+    /// that take a hundred times as long: all of which the store survives.
     #[default]
     Survived,
+    /// Also pages that were being programmed when the power was cut, read well after it and decay later: survived most
+    /// of the time.
+    Decaying,
     /// Also the loss of older pages of the word line that was being programmed, which the log does not survive yet.
     Paired,
 }
@@ -175,16 +179,31 @@ impl Flash {
 
 /// Each kind of fault is there or not.
 fn faults(rng: &mut Rng, profile: Profile) -> FaultConfig {
-    let paired = if profile == Profile::Paired { 0.5 } else { 0.0 };
     let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
-    FaultConfig {
+    let mut faults = FaultConfig {
         factory_bad_block: some(0.03, 0.3),
         program_failure: some(1e-4, 0.3),
         erase_failure: some(1e-3, 0.3),
-        paired_page_loss: some(paired, 0.5),
         shorn_page_readable: some(0.5, 0.5),
+        slow: SlowOperations { rate: some(0.01, 0.2), factor: 100.0 },
         ..FaultConfig::default()
+    };
+    // Otherwise the outcome goes by how far an operation had come.
+    if rng.chance(0.5) {
+        let unstable = if profile == Profile::Decaying { 1.0 } else { 0.0 };
+        let (untouched, whole, shorn, random) = (1.0, 1.0, 1.0, 1.0);
+        faults.cut_pages =
+            CutPages { untouched, whole, shorn, random, unstable, ..CutPages::default() };
     }
+    if rng.chance(0.5) {
+        let (looks_erased, part_old, random) = (1.0, 1.0, 1.0);
+        faults.cut_erases =
+            CutErases { looks_erased, part_old, random, program_failure_factor: 10.0 };
+    }
+    if profile == Profile::Paired {
+        faults.paired_page_loss = 0.5;
+    }
+    faults
 }
 
 #[cfg(test)]
