@@ -11,9 +11,9 @@
 //! ```
 
 use crate::command::{Command, Completion, DeviceError, Operation};
-use crate::geometry::{DeviceInfo, UnitGeometry};
-use crate::queue_pair::{Device, OpenError, QueuePair, Submit, Wake};
-use softflash_base::{BufferPool, Time, UnitId};
+use crate::geometry::DeviceInfo;
+use crate::queue_pair::{Device, OpenError, QueuePair, Submit, Wake, described_by_inner};
+use softflash_base::{Time, UnitId};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -152,25 +152,7 @@ impl FaultyQueuePair {
 }
 
 impl QueuePair for FaultyQueuePair {
-    fn geometry(&self) -> &UnitGeometry {
-        self.inner.geometry()
-    }
-
-    fn device_uuid(&self) -> u128 {
-        self.inner.device_uuid()
-    }
-
-    fn units(&self) -> Range<u16> {
-        self.inner.units()
-    }
-
-    fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
-        self.inner.bad_blocks(unit)
-    }
-
-    fn buffers(&self) -> &BufferPool {
-        self.inner.buffers()
-    }
+    described_by_inner!();
 
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         if let Some(error) = self.faults.judge(&command) {

@@ -46,6 +46,32 @@ pub trait QueuePair {
     fn wake(&self) -> Wake;
 }
 
+/// The part of a [`QueuePair`] that a decorator leaves to the one that it wraps, its field `inner`.
+macro_rules! described_by_inner {
+    () => {
+        fn geometry(&self) -> &$crate::geometry::UnitGeometry {
+            self.inner.geometry()
+        }
+
+        fn device_uuid(&self) -> u128 {
+            self.inner.device_uuid()
+        }
+
+        fn units(&self) -> std::ops::Range<u16> {
+            self.inner.units()
+        }
+
+        fn bad_blocks(&self, unit: softflash_base::UnitId) -> Vec<(u8, u8, u32)> {
+            self.inner.bad_blocks(unit)
+        }
+
+        fn buffers(&self) -> &softflash_base::BufferPool {
+            self.inner.buffers()
+        }
+    };
+}
+pub(crate) use described_by_inner;
+
 /// What became of a submission.
 #[derive(Debug)]
 #[must_use]

@@ -148,7 +148,8 @@ impl Tournament {
         self.change(channel, channel * self.stride + 1 + place, NEVER);
     }
 
-    /// Takes away the quiet events of a channel that are due; returns the places of their dies.
+    /// Takes away the quiet events of a channel that are due; returns the places of their dies. Its bus is busy, so
+    /// that they did not count and nothing is to be settled.
     #[inline]
     pub(crate) fn take_due_quiet(&mut self, channel: usize, now: u64) -> u64 {
         let after = (now + 1 - self.base) << self.id_bits;

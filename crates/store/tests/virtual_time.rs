@@ -1,10 +1,13 @@
 //! The same store on a modelled flash array in virtual time: deterministic, and safe through power cuts.
 
 use bytes::Bytes;
+use softflash_base::UnitId;
 use softflash_base::random::Rng;
+use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_store::Store;
 use softflash_testing::model::{key, value};
 use softflash_testing::{Model, VirtualBed};
+use std::sync::Arc;
 
 async fn write_some(model: &mut Model, random: &mut Rng, stores: &[Store], count: u64) {
     for _ in 0..count {
@@ -60,4 +63,37 @@ fn acknowledged_writes_survive_power_cuts() {
             model.delete(&stores[0], Bytes::from_static(b"in flight")).await;
         });
     }
+}
+
+#[test]
+fn the_log_goes_on_in_other_blocks_where_some_fail() {
+    let mut failed_blocks = 0;
+    for seed in 0..12 {
+        println!("seed {seed}");
+        let mut config = ModelConfig::model();
+        // Segments of 14 pages, so that many of the failures meet the checkpoint with which one begins.
+        config.array.geometry.chips_per_channel = 1;
+        config.array.geometry.planes_per_die = 1;
+        config.array.geometry.blocks_per_plane = 400;
+        config.array.geometry.pages_per_block = 16;
+        config.faults.program_failure = 3e-3;
+        config.faults.erase_failure = 3e-3;
+        config.seed = seed;
+        let bed = VirtualBed {
+            device: Arc::new(ModelDevice::in_memory(config).unwrap()),
+            ..VirtualBed::new(2, 400)
+        };
+        let (mut model, mut random) = (Model::default(), Rng::seeded(seed));
+        for _ in 0..2 {
+            bed.session(async |stores, _| {
+                model.compare(&stores[0]).await;
+                write_some(&mut model, &mut random, stores, 250).await;
+            });
+        }
+        bed.session(async |stores, _| model.compare(&stores[0]).await);
+        let queue = bed.device.open_queue_pair(0..bed.layout.units).unwrap();
+        failed_blocks +=
+            (0..bed.layout.units).map(|unit| queue.bad_blocks(UnitId(unit)).len()).sum::<usize>();
+    }
+    assert!(failed_blocks > 12, "{failed_blocks} blocks failed");
 }

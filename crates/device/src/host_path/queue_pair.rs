@@ -4,11 +4,9 @@ use super::Shared;
 use super::gathering::{Gathering, earlier};
 use super::link::Direction;
 use crate::command::{Command, Completion, Operation, Tag, Target};
-use crate::geometry::UnitGeometry;
-use crate::queue_pair::{QueuePair, Submit, Wake};
-use softflash_base::{BufferPool, Time, UnitId};
+use crate::queue_pair::{QueuePair, Submit, Wake, described_by_inner};
+use softflash_base::Time;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A command that was accepted and whose completion the device has not given.
@@ -191,25 +189,7 @@ impl HostQueuePair {
 }
 
 impl QueuePair for HostQueuePair {
-    fn geometry(&self) -> &UnitGeometry {
-        self.inner.geometry()
-    }
-
-    fn device_uuid(&self) -> u128 {
-        self.inner.device_uuid()
-    }
-
-    fn units(&self) -> Range<u16> {
-        self.inner.units()
-    }
-
-    fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
-        self.inner.bad_blocks(unit)
-    }
-
-    fn buffers(&self) -> &BufferPool {
-        self.inner.buffers()
-    }
+    described_by_inner!();
 
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         match &command.operation {

@@ -2,11 +2,10 @@
 
 use super::stream::Stream;
 use crate::command::{Command, Completion, Operation, Tag, Target};
-use crate::geometry::{MAX_PLANES, UnitGeometry};
-use crate::queue_pair::{QueuePair, Submit, Wake};
-use softflash_base::{BufferPool, Time, UnitId};
+use crate::geometry::MAX_PLANES;
+use crate::queue_pair::{QueuePair, Submit, Wake, described_by_inner};
+use softflash_base::{Time, UnitId};
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 
 /// Blocks whose last window is kept for the read that may come behind it.
 const KEPT_STREAMS: usize = 512;
@@ -204,25 +203,7 @@ impl ReadAheadQueuePair {
 }
 
 impl QueuePair for ReadAheadQueuePair {
-    fn geometry(&self) -> &UnitGeometry {
-        self.inner.geometry()
-    }
-
-    fn device_uuid(&self) -> u128 {
-        self.inner.device_uuid()
-    }
-
-    fn units(&self) -> Range<u16> {
-        self.inner.units()
-    }
-
-    fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
-        self.inner.bad_blocks(unit)
-    }
-
-    fn buffers(&self) -> &BufferPool {
-        self.inner.buffers()
-    }
+    described_by_inner!();
 
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         let Command { tag, target, operation } = command;

@@ -383,6 +383,7 @@ impl<'a> Replay<'a> {
         // crash has left of the log.
         let start = self.first_checkpoint.unwrap_or(0);
         let first = slices.first().map_or(0, |slice: &Slice| slice.id.0);
+        let mut grown: Vec<usize> = Vec::new();
         for batch in self.batches.drain(..) {
             if batch.clear {
                 clear(&slices, batch.seq);
@@ -394,10 +395,15 @@ impl<'a> Replay<'a> {
                     continue;
                 }
                 slice.insert(key, version, start, None);
+                if grown.last() != Some(&place) {
+                    grown.push(place);
+                }
             }
             // Not in the middle of a batch: a flush of its first part would say that all of it is in the tree.
-            for slice in slices.iter().filter(|slice| slice.active_bytes() >= budget.freeze_bytes) {
-                slice.freeze(batch.seq);
+            for slice in grown.drain(..).filter_map(|place| slices.get(place)) {
+                if slice.active_bytes() >= budget.freeze_bytes {
+                    slice.freeze(batch.seq);
+                }
             }
         }
         Ok(slices)
