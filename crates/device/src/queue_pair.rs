@@ -29,6 +29,13 @@ pub trait QueuePair {
     /// The units that this queue pair drives.
     fn units(&self) -> Range<u16>;
 
+    /// How many pages of a block must be programmed until no later program in it can take page `page`, or one before
+    /// it, along: on flash with several bits in a cell a power cut in the program of a page can damage those that were
+    /// programmed before into the same cells.
+    fn safe_after(&self, page: u32) -> u32 {
+        page + 1
+    }
+
     /// Blocks of a unit marked bad, at the factory or since, as `(die, plane, block)` in ascending order.
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)>;
 
@@ -59,6 +66,10 @@ macro_rules! described_by_inner {
 
         fn units(&self) -> std::ops::Range<u16> {
             self.inner.units()
+        }
+
+        fn safe_after(&self, page: u32) -> u32 {
+            self.inner.safe_after(page)
         }
 
         fn bad_blocks(&self, unit: softflash_base::UnitId) -> Vec<(u8, u8, u32)> {

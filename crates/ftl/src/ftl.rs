@@ -86,6 +86,12 @@ impl Ftl {
         self.layout.payload_pages()
     }
 
+    /// How many payload pages of a superblock must be appended until a power cut in a later append cannot take any of
+    /// the first `pages` along: those and more where pages share cells, never more than all.
+    pub fn safe_after(&self, pages: u32) -> u32 {
+        self.layout.safe_after(pages, |page| self.queue.safe_after(page))
+    }
+
     /// Bytes per page.
     pub fn page_bytes(&self) -> u32 {
         self.layout.page_bytes

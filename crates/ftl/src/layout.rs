@@ -85,6 +85,19 @@ impl Layout {
         self.dies * self.planes
     }
 
+    /// How many payload pages must be there until the first `pages` are safe, where the first `safe_after(p)` pages of
+    /// a block make its page `p` and all before it safe.
+    pub fn safe_after(&self, pages: u32, safe_after: impl Fn(u32) -> u32) -> u32 {
+        let Some(last) = (pages + HEADER_PAGES).checked_sub(1).filter(|_| pages > 0) else {
+            return 0;
+        };
+        let (row, seat) = (last / self.seats(), last % self.seats());
+        // Blocks behind the last page's seat hold one row less.
+        let before = row.checked_sub(1).map_or(0, |row| safe_after(row) * self.seats());
+        let same = (safe_after(row) - 1) * self.seats() + seat + 1;
+        (before.max(same) - HEADER_PAGES).clamp(pages, self.payload_pages())
+    }
+
     /// Pages that the owner of a superblock can write.
     pub fn payload_pages(&self) -> u32 {
         self.seats() * self.pages_per_block - HEADER_PAGES
@@ -148,6 +161,35 @@ mod tests {
                 }
             }
             assert!(next_page.iter().all(|next| *next == 64));
+        }
+    }
+
+    #[test]
+    fn pages_are_safe_once_every_block_with_one_of_them_is_programmed_far_enough() {
+        for (dies, planes) in [(1, 1), (1, 2), (2, 2), (3, 1)] {
+            let layout = layout(dies, planes, 1);
+            // Pairs of rows share cells: what is in row 2n is safe with row 2n + 1.
+            let pairs = |page: u32| (page / 2 + 1) * 2;
+            let home = |page: u32| (page % layout.seats(), page / layout.seats());
+            let all = layout.payload_pages();
+            assert_eq!(layout.safe_after(0, pairs), 0);
+            for pages in 1..=all {
+                assert_eq!(layout.safe_after(pages, |page| page + 1), pages);
+                let safe = layout.safe_after(pages, pairs);
+                // The headers in front are needed too.
+                let can_take = |later: u32| {
+                    (0..pages + HEADER_PAGES).any(|page| {
+                        let ((seat, row), (later_seat, later_row)) =
+                            (home(page), home(later + HEADER_PAGES));
+                        seat == later_seat && (row + 1..pairs(row)).contains(&later_row)
+                    })
+                };
+                assert!((safe..all).all(|later| !can_take(later)), "{pages} pages");
+                assert!(
+                    safe == pages || can_take(safe - 1),
+                    "{pages} pages are safe before {safe}"
+                );
+            }
         }
     }
 

@@ -106,6 +106,23 @@ impl PageTable {
         (0..page).filter(move |&other| shared(&self.page(other)))
     }
 
+    /// For each page how many pages of its block must be programmed until no later program shares a word line
+    /// with it or with a page before it.
+    pub(crate) fn safe_after(&self) -> Vec<u32> {
+        let mut ends: Vec<u32> = Vec::new();
+        for (page, place) in self.pages.iter().enumerate() {
+            let word_line = usize::from(place.word_line);
+            ends.resize(ends.len().max(word_line + 1), 0);
+            ends[word_line] = page as u32 + 1;
+        }
+        let mut highest = 0;
+        let reach = |place: &CellPage| {
+            highest = ends[usize::from(place.word_line)].max(highest);
+            highest
+        };
+        self.pages.iter().map(reach).collect()
+    }
+
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.pages.capacity() * size_of::<CellPage>()) as u64
     }
@@ -144,6 +161,17 @@ mod tests {
         let table = PageTable::new(&geometry, Cell::Tlc, Pairing::Shadow).unwrap();
         assert_eq!(table.older_mates(5).collect::<Vec<_>>(), [0, 2]);
         assert_eq!(table.older_mates(3).count(), 0);
+    }
+
+    #[test]
+    fn pages_are_safe_when_their_word_lines_and_those_before_are_closed() {
+        let safe_after = |cell, pairing, pages_per_block| {
+            let geometry = Geometry { pages_per_block, ..presets::small().geometry };
+            PageTable::new(&geometry, cell, pairing).unwrap().safe_after()
+        };
+        assert_eq!(safe_after(Cell::Mlc, Pairing::Adjacent, 4), [2, 2, 4, 4]);
+        assert_eq!(safe_after(Cell::Mlc, Pairing::Shadow, 8), [3, 5, 5, 7, 7, 8, 8, 8]);
+        assert_eq!(safe_after(Cell::Slc, Pairing::Shadow, 3), [1, 2, 3]);
     }
 
     #[test]

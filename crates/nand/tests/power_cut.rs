@@ -91,6 +91,27 @@ fn an_upper_page_can_take_its_lower_page_with_it() {
 }
 
 #[test]
+fn no_cut_takes_a_page_that_is_safe() {
+    let faults = FaultConfig { paired_page_loss: 1.0, ..FaultConfig::default() };
+    let (rig, _) = cut_program(&faults, 0, 300 * US, 1);
+    let safe_after = rig.array.safe_after();
+    assert_eq!(safe_after[..3], [3, 5, 5], "in shadow order");
+    let mut taken = 0;
+    for page in 0..safe_after.len() as u32 {
+        let (mut rig, report) = cut_program(&faults, page, 300 * US, 1);
+        taken += report.pages_lost_with_pair;
+        for older in 0..page {
+            let safe = safe_after[older as usize] <= page;
+            let good = rig.run(read(0, 0, 0, older), &[]).is_good();
+            assert!(good || !safe, "page {older}, cut in the program of page {page}");
+        }
+    }
+    assert!(taken > 3, "cuts took {taken} pages");
+    let (rig, _) = cut_program(&FaultConfig::default(), 0, 300 * US, 1);
+    assert_eq!(rig.array.safe_after()[..3], [1, 2, 3], "nothing is lost with a pair");
+}
+
+#[test]
 fn a_shorn_page_reads_as_new_bytes_then_erased_ones() {
     let faults = FaultConfig { shorn_page_readable: 1.0, ..FaultConfig::default() };
     let shorn = (0..20).filter(|&seed| {

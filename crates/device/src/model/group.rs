@@ -179,6 +179,11 @@ impl Group {
     }
 
     /// Bad blocks of the array, each with the array's number of its die.
+    /// See [`Array::safe_after`].
+    pub(super) fn safe_after(&self) -> Vec<u32> {
+        self.array.safe_after()
+    }
+
     pub(super) fn bad_blocks(&self) -> Vec<BlockAddress> {
         self.array.bad_blocks().map(|(address, _)| address).collect()
     }

@@ -20,6 +20,8 @@ pub(super) struct ModelQueuePair {
     engine: Engine,
     group: Arc<Mutex<Group>>,
     geometry: UnitGeometry,
+    /// For each page how many of its block must be programmed until it is safe.
+    safe_after: Vec<u32>,
     pool: BufferPool,
     /// Reused by every advance.
     scratch: Vec<Finished>,
@@ -47,10 +49,12 @@ impl ModelQueuePair {
         let dies = u32::from(geometry.dies) * claim.units().len() as u32;
         let die = &shared.config.array.die;
         let reads_pass = die.program_suspend.is_some() || die.erase_suspend.is_some();
+        let safe_after = lock(&group).safe_after();
         ModelQueuePair {
             engine: Engine::new(geometry, reads_pass, dies),
             group,
             geometry,
+            safe_after,
             pool: BufferPool::new(RETAINED_BYTES),
             scratch: Vec::new(),
             now: Time::ZERO,
@@ -105,6 +109,10 @@ impl QueuePair for ModelQueuePair {
 
     fn units(&self) -> Range<u16> {
         self.claim.units()
+    }
+
+    fn safe_after(&self, page: u32) -> u32 {
+        self.safe_after.get(page as usize).copied().unwrap_or(self.geometry.pages_per_block)
     }
 
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {

@@ -221,6 +221,16 @@ impl Array {
         })
     }
 
+    /// For each page of a block how many of its pages must be programmed until no power cut in a later program can
+    /// take it, or one before it, along.
+    pub fn safe_after(&self) -> Vec<u32> {
+        if self.core.faults.paired_page_loss > 0.0 {
+            self.core.pages.safe_after()
+        } else {
+            (1..=self.core.geometry.pages_per_block).collect()
+        }
+    }
+
     /// Takes a block out of service, at once. Returns false outside the array.
     pub fn mark_bad(&mut self, block: BlockAddress) -> bool {
         let Some(index) = self.core.geometry.block_index(block) else { return false };

@@ -32,6 +32,8 @@ pub enum BlockKind {
     Log {
         /// Its place in the log.
         segment: u64,
+        /// The segment that it goes on from; 0 for none.
+        after: u64,
     },
     /// A patch of a slice.
     Patch {
@@ -45,15 +47,15 @@ pub enum BlockKind {
 /// Magic number of a tag of this layer: "SFBL".
 const MAGIC: u32 = u32::from_le_bytes(*b"SFBL");
 /// Version of the tag.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Encodes a tag; see `docs/formats.md`. `attempt` counts the units on which writing the block was tried: the
 /// last one counts where a crash leaves several.
 pub fn encode(id: BlockId, kind: BlockKind, attempt: u8) -> OwnerTag {
-    let (code, detail) = match kind {
-        BlockKind::Log { segment } => (1, segment),
-        BlockKind::Patch { slice } => (2, u64::from(slice)),
-        BlockKind::User => (3, 0),
+    let (code, detail, after) = match kind {
+        BlockKind::Log { segment, after } => (1, segment, after),
+        BlockKind::Patch { slice } => (2, u64::from(slice), 0),
+        BlockKind::User => (3, 0, 0),
     };
     let mut tag = [0; 64];
     tag[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -62,21 +64,24 @@ pub fn encode(id: BlockId, kind: BlockKind, attempt: u8) -> OwnerTag {
     tag[6] = attempt;
     tag[8..16].copy_from_slice(&id.0.to_le_bytes());
     tag[16..24].copy_from_slice(&detail.to_le_bytes());
+    tag[24..32].copy_from_slice(&after.to_le_bytes());
     OwnerTag(tag)
 }
 
-/// Decodes a tag; `None` where it is not one of this layer and version.
+/// Decodes a tag; `None` where it is not one of this layer and a version up to this one.
 pub fn decode(tag: &OwnerTag) -> Option<(BlockId, BlockKind, u8)> {
     let word = |at: usize| {
         let bytes = tag.0.get(at..at + 8)?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
     };
-    if tag.0[..4] != MAGIC.to_le_bytes() || tag.0[4] != VERSION {
+    if tag.0[..4] != MAGIC.to_le_bytes() || !(1..=VERSION).contains(&tag.0[4]) {
         return None;
     }
     let (id, detail) = (BlockId(word(8)?), word(16)?);
     let kind = match tag.0[5] {
-        1 => BlockKind::Log { segment: detail },
+        // In version 1 each segment went on from the one with the number before.
+        1 if tag.0[4] == 1 => BlockKind::Log { segment: detail, after: detail.saturating_sub(1) },
+        1 => BlockKind::Log { segment: detail, after: word(24)? },
         2 => BlockKind::Patch { slice: u16::try_from(detail).ok()? },
         3 => BlockKind::User,
         _ => return None,
@@ -91,10 +96,15 @@ mod tests {
     #[test]
     fn tags_come_back_as_they_were() {
         let id = BlockId(BlockId::first(ShardId(3)).0 + 77);
-        for kind in [BlockKind::Log { segment: 9 }, BlockKind::Patch { slice: 5 }, BlockKind::User]
-        {
+        let log = BlockKind::Log { segment: 9, after: 6 };
+        for kind in [log, BlockKind::Patch { slice: 5 }, BlockKind::User] {
             assert_eq!(decode(&encode(id, kind, 2)), Some((id, kind, 2)));
         }
+        let mut version_1 = encode(id, log, 0);
+        version_1.0[4] = 1;
+        version_1.0[24..32].fill(0);
+        let segment = BlockKind::Log { segment: 9, after: 8 };
+        assert_eq!(decode(&version_1), Some((id, segment, 0)));
         assert_eq!(decode(&OwnerTag([0; 64])), None);
     }
 }

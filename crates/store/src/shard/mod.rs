@@ -14,6 +14,7 @@ pub mod log;
 pub mod open;
 pub mod read;
 pub mod recovery;
+mod replay;
 pub mod scan;
 pub mod snapshots;
 pub mod transactions;

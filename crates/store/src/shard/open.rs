@@ -6,7 +6,7 @@ use super::gate::Gate;
 use super::log::event::{Checkpoint, Event, SliceState};
 use super::log::{Log, event};
 use super::recovery::{self, OnFlash, Recovered};
-use super::transactions::Transactions;
+use super::transactions::{COORDINATOR, Transactions};
 use super::{Counters, Shard};
 use crate::block_layer::BlockLayer;
 use crate::driver::Flash;
@@ -133,6 +133,7 @@ async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<St
     // On a device that was full all along, this is where the log finds a place to go on.
     dead.into_iter().for_each(|block| blocks.delete(block));
     let (seq, shards) = (resume.seq, layout.shards);
+    let decided_here = commits.clone();
     let log = Log::new(
         id,
         blocks.clone(),
@@ -175,6 +176,10 @@ async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<St
     }));
     // Only a durable checkpoint proves that nothing refers to the orphans.
     shard.note_recovered(&decided_elsewhere).await?;
+    if id == COORDINATOR {
+        // Only now are they sure to be found again, whoever has acted on them.
+        mesh.publish_commits(decided_here);
+    }
     orphans.into_iter().for_each(|block| shard.blocks.delete(block));
     if shard.slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none())) {
         // Torn by a crash. Where a patch is missing, one of these may be what is left of it: kept for salvage.

@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use softflash_runtime::RealExecutor;
-use softflash_store::format::log::FrameHeader;
 use softflash_store::format::log::frame::{self, HEADER_BYTES, Slot};
+use softflash_store::format::log::{FrameHeader, FrameRole};
 use softflash_store::{Store, StoreError, open_all};
 use softflash_testing::Bed;
 use std::fs::{File, OpenOptions};
@@ -155,7 +155,7 @@ impl Raw {
         let Some(last) = segment.frames.last() else { return false };
         bytes[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(payload);
         let header = FrameHeader {
-            checkpoint: false,
+            role: FrameRole::Stream,
             payload_len: payload.len() as u32,
             sequence: last.header.sequence + 1,
             durable_before,

@@ -15,16 +15,61 @@ pub const MAX_FRAME_BYTES: usize = 1 << 20;
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"SFLG");
 /// Where the checksum is, in every version; it covers what stands before it, and the payload.
 const CHECKSUM_AT: usize = HEADER_BYTES - 8;
-/// The payload is part of a checkpoint, not of the event stream.
-const FLAG_CHECKPOINT: u16 = 1;
+
+/// What a frame is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FrameRole {
+    /// It carries a part of the event stream.
+    #[default]
+    Stream,
+    /// It carries the first part of the checkpoint at the start of a segment: the first frame of its own that the
+    /// segment has.
+    Opening,
+    /// It carries a further part of the checkpoint.
+    Checkpoint,
+    /// It repeats the last frame of the segment before, with the same sequence, in front of the opening.
+    Copy,
+    /// It fills pages; the payload means nothing.
+    Padding,
+}
+
+impl FrameRole {
+    const FLAGS: [(FrameRole, u16); 5] = [
+        (FrameRole::Stream, 0),
+        (FrameRole::Opening, 1 | 8),
+        (FrameRole::Checkpoint, 1),
+        (FrameRole::Copy, 2),
+        (FrameRole::Padding, 4),
+    ];
+
+    fn flags(self) -> u16 {
+        FrameRole::FLAGS.iter().find(|(role, _)| *role == self).map_or(0, |(_, flags)| *flags)
+    }
+
+    fn of(flags: u16, page: u32) -> Option<FrameRole> {
+        // Version 1 did not mark openings; they were on the first page.
+        let flags = if flags == 1 && page == 0 { 1 | 8 } else { flags };
+        FrameRole::FLAGS.iter().find(|(_, known)| *known == flags).map(|(role, _)| *role)
+    }
+
+    /// Whether the payload is part of a checkpoint.
+    pub fn is_checkpoint(self) -> bool {
+        matches!(self, FrameRole::Opening | FrameRole::Checkpoint)
+    }
+
+    /// Whether the payload is part of the event stream.
+    pub fn is_stream(self) -> bool {
+        matches!(self, FrameRole::Stream | FrameRole::Copy)
+    }
+}
 
 /// What a frame says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameHeader {
     /// The shard whose log it is.
     pub shard: u16,
-    /// The payload is part of the checkpoint at the start of a segment.
-    pub checkpoint: bool,
+    /// What it is there for.
+    pub role: FrameRole,
     /// Bytes of payload.
     pub payload_len: u32,
     /// The segment.
@@ -70,7 +115,7 @@ pub fn seal(frame: &mut [u8], header: &FrameHeader, block: u64, page: u32) {
         header.payload_len,
         frame.len()
     );
-    let flags = if header.checkpoint { FLAG_CHECKPOINT } else { 0 };
+    let flags = header.role.flags();
     put_at(frame, 0, &MAGIC.to_le_bytes());
     put_at(frame, 4, &VERSION.to_le_bytes());
     put_at(frame, 6, &flags.to_le_bytes());
@@ -98,7 +143,7 @@ fn checksum(frame: &[u8], payload_len: usize, block: u64) -> u64 {
 pub(super) struct Raw {
     pub magic: u32,
     version: u16,
-    flags: u16,
+    role: Option<FrameRole>,
     page: u32,
     checksum: u64,
     pub header: FrameHeader,
@@ -110,9 +155,9 @@ pub(super) fn raw_header(bytes: &[u8]) -> Option<Raw> {
     let (magic, version, flags) = (reader.u32().ok()?, reader.u16().ok()?, reader.u16().ok()?);
     let (shard, _) = (reader.u16().ok()?, reader.u16().ok()?);
     let payload_len = reader.u32().ok()?;
-    let header = FrameHeader {
+    let mut header = FrameHeader {
         shard,
-        checkpoint: flags & FLAG_CHECKPOINT != 0,
+        role: FrameRole::default(),
         payload_len,
         segment: reader.u64().ok()?,
         sequence: reader.u64().ok()?,
@@ -121,7 +166,9 @@ pub(super) fn raw_header(bytes: &[u8]) -> Option<Raw> {
         first_event: reader.u32().ok()?,
     };
     let (page, checksum) = (reader.u32().ok()?, reader.u64().ok()?);
-    Some(Raw { magic, version, flags, page, checksum, header })
+    let role = FrameRole::of(flags, page);
+    header.role = role.unwrap_or_default();
+    Some(Raw { magic, version, role, page, checksum, header })
 }
 
 /// The header that stands at `page` of a superblock of which nothing else is known: its checksum cannot be verified.
@@ -143,10 +190,10 @@ pub fn open(bytes: &[u8], block: u64, page: u32) -> Slot {
     if checksum(bytes, end - HEADER_BYTES, block) != raw.checksum {
         return Slot::Nothing;
     }
-    if raw.version != VERSION || raw.flags & !FLAG_CHECKPOINT != 0 {
-        return Slot::NewerVersion(raw.version);
+    match raw.role {
+        Some(_) if (1..=VERSION).contains(&raw.version) => Slot::Frame(raw.header),
+        _ => Slot::NewerVersion(raw.version),
     }
-    Slot::Frame(raw.header)
 }
 
 #[cfg(test)]
@@ -158,7 +205,7 @@ mod tests {
     fn header(payload_len: u32) -> FrameHeader {
         FrameHeader {
             shard: 3,
-            checkpoint: payload_len.is_multiple_of(2),
+            role: FrameRole::FLAGS[payload_len as usize % 5].0,
             payload_len,
             segment: 9,
             sequence: 1_000,
@@ -188,6 +235,19 @@ mod tests {
                 }
             }
             assert_eq!(open(&frame[..HEADER_BYTES - 1], 77, 4), Slot::Nothing);
+        }
+    }
+
+    #[test]
+    fn openings_of_version_1_are_known_by_their_page() {
+        for (page, role) in [(0, FrameRole::Opening), (1, FrameRole::Checkpoint)] {
+            let mut frame = vec![0; 512];
+            let header = FrameHeader { role: FrameRole::Checkpoint, ..header(0) };
+            seal(&mut frame, &header, 77, page);
+            put_at(&mut frame, 4, &1u16.to_le_bytes());
+            let sum = checksum(&frame, 0, 77);
+            put_at(&mut frame, CHECKSUM_AT, &sum.to_le_bytes());
+            assert_eq!(open(&frame, 77, page), Slot::Frame(FrameHeader { role, ..header }));
         }
     }
 

@@ -10,9 +10,9 @@ pub mod scan;
 pub mod stream;
 
 pub use event::{Checkpoint, Edit, Event, KeyChange, PatchEntry, Replayed, SliceState};
-pub use frame::FrameHeader;
+pub use frame::{FrameHeader, FrameRole};
 pub use scan::{End, Frame, LogScanner, Position, Rest};
 pub use stream::EventStream;
 
 /// The version of the format of frames and events that this program writes.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;

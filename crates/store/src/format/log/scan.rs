@@ -9,7 +9,7 @@
 //! like a torn write.
 
 use super::VERSION;
-use super::frame::{self, FrameHeader, HEADER_BYTES, MAGIC, Slot};
+use super::frame::{self, FrameHeader, FrameRole, HEADER_BYTES, MAGIC, Slot};
 use crate::format::FormatError;
 use bytes::{Bytes, BytesMut};
 use std::ops::Range;
@@ -178,12 +178,6 @@ impl LogScanner {
         Ok(())
     }
 
-    /// Whether frames are still followed: false from the first missing frame on, until a later segment goes on
-    /// where they stopped.
-    pub fn is_following(&self) -> bool {
-        self.cut.is_none()
-    }
-
     /// How the log ends.
     pub fn finish(self) -> End {
         let next_sequence = self.expected;
@@ -250,7 +244,10 @@ impl LogScanner {
             return None;
         }
         if !self.continues(at, &header) {
-            self.note_frame_behind(at, &header);
+            // A copy of what was read is no evidence of anything.
+            if header.role != FrameRole::Copy {
+                self.note_frame_behind(at, &header);
+            }
             self.skip_pages(pages);
             return None;
         }
@@ -263,15 +260,22 @@ impl LogScanner {
 
     /// Whether the frame is the one that comes next.
     fn continues(&self, at: Position, header: &FrameHeader) -> bool {
+        if header.role == FrameRole::Copy {
+            // It stands in for a frame that could be read once, by the recovery that began this segment, and no longer.
+            let stopped = self.cut.as_ref().is_none_or(|cut| cut.at.segment < at.segment);
+            return stopped && self.expected == Some(header.sequence);
+        }
         let next = self.expected.is_none_or(|expected| expected == header.sequence);
+        let opens = header.role == FrameRole::Opening;
         match &self.cut {
             None => next,
-            // A later segment goes on where the frames stopped: a recovery has judged that end before. Where
-            // no frame is known yet, only blank segments may come before the first.
-            Some(cut) => {
-                let settled = self.expected.is_some() || !cut.begun;
-                next && settled && at.page == 0 && cut.at.segment < at.segment
+            // A later segment goes on where the frames stopped: a recovery has judged that end before. Nothing but a
+            // copy can be missing in front of its opening.
+            Some(cut) if self.expected.is_some() => {
+                next && (opens || at.page == 0 && cut.at.segment < at.segment)
             }
+            // Where no frame is known yet, only blank segments may come before the first.
+            Some(cut) => (opens || at.page == 0) && (cut.at.segment == at.segment || !cut.begun),
         }
     }
 

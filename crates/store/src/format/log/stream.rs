@@ -1,7 +1,7 @@
 //! Puts events together that were cut at the ends of frames.
 
 use super::event::{self, LENGTH_BYTES, Replayed};
-use super::frame::FrameHeader;
+use super::frame::{FrameHeader, FrameRole};
 use crate::format::FormatError;
 use bytes::{Bytes, BytesMut};
 
@@ -39,7 +39,10 @@ impl EventStream {
         payload: Bytes,
         mut sink: impl FnMut(Replayed) -> Result<(), E>,
     ) -> Result<(), E> {
-        if header.checkpoint {
+        if header.role == FrameRole::Padding {
+            return Ok(());
+        }
+        if header.role.is_checkpoint() {
             // The checkpoint of a segment stands for itself; one that was never completed is not continued.
             if self.checkpoint_segment != Some(header.segment) {
                 self.checkpoint_segment = Some(header.segment);

@@ -5,12 +5,15 @@ use crate::block_layer::{BlockId, BlockKind, Found};
 use crate::error::Result;
 use crate::format::FormatError;
 use crate::format::log::{EventStream, Frame, Position, Replayed};
+use std::collections::BTreeMap;
 
 /// A segment that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Its place in the log.
     pub number: u64,
+    /// The segment that it goes on from; 0 for none.
+    pub after: u64,
     /// Its block.
     pub block: BlockId,
     /// The lowest sequence with which a later segment starts: frames from there on are not part of the log.
@@ -26,34 +29,38 @@ pub struct Evidence {
     pub at: Position,
 }
 
-/// The segments of a log without a gap, up to the last, in order.
+/// The segments of a log, in order: the last one that was begun, the one that it goes on from, and so on.
 ///
-/// Segments before a gap were given back and not erased yet. Of two with one number the one with the later block
-/// counts: a recovery that did not find the first has written it.
+/// A segment whose opening is not whole was never begun, unless a frame behind says that the opening was durable. It is
+/// no part of the log, and the next one goes on from where this one would have. Of two with one number the one with the
+/// later block counts: a recovery that did not find the first has written it.
 ///
 /// # Errors
 /// Those of the reader.
 pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment>> {
-    let mut segments: Vec<Segment> = found
-        .iter()
-        .filter_map(|found| match found.kind {
-            BlockKind::Log { segment } => {
-                Some(Segment { number: segment, block: found.id, superseded_from: None })
-            }
-            _ => None,
-        })
-        .collect();
-    segments.sort_unstable_by_key(|segment| (segment.number, std::cmp::Reverse(segment.block)));
-    segments.dedup_by_key(|segment| segment.number);
-    let adjoin = |pair: &[Segment]| matches!(pair, [a, b] if a.number + 1 == b.number);
-    let start = segments.windows(2).rposition(|pair| !adjoin(pair)).map_or(0, |gap| gap + 1);
-    let mut chain = segments.split_off(start);
-    let mut lowest: Option<u64> = None;
-    for segment in chain.iter_mut().rev() {
-        segment.superseded_from = lowest;
-        let first = reader.first_sequence(segment).await?;
-        lowest = [lowest, first].into_iter().flatten().min();
+    let mut segments: BTreeMap<u64, Segment> = BTreeMap::new();
+    for Found { id, kind } in found {
+        let BlockKind::Log { segment: number, after } = *kind else { continue };
+        let segment = Segment { number, after, block: *id, superseded_from: None };
+        let kept = segments.entry(number).or_insert(segment);
+        if kept.block < *id {
+            *kept = segment;
+        }
     }
+    let (mut chain, mut lowest) = (Vec::new(), None);
+    let mut next = segments.keys().next_back().copied();
+    while let Some(mut segment) = next.and_then(|number| segments.remove(&number)) {
+        let first = reader.first_sequence(&segment).await?;
+        if chain.is_empty() && first.is_none() && !reader.proves_a_loss(&segment).await? {
+            next = segments.keys().next_back().copied();
+            continue;
+        }
+        segment.superseded_from = lowest;
+        lowest = [lowest, first].into_iter().flatten().min();
+        next = Some(segment.after);
+        chain.push(segment);
+    }
+    chain.reverse();
     Ok(chain)
 }
 

@@ -9,7 +9,9 @@
 //! named by edits behind it, which arrive after all that it was ahead by.
 
 pub mod chain;
+mod exposed;
 pub mod reader;
+mod segments;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -19,7 +21,9 @@ pub use crate::format::log::event::{self, Edit, Event, PatchEntry};
 use super::clock::ExpiryClock;
 use crate::block_layer::{BlockId, BlockLayer, OpenBlock};
 use crate::error::{Result, StoreError};
+use crate::format::log::Frame;
 use crate::options::Durability;
+use exposed::{Exposed, Reach};
 use softflash_base::ShardId;
 use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
@@ -61,12 +65,16 @@ struct Inner {
     hurry: Cell<bool>,
     clock_wanted: Cell<bool>,
     position: RefCell<Position>,
+    /// The frame that the first segment repeats.
+    recovered_frame: RefCell<Option<Frame>>,
     /// There is something to write.
     work: Notify,
     /// Something has been written, or has failed.
     progress: Notify,
     failure: RefCell<Option<String>>,
     bytes_written: Cell<u64>,
+    /// The clock in the last frame.
+    written_clock_ms: Cell<u64>,
     closing: Cell<bool>,
     closed: Cell<bool>,
 }
@@ -81,6 +89,8 @@ struct Position {
     next_frame: u64,
     /// Frames below this sequence are durable.
     durable_frames: u64,
+    /// What is written and not out of reach of later writes.
+    exposed: Exposed,
     /// All segments kept, oldest first.
     segments: VecDeque<(u64, BlockId)>,
 }
@@ -88,10 +98,15 @@ struct Position {
 /// Where a log goes on after recovery.
 #[derive(Debug, Clone, Default)]
 pub struct Resume {
-    /// The segments found, oldest first.
+    /// The segments that are needed, oldest first.
     pub segments: Vec<(u64, BlockId)>,
+    /// The last segment found, needed or not.
+    pub last_segment: u64,
     /// The next frame's sequence.
     pub next_frame: u64,
+    /// The last frame with events. It may have been under way when the power went: well readable and gone the next
+    /// time. So it is written again.
+    pub last_frame: Option<Frame>,
     /// The last sequence number found.
     pub seq: u64,
 }
@@ -107,12 +122,16 @@ impl Log {
         durability: Durability,
         resume: Resume,
     ) -> Log {
+        let last_frame = resume.last_frame.as_ref().map(|frame| frame.header.sequence);
+        let durable_frames = last_frame.unwrap_or(resume.next_frame);
+        let reach = Reach { next_frame: durable_frames, ..Reach::default() };
         let position = Position {
             open: None,
-            segment: resume.segments.last().map_or(0, |(number, _)| *number),
+            segment: resume.last_segment,
             next_page: u32::MAX,
             next_frame: resume.next_frame,
-            durable_frames: resume.next_frame,
+            durable_frames,
+            exposed: Exposed::new(reach),
             segments: resume.segments.into(),
         };
         let inner = Inner {
@@ -133,10 +152,12 @@ impl Log {
             hurry: Cell::new(false),
             clock_wanted: Cell::new(false),
             position: RefCell::new(position),
+            recovered_frame: RefCell::new(resume.last_frame),
             work: Notify::new(),
             progress: Notify::new(),
             failure: RefCell::default(),
             bytes_written: Cell::new(0),
+            written_clock_ms: Cell::new(0),
             closing: Cell::new(false),
             closed: Cell::new(false),
         };

@@ -55,22 +55,32 @@ impl LogReader {
         Ok(scanner.finish())
     }
 
-    /// The sequence of the frame with which a segment starts, if that frame is whole.
+    /// The sequence of the frame with which a segment starts, copies left aside, if that frame is whole.
     ///
     /// # Errors
     /// As for [`scan`](LogReader::scan).
     pub async fn first_sequence(&self, segment: &Segment) -> Result<Option<u64>> {
         let mut scanner = self.scanner();
         self.begin(&mut scanner, segment);
-        let longest = MAX_FRAME_BYTES.div_ceil(self.blocks.page_bytes()) as u32;
+        // A copy may come before it.
+        let longest = 2 * MAX_FRAME_BYTES.div_ceil(self.blocks.page_bytes()) as u32;
         let mut page = 0;
-        while page < self.pages().min(longest) && scanner.is_following() {
+        while page < self.pages().min(longest) {
             page += self.feed(&mut scanner, segment.block, page, FIRST_STEP_PAGES).await?;
             if let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
                 return Ok(Some(frame.header.sequence));
             }
         }
         Ok(None)
+    }
+
+    /// Whether a segment, of which the first frame is not whole, has one behind that says it was durable.
+    ///
+    /// # Errors
+    /// As for [`scan`](LogReader::scan).
+    pub async fn proves_a_loss(&self, segment: &Segment) -> Result<bool> {
+        let end = self.scan(std::slice::from_ref(segment), |_| Ok(())).await?;
+        Ok(matches!(end, End::Corrupt { .. }))
     }
 
     /// The error for log bytes that are whole and yet cannot be used.

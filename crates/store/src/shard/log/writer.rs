@@ -1,12 +1,12 @@
 //! The task that writes the log: takes what has gathered, frames it, and waits for the flash once for all.
 
 use super::Inner;
-use crate::block_layer::BlockKind;
+use super::exposed::Reach;
+use super::segments::Segment;
 use crate::error::{Result, StoreError};
-use crate::format::log::event::{self, Replayed};
-use crate::format::log::frame::{self, FrameHeader};
+use crate::format::log::event;
+use crate::format::log::frame::{self, FrameHeader, FrameRole};
 use crate::options::Durability;
-use bytes::Bytes;
 use futures_util::future::select;
 use softflash_base::Time;
 use softflash_ftl::{FtlError, Hint};
@@ -23,11 +23,7 @@ const GATHER_TIME: Duration = Duration::from_millis(5);
 /// torn write.
 const PROOF_TIME: Duration = Duration::from_secs(1);
 /// Blocks that are tried for one frame before the log gives up.
-const MAX_ATTEMPTS: usize = 4;
-/// How often and how long a full device is waited for when a segment is needed.
-const SPACE_ATTEMPTS: usize = 500;
-const SPACE_WAIT: Duration = Duration::from_millis(20);
-
+pub(super) const MAX_ATTEMPTS: usize = 4;
 /// What is known of the end of the log.
 #[derive(Default)]
 struct Tail {
@@ -56,13 +52,16 @@ impl Tail {
     }
 }
 
-/// When a segment starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Segment {
-    /// With nothing appended since recovery.
-    OfNewWriter,
-    /// While events wait to be written, that memory is ahead by.
-    InStream,
+/// A frame to be written.
+#[derive(Clone, Copy)]
+pub(super) struct Draft<'a> {
+    pub(super) role: FrameRole,
+    pub(super) payload: &'a [u8],
+    pub(super) first_event: u32,
+    /// Its sequence, where that is not the next one.
+    pub(super) sequence: Option<u64>,
+    /// It is durable when it is written.
+    pub(super) durable: bool,
 }
 
 impl Inner {
@@ -76,12 +75,18 @@ impl Inner {
     }
 
     async fn write_until_closed(&self) -> Result<()> {
-        // The new segment's frames say that what recovery has read is durable: the opener has seen to that.
+        // The new segment's frames say that what recovery has read is durable, but for the last frame, which is
+        // written again: the opener has seen to that.
         self.start_segment(Segment::OfNewWriter).await?;
+        self.recovered_frame.take();
+        self.note_reached(self.written_seq.get());
+        self.close_word_lines().await?;
         self.flush().await?;
-        self.durable_seq.set(self.written_seq.get());
-        self.progress.notify_all();
+        self.note_durable();
+        self.note_safe_clock();
         let mut tail = Tail::default();
+        tail.note_written(true, self.runtime.now());
+        tail.unsynced_since = None;
         loop {
             self.gather(&tail).await;
             let (hurry, closing) = (self.hurry.replace(false), self.closing.get());
@@ -98,8 +103,10 @@ impl Inner {
                 self.write(&stream).await?;
                 self.told_start.set(start.unwrap_or(self.told_start.get()));
                 self.written_seq.set(seq);
+                self.note_reached(seq);
                 tail.note_written(!stream.is_empty(), self.runtime.now());
             }
+            let awaited = !stream.is_empty() && self.durability == Durability::Flash;
             self.recycle(stream);
             let due = match (self.durability, tail.unsynced_since) {
                 (_, None) => false,
@@ -108,18 +115,71 @@ impl Inner {
                     hurry || closing || self.runtime.now() - since >= interval
                 }
             };
+            // Where more is waiting, that will fill the word lines.
+            if due || clock || awaited && self.pending.borrow().is_empty() {
+                self.close_word_lines().await?;
+            }
             if due {
                 self.flush().await?;
             }
             if due || self.durability == Durability::Flash {
                 tail.unsynced_since = None;
-                self.durable_seq.set(self.written_seq.get());
-                let mut position = self.position.borrow_mut();
-                position.durable_frames = position.next_frame;
+                self.note_durable();
             }
+            self.note_safe_clock();
             self.progress.notify_all();
             if closing && self.pending.borrow().is_empty() && tail.proof_due().is_none() {
                 return Ok(());
+            }
+        }
+    }
+
+    /// The log was written up to sequence number `seq`.
+    fn note_reached(&self, seq: u64) {
+        let mut position = self.position.borrow_mut();
+        let safe_after = self.blocks.log_flash().safe_after(position.next_page);
+        let next_frame = position.next_frame;
+        let clock_ms = self.written_clock_ms.get();
+        position.exposed.note(Reach { next_frame, seq, clock_ms }, safe_after);
+    }
+
+    /// What was written is flushed or need not be: it is durable as far as no later write can take it along.
+    fn note_durable(&self) {
+        let mut position = self.position.borrow_mut();
+        let programmed = position.next_page;
+        let reach = position.exposed.settle(programmed);
+        position.durable_frames = reach.next_frame;
+        self.durable_seq.set(reach.seq);
+        self.progress.notify_all();
+    }
+
+    /// A restart finds the clock that was written, as far as no later write can take it along.
+    fn note_safe_clock(&self) {
+        let mut position = self.position.borrow_mut();
+        let programmed = position.next_page;
+        self.clock.note_logged(position.exposed.settle(programmed).clock_ms);
+    }
+
+    /// Fills the word lines that hold part of what was written.
+    async fn close_word_lines(&self) -> Result<()> {
+        loop {
+            let missing = {
+                let position = self.position.borrow();
+                position.exposed.end().map_or(0, |end| end.saturating_sub(position.next_page))
+            };
+            let bytes = (missing as usize * self.blocks.page_bytes()).min(self.frame_bytes());
+            let Some(len) = bytes.checked_sub(frame::HEADER_BYTES) else { return Ok(()) };
+            let padding = vec![0; len];
+            let draft = Draft {
+                role: FrameRole::Padding,
+                payload: &padding,
+                first_event: u32::MAX,
+                sequence: None,
+                durable: self.durability == Durability::Flash,
+            };
+            if let Err(error) = self.try_frame(draft).await? {
+                tracing::warn!(shard = self.shard.0, %error, "a log segment failed; going on in another");
+                self.start_segment(Segment::InStream).await?;
             }
         }
     }
@@ -172,16 +232,19 @@ impl Inner {
             }
             let payload = stream.get(at..end).unwrap_or_default();
             let alone = len == stream.len();
-            self.write_frame(payload, first_event, false, durable && alone).await?;
+            let role = FrameRole::Stream;
+            let durable = durable && alone;
+            self.write_frame(Draft { role, payload, first_event, sequence: None, durable }).await?;
             at = end;
             if at >= stream.len() {
                 // A durable write says nothing of those before it.
-                return if durable && !alone { self.flush().await } else { Ok(()) };
+                let unflushed = self.durability == Durability::Flash && !alone;
+                return if unflushed { self.flush().await } else { Ok(()) };
             }
         }
     }
 
-    async fn flush(&self) -> Result<()> {
+    pub(super) async fn flush(&self) -> Result<()> {
         Ok(self.blocks.log_flash().flush(Hint::LOG).await?)
     }
 
@@ -208,111 +271,17 @@ impl Inner {
     }
 
     /// The longest frame, header included: a fraction of a segment.
-    fn frame_bytes(&self) -> usize {
+    pub(super) fn frame_bytes(&self) -> usize {
         FRAME_BYTES.min(self.blocks.capacity_bytes() / 4).max(self.blocks.page_bytes())
     }
 
-    /// Ends the current segment and starts the next, in another block where one fails to take its checkpoint.
-    async fn start_segment(&self, kind: Segment) -> Result<()> {
-        for _ in 1..MAX_ATTEMPTS {
-            let next_frame = self.position.borrow().next_frame;
-            match self.try_segment(kind).await {
-                Err(StoreError::Flash(error)) => {
-                    tracing::warn!(shard = self.shard.0, %error, "a log segment failed as it began");
-                    self.take_segment_back(next_frame);
-                }
-                tried => return tried,
-            }
-        }
-        self.try_segment(kind).await
-    }
-
-    /// The segment that was begun last is not: its number and its frames' are used again, in a later block, which
-    /// is why that counts.
-    fn take_segment_back(&self, next_frame: u64) {
-        let mut position = self.position.borrow_mut();
-        position.open = None;
-        position.next_page = u32::MAX;
-        position.next_frame = next_frame;
-        if let Some((_, block)) = position.segments.pop_back() {
-            position.segment -= 1;
-            self.blocks.delete(block);
-        }
-    }
-
-    /// Starts a segment with a checkpoint.
-    async fn try_segment(&self, kind: Segment) -> Result<()> {
-        let block = self.open_block().await?;
-        {
-            let mut position = self.position.borrow_mut();
-            if let Some(full) = position.open.take() {
-                full.seal();
-            }
-            position.segment += 1;
-            position.next_page = 0;
-            let entry = (position.segment, block.id());
-            position.segments.push_back(entry);
-            position.open = Some(block);
-        }
-        let checkpoint = self.make_checkpoint(kind)?;
-        let durable = self.durability == Durability::Flash;
-        let longest = self.frame_bytes() - frame::HEADER_BYTES;
-        let alone = checkpoint.len() <= longest;
-        for chunk in checkpoint.chunks(longest) {
-            Box::pin(self.write_frame(chunk, u32::MAX, true, durable && alone)).await?;
-        }
-        if durable && !alone { self.flush().await } else { Ok(()) }
-    }
-
-    fn make_checkpoint(&self, kind: Segment) -> Result<Bytes> {
-        self.rolling_over.set(kind == Segment::InStream);
-        let checkpoint = match self.checkpoint.borrow().as_ref() {
-            Some(make) => make(),
-            None => Vec::new(),
-        };
-        self.rolling_over.set(false);
-        let checkpoint = Bytes::from(checkpoint);
-        if kind == Segment::OfNewWriter && !checkpoint.is_empty() {
-            // Nothing is on its way yet: this one may name any start, also its own segment.
-            let body = checkpoint.slice(event::LENGTH_BYTES.min(checkpoint.len())..);
-            let made = event::decode(&body).map_err(|error| {
-                StoreError::LogFailed(format!("the checkpoint cannot be read back: {error}"))
-            })?;
-            if let Replayed::Checkpoint(checkpoint) = made {
-                self.told_start.set(checkpoint.log_start);
-            }
-        }
-        Ok(checkpoint)
-    }
-
-    async fn open_block(&self) -> Result<crate::block_layer::OpenBlock> {
-        let segment = self.position.borrow().segment + 1;
-        for _ in 0..SPACE_ATTEMPTS {
-            let id = self.blocks.new_id();
-            match self.blocks.open(id, BlockKind::Log { segment }, Hint::LOG) {
-                Err(StoreError::OutOfSpace) => {
-                    // Compaction gives space back; what it needs for that is kept in reserve.
-                    self.runtime.sleep_until(self.runtime.now() + SPACE_WAIT).await;
-                }
-                opened => return opened,
-            }
-        }
-        Err(StoreError::OutOfSpace)
-    }
-
-    async fn write_frame(
-        &self,
-        payload: &[u8],
-        first_event: u32,
-        checkpoint: bool,
-        durable: bool,
-    ) -> Result<()> {
+    pub(super) async fn write_frame(&self, draft: Draft<'_>) -> Result<()> {
         for _ in 0..MAX_ATTEMPTS {
-            match self.try_frame(payload, first_event, checkpoint, durable).await? {
+            match self.try_frame(draft).await? {
                 Ok(()) => return Ok(()),
                 Err(error) => {
                     tracing::warn!(shard = self.shard.0, %error, "a log segment failed; going on in another");
-                    if checkpoint {
+                    if draft.role != FrameRole::Stream {
                         // The caller's segment is of no use without its checkpoint.
                         return Err(error.into());
                     }
@@ -324,13 +293,8 @@ impl Inner {
     }
 
     /// Writes one frame to the current segment. The inner error is the device's.
-    async fn try_frame(
-        &self,
-        payload: &[u8],
-        first_event: u32,
-        checkpoint: bool,
-        durable: bool,
-    ) -> Result<Result<(), FtlError>> {
+    async fn try_frame(&self, draft: Draft<'_>) -> Result<Result<(), FtlError>> {
+        let Draft { role, payload, first_event, sequence, durable } = draft;
         let page_bytes = self.blocks.page_bytes();
         let pages = frame::pages(payload.len(), page_bytes);
         let clock_ms = self.clock.now_ms();
@@ -339,10 +303,10 @@ impl Inner {
             let Some(open) = position.open.as_ref() else { return Err(StoreError::Closed) };
             let header = FrameHeader {
                 shard: self.shard.0,
-                checkpoint,
+                role,
                 payload_len: payload.len() as u32,
                 segment: position.segment,
-                sequence: position.next_frame,
+                sequence: sequence.unwrap_or(position.next_frame),
                 durable_before: position.durable_frames,
                 clock_ms,
                 first_event,
@@ -368,9 +332,11 @@ impl Inner {
         if let (Err(error), _) = outcome.await {
             return Ok(Err(error));
         }
-        self.position.borrow_mut().next_frame += 1;
+        if sequence.is_none() {
+            self.position.borrow_mut().next_frame += 1;
+        }
         self.bytes_written.set(self.bytes_written.get() + (pages * page_bytes) as u64);
-        self.clock.note_logged(clock_ms);
+        self.written_clock_ms.set(clock_ms);
         Ok(Ok(()))
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::format::log::FrameRole;
 use crate::format::log::{EventStream, FrameHeader};
 use crate::format::testing::{cases, rng};
 use proptest::prelude::*;
@@ -218,7 +219,7 @@ proptest! {
 #[test]
 fn an_unknown_kind_names_itself_and_the_version() {
     let unknown = decode(&Bytes::from_static(&[99, 0, 0]));
-    assert_eq!(unknown, Err(FormatError::UnknownEvent { kind: 99, version: 1 }));
+    assert_eq!(unknown, Err(FormatError::UnknownEvent { kind: 99, version: VERSION }));
 }
 
 #[test]
@@ -249,7 +250,7 @@ fn a_checkpoint_between_the_parts_of_an_event_does_not_disturb_them() {
     // A checkpoint that was cut off with its segment, then one that is whole.
     for (segment, part) in [(8, front), (9, front), (9, back)] {
         let header = FrameHeader {
-            checkpoint: true,
+            role: FrameRole::Checkpoint,
             segment,
             first_event: u32::MAX,
             ..FrameHeader::default()

@@ -24,9 +24,14 @@ impl Written {
     }
 
     fn write(&mut self, sequence: u64, durable_before: u64, payload: &[u8]) {
+        self.write_as(FrameRole::Stream, sequence, durable_before, payload);
+    }
+
+    fn write_as(&mut self, role: FrameRole, sequence: u64, durable_before: u64, payload: &[u8]) {
         let (segment, bytes) = self.segments.last_mut().unwrap();
         let header = FrameHeader {
             shard: SHARD,
+            role,
             payload_len: payload.len() as u32,
             segment: *segment,
             sequence,
@@ -277,6 +282,61 @@ fn a_frame_that_was_cut_off_does_not_come_back_when_it_can_be_read_again() {
     assert_eq!(scan(&log).1, End::Corrupt { at, lost: 101..102 });
 }
 
+/// A log whose frame 101 was the last one that a recovery read; segment 11 repeats it and goes on.
+fn with_a_copy() -> Written {
+    let mut log = Written::default();
+    log.begin_segment(10);
+    log.write(100, 100, b"a");
+    log.write(101, 100, b"b");
+    log.begin_segment(11);
+    log.write_as(FrameRole::Copy, 101, 101, b"b");
+    log.write_as(FrameRole::Opening, 102, 101, b"opening");
+    log.write(103, 103, b"c");
+    log
+}
+
+#[test]
+fn a_copy_stands_in_for_a_frame_that_can_no_longer_be_read() {
+    let log = with_a_copy();
+    let sequences = |log: &Written, first| {
+        let (frames, end) = scan_in(log, PAGE, first);
+        let read: Vec<_> = frames.iter().map(|f| (f.at.segment, f.header.sequence)).collect();
+        (read, end)
+    };
+    let clean = End::Clean { next_sequence: Some(104), rest: Rest::Nothing };
+    let undamaged = vec![(10, 100), (10, 101), (11, 102), (11, 103)];
+    assert_eq!(sequences(&log, Some(100)), (undamaged.clone(), clean.clone()));
+    let lost = |at: Position| {
+        let mut log = log.clone();
+        log.bytes_at(at)[..PAGE].fill(0x5a);
+        log
+    };
+    let (last, copy) = (log.frames[1].at, log.frames[2].at);
+    let stand_in = vec![(10, 100), (11, 101), (11, 102), (11, 103)];
+    assert_eq!(sequences(&lost(last), Some(100)), (stand_in, clean.clone()));
+    assert_eq!(sequences(&lost(copy), Some(100)), (undamaged, clean.clone()));
+    // Read from the segment on that begins with it, a copy is nothing, whole or not.
+    for mut log in [log.clone(), lost(copy)] {
+        log.segments.remove(0);
+        assert_eq!(sequences(&log, None), (vec![(11, 102), (11, 103)], clean.clone()));
+    }
+    // Both are lost, and frame 103 says that they were durable.
+    let mut log = lost(last);
+    log.bytes_at(copy)[..PAGE].fill(0x5a);
+    assert!(
+        matches!(sequences(&log, Some(100)).1, End::Corrupt { lost, .. } if lost == (101..103))
+    );
+}
+
+#[test]
+fn a_copy_without_an_opening_proves_nothing() {
+    let mut log = with_a_copy();
+    log.segments[1].1.truncate(PAGE);
+    let (frames, end) = scan(&log);
+    assert_eq!(frames, log.frames[..2]);
+    assert_eq!(end, End::Clean { next_sequence: Some(102), rest: Rest::Nothing });
+}
+
 #[test]
 fn what_an_earlier_life_of_the_superblock_left_is_no_tear() {
     let mut rng = rng(86);
@@ -328,7 +388,7 @@ fn unreadable_pages_are_judged_like_damage() {
         }
     }
     scanner.end_segment().unwrap();
-    assert_eq!((read, scanner.is_following()), (2, false));
+    assert_eq!(read, 2);
     let durable = frames.last().unwrap().header.durable_before;
     assert_eq!(scanner.finish(), End::Corrupt { at: lost.at, lost: 102..durable });
     let mut scanner = LogScanner::new(SHARD, PAGE, Some(100));

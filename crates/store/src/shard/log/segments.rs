@@ -1,0 +1,136 @@
+//! Segments of the log: how one ends and the next begins, with what it must hold before anything else.
+
+use super::Inner;
+use super::writer::{Draft, MAX_ATTEMPTS};
+use crate::block_layer::{BlockKind, OpenBlock};
+use crate::error::{Result, StoreError};
+use crate::format::log::event::{self, Replayed};
+use crate::format::log::frame::{self, FrameRole};
+use crate::options::Durability;
+use bytes::Bytes;
+use softflash_ftl::Hint;
+use std::iter;
+use std::time::Duration;
+
+/// How often and how long a full device is waited for when a segment is needed.
+const SPACE_ATTEMPTS: usize = 500;
+const SPACE_WAIT: Duration = Duration::from_millis(20);
+
+/// When a segment starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Segment {
+    /// With nothing appended since recovery.
+    OfNewWriter,
+    /// While events wait to be written, that memory is ahead by.
+    InStream,
+}
+
+impl Inner {
+    /// Ends the current segment and starts the next, in another block where one fails to take its checkpoint.
+    pub(super) async fn start_segment(&self, kind: Segment) -> Result<()> {
+        for _ in 1..MAX_ATTEMPTS {
+            let next_frame = self.position.borrow().next_frame;
+            match self.try_segment(kind).await {
+                Err(StoreError::Flash(error)) => {
+                    tracing::warn!(shard = self.shard.0, %error, "a log segment failed as it began");
+                    self.take_segment_back(next_frame);
+                }
+                tried => return tried,
+            }
+        }
+        self.try_segment(kind).await
+    }
+
+    /// The segment that was begun last is not: the numbers of its frames are used again.
+    fn take_segment_back(&self, next_frame: u64) {
+        let mut position = self.position.borrow_mut();
+        position.open = None;
+        position.next_page = u32::MAX;
+        position.next_frame = next_frame;
+        if let Some((_, block)) = position.segments.pop_back() {
+            self.blocks.delete(block);
+        }
+    }
+
+    /// Starts a segment with a checkpoint.
+    async fn try_segment(&self, kind: Segment) -> Result<()> {
+        let block = self.open_block().await?;
+        {
+            let mut position = self.position.borrow_mut();
+            if let Some(full) = position.open.take() {
+                full.seal();
+            }
+            position.exposed.leave_segment();
+            position.segment += 1;
+            position.next_page = 0;
+            let entry = (position.segment, block.id());
+            position.segments.push_back(entry);
+            position.open = Some(block);
+        }
+        let checkpoint = self.make_checkpoint(kind)?;
+        let longest = self.frame_bytes() - frame::HEADER_BYTES;
+        let repeated = self.recovered_frame.borrow().clone();
+        let copy = repeated.iter().map(|frame| Draft {
+            role: FrameRole::Copy,
+            payload: &frame.payload,
+            first_event: frame.header.first_event,
+            sequence: Some(frame.header.sequence),
+            durable: false,
+        });
+        let roles = iter::once(FrameRole::Opening).chain(iter::repeat(FrameRole::Checkpoint));
+        let opening = checkpoint.chunks(longest).zip(roles).map(|(payload, role)| Draft {
+            role,
+            payload,
+            first_event: u32::MAX,
+            sequence: None,
+            durable: false,
+        });
+        let mut drafts: Vec<Draft<'_>> = copy.chain(opening).collect();
+        let durable = self.durability == Durability::Flash;
+        let alone = drafts.len() == 1;
+        drafts.iter_mut().for_each(|draft| draft.durable = durable && alone);
+        for draft in drafts {
+            Box::pin(self.write_frame(draft)).await?;
+        }
+        if durable && !alone { self.flush().await } else { Ok(()) }
+    }
+
+    fn make_checkpoint(&self, kind: Segment) -> Result<Bytes> {
+        self.rolling_over.set(kind == Segment::InStream);
+        let checkpoint = match self.checkpoint.borrow().as_ref() {
+            Some(make) => make(),
+            None => Vec::new(),
+        };
+        self.rolling_over.set(false);
+        let checkpoint = Bytes::from(checkpoint);
+        if kind == Segment::OfNewWriter && !checkpoint.is_empty() {
+            // Nothing is on its way yet: this one may name any start, also its own segment.
+            let body = checkpoint.slice(event::LENGTH_BYTES.min(checkpoint.len())..);
+            let made = event::decode(&body).map_err(|error| {
+                StoreError::LogFailed(format!("the checkpoint cannot be read back: {error}"))
+            })?;
+            if let Replayed::Checkpoint(checkpoint) = made {
+                self.told_start.set(checkpoint.log_start);
+            }
+        }
+        Ok(checkpoint)
+    }
+
+    async fn open_block(&self) -> Result<OpenBlock> {
+        let (segment, after) = {
+            let position = self.position.borrow();
+            (position.segment + 1, position.segments.back().map_or(0, |(number, _)| *number))
+        };
+        for _ in 0..SPACE_ATTEMPTS {
+            let id = self.blocks.new_id();
+            match self.blocks.open(id, BlockKind::Log { segment, after }, Hint::LOG) {
+                Err(StoreError::OutOfSpace) => {
+                    // Compaction gives space back; what it needs for that is kept in reserve.
+                    self.runtime.sleep_until(self.runtime.now() + SPACE_WAIT).await;
+                }
+                opened => return opened,
+            }
+        }
+        Err(StoreError::OutOfSpace)
+    }
+}

@@ -1,0 +1,318 @@
+//! What reading a log tells, frame by frame: trees, batches, and where the next writer goes on.
+
+use super::budget::Budget;
+use super::clock::ExpiryClock;
+use super::log::event::{Checkpoint, Edit, KeyChange, PatchEntry, Replayed};
+use super::log::reader::LogReader;
+use crate::block_layer::{BlockId, BlockLayer};
+use crate::error::{Result, StoreError};
+use crate::format::FormatError;
+use crate::format::log::{EventStream, Frame, FrameHeader, FrameRole, Position};
+use crate::kv::patch::Patch;
+use crate::kv::slice::Slice;
+use crate::layout::StoreLayout;
+use futures_util::StreamExt;
+use futures_util::stream;
+use softflash_base::{ShardId, SliceId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// Patches whose metadata is read at once.
+const LOADS_UNDER_WAY: usize = 32;
+/// A batch that was read from the log.
+struct PendingBatch {
+    transaction: Option<u64>,
+    seq: u64,
+    clear: bool,
+    entries: Vec<KeyChange>,
+}
+
+/// The trees as the log tells them: patches by block, for each slice.
+type Manifest = BTreeMap<u16, SliceManifest>;
+
+#[derive(Default)]
+struct SliceManifest {
+    patches: BTreeMap<u64, PatchEntry>,
+    flushed_seq: u64,
+    live_keys: u64,
+}
+
+/// Which patches are certainly dead.
+#[derive(Default)]
+pub(super) struct DeadPatches {
+    /// Those of lower blocks that no tree lists.
+    pub(super) unlisted_from: u64,
+    /// Those that were taken out of their trees.
+    pub(super) removed: BTreeSet<u64>,
+}
+
+impl DeadPatches {
+    fn add(&mut self, more: &mut DeadPatches) {
+        self.unlisted_from = self.unlisted_from.max(more.unlisted_from);
+        self.removed.append(&mut more.removed);
+    }
+}
+
+/// Where a new writer goes on. What has no events is left out: openings and padding at the end are made anew.
+#[derive(Default)]
+pub(super) struct LogEnd {
+    /// The last frame with events.
+    pub(super) last_frame: Option<Frame>,
+    /// The segment that it was first written to.
+    pub(super) segment: Option<u64>,
+    /// The sequence behind it.
+    pub(super) next_frame: Option<u64>,
+}
+
+impl LogEnd {
+    fn take(&mut self, frame: &Frame) {
+        let FrameHeader { role, sequence, payload_len, .. } = frame.header;
+        if !role.is_stream() || payload_len == 0 {
+            self.next_frame.get_or_insert(sequence);
+            return;
+        }
+        if role == FrameRole::Stream {
+            self.segment = Some(frame.at.segment);
+        }
+        self.next_frame = Some(sequence + 1);
+        self.last_frame = Some(frame.clone());
+    }
+}
+
+/// What reading the log has told so far.
+pub(super) struct Replay<'a> {
+    layout: &'a StoreLayout,
+    shard: ShardId,
+    manifest: Manifest,
+    batches: Vec<PendingBatch>,
+    /// Commits found in this log.
+    pub(super) commits: BTreeSet<u64>,
+    pub(super) next_transaction: u64,
+    pub(super) next_block: u64,
+    pub(super) last_seq: u64,
+    /// A checkpoint has been taken: later ones repeat what the events since have told, or are ahead of it.
+    pub(super) started: bool,
+    /// The segment of that checkpoint.
+    pub(super) first_checkpoint: Option<u64>,
+    /// Which patches are dead, as the log tells.
+    told: DeadPatches,
+    /// The same without the last frame, which may be gone the next time.
+    pub(super) known: DeadPatches,
+    /// Where the last frame of the log is.
+    pub(super) last_frame: Option<Position>,
+    pub(super) end: LogEnd,
+    events: EventStream,
+    /// How the log ends, where it ends in a torn write.
+    pub(super) torn: Option<String>,
+}
+
+impl<'a> Replay<'a> {
+    pub(super) fn new(layout: &'a StoreLayout, shard: ShardId) -> Replay<'a> {
+        Replay {
+            layout,
+            shard,
+            manifest: Manifest::new(),
+            batches: Vec::new(),
+            commits: BTreeSet::new(),
+            next_transaction: 0,
+            next_block: 0,
+            last_seq: 0,
+            started: false,
+            first_checkpoint: None,
+            told: DeadPatches::default(),
+            known: DeadPatches::default(),
+            last_frame: None,
+            end: LogEnd::default(),
+            events: EventStream::default(),
+            torn: None,
+        }
+    }
+
+    pub(super) fn take_frame(
+        &mut self,
+        frame: Frame,
+        reader: &LogReader,
+        clock: &ExpiryClock,
+    ) -> Result<()> {
+        clock.raise(frame.header.clock_ms);
+        self.last_frame = Some(frame.at);
+        // Frames are written one after the other: those before this one were complete.
+        self.known.add(&mut self.told);
+        self.end.take(&frame);
+        let mut events = Vec::new();
+        let joined = self.events.feed(&frame.header, frame.payload, |event| {
+            events.push(event);
+            Ok::<_, FormatError>(())
+        });
+        joined.map_err(|error| match reader.refuse(error) {
+            StoreError::DataLoss(_) => reader.damage(frame.at.segment, &error.to_string()),
+            refused => refused,
+        })?;
+        events.into_iter().try_for_each(|event| self.take(event, frame.at.segment))
+    }
+
+    /// Takes an event that ends in this segment.
+    fn take(&mut self, event: Replayed, segment: u64) -> Result<()> {
+        match event {
+            Replayed::Checkpoint(checkpoint) => self.take_checkpoint(checkpoint, segment)?,
+            Replayed::Edit(edit) => self.take_edit(edit),
+            Replayed::Commit(number) => {
+                self.commits.insert(number);
+            }
+            Replayed::Batch { transaction, seq, clear, entries } => {
+                self.last_seq = self.last_seq.max(seq);
+                self.batches.push(PendingBatch { transaction, seq, clear, entries });
+            }
+        }
+        Ok(())
+    }
+
+    fn take_checkpoint(&mut self, checkpoint: Checkpoint, segment: u64) -> Result<()> {
+        self.last_seq = self.last_seq.max(checkpoint.seq);
+        self.next_block = self.next_block.max(checkpoint.next_block);
+        self.next_transaction = self.next_transaction.max(checkpoint.next_transaction);
+        self.commits.extend(checkpoint.commits);
+        if (checkpoint.shards, checkpoint.slices) != (self.layout.shards, self.layout.slices) {
+            return Err(StoreError::Unusable(format!(
+                "the flash was written with {} shards and {} slices, the settings say {} and {}; restore the settings file",
+                checkpoint.shards, checkpoint.slices, self.layout.shards, self.layout.slices
+            )));
+        }
+        // Later checkpoints repeat what the events since the first have told, or are ahead of them.
+        if std::mem::replace(&mut self.started, true) {
+            return Ok(());
+        }
+        self.first_checkpoint = Some(segment);
+        self.told.unlisted_from = checkpoint.unlisted_from;
+        for state in checkpoint.states {
+            let slice = SliceManifest {
+                patches: state.patches.iter().map(|patch| (patch.block, *patch)).collect(),
+                flushed_seq: state.flushed_seq,
+                live_keys: state.live_keys,
+            };
+            self.manifest.insert(state.slice, slice);
+        }
+        Ok(())
+    }
+
+    fn take_edit(&mut self, edit: Edit) {
+        let slice = self.manifest.entry(edit.slice).or_default();
+        edit.removed.iter().for_each(|block| {
+            slice.patches.remove(block);
+        });
+        let unlisted_from = edit.unlisted_from;
+        self.told
+            .add(&mut DeadPatches { unlisted_from, removed: edit.removed.into_iter().collect() });
+        slice.patches.extend(edit.added.iter().map(|patch| (patch.block, *patch)));
+        slice.flushed_seq = edit.flushed_seq;
+        // Edits have numbers of their own, which a flush may have counted in: a batch must not get one of them again, or
+        // it would be taken for flushed.
+        self.last_seq = self.last_seq.max(edit.flushed_seq);
+        slice.live_keys = edit.live_keys;
+        let added = edit.added.iter().map(|patch| patch.block + 1).max().unwrap_or(0);
+        self.next_block = self.next_block.max(added);
+    }
+
+    /// Whether this log has the part of a transaction and no commit.
+    pub(super) fn is_undecided(&self) -> bool {
+        let mut parts = self.batches.iter().filter_map(|batch| batch.transaction);
+        parts.any(|number| !self.commits.contains(&number))
+    }
+
+    /// Drops the first transaction that does not count, and every batch after it. Returns whether there was one.
+    pub(super) fn settle(&mut self, decided: &BTreeSet<u64>) -> bool {
+        let undecided = self.batches.iter().position(|batch| {
+            let counts = |number| self.commits.contains(number) || decided.contains(number);
+            !batch.transaction.as_ref().is_none_or(counts)
+        });
+        if let Some(place) = undecided {
+            self.batches.truncate(place);
+        }
+        undecided.is_some()
+    }
+
+    /// Of the transactions that count, those of which this log has the part and not the commit.
+    pub(super) fn decided_elsewhere(&self) -> Vec<u64> {
+        let parts = self.batches.iter().filter_map(|batch| batch.transaction);
+        parts.filter(|number| !self.commits.contains(number)).collect()
+    }
+
+    /// Fills the slices.
+    pub(super) async fn build(
+        &mut self,
+        blocks: &BlockLayer,
+        budget: &Budget,
+    ) -> Result<Vec<Slice>> {
+        let mut slices = Vec::new();
+        for id in self.layout.slices_of(self.shard).map(SliceId) {
+            let slice = Slice::new(id, self.layout.compression_of(id));
+            let told = self.manifest.remove(&id.0).unwrap_or_default();
+            slice.flushed_seq.set(told.flushed_seq);
+            slice.live_keys.set(told.live_keys);
+            let entries: Vec<PatchEntry> = told.patches.into_values().collect();
+            let next_run = entries.iter().map(|entry| entry.run + 1).max().unwrap_or(1);
+            slice.next_run.set(next_run.max(1));
+            let patches = load(blocks, entries).await;
+            let tree = slice.tree().edited(&[], &patches);
+            *slice.tree.borrow_mut() = Rc::new(tree);
+            slices.push(slice);
+        }
+        // Until they are flushed, the next recovery starts where this one did: checkpoints behind may be ahead of what a
+        // crash has left of the log.
+        let start = self.first_checkpoint.unwrap_or(0);
+        let first = slices.first().map_or(0, |slice: &Slice| slice.id.0);
+        let mut grown: Vec<usize> = Vec::new();
+        for batch in self.batches.drain(..) {
+            if batch.clear {
+                clear(&slices, batch.seq);
+            }
+            for (key, version) in batch.entries {
+                let place = usize::from(self.layout.slice_of(&key).0.wrapping_sub(first));
+                let Some(slice) = slices.get(place) else { continue };
+                if batch.seq <= slice.flushed_seq.get() {
+                    continue;
+                }
+                slice.insert(key, version, start, None);
+                if grown.last() != Some(&place) {
+                    grown.push(place);
+                }
+            }
+            // Not in the middle of a batch: a flush of its first part would say that all of it is in the tree.
+            for slice in grown.drain(..).filter_map(|place| slices.get(place)) {
+                if slice.active_bytes() >= budget.freeze_bytes {
+                    slice.freeze(batch.seq);
+                }
+            }
+        }
+        Ok(slices)
+    }
+}
+
+/// Everything written before `seq` is gone: memtables, and patches flushed before it.
+fn clear(slices: &[Slice], seq: u64) {
+    for slice in slices {
+        if slice.flushed_seq.get() < seq {
+            slice.tree.take();
+            slice.live_keys.set(0);
+        }
+        slice.clear_memory();
+    }
+}
+
+async fn load(blocks: &BlockLayer, entries: Vec<PatchEntry>) -> Vec<(u8, u64, Rc<Patch>)> {
+    stream::iter(entries)
+        .map(|entry| async move {
+            let patch = Patch::load(BlockId(entry.block), blocks.clone()).await;
+            if let Some(reason) = patch.damage() {
+                tracing::error!(
+                    block = entry.block,
+                    reason,
+                    "a patch is lost; its keys give errors"
+                );
+            }
+            (entry.level, entry.run, Rc::new(patch))
+        })
+        .buffer_unordered(LOADS_UNDER_WAY)
+        .collect()
+        .await
+}
