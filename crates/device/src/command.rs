@@ -72,6 +72,9 @@ pub struct Completion {
     pub buffer: Option<IoBuf>,
     /// Success, or why not. After a failed read the buffer's contents mean nothing.
     pub result: Result<(), DeviceError>,
+    /// How often pages were read again with other thresholds until ECC could correct them, in the page that needed most:
+    /// data that should be written anew before it is lost. 0 where the device does not tell.
+    pub retries: u8,
     /// When the device finished.
     pub finished_at: Time,
 }

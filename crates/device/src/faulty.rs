@@ -174,6 +174,7 @@ impl QueuePair for FaultyQueuePair {
                 Operation::Erase | Operation::Flush | Operation::MarkBad => None,
             },
             result: Err(error),
+            retries: 0,
             finished_at: now,
         }));
         self.inner.poll(now, completions);

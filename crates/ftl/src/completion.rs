@@ -1,7 +1,7 @@
 //! What the end of a command means.
 
 use crate::ftl::Ftl;
-use crate::request::{Done, Op, RequestId, Work};
+use crate::request::{Done, Op, Request, RequestId, Work};
 use crate::superblock::{FtlError, Superblock};
 use softflash_base::{IoBuf, Time};
 use softflash_device::{Completion, DeviceError};
@@ -21,6 +21,8 @@ impl Ftl {
         let named = |error| FtlError::Device { superblock, error };
         match op.work {
             Work::Read { request, part } => {
+                let known = &mut self.requests.get_mut(request).retries;
+                *known = completion.retries.max(*known);
                 let result = completion.result.map_err(named);
                 self.finish_part(now, request, part, completion.buffer, result);
             }
@@ -142,7 +144,8 @@ impl Ftl {
         let mut request = self.requests.remove(place);
         let buffer = request.join_parts();
         let id = RequestId::new(request.serial, place);
-        self.finished.push(Done { request: id, result: request.result, buffer });
+        let Request { result, retries, .. } = request;
+        self.finished.push(Done { request: id, result, buffer, retries });
     }
 
     /// The present life of a superblock.

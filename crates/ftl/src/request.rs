@@ -30,6 +30,8 @@ pub struct Done {
     pub result: Result<(), FtlError>,
     /// The buffer given with an append or read, back with its owner; lost only if the device lost it.
     pub buffer: Option<IoBuf>,
+    /// Read retries of the page that needed most.
+    pub retries: u8,
 }
 
 /// Parts that most requests have at most.
@@ -45,6 +47,8 @@ pub(crate) struct Request {
     /// The pieces of the buffer in order, as they come back.
     pub parts: SmallVec<[Option<IoBuf>; FEW_PARTS]>,
     pub result: Result<(), FtlError>,
+    /// Read retries of the page that needed most.
+    pub retries: u8,
     /// A flush makes it durable when all else is done.
     pub flush_at_end: bool,
 }
@@ -57,6 +61,7 @@ impl Request {
             remaining: 0,
             parts: SmallVec::new(),
             result: Ok(()),
+            retries: 0,
             flush_at_end: false,
         }
     }

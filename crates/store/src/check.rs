@@ -10,6 +10,7 @@ use crate::options::StoreOptions;
 use crate::shard::budget::Budget;
 use crate::shard::clock::ExpiryClock;
 use crate::shard::recovery::{self, OnFlash};
+use crate::shard::transactions::COORDINATOR;
 use crate::store::Mesh;
 use futures_util::future::join_all;
 use serde::Serialize;
@@ -165,6 +166,9 @@ async fn check_shard(
     let result = match recovered {
         Err(error) => Err(error),
         Ok(recovered) => {
+            if shard == COORDINATOR {
+                mesh.publish_commits(recovered.commits.clone());
+            }
             report.orphans = (recovered.dead.len() + recovered.orphans.len()) as u64;
             if let Some(torn) = &recovered.torn {
                 report.remark(format!("shard {shard}"), torn);

@@ -44,7 +44,15 @@ enum Pending {
     Finished(Done),
 }
 
-/// What a finished request gives back: its buffer, with the outcome.
+/// Pages that were read.
+pub struct ReadPages {
+    /// Their contents.
+    pub bytes: IoBuf,
+    /// Read retries of the page that needed most.
+    pub retries: u8,
+}
+
+/// What a finished append gives back: its buffer, with the outcome.
 pub type Outcome = (Result<(), FtlError>, Option<IoBuf>);
 
 impl Flash {
@@ -100,7 +108,11 @@ impl Flash {
         let now = self.inner.runtime.now();
         let (request, first_page) =
             self.inner.ftl.borrow_mut().append(now, superblock, data, durable, hint)?;
-        Ok((first_page, self.outcome(request)))
+        let done = self.done(request);
+        Ok((first_page, async move {
+            let Done { result, buffer, .. } = done.await;
+            (result, buffer)
+        }))
     }
 
     /// Reads whole pages.
@@ -110,8 +122,8 @@ impl Flash {
         first_page: u32,
         pages: u32,
         hint: Hint,
-    ) -> Result<IoBuf, FtlError> {
-        let outcome = {
+    ) -> Result<ReadPages, FtlError> {
+        let done = {
             let now = self.inner.runtime.now();
             let mut ftl = self.inner.ftl.borrow_mut();
             let bytes = pages as usize * ftl.page_bytes() as usize;
@@ -120,10 +132,11 @@ impl Flash {
                 .read(now, superblock, first_page, pages, buffer, hint)
                 .map_err(|(error, _)| error)?;
             drop(ftl);
-            self.outcome(request)
+            self.done(request)
         };
-        match outcome.await {
-            (Ok(()), Some(buffer)) => Ok(buffer),
+        let Done { result, buffer, retries, .. } = done.await;
+        match (result, buffer) {
+            (Ok(()), Some(bytes)) => Ok(ReadPages { bytes, retries }),
             (Ok(()), None) => Err(FtlError::Damaged {
                 unit: superblock.unit,
                 reason: "a read came back without its buffer".into(),
@@ -135,7 +148,7 @@ impl Flash {
     /// Completes when all that was completed before survives a power cut.
     pub async fn flush(&self, hint: Hint) -> Result<(), FtlError> {
         let request = self.inner.ftl.borrow_mut().flush(self.inner.runtime.now(), hint);
-        self.outcome(request).await.0
+        self.done(request).await.result
     }
 
     /// Ends the appends to a superblock.
@@ -192,13 +205,13 @@ impl Flash {
         self.inner.ftl.borrow().telemetry(softflash_base::UnitId(unit))
     }
 
-    fn outcome(&self, request: RequestId) -> impl Future<Output = Outcome> + use<> {
+    fn done(&self, request: RequestId) -> impl Future<Output = Done> + use<> {
         let inner = Rc::clone(&self.inner);
         let slot = inner.requests.borrow_mut().add(request);
         inner.submitted.notify_one();
         let mut waiter = Waiter { inner, slot: Some(slot) };
         poll_fn(move |context| match waiter.poll(context.waker()) {
-            Some(done) => Poll::Ready((done.result, done.buffer)),
+            Some(done) => Poll::Ready(done),
             None => Poll::Pending,
         })
     }

@@ -4,6 +4,9 @@ use crate::block_layer::placement::PlacementKind;
 use softflash_ftl::FtlConfig;
 use std::time::Duration;
 
+/// A week, as other stores take for a pass that reads everything (Ceph's deep scrub).
+const PATROL_PERIOD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
 /// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -22,6 +25,9 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// Which unit takes a new block.
     pub placement: PlacementKind,
+    /// How long a pass of the patrol takes, which reads everything once and writes anew what is hard to read; without one
+    /// there is none.
+    pub patrol: Option<Duration>,
     /// How the FTL below runs the flash.
     pub ftl: FtlConfig,
 }
@@ -32,6 +38,7 @@ impl Default for StoreOptions {
             memory_bytes: 256 << 20,
             durability: Durability::Flash,
             placement: PlacementKind::default(),
+            patrol: Some(PATROL_PERIOD),
             ftl: FtlConfig::default(),
         }
     }

@@ -53,6 +53,12 @@ pub struct StoreStats {
     pub stall_us: u64,
     /// Damaged reads reported.
     pub data_losses: u64,
+    /// Passes over everything on flash that were completed.
+    pub patrols: u64,
+    /// Bytes of blocks of patches that were read by them.
+    pub patrolled_bytes: u64,
+    /// Bytes of patches written anew because they were hard to read.
+    pub refreshed_bytes: u64,
     /// 1 while writes are refused for lack of space.
     pub full: u64,
 }
@@ -101,6 +107,9 @@ impl StoreStats {
             compactions,
             stall_us,
             data_losses,
+            patrols,
+            patrolled_bytes,
+            refreshed_bytes,
             full,
         ]
     }

@@ -134,7 +134,7 @@ impl QueuePair for FileQueuePair {
         self.record_marks();
         completions.extend(self.ended.drain(..).chain(self.reaped.drain(..)).map(|done| {
             let Done { tag, buffer, result } = done;
-            Completion { tag, buffer, result, finished_at: now }
+            Completion { tag, buffer, result, retries: 0, finished_at: now }
         }));
     }
 

@@ -134,8 +134,13 @@ mod tests {
     }
 
     fn send(gathering: &mut Gathering, tag: u64, at: u64) {
-        let completion =
-            Completion { tag: Tag(tag), buffer: None, result: Ok(()), finished_at: Time(at) };
+        let completion = Completion {
+            tag: Tag(tag),
+            buffer: None,
+            result: Ok(()),
+            retries: 0,
+            finished_at: Time(at),
+        };
         gathering.send(Time(at), completion);
     }
 

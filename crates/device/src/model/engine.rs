@@ -23,6 +23,8 @@ struct Active {
     rows: u32,
     submitted: u32,
     finished: u32,
+    /// Of the row that needed most.
+    retries: u8,
     /// The first row that failed, and why. No row is submitted after it.
     failure: Option<(u32, DeviceError)>,
 }
@@ -106,7 +108,13 @@ impl Engine {
             Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
             Operation::Erase | Operation::Flush | Operation::MarkBad => None,
         };
-        self.ended.push(Completion { tag: command.tag, buffer, result, finished_at: now });
+        self.ended.push(Completion {
+            tag: command.tag,
+            buffer,
+            result,
+            retries: 0,
+            finished_at: now,
+        });
     }
 
     /// Whether the die takes this operation now: as many commands as its registers hold, and one
@@ -136,6 +144,7 @@ impl Engine {
             rows,
             submitted: 0,
             finished: 0,
+            retries: 0,
             failure: None,
         };
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -170,6 +179,7 @@ impl Engine {
             tag: active.tag,
             buffer: active.buffer,
             result: Err(DeviceError::Io { errno: libc::ENODEV }),
+            retries: 0,
             finished_at: now,
         }));
     }
@@ -229,6 +239,7 @@ impl Engine {
         let row = finished.tag as u32;
         let active = self.active(slot);
         active.finished += 1;
+        active.retries = active.retries.max(finished.retries);
         if let Some(error) = outcome(finished, active.target.page + row) {
             active.fail(row, error);
         }
@@ -266,7 +277,8 @@ impl Engine {
             None => Ok(()),
         };
         let finished_at = group.array.now();
-        self.ended.push(Completion { tag: active.tag, buffer: active.buffer, result, finished_at });
+        let Active { tag, buffer, retries, .. } = active;
+        self.ended.push(Completion { tag, buffer, result, retries, finished_at });
     }
 }
 

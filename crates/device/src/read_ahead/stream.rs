@@ -152,7 +152,13 @@ impl Stream {
                 Window::Passed => return None,
             };
             let Reader { tag, buffer, .. } = self.reader.take()?;
-            return Some(Completion { tag, buffer: Some(buffer), result, finished_at: now });
+            return Some(Completion {
+                tag,
+                buffer: Some(buffer),
+                result,
+                retries: 0,
+                finished_at: now,
+            });
         }
     }
 

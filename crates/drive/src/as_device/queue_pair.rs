@@ -161,7 +161,7 @@ impl QueuePair for DriveQueuePair {
         let (kind, result) = match plan {
             Plan::Ask(kind, result) => (kind, result),
             Plan::End(result) => {
-                self.ended.push(Completion { tag, buffer, result, finished_at: now });
+                self.ended.push(Completion { tag, buffer, result, retries: 0, finished_at: now });
                 return Submit::Accepted;
             }
         };
@@ -173,7 +173,7 @@ impl QueuePair for DriveQueuePair {
             }
             Err(error) => {
                 let result = Err(DeviceError::OutOfRange(error.to_string()));
-                self.ended.push(Completion { tag, buffer, result, finished_at: now });
+                self.ended.push(Completion { tag, buffer, result, retries: 0, finished_at: now });
             }
         }
         Submit::Accepted
@@ -187,7 +187,13 @@ impl QueuePair for DriveQueuePair {
         for done in self.scratch.drain(..) {
             if let Some(UnderWay { tag, unit, buffer, result }) = self.under_way.remove(&done.tag) {
                 self.in_units[unit] -= 1;
-                completions.push(Completion { tag, buffer, result, finished_at: done.at });
+                completions.push(Completion {
+                    tag,
+                    buffer,
+                    result,
+                    retries: 0,
+                    finished_at: done.at,
+                });
             }
         }
     }

@@ -352,7 +352,13 @@ impl QueuePair for FlashQueue {
                 Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
                 _ => None,
             };
-            completions.push(Completion { tag: command.tag, buffer, result, finished_at });
+            completions.push(Completion {
+                tag: command.tag,
+                buffer,
+                result,
+                retries: 0,
+                finished_at,
+            });
         }
     }
 

@@ -17,6 +17,7 @@ use placement::{Candidate, Placement, PlacementKind};
 use softflash_base::{IoBuf, ShardId, checksum};
 use softflash_ftl::{FtlError, Hint, Inventory, Superblock};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::rc::Rc;
 
@@ -35,6 +36,8 @@ struct Inner {
     next_id: Cell<u64>,
     /// Superblocks that can be allocated, until blocks come or go.
     free: Cell<Option<u32>>,
+    /// Blocks whose pages need retries to be read.
+    strained: RefCell<BTreeSet<BlockId>>,
 }
 
 /// Where a block is.
@@ -82,6 +85,8 @@ pub struct Found {
     pub kind: BlockKind,
 }
 
+/// Read retries from which on a block is written anew: one alone may be chance, the last ones of the ladder come late.
+const STRAINED_RETRIES: u8 = 2;
 /// Ids skipped after a crash: more than could have been handed out without a trace on the flash.
 const ID_GAP: u64 = 1 << 16;
 
@@ -130,6 +135,7 @@ impl BlockLayer {
             blocks: RefCell::new(blocks),
             next_id: Cell::new(last),
             free: Cell::new(None),
+            strained: RefCell::default(),
         };
         (BlockLayer { inner: Rc::new(inner) }, found)
     }
@@ -277,13 +283,42 @@ impl BlockLayer {
             Err(error @ FtlError::Device { .. }) => {
                 Err(StoreError::DataLoss(format!("{id}, pages {first_page}+{pages}: {error}")))
             }
-            other => Ok(other?),
+            Err(error) => Err(error.into()),
+            Ok(read) => {
+                if read.retries >= STRAINED_RETRIES {
+                    self.note_strained(id);
+                }
+                Ok(read.bytes)
+            }
         }
+    }
+
+    /// The block should be written anew while it can be read.
+    pub fn note_strained(&self, id: BlockId) {
+        if self.contains(id) {
+            self.inner.strained.borrow_mut().insert(id);
+        }
+    }
+
+    /// Whether the block should be written anew: a read of it has needed many retries.
+    pub fn is_strained(&self, id: BlockId) -> bool {
+        self.inner.strained.borrow().contains(&id)
+    }
+
+    /// The block is being written anew, or cannot be.
+    pub fn forget_strain(&self, id: BlockId) {
+        self.inner.strained.borrow_mut().remove(&id);
+    }
+
+    /// Whether there is any such block.
+    pub fn any_strained(&self) -> bool {
+        !self.inner.strained.borrow().is_empty()
     }
 
     /// Gives a block's space back. Unknown ids are ignored: deleting twice is deleting once.
     pub fn delete(&self, id: BlockId) {
         let place = self.inner.blocks.borrow_mut().remove(&id);
+        self.inner.strained.borrow_mut().remove(&id);
         if let Some(Place { superblock, on_log }) = place {
             self.inner.free.set(None);
             self.shelf(on_log).flash.release(&superblock);

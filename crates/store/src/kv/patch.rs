@@ -106,6 +106,21 @@ impl Patch {
         self.index().map_or(0, |index| index.tombstones())
     }
 
+    /// Blocks of records.
+    pub fn block_count(&self) -> usize {
+        self.index().map_or(0, PatchIndex::block_count)
+    }
+
+    /// Bytes of block number `number`.
+    pub fn block_bytes(&self, number: usize) -> u64 {
+        self.index().map_or(0, |index| index.block_range(number).len() as u64)
+    }
+
+    /// Whether the metadata, which is in memory, can still be read from flash.
+    pub async fn has_whole_metadata(&self) -> bool {
+        load_index(self.id, &self.blocks, self.identity).await.is_ok()
+    }
+
     /// Bytes of memory for index and filter.
     pub fn memory_bytes(&self) -> usize {
         self.index().map_or(0, PatchIndex::memory_bytes)

@@ -1,8 +1,9 @@
-//! The shard's background tasks: one flushes, one compacts. Client traffic comes first: they yield often and
+//! The shard's background tasks: one flushes, one compacts, one patrols. Client traffic comes first: they yield often and
 //! their requests rank below in the scheduler of every die.
 
 use super::Shard;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
+use crate::kv::slice::Slice;
 use std::future::Future;
 use std::rc::Rc;
 
@@ -15,6 +16,10 @@ impl Shard {
         let (flusher, compactor) = (Rc::clone(self), Rc::clone(self));
         self.start(async move { flusher.flush_forever().await });
         self.start(async move { compactor.compact_forever().await });
+        if let Some(period) = self.options.patrol {
+            let patroller = Rc::clone(self);
+            self.start(async move { patroller.patrol_forever(period).await });
+        }
     }
 
     fn start(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
@@ -61,11 +66,16 @@ impl Shard {
         }
     }
 
+    /// What will be lost soon goes before what takes space.
+    async fn refresh_or_compact(&self, slice: &Slice) -> Result<bool> {
+        Ok(self.refresh_once(slice).await? || self.compact_once(slice).await?)
+    }
+
     async fn compact_forever(&self) {
         while !self.closing.get() {
             let mut worked = false;
             for slice in &self.slices {
-                match self.compact_once(slice).await {
+                match self.refresh_or_compact(slice).await {
                     Ok(compacted) => worked |= compacted,
                     Err(StoreError::Closed) => return,
                     Err(error) => {

@@ -12,6 +12,7 @@ pub mod flush;
 pub mod gate;
 pub mod log;
 pub mod open;
+mod patrol;
 pub mod read;
 pub mod recovery;
 mod replay;
@@ -73,6 +74,8 @@ pub struct Shard {
     work: Notify,
     /// There may be something to compact.
     compact_work: Notify,
+    /// The patrol has to look whether the shard closes.
+    patrol_work: Notify,
     /// Compaction has found nothing to do.
     compaction_idle: Cell<bool>,
     /// Memory or flash has become free.
@@ -98,6 +101,9 @@ struct Counters {
     compactions: Cell<u64>,
     stall_us: Cell<u64>,
     data_losses: Cell<u64>,
+    patrols: Cell<u64>,
+    patrolled_bytes: Cell<u64>,
+    refreshed_bytes: Cell<u64>,
 }
 
 /// Adds to a counter.
@@ -192,6 +198,9 @@ impl Shard {
             compactions: counters.compactions.get(),
             stall_us: counters.stall_us.get(),
             data_losses: counters.data_losses.get(),
+            patrols: counters.patrols.get(),
+            patrolled_bytes: counters.patrolled_bytes.get(),
+            refreshed_bytes: counters.refreshed_bytes.get(),
             full: u64::from(self.is_full()),
         }
     }
@@ -227,6 +236,7 @@ impl Shard {
         }
         self.work.notify_one();
         self.compact_work.notify_one();
+        self.patrol_work.notify_one();
         while self.tasks.get() > 0 {
             self.room.notified().await;
         }

@@ -163,6 +163,7 @@ async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<St
         throttle: Default::default(),
         work: Notify::new(),
         compact_work: Notify::new(),
+        patrol_work: Notify::new(),
         compaction_idle: Cell::new(false),
         room: Notify::new(),
         counters: Counters::default(),

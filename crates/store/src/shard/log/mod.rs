@@ -64,6 +64,8 @@ struct Inner {
     /// Someone waits for everything appended so far.
     hurry: Cell<bool>,
     clock_wanted: Cell<bool>,
+    /// A new segment is wanted.
+    renewal_wanted: Cell<bool>,
     position: RefCell<Position>,
     /// The frame that the first segment repeats.
     recovered_frame: RefCell<Option<Frame>>,
@@ -151,6 +153,7 @@ impl Log {
             holds: RefCell::default(),
             hurry: Cell::new(false),
             clock_wanted: Cell::new(false),
+            renewal_wanted: Cell::new(false),
             position: RefCell::new(position),
             recovered_frame: RefCell::new(resume.last_frame),
             work: Notify::new(),
@@ -260,6 +263,14 @@ impl Log {
     pub fn request_clock(&self) {
         self.inner.clock_wanted.set(true);
         self.inner.work.notify_one();
+    }
+
+    /// Begins a new segment, though there is room in the current one, and waits for it.
+    pub async fn renew(&self) -> Result<()> {
+        let current = self.inner.position.borrow().segment;
+        self.inner.renewal_wanted.set(true);
+        self.inner.work.notify_one();
+        self.wait_until(|log| log.position.borrow().segment > current).await
     }
 
     /// Waits until the log carries a clock of at least `ms`.

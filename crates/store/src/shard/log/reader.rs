@@ -111,10 +111,10 @@ impl LogReader {
         let mut first: Option<u64> = None;
         for page in 0..self.pages() {
             let hint = Hint::FOREGROUND;
-            let Ok(bytes) = self.blocks.flash().read(superblock, page, 1, hint).await else {
+            let Ok(read) = self.blocks.flash().read(superblock, page, 1, hint).await else {
                 continue;
             };
-            let Some(header) = frame::claimed_header(&bytes, page) else { continue };
+            let Some(header) = frame::claimed_header(&read.bytes, page) else { continue };
             if header.shard != self.shard.0 || header.segment <= end {
                 continue;
             }

@@ -89,6 +89,11 @@ impl Inner {
         tail.unsynced_since = None;
         loop {
             self.gather(&tail).await;
+            let renewal = self.renewal_wanted.replace(false);
+            if renewal {
+                self.start_segment(Segment::InStream).await?;
+                self.note_reached(self.written_seq.get());
+            }
             let (hurry, closing) = (self.hurry.replace(false), self.closing.get());
             let stream = std::mem::take(&mut *self.pending.borrow_mut());
             let (seq, clock) = (self.appended_seq.get(), self.clock_wanted.replace(false));
@@ -116,7 +121,7 @@ impl Inner {
                 }
             };
             // Where more is waiting, that will fill the word lines.
-            if due || clock || awaited && self.pending.borrow().is_empty() {
+            if due || clock || renewal || awaited && self.pending.borrow().is_empty() {
                 self.close_word_lines().await?;
             }
             if due {
@@ -186,7 +191,10 @@ impl Inner {
 
     /// Waits until there is something to do.
     async fn gather(&self, tail: &Tail) {
-        let urgent = || self.hurry.get() || self.closing.get() || self.clock_wanted.get();
+        let urgent = || {
+            let wanted = self.clock_wanted.get() || self.renewal_wanted.get();
+            wanted || self.hurry.get() || self.closing.get()
+        };
         while self.pending.borrow().is_empty() && !urgent() {
             let sync = match (self.durability, tail.unsynced_since) {
                 (Durability::Interval(interval), Some(since)) => Some(since + interval),

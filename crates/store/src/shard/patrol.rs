@@ -1,0 +1,146 @@
+//! Patrol: everything on flash is read once in a while, so that what will be lost soon is written anew while it can still be
+//! read, and what is lost is known before a client asks for it.
+//!
+//! Cells lose charge with time, with the reads of their neighbours and with wear. The device tells by read retries how near
+//! the limit a page is. Whichever read notices, the patch is *strained*, and compaction writes it anew. The log is renewed
+//! at the end of a pass: an idle shard would keep the same segment for ever.
+
+use super::{Shard, count};
+use crate::error::{Result, StoreError};
+use crate::kv::patch::Patch;
+use crate::kv::slice::Slice;
+use crate::kv::writer::PatchWriter;
+use futures_util::future::select;
+use softflash_base::Time;
+use softflash_ftl::Hint;
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// Blocks of a patch that are read in a turn, some 256 KiB.
+const TURN_BLOCKS: usize = 64;
+
+impl Shard {
+    /// Patrols until the shard closes.
+    pub(super) async fn patrol_forever(&self, period: Duration) {
+        while !self.closing.get() {
+            let end = self.runtime.now() + period;
+            self.patrol_patches(period).await;
+            self.rest_until(end).await;
+            if self.closing.get() {
+                return;
+            }
+            if let Err(error) = self.renew_log().await {
+                tracing::warn!(shard = self.id.0, %error, "the log could not be renewed");
+            }
+            count(&self.counters.patrols, 1);
+        }
+    }
+
+    /// Reads every patch there is now, spread over `period`.
+    async fn patrol_patches(&self, period: Duration) {
+        let began = self.runtime.now();
+        let trees: Vec<_> = self.slices.iter().map(Slice::tree).collect();
+        let found = trees.iter().flat_map(|tree| tree.patches());
+        // Not kept alive: a patch that compaction replaces on the way gives its space back at once.
+        let patches: Vec<(Weak<Patch>, u64)> =
+            found.map(|(.., patch)| (Rc::downgrade(patch), patch.bytes())).collect();
+        drop(trees);
+        let total: u64 = patches.iter().map(|(_, bytes)| *bytes).sum();
+        let mut passed = 0;
+        for (patch, bytes) in patches {
+            let blocks = patch.upgrade().map_or(0, |patch| patch.block_count());
+            for first in (0..blocks).step_by(TURN_BLOCKS) {
+                let read = passed + bytes * first as u64 / blocks.max(1) as u64;
+                self.rest_until(began + period.mul_f64(read as f64 / total.max(1) as f64)).await;
+                let Some(patch) = patch.upgrade() else { break };
+                if self.closing.get() {
+                    return;
+                }
+                let end = blocks.min(first + TURN_BLOCKS);
+                if let Err(error) = self.patrol_blocks(&patch, first, end).await {
+                    tracing::error!(shard = self.id.0, %error, "the patrol has found lost data");
+                    count(&self.counters.data_losses, 1);
+                }
+            }
+            passed += bytes;
+        }
+    }
+
+    async fn patrol_blocks(&self, patch: &Patch, first: usize, end: usize) -> Result<()> {
+        if first == 0 && !patch.has_whole_metadata().await {
+            // It is in memory: the patch can be written anew with it.
+            self.blocks.note_strained(patch.id());
+        }
+        for number in first..end {
+            let block = patch.read_block(number, Hint::COMPACTION).await?;
+            for record in block.into_records() {
+                record.map_err(|error| StoreError::DataLoss(format!("{}: {error}", patch.id())))?;
+            }
+            count(&self.counters.patrolled_bytes, patch.block_bytes(number));
+        }
+        if self.blocks.any_strained() {
+            self.compact_work.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn rest_until(&self, due: Time) {
+        while !self.closing.get() && self.runtime.now() < due {
+            let woken = self.patrol_work.notified();
+            select(self.runtime.sleep_until(due), pin!(woken)).await;
+        }
+    }
+
+    /// Brings what is in memory into patches and begins a new segment of the log, so that no older one is needed.
+    async fn renew_log(&self) -> Result<()> {
+        self.flush().await?;
+        self.log.renew().await?;
+        let Some(slice) = self.slices.first() else { return Ok(()) };
+        self.edit(slice, &[], Vec::new());
+        let (seq, needed) = (self.seq.get(), self.first_segment_needed());
+        self.log.stable_soon(seq).await?;
+        self.log.release_before(needed);
+        Ok(())
+    }
+
+    /// Writes a strained patch of the slice anew, in its place. Returns whether there was one. To be called by compaction
+    /// alone, which so never works on the same patch.
+    pub(super) async fn refresh_once(&self, slice: &Slice) -> Result<bool> {
+        if !self.blocks.any_strained() {
+            return Ok(false);
+        }
+        let tree = slice.tree();
+        let strained = tree.patches().find(|(.., patch)| self.blocks.is_strained(patch.id()));
+        let Some((level, run, patch)) = strained else { return Ok(false) };
+        // Where it cannot be written anew it stays as it is, until the next pass.
+        self.blocks.forget_strain(patch.id());
+        let clears = slice.clears.get();
+        let site = self.building.begin(&self.blocks);
+        let mut writer =
+            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
+        for number in 0..patch.block_count() {
+            if self.closing.get() {
+                return Err(StoreError::Closed);
+            }
+            for record in patch.read_block(number, Hint::COMPACTION).await?.into_records() {
+                let record = record
+                    .map_err(|error| StoreError::DataLoss(format!("{}: {error}", patch.id())))?;
+                writer.add(&record).await?;
+            }
+        }
+        let (patches, bytes) = writer.finish().await?;
+        if slice.clears.get() != clears {
+            patches.iter().for_each(|patch| patch.retire());
+            return Ok(true);
+        }
+        drop(site);
+        let added = patches.into_iter().map(|patch| (level as u8, run, patch)).collect();
+        self.edit(slice, std::slice::from_ref(patch), added);
+        let seq = self.seq.get();
+        self.log.stable_soon(seq).await?;
+        patch.retire();
+        count(&self.counters.refreshed_bytes, bytes);
+        Ok(true)
+    }
+}

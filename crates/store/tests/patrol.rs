@@ -1,0 +1,66 @@
+//! Flash that forgets: the patrol writes anew what would be lost.
+
+use softflash_base::random::Rng;
+use softflash_device::{ModelConfig, ModelDevice};
+use softflash_store::stats::StoreStats;
+use softflash_testing::model::{key, value};
+use softflash_testing::{Model, VirtualBed};
+use std::sync::Arc;
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Flash whose pages need two retries after some 50 days and are lost after some 90.
+fn forgetful(patrol: Option<Duration>) -> VirtualBed {
+    let mut config = ModelConfig::model();
+    config.array.geometry.blocks_per_plane = 40;
+    config.array.geometry.pages_per_block = 64;
+    let law = &mut config.faults.bit_errors;
+    (law.rber_fresh, law.retention_days) = (1e-4, 1.0);
+    (law.retry_steps, law.retry_gain) = (3, 0.7);
+    let mut bed = VirtualBed {
+        device: Arc::new(ModelDevice::in_memory(config).unwrap()),
+        ..VirtualBed::new(2, 40)
+    };
+    bed.options.patrol = patrol;
+    bed
+}
+
+/// Writes, waits 200 days, and looks everything up, in the same session and after another start.
+fn keep_for_200_days(patrol: Option<Duration>) -> (bool, StoreStats) {
+    let bed = forgetful(patrol);
+    let (mut model, mut random) = (Model::default(), Rng::seeded(7));
+    let ((kept, stats), _) = bed.session(async |stores, runtime| {
+        for number in 0..500 {
+            let value = value(&mut random, 9000);
+            model.put(&stores[number as usize % 2], key(number), value).await;
+        }
+        runtime.sleep_until(runtime.now() + 200 * DAY).await;
+        let mut kept = true;
+        for (key, value) in &model.entries {
+            let found = stores[0].view().get(key).await;
+            kept &= found.is_ok_and(|e| e.is_some_and(|e| e.value.to_bytes() == *value));
+        }
+        (kept, stores[0].stats().await.unwrap())
+    });
+    if kept {
+        bed.session(async |stores, _| model.compare(&stores[0]).await);
+    }
+    (kept, stats)
+}
+
+#[test]
+fn what_is_hard_to_read_is_written_anew_in_time() {
+    let (kept, stats) = keep_for_200_days(Some(7 * DAY));
+    assert!(kept, "{stats:?}");
+    assert!(stats.patrols > 50, "{stats:?}");
+    assert!(stats.refreshed_bytes > 4_000_000, "{stats:?}");
+    assert!(stats.patrolled_bytes > 20 * 2_000_000, "{stats:?}");
+    assert_eq!(stats.data_losses, 0, "{stats:?}");
+}
+
+#[test]
+fn without_a_patrol_flash_that_forgets_loses_data_and_says_so() {
+    let (kept, stats) = keep_for_200_days(None);
+    assert!(!kept && stats.data_losses > 0 && stats.patrols == 0, "{stats:?}");
+}
