@@ -10,10 +10,11 @@
 //! faults.fail_nth(3, OperationKind::Program, DeviceError::ProgramFailed);
 //! ```
 
-use crate::command::{Command, Completion, DeviceError, Operation};
+use crate::command::{Command, Completion, DeviceError, Operation, Tag, Target};
 use crate::geometry::DeviceInfo;
 use crate::queue_pair::{Device, OpenError, QueuePair, Submit, Wake, described_by_inner};
 use softflash_base::{Time, UnitId};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,9 +50,13 @@ impl OperationKind {
 /// Decides about one command: the error it shall fail with, if it shall.
 type Rule = Box<dyn FnMut(&Command) -> Option<DeviceError> + Send>;
 
+/// Changes what a read has brought, in place: the medium gives other bytes than were written.
+type Alteration = Box<dyn FnMut(&Target, &mut [u8]) + Send>;
+
 #[derive(Default)]
 struct Armed {
     rules: Vec<Rule>,
+    alterations: Vec<Alteration>,
     seen: u64,
     failed: u64,
 }
@@ -97,9 +102,17 @@ impl Faults {
         })
     }
 
+    /// Arms a change of what reads bring: it sees every read that succeeds from now on, with all of its bytes.
+    pub fn alter_reads(&self, alter: impl FnMut(&Target, &mut [u8]) + Send + 'static) -> &Faults {
+        self.armed().alterations.push(Box::new(alter));
+        self
+    }
+
     /// Disarms everything; commands that failed stay failed.
     pub fn clear(&self) {
-        self.armed().rules.clear();
+        let mut armed = self.armed();
+        armed.rules.clear();
+        armed.alterations.clear();
     }
 
     /// Commands submitted through the decorator since the handle was made.
@@ -118,6 +131,10 @@ impl Faults {
         let error = armed.rules.iter_mut().find_map(|rule| rule(command));
         armed.failed += u64::from(error.is_some());
         error
+    }
+
+    fn alter(&self, target: &Target, bytes: &mut [u8]) {
+        self.armed().alterations.iter_mut().for_each(|alter| alter(target, bytes));
     }
 
     /// A command that the device did not take was not seen.
@@ -142,12 +159,14 @@ pub struct FaultyQueuePair {
     inner: Box<dyn QueuePair>,
     faults: Faults,
     failed: Vec<(Command, DeviceError)>,
+    /// Reads that the device is at.
+    reading: HashMap<Tag, Target>,
 }
 
 impl FaultyQueuePair {
     /// Wraps `inner`.
     pub fn new(inner: Box<dyn QueuePair>, faults: Faults) -> FaultyQueuePair {
-        FaultyQueuePair { inner, faults, failed: Vec::new() }
+        FaultyQueuePair { inner, faults, failed: Vec::new(), reading: HashMap::new() }
     }
 }
 
@@ -159,8 +178,12 @@ impl QueuePair for FaultyQueuePair {
             self.failed.push((command, error));
             return Submit::Accepted;
         }
+        if let Operation::Read(_) = &command.operation {
+            self.reading.insert(command.tag, command.target);
+        }
         let submitted = self.inner.submit(now, command);
-        if matches!(submitted, Submit::Full(_)) {
+        if let Submit::Full(command) = &submitted {
+            self.reading.remove(&command.tag);
             self.faults.forget_one();
         }
         submitted
@@ -177,7 +200,16 @@ impl QueuePair for FaultyQueuePair {
             retries: 0,
             finished_at: now,
         }));
+        let first = completions.len();
         self.inner.poll(now, completions);
+        for completion in completions.iter_mut().skip(first) {
+            if let (Some(target), Ok(())) =
+                (self.reading.remove(&completion.tag), &completion.result)
+                && let Some(buffer) = &mut completion.buffer
+            {
+                self.faults.alter(&target, buffer);
+            }
+        }
     }
 
     fn wake(&self) -> Wake {

@@ -1,5 +1,7 @@
 //! Flash that forgets: the patrol writes anew what would be lost.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
+
 use softflash_base::random::Rng;
 use softflash_device::{ModelConfig, ModelDevice};
 use softflash_store::stats::StoreStats;
