@@ -6,17 +6,38 @@ use crate::error::{Result, StoreError};
 use crate::format::FormatError;
 use crate::format::log::frame::{self, MAX_FRAME_BYTES};
 use crate::format::log::{End, Frame, LogScanner};
-use futures_util::StreamExt;
 use futures_util::stream;
+use futures_util::{StreamExt, TryStreamExt};
 use softflash_base::{IoBuf, ShardId};
 use softflash_ftl::{FtlError, Hint, Superblock};
 
-/// Pages read at a time.
-const STEP_PAGES: u32 = 256;
+/// Bytes read at a time.
+const PIECE_BYTES: usize = 1 << 20;
+/// Pieces read at the same time: as segments lie on different units, they come from several of them.
+const PIECES_AHEAD: usize = 32;
 /// Pages read at a time for the first frame alone.
 const FIRST_STEP_PAGES: u32 = 16;
 /// Pages read one by one, after a read that failed, at the same time.
 const SINGLE_READS: usize = 32;
+
+/// Neighbouring pages of a segment.
+enum Piece {
+    Whole(IoBuf),
+    /// One by one, as some cannot be read.
+    Pages(Vec<Option<IoBuf>>),
+}
+
+impl Piece {
+    fn feed(&self, scanner: &mut LogScanner) {
+        match self {
+            Piece::Whole(bytes) => scanner.feed(bytes),
+            Piece::Pages(pages) => pages.iter().for_each(|page| match page {
+                Some(bytes) => scanner.feed(bytes),
+                None => scanner.feed_unreadable(),
+            }),
+        }
+    }
+}
 
 /// Reads the log of a shard.
 pub struct LogReader {
@@ -41,17 +62,26 @@ impl LogReader {
         mut sink: impl FnMut(Frame) -> Result<()>,
     ) -> Result<End> {
         let mut scanner = self.scanner();
-        for segment in segments {
-            self.begin(&mut scanner, segment);
-            let mut page = 0;
-            while page < self.pages() {
-                page += self.feed(&mut scanner, segment.block, page, STEP_PAGES).await?;
-                while let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
-                    sink(frame)?;
-                }
+        let step = (PIECE_BYTES / self.blocks.page_bytes()).max(1);
+        let pieces = segments
+            .iter()
+            .flat_map(|segment| (0..self.pages()).step_by(step).map(move |first| (segment, first)));
+        let mut pieces = stream::iter(pieces)
+            .map(|(segment, first)| async move {
+                (segment, first, self.read_piece(segment.block, first, step as u32).await)
+            })
+            .buffered(PIECES_AHEAD);
+        while let Some((segment, first, piece)) = pieces.next().await {
+            if first == 0 {
+                scanner.end_segment().map_err(|error| self.refuse(error))?;
+                self.begin(&mut scanner, segment);
             }
-            scanner.end_segment().map_err(|error| self.refuse(error))?;
+            piece?.feed(&mut scanner);
+            while let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
+                sink(frame)?;
+            }
         }
+        scanner.end_segment().map_err(|error| self.refuse(error))?;
         Ok(scanner.finish())
     }
 
@@ -66,7 +96,9 @@ impl LogReader {
         let longest = 2 * MAX_FRAME_BYTES.div_ceil(self.blocks.page_bytes()) as u32;
         let mut page = 0;
         while page < self.pages().min(longest) {
-            page += self.feed(&mut scanner, segment.block, page, FIRST_STEP_PAGES).await?;
+            let piece = self.read_piece(segment.block, page, FIRST_STEP_PAGES).await?;
+            page += FIRST_STEP_PAGES;
+            piece.feed(&mut scanner);
             if let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
                 return Ok(Some(frame.header.sequence));
             }
@@ -141,30 +173,15 @@ impl LogReader {
         (self.blocks.capacity_bytes() / self.blocks.page_bytes()) as u32
     }
 
-    /// Feeds the next pages, at most `step`; returns how many.
-    async fn feed(
-        &self,
-        scanner: &mut LogScanner,
-        block: BlockId,
-        first: u32,
-        step: u32,
-    ) -> Result<u32> {
-        let count = step.min(self.pages() - first);
+    /// Reads the next pages, at most `step`.
+    async fn read_piece(&self, block: BlockId, first: u32, step: u32) -> Result<Piece> {
+        let count = step.min(self.pages().saturating_sub(first));
         if let Some(pages) = self.read(block, first, count).await? {
-            scanner.feed(&pages);
-            return Ok(count);
+            return Ok(Piece::Whole(pages));
         }
         // Real flash refuses to read pages that were never programmed. Those that were can still be read.
-        let mut pages = stream::iter(first..first + count)
-            .map(|page| self.read(block, page, 1))
-            .buffered(SINGLE_READS);
-        while let Some(page) = pages.next().await {
-            match page? {
-                Some(page) => scanner.feed(&page),
-                None => scanner.feed_unreadable(),
-            }
-        }
-        Ok(count)
+        let pages = stream::iter(first..first + count).map(|page| self.read(block, page, 1));
+        Ok(Piece::Pages(pages.buffered(SINGLE_READS).try_collect().await?))
     }
 
     /// Reads pages; `None` where the flash does not give them all.
