@@ -3,8 +3,11 @@
 //!
 //! - [`world`]: what a world is made of, drawn from its seed or read from a file;
 //! - [`reference`](mod@reference): what clients were promised, and what may be found after a cut;
-//! - [`client`]: makes requests, and tells the reference;
+//! - [`client`]: calls the store, and tells the reference;
+//! - [`resp`]: clients that speak RESP to the server's own command layer, with references of their own;
+//! - [`habits`]: how clients behave, and how time passes;
 //! - [`session`]: from power on to power off;
+//! - [`trouble`]: why a session ends early;
 //! - [`trial`]: one world from its beginning to its end;
 //! - [`shrink`]: a smaller world that fails as well;
 //! - [`campaign`]: many seeds on all cores, and what came out.
@@ -13,8 +16,11 @@
 
 pub mod campaign;
 pub mod client;
+pub mod habits;
 pub mod reference;
+pub mod resp;
 pub mod session;
 pub mod shrink;
 pub mod trial;
+pub mod trouble;
 pub mod world;

@@ -1,21 +1,22 @@
 //! From power on to power off: the store opens, everything in it is compared with what was promised, and the clients
 //! work.
 
-use crate::client::{Client, Trouble};
+use crate::client::Client;
 use crate::reference::{Breach, Contents};
+use crate::resp;
+use crate::resp::ledger::Found;
+use crate::resp::semantics::Window;
+use crate::trouble::Trouble;
 use crate::world::World;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::{SliceId, Time};
 use softflash_device::{Device, ModelDevice};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::check::Progress;
-use softflash_store::{Store, StoreError, check, open_all};
+use softflash_store::{Store, check, open_all};
 use std::cell::Cell;
 use std::pin::pin;
 use std::sync::Arc;
-
-/// What the wall clock shows when a world begins.
-const WALL_MS: u64 = 1_000_000;
 
 /// Keys that one look at a slice brings.
 const SCANNED: usize = 50;
@@ -29,6 +30,15 @@ pub enum Task {
     Close,
 }
 
+/// When a session is cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// So many requests have been begun; none: it does not matter.
+    pub requests: Option<u64>,
+    /// So long after that, or after power on.
+    pub then: Time,
+}
+
 /// How a session went.
 #[derive(Debug)]
 pub struct Session {
@@ -40,42 +50,91 @@ pub struct Session {
     pub trouble: Option<Trouble>,
 }
 
-/// Runs a session to its end, or until `cut_after`.
+/// All clients of a world.
+pub enum Crew {
+    /// They call the store.
+    Direct(Vec<Client>),
+    /// They speak RESP.
+    Resp(resp::Crew),
+}
+
+impl Crew {
+    /// The clients of a world.
+    pub fn of(world: &World) -> Crew {
+        resp::Crew::of(world).map_or_else(|| Crew::Direct(Client::all(world)), Crew::Resp)
+    }
+
+    fn begins_session(&self) {
+        if let Crew::Resp(crew) = self {
+            crew.begins_session();
+        }
+    }
+
+    async fn work(&self, stores: &[Store], world: &World) -> Result<(), Trouble> {
+        match self {
+            Crew::Direct(clients) => {
+                let durable = world.store.interval_ms == 0;
+                let work =
+                    clients.iter().map(|client| client.work(stores, &world.clients, durable));
+                try_join_all(work).await.map(drop)
+            }
+            Crew::Resp(crew) => crew.work(stores, world).await,
+        }
+    }
+
+    fn keys(&self, world: &World) -> Vec<bytes::Bytes> {
+        match self {
+            Crew::Direct(clients) => clients.iter().flat_map(Client::keys).collect(),
+            Crew::Resp(crew) => crew.keys(world),
+        }
+    }
+
+    fn judge(&self, world: &World, store: &Store, found: Found, at: Window) -> Result<(), String> {
+        match self {
+            Crew::Direct(clients) => judge_direct(clients, found),
+            Crew::Resp(crew) => {
+                let may_lose = if world.store.interval_ms == 0 { 0 } else { usize::MAX };
+                crew.judge(world, &found, at, store.layout(), may_lose)
+            }
+        }
+    }
+
+    /// Of everything that clients were told.
+    pub fn trace(&self) -> u64 {
+        match self {
+            Crew::Direct(_) => 0,
+            Crew::Resp(crew) => crew.trace(),
+        }
+    }
+}
+
+/// Runs a session to its end, or until `cut`, from `wall_ms` on the wall clock on.
 pub fn run(
     world: &World,
     device: &Arc<ModelDevice>,
-    clients: &[Client],
+    crew: &Crew,
     task: Task,
-    cut_after: Option<Time>,
+    cut: Option<Cut>,
+    wall_ms: u64,
 ) -> Session {
-    let executor = VirtualExecutor::new(WALL_MS);
+    let executor = VirtualExecutor::new(wall_ms);
     let runtime = executor.handle();
     let compared = Cell::new(false);
+    crew.begins_session();
     let work = async {
         let device = Arc::clone(device) as Arc<dyn Device>;
-        let opened = open_all(device, &world.layout(), &world.options(), &runtime).await;
-        let stores = opened.map_err(Trouble::Refused)?;
-        compare(&stores[0], clients).await?;
+        let stores = open_all(device, &world.layout(), &world.options(), &runtime).await?;
+        compare(&stores, crew, world).await?;
         compared.set(true);
         match task {
-            Task::Work => {
-                let durable = world.store.interval_ms == 0;
-                let work =
-                    clients.iter().map(|client| client.work(&stores, &world.clients, durable));
-                try_join_all(work).await.map(drop)
-            }
-            Task::Close => {
-                let closed = try_join_all(stores.iter().map(Store::close)).await;
-                closed.map(drop).map_err(Trouble::Refused)
-            }
+            Task::Work => crew.work(&stores, world).await,
+            Task::Close => Ok(try_join_all(stores.iter().map(Store::close)).await.map(drop)?),
         }
     };
-    let outcome = executor.try_block_on(until(cut_after, work, &runtime));
+    let outcome = executor.try_block_on(until(cut, work, crew, &runtime));
     let ended_at = executor.now();
     let trouble = match outcome {
-        Ok(Ok(())) => None,
-        // There is room for what is alive, but cleaning may be behind.
-        Ok(Err(Trouble::Refused(StoreError::OutOfSpace))) => None,
+        Ok(Ok(()) | Err(Trouble::Full)) => None,
         Ok(Err(trouble)) => Some(trouble),
         Err(deadlock) => Some(Trouble::Wrong(deadlock.to_string())),
     };
@@ -84,32 +143,59 @@ pub fn run(
 
 /// Works until it is done, or until the time of the cut.
 async fn until(
-    cut_after: Option<Time>,
+    cut: Option<Cut>,
     work: impl Future<Output = Result<(), Trouble>>,
+    crew: &Crew,
     runtime: &RuntimeHandle,
 ) -> Result<(), Trouble> {
-    let Some(at) = cut_after else { return work.await };
-    match select(pin!(work), runtime.sleep_until(at)).await {
+    let Some(Cut { requests, then }) = cut else { return work.await };
+    let due = async {
+        if let (Some(requests), Crew::Resp(crew)) = (requests, crew) {
+            crew.begun(requests).await;
+        }
+        runtime.sleep_until(runtime.now() + then.0).await;
+    };
+    match select(pin!(work), pin!(due)).await {
         Either::Left((outcome, _)) => outcome,
         Either::Right(_) => Ok(()),
     }
 }
 
 /// Looks every key up, and scans every slice: both must show what was promised, and nothing else.
-async fn compare(store: &Store, clients: &[Client]) -> Result<(), Trouble> {
-    let mut found: Vec<Contents> = vec![Contents::new(); clients.len()];
+async fn compare(stores: &[Store], crew: &Crew, world: &World) -> Result<(), Trouble> {
+    let store = &stores[0];
+    let from_ms = store.runtime().wall_ms();
+    let found = scan_all(store).await?;
+    let mut looked_up = Found::new();
+    for key in crew.keys(world) {
+        if let Some(entry) = store.view().get(&key).await? {
+            looked_up.insert(key, (entry.value.to_bytes(), entry.expires_at_ms));
+        }
+    }
+    // What expires between the two looks is in the first only. The clocks of the store may be ahead of the wall's.
+    let wall_ms = store.runtime().wall_ms();
+    let to_ms = stores.iter().map(Store::now_ms).fold(wall_ms, u64::max);
+    let at = Window { from_ms, to_ms };
+    for key in found.keys().chain(looked_up.keys()) {
+        let (scanned, looked_up) = (found.get(key), looked_up.get(key));
+        let expired = scanned.is_some_and(|(_, ms)| *ms != 0) && looked_up.is_none();
+        if scanned != looked_up && !expired {
+            let key = key.escape_ascii();
+            return Err(Trouble::Wrong(format!("key `{key}`: a lookup and a scan differ")));
+        }
+    }
+    crew.judge(world, store, looked_up, at).map_err(Trouble::Wrong)
+}
+
+async fn scan_all(store: &Store) -> Result<Found, Trouble> {
+    let mut found = Found::new();
     for slice in 0..store.layout().slices {
         let mut after = None;
         loop {
-            let page =
-                store.scan(SliceId(slice), after, SCANNED).await.map_err(Trouble::Refused)?;
+            let page = store.scan(SliceId(slice), after, SCANNED).await?;
             for (key, entry) in page.items {
-                let owner = Client::owner(&key).map(usize::from);
-                let Some(contents) = owner.and_then(|owner| found.get_mut(owner)) else {
-                    let key = key.escape_ascii();
-                    return Err(Trouble::Wrong(format!("key `{key}` was written by nobody")));
-                };
-                if contents.insert(key.clone(), entry.value.to_bytes()).is_some() {
+                let held = (entry.value.to_bytes(), entry.expires_at_ms);
+                if found.insert(key.clone(), held).is_some() {
                     let key = key.escape_ascii();
                     return Err(Trouble::Wrong(format!("key `{key}` is in two slices")));
                 }
@@ -120,24 +206,27 @@ async fn compare(store: &Store, clients: &[Client]) -> Result<(), Trouble> {
             }
         }
     }
-    for (client, contents) in clients.iter().zip(found) {
-        for key in client.keys() {
-            let value = store.view().get(&key).await.map_err(Trouble::Refused)?;
-            let value = value.map(|entry| entry.value.to_bytes());
-            if value.as_ref() != contents.get(&key) {
-                let key = key.escape_ascii();
-                return Err(Trouble::Wrong(format!("key `{key}`: a lookup and a scan differ")));
-            }
-        }
-        let judged = client.promise.borrow_mut().found(contents);
-        judged.map_err(|Breach(what)| Trouble::Wrong(what))?;
+    Ok(found)
+}
+
+fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
+    let mut contents: Vec<Contents> = vec![Contents::new(); clients.len()];
+    for (key, (value, _)) in found {
+        let owner = Client::owner(&key).map(usize::from);
+        let Some(contents) = owner.and_then(|owner| contents.get_mut(owner)) else {
+            return Err(format!("key `{}` was written by nobody", key.escape_ascii()));
+        };
+        contents.insert(key, value);
+    }
+    for (client, contents) in clients.iter().zip(contents) {
+        client.promise.borrow_mut().found(contents).map_err(|Breach(what)| what)?;
     }
     Ok(())
 }
 
 /// Checks the device offline; returns what is wrong.
-pub fn check_offline(world: &World, device: &Arc<ModelDevice>) -> Option<String> {
-    let executor = VirtualExecutor::new(WALL_MS);
+pub fn check_offline(world: &World, device: &Arc<ModelDevice>, wall_ms: u64) -> Option<String> {
+    let executor = VirtualExecutor::new(wall_ms);
     let runtime = executor.handle();
     let device = Arc::clone(device) as Arc<dyn Device>;
     let layout = world.layout();

@@ -1,7 +1,6 @@
 //! One world from its beginning to its end.
 
-use crate::client::{Client, Trouble};
-use crate::session::{self, Session, Task};
+use crate::session::{self, Crew, Cut, Session, Task};
 use crate::world::World;
 use softflash_base::Time;
 use softflash_base::checksum::identity;
@@ -13,6 +12,12 @@ use std::sync::Arc;
 /// the middle of it, most in the work behind it.
 const EARLIEST_CUT: f64 = 10.0;
 const LATEST_CUT: f64 = 32.0;
+
+/// What the wall clock shows when a world begins.
+const WALL_MS: u64 = 1_000_000_000_000;
+
+/// The most that the wall clock is set back, in milliseconds.
+const LONGEST_STEP_MS: u64 = 1 << 23;
 
 /// How many cuts a world gets that come while it recovers from others.
 const MOST_NESTED: u32 = 64;
@@ -36,7 +41,8 @@ pub fn run(world: &World) -> Result<Record, String> {
     let mut trial = Trial {
         world,
         device: Arc::new(device),
-        clients: Client::all(world),
+        crew: Crew::of(world),
+        wall_ms: WALL_MS,
         rng: Rng::seeded(world.seed).fork("cuts"),
         record: Record::default(),
         open: 0,
@@ -48,7 +54,9 @@ pub fn run(world: &World) -> Result<Record, String> {
 struct Trial<'a> {
     world: &'a World,
     device: Arc<ModelDevice>,
-    clients: Vec<Client>,
+    crew: Crew,
+    /// What the wall clock shows as the next session begins.
+    wall_ms: u64,
     rng: Rng,
     record: Record,
     /// Cuts since everything was compared.
@@ -59,8 +67,8 @@ impl Trial<'_> {
     fn go(&mut self) -> Result<(), String> {
         let (mut done, mut nested) = (0, 0);
         while done < self.world.cuts {
-            let exponent = EARLIEST_CUT + (LATEST_CUT - EARLIEST_CUT) * self.rng.unit_f64();
-            let session = self.session(Task::Work, Some(Time(exponent.exp2() as u64)))?;
+            let cut = self.cut();
+            let session = self.session(Task::Work, Some(cut))?;
             if session.compared || nested == MOST_NESTED {
                 done += 1;
             } else {
@@ -70,19 +78,45 @@ impl Trial<'_> {
             let cut = self.device.power_cut(session.ended_at, seed);
             cut.map_err(|error| format!("the cut: {error}"))?;
             self.open += 1;
+            self.outage();
         }
         // The first recovers from the last cut, the second from a clean end.
         for _ in 0..2 {
             self.session(Task::Close, None)?;
         }
-        session::check_offline(self.world, &self.device).map_or(Ok(()), Err)
+        session::check_offline(self.world, &self.device, self.wall_ms).map_or(Ok(()), Err)
     }
 
-    fn session(&mut self, task: Task, cut_after: Option<Time>) -> Result<Session, String> {
-        let session = session::run(self.world, &self.device, &self.clients, task, cut_after);
+    /// When the next session is cut off. Where clients rest, half of the cuts come soon after a request.
+    fn cut(&mut self) -> Cut {
+        let exponent = EARLIEST_CUT + (LATEST_CUT - EARLIEST_CUT) * self.rng.unit_f64();
+        let then = Time(exponent.exp2() as u64);
+        let slow = self.world.pace.pauses > 0.0 && self.rng.chance(0.5);
+        let most = u64::from(self.world.clients.requests) * u64::from(self.world.clients.count);
+        Cut { requests: slow.then(|| self.rng.below(most + 1)), then }
+    }
+
+    /// The power is away for a while, and somebody may set the clock.
+    fn outage(&mut self) {
+        let pace = &self.world.pace;
+        let longest = (pace.longest_outage_ms.max(1) as f64).log2();
+        self.wall_ms += (longest * self.rng.unit_f64()).exp2() as u64;
+        if pace.steps_back && self.rng.chance(0.3) {
+            self.wall_ms -= self.rng.below(LONGEST_STEP_MS);
+        }
+    }
+
+    fn session(&mut self, task: Task, cut: Option<Cut>) -> Result<Session, String> {
+        let (world, wall_ms) = (self.world, self.wall_ms);
+        let session = session::run(world, &self.device, &self.crew, task, cut, wall_ms);
+        self.wall_ms += session.ended_at.0.div_ceil(1_000_000);
         self.record.simulated_ns += session.ended_at.0;
-        self.record.trace =
-            identity(&[self.record.trace, session.ended_at.0, u64::from(session.compared)]);
+        self.record.trace = identity(&[
+            self.record.trace,
+            session.ended_at.0,
+            u64::from(session.compared),
+            self.crew.trace(),
+        ]);
         if session.compared {
             self.record.crash_points += self.open;
             self.record.deepest = self.record.deepest.max(self.open);
@@ -92,10 +126,7 @@ impl Trial<'_> {
             None => Ok(session),
             Some(trouble) => {
                 let cuts = self.record.crash_points + self.open;
-                let what = match trouble {
-                    Trouble::Refused(error) => format!("the store refuses: {error}"),
-                    Trouble::Wrong(what) => what.clone(),
-                };
+                let what = trouble.what();
                 Err(format!("after {cuts} cuts, {} of them since all was well: {what}", self.open))
             }
         }

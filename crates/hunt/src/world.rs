@@ -1,5 +1,6 @@
 //! What a world is made of.
 
+use crate::habits::{Pace, Resp};
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 use softflash_device::ModelConfig;
@@ -25,6 +26,12 @@ pub struct World {
     pub cuts: u32,
     /// What goes wrong beside the cuts.
     pub faults: FaultConfig,
+    /// How clients speak, if they speak RESP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resp: Option<Resp>,
+    /// How time passes.
+    #[serde(default)]
+    pub pace: Pace,
 }
 
 /// What goes wrong in the worlds that are drawn.
@@ -129,7 +136,19 @@ impl World {
             clients,
             cuts: 4 + rng.below(12) as u32,
             faults: faults(&mut rng, profile),
+            resp: None,
+            pace: Pace::default(),
         }
+        .with_habits()
+    }
+
+    /// Drawn apart, so that what else a seed means stays.
+    fn with_habits(self) -> World {
+        let mut rng = Rng::seeded(self.seed).fork("habits");
+        let firm = self.store.interval_ms == 0;
+        let resp = rng.chance(0.6).then(|| Resp::drawn(&mut rng, firm));
+        let pace = if resp.is_some() { Pace::drawn(&mut rng) } else { Pace::default() };
+        World { resp, pace, ..self }
     }
 
     /// The device, new.
