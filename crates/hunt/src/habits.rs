@@ -61,14 +61,15 @@ impl Resp {
 }
 
 impl Pace {
-    /// A drawn pace: half of the worlds are in a hurry.
-    pub fn drawn(rng: &mut Rng) -> Pace {
+    /// A drawn pace: half of the worlds are in a hurry. Only where acknowledged writes are on flash is it certain that
+    /// what was seen expired stays so when the clock is set back.
+    pub fn drawn(rng: &mut Rng, firm: bool) -> Pace {
         let slow = rng.chance(0.5);
         Pace {
             pauses: if slow { 0.3 * rng.unit_f64() } else { 0.0 },
             longest_pause_ms: if slow { 1 << (8 + rng.below(18)) } else { 0 },
             longest_outage_ms: 1 << rng.below(28),
-            steps_back: rng.chance(0.2),
+            steps_back: firm && rng.chance(0.2),
         }
     }
 }

@@ -2,12 +2,15 @@
 //! work.
 
 use crate::client::Client;
+use crate::disasters::{self, Deaths};
+use crate::invariants::Books;
 use crate::reference::{Breach, Contents};
 use crate::resp;
 use crate::resp::ledger::Found;
 use crate::resp::semantics::Window;
 use crate::trouble::Trouble;
 use crate::world::World;
+use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::{SliceId, Time};
 use softflash_device::{Device, ModelDevice};
@@ -15,18 +18,25 @@ use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::check::Progress;
 use softflash_store::{Store, check, open_all};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Keys that one look at a slice brings.
 const SCANNED: usize = 50;
+
+/// How long a store is left alone before it must have put everything in order.
+const REST: Duration = Duration::from_secs(60);
 
 /// What a session is to do after everything was compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// The clients work.
     Work,
-    /// The store closes as it should.
+    /// The clients work, and must come to an end in time; then the store closes as it should.
+    Prove,
+    /// The store is left alone for a while, and closes as it should.
     Close,
 }
 
@@ -37,6 +47,28 @@ pub struct Cut {
     pub requests: Option<u64>,
     /// So long after that, or after power on.
     pub then: Time,
+    /// Of what it makes of operations under way.
+    pub seed: u64,
+}
+
+/// What a session is given.
+pub struct Plan<'a> {
+    /// The world.
+    pub world: &'a World,
+    /// Its device.
+    pub device: &'a Arc<ModelDevice>,
+    /// Its clients.
+    pub crew: &'a Crew,
+    /// What to do.
+    pub task: Task,
+    /// When it is cut off, if it is.
+    pub cut: Option<Cut>,
+    /// What the wall clock shows at first.
+    pub wall_ms: u64,
+    /// Dies that die.
+    pub deaths: Deaths,
+    /// Programs that silently did something else by the time everything was last compared.
+    pub silent_before: u64,
 }
 
 /// How a session went.
@@ -48,6 +80,8 @@ pub struct Session {
     pub ended_at: Time,
     /// Why it ended early.
     pub trouble: Option<Trouble>,
+    /// The flash's books as everything was compared.
+    pub books: Option<Books>,
 }
 
 /// All clients of a world.
@@ -82,20 +116,43 @@ impl Crew {
         }
     }
 
-    fn keys(&self, world: &World) -> Vec<bytes::Bytes> {
+    fn keys(&self, world: &World) -> Vec<Bytes> {
         match self {
             Crew::Direct(clients) => clients.iter().flat_map(Client::keys).collect(),
             Crew::Resp(crew) => crew.keys(world),
         }
     }
 
-    fn judge(&self, world: &World, store: &Store, found: Found, at: Window) -> Result<(), String> {
+    /// Compares with what was found, where so many programs may have silently done something else: if it was the last
+    /// one of a log before a cut, nobody can tell it from one that was cut off.
+    fn judge(
+        &self,
+        world: &World,
+        store: &Store,
+        found: Found,
+        at: Window,
+        silent: u64,
+    ) -> Result<(), String> {
         match self {
             Crew::Direct(clients) => judge_direct(clients, found),
             Crew::Resp(crew) => {
-                let may_lose = if world.store.interval_ms == 0 { 0 } else { usize::MAX };
+                let may_lose =
+                    if world.store.interval_ms == 0 { silent as usize } else { usize::MAX };
                 crew.judge(world, &found, at, store.layout(), may_lose)
             }
+        }
+    }
+
+    /// Compares keys one by one, but for those that the store says it has lost.
+    fn judge_rest(
+        &self,
+        found: &Found,
+        unreadable: &BTreeSet<Bytes>,
+        at: Window,
+    ) -> Result<(), String> {
+        match self {
+            Crew::Direct(_) => Ok(()),
+            Crew::Resp(crew) => crew.judge_rest(found, unreadable, at),
         }
     }
 
@@ -108,37 +165,67 @@ impl Crew {
     }
 }
 
-/// Runs a session to its end, or until `cut`, from `wall_ms` on the wall clock on.
-pub fn run(
-    world: &World,
-    device: &Arc<ModelDevice>,
-    crew: &Crew,
-    task: Task,
-    cut: Option<Cut>,
-    wall_ms: u64,
-) -> Session {
-    let executor = VirtualExecutor::new(wall_ms);
+/// Runs a session to its end, or until its cut.
+pub fn run(plan: &Plan<'_>) -> Session {
+    let Plan { world, device, crew, task, cut, wall_ms, deaths, .. } = plan;
+    let executor = VirtualExecutor::new(*wall_ms);
     let runtime = executor.handle();
-    let compared = Cell::new(false);
+    let books = Cell::new(None);
     crew.begins_session();
+    disasters::plan(deaths, device, &runtime);
     let work = async {
         let device = Arc::clone(device) as Arc<dyn Device>;
         let stores = open_all(device, &world.layout(), &world.options(), &runtime).await?;
-        compare(&stores, crew, world).await?;
-        compared.set(true);
+        compare(&stores, plan).await?;
+        books.set(Some(Books::of(&stores[0]).await?));
         match task {
             Task::Work => crew.work(&stores, world).await,
-            Task::Close => Ok(try_join_all(stores.iter().map(Store::close)).await.map(drop)?),
+            Task::Prove => {
+                let work = pin!(crew.work(&stores, world));
+                let patience = runtime.sleep_until(runtime.now() + patience(world));
+                match select(work, patience).await {
+                    Either::Left((outcome, _)) => outcome?,
+                    Either::Right(_) => {
+                        return Err(Trouble::Wrong("requests do not come to an end".to_owned()));
+                    }
+                }
+                close(&stores).await
+            }
+            Task::Close => {
+                // What is compacted at first is in use twice.
+                runtime.sleep_until(runtime.now() + REST).await;
+                let books = Books::of(&stores[0]).await?;
+                books.have_no_leak(world.store.shards).map_err(Trouble::Wrong)?;
+                close(&stores).await
+            }
         }
     };
-    let outcome = executor.try_block_on(until(cut, work, crew, &runtime));
+    let outcome = executor.try_block_on(until(*cut, work, crew, &runtime));
     let ended_at = executor.now();
+    // Before anything falls: what falls takes its commands back.
+    let cut = cut.map_or(Ok(()), |cut| device.power_cut(ended_at, cut.seed).map(drop));
     let trouble = match outcome {
         Ok(Ok(()) | Err(Trouble::Full)) => None,
         Ok(Err(trouble)) => Some(trouble),
         Err(deadlock) => Some(Trouble::Wrong(deadlock.to_string())),
     };
-    Session { compared: compared.get(), ended_at, trouble }
+    let trouble = match cut {
+        Ok(()) => trouble,
+        Err(error) => Some(Trouble::Wrong(format!("the cut: {error}"))),
+    };
+    let books = books.take();
+    Session { compared: books.is_some(), ended_at, trouble, books }
+}
+
+/// How long the requests of a session may take: a minute each beside the rests, in which a slow flash is waited for
+/// and a full one cleaned.
+fn patience(world: &World) -> Duration {
+    let each = Duration::from_millis(60_000 + world.pace.longest_pause_ms * 4);
+    each * world.clients.requests * u32::from(world.clients.count)
+}
+
+async fn close(stores: &[Store]) -> Result<(), Trouble> {
+    Ok(try_join_all(stores.iter().map(Store::close)).await.map(drop)?)
 }
 
 /// Works until it is done, or until the time of the cut.
@@ -148,7 +235,7 @@ async fn until(
     crew: &Crew,
     runtime: &RuntimeHandle,
 ) -> Result<(), Trouble> {
-    let Some(Cut { requests, then }) = cut else { return work.await };
+    let Some(Cut { requests, then, .. }) = cut else { return work.await };
     let due = async {
         if let (Some(requests), Crew::Resp(crew)) = (requests, crew) {
             crew.begun(requests).await;
@@ -161,30 +248,57 @@ async fn until(
     }
 }
 
-/// Looks every key up, and scans every slice: both must show what was promised, and nothing else.
-async fn compare(stores: &[Store], crew: &Crew, world: &World) -> Result<(), Trouble> {
-    let store = &stores[0];
+/// Looks every key up, and scans every slice: both must show what was promised, and nothing else. Where the flash may
+/// lose what it has, each key is there as promised or there is an error that says so.
+async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
+    let (store, crew, world) = (&stores[0], plan.crew, plan.world);
     let from_ms = store.runtime().wall_ms();
-    let found = scan_all(store).await?;
+    let (found, mut lost) = match scan_all(store).await {
+        Err(Trouble::Lost(what)) if world.may_lose() => (None, Some(what)),
+        found => (Some(found?), None),
+    };
     let mut looked_up = Found::new();
+    let mut unreadable = BTreeSet::new();
     for key in crew.keys(world) {
-        if let Some(entry) = store.view().get(&key).await? {
-            looked_up.insert(key, (entry.value.to_bytes(), entry.expires_at_ms));
+        match store.view().get(&key).await.map_err(Trouble::from) {
+            Ok(Some(entry)) => {
+                looked_up.insert(key, (entry.value.to_bytes(), entry.expires_at_ms));
+            }
+            Ok(None) => {}
+            Err(Trouble::Lost(what)) if world.may_lose() => {
+                lost = Some(what);
+                unreadable.insert(key);
+            }
+            Err(trouble) => return Err(trouble),
         }
     }
     // What expires between the two looks is in the first only. The clocks of the store may be ahead of the wall's.
     let wall_ms = store.runtime().wall_ms();
     let to_ms = stores.iter().map(Store::now_ms).fold(wall_ms, u64::max);
     let at = Window { from_ms, to_ms };
-    for key in found.keys().chain(looked_up.keys()) {
+    for key in found.iter().flat_map(Found::keys).chain(looked_up.keys()) {
+        let Some(found) = &found else { break };
         let (scanned, looked_up) = (found.get(key), looked_up.get(key));
         let expired = scanned.is_some_and(|(_, ms)| *ms != 0) && looked_up.is_none();
-        if scanned != looked_up && !expired {
+        if scanned != looked_up && !expired && !unreadable.contains(key) {
             let key = key.escape_ascii();
             return Err(Trouble::Wrong(format!("key `{key}`: a lookup and a scan differ")));
         }
     }
-    crew.judge(world, store, looked_up, at).map_err(Trouble::Wrong)
+    let silent = silent_programs(plan.device) - plan.silent_before;
+    match lost {
+        None => crew.judge(world, store, looked_up, at, silent).map_err(Trouble::Wrong),
+        Some(what) => {
+            crew.judge_rest(&looked_up, &unreadable, at).map_err(Trouble::Wrong)?;
+            Err(Trouble::Lost(what))
+        }
+    }
+}
+
+/// Programs that were acknowledged and did something else.
+pub fn silent_programs(device: &ModelDevice) -> u64 {
+    let injected = device.injected_faults();
+    injected.phantom_programs + injected.misdirected_programs
 }
 
 async fn scan_all(store: &Store) -> Result<Found, Trouble> {

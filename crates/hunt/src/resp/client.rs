@@ -41,6 +41,11 @@ impl RespClient {
         (0..world.clients.keys).map(|number| self.key(number))
     }
 
+    /// Whether a key is one of those.
+    pub(super) fn owns(&self, key: &[u8]) -> bool {
+        key.starts_with(format!("client{:02}:", self.number).as_bytes())
+    }
+
     fn key(&self, number: u64) -> Bytes {
         let padding = "k".repeat((number % 40) as usize);
         Bytes::from(format!("client{:02}:{number}:{padding}", self.number))

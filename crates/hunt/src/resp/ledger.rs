@@ -4,7 +4,7 @@
 //! many of its commands made: at least those whose reply came, if acknowledged writes are on flash. A command on several
 //! shards is in the history of each of them, or of none.
 
-use super::semantics::{Change, Possible, State, Window, accepts, settled};
+use super::semantics::{Change, Held, Possible, State, Window, accepts};
 use super::wire::shown;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,22 +116,42 @@ impl Ledger {
         Ok(clears)
     }
 
-    /// What was found is the truth from now on. Without `noted` a key that has expired may live again, as the log need
-    /// not say how late it was.
-    pub fn settle(&mut self, found: &Found, at: Window, noted: bool) {
-        let mut possible = self.base.clone();
-        for effect in self.answered.iter().chain(&self.open) {
-            for (key, after) in &effect.after {
-                possible.entry(key.clone()).or_insert_with(|| vec![None]).extend(after.clone());
-            }
+    /// Compares each key that is not `unreadable` for itself: it holds what was promised, or what was made of it later.
+    ///
+    /// # Errors
+    /// What was found cannot be.
+    pub fn judge_each(
+        &self,
+        found: &Found,
+        unreadable: &BTreeSet<Bytes>,
+        at: Window,
+    ) -> Result<(), String> {
+        let mut promised = self.base.clone();
+        self.answered.iter().for_each(|effect| apply(&mut promised, effect, None));
+        let open = self.open.iter().flat_map(|effect| &effect.after);
+        for (key, possible) in open {
+            promised.entry(key.clone()).or_insert_with(|| vec![None]).extend(possible.clone());
         }
-        for key in found.keys() {
-            possible.entry(key.clone()).or_default();
+        let keys = promised.keys().chain(found.keys()).filter(|key| !unreadable.contains(*key));
+        match keys.into_iter().find(|key| !fits(&promised, key, found, at)) {
+            None => Ok(()),
+            Some(key) => Err(format!(
+                "key `{}` holds neither what was promised nor says that it is lost: {}",
+                key.escape_ascii(),
+                found.get(key).map_or("nothing".to_owned(), |(value, _)| shown(value))
+            )),
         }
-        let base: State = possible
+    }
+
+    /// What was found is the truth from now on, also of what was found to have expired: the log says how late it was, or
+    /// the clock goes on.
+    pub fn settle(&mut self, found: &Found) {
+        let base: State = found
             .iter()
-            .map(|(key, held)| (key.clone(), settled(held, found.get(key), at, noted)))
-            .filter(|(_, held)| *held != [None])
+            .map(|(key, (value, ms))| {
+                let dies = (*ms != 0).then_some(Window { from_ms: *ms, to_ms: *ms });
+                (key.clone(), vec![Some(Held { value: value.clone(), dies })])
+            })
             .collect();
         *self = Ledger { current: base.clone(), base, ..Ledger::default() };
     }
@@ -304,7 +324,6 @@ fn combine(
 
 #[cfg(test)]
 mod tests {
-    use super::super::semantics::Held;
     use super::*;
 
     const AT: Window = Window { from_ms: 100, to_ms: 100 };
@@ -384,13 +403,13 @@ mod tests {
         assert!(losing(1, &[]).is_err() && losing(1, &[("a", "1")]).is_ok());
         assert!(losing(usize::MAX, &[("a", "1"), ("a2", "1")]).is_err());
         let mut ledger = ledger;
-        ledger.settle(&[("a".into(), ("1".into(), 0))].into(), AT, false);
+        ledger.settle(&[("a".into(), ("1".into(), 0))].into());
         assert!(found(&ledger, &[("a", "2")]).is_err(), "it came back later");
         assert!(found(&ledger, &[("a", "1")]).is_ok());
     }
 
     #[test]
-    fn an_expired_key_stays_dead_if_that_was_noted() {
+    fn an_expired_key_stays_dead_once_that_was_seen() {
         let held = Held { value: "1".into(), dies: Some(Window { from_ms: 90, to_ms: 95 }) };
         let mut effect = put(&[("a", "1")]);
         effect.after.insert("a".into(), vec![Some(held)]);
@@ -401,9 +420,7 @@ mod tests {
         let alive: Found = [("a".into(), ("1".into(), 92))].into();
         let judged = |ledger: &Ledger| ledger.judge(&alive, early, 2, &shard_of, 0);
         assert!(judged(&ledger).is_ok());
-        let (mut noted, mut not) = (ledger.clone(), ledger);
-        noted.settle(&Found::new(), AT, true);
-        not.settle(&Found::new(), AT, false);
-        assert!(judged(&noted).is_err() && judged(&not).is_ok());
+        ledger.settle(&Found::new());
+        assert!(judged(&ledger).is_err());
     }
 }

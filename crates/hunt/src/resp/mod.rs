@@ -149,7 +149,7 @@ impl Crew {
                 return Err("everything of one client was removed, and not of another".to_owned());
             }
             clears = Some(common);
-            ledger.settle(&own, at, may_lose == 0);
+            ledger.settle(&own);
         }
         let lists: BTreeMap<Bytes, Bytes> = self
             .list_keys
@@ -162,6 +162,25 @@ impl Crew {
         }
         let clears = clears.unwrap_or_else(|| [0].into());
         self.lists.borrow_mut().found(&lists, may_lose == 0, &clears)
+    }
+
+    /// Compares keys one by one, but for those that the store says it has lost.
+    ///
+    /// # Errors
+    /// What was found cannot be.
+    pub fn judge_rest(
+        &self,
+        found: &Found,
+        unreadable: &BTreeSet<Bytes>,
+        at: Window,
+    ) -> Result<(), String> {
+        for client in &self.clients {
+            let owns = |key: &Bytes| client.owns(key);
+            let own = found.iter().filter(|(key, _)| owns(key));
+            let own = own.map(|(key, held)| (key.clone(), held.clone())).collect();
+            client.ledger.borrow().judge_each(&own, unreadable, at)?;
+        }
+        Ok(())
     }
 
     /// Waits until so many requests have begun in this session.

@@ -568,35 +568,6 @@ fn accepts_one(held: Option<&Held>, found: Option<&(Bytes, u64)>, at: Window) ->
     }
 }
 
-/// What is possible after a key was found so. Nothing that was found dead is alive later, if `noted`: the log says how
-/// late it was.
-pub fn settled(
-    possible: &Possible,
-    found: Option<&(Bytes, u64)>,
-    at: Window,
-    noted: bool,
-) -> Possible {
-    let exact = |expires_at_ms: u64| Window { from_ms: expires_at_ms, to_ms: expires_at_ms };
-    match found {
-        Some((value, expires_at_ms)) => {
-            let dies = (*expires_at_ms != 0).then(|| exact(*expires_at_ms));
-            vec![Some(Held { value: value.clone(), dies })]
-        }
-        None if noted => vec![None],
-        None => {
-            let mut left: Possible = possible
-                .iter()
-                .filter(|held| accepts_one(held.as_ref(), None, at))
-                .cloned()
-                .collect();
-            if !left.contains(&None) {
-                left.push(None);
-            }
-            left
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -715,7 +686,5 @@ mod tests {
         assert!(fits(found(55), at(20, 20)) && !fits(found(61), at(20, 20)));
         assert!(!fits(found(0), at(20, 20)) && !fits(found(55), at(55, 55)));
         assert!(fits(None, at(50, 50)) && !fits(None, at(49, 49)));
-        assert_eq!(settled(possible, None, at(55, 55), true), [None]);
-        assert_eq!(settled(possible, None, at(55, 55), false).len(), 2);
     }
 }
