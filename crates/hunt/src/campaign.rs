@@ -18,6 +18,8 @@ pub struct Campaign<'a> {
     pub seeds: u64,
     /// Which worlds.
     pub profile: Profile,
+    /// Small ones.
+    pub small: bool,
     /// Threads.
     pub jobs: usize,
     /// Asked before each seed whether to stop.
@@ -72,6 +74,7 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
             }
             let seed = campaign.first.wrapping_add(number);
             let world = World::drawn(seed, campaign.profile);
+            let world = if campaign.small { world.small() } else { world };
             let outcome = attempt(&world);
             let failure = outcome.as_ref().err().map(|what| failure(campaign, &world, what));
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);

@@ -26,13 +26,18 @@ pub struct Fate {
     dead: Vec<u32>,
     image: Option<UnitsImage>,
     /// A unit is older than it should be.
-    pub is_old: bool,
+    is_old: bool,
 }
 
 /// Which dies die in a session, and when.
 pub type Deaths = Vec<(u32, Time)>;
 
 impl Fate {
+    /// Whether units tell less of themselves than they did.
+    pub fn is_forgetful(&self) -> bool {
+        self.is_old || !self.dead.is_empty()
+    }
+
     /// Draws the deaths of the next session; the dead stay dead.
     pub fn deaths(&mut self, world: &World, rng: &mut Rng) -> Deaths {
         let mut deaths: Deaths = self.dead.iter().map(|die| (*die, Time::ZERO)).collect();

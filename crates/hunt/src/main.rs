@@ -49,6 +49,9 @@ struct Arguments {
     /// What goes wrong.
     #[arg(long, value_enum, default_value = "survived")]
     profile: Profile,
+    /// Worlds with few cuts and requests: more of them.
+    #[arg(long)]
+    small: bool,
     /// Runs the world of this file instead of drawing any.
     #[arg(long, conflicts_with_all = ["seed", "seeds", "time"])]
     replay: Option<PathBuf>,
@@ -190,6 +193,7 @@ fn hunt(arguments: &Arguments) -> ExitCode {
         first,
         seeds: arguments.seeds.unwrap_or(u64::MAX),
         profile: arguments.profile,
+        small: arguments.small,
         jobs: arguments.jobs.unwrap_or_else(cores),
         stop: &|| {
             interrupted.load(Ordering::Relaxed) || time.is_some_and(|time| began.elapsed() >= time)

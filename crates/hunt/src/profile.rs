@@ -44,10 +44,12 @@ impl Profile {
             Profile::Survived | Profile::Decaying | Profile::Paired => {}
             Profile::Worn => {
                 let law = &mut world.faults.bit_errors;
-                law.rber_fresh = 1e-4 + some(1e-3);
-                law.wear_cycles = some(20.0);
-                law.retention_days = some(0.01);
-                law.disturb_per_read = some(1e-5);
+                // With one retry, five errors in a thousand bits are at the end of what the code corrects.
+                law.retry_steps = 1;
+                law.rber_fresh = 4e-3 + some(1e-3);
+                law.wear_cycles = some(100.0);
+                law.retention_days = some(0.1);
+                law.disturb_per_read = some(1e-6);
             }
             Profile::Misread => {
                 world.faults.silent = SilentFaults {

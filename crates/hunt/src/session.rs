@@ -71,6 +71,18 @@ pub struct Plan<'a> {
     pub silent_before: u64,
 }
 
+impl Plan<'_> {
+    /// How many of the last exchanges of each client may be lost without a word: with interval durability any. Else
+    /// one for each program that silently did something else: if that was the last one of a log before a cut, nobody
+    /// can tell it from one that was cut off.
+    fn may_lose(&self) -> usize {
+        if self.world.store.interval_ms > 0 {
+            return usize::MAX;
+        }
+        usize::try_from(silent_programs(self.device) - self.silent_before).unwrap_or(usize::MAX)
+    }
+}
+
 /// How a session went.
 #[derive(Debug)]
 pub struct Session {
@@ -123,23 +135,18 @@ impl Crew {
         }
     }
 
-    /// Compares with what was found, where so many programs may have silently done something else: if it was the last
-    /// one of a log before a cut, nobody can tell it from one that was cut off.
+    /// Compares with what was found, of which the answers of each client's last `may_lose` exchanges need not be there.
     fn judge(
         &self,
         world: &World,
         store: &Store,
         found: Found,
         at: Window,
-        silent: u64,
+        may_lose: usize,
     ) -> Result<(), String> {
         match self {
             Crew::Direct(clients) => judge_direct(clients, found),
-            Crew::Resp(crew) => {
-                let may_lose =
-                    if world.store.interval_ms == 0 { silent as usize } else { usize::MAX };
-                crew.judge(world, &found, at, store.layout(), may_lose)
-            }
+            Crew::Resp(crew) => crew.judge(world, &found, at, store.layout(), may_lose),
         }
     }
 
@@ -149,10 +156,11 @@ impl Crew {
         found: &Found,
         unreadable: &BTreeSet<Bytes>,
         at: Window,
+        may_lose: usize,
     ) -> Result<(), String> {
         match self {
             Crew::Direct(_) => Ok(()),
-            Crew::Resp(crew) => crew.judge_rest(found, unreadable, at),
+            Crew::Resp(crew) => crew.judge_rest(found, unreadable, at, may_lose),
         }
     }
 
@@ -285,11 +293,12 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
             return Err(Trouble::Wrong(format!("key `{key}`: a lookup and a scan differ")));
         }
     }
-    let silent = silent_programs(plan.device) - plan.silent_before;
+    let may_lose = plan.may_lose();
     match lost {
-        None => crew.judge(world, store, looked_up, at, silent).map_err(Trouble::Wrong),
+        None => crew.judge(world, store, looked_up, at, may_lose).map_err(Trouble::Wrong),
         Some(what) => {
-            crew.judge_rest(&looked_up, &unreadable, at).map_err(Trouble::Wrong)?;
+            let judged = crew.judge_rest(&looked_up, &unreadable, at, may_lose);
+            judged.map_err(Trouble::Wrong)?;
             Err(Trouble::Lost(what))
         }
     }

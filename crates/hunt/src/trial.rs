@@ -159,8 +159,7 @@ impl Trial<'_> {
             self.crew.trace(),
         ]);
         if let Some(books) = &session.books {
-            // Books of an old unit are old.
-            if let Some(before) = self.books.as_ref().filter(|_| !self.fate.is_old) {
+            if let Some(before) = self.books.as_ref().filter(|_| !self.fate.is_forgetful()) {
                 books.follow(before).map_err(Trouble::Wrong)?;
             }
             self.books = Some(books.clone());

@@ -148,6 +148,17 @@ impl World {
         self
     }
 
+    /// The same with fewer cuts and requests and shorter values: ten thousand of these are run in a minute or two.
+    #[must_use]
+    pub fn small(mut self) -> World {
+        self.cuts = 1 + self.cuts % 3;
+        self.clients.requests = self.clients.requests.min(8);
+        self.clients.value_bytes = self.clients.value_bytes.min(3000);
+        self.clients.keys = self.clients.keys.min(20);
+        self.flash.blocks = 32;
+        self
+    }
+
     /// Whether the flash may lose what it has acknowledged, beside what a power cut takes.
     pub fn may_lose(&self) -> bool {
         let World { faults, disasters, .. } = self;

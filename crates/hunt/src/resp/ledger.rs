@@ -96,8 +96,7 @@ impl Ledger {
         shard_of: &dyn Fn(&[u8]) -> u16,
         may_lose: usize,
     ) -> Result<BTreeSet<usize>, String> {
-        let kept = self.exchanges.len().saturating_sub(may_lose);
-        let least = self.exchanges.get(kept).copied().unwrap_or(self.answered.len());
+        let least = self.least(may_lose);
         let effects: Vec<&Effect> = self.answered.iter().chain(&self.open).collect();
         let mut candidates = Vec::new();
         for shard in 0..shards {
@@ -125,11 +124,12 @@ impl Ledger {
         found: &Found,
         unreadable: &BTreeSet<Bytes>,
         at: Window,
+        may_lose: usize,
     ) -> Result<(), String> {
+        let (kept, later) = self.answered.split_at(self.least(may_lose));
         let mut promised = self.base.clone();
-        self.answered.iter().for_each(|effect| apply(&mut promised, effect, None));
-        let open = self.open.iter().flat_map(|effect| &effect.after);
-        for (key, possible) in open {
+        kept.iter().for_each(|effect| apply(&mut promised, effect, None));
+        for (key, possible) in later.iter().chain(&self.open).flat_map(|effect| &effect.after) {
             promised.entry(key.clone()).or_insert_with(|| vec![None]).extend(possible.clone());
         }
         let keys = promised.keys().chain(found.keys()).filter(|key| !unreadable.contains(*key));
@@ -154,6 +154,12 @@ impl Ledger {
             })
             .collect();
         *self = Ledger { current: base.clone(), base, ..Ledger::default() };
+    }
+
+    /// The effects that must be there if the last so many exchanges may be lost.
+    fn least(&self, may_lose: usize) -> usize {
+        let kept = self.exchanges.len().saturating_sub(may_lose);
+        self.exchanges.get(kept).copied().unwrap_or(self.answered.len())
     }
 
     /// How many effects may have come to a shard, as far as that one shows: of numbers that differ in other shards only,
@@ -235,7 +241,7 @@ impl Ledger {
             let first = promised.get(key).unwrap_or(&none);
             let later = effects[least..].iter().filter_map(|effect| effect.after.get(key));
             if !accepts(first, found.get(key), at) {
-                let later: Vec<String> = later.map(|possible| possible_shown(possible)).collect();
+                let later: Vec<String> = later.map(possible_shown).collect();
                 told.push(format!(
                     "key `{}`: {} was promised, {} found at {at:?}; made since, of unknown outcome: {}",
                     key.escape_ascii(),

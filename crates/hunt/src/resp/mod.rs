@@ -173,12 +173,13 @@ impl Crew {
         found: &Found,
         unreadable: &BTreeSet<Bytes>,
         at: Window,
+        may_lose: usize,
     ) -> Result<(), String> {
         for client in &self.clients {
             let owns = |key: &Bytes| client.owns(key);
             let own = found.iter().filter(|(key, _)| owns(key));
             let own = own.map(|(key, held)| (key.clone(), held.clone())).collect();
-            client.ledger.borrow().judge_each(&own, unreadable, at)?;
+            client.ledger.borrow().judge_each(&own, unreadable, at, may_lose)?;
         }
         Ok(())
     }
