@@ -6,7 +6,7 @@ use crate::disasters::{self, Deaths};
 use crate::invariants::Books;
 use crate::reference::{Breach, Contents};
 use crate::resp;
-use crate::resp::ledger::Found;
+use crate::resp::ledger::{Found, Slack};
 use crate::resp::semantics::Window;
 use crate::trouble::Trouble;
 use crate::world::World;
@@ -72,14 +72,17 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// How many of the last exchanges of each client may be lost without a word: with interval durability any. Else
-    /// one for each program that silently did something else: if that was the last one of a log before a cut, nobody
-    /// can tell it from one that was cut off.
-    fn may_lose(&self) -> usize {
+    /// What may be lost without a word. Where data may be lost, the last page of each log: before a cut nobody can tell
+    /// it from one that was cut off. That goes for more of them where programs silently did something else.
+    fn slack(&self) -> Slack {
         if self.world.store.interval_ms > 0 {
-            return usize::MAX;
+            return Slack::INTERVAL;
         }
-        usize::try_from(silent_programs(self.device) - self.silent_before).unwrap_or(usize::MAX)
+        if !self.world.may_lose() {
+            return Slack::NONE;
+        }
+        let silent = silent_programs(self.device) - self.silent_before;
+        Slack { exchanges: usize::try_from(silent + 1).unwrap_or(usize::MAX), together: false }
     }
 }
 
@@ -135,32 +138,33 @@ impl Crew {
         }
     }
 
-    /// Compares with what was found, of which the answers of each client's last `may_lose` exchanges need not be there.
+    /// Compares with what was found, of which some need not be there.
     fn judge(
         &self,
         world: &World,
         store: &Store,
         found: Found,
         at: Window,
-        may_lose: usize,
+        slack: Slack,
     ) -> Result<(), String> {
         match self {
             Crew::Direct(clients) => judge_direct(clients, found),
-            Crew::Resp(crew) => crew.judge(world, &found, at, store.layout(), may_lose),
+            Crew::Resp(crew) => crew.judge(world, &found, at, store.layout(), slack),
         }
     }
 
     /// Compares keys one by one, but for those that the store says it has lost.
     fn judge_rest(
         &self,
+        store: &Store,
         found: &Found,
         unreadable: &BTreeSet<Bytes>,
         at: Window,
-        may_lose: usize,
+        slack: Slack,
     ) -> Result<(), String> {
         match self {
             Crew::Direct(_) => Ok(()),
-            Crew::Resp(crew) => crew.judge_rest(found, unreadable, at, may_lose),
+            Crew::Resp(crew) => crew.judge_rest(found, unreadable, at, store.layout(), slack),
         }
     }
 
@@ -293,11 +297,11 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
             return Err(Trouble::Wrong(format!("key `{key}`: a lookup and a scan differ")));
         }
     }
-    let may_lose = plan.may_lose();
+    let slack = plan.slack();
     match lost {
-        None => crew.judge(world, store, looked_up, at, may_lose).map_err(Trouble::Wrong),
+        None => crew.judge(world, store, looked_up, at, slack).map_err(Trouble::Wrong),
         Some(what) => {
-            let judged = crew.judge_rest(&looked_up, &unreadable, at, may_lose);
+            let judged = crew.judge_rest(store, &looked_up, &unreadable, at, slack);
             judged.map_err(Trouble::Wrong)?;
             Err(Trouble::Lost(what))
         }

@@ -19,6 +19,8 @@ pub struct Effect {
     pub after: State,
     /// Shards that it belongs to; in order, each once.
     pub shards: Vec<u16>,
+    /// It may have written something, and not only shown what is there.
+    pub writes: bool,
     /// It removes everything that everybody has.
     pub clears: bool,
 }
@@ -26,7 +28,7 @@ pub struct Effect {
 impl Effect {
     /// The removal of everything.
     pub fn clear(shards: u16) -> Effect {
-        Effect { after: State::new(), shards: (0..shards).collect(), clears: true }
+        Effect { after: State::new(), shards: (0..shards).collect(), writes: true, clears: true }
     }
 
     /// The effects of a change: one for all shards that it has written for sure, which have it together or not at all,
@@ -40,12 +42,30 @@ impl Effect {
             let effect = effects.entry((!joint).then_some(shard)).or_insert_with(|| Effect {
                 after: State::new(),
                 shards: if joint { together.iter().copied().collect() } else { vec![shard] },
+                writes: false,
                 clears: false,
             });
+            effect.writes |= change.perhaps_written.contains(&key);
             effect.after.insert(key, possible);
         }
         effects.into_values().collect()
     }
+}
+
+/// What may be lost without a word, at the end of each shard's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slack {
+    /// So many of each client's last exchanges with the shard.
+    pub exchanges: usize,
+    /// In all shards of a transaction or in none.
+    pub together: bool,
+}
+
+impl Slack {
+    /// Nothing may be lost.
+    pub const NONE: Slack = Slack { exchanges: 0, together: true };
+    /// Writes are acknowledged before they are on flash.
+    pub const INTERVAL: Slack = Slack { exchanges: usize::MAX, together: true };
 }
 
 /// A client's book.
@@ -82,8 +102,7 @@ impl Ledger {
         self.answered.extend(effects);
     }
 
-    /// Compares with what was found in `shards` shards, where the answers of the last `may_lose` exchanges need not
-    /// hold.
+    /// Compares with what was found in `shards` shards, where some answers need not hold.
     ///
     /// # Errors
     /// What was found cannot be. Otherwise how many of the removals of everything that were not answered may have
@@ -94,12 +113,12 @@ impl Ledger {
         at: Window,
         shards: u16,
         shard_of: &dyn Fn(&[u8]) -> u16,
-        may_lose: usize,
+        slack: Slack,
     ) -> Result<BTreeSet<usize>, String> {
-        let least = self.least(may_lose);
         let effects: Vec<&Effect> = self.answered.iter().chain(&self.open).collect();
         let mut candidates = Vec::new();
         for shard in 0..shards {
+            let least = self.least(shard, slack);
             let lengths = self.lengths(&effects, least, found, at, shard, shard_of);
             if lengths.is_empty() {
                 return Err(self.breach(&effects, least, found, at, shard, shard_of));
@@ -107,7 +126,9 @@ impl Ledger {
             candidates.push(lengths);
         }
         let mut clears = BTreeSet::new();
-        combine(&candidates, &effects, self.answered.len(), &mut Vec::new(), &mut clears);
+        let ties = if slack.together { &effects[..] } else { &[] };
+        let answered = self.answered.len();
+        combine(&candidates, (&effects, ties), answered, &mut Vec::new(), &mut clears);
         if clears.is_empty() {
             let what = "a command over several shards is found in one of them and not in another";
             return Err(what.to_owned());
@@ -124,14 +145,21 @@ impl Ledger {
         found: &Found,
         unreadable: &BTreeSet<Bytes>,
         at: Window,
-        may_lose: usize,
+        shard_of: &dyn Fn(&[u8]) -> u16,
+        slack: Slack,
     ) -> Result<(), String> {
-        let (kept, later) = self.answered.split_at(self.least(may_lose));
-        let mut promised = self.base.clone();
-        kept.iter().for_each(|effect| apply(&mut promised, effect, None));
-        for (key, possible) in later.iter().chain(&self.open).flat_map(|effect| &effect.after) {
-            promised.entry(key.clone()).or_insert_with(|| vec![None]).extend(possible.clone());
+        let mut possible = self.base.clone();
+        let effects = self.answered.iter().chain(&self.open).enumerate();
+        for (number, effect) in effects {
+            for (key, held) in &effect.after {
+                let known = possible.entry(key.clone()).or_insert_with(|| vec![None]);
+                if number < self.least(shard_of(key), slack) {
+                    known.clear();
+                }
+                known.extend(held.clone());
+            }
         }
+        let promised = possible;
         let keys = promised.keys().chain(found.keys()).filter(|key| !unreadable.contains(*key));
         match keys.into_iter().find(|key| !fits(&promised, key, found, at)) {
             None => Ok(()),
@@ -156,10 +184,19 @@ impl Ledger {
         *self = Ledger { current: base.clone(), base, ..Ledger::default() };
     }
 
-    /// The effects that must be there if the last so many exchanges may be lost.
-    fn least(&self, may_lose: usize) -> usize {
-        let kept = self.exchanges.len().saturating_sub(may_lose);
-        self.exchanges.get(kept).copied().unwrap_or(self.answered.len())
+    /// The effects that a shard must have.
+    fn least(&self, shard: u16, slack: Slack) -> usize {
+        let ends = self.exchanges.iter().skip(1).copied().chain([self.answered.len()]);
+        let written = |begin: usize, end: usize| {
+            let mut effects = self.answered[begin..end].iter();
+            effects.any(|effect| effect.writes && effect.shards.contains(&shard))
+        };
+        let exchanges: Vec<(usize, usize)> = self.exchanges.iter().copied().zip(ends).collect();
+        let mut with_it = exchanges.into_iter().rev().filter(|(begin, end)| written(*begin, *end));
+        match slack.exchanges {
+            0 => self.answered.len(),
+            exchanges => with_it.nth(exchanges - 1).map_or(0, |(begin, _)| begin),
+        }
     }
 
     /// How many effects may have come to a shard, as far as that one shows: of numbers that differ in other shards only,
@@ -296,11 +333,11 @@ fn apply(state: &mut State, effect: &Effect, only: Option<&dyn Fn(&Bytes) -> boo
     }
 }
 
-/// Goes through the choices of a length for each shard in which every effect is in all of its shards or in none: how
+/// Goes through the choices of a length for each shard in which every one of `ties` is in all of its shards or in none: how
 /// many of the removals of everything they have that were not answered. One choice is enough where there is no such removal.
 fn combine(
     candidates: &[Vec<usize>],
-    effects: &[&Effect],
+    (effects, ties): (&[&Effect], &[&Effect]),
     answered: usize,
     chosen: &mut Vec<usize>,
     clears: &mut BTreeSet<usize>,
@@ -313,13 +350,13 @@ fn combine(
     };
     for &length in lengths {
         chosen.push(length);
-        let whole = effects.iter().enumerate().all(|(number, effect)| {
+        let whole = ties.iter().enumerate().all(|(number, effect)| {
             let known = effect.shards.iter().filter_map(|shard| chosen.get(usize::from(*shard)));
             let mut there = known.map(|length| number < *length);
             there.next().is_none_or(|first| there.all(|other| other == first))
         });
         if whole {
-            combine(candidates, effects, answered, chosen, clears);
+            combine(candidates, (effects, ties), answered, chosen, clears);
         }
         chosen.pop();
         if !clears.is_empty() && !effects.iter().any(|effect| effect.clears) {
@@ -344,7 +381,7 @@ mod tests {
         let after: State =
             pairs.iter().map(|(key, value)| (Bytes::from(*key), held(value))).collect();
         let shards: BTreeSet<u16> = after.keys().map(|key| shard_of(key)).collect();
-        Effect { after, shards: shards.into_iter().collect(), clears: false }
+        Effect { after, shards: shards.into_iter().collect(), writes: true, clears: false }
     }
 
     fn found(
@@ -352,7 +389,7 @@ mod tests {
         pairs: &[(&'static str, &'static str)],
     ) -> Result<BTreeSet<usize>, String> {
         let found = pairs.iter().map(|(key, value)| (Bytes::from(*key), (Bytes::from(*value), 0)));
-        ledger.judge(&found.collect(), AT, 2, &shard_of, 0)
+        ledger.judge(&found.collect(), AT, 2, &shard_of, Slack::NONE)
     }
 
     #[test]
@@ -390,7 +427,7 @@ mod tests {
     fn all_is_removed_everywhere_or_nowhere() {
         let mut ledger = Ledger::default();
         ledger.answered(vec![put(&[("a", "1"), ("b", "1")])]);
-        ledger.sends(vec![Effect { after: State::new(), shards: vec![0, 1], clears: true }]);
+        ledger.sends(vec![Effect::clear(2)]);
         assert_eq!(found(&ledger, &[]), Ok([1].into()));
         assert_eq!(found(&ledger, &[("a", "1"), ("b", "1")]), Ok([0].into()));
         assert!(found(&ledger, &[("a", "1")]).is_err());
@@ -401,9 +438,10 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.answered(vec![put(&[("a", "1")])]);
         ledger.answered(vec![put(&[("a", "2")]), put(&[("a2", "1")])]);
-        let losing = |may_lose, pairs: &[(&'static str, &'static str)]| {
+        let losing = |exchanges, pairs: &[(&'static str, &'static str)]| {
+            let slack = Slack { exchanges, together: true };
             let found = pairs.iter().map(|(k, v)| (Bytes::from(*k), (Bytes::from(*v), 0)));
-            ledger.judge(&found.collect(), AT, 2, &shard_of, may_lose)
+            ledger.judge(&found.collect(), AT, 2, &shard_of, slack)
         };
         assert!(losing(2, &[]).is_ok() && losing(2, &[("a", "2")]).is_ok());
         assert!(losing(1, &[]).is_err() && losing(1, &[("a", "1")]).is_ok());
@@ -424,7 +462,7 @@ mod tests {
         assert!(found(&ledger, &[]).is_ok(), "it has expired");
         let early = Window { from_ms: 50, to_ms: 50 };
         let alive: Found = [("a".into(), ("1".into(), 92))].into();
-        let judged = |ledger: &Ledger| ledger.judge(&alive, early, 2, &shard_of, 0);
+        let judged = |ledger: &Ledger| ledger.judge(&alive, early, 2, &shard_of, Slack::NONE);
         assert!(judged(&ledger).is_ok());
         ledger.settle(&Found::new());
         assert!(judged(&ledger).is_err());

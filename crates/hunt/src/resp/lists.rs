@@ -1,6 +1,7 @@
 //! Keys that all clients write: lists that only grow, by marks that are told apart. What is read of such a list tells
 //! the order of all that was appended to it, so it shows lost updates, and whatever is there that should not be.
 
+use super::ledger::Slack;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -125,7 +126,7 @@ impl Lists {
         Ok(())
     }
 
-    /// All lists as they were found after a cut. With `durable`, what was read or acknowledged must be there. `cleared`
+    /// All lists as they were found after a cut. Unless there is slack, what was read or acknowledged must be there. `cleared`
     /// tells whether a removal of everything may have happened (true) or must not (false).
     ///
     /// # Errors
@@ -133,7 +134,7 @@ impl Lists {
     pub fn found(
         &mut self,
         found: &BTreeMap<Bytes, Bytes>,
-        durable: bool,
+        slack: Slack,
         cleared: &BTreeSet<usize>,
     ) -> Result<(), String> {
         let empty = Bytes::new();
@@ -150,7 +151,7 @@ impl Lists {
         for (key, list) in &mut self.lists {
             let marks = list.parse(key, found.get(key).unwrap_or(&empty))?;
             let there: BTreeSet<&Mark> = marks.iter().collect();
-            if durable {
+            if slack.exchanges == 0 {
                 let promised = list.acknowledged.iter().chain(&list.seen);
                 if let Some(mark) = promised.into_iter().find(|mark| !there.contains(mark)) {
                     return Err(told(key, mark, "was promised, and is lost"));
@@ -166,7 +167,7 @@ impl Lists {
             let there = |key: &Bytes| {
                 self.lists.get(key).is_some_and(|list| list.acknowledged.contains(&mark))
             };
-            if keys.iter().any(there) && !keys.iter().all(there) {
+            if slack.together && keys.iter().any(there) && !keys.iter().all(there) {
                 let key = keys.iter().find(|key| !there(key)).unwrap_or(&empty);
                 return Err(told(
                     key,
@@ -256,12 +257,14 @@ mod tests {
     fn after_a_cut_open_ends_are_settled() {
         let none: BTreeSet<usize> = [0].into();
         let (mut lists, marks) = with(1, false);
-        lists.found(&BTreeMap::new(), true, &none).unwrap();
+        lists.found(&BTreeMap::new(), Slack::NONE, &none).unwrap();
         let late: BTreeMap<Bytes, Bytes> = [(KEY, marks[0].clone())].into();
-        assert!(lists.found(&late, true, &none).is_err(), "it came back later");
+        assert!(lists.found(&late, Slack::NONE, &none).is_err(), "it came back later");
         let (mut lists, _) = with(1, true);
-        assert!(lists.clone().found(&BTreeMap::new(), true, &none).unwrap_err().contains("lost"));
-        lists.found(&BTreeMap::new(), false, &none).unwrap();
+        assert!(
+            lists.clone().found(&BTreeMap::new(), Slack::NONE, &none).unwrap_err().contains("lost")
+        );
+        lists.found(&BTreeMap::new(), Slack::INTERVAL, &none).unwrap();
     }
 
     #[test]
@@ -272,11 +275,11 @@ mod tests {
         let one: BTreeMap<Bytes, Bytes> = [(KEY, mark.clone())].into();
         let both: BTreeMap<Bytes, Bytes> = [(KEY, mark.clone()), (OTHER, mark)].into();
         let none: BTreeSet<usize> = [0].into();
-        assert!(lists.clone().found(&one, true, &none).unwrap_err().contains("not here"));
-        lists.clone().found(&both, true, &none).unwrap();
-        lists.clone().found(&BTreeMap::new(), true, &none).unwrap();
+        assert!(lists.clone().found(&one, Slack::NONE, &none).unwrap_err().contains("not here"));
+        lists.clone().found(&both, Slack::NONE, &none).unwrap();
+        lists.clone().found(&BTreeMap::new(), Slack::NONE, &none).unwrap();
         let cleared: BTreeSet<usize> = [1].into();
-        assert!(lists.clone().found(&both, true, &cleared).is_err());
-        lists.found(&BTreeMap::new(), true, &cleared).unwrap();
+        assert!(lists.clone().found(&both, Slack::NONE, &cleared).is_err());
+        lists.found(&BTreeMap::new(), Slack::NONE, &cleared).unwrap();
     }
 }

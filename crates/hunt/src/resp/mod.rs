@@ -21,7 +21,7 @@ use crate::world::World;
 use bytes::Bytes;
 use client::RespClient;
 use futures_util::future::try_join_all;
-use ledger::{Effect, Found};
+use ledger::{Effect, Found, Slack};
 use lists::Lists;
 use semantics::Window;
 use softflash_base::checksum::{hash64, identity};
@@ -120,8 +120,7 @@ impl Crew {
         own.chain(self.list_keys.iter().cloned()).collect()
     }
 
-    /// Compares with what was found, of which the answers of each client's last `may_lose` exchanges need not be there.
-    /// It is the truth from then on.
+    /// Compares with what was found, of which some need not be there. It is the truth from then on.
     ///
     /// # Errors
     /// What was found cannot be.
@@ -131,7 +130,7 @@ impl Crew {
         found: &Found,
         at: Window,
         layout: &StoreLayout,
-        may_lose: usize,
+        slack: Slack,
     ) -> Result<(), String> {
         let shard_of = |key: &[u8]| layout.shard_of(key).0;
         let mut clears: Option<BTreeSet<usize>> = None;
@@ -139,7 +138,7 @@ impl Crew {
         for client in &self.clients {
             let own: Found = client.keys(world).filter_map(|key| rest.remove_entry(&key)).collect();
             let mut ledger = client.ledger.borrow_mut();
-            let judged = ledger.judge(&own, at, layout.shards, &shard_of, may_lose);
+            let judged = ledger.judge(&own, at, layout.shards, &shard_of, slack);
             let possible = judged.map_err(|what| format!("client {}: {what}", client.number))?;
             let common = match clears.take() {
                 None => possible,
@@ -161,7 +160,7 @@ impl Crew {
             return Err(format!("key `{}` was written by nobody", key.escape_ascii()));
         }
         let clears = clears.unwrap_or_else(|| [0].into());
-        self.lists.borrow_mut().found(&lists, may_lose == 0, &clears)
+        self.lists.borrow_mut().found(&lists, slack, &clears)
     }
 
     /// Compares keys one by one, but for those that the store says it has lost.
@@ -173,13 +172,15 @@ impl Crew {
         found: &Found,
         unreadable: &BTreeSet<Bytes>,
         at: Window,
-        may_lose: usize,
+        layout: &StoreLayout,
+        slack: Slack,
     ) -> Result<(), String> {
+        let shard_of = |key: &[u8]| layout.shard_of(key).0;
         for client in &self.clients {
             let owns = |key: &Bytes| client.owns(key);
             let own = found.iter().filter(|(key, _)| owns(key));
             let own = own.map(|(key, held)| (key.clone(), held.clone())).collect();
-            client.ledger.borrow().judge_each(&own, unreadable, at, may_lose)?;
+            client.ledger.borrow().judge_each(&own, unreadable, at, &shard_of, slack)?;
         }
         Ok(())
     }

@@ -121,6 +121,8 @@ pub struct Change {
     pub after: State,
     /// Those of them that were written for sure.
     pub written: BTreeSet<Bytes>,
+    /// Those of them that may have been.
+    pub perhaps_written: BTreeSet<Bytes>,
 }
 
 impl Change {
@@ -128,6 +130,7 @@ impl Change {
     pub fn then(&mut self, next: Change) {
         self.after.extend(next.after);
         self.written.extend(next.written);
+        self.perhaps_written.extend(next.perhaps_written);
     }
 }
 
@@ -260,6 +263,7 @@ impl Command {
                     add(&mut change.after, key, held);
                 }
                 certain = Some(common(certain, &branch.written));
+                change.perhaps_written.extend(branch.written);
             } else {
                 expectations.push(expected);
             }
@@ -286,15 +290,15 @@ impl Command {
         let written: BTreeSet<Bytes> =
             branches.iter().flat_map(|branch| branch.written.clone()).collect();
         let mut after = State::new();
-        for key in written {
+        for key in &written {
             for branch in &branches {
                 let from =
-                    if branch.written.contains(&key) { &branch.keys } else { &branch.before };
-                add(&mut after, key.clone(), from.get(&key).cloned().flatten());
+                    if branch.written.contains(key) { &branch.keys } else { &branch.before };
+                add(&mut after, key.clone(), from.get(key).cloned().flatten());
             }
         }
         let certain = branches.iter().fold(None, |known, b| Some(common(known, &b.written)));
-        Change { after, written: certain.unwrap_or_default() }
+        Change { after, written: certain.unwrap_or_default(), perhaps_written: written }
     }
 
     /// Every combination of what its keys may be at that moment.
