@@ -292,8 +292,7 @@ impl Command {
         let mut after = State::new();
         for key in &written {
             for branch in &branches {
-                let from =
-                    if branch.written.contains(key) { &branch.keys } else { &branch.before };
+                let from = if branch.written.contains(key) { &branch.keys } else { &branch.before };
                 add(&mut after, key.clone(), from.get(key).cloned().flatten());
             }
         }
