@@ -1,6 +1,7 @@
 //! Clients that speak to the server's own command layer: bytes in, bytes out.
 //!
 //! - [`wire`]: RESP as a client sees it;
+//! - [`command`]: commands on keys, and how they are said;
 //! - [`semantics`]: what commands do, and what may have come of those that nobody heard of;
 //! - [`ledger`]: what a client was promised of the keys that only it writes;
 //! - [`lists`]: keys that all clients write;
@@ -9,11 +10,13 @@
 //! - [`requests`]: what is drawn to be asked for.
 
 pub mod client;
+pub mod command;
 pub mod ledger;
 pub mod line;
 pub mod lists;
 pub mod requests;
 pub mod semantics;
+mod sharing;
 pub mod wire;
 
 use crate::trouble::Trouble;

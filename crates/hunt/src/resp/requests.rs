@@ -1,6 +1,6 @@
 //! What is drawn to be asked for.
 
-use super::semantics::{Command, Condition, Lifetime};
+use super::command::{Command, Condition, Lifetime};
 use crate::habits::Resp;
 use crate::world::Clients;
 use bytes::Bytes;

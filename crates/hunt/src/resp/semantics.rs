@@ -3,6 +3,7 @@
 //! A client does not know at which moment between its request and the reply a command ran, and so not always whether a
 //! key had expired by then. Hence a key has *possible* states; a reply rules some of them out.
 
+use super::command::{Command, Condition, Lifetime};
 use super::wire::Reply;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,78 +42,6 @@ pub type Possible = Vec<Option<Held>>;
 
 /// What all keys may hold; keys that are not here hold nothing.
 pub type State = BTreeMap<Bytes, Possible>;
-
-/// How long a value lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lifetime {
-    /// For ever.
-    Endless,
-    /// As long as the one before.
-    Kept,
-    /// So many milliseconds from now on.
-    ForMs(u64),
-    /// To this millisecond since the epoch.
-    UntilMs(u64),
-}
-
-impl Lifetime {
-    fn end(self, at: Window, before: Option<Window>) -> Option<Window> {
-        match self {
-            Lifetime::Endless => None,
-            Lifetime::Kept => before,
-            Lifetime::ForMs(ms) => Some(at.later_by(ms)),
-            Lifetime::UntilMs(ms) => Some(Window { from_ms: ms, to_ms: ms }),
-        }
-    }
-
-    fn words(self, words: &mut Vec<Bytes>) {
-        let (option, number) = match self {
-            Lifetime::Endless => return,
-            Lifetime::Kept => return words.push("KEEPTTL".into()),
-            // Both spellings are to be spoken.
-            Lifetime::ForMs(ms) if ms % 1000 == 0 => ("EX", ms / 1000),
-            Lifetime::ForMs(ms) => ("PX", ms),
-            Lifetime::UntilMs(ms) => ("PXAT", ms),
-        };
-        words.extend([option.into(), number.to_string().into()]);
-    }
-}
-
-/// When SET sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Condition {
-    /// Whatever is there.
-    Always,
-    /// NX.
-    Absent,
-    /// XX.
-    Present,
-}
-
-/// A command on keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are called as Redis calls them")]
-pub enum Command {
-    Get(Bytes),
-    Strlen(Bytes),
-    GetRange(Bytes, i64, i64),
-    Mget(Vec<Bytes>),
-    Exists(Vec<Bytes>),
-    Pttl(Bytes),
-    Set { key: Bytes, value: Bytes, lifetime: Lifetime, condition: Condition, get: bool },
-    GetDel(Bytes),
-    GetEx(Bytes, Lifetime),
-    IncrBy(Bytes, i64),
-    Append(Bytes, Bytes),
-    SetRange(Bytes, usize, Bytes),
-    Del(Vec<Bytes>),
-    Mset(Vec<(Bytes, Bytes)>),
-    MsetNx(Vec<(Bytes, Bytes)>),
-    Pexpire(Bytes, Lifetime),
-    Persist(Bytes),
-    Rename(Bytes, Bytes),
-    Copy { from: Bytes, to: Bytes, replace: bool },
-}
 
 /// What became of the keys of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -169,85 +98,6 @@ impl Branch {
 pub struct Impossible(pub String);
 
 impl Command {
-    /// The keys, some perhaps more than once.
-    pub fn keys(&self) -> Vec<Bytes> {
-        use Command::*;
-        match self {
-            Get(key)
-            | Strlen(key)
-            | GetRange(key, ..)
-            | Pttl(key)
-            | GetDel(key)
-            | GetEx(key, _)
-            | IncrBy(key, _)
-            | Append(key, _)
-            | SetRange(key, ..)
-            | Pexpire(key, _)
-            | Persist(key)
-            | Set { key, .. } => vec![key.clone()],
-            Mget(keys) | Exists(keys) | Del(keys) => keys.clone(),
-            Mset(pairs) | MsetNx(pairs) => pairs.iter().map(|(key, _)| key.clone()).collect(),
-            Rename(from, to) | Copy { from, to, .. } => vec![from.clone(), to.clone()],
-        }
-    }
-
-    /// As it is sent.
-    pub fn words(&self) -> Vec<Bytes> {
-        use Command::*;
-        fn words<const N: usize>(name: &'static str, rest: [&Bytes; N]) -> Vec<Bytes> {
-            [&Bytes::from_static(name.as_bytes())].into_iter().chain(rest).cloned().collect()
-        }
-        let number = |number: i64| Bytes::from(number.to_string());
-        let list = |name, keys: &[Bytes]| [&words(name, [])[..], keys].concat();
-        match self {
-            Get(key) => words("GET", [key]),
-            Strlen(key) => words("STRLEN", [key]),
-            GetRange(key, from, to) => words("GETRANGE", [key, &number(*from), &number(*to)]),
-            Mget(keys) => list("MGET", keys),
-            Exists(keys) => list("EXISTS", keys),
-            Del(keys) => list("DEL", keys),
-            Pttl(key) => words("PTTL", [key]),
-            Set { key, value, lifetime, condition, get } => {
-                let mut words = words("SET", [key, value]);
-                match condition {
-                    Condition::Always => {}
-                    Condition::Absent => words.push("NX".into()),
-                    Condition::Present => words.push("XX".into()),
-                }
-                words.extend(get.then(|| "GET".into()));
-                lifetime.words(&mut words);
-                words
-            }
-            GetDel(key) => words("GETDEL", [key]),
-            GetEx(key, lifetime) => {
-                let mut words = words("GETEX", [key]);
-                match lifetime {
-                    Lifetime::Endless => words.push("PERSIST".into()),
-                    lifetime => lifetime.words(&mut words),
-                }
-                words
-            }
-            IncrBy(key, 1) => words("INCR", [key]),
-            IncrBy(key, by) => words("INCRBY", [key, &number(*by)]),
-            Append(key, part) => words("APPEND", [key, part]),
-            SetRange(key, at, part) => words("SETRANGE", [key, &number(*at as i64), part]),
-            Mset(pairs) => pairs_of("MSET", pairs),
-            MsetNx(pairs) => pairs_of("MSETNX", pairs),
-            Pexpire(key, Lifetime::UntilMs(ms)) => words("PEXPIREAT", [key, &number(*ms as i64)]),
-            Pexpire(key, Lifetime::ForMs(ms)) if ms % 1000 == 0 => {
-                words("EXPIRE", [key, &number((*ms / 1000) as i64)])
-            }
-            Pexpire(key, Lifetime::ForMs(ms)) => words("PEXPIRE", [key, &number(*ms as i64)]),
-            Pexpire(key, _) | Persist(key) => words("PERSIST", [key]),
-            Rename(from, to) => words("RENAME", [from, to]),
-            Copy { from, to, replace } => {
-                let mut words = words("COPY", [from, to]);
-                words.extend(replace.then(|| "REPLACE".into()));
-                words
-            }
-        }
-    }
-
     /// Takes note of a reply: returns what the keys may hold now, those that were only looked at included.
     ///
     /// # Errors
@@ -463,9 +313,15 @@ fn common(known: Option<BTreeSet<Bytes>>, other: &BTreeSet<Bytes>) -> BTreeSet<B
     }
 }
 
-fn pairs_of(name: &'static str, pairs: &[(Bytes, Bytes)]) -> Vec<Bytes> {
-    let pairs = pairs.iter().flat_map(|(key, value)| [key.clone(), value.clone()]);
-    [Bytes::from_static(name.as_bytes())].into_iter().chain(pairs).collect()
+impl Lifetime {
+    fn end(self, at: Window, before: Option<Window>) -> Option<Window> {
+        match self {
+            Lifetime::Endless => None,
+            Lifetime::Kept => before,
+            Lifetime::ForMs(ms) => Some(at.later_by(ms)),
+            Lifetime::UntilMs(ms) => Some(Window { from_ms: ms, to_ms: ms }),
+        }
+    }
 }
 
 fn put_all(keys: &mut Branch, pairs: &[(Bytes, Bytes)]) {
@@ -572,122 +428,4 @@ fn accepts_one(held: Option<&Held>, found: Option<&(Bytes, u64)>, at: Window) ->
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key() -> Bytes {
-        Bytes::from("k")
-    }
-
-    fn holding(value: &'static str, dies: Option<(u64, u64)>) -> State {
-        let dies = dies.map(|(from_ms, to_ms)| Window { from_ms, to_ms });
-        [(key(), vec![Some(Held { value: value.into(), dies })])].into()
-    }
-
-    fn at(from_ms: u64, to_ms: u64) -> Window {
-        Window { from_ms, to_ms }
-    }
-
-    fn answered(command: &Command, state: &State, reply: Reply, at: Window) -> Option<Possible> {
-        let change = command.answered(state, &reply, at).ok()?;
-        Some(change.after.get(&key()).cloned().unwrap_or_default())
-    }
-
-    #[test]
-    fn a_reply_tells_whether_a_key_had_expired() {
-        let state = holding("v", Some((50, 60)));
-        let get = Command::Get(key());
-        let value = || Reply::Bulk("v".into());
-        assert_eq!(answered(&get, &state, value(), at(10, 20)), Some(state[&key()].clone()));
-        assert_eq!(answered(&get, &state, Reply::Nil, at(10, 20)), None, "too early");
-        assert_eq!(answered(&get, &state, value(), at(60, 70)), None, "too late");
-        assert_eq!(answered(&get, &state, Reply::Nil, at(40, 55)), Some(vec![None]));
-        let narrowed = holding("v", Some((56, 60)));
-        assert_eq!(answered(&get, &state, value(), at(55, 58)), Some(narrowed[&key()].clone()));
-    }
-
-    #[test]
-    fn the_time_left_tells_when_a_key_expires() {
-        let state = holding("v", Some((50, 80)));
-        let left = answered(&Command::Pttl(key()), &state, Reply::Integer(40), at(20, 22));
-        assert_eq!(left, Some(holding("v", Some((60, 62)))[&key()].clone()));
-        assert_eq!(answered(&Command::Pttl(key()), &state, Reply::Integer(90), at(20, 22)), None);
-        assert_eq!(answered(&Command::Pttl(key()), &state, Reply::Integer(-1), at(20, 22)), None);
-    }
-
-    #[test]
-    fn expiry_is_kept_moved_and_dropped() {
-        let state = holding("5", Some((50, 50)));
-        let now = at(10, 12);
-        let increment = Command::IncrBy(key(), 2);
-        let seven = holding("7", Some((50, 50)));
-        assert_eq!(
-            answered(&increment, &state, Reply::Integer(7), now),
-            Some(seven[&key()].clone())
-        );
-        let set = |lifetime| {
-            let (value, condition) = (Bytes::from("x"), Condition::Always);
-            Command::Set { key: key(), value, lifetime, condition, get: false }
-        };
-        let after = |lifetime| answered(&set(lifetime), &state, Reply::OK, now).unwrap();
-        assert_eq!(after(Lifetime::Endless), holding("x", None)[&key()]);
-        assert_eq!(after(Lifetime::Kept), holding("x", Some((50, 50)))[&key()]);
-        assert_eq!(after(Lifetime::ForMs(7)), holding("x", Some((17, 19)))[&key()]);
-        let persist = Command::Persist(key());
-        let for_ever = holding("5", None);
-        assert_eq!(
-            answered(&persist, &state, Reply::Integer(1), now),
-            Some(for_ever[&key()].clone())
-        );
-        let rename = Command::Rename(key(), "to".into());
-        let moved = rename.answered(&state, &Reply::OK, now).unwrap();
-        assert_eq!(
-            (&moved.after[&key()], &moved.after[&Bytes::from("to")]),
-            (&vec![None], &state[&key()])
-        );
-        assert_eq!(moved.written.len(), 2);
-    }
-
-    #[test]
-    fn what_nobody_heard_of_may_have_met_a_key_alive_or_dead() {
-        let state = holding("5", Some((50, 50)));
-        let change = Command::IncrBy(key(), 1).unanswered(&state, Window::from(40));
-        let one = Some(Held { value: "1".into(), dies: None });
-        let six = Some(Held { value: "6".into(), dies: Some(at(50, 50)) });
-        assert_eq!(change.after[&key()], [six, one]);
-        let absent = Command::Set {
-            key: key(),
-            value: "n".into(),
-            lifetime: Lifetime::Endless,
-            condition: Condition::Absent,
-            get: false,
-        };
-        let change = absent.unanswered(&state, Window::from(40));
-        assert!(change.after[&key()].contains(&state[&key()][0]) && change.written.is_empty());
-    }
-
-    #[test]
-    fn parts_are_cut_and_pasted_as_redis_does() {
-        let whole = Bytes::from("0123456789");
-        assert_eq!(part_of(&whole, 2, 4), "234");
-        assert_eq!(part_of(&whole, -3, -1), "789");
-        assert_eq!((part_of(&whole, 5, 3), part_of(&whole, -3, -5)), ("".into(), "".into()));
-        assert_eq!(
-            (part_of(&whole, -20, -15), part_of(&"".into(), -2, -1)),
-            ("0".into(), "".into())
-        );
-        let patch = Command::SetRange(key(), 4, "x".into());
-        let after = answered(&patch, &holding("ab", None), Reply::Integer(5), at(0, 0));
-        assert_eq!(after, Some(holding("ab\0\0x", None)[&key()].clone()));
-    }
-
-    #[test]
-    fn what_is_found_is_one_of_the_possible() {
-        let possible = &holding("v", Some((50, 60)))[&key()];
-        let found = |expires_at_ms| Some((Bytes::from("v"), expires_at_ms));
-        let fits = |found: Option<(Bytes, u64)>, at| accepts(possible, found.as_ref(), at);
-        assert!(fits(found(55), at(20, 20)) && !fits(found(61), at(20, 20)));
-        assert!(!fits(found(0), at(20, 20)) && !fits(found(55), at(55, 55)));
-        assert!(fits(None, at(50, 50)) && !fits(None, at(49, 49)));
-    }
-}
+mod tests;
