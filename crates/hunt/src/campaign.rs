@@ -109,7 +109,11 @@ fn failure(campaign: &Campaign<'_>, world: &World, what: &str) -> Failure {
     Failure {
         seed,
         what: what.to_owned(),
-        replay: format!("cargo xtask hunt --seed {seed} --seeds 1{}", campaign.profile.arguments()),
+        replay: format!(
+            "cargo xtask hunt --seed {seed} --seeds 1{}{}",
+            campaign.profile.arguments(),
+            if campaign.small { " --small" } else { "" }
+        ),
         shrunk: toml::to_string(&shrunk).unwrap_or_default(),
     }
 }
