@@ -1,14 +1,16 @@
-//! `cargo xtask hunt`: builds the hunter and lets it hunt.
+//! `cargo xtask hunt`: builds the hunter and lets it hunt; and the short form that the gate runs.
 
+use crate::Outcome;
+use crate::run::{cargo, run as run_command};
 use std::process::{Command, ExitCode};
 
-/// Runs the hunter, optimised, with the arguments given. Its exit code is this tool's.
+/// How the hunter is built and run: optimised.
+const RUN: [&str; 7] =
+    ["run", "--quiet", "--release", "--locked", "--package", "softflash-hunt", "--"];
+
+/// Runs the hunter with the arguments given. Its exit code is this tool's.
 pub fn run(arguments: &[&str]) -> ExitCode {
-    let hunt = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--release", "--locked", "--package", "softflash-hunt", "--"])
-        .args(arguments)
-        .status();
-    match hunt {
+    match Command::new(env!("CARGO")).args(RUN).args(arguments).status() {
         Ok(status) => {
             ExitCode::from(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1))
         }
@@ -17,4 +19,10 @@ pub fn run(arguments: &[&str]) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Fresh seeds, and small worlds all over.
+pub fn gate() -> Outcome {
+    run_command(cargo().args(RUN).args(["--small", "--seeds", "10000"]))?;
+    run_command(cargo().args(RUN).args(["--exhaustive", "--operations", "2", "--every", "16"]))
 }

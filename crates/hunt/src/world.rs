@@ -1,9 +1,12 @@
 //! What a world is made of.
 
+use crate::disasters::Disasters;
+use crate::habits::{Pace, Resp};
+pub use crate::profile::Profile;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 use softflash_device::ModelConfig;
-use softflash_nand::faults::{CutErases, CutPages, FaultConfig, SlowOperations};
+use softflash_nand::faults::{CutErases, CutPages, FaultConfig, SilentFaults, SlowOperations};
 use softflash_store::{Durability, StoreLayout, StoreOptions};
 use std::time::Duration;
 
@@ -25,20 +28,15 @@ pub struct World {
     pub cuts: u32,
     /// What goes wrong beside the cuts.
     pub faults: FaultConfig,
-}
-
-/// What goes wrong in the worlds that are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Profile {
-    /// Power cuts, torn and shorn pages, erases that are cut off, bad blocks, programs and erases that fail, operations
-    /// that take a hundred times as long: all of which the store survives.
-    #[default]
-    Survived,
-    /// Also pages that were being programmed when the power was cut, read well after it and decay later: survived most
-    /// of the time.
-    Decaying,
-    /// Also the loss of older pages of the word line that was being programmed, which the log does not survive yet.
-    Paired,
+    /// How clients speak, if they speak RESP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resp: Option<Resp>,
+    /// How time passes.
+    #[serde(default)]
+    pub pace: Pace,
+    /// What destroys data.
+    #[serde(default)]
+    pub disasters: Disasters,
 }
 
 /// An array of one chip a channel, each channel a unit.
@@ -129,7 +127,44 @@ impl World {
             clients,
             cuts: 4 + rng.below(12) as u32,
             faults: faults(&mut rng, profile),
+            resp: None,
+            pace: Pace::default(),
+            disasters: Disasters::default(),
         }
+        .with_habits(profile)
+    }
+
+    /// Drawn apart, so that what else a seed means stays.
+    fn with_habits(mut self, profile: Profile) -> World {
+        let mut rng = Rng::seeded(self.seed).fork("habits");
+        let firm = self.store.interval_ms == 0;
+        profile.add(&mut self, &mut rng);
+        // Where data may be lost, the reference that knows by how much is the one of RESP.
+        let speaks = rng.chance(0.6) || self.may_lose();
+        self.resp = speaks.then(|| Resp::drawn(&mut rng, firm && !self.may_lose()));
+        if speaks {
+            self.pace = Pace::drawn(&mut rng, firm);
+        }
+        self
+    }
+
+    /// The same with fewer cuts and requests and shorter values: ten thousand of these are run in a minute or two.
+    #[must_use]
+    pub fn small(mut self) -> World {
+        self.cuts = 1 + self.cuts % 3;
+        self.clients.requests = self.clients.requests.min(8);
+        self.clients.value_bytes = self.clients.value_bytes.min(3000);
+        self.clients.keys = self.clients.keys.min(20);
+        self.flash.blocks = 32;
+        self
+    }
+
+    /// Whether the flash may lose what it has acknowledged, beside what a power cut takes.
+    pub fn may_lose(&self) -> bool {
+        let World { faults, disasters, .. } = self;
+        faults.silent != SilentFaults::default()
+            || faults.bit_errors.is_on()
+            || *disasters != Disasters::default()
     }
 
     /// The device, new.

@@ -9,6 +9,7 @@ use crate::format::log::{End, Frame, LogScanner};
 use futures_util::stream;
 use futures_util::{StreamExt, TryStreamExt};
 use softflash_base::{IoBuf, ShardId};
+use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 
 /// Bytes read at a time.
@@ -138,13 +139,20 @@ impl LogReader {
     /// found. Most such superblocks were just being opened when the power went.
     ///
     /// # Errors
-    /// [`StoreError::DataLoss`] where frames in it say that they were durable.
+    /// [`StoreError::DataLoss`] where frames in it say that they were durable, and where its die is dead.
     pub async fn refuse_lost_segment(&self, superblock: &Superblock, end: u64) -> Result<()> {
         let mut first: Option<u64> = None;
         for page in 0..self.pages() {
             let hint = Hint::FOREGROUND;
-            let Ok(read) = self.blocks.flash().read(superblock, page, 1, hint).await else {
-                continue;
+            let read = match self.blocks.flash().read(superblock, page, 1, hint).await {
+                Ok(read) => read,
+                // What a cut leaves behind is damaged; this was whole, and may have been a segment of the log.
+                Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {
+                    return Err(StoreError::DataLoss(format!(
+                        "superblock {superblock} is on a die that is dead, and with it what the log may have had there"
+                    )));
+                }
+                Err(_) => continue,
             };
             let Some(header) = frame::claimed_header(&read.bytes, page) else { continue };
             if header.shard != self.shard.0 || header.segment <= end {
