@@ -107,13 +107,18 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Whether a segment, of which the first frame is not whole, has one behind that says it was durable.
+    /// Whether a segment was begun, though its first frame was not found whole: because a frame behind says that it was
+    /// durable, or because it is whole after all, as a read can go wrong.
     ///
     /// # Errors
     /// As for [`scan`](LogReader::scan).
-    pub async fn proves_a_loss(&self, segment: &Segment) -> Result<bool> {
-        let end = self.scan(std::slice::from_ref(segment), |_| Ok(())).await?;
-        Ok(matches!(end, End::Corrupt { .. }))
+    pub async fn was_begun(&self, segment: &Segment) -> Result<bool> {
+        let mut frames = 0;
+        let end = self.scan(std::slice::from_ref(segment), |_| {
+            frames += 1;
+            Ok(())
+        });
+        Ok(matches!(end.await?, End::Corrupt { .. }) || frames > 0)
     }
 
     /// The error for log bytes that are whole and yet cannot be used.
