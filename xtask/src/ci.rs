@@ -62,8 +62,10 @@ fn excepted<'a>(arguments: &[&'a str]) -> Outcome<Vec<&'a str>> {
 }
 
 fn clippy() -> Outcome {
-    let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-    run_command(cargo().args(arguments))
+    let strict = ["--all-targets", "--locked", "--", "-D", "warnings"];
+    run_command(cargo().args(["clippy", "--workspace"]).args(strict))?;
+    let planted = ["clippy", "--package", "softflash-hunt", "--features", "planted"];
+    run_command(cargo().args(planted).args(strict))
 }
 
 fn docs() -> Outcome {

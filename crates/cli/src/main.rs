@@ -19,6 +19,11 @@ use error::CliError;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
+const _: () = assert!(
+    !softflash_base::planted::POSSIBLE,
+    "softflash is not built with planted bugs: leave out the feature `planted`"
+);
+
 /// Values come and go by the hundred thousand a second; see `docs/benchmarks.md`.
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;

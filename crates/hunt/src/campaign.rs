@@ -119,7 +119,7 @@ fn failure(campaign: &Campaign<'_>, world: &World, what: &str) -> Failure {
 }
 
 /// What is left of a description without its particulars: a smaller world must fail in the same way.
-fn kind(what: &str) -> String {
+pub fn kind(what: &str) -> String {
     let what = what.rsplit_once("since all was well: ").map_or(what, |(_, what)| what);
     what.chars().filter(|char| !char.is_ascii_digit()).take(40).collect()
 }

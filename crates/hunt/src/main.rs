@@ -17,6 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
+/// Worlds are made and thrown away by the thousand.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Hunts for lost and wrong data: draws worlds from seeds, cuts their power, and compares what comes back.
 #[derive(Parser)]
 #[command(
@@ -30,6 +34,7 @@ Examples:
   cargo xtask hunt --profile dead --time 60s  # dies that die: every loss must be told
   cargo xtask hunt --exhaustive               # all small worlds
   cargo xtask hunt --exhaustive --operations 2 --every 8
+  cargo xtask hunt --planted all              # hunts for bugs that are planted for it (--planted all --help: more)
 
 Exit code: 0 if nothing was found, 1 if something was, 2 for wrong usage. Ctrl-C ends it with what was found so far."
 )]
@@ -41,7 +46,7 @@ struct Arguments {
     #[arg(long)]
     seeds: Option<u64>,
     /// How long at most, as 60s, 10m or 2h; a minute if neither this nor --seeds is given.
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = softflash_hunt::duration::parsed)]
     time: Option<Duration>,
     /// Threads; all cores if left out.
     #[arg(long)]
@@ -251,18 +256,4 @@ fn print(report: &Report<'_>, form: Form) {
             failure.seed, failure.what, failure.replay, failure.shrunk
         );
     }
-}
-
-/// As 60s, 10m or 2h.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no duration; write 60s, 10m or 2h");
-    let (number, unit) = text.split_at(text.len().saturating_sub(1));
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }

@@ -4,6 +4,7 @@
 use crate::client::Client;
 use crate::disasters::{self, Deaths};
 use crate::invariants::Books;
+use crate::medium::Medium;
 use crate::reference::{Breach, Contents};
 use crate::resp;
 use crate::resp::ledger::{Found, Slack};
@@ -13,7 +14,7 @@ use crate::world::World;
 use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::{SliceId, Time};
-use softflash_device::{Device, ModelDevice};
+use softflash_device::Device;
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::check::Progress;
 use softflash_store::{Store, check, open_all};
@@ -55,8 +56,10 @@ pub struct Cut {
 pub struct Plan<'a> {
     /// The world.
     pub world: &'a World,
-    /// Its device.
-    pub device: &'a Arc<ModelDevice>,
+    /// What its store lives on.
+    pub medium: &'a Medium,
+    /// Counts the sessions of a world.
+    pub number: u64,
     /// Its clients.
     pub crew: &'a Crew,
     /// What to do.
@@ -81,7 +84,7 @@ impl Plan<'_> {
         if !self.world.may_lose() {
             return Slack::NONE;
         }
-        let silent = silent_programs(self.device) - self.silent_before;
+        let silent = silent_programs(self.medium) - self.silent_before;
         Slack { exchanges: usize::try_from(silent + 1).unwrap_or(usize::MAX), together: false }
     }
 }
@@ -179,15 +182,17 @@ impl Crew {
 
 /// Runs a session to its end, or until its cut.
 pub fn run(plan: &Plan<'_>) -> Session {
-    let Plan { world, device, crew, task, cut, wall_ms, deaths, .. } = plan;
+    let Plan { world, medium, number, crew, task, cut, wall_ms, deaths, .. } = plan;
     let executor = VirtualExecutor::new(*wall_ms);
     let runtime = executor.handle();
     let books = Cell::new(None);
     crew.begins_session();
-    disasters::plan(deaths, device, &runtime);
+    if let Some(flash) = medium.flash() {
+        disasters::plan(deaths, flash, &runtime);
+    }
     let work = async {
-        let device = Arc::clone(device) as Arc<dyn Device>;
-        let stores = open_all(device, &world.layout(), &world.options(), &runtime).await?;
+        let options = world.options(*number);
+        let stores = open_all(medium.device(), &world.layout(), &options, &runtime).await?;
         compare(&stores, plan).await?;
         books.set(Some(Books::of(&stores[0]).await?));
         match task {
@@ -215,7 +220,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
     let outcome = executor.try_block_on(until(*cut, work, crew, &runtime));
     let ended_at = executor.now();
     // Before anything falls: what falls takes its commands back.
-    let cut = cut.map_or(Ok(()), |cut| device.power_cut(ended_at, cut.seed).map(drop));
+    let cut = cut.map_or(Ok(()), |cut| medium.power_cut(ended_at, cut.seed));
     let trouble = match outcome {
         Ok(Ok(()) | Err(Trouble::Full)) => None,
         Ok(Err(trouble)) => Some(trouble),
@@ -309,7 +314,8 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
 }
 
 /// Programs that were acknowledged and did something else.
-pub fn silent_programs(device: &ModelDevice) -> u64 {
+pub fn silent_programs(medium: &Medium) -> u64 {
+    let Some(device) = medium.flash() else { return 0 };
     let injected = device.injected_faults();
     injected.phantom_programs + injected.misdirected_programs
 }
@@ -352,10 +358,9 @@ fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
 }
 
 /// Checks the device offline; returns what is wrong.
-pub fn check_offline(world: &World, device: &Arc<ModelDevice>, wall_ms: u64) -> Option<String> {
+pub fn check_offline(world: &World, device: Arc<dyn Device>, wall_ms: u64) -> Option<String> {
     let executor = VirtualExecutor::new(wall_ms);
     let runtime = executor.handle();
-    let device = Arc::clone(device) as Arc<dyn Device>;
     let layout = world.layout();
     let progress = Progress::default();
     let checked = executor.try_block_on(check(device, &layout, &runtime, &progress));

@@ -2,14 +2,13 @@
 
 use crate::disasters::Fate;
 use crate::invariants::Books;
+use crate::medium::Medium;
 use crate::session::{self, Crew, Cut, Plan, Session, Task};
 use crate::trouble::Trouble;
 use crate::world::World;
 use softflash_base::Time;
 use softflash_base::checksum::{hash64, identity};
 use softflash_base::random::Rng;
-use softflash_device::ModelDevice;
-use std::sync::Arc;
 
 /// Cuts come at 2^10 ns to 2^32 ns after power on, evenly in the exponent: some in the first steps of a recovery, some in
 /// the middle of it, most in the work behind it.
@@ -42,10 +41,10 @@ pub struct Record {
 
 /// Runs a world; the error says what was found.
 pub fn run(world: &World) -> Result<Record, String> {
-    let device = ModelDevice::in_memory(world.device()).map_err(|error| error.to_string())?;
     let mut trial = Trial {
         world,
-        device: Arc::new(device),
+        medium: Medium::new(world)?,
+        sessions: 0,
         crew: Crew::of(world),
         wall_ms: WALL_MS,
         rng: Rng::seeded(world.seed).fork("cuts"),
@@ -65,19 +64,21 @@ pub fn run(world: &World) -> Result<Record, String> {
             return Err(format!("after {cuts} cuts, {open} of them since all was well: {what}"));
         }
     }
-    let struck = device_trace(&trial.device);
+    let struck = device_trace(&trial.medium);
     trial.record.trace = identity(&[trial.record.trace, struck]);
     Ok(trial.record)
 }
 
 /// Of what the device did that nobody was told.
-fn device_trace(device: &ModelDevice) -> u64 {
+fn device_trace(medium: &Medium) -> u64 {
+    let Some(device) = medium.flash() else { return 0 };
     hash64(format!("{:?} {:?}", device.injected_faults(), device.last_power_cut()).as_bytes())
 }
 
 struct Trial<'a> {
     world: &'a World,
-    device: Arc<ModelDevice>,
+    medium: Medium,
+    sessions: u64,
     crew: Crew,
     /// What the wall clock shows as the next session begins.
     wall_ms: u64,
@@ -110,7 +111,7 @@ impl Trial<'_> {
         self.session(Task::Prove, None)?;
         self.session(Task::Close, None)?;
         self.session(Task::Close, None)?;
-        match session::check_offline(self.world, &self.device, self.wall_ms) {
+        match session::check_offline(self.world, self.medium.device(), self.wall_ms) {
             None => Ok(()),
             Some(what) if self.world.may_lose() => Err(Trouble::Lost(what)),
             Some(what) => Err(Trouble::Wrong(what)),
@@ -135,14 +136,16 @@ impl Trial<'_> {
         if pace.steps_back && self.rng.chance(0.3) {
             self.wall_ms -= self.rng.below(LONGEST_STEP_MS);
         }
-        let struck = self.fate.strike(self.world, &self.device, &mut self.rng);
+        let Some(flash) = self.medium.flash() else { return Ok(()) };
+        let struck = self.fate.strike(self.world, flash, &mut self.rng);
         struck.map_err(Trouble::Wrong)
     }
 
     fn session(&mut self, task: Task, cut: Option<Cut>) -> Result<Session, Trouble> {
         let session = session::run(&Plan {
             world: self.world,
-            device: &self.device,
+            medium: &self.medium,
+            number: self.sessions,
             crew: &self.crew,
             task,
             cut,
@@ -150,6 +153,7 @@ impl Trial<'_> {
             deaths: self.fate.deaths(self.world, &mut self.rng),
             silent_before: self.silent,
         });
+        self.sessions += 1;
         self.wall_ms += session.ended_at.0.div_ceil(1_000_000);
         self.record.simulated_ns += session.ended_at.0;
         self.record.trace = identity(&[
@@ -163,7 +167,7 @@ impl Trial<'_> {
                 books.follow(before).map_err(Trouble::Wrong)?;
             }
             self.books = Some(books.clone());
-            self.silent = session::silent_programs(&self.device);
+            self.silent = session::silent_programs(&self.medium);
             self.record.crash_points += self.open;
             self.record.deepest = self.record.deepest.max(self.open);
             self.open = 0;

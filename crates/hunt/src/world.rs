@@ -11,6 +11,8 @@ use softflash_store::{Durability, StoreLayout, StoreOptions};
 use std::time::Duration;
 
 const PAGE_BYTES: u32 = 4096;
+/// The share of worlds on a drive.
+const DRIVES: f64 = 0.25;
 
 /// A world: everything that its run follows from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +22,9 @@ pub struct World {
     pub seed: u64,
     /// The flash.
     pub flash: Flash,
+    /// In the place of the flash, where there is one: a drive of the same shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive: Option<DriveShape>,
     /// The store.
     pub store: StoreShape,
     /// Who uses it.
@@ -53,6 +58,14 @@ pub struct Flash {
     pub pages: u32,
 }
 
+/// A drive with a volatile cache, as a file or a block device is to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriveShape {
+    /// An erase makes zeros; otherwise it leaves what was there.
+    pub discards: bool,
+}
+
 /// How a store is cut up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +76,12 @@ pub struct StoreShape {
     pub slices: u16,
     /// Memory, in KiB.
     pub memory_kib: u64,
+    /// Every other session has a quarter of it.
+    #[serde(default)]
+    pub memory_varies: bool,
+    /// Superblocks are erased as soon as they are given back.
+    #[serde(default)]
+    pub eager_erases: bool,
     /// Writes are acknowledged at once, and are on flash within so many milliseconds; 0: acknowledged on flash.
     pub interval_ms: u64,
 }
@@ -92,19 +111,21 @@ impl World {
     /// another for ever.
     pub fn drawn(seed: u64, profile: Profile) -> World {
         let mut rng = Rng::seeded(seed).fork("world");
+        let mut apart = Rng::seeded(seed).fork("medium");
         let shards = 1 + rng.below(2) as u16;
         let channels = shards * (1 + rng.below(2) as u16);
-        let flash = Flash {
-            channels,
-            planes: 1 + rng.below(2) as u8,
-            blocks: 32 + rng.below(25) as u32,
-            pages: 16 << rng.below(2),
-        };
+        let planes = 1 + rng.below(2) as u8;
+        let (blocks, pages) = (32 + rng.below(25) as u32, 8 << rng.below(3));
+        // The smaller the blocks, the more of them a store needs to have room to clean.
+        let blocks = if pages == 8 { 5 * blocks / 2 } else { blocks };
+        let flash = Flash { channels, planes, blocks, pages };
         let interval = shards == 1 && rng.chance(0.25);
         let store = StoreShape {
             shards,
             slices: shards * (1 + rng.below(2) as u16),
             memory_kib: 512 << rng.below(3),
+            memory_varies: apart.chance(0.3),
+            eager_erases: apart.chance(0.3),
             interval_ms: if interval { 1 + rng.below(20) } else { 0 },
         };
         let value_bytes = [16, 200, 3000, 12_000][rng.below(4) as usize];
@@ -120,13 +141,17 @@ impl World {
             reads: 0.3 * rng.unit_f64(),
             deletes: 0.4 * rng.unit_f64(),
         };
+        let on_drive = profile == Profile::Survived && apart.chance(DRIVES);
+        let drive = on_drive.then(|| DriveShape { discards: apart.chance(0.5) });
+        let faults = faults(&mut rng, profile);
         World {
             seed,
             flash,
+            drive,
             store,
             clients,
             cuts: 4 + rng.below(12) as u32,
-            faults: faults(&mut rng, profile),
+            faults: if on_drive { FaultConfig::default() } else { faults },
             resp: None,
             pace: Pace::default(),
             disasters: Disasters::default(),
@@ -155,7 +180,7 @@ impl World {
         self.clients.requests = self.clients.requests.min(8);
         self.clients.value_bytes = self.clients.value_bytes.min(3000);
         self.clients.keys = self.clients.keys.min(20);
-        self.flash.blocks = 32;
+        self.flash.blocks = if self.flash.pages == 8 { 80 } else { 32 };
         self
     }
 
@@ -190,17 +215,24 @@ impl World {
         }
     }
 
-    /// Settings of the store.
-    pub fn options(&self) -> StoreOptions {
+    /// Settings of the store in a session.
+    pub fn options(&self, session: u64) -> StoreOptions {
         let durability = match self.store.interval_ms {
             0 => Durability::Flash,
             ms => Durability::Interval(Duration::from_millis(ms)),
         };
-        StoreOptions {
-            memory_bytes: self.store.memory_kib << 10,
+        let little = self.store.memory_varies && session % 2 == 1;
+        let mut options = StoreOptions {
+            memory_bytes: (self.store.memory_kib << 10) >> if little { 2 } else { 0 },
             durability,
             ..StoreOptions::default()
+        };
+        if self.store.eager_erases {
+            options.ftl.prepared_target = u32::MAX;
+            options.ftl.idle_before_erase_ns = 0;
+            options.ftl.shortage_patience_ns = 0;
         }
+        options
     }
 }
 
@@ -214,11 +246,12 @@ impl Flash {
 
 /// Each kind of fault is there or not.
 fn faults(rng: &mut Rng, profile: Profile) -> FaultConfig {
+    let program_failure = 1e-4 * 30_f64.powf(rng.unit_f64());
     let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
     let mut faults = FaultConfig {
         factory_bad_block: some(0.03, 0.3),
-        program_failure: some(1e-4, 0.3),
-        erase_failure: some(1e-3, 0.3),
+        program_failure: some(program_failure, 0.3),
+        erase_failure: some(10.0 * program_failure, 0.3),
         shorn_page_readable: some(0.5, 0.5),
         slow: SlowOperations { rate: some(0.01, 0.2), factor: 100.0 },
         ..FaultConfig::default()

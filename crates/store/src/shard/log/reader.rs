@@ -8,6 +8,7 @@ use crate::format::log::frame::{self, MAX_FRAME_BYTES};
 use crate::format::log::{End, Frame, LogScanner};
 use futures_util::stream;
 use futures_util::{StreamExt, TryStreamExt};
+use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
@@ -66,7 +67,7 @@ impl LogReader {
         let step = (PIECE_BYTES / self.blocks.page_bytes()).max(1);
         let pieces = segments
             .iter()
-            .flat_map(|segment| (0..self.pages()).step_by(step).map(move |first| (segment, first)));
+            .flat_map(|segment| (0..self.end()).step_by(step).map(move |first| (segment, first)));
         let mut pieces = stream::iter(pieces)
             .map(|(segment, first)| async move {
                 (segment, first, self.read_piece(segment.block, first, step as u32).await)
@@ -186,9 +187,14 @@ impl LogReader {
         (self.blocks.capacity_bytes() / self.blocks.page_bytes()) as u32
     }
 
+    /// The page behind the last one that is read.
+    fn end(&self) -> u32 {
+        self.pages() - u32::from(planted::bug(Bug::LastPageUnread))
+    }
+
     /// Reads the next pages, at most `step`.
     async fn read_piece(&self, block: BlockId, first: u32, step: u32) -> Result<Piece> {
-        let count = step.min(self.pages().saturating_sub(first));
+        let count = step.min(self.end().saturating_sub(first));
         if let Some(pages) = self.read(block, first, count).await? {
             return Ok(Piece::Whole(pages));
         }
@@ -199,12 +205,6 @@ impl LogReader {
 
     /// Reads pages; `None` where the flash does not give them all.
     async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Option<IoBuf>> {
-        match self.blocks.read(block, first, count, Hint::FOREGROUND).await {
-            Ok(pages) => Ok(Some(pages)),
-            Err(StoreError::DataLoss(_) | StoreError::Flash(FtlError::Unwritten { .. })) => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+        self.blocks.search(block, first, count, Hint::FOREGROUND).await
     }
 }
