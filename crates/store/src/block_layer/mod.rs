@@ -336,7 +336,9 @@ impl BlockLayer {
         match self.shelf(on_log).flash.read(&superblock, first_page, pages, hint).await {
             Ok(read) => Ok(Some(self.bytes_of(id, read))),
             // Not the flash says that they are lost: to take them for lost would give up what is there.
-            Err(error @ FtlError::Device { error: DeviceError::Io { .. }, .. }) => Err(error.into()),
+            Err(error @ FtlError::Device { error: DeviceError::Io { .. }, .. }) => {
+                Err(error.into())
+            }
             Err(FtlError::Device { .. } | FtlError::Unwritten { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
