@@ -13,6 +13,7 @@ mod output;
 mod password;
 mod resp;
 mod signals;
+mod tls;
 
 use clap::{Parser, Subcommand};
 use error::CliError;
