@@ -201,7 +201,7 @@ async fn check_shard(
 }
 
 /// Reads a patch whole: every checksum, the order, the counts, and that index and filter find every key.
-async fn check_patch(patch: &Patch, report: &mut CheckReport) -> Result<(), String> {
+pub(crate) async fn check_patch(patch: &Patch, report: &mut CheckReport) -> Result<(), String> {
     let index = patch.index().map_err(|error| error.to_string())?;
     let mut last = None;
     let mut entries = 0;
