@@ -38,26 +38,37 @@ use std::rc::Rc;
 use std::sync::Arc;
 use stretch::{Stretch, stretches_of};
 
+/// What there is to repair.
+pub struct Plan {
+    /// What was found.
+    pub report: RepairReport,
+    /// What the units tell, by shard.
+    facts: Vec<Facts>,
+}
+
 /// Looks for what a repair would do, and changes nothing.
 pub async fn plan(
     device: &Arc<dyn Device>,
     layout: &StoreLayout,
     runtime: &RuntimeHandle,
-) -> RepairReport {
-    examine_all(device, layout, runtime).await.0
+) -> Plan {
+    let (report, facts) = examine_all(device, layout, runtime).await;
+    Plan { report, facts }
 }
 
-/// Repairs the store. Where a shard cannot be repaired, nothing is changed.
-pub async fn repair(
+/// Repairs the store. Where a shard cannot be repaired, nothing is changed. To be called on another executor than that
+/// of the plan, whose tasks hold the device until it is dropped.
+pub async fn carry_out(
+    plan: &Plan,
     device: &Arc<dyn Device>,
     layout: &StoreLayout,
     runtime: &RuntimeHandle,
 ) -> RepairReport {
-    let (plan, facts) = examine_all(device, layout, runtime).await;
-    if plan.is_clean() || !plan.failures.is_empty() {
-        return plan;
+    if plan.report.is_clean() || !plan.report.failures.is_empty() {
+        return plan.report.clone();
     }
-    let mut report = RepairReport { has_changed: true, logs: plan.logs, ..RepairReport::default() };
+    let logs = plan.report.logs.clone();
+    let mut report = RepairReport { has_changed: true, logs, ..RepairReport::default() };
     let options = StoreOptions { patrol: None, ..StoreOptions::default() };
     let stores = match open_all_for_repair(Arc::clone(device), layout, &options, runtime).await {
         Ok(stores) => stores,
@@ -66,7 +77,7 @@ pub async fn repair(
             return report;
         }
     };
-    for (store, facts) in stores.iter().zip(&facts) {
+    for (store, facts) in stores.iter().zip(&plan.facts) {
         let shard = store.local();
         let mut part = RepairReport::default();
         let mended = mend_shard(shard, facts, &mut part).await;

@@ -76,8 +76,12 @@ impl Salvaged {
     pub(super) fn ranges(&self, before: Option<&[u8]>, after: Option<&[u8]>) -> Vec<LostRange> {
         let index = self.patch.index().ok();
         let key = |place: usize| self.records.get(place).map(|record| &record.key[..]);
-        let outside =
-            |key: Option<&[u8]>| key.map_or(Bound::Open, |key| Bound::Exclusive(key.into()));
+        // A patch of which nothing can be read may have been anywhere in its run.
+        let has_place = !self.records.is_empty();
+        let outside = |key: Option<&[u8]>| match key {
+            Some(key) if has_place => Bound::Exclusive(key.into()),
+            _ => Bound::Open,
+        };
         let range = |gap: &usize| {
             let from = match (gap.checked_sub(1).and_then(key), index) {
                 (Some(key), _) => Bound::Exclusive(key.into()),
@@ -89,7 +93,7 @@ impl Salvaged {
                 (None, Some(index)) => Bound::Inclusive(index.last_key().into()),
                 (None, None) => outside(after),
             };
-            let is_last = *gap == self.records.len() && !self.records.is_empty();
+            let is_last = has_place && *gap == self.records.len();
             LostRange { from, to, is_certain: self.entries.is_some() || !is_last }
         };
         self.gaps.iter().map(range).collect()
