@@ -1,15 +1,22 @@
 //! Repair of damaged patches, on a real device file that is damaged between the runs.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests end at the first error")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests end at the first error"
+)]
 
 mod log_support;
 mod repair_support;
 
 use bytes::Bytes;
+use log_support::{Raw, get};
 use repair_support::{
-    FoundPatch, History, SUPERBLOCK, flip, patches, plan, repair_and_compare, zero,
+    FoundPatch, History, SUPERBLOCK, flip, patches, plan, repair, repair_and_compare, zero,
 };
 use softflash_base::random::Rng;
+use softflash_store::format::log::FrameRole;
+use softflash_store::repair::OnLogLoss;
 use softflash_testing::Bed;
 use softflash_testing::model::{key, value};
 
@@ -55,8 +62,7 @@ fn prepared(shards: u16) -> (Bed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
         }
         (older, newer)
     });
-    let (older, newer) =
-        (patches(&bed, &ids.0, SUPERBLOCK), patches(&bed, &ids.1, SUPERBLOCK));
+    let (older, newer) = (patches(&bed, &ids.0, SUPERBLOCK), patches(&bed, &ids.1, SUPERBLOCK));
     assert!(!older.is_empty() && !newer.is_empty());
     assert!(bed.check().ok);
     (bed, history, older, newer)
@@ -139,7 +145,7 @@ fn a_patch_behind_a_damaged_opening_header_is_found() {
 fn a_damaged_erase_header_costs_nothing() {
     let (bed, history, older, _) = prepared(1);
     flip(&bed, older[0].at + 60);
-    let segment = log_support::Raw::open(&bed, SUPERBLOCK).segments(0).pop().unwrap();
+    let segment = Raw::open(&bed, SUPERBLOCK).segments(0).pop().unwrap();
     flip(&bed, segment.at - 2 * 4096 + 60);
     assert!(!bed.check().ok);
     let (report, lost) = repair_and_compare(&bed, &history);
@@ -206,4 +212,48 @@ fn a_look_changes_nothing() {
     let plan = plan(&bed);
     assert_eq!((plan.patches.len(), plan.has_changed), (2, false), "{plan:#?}");
     assert!(before == std::fs::read(bed.path()).unwrap(), "a look has written");
+}
+
+#[test]
+fn a_log_that_has_lost_frames_goes_on_behind_them_if_that_is_wanted() {
+    let mut random = rng(99);
+    for _ in 0..6 {
+        let (bed, mut history, ..) = prepared(1);
+        bed.crash(async |stores, _| {
+            for number in 2000..2100 {
+                let value = value(&mut random, 2000);
+                history.write(&stores[0], key(number), Some(value)).await;
+            }
+        });
+        let segments = Raw::open(&bed, SUPERBLOCK).segments(0);
+        let segment = &segments[segments.len() - 2];
+        let frames: Vec<_> =
+            segment.frames.iter().filter(|frame| frame.header.role == FrameRole::Stream).collect();
+        let (first, lost) = (5 + random.below(30) as usize, 1 + random.below(3));
+        assert!(frames.len() > first + 5, "{} frames", frames.len());
+        for frame in frames.iter().skip(first).take(lost as usize) {
+            flip(&bed, frame.at + 80);
+        }
+        let refused = plan(&bed);
+        assert_eq!((refused.failures.len(), refused.is_clean()), (1, false), "{refused:#?}");
+        let report = repair(&bed, OnLogLoss::Accept);
+        assert!(report.failures.is_empty() && report.has_loss(), "{report:#?}");
+        let frames: u64 = report.logs[0].frames_lost.iter().map(|lost| lost.end - lost.start).sum();
+        assert_eq!(frames, lost, "{report:#?}");
+        let checked = bed.check();
+        assert!(checked.ok, "{checked:#?}");
+        assert!(repair(&bed, OnLogLoss::Accept).is_clean());
+        let mut gone = 0;
+        bed.crash(async |stores, _| {
+            for (key, versions) in &history.versions {
+                let found = get(&stores[0], key).await;
+                if versions.last() != Some(&found) {
+                    assert!(found.is_none() && versions.len() == 1, "{key:?}");
+                    gone += 1;
+                }
+            }
+        });
+        // Each frame had one write; a frame whose copy is left costs nothing.
+        assert!((1..=lost).contains(&gone), "{gone} of {lost}");
+    }
 }

@@ -1,6 +1,10 @@
 //! The power is cut in the middle of a repair: the next repair brings it to its end, and nothing more is lost.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests end at the first error")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests end at the first error"
+)]
 
 mod repair_support;
 
@@ -14,7 +18,7 @@ use softflash_device::{Device, DeviceError, ModelDevice};
 use softflash_ftl::Superblock;
 use softflash_runtime::VirtualExecutor;
 use softflash_store::check::Progress;
-use softflash_store::repair::{self, RepairReport};
+use softflash_store::repair::{self, OnLogLoss, RepairReport};
 use softflash_store::{check, open_all};
 use softflash_testing::VirtualBed;
 use softflash_testing::model::{key, value};
@@ -77,7 +81,7 @@ fn repair_until(
 ) -> (Option<RepairReport>, Time) {
     let executor = VirtualExecutor::new(WALL_MS);
     let runtime = executor.handle();
-    let plan = executor.block_on(repair::plan(device, &bed.layout, &runtime));
+    let plan = executor.block_on(repair::plan(device, &bed.layout, &runtime, OnLogLoss::Refuse));
     drop((executor, runtime));
     let executor = VirtualExecutor::new(WALL_MS);
     let runtime = executor.handle();
@@ -113,7 +117,8 @@ fn a_repair_that_is_cut_off_can_be_done_again() {
     for number in 0..CUTS {
         let model = fresh();
         let device = damaged(&model, place);
-        let (_, ended) = repair_until(&bed, &device, Some(took.since_ns(Time::ZERO) * number / CUTS));
+        let (_, ended) =
+            repair_until(&bed, &device, Some(took.since_ns(Time::ZERO) * number / CUTS));
         model.power_cut(ended, number).unwrap();
         let (again, _) = repair_until(&bed, &device, None);
         let again = again.unwrap();

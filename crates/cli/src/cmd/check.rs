@@ -6,6 +6,7 @@ use crate::output::{self, Form};
 use clap::Args;
 use softflash_server::DataDirError;
 use softflash_store::check::{CheckReport, Finding, Progress, check};
+use softflash_store::repair::OnLogLoss;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -36,6 +37,9 @@ pub struct Check {
     /// Only say what a repair would do
     #[arg(long, requires = "repair")]
     dry_run: bool,
+    /// Where the log has lost what was acknowledged, keep what is whole of it and give up the rest
+    #[arg(long, requires = "repair")]
+    accept_log_loss: bool,
 }
 
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
@@ -45,7 +49,11 @@ impl Check {
     /// except where another process has it.
     pub fn run(self) -> Result<ExitCode, CliError> {
         if self.repair {
-            return super::repair::run(&self.directory, self.dry_run, self.output);
+            let on_log_loss = match self.accept_log_loss {
+                true => OnLogLoss::Accept,
+                false => OnLogLoss::Refuse,
+            };
+            return super::repair::run(&self.directory, self.dry_run, on_log_loss, self.output);
         }
         let report =
             match OpenDir::open_to_look(&self.directory, "check it after stopping the server") {

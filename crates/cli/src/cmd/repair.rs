@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::output::{self, Form};
 use serde::Serialize;
 use softflash_store::CheckReport;
-use softflash_store::repair::{self, Mended, RepairReport};
+use softflash_store::repair::{self, Mended, OnLogLoss, RepairReport};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,8 +28,16 @@ struct Outcome {
     ok: bool,
 }
 
+/// What is said of damage before it is repaired.
+const FOUND: &str = "found";
+
 /// Looks for damage, prints it, and repairs it unless it is a dry run.
-pub fn run(path: &Path, dry_run: bool, form: Form) -> Result<ExitCode, CliError> {
+pub fn run(
+    path: &Path,
+    dry_run: bool,
+    on_log_loss: OnLogLoss,
+    form: Form,
+) -> Result<ExitCode, CliError> {
     const INSTEAD: &str = "repair it after stopping the server";
     let directory = match dry_run {
         true => OpenDir::open_to_look(path, INSTEAD)?,
@@ -38,11 +46,11 @@ pub fn run(path: &Path, dry_run: bool, form: Form) -> Result<ExitCode, CliError>
     let detail = &directory.device.info().detail;
     let label = detail.contains("label copy").then(|| detail.clone());
     let plan = on_device(&directory, async |device, layout, runtime| {
-        repair::plan(device, layout, runtime).await
+        repair::plan(device, layout, runtime, on_log_loss).await
     })?;
     if form == Form::Table {
         label.iter().for_each(|label| output::result(&format!("found: {label}")));
-        print(&plan.report, "found");
+        print(&plan.report, FOUND);
     }
     let found = plan.report.clone();
     let wanted = !dry_run && !found.is_clean() && found.failures.is_empty();
@@ -72,9 +80,9 @@ fn on_device<R>(
         &softflash_runtime::RuntimeHandle,
     ) -> R,
 ) -> Result<R, CliError> {
-    block_on(|runtime| async move {
-        Ok(work(&directory.device, &directory.layout, &runtime).await)
-    })
+    block_on(
+        |runtime| async move { Ok(work(&directory.device, &directory.layout, &runtime).await) },
+    )
 }
 
 fn conclude(outcome: &Outcome) {
@@ -100,9 +108,20 @@ fn print(report: &RepairReport, verb: &str) {
     }
     for log in &report.logs {
         output::result(&format!("{verb}: shard {}: {}", log.shard, log.problem));
+        if log.transactions_dropped > 0 {
+            let dropped = log.transactions_dropped;
+            output::result(&format!(
+                "  parts of transactions dropped, as their commit is lost: {dropped}"
+            ));
+        }
     }
     for failure in &report.failures {
         output::result(&format!("cannot be repaired: {failure}"));
+    }
+    if verb == FOUND && report.failures.iter().any(|failure| failure.contains("log of shard")) {
+        output::result(
+            "With --accept-log-loss, what is whole of a damaged log is kept, and what is lost is given up.",
+        );
     }
 }
 

@@ -108,8 +108,8 @@ fn data_start(image: &Bytes, page_bytes: usize, identity: u64) -> Option<usize> 
     let mut starts = (page_bytes..image.len()).step_by(page_bytes);
     let first = starts.find(|start| block_at(image, *start, *start, identity).is_some());
     first.or_else(|| {
-        let candidates = (page_bytes..image.len())
-            .filter(|at| image.get(*at..).and_then(block_len).is_some());
+        let candidates =
+            (page_bytes..image.len()).filter(|at| image.get(*at..).and_then(block_len).is_some());
         candidates.into_iter().find_map(|at| {
             let mut starts = (page_bytes..=at).step_by(page_bytes);
             starts.find(|start| block_at(image, at, *start, identity).is_some())

@@ -3,6 +3,9 @@
 //! A damaged patch is written anew with the records that can be read, in its level and run. An edit in the log puts the
 //! new patches in the place of the old one, whose space comes back when the edit is durable: the same steps as those of
 //! a compaction, so that a power cut leaves the old state or the new one.
+//!
+//! Where the log has lost frames, what is whole behind them is applied too if that is wanted: the state may then mix
+//! what was written before and after what is lost. All of it goes into patches, and the log begins anew.
 
 mod image;
 mod report;
@@ -23,7 +26,8 @@ use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::shard::budget::Budget;
 use crate::shard::clock::ExpiryClock;
-use crate::shard::recovery::{self, OnFlash};
+pub use crate::shard::recovery::OnLogLoss;
+use crate::shard::recovery::{self, LogLoss, OnFlash};
 use crate::shard::transactions::COORDINATOR;
 use crate::shard::{Shard, open_all_for_repair};
 use crate::store::Mesh;
@@ -44,6 +48,7 @@ pub struct Plan {
     pub report: RepairReport,
     /// What the units tell, by shard.
     facts: Vec<Facts>,
+    on_log_loss: OnLogLoss,
 }
 
 /// Looks for what a repair would do, and changes nothing.
@@ -51,9 +56,10 @@ pub async fn plan(
     device: &Arc<dyn Device>,
     layout: &StoreLayout,
     runtime: &RuntimeHandle,
+    on_log_loss: OnLogLoss,
 ) -> Plan {
-    let (report, facts) = examine_all(device, layout, runtime).await;
-    Plan { report, facts }
+    let (report, facts) = examine_all(device, layout, runtime, on_log_loss).await;
+    Plan { report, facts, on_log_loss }
 }
 
 /// Repairs the store. Where a shard cannot be repaired, nothing is changed. To be called on another executor than that
@@ -70,7 +76,9 @@ pub async fn carry_out(
     let logs = plan.report.logs.clone();
     let mut report = RepairReport { has_changed: true, logs, ..RepairReport::default() };
     let options = StoreOptions { patrol: None, ..StoreOptions::default() };
-    let stores = match open_all_for_repair(Arc::clone(device), layout, &options, runtime).await {
+    let device = Arc::clone(device);
+    let opened = open_all_for_repair(device, layout, &options, runtime, plan.on_log_loss).await;
+    let stores = match opened {
         Ok(stores) => stores,
         Err(error) => {
             report.failures.push(error.to_string());
@@ -121,6 +129,7 @@ async fn examine_all(
     device: &Arc<dyn Device>,
     layout: &StoreLayout,
     runtime: &RuntimeHandle,
+    on_log_loss: OnLogLoss,
 ) -> (RepairReport, Vec<Facts>) {
     let mut report = RepairReport::default();
     if let Some(problem) = layout.problem() {
@@ -133,7 +142,8 @@ async fn examine_all(
         async move {
             let mut part = RepairReport::default();
             let shard = ShardId(number);
-            let examined = examine_shard(shard, device, layout, &mesh, runtime, &mut part).await;
+            let spec = Examined { shard, device, layout, mesh: &mesh, runtime, on_log_loss };
+            let examined = examine_shard(spec, &mut part).await;
             let facts = examined.unwrap_or_else(|error| {
                 mesh.abandon(shard, &error);
                 part.failures.push(failure(shard, &error));
@@ -150,14 +160,18 @@ async fn examine_all(
     (report, all)
 }
 
-async fn examine_shard(
+/// A shard to be examined, and what with.
+struct Examined<'a> {
     shard: ShardId,
-    device: &Arc<dyn Device>,
-    layout: &StoreLayout,
-    mesh: &Mesh,
-    runtime: &RuntimeHandle,
-    report: &mut RepairReport,
-) -> Result<Facts> {
+    device: &'a Arc<dyn Device>,
+    layout: &'a StoreLayout,
+    mesh: &'a Mesh,
+    runtime: &'a RuntimeHandle,
+    on_log_loss: OnLogLoss,
+}
+
+async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<Facts> {
+    let Examined { shard, device, layout, mesh, runtime, on_log_loss } = spec;
     let queue = device
         .open_queue_pair(layout.units_of(shard))
         .map_err(|error| StoreError::Unusable(error.to_string()))?;
@@ -168,8 +182,9 @@ async fn examine_shard(
     let clock = ExpiryClock::new(runtime.clone());
     let (total, capacity) = (blocks.total_blocks(), blocks.capacity_bytes());
     let budget = Budget::new(&StoreOptions::default(), layout, total, capacity);
-    let on_flash = OnFlash { found: &found, damaged: &inventory.damaged };
-    let recovered = recovery::recover(shard, layout, &blocks, on_flash, &clock, mesh, &budget).await;
+    let on_flash = OnFlash { found: &found, damaged: &inventory.damaged, on_log_loss };
+    let recovered =
+        recovery::recover(shard, layout, &blocks, on_flash, &clock, mesh, &budget).await;
     let examined = match recovered {
         Err(error) => Err(error),
         Ok(recovered) => {
@@ -177,6 +192,7 @@ async fn examine_shard(
                 mesh.publish_commits(recovered.commits.clone());
             }
             let mut facts = Facts::of(&inventory);
+            note_log_loss(shard, &recovered.log_loss, &mut facts, report);
             for (number, block) in &recovered.resume.segments {
                 note_segment(shard, *number, *block, &blocks, &mut facts, report);
             }
@@ -189,6 +205,31 @@ async fn examine_shard(
     };
     flash.stop();
     examined
+}
+
+/// A log that has lost frames begins anew once all that is left of it is in patches.
+fn note_log_loss(shard: ShardId, loss: &LogLoss, facts: &mut Facts, report: &mut RepairReport) {
+    if loss.frames.is_empty() && loss.transactions == 0 {
+        return;
+    }
+    facts.log_is_damaged = true;
+    let names: Vec<String> =
+        loss.frames.iter().map(|lost| format!("{} to {}", lost.start, lost.end - 1)).collect();
+    let problem = match names.is_empty() {
+        true => "the log has transactions whose commit is in another shard's log, which is damaged"
+            .into(),
+        false => format!(
+            "frames {} of the log are lost; the state may mix what was written before and after them",
+            names.join(", ")
+        ),
+    };
+    report.logs.push(LogDamage {
+        shard: shard.0,
+        problem,
+        frames_lost: loss.frames.clone(),
+        transactions_dropped: loss.transactions,
+        has_loss: true,
+    });
 }
 
 /// A segment that the log needs is given up where its superblock has lost a header: what is in it is kept.
@@ -205,7 +246,13 @@ fn note_segment(
         facts.log_is_damaged = true;
         let problem =
             format!("segment {number} of the log: the erase header of its {superblock} is damaged");
-        report.logs.push(LogDamage { shard: shard.0, problem, has_loss: false });
+        report.logs.push(LogDamage {
+            shard: shard.0,
+            problem,
+            frames_lost: Vec::new(),
+            transactions_dropped: 0,
+            has_loss: false,
+        });
     }
 }
 
@@ -231,9 +278,10 @@ async fn mend_slice(
     drop(tree);
     for (level, number) in runs.into_iter().rev() {
         let tree = slice.tree();
-        let run = tree.levels.get(level).and_then(|level| {
-            level.runs.iter().find(|run| run.number == number).map(Rc::clone)
-        });
+        let run = tree
+            .levels
+            .get(level)
+            .and_then(|level| level.runs.iter().find(|run| run.number == number).map(Rc::clone));
         let Some(run) = run else { continue };
         for stretch in stretches_of(&run, &facts.source(blocks)).await? {
             let (mended, records) = judge(shard, slice, (level, number), stretch, report).await?;
@@ -245,7 +293,6 @@ async fn mend_slice(
     }
     Ok(())
 }
-
 
 /// Reports what becomes of a stretch; returns its patches and the records that are to take their place.
 async fn judge(

@@ -1,6 +1,7 @@
 //! What a repair has found and done, for people and programs.
 
 use serde::Serialize;
+use std::ops::Range;
 
 /// One end of a range of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -99,6 +100,10 @@ pub struct LogDamage {
     pub shard: u16,
     /// What is wrong.
     pub problem: String,
+    /// Frames that cannot be read, by their sequence.
+    pub frames_lost: Vec<Range<u64>>,
+    /// Transactions over several shards that are dropped here, as nobody knows whether they count.
+    pub transactions_dropped: u64,
     /// Whether something that was acknowledged is given up.
     pub has_loss: bool,
 }

@@ -44,9 +44,8 @@ pub(super) async fn look_below(
             collect(patch, from, to, index, &mut found).await?;
         }
     }
-    let kept = |key: &Bytes| {
-        salvaged.records.binary_search_by(|record| record.key.cmp(key)).is_ok()
-    };
+    let kept =
+        |key: &Bytes| salvaged.records.binary_search_by(|record| record.key.cmp(key)).is_ok();
     let hidden = found.into_iter().filter(|(key, (_, deleted))| !deleted && !kept(key));
     // The lost version was newer than this one, so that the number between them is free.
     let deletions = hidden.map(|(key, (seq, _))| Record::delete(key, seq + 1)).collect();

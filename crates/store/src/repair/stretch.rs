@@ -92,7 +92,8 @@ fn is_torn(members: &[Member], place: usize) -> bool {
     };
     let Some((first, last)) = whole(Some(place)) else { return false };
     let goes_on = |before: &Record, after: &Record| {
-        (&before.key, before.seq, before.fragment() + 1) == (&after.key, after.seq, after.fragment())
+        (&before.key, before.seq, before.fragment() + 1)
+            == (&after.key, after.seq, after.fragment())
     };
     let begun = first.fragment() > 0
         && !whole(place.checked_sub(1)).is_some_and(|(_, before)| goes_on(before, first));

@@ -5,7 +5,7 @@ use super::clock::ExpiryClock;
 use super::gate::Gate;
 use super::log::event::{Checkpoint, Event, SliceState};
 use super::log::{Log, event};
-use super::recovery::{self, OnFlash, Recovered};
+use super::recovery::{self, OnFlash, OnLogLoss, Recovered};
 use super::transactions::{COORDINATOR, Transactions};
 use super::{Counters, Shard};
 use crate::block_layer::BlockLayer;
@@ -51,15 +51,19 @@ impl Shard {
     }
 
     async fn open_on(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<Store> {
-        let store = Shard::open_idle(spec, log_device).await?;
+        let store = Shard::open_idle(spec, log_device, OnLogLoss::Refuse).await?;
         store.local().start_background();
         Ok(store)
     }
 
     /// Opens the shard without its background tasks.
-    async fn open_idle(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<Store> {
+    async fn open_idle(
+        spec: ShardSpec,
+        log_device: Option<Arc<dyn Device>>,
+        on_log_loss: OnLogLoss,
+    ) -> Result<Store> {
         let (mesh, id) = (spec.mesh.clone(), spec.id);
-        let opened = open(spec, log_device).await;
+        let opened = open(spec, log_device, on_log_loss).await;
         if let Err(error) = &opened {
             mesh.abandon(id, error);
         }
@@ -90,7 +94,11 @@ impl Shard {
     }
 }
 
-async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<Store> {
+async fn open(
+    spec: ShardSpec,
+    log_device: Option<Arc<dyn Device>>,
+    on_log_loss: OnLogLoss,
+) -> Result<Store> {
     let ShardSpec { id, layout, options, device, runtime, mesh, inbox } = spec;
     if let Some(problem) = layout.problem() {
         return Err(StoreError::Unusable(problem));
@@ -122,11 +130,12 @@ async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<St
         commits,
         decided_elsewhere,
         torn,
+        ..
     } = recovery::recover(
         id,
         &layout,
         &blocks,
-        OnFlash { found: &found, damaged },
+        OnFlash { found: &found, damaged, on_log_loss },
         &clock,
         &mesh,
         &budget,
@@ -253,8 +262,10 @@ pub(crate) async fn open_all_for_repair(
     layout: &StoreLayout,
     options: &StoreOptions,
     runtime: &RuntimeHandle,
+    on_log_loss: OnLogLoss,
 ) -> Result<Vec<Store>> {
-    open_each(&device, layout, options, runtime, |spec| Shard::open_idle(spec, None)).await
+    let open = |spec| Shard::open_idle(spec, None, on_log_loss);
+    open_each(&device, layout, options, runtime, open).await
 }
 
 /// As [`open_all`], with the log on a device of its own, whose pages and superblocks are as large: for simulations of

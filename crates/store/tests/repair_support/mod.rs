@@ -7,7 +7,7 @@ use bytes::Bytes;
 use softflash_device::Device;
 use softflash_runtime::{RealExecutor, RuntimeHandle};
 use softflash_store::format::patch::{HEADER_BYTES, PatchHeader};
-use softflash_store::repair::{self, Bound, Mended, RepairReport};
+use softflash_store::repair::{self, Bound, Mended, OnLogLoss, Plan, RepairReport};
 use softflash_store::{Entry, Store, StoreLayout};
 use softflash_testing::Bed;
 use std::collections::BTreeMap;
@@ -44,10 +44,8 @@ impl FoundPatch {
     /// Where its filter is in the file.
     pub fn filter(&self) -> u64 {
         let header = &self.header;
-        let before = header.first_key_len
-            + header.last_key_len
-            + header.fences_len
-            + header.tombstones_len;
+        let before =
+            header.first_key_len + header.last_key_len + header.fences_len + header.tombstones_len;
         self.payload() + HEADER_BYTES as u64 + u64::from(before)
     }
 }
@@ -165,12 +163,18 @@ pub fn on_device<R>(
 
 /// What a repair would do.
 pub fn plan(bed: &Bed) -> RepairReport {
-    on_device(bed, repair::plan).report
+    plan_of(bed, OnLogLoss::Refuse).report
+}
+
+fn plan_of(bed: &Bed, on_log_loss: OnLogLoss) -> Plan {
+    on_device(bed, async |device, layout, runtime| {
+        repair::plan(device, layout, runtime, on_log_loss).await
+    })
 }
 
 /// Repairs the store.
-pub fn repair(bed: &Bed) -> RepairReport {
-    let plan = on_device(bed, repair::plan);
+pub fn repair(bed: &Bed, on_log_loss: OnLogLoss) -> RepairReport {
+    let plan = plan_of(bed, on_log_loss);
     on_device(bed, async |device, layout, runtime| {
         repair::carry_out(&plan, device, layout, runtime).await
     })
@@ -180,16 +184,14 @@ pub fn repair(bed: &Bed) -> RepairReport {
 /// keys that have lost their value is returned too.
 pub fn repair_and_compare(bed: &Bed, history: &History) -> (RepairReport, u64) {
     let plan = plan(bed);
-    let report = repair(bed);
+    let report = repair(bed, OnLogLoss::Refuse);
     assert!(report.failures.is_empty(), "{report:#?}");
     assert_eq!(plan.patches.len(), report.patches.len(), "{plan:#?} {report:#?}");
     assert_eq!(plan.has_loss(), report.has_loss());
     let checked = bed.check();
     assert!(checked.ok, "{checked:#?} {report:#?}");
-    let again = repair(bed);
+    let again = repair(bed, OnLogLoss::Refuse);
     assert!(again.is_clean(), "{again:#?}");
-    let lost = bed.crash(async |stores, _| {
-        history.compare(&stores[0], &bed.layout, &report).await
-    });
+    let lost = bed.crash(async |stores, _| history.compare(&stores[0], &bed.layout, &report).await);
     (report, lost)
 }
