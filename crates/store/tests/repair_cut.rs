@@ -1,10 +1,6 @@
 //! The power is cut in the middle of a repair: the next repair brings it to its end, and nothing more is lost.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "helpers of tests end at the first error"
-)]
+#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
 mod repair_support;
 
