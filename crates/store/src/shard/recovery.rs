@@ -16,7 +16,7 @@ use super::replay::Replay;
 use super::transactions::COORDINATOR;
 use crate::block_layer::{BlockId, BlockKind, BlockLayer, Found};
 use crate::error::{Result, StoreError};
-use crate::format::log::End;
+use crate::format::log::{End, Position};
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
 use crate::store::Mesh;
@@ -206,15 +206,26 @@ async fn replay_log<'a, 'c>(
     chain: &'c [Segment],
     clock: &ExpiryClock,
 ) -> Result<Replayable<'a, 'c>> {
-    let mut limit = None;
+    let (mut limit, mut missing) = (None, None);
     loop {
         let evidence = match limit {
             Some(None) => None,
             limit => chain::newest_evidence(chain, limit.flatten(), reader).await?,
         };
-        let needed = match evidence {
-            Some(evidence) => segments_from(chain, evidence.log_start, reader)?,
-            None => chain,
+        let needed = match evidence.map(|found| segments_from(chain, found.log_start, reader)) {
+            Some(Ok(needed)) => needed,
+            // It may have been lost before it was flushed, with all that was said in later ones: what is before it goes
+            // on with frames that tell whether it was durable.
+            Some(Err(error)) => {
+                let before = evidence.map_or(0, |found| found.log_start).saturating_sub(1);
+                limit = Some(Some(Position { segment: before, page: u32::MAX }));
+                missing.get_or_insert(error);
+                continue;
+            }
+            None => match missing {
+                Some(error) => return Err(error),
+                None => chain,
+            },
         };
         let mut replay = Replay::new(layout, shard);
         let end = reader.scan(needed, |frame| replay.take_frame(frame, reader, clock)).await?;
