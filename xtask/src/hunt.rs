@@ -63,5 +63,5 @@ pub fn gate() -> Outcome {
         "--every",
         "48",
     ]))?;
-    run_command(cargo().args(&planted).args(["--planted", "5"]))
+    run_command(cargo().args(&planted).args(["--planted", "3"]))
 }
