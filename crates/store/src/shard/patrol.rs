@@ -73,7 +73,7 @@ impl Shard {
             self.blocks.note_strained(patch.id());
         }
         for number in first..end {
-            let block = patch.read_block(number, Hint::COMPACTION).await?;
+            let block = patch.read_block_everywhere(number, Hint::COMPACTION).await?;
             for record in block.into_records() {
                 record.map_err(|error| StoreError::DataLoss(format!("{}: {error}", patch.id())))?;
             }
@@ -93,7 +93,7 @@ impl Shard {
     }
 
     /// Brings what is in memory into patches and begins a new segment of the log, so that no older one is needed.
-    async fn renew_log(&self) -> Result<()> {
+    pub(super) async fn renew_log(&self) -> Result<()> {
         self.flush().await?;
         self.log.renew().await?;
         let Some(slice) = self.slices.first() else { return Ok(()) };

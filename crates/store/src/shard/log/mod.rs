@@ -16,7 +16,7 @@ mod segments;
 mod tests;
 mod writer;
 
-pub use crate::format::log::event::{self, Edit, Event, PatchEntry};
+pub use crate::format::log::event::{self, Edit, Event, PatchEntry, UnitMark};
 
 use super::clock::ExpiryClock;
 use crate::block_layer::{BlockId, BlockLayer, OpenBlock};
@@ -277,6 +277,11 @@ impl Log {
     /// Waits until the log carries a clock of at least `ms`.
     pub async fn clock_logged(&self, ms: u64) -> Result<()> {
         self.wait_until(|log| log.clock.is_logged(ms)).await
+    }
+
+    /// The blocks of the segments kept, oldest first.
+    pub fn segments(&self) -> Vec<BlockId> {
+        self.inner.position.borrow().segments.iter().map(|(_, block)| *block).collect()
     }
 
     /// Bytes of frames written.

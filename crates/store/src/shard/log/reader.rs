@@ -5,14 +5,16 @@ use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
 use crate::format::log::frame::{self, MAX_FRAME_BYTES};
-use crate::format::log::{End, Frame, LogScanner};
+use crate::format::log::{End, Frame, LogScanner, Position};
 use futures_util::stream;
 use futures_util::{StreamExt, TryStreamExt};
+use smallvec::SmallVec;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Bytes read at a time.
@@ -27,17 +29,22 @@ const SINGLE_READS: usize = 32;
 /// Neighbouring pages of a segment.
 enum Piece {
     Whole(IoBuf),
-    /// One by one, as some cannot be read.
-    Pages(Vec<Option<IoBuf>>),
+    /// One by one, as some cannot be read or do not read the same in all copies.
+    Pages(Vec<Readings>),
 }
+
+/// What each copy gives.
+type Readings = SmallVec<[Option<IoBuf>; 2]>;
 
 impl Piece {
     fn feed(&self, scanner: &mut LogScanner) {
         match self {
             Piece::Whole(bytes) => scanner.feed(bytes),
-            Piece::Pages(pages) => pages.iter().for_each(|page| match page {
-                Some(bytes) => scanner.feed(bytes),
-                None => scanner.feed_unreadable(),
+            Piece::Pages(pages) => pages.iter().for_each(|page| match &page[..] {
+                [Some(bytes)] => scanner.feed(bytes),
+                [Some(one), Some(other)] if one[..] == other[..] => scanner.feed(one),
+                [one, other] => scanner.feed_disputed(one.as_deref(), other.as_deref()),
+                _ => scanner.feed_unreadable(),
             }),
         }
     }
@@ -49,12 +56,14 @@ pub struct LogReader {
     shard: ShardId,
     /// Frames that were passed over by the last scan, where that is wanted.
     losses: RefCell<Option<Vec<Range<u64>>>>,
+    /// Frames that not all copies had whole in any scan.
+    uneven: RefCell<BTreeSet<Position>>,
 }
 
 impl LogReader {
     /// A reader of the log of `shard`.
     pub fn new(blocks: BlockLayer, shard: ShardId) -> LogReader {
-        LogReader { blocks, shard, losses: RefCell::default() }
+        LogReader { blocks, shard, losses: RefCell::default(), uneven: RefCell::default() }
     }
 
     /// From now on goes on behind frames that are lost.
@@ -65,6 +74,11 @@ impl LogReader {
     /// The frames that the last scan has passed over.
     pub fn losses(&self) -> Vec<Range<u64>> {
         self.losses.borrow().clone().unwrap_or_default()
+    }
+
+    /// The frames that were read and that not all copies have whole.
+    pub fn uneven(&self) -> BTreeSet<Position> {
+        self.uneven.borrow().clone()
     }
 
     /// Hands the frames of a run of segments, in order, to `sink`, and says how they end.
@@ -103,6 +117,11 @@ impl LogReader {
         scanner.end_segment().map_err(|error| self.refuse(error))?;
         if let Some(losses) = self.losses.borrow_mut().as_mut() {
             *losses = scanner.losses().to_vec();
+        }
+        for at in scanner.uneven() {
+            self.uneven.borrow_mut().insert(*at);
+            let uneven = segments.iter().filter(|segment| segment.number == at.segment);
+            uneven.for_each(|segment| self.blocks.note_degraded(segment.block));
         }
         Ok(scanner.finish())
     }
@@ -170,8 +189,9 @@ impl LogReader {
         let mut first: Option<u64> = None;
         for page in 0..self.pages() {
             let hint = Hint::FOREGROUND;
-            let read = match self.blocks.flash().read(superblock, page, 1, hint).await {
-                Ok(read) => read,
+            let bytes = match self.blocks.read_unknown(superblock, page, hint).await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => return Ok(()),
                 // What a cut leaves behind is damaged; this was whole, and may have been a segment of the log.
                 Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {
                     return Err(StoreError::DataLoss(format!(
@@ -180,7 +200,7 @@ impl LogReader {
                 }
                 Err(_) => continue,
             };
-            let Some(header) = frame::claimed_header(&read.bytes, page) else { continue };
+            let Some(header) = frame::claimed_header(&bytes, page) else { continue };
             if header.shard != self.shard.0 || header.segment <= end {
                 continue;
             }
@@ -215,7 +235,12 @@ impl LogReader {
     /// Reads the next pages, at most `step`.
     async fn read_piece(&self, block: BlockId, first: u32, step: u32) -> Result<Piece> {
         let count = step.min(self.end().saturating_sub(first));
-        if let Some(pages) = self.read(block, first, count).await? {
+        let mut readings = self.read(block, first, count).await?;
+        let agree = match &readings[..] {
+            [Some(one), Some(other)] => one[..] == other[..],
+            readings => readings.len() == 1,
+        };
+        if let Some(Some(pages)) = readings.drain(..).next().filter(|_| agree) {
             return Ok(Piece::Whole(pages));
         }
         // Real flash refuses to read pages that were never programmed. Those that were can still be read.
@@ -223,8 +248,8 @@ impl LogReader {
         Ok(Piece::Pages(pages.buffered(SINGLE_READS).try_collect().await?))
     }
 
-    /// Reads pages; `None` where the flash does not give them all.
-    async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Option<IoBuf>> {
-        self.blocks.search(block, first, count, Hint::FOREGROUND).await
+    /// Reads pages; nothing where the flash does not give them all.
+    async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Readings> {
+        self.blocks.search_each(block, first, count, Hint::FOREGROUND).await
     }
 }
