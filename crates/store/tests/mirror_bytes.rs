@@ -73,12 +73,21 @@ fn every_byte_of_one_copy_is_made_good_from_the_other() {
             .collect(),
     };
     let mut reported = 0;
-    for (page, at) in &places {
+    for (number, (page, at)) in places.iter().enumerate() {
         change(&mirror, *page, *at, 1 << random.below(8));
         let report = mirror.check();
         reported += u32::from(!report.ok);
+        if number % 3 == 0 {
+            let repaired = mirror.repair();
+            assert!(!repaired.has_loss() && repaired.failures.is_empty(), "{repaired:?}");
+            let report = mirror.check();
+            assert!(report.ok, "byte {at} of page {page:?}: {report:?}");
+        }
         mirror.session(async |stores, runtime| {
             model.compare(&stores[0]).await;
+            if number % 3 == 0 {
+                return;
+            }
             // Two passes: one begins before what recovery has noticed is written anew.
             runtime.sleep_until(runtime.now() + 2 * PATROL).await;
             rebuilt(&stores[0], runtime).await;

@@ -12,7 +12,6 @@ use crate::format::log::event::UnitMark;
 pub(super) struct Mounted {
     unit: u16,
     newest_generation: u64,
-    free: u32,
 }
 
 /// A unit that has come back older than it was.
@@ -37,17 +36,14 @@ impl std::fmt::Display for OldUnit {
     }
 }
 
-/// Free superblocks from which on a power cut cannot have taken the newest header: it is erased only where nothing else is
-/// free.
-const FREE_BESIDE_NEWEST: u32 = 3;
+/// How far a unit is behind that has missed a session: each begins this much higher. Less is missing where a power cut came
+/// between the erase of the newest superblock and its next header.
+const MISSED_SESSION: u64 = 1 << 16;
 
 /// Looks at the units before anything is erased.
 pub(super) fn survey(shelf: &Shelf) -> Vec<Mounted> {
-    let mounted = |unit| Mounted {
-        unit,
-        newest_generation: shelf.flash.newest_generation(unit),
-        free: shelf.flash.space(unit).free(),
-    };
+    let newest = |unit| shelf.flash.newest_generation(unit);
+    let mounted = |unit| Mounted { unit, newest_generation: newest(unit) };
     shelf.flash.units().map(mounted).collect()
 }
 
@@ -59,19 +55,14 @@ impl BlockLayer {
         flash.units().filter(|unit| !self.inner.main.is_lost(*unit)).map(mark).collect()
     }
 
-    /// The units that the mount found older than the log says. `lacks_copies`: something that is in use lacks a copy.
-    pub fn old_units(&self, marks: &[UnitMark], lacks_copies: impl Fn() -> bool) -> Vec<OldUnit> {
-        let is_old = |mark: &UnitMark| {
+    /// The units that the mount found older than the log says. It matters only where something that is in use lacks a copy.
+    pub fn old_units(&self, marks: &[UnitMark]) -> Vec<OldUnit> {
+        let old = |mark: &UnitMark| {
             let mounted = self.inner.mounted.iter().find(|mounted| mounted.unit == mark.unit)?;
-            let is_behind = mounted.newest_generation < mark.generation;
-            let is_sure = mounted.free >= FREE_BESIDE_NEWEST || lacks_copies();
-            let found = mounted.newest_generation;
-            (is_behind && is_sure && !self.inner.main.is_lost(mark.unit)).then_some(OldUnit {
-                unit: mark.unit,
-                found,
-                was: mark.generation,
-            })
+            let (found, was) = (mounted.newest_generation, mark.generation);
+            let is_old = found + MISSED_SESSION <= was && !self.inner.main.is_lost(mark.unit);
+            is_old.then_some(OldUnit { unit: mark.unit, found, was })
         };
-        marks.iter().filter_map(is_old).collect()
+        marks.iter().filter_map(old).collect()
     }
 }

@@ -74,7 +74,8 @@ impl Shard {
     async fn refresh_or_compact(&self, slice: &Slice) -> Result<bool> {
         if self.layout.copies > 1 {
             // A rebuild can be long: compaction has its turns meanwhile, or writers would wait.
-            let refreshed = self.refresh_once(slice).await?;
+            // What it writes must not take the room that those and the log need.
+            let refreshed = !self.is_full() && self.refresh_once(slice).await?;
             return Ok(self.compact_once(slice).await? || refreshed);
         }
         Ok(self.refresh_once(slice).await? || self.compact_once(slice).await?)

@@ -40,7 +40,7 @@ impl Shard {
 
     /// Lets the log go on in a new segment where one of those that are needed lacks a copy.
     async fn rebuild_log(&self) {
-        if self.space_is_short() {
+        if self.is_full() {
             // A log that finds no room for its next segment fails.
             return;
         }

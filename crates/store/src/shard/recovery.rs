@@ -190,12 +190,15 @@ pub async fn recover(
         last_frame: replay.end.last_frame.take(),
         seq: replay.last_seq.max(1),
     };
-    let is_referred_degraded = || referred.iter().any(|id| blocks.is_degraded(*id));
-    let old_units = blocks.old_units(&replay.units, is_referred_degraded);
     let torn = replay.torn.take();
     // The last frame may have been under way when the power went.
     let mut uneven = reader.uneven();
     uneven.retain(|at| Some(*at) < replay.last_frame);
+    let mut patches = slices
+        .iter()
+        .flat_map(|slice| slice.tree().patches().map(|(.., p)| p.id()).collect::<Vec<_>>());
+    let lacks_copies = !uneven.is_empty() || patches.any(|patch| blocks.is_degraded(patch));
+    let old_units = if lacks_copies { blocks.old_units(&replay.units) } else { Vec::new() };
     Ok(Recovered {
         slices,
         resume,

@@ -8,6 +8,7 @@ use softflash_device::faulty::{Faults, FaultyDevice};
 use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::check::Progress;
+use softflash_store::repair::{self, OnLogLoss, RepairReport};
 use softflash_store::{CheckReport, Store, StoreLayout, StoreOptions, check, open_all};
 use softflash_testing::Model;
 use softflash_testing::model::{key, value};
@@ -67,6 +68,18 @@ impl Mirror {
             let is_flush = matches!(command.operation, Operation::Flush);
             (command.target.unit.0 == unit && !is_flush).then_some(DeviceError::DeadDie)
         });
+    }
+
+    /// Repairs offline.
+    pub fn repair(&self) -> RepairReport {
+        let executor = VirtualExecutor::new(1_000_000);
+        let (device, runtime) = (self.device(), executor.handle());
+        let plan = repair::plan(&device, &self.layout, &runtime, OnLogLoss::Refuse);
+        let plan = executor.block_on(plan);
+        drop(executor);
+        let executor = VirtualExecutor::new(1_000_000);
+        let (device, runtime) = (self.device(), executor.handle());
+        executor.block_on(repair::carry_out(&plan, &device, &self.layout, &runtime))
     }
 
     /// What an offline check finds.
