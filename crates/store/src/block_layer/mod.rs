@@ -339,6 +339,10 @@ impl BlockLayer {
             Err(error @ FtlError::Device { error: DeviceError::Io { .. }, .. }) => {
                 Err(error.into())
             }
+            // What a cut leaves behind is damaged; this was whole.
+            Err(error @ FtlError::Device { error: DeviceError::DeadDie, .. }) => {
+                Err(StoreError::DataLoss(format!("{id}, pages {first_page}+{pages}: {error}")))
+            }
             Err(FtlError::Device { .. } | FtlError::Unwritten { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }

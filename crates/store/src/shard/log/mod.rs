@@ -196,6 +196,12 @@ impl Log {
         self.inner.position.borrow().segment
     }
 
+    /// The oldest segment that is kept.
+    pub fn oldest_segment(&self) -> u64 {
+        let position = self.inner.position.borrow();
+        position.segments.front().map_or(position.segment, |(number, _)| *number)
+    }
+
     /// Bytes appended and not yet written.
     pub fn backlog_bytes(&self) -> usize {
         self.inner.pending.borrow().len()

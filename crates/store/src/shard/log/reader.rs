@@ -225,6 +225,9 @@ impl LogReader {
 
     /// Reads pages; `None` where the flash does not give them all.
     async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Option<IoBuf>> {
-        self.blocks.search(block, first, count, Hint::FOREGROUND).await
+        match self.blocks.search(block, first, count, Hint::FOREGROUND).await {
+            Err(StoreError::DataLoss(_)) if self.losses.borrow().is_some() => Ok(None),
+            read => read,
+        }
     }
 }
