@@ -258,6 +258,12 @@ impl Log {
         self.inner.progress.notify_all();
     }
 
+    /// Nothing more is acknowledged, for this reason.
+    pub fn fail(&self, reason: &str) {
+        self.inner.failure.borrow_mut().get_or_insert_with(|| reason.to_owned());
+        self.inner.progress.notify_all();
+    }
+
     /// The error that stopped the log, if any has.
     pub fn check(&self) -> Result<()> {
         match self.inner.failure.borrow().as_ref() {
