@@ -129,6 +129,11 @@ pub(crate) fn encode(
     checksum.copy_from_slice(&checksum64(seed(kind, place), covered).to_le_bytes());
 }
 
+/// The stream that an opening header names.
+pub(crate) fn named_stream(page: &[u8]) -> Option<Stream> {
+    stream_of(*page.get(38)?)
+}
+
 /// Reads a header from a whole page; `seats` and `blocks_per_plane` bound what it may say.
 pub(crate) fn decode(
     kind: HeaderKind,

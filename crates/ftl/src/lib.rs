@@ -29,6 +29,7 @@ pub mod superblock;
 pub mod telemetry;
 mod transfer;
 mod unit;
+mod verification;
 
 pub use config::FtlConfig;
 pub use ftl::Ftl;
