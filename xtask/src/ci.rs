@@ -1,20 +1,21 @@
 //! The gate: what a change has to pass. `.ci/run` runs the same steps.
 
 use crate::run::{cargo, run as run_command};
-use crate::{Outcome, deny, edges, report, test, tidy};
+use crate::{Outcome, deny, edges, hunt, report, test, tidy};
 use std::time::Instant;
 
 /// A step: its name, and what it does.
 type Step = (&'static str, fn() -> Outcome);
 
 /// In order: what is quick and often wrong comes first.
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     ("format", || run_command(cargo().args(["fmt", "--all", "--check"]))),
     ("edges", || report(edges::check())),
     ("tidy", || report(tidy::check())),
     ("clippy", clippy),
     ("docs", docs),
     ("deny", deny::check),
+    ("hunt", hunt::gate),
     ("test", || test::run(&[])),
 ];
 
@@ -61,8 +62,10 @@ fn excepted<'a>(arguments: &[&'a str]) -> Outcome<Vec<&'a str>> {
 }
 
 fn clippy() -> Outcome {
-    let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-    run_command(cargo().args(arguments))
+    let strict = ["--all-targets", "--locked", "--", "-D", "warnings"];
+    run_command(cargo().args(["clippy", "--workspace"]).args(strict))?;
+    let planted = ["clippy", "--package", "softflash-hunt", "--features", "planted"];
+    run_command(cargo().args(planted).args(strict))
 }
 
 fn docs() -> Outcome {

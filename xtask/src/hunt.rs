@@ -1,14 +1,43 @@
-//! `cargo xtask hunt`: builds the hunter and lets it hunt.
+//! `cargo xtask hunt`: builds the hunter and lets it hunt; and the short form that the gate runs.
 
+use crate::Outcome;
+use crate::run::{cargo, run as run_command};
 use std::process::{Command, ExitCode};
 
-/// Runs the hunter, optimised, with the arguments given. Its exit code is this tool's.
+/// How the hunter is built and run: optimised.
+const RUN: [&str; 9] = [
+    "run",
+    "--quiet",
+    "--release",
+    "--locked",
+    "--package",
+    "softflash-hunt",
+    "--bin",
+    "softflash-hunt",
+    "--",
+];
+
+/// How the one is that hunts for planted bugs: a program of its own, so that it never stands where the other is looked
+/// for.
+const RUN_PLANTED: [&str; 11] = [
+    "run",
+    "--quiet",
+    "--release",
+    "--locked",
+    "--package",
+    "softflash-hunt",
+    "--features",
+    "planted",
+    "--bin",
+    "softflash-hunt-planted",
+    "--",
+];
+
+/// Runs the hunter with the arguments given. Its exit code is this tool's.
 pub fn run(arguments: &[&str]) -> ExitCode {
-    let hunt = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--release", "--locked", "--package", "softflash-hunt", "--"])
-        .args(arguments)
-        .status();
-    match hunt {
+    let planted = arguments.iter().any(|argument| argument.split('=').next() == Some("--planted"));
+    let run = if planted { &RUN_PLANTED[..] } else { &RUN[..] };
+    match Command::new(env!("CARGO")).args(run).args(arguments).status() {
         Ok(status) => {
             ExitCode::from(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1))
         }
@@ -17,4 +46,11 @@ pub fn run(arguments: &[&str]) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Fresh seeds, small worlds all over, and a few planted bugs, which a printed seed chooses.
+pub fn gate() -> Outcome {
+    run_command(cargo().args(RUN).args(["--small", "--seeds", "10000"]))?;
+    run_command(cargo().args(RUN).args(["--exhaustive", "--operations", "2", "--every", "16"]))?;
+    run_command(cargo().args(RUN_PLANTED).args(["--planted", "5"]))
 }

@@ -28,7 +28,7 @@ usage: cargo xtask COMMAND
 
   test [ARGS]        every test: installs the real clients if it can, builds the release binary,
                      runs `cargo test --workspace` (ARGS are passed on) and adds up the results
-  ci [--except STEP] the gate: format, clippy, edges, tidy, docs, deny, test
+  ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, hunt, test
   hunt [ARGS]        hunts for lost and wrong data in simulated worlds (`hunt --help` has more)
   edges              do the crates depend on each other as ARCHITECTURE.md says?
   tidy               do named paths and links exist, are files small and finished?

@@ -5,6 +5,7 @@ pub mod checksum;
 pub mod histogram;
 pub mod id;
 pub mod io_buf;
+pub mod planted;
 pub mod random;
 pub mod time;
 

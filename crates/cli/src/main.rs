@@ -13,11 +13,17 @@ mod output;
 mod password;
 mod resp;
 mod signals;
+mod tls;
 
 use clap::{Parser, Subcommand};
 use error::CliError;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
+
+const _: () = assert!(
+    !softflash_base::planted::POSSIBLE,
+    "softflash is not built with planted bugs: leave out the feature `planted`"
+);
 
 /// Values come and go by the hundred thousand a second; see `docs/benchmarks.md`.
 #[global_allocator]

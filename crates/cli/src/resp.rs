@@ -190,8 +190,10 @@ impl Parser<'_> {
     }
 
     fn bulk(&mut self, length: usize) -> Option<Bytes> {
-        let bulk = self.input.get(self.at..self.at + length + 2)?.get(..length)?;
-        self.at += length + 2;
+        // The length is the server's word: more than there can ever be is as if more were to come.
+        let end = self.at.checked_add(length)?.checked_add(2)?;
+        let bulk = self.input.get(self.at..end)?.get(..length)?;
+        self.at = end;
         Some(Bytes::copy_from_slice(bulk))
     }
 }

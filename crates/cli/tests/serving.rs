@@ -11,6 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use support::http::get;
 use support::program::{Backend, check_clean, format, format_with};
 use support::resp::Client;
 use support::server::Server;
@@ -205,15 +206,6 @@ fn http_tells_the_state() {
     assert_eq!(stats["store"]["keys"], 100);
     assert!(stats["server"]["commands"].as_u64().unwrap() >= 100);
     assert!(server.terminate().success());
-}
-
-fn get(address: SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).unwrap();
-    page
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::scheduler::{Class, Lane};
 use crate::superblock::{FtlError, OwnerTag, Superblock};
 use crate::unit::{Opening, State};
 use smallvec::SmallVec;
+use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, Time, UnitId};
 
 impl Ftl {
@@ -192,7 +193,7 @@ impl Ftl {
         slot.headers_pending += 1;
         let ready = slot.ready;
         let mut header = self.header_op(now, unit, index, Work::OpeningHeader, lane);
-        header.durable = durable;
+        header.durable = durable && !planted::bug(Bug::HeaderNotForced);
         // What it says of the blocks is known when they have been erased.
         header.data = ready.then(|| self.opening_page(unit, index));
         self.add_program(header);

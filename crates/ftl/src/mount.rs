@@ -55,6 +55,8 @@ enum Step {
     Both,
     Erase,
     Opening,
+    /// The opening header once more, as it was not found.
+    OpeningAgain,
 }
 
 struct HeaderRead {
@@ -188,7 +190,7 @@ impl Mounting {
         let (page, rows) = match step {
             Step::Both => (0, HEADER_PAGES),
             Step::Erase => (0, 1),
-            Step::Opening => (1, 1),
+            Step::Opening | Step::OpeningAgain => (1, 1),
         };
         let run = layout.run(page, 1);
         let mut blocks = [0; MAX_PLANES];
@@ -242,6 +244,18 @@ impl Mounting {
                 finding.opening =
                     outcome.map_or_else(|reason| reason, |bytes| read(HeaderKind::Opening, bytes));
             }
+            (Step::OpeningAgain, outcome) => {
+                let again = outcome.map(|bytes| read(HeaderKind::Opening, bytes));
+                if let Ok(valid @ Decoded::Valid(_)) = again {
+                    finding.opening = valid;
+                }
+            }
+        }
+        // What is taken for free is erased: a read that went wrong must not decide that. A page that the device says
+        // was never programmed is not looked at twice.
+        let looked = matches!(step, Step::Both | Step::Opening) && completion.result.is_ok();
+        if looked && !matches!(scan.findings[index as usize].opening, Decoded::Valid(_)) {
+            scan.pending.push_back((index, Step::OpeningAgain));
         }
         let finding = &scan.findings[index as usize];
         for header in [&finding.erase, &finding.opening] {

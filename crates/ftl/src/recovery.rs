@@ -7,6 +7,7 @@ use crate::mount::{DamagedSuperblock, FoundSuperblock, Inventory};
 use crate::policy::bad_block::{Draft, give_up};
 use crate::superblock::Superblock;
 use crate::unit::{State, Unit};
+use softflash_base::planted::{self, Bug};
 use softflash_base::{Time, UnitId};
 
 /// Generations skipped at every mount: more than can be under way, with no header on the flash yet, when
@@ -121,6 +122,9 @@ fn recover_wear(blocks: &mut BlockTable, findings: &[Finding]) -> u64 {
     let (mut newest, mut highest, mut unused_from) = (0, 0, 0);
     for header in findings.iter().flat_map(Finding::headers) {
         newest = newest.max(header.generation);
+        if planted::bug(Bug::WearLost) {
+            continue;
+        }
         highest = highest.max(header.highest_erase_count);
         unused_from = unused_from.max(header.unused_from);
         for (seat, record) in (0_u32..).zip(&header.blocks) {

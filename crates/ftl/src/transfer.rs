@@ -7,6 +7,7 @@ use crate::request::{Op, RequestId, Work};
 use crate::scheduler::{Class, Lane};
 use crate::superblock::{FtlError, Superblock};
 use crate::unit::State;
+use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, Time};
 use softflash_device::Target;
 use softflash_device::geometry::MAX_PLANES;
@@ -118,7 +119,10 @@ impl Ftl {
         let mut page = HEADER_PAGES + first_page;
         let mut left = pages;
         while left > 0 {
-            let run = self.layout.run(page, left);
+            let mut run = self.layout.run(page, left);
+            if planted::bug(Bug::WrongPageRead) && page > self.layout.payload_pages() {
+                run = self.layout.run(page - 1, 1);
+            }
             let piece = buffer.split_to((run.pages() * self.layout.page_bytes) as usize);
             let part = self.add_part(request);
             let op = Op {

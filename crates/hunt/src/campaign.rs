@@ -18,6 +18,8 @@ pub struct Campaign<'a> {
     pub seeds: u64,
     /// Which worlds.
     pub profile: Profile,
+    /// Small ones.
+    pub small: bool,
     /// Threads.
     pub jobs: usize,
     /// Asked before each seed whether to stop.
@@ -50,6 +52,8 @@ pub struct Tally {
     pub deepest: u64,
     /// Virtual time of all worlds together.
     pub simulated_seconds: f64,
+    /// Worlds that may lose data, and ended with an error that said so.
+    pub losses_told: u64,
     /// Worlds that failed.
     pub failures: Vec<Failure>,
 }
@@ -70,13 +74,14 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
             }
             let seed = campaign.first.wrapping_add(number);
             let world = World::drawn(seed, campaign.profile);
+            let world = if campaign.small { world.small() } else { world };
             let outcome = attempt(&world);
-            let failure =
-                outcome.as_ref().err().map(|what| failure(&world, campaign.profile, what));
+            let failure = outcome.as_ref().err().map(|what| failure(campaign, &world, what));
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             tally.seeds += 1;
             if let Ok(record) = outcome {
                 tally.crash_points += record.crash_points;
+                tally.losses_told += u64::from(record.loss);
                 tally.deepest = tally.deepest.max(record.deepest);
                 tally.simulated_seconds += record.simulated_ns as f64 / 1e9;
             }
@@ -95,27 +100,26 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
     tally
 }
 
-fn failure(world: &World, profile: Profile, what: &str) -> Failure {
+fn failure(campaign: &Campaign<'_>, world: &World, what: &str) -> Failure {
     let (seed, kind) = (world.seed, kind(what));
-    let fails = |world: &World| attempt(world).is_err_and(|other| self::kind(&other) == kind);
+    let fails = |world: &World| {
+        !(campaign.stop)() && attempt(world).is_err_and(|other| self::kind(&other) == kind)
+    };
     let shrunk = shrink(world.clone(), fails);
     Failure {
         seed,
         what: what.to_owned(),
         replay: format!(
-            "cargo xtask hunt --seed {seed} --seeds 1{}",
-            match profile {
-                Profile::Survived => "",
-                Profile::Decaying => " --profile decaying",
-                Profile::Paired => " --profile paired",
-            }
+            "cargo xtask hunt --seed {seed} --seeds 1{}{}",
+            campaign.profile.arguments(),
+            if campaign.small { " --small" } else { "" }
         ),
         shrunk: toml::to_string(&shrunk).unwrap_or_default(),
     }
 }
 
 /// What is left of a description without its particulars: a smaller world must fail in the same way.
-fn kind(what: &str) -> String {
+pub fn kind(what: &str) -> String {
     let what = what.rsplit_once("since all was well: ").map_or(what, |(_, what)| what);
     what.chars().filter(|char| !char.is_ascii_digit()).take(40).collect()
 }
@@ -126,10 +130,14 @@ thread_local! {
 
 /// Runs a world; a panic is a failure like any other.
 pub fn attempt(world: &World) -> Result<Record, String> {
-    panic::catch_unwind(AssertUnwindSafe(|| trial::run(world))).unwrap_or_else(|_| {
-        let told = PANIC.with(|panic| panic.borrow_mut().take());
-        Err(format!("panic: {}", told.unwrap_or_default()))
-    })
+    panic::catch_unwind(AssertUnwindSafe(|| trial::run(world)))
+        .unwrap_or_else(|_| Err(last_panic()))
+}
+
+/// What the last panic of this thread said.
+pub(crate) fn last_panic() -> String {
+    let told = PANIC.with(|panic| panic.borrow_mut().take());
+    format!("panic: {}", told.unwrap_or_default())
 }
 
 /// From now on panics are kept for [`attempt`] instead of printed.

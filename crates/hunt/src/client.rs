@@ -1,6 +1,7 @@
 //! A client: one request at a time, on keys of its own.
 
 use crate::reference::{Batch, Promise};
+use crate::trouble::Trouble;
 use crate::world::{Clients, World};
 use bytes::Bytes;
 use softflash_base::ShardId;
@@ -15,15 +16,6 @@ pub struct Client {
     rng: RefCell<Rng>,
     /// What it knows.
     pub promise: RefCell<Promise>,
-}
-
-/// What went wrong in a session.
-#[derive(Debug)]
-pub enum Trouble {
-    /// The store refused, with this error.
-    Refused(StoreError),
-    /// The store did what it must not.
-    Wrong(String),
 }
 
 impl Client {
@@ -69,7 +61,7 @@ impl Client {
             } else {
                 let batch = self.batch(habits);
                 self.promise.borrow_mut().begins(batch.clone());
-                write(store, batch).await.map_err(Trouble::Refused)?;
+                write(store, batch).await.map_err(Trouble::from)?;
                 if durable {
                     self.promise.borrow_mut().is_firm();
                 }
@@ -82,7 +74,7 @@ impl Client {
     async fn read(&self, store: &Store, habits: &Clients) -> Result<(), Trouble> {
         let key = self.key(self.rng.borrow_mut().below(habits.keys));
         let expected = self.promise.borrow().current().get(&key).cloned();
-        let found = store.view().get(&key).await.map_err(Trouble::Refused)?;
+        let found = store.view().get(&key).await.map_err(Trouble::from)?;
         let found = found.map(|entry| entry.value.to_bytes());
         if found == expected {
             return Ok(());

@@ -3,18 +3,39 @@
 //!
 //! - [`world`]: what a world is made of, drawn from its seed or read from a file;
 //! - [`reference`](mod@reference): what clients were promised, and what may be found after a cut;
-//! - [`client`]: makes requests, and tells the reference;
+//! - [`client`]: calls the store, and tells the reference;
+//! - [`resp`]: clients that speak RESP to the server's own command layer, with references of their own;
+//! - [`habits`]: how clients behave, and how time passes;
+//! - [`medium`]: the flash that its store lives on, or a [drive](drive) with a volatile cache;
 //! - [`session`]: from power on to power off;
+//! - [`profile`]: what goes wrong, by name; [`disasters`]: dies that die, units that come back old;
+//! - [`invariants`]: what must hold of the flash's books;
+//! - [`trouble`]: why a session ends early;
 //! - [`trial`]: one world from its beginning to its end;
 //! - [`shrink`]: a smaller world that fails as well;
-//! - [`campaign`]: many seeds on all cores, and what came out.
+//! - [`exhaustive`]: all small worlds, whose parts are in [`smallworld`];
+//! - [`campaign`]: many seeds on all cores, and what came out;
+//! - `planted`, with the feature of that name: hunts for bugs that were put there for it to find.
 //!
 //! A world is one thread and one clock, so equal worlds give equal traces, told by their hash.
 
 pub mod campaign;
 pub mod client;
+pub mod disasters;
+pub mod drive;
+pub mod duration;
+pub mod exhaustive;
+pub mod habits;
+pub mod invariants;
+pub mod medium;
+#[cfg(feature = "planted")]
+pub mod planted;
+pub mod profile;
 pub mod reference;
+pub mod resp;
 pub mod session;
 pub mod shrink;
+pub mod smallworld;
 pub mod trial;
+pub mod trouble;
 pub mod world;

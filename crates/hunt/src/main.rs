@@ -5,12 +5,21 @@
 
 use clap::{Parser, ValueEnum};
 use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use softflash_hunt::campaign::{self, Campaign, Tally};
+use softflash_hunt::exhaustive::{self, Sweep, Swept};
+use softflash_hunt::smallworld::Step;
 use softflash_hunt::world::{Profile, World};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
+
+/// Worlds are made and thrown away by the thousand.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Hunts for lost and wrong data: draws worlds from seeds, cuts their power, and compares what comes back.
 #[derive(Parser)]
@@ -22,8 +31,12 @@ Examples:
   cargo xtask hunt --seed 7 --seeds 1         # one seed, again
   cargo xtask hunt --replay world.toml        # a world from a file
   cargo xtask hunt --time 10m -o json
+  cargo xtask hunt --profile dead --time 60s  # dies that die: every loss must be told
+  cargo xtask hunt --exhaustive               # all small worlds
+  cargo xtask hunt --exhaustive --operations 2 --every 8
+  cargo xtask hunt --planted all              # hunts for bugs that are planted for it (--planted all --help: more)
 
-Exit code: 0 if nothing was found, 1 if something was, 2 for wrong usage."
+Exit code: 0 if nothing was found, 1 if something was, 2 for wrong usage. Ctrl-C ends it with what was found so far."
 )]
 struct Arguments {
     /// The first seed; one that follows from the time if left out.
@@ -33,28 +46,35 @@ struct Arguments {
     #[arg(long)]
     seeds: Option<u64>,
     /// How long at most, as 60s, 10m or 2h; a minute if neither this nor --seeds is given.
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = softflash_hunt::duration::parsed)]
     time: Option<Duration>,
     /// Threads; all cores if left out.
     #[arg(long)]
     jobs: Option<usize>,
-    /// What goes wrong: `survived` is what the store survives; `decaying` adds pages that are cut off and decay later,
-    /// `paired` the loss of older pages of the word line.
+    /// What goes wrong.
     #[arg(long, value_enum, default_value = "survived")]
-    profile: ProfileName,
+    profile: Profile,
+    /// Worlds with few cuts and requests: more of them.
+    #[arg(long)]
+    small: bool,
     /// Runs the world of this file instead of drawing any.
     #[arg(long, conflicts_with_all = ["seed", "seeds", "time"])]
     replay: Option<PathBuf>,
+    /// Runs all small worlds instead: every workload of up to three operations, cut everywhere, and again in recovery.
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "time", "replay", "profile"])]
+    exhaustive: bool,
+    /// Operations of these workloads at most.
+    #[arg(long, default_value_t = 3, requires = "exhaustive")]
+    operations: usize,
+    /// Of the cuts in a recovery, one in so many.
+    #[arg(long, default_value_t = 1, requires = "exhaustive")]
+    every: usize,
+    /// Only this workload, as put-a,batch,clear.
+    #[arg(long, requires = "exhaustive")]
+    workload: Option<String>,
     /// What is printed.
     #[arg(short, long, value_enum, default_value = "table")]
     output: Form,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum ProfileName {
-    Survived,
-    Decaying,
-    Paired,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -79,8 +99,52 @@ fn main() -> ExitCode {
     campaign::keep_panics();
     match &arguments.replay {
         Some(path) => replay(path),
+        None if arguments.exhaustive => sweep(&arguments),
         None => hunt(&arguments),
     }
+}
+
+fn sweep(arguments: &Arguments) -> ExitCode {
+    let began = Instant::now();
+    let only = arguments.workload.as_deref().map(Step::parse).transpose();
+    let (only, interrupted) = match (only, interruption()) {
+        (Ok(only), Ok(interrupted)) => (only, interrupted),
+        (Err(error), _) => return refuse(&error),
+        (_, Err(error)) => return refuse(&format!("signals cannot be heard: {error}")),
+    };
+    let swept = exhaustive::run(&Sweep {
+        longest: arguments.operations,
+        every: arguments.every.max(1),
+        only,
+        jobs: arguments.jobs.unwrap_or_else(cores),
+        stop: &|| interrupted.load(Ordering::Relaxed),
+    });
+    if arguments.output == Form::Json {
+        match serde_json::to_string_pretty(&swept) {
+            Ok(json) => println!("{json}"),
+            Err(error) => eprintln!("{error}"),
+        }
+    } else {
+        let Swept { workloads, first_cuts, second_cuts, crash_points, failures, .. } = &swept;
+        println!("workloads             {workloads}, of up to {} operations", arguments.operations);
+        println!("first cuts            {first_cuts}");
+        println!("cuts in recoveries    {second_cuts}, one in {}", arguments.every.max(1));
+        println!("cuts with full check  {crash_points} in {:.1} s", began.elapsed().as_secs_f64());
+        println!("failures              {}", failures.len());
+        for failure in failures {
+            println!("\n{}: {}\n{}", failure.workload, failure.what, failure.replay);
+        }
+    }
+    if swept.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn refuse(what: &str) -> ExitCode {
+    eprintln!("{what}");
+    ExitCode::from(2)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn replay(path: &std::path::Path) -> ExitCode {
@@ -125,18 +189,20 @@ fn hunt(arguments: &Arguments) -> ExitCode {
             );
         }
     };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     eprintln!("first seed {first}");
+    let interrupted = match interruption() {
+        Ok(interrupted) => interrupted,
+        Err(error) => return refuse(&format!("signals cannot be heard: {error}")),
+    };
     let tally = campaign::run(&Campaign {
         first,
         seeds: arguments.seeds.unwrap_or(u64::MAX),
-        profile: match arguments.profile {
-            ProfileName::Survived => Profile::Survived,
-            ProfileName::Decaying => Profile::Decaying,
-            ProfileName::Paired => Profile::Paired,
+        profile: arguments.profile,
+        small: arguments.small,
+        jobs: arguments.jobs.unwrap_or_else(cores),
+        stop: &|| {
+            interrupted.load(Ordering::Relaxed) || time.is_some_and(|time| began.elapsed() >= time)
         },
-        jobs: arguments.jobs.unwrap_or(cores),
-        stop: &|| time.is_some_and(|time| began.elapsed() >= time),
         told: &told,
     });
     let wall_seconds = began.elapsed().as_secs_f64();
@@ -151,6 +217,16 @@ fn hunt(arguments: &Arguments) -> ExitCode {
     if tally.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// A flag that the first Ctrl-C sets; the second ends the program.
+fn interruption() -> std::io::Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))?;
+        flag::register(signal, Arc::clone(&interrupted))?;
+    }
+    Ok(interrupted)
+}
+
 fn print(report: &Report<'_>, form: Form) {
     if form == Form::Json {
         match serde_json::to_string_pretty(report) {
@@ -159,7 +235,8 @@ fn print(report: &Report<'_>, form: Form) {
         }
         return;
     }
-    let Tally { seeds, crash_points, deepest, simulated_seconds, failures } = report.tally;
+    let Tally { seeds, crash_points, deepest, simulated_seconds, losses_told, failures } =
+        report.tally;
     println!("seeds                 {seeds}, from {}", report.first_seed);
     println!(
         "cuts with full check  {crash_points} ({:.0} a second), up to {deepest} before one recovery",
@@ -169,6 +246,9 @@ fn print(report: &Report<'_>, form: Form) {
         "simulated             {simulated_seconds:.1} s in {:.1} s ({:.1} times as fast)",
         report.wall_seconds, report.simulated_per_wall_second
     );
+    if *losses_told > 0 {
+        println!("losses that were told {losses_told}");
+    }
     println!("failures              {}", failures.len());
     for failure in failures {
         println!(
@@ -176,18 +256,4 @@ fn print(report: &Report<'_>, form: Form) {
             failure.seed, failure.what, failure.replay, failure.shrunk
         );
     }
-}
-
-/// As 60s, 10m or 2h.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no duration; write 60s, 10m or 2h");
-    let (number, unit) = text.split_at(text.len().saturating_sub(1));
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }

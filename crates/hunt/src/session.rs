@@ -1,32 +1,92 @@
 //! From power on to power off: the store opens, everything in it is compared with what was promised, and the clients
 //! work.
 
-use crate::client::{Client, Trouble};
+use crate::client::Client;
+use crate::disasters::{self, Deaths};
+use crate::invariants::Books;
+use crate::medium::Medium;
 use crate::reference::{Breach, Contents};
+use crate::resp;
+use crate::resp::ledger::{Found, Slack};
+use crate::resp::semantics::Window;
+use crate::trouble::Trouble;
 use crate::world::World;
+use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::{SliceId, Time};
-use softflash_device::{Device, ModelDevice};
+use softflash_device::Device;
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::check::Progress;
-use softflash_store::{Store, StoreError, check, open_all};
+use softflash_store::{Store, check, open_all};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
-
-/// What the wall clock shows when a world begins.
-const WALL_MS: u64 = 1_000_000;
+use std::time::Duration;
 
 /// Keys that one look at a slice brings.
 const SCANNED: usize = 50;
+
+/// How long a store is left alone before it must have put everything in order.
+const REST: Duration = Duration::from_secs(60);
 
 /// What a session is to do after everything was compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// The clients work.
     Work,
-    /// The store closes as it should.
+    /// The clients work, and must come to an end in time; then the store closes as it should.
+    Prove,
+    /// The store is left alone for a while, and closes as it should.
     Close,
+}
+
+/// When a session is cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// So many requests have been begun; none: it does not matter.
+    pub requests: Option<u64>,
+    /// So long after that, or after power on.
+    pub then: Time,
+    /// Of what it makes of operations under way.
+    pub seed: u64,
+}
+
+/// What a session is given.
+pub struct Plan<'a> {
+    /// The world.
+    pub world: &'a World,
+    /// What its store lives on.
+    pub medium: &'a Medium,
+    /// Counts the sessions of a world.
+    pub number: u64,
+    /// Its clients.
+    pub crew: &'a Crew,
+    /// What to do.
+    pub task: Task,
+    /// When it is cut off, if it is.
+    pub cut: Option<Cut>,
+    /// What the wall clock shows at first.
+    pub wall_ms: u64,
+    /// Dies that die.
+    pub deaths: Deaths,
+    /// Programs that silently did something else by the time everything was last compared.
+    pub silent_before: u64,
+}
+
+impl Plan<'_> {
+    /// What may be lost without a word. Where data may be lost, the last page of each log: before a cut nobody can tell
+    /// it from one that was cut off. That goes for more of them where programs silently did something else.
+    fn slack(&self) -> Slack {
+        if self.world.store.interval_ms > 0 {
+            return Slack::INTERVAL;
+        }
+        if !self.world.may_lose() {
+            return Slack::NONE;
+        }
+        let silent = silent_programs(self.medium) - self.silent_before;
+        Slack { exchanges: usize::try_from(silent + 1).unwrap_or(usize::MAX), together: false }
+    }
 }
 
 /// How a session went.
@@ -38,78 +98,237 @@ pub struct Session {
     pub ended_at: Time,
     /// Why it ended early.
     pub trouble: Option<Trouble>,
+    /// The flash's books as everything was compared.
+    pub books: Option<Books>,
 }
 
-/// Runs a session to its end, or until `cut_after`.
-pub fn run(
-    world: &World,
-    device: &Arc<ModelDevice>,
-    clients: &[Client],
-    task: Task,
-    cut_after: Option<Time>,
-) -> Session {
-    let executor = VirtualExecutor::new(WALL_MS);
-    let runtime = executor.handle();
-    let compared = Cell::new(false);
-    let work = async {
-        let device = Arc::clone(device) as Arc<dyn Device>;
-        let opened = open_all(device, &world.layout(), &world.options(), &runtime).await;
-        let stores = opened.map_err(Trouble::Refused)?;
-        compare(&stores[0], clients).await?;
-        compared.set(true);
-        match task {
-            Task::Work => {
+/// All clients of a world.
+pub enum Crew {
+    /// They call the store.
+    Direct(Vec<Client>),
+    /// They speak RESP.
+    Resp(resp::Crew),
+}
+
+impl Crew {
+    /// The clients of a world.
+    pub fn of(world: &World) -> Crew {
+        resp::Crew::of(world).map_or_else(|| Crew::Direct(Client::all(world)), Crew::Resp)
+    }
+
+    fn begins_session(&self) {
+        if let Crew::Resp(crew) = self {
+            crew.begins_session();
+        }
+    }
+
+    async fn work(&self, stores: &[Store], world: &World) -> Result<(), Trouble> {
+        match self {
+            Crew::Direct(clients) => {
                 let durable = world.store.interval_ms == 0;
                 let work =
-                    clients.iter().map(|client| client.work(&stores, &world.clients, durable));
+                    clients.iter().map(|client| client.work(stores, &world.clients, durable));
                 try_join_all(work).await.map(drop)
             }
+            Crew::Resp(crew) => crew.work(stores, world).await,
+        }
+    }
+
+    fn keys(&self, world: &World) -> Vec<Bytes> {
+        match self {
+            Crew::Direct(clients) => clients.iter().flat_map(Client::keys).collect(),
+            Crew::Resp(crew) => crew.keys(world),
+        }
+    }
+
+    /// Compares with what was found, of which some need not be there.
+    fn judge(
+        &self,
+        world: &World,
+        store: &Store,
+        found: Found,
+        at: Window,
+        slack: Slack,
+    ) -> Result<(), String> {
+        match self {
+            Crew::Direct(clients) => judge_direct(clients, found),
+            Crew::Resp(crew) => crew.judge(world, &found, at, store.layout(), slack),
+        }
+    }
+
+    /// Compares keys one by one, but for those that the store says it has lost.
+    fn judge_rest(
+        &self,
+        store: &Store,
+        found: &Found,
+        unreadable: &BTreeSet<Bytes>,
+        at: Window,
+        slack: Slack,
+    ) -> Result<(), String> {
+        match self {
+            Crew::Direct(_) => Ok(()),
+            Crew::Resp(crew) => crew.judge_rest(found, unreadable, at, store.layout(), slack),
+        }
+    }
+
+    /// Of everything that clients were told.
+    pub fn trace(&self) -> u64 {
+        match self {
+            Crew::Direct(_) => 0,
+            Crew::Resp(crew) => crew.trace(),
+        }
+    }
+}
+
+/// Runs a session to its end, or until its cut.
+pub fn run(plan: &Plan<'_>) -> Session {
+    let Plan { world, medium, number, crew, task, cut, wall_ms, deaths, .. } = plan;
+    let executor = VirtualExecutor::new(*wall_ms);
+    let runtime = executor.handle();
+    let books = Cell::new(None);
+    crew.begins_session();
+    if let Some(flash) = medium.flash() {
+        disasters::plan(deaths, flash, &runtime);
+    }
+    let work = async {
+        let options = world.options(*number);
+        let stores = open_all(medium.device(), &world.layout(), &options, &runtime).await?;
+        compare(&stores, plan).await?;
+        books.set(Some(Books::of(&stores[0]).await?));
+        match task {
+            Task::Work => crew.work(&stores, world).await,
+            Task::Prove => {
+                let work = pin!(crew.work(&stores, world));
+                let patience = runtime.sleep_until(runtime.now() + patience(world));
+                match select(work, patience).await {
+                    Either::Left((outcome, _)) => outcome?,
+                    Either::Right(_) => {
+                        return Err(Trouble::Wrong("requests do not come to an end".to_owned()));
+                    }
+                }
+                close(&stores).await
+            }
             Task::Close => {
-                let closed = try_join_all(stores.iter().map(Store::close)).await;
-                closed.map(drop).map_err(Trouble::Refused)
+                // What is compacted at first is in use twice.
+                runtime.sleep_until(runtime.now() + REST).await;
+                let books = Books::of(&stores[0]).await?;
+                books.have_no_leak(world.store.shards).map_err(Trouble::Wrong)?;
+                close(&stores).await
             }
         }
     };
-    let outcome = executor.try_block_on(until(cut_after, work, &runtime));
+    let outcome = executor.try_block_on(until(*cut, work, crew, &runtime));
     let ended_at = executor.now();
+    // Before anything falls: what falls takes its commands back.
+    let cut = cut.map_or(Ok(()), |cut| medium.power_cut(ended_at, cut.seed));
     let trouble = match outcome {
-        Ok(Ok(())) => None,
-        // There is room for what is alive, but cleaning may be behind.
-        Ok(Err(Trouble::Refused(StoreError::OutOfSpace))) => None,
+        Ok(Ok(()) | Err(Trouble::Full)) => None,
         Ok(Err(trouble)) => Some(trouble),
         Err(deadlock) => Some(Trouble::Wrong(deadlock.to_string())),
     };
-    Session { compared: compared.get(), ended_at, trouble }
+    let trouble = match cut {
+        Ok(()) => trouble,
+        Err(error) => Some(Trouble::Wrong(format!("the cut: {error}"))),
+    };
+    let books = books.take();
+    Session { compared: books.is_some(), ended_at, trouble, books }
+}
+
+/// How long the requests of a session may take: a minute each beside the rests, in which a slow flash is waited for
+/// and a full one cleaned.
+fn patience(world: &World) -> Duration {
+    let each = Duration::from_millis(60_000 + world.pace.longest_pause_ms * 4);
+    each * world.clients.requests * u32::from(world.clients.count)
+}
+
+async fn close(stores: &[Store]) -> Result<(), Trouble> {
+    Ok(try_join_all(stores.iter().map(Store::close)).await.map(drop)?)
 }
 
 /// Works until it is done, or until the time of the cut.
 async fn until(
-    cut_after: Option<Time>,
+    cut: Option<Cut>,
     work: impl Future<Output = Result<(), Trouble>>,
+    crew: &Crew,
     runtime: &RuntimeHandle,
 ) -> Result<(), Trouble> {
-    let Some(at) = cut_after else { return work.await };
-    match select(pin!(work), runtime.sleep_until(at)).await {
+    let Some(Cut { requests, then, .. }) = cut else { return work.await };
+    let due = async {
+        if let (Some(requests), Crew::Resp(crew)) = (requests, crew) {
+            crew.begun(requests).await;
+        }
+        runtime.sleep_until(runtime.now() + then.0).await;
+    };
+    match select(pin!(work), pin!(due)).await {
         Either::Left((outcome, _)) => outcome,
         Either::Right(_) => Ok(()),
     }
 }
 
-/// Looks every key up, and scans every slice: both must show what was promised, and nothing else.
-async fn compare(store: &Store, clients: &[Client]) -> Result<(), Trouble> {
-    let mut found: Vec<Contents> = vec![Contents::new(); clients.len()];
+/// Looks every key up, and scans every slice: both must show what was promised, and nothing else. Where the flash may
+/// lose what it has, each key is there as promised or there is an error that says so.
+async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
+    let (store, crew, world) = (&stores[0], plan.crew, plan.world);
+    let from_ms = store.runtime().wall_ms();
+    let (found, mut lost) = match scan_all(store).await {
+        Err(Trouble::Lost(what)) if world.may_lose() => (None, Some(what)),
+        found => (Some(found?), None),
+    };
+    let mut looked_up = Found::new();
+    let mut unreadable = BTreeSet::new();
+    for key in crew.keys(world) {
+        match store.view().get(&key).await.map_err(Trouble::from) {
+            Ok(Some(entry)) => {
+                looked_up.insert(key, (entry.value.to_bytes(), entry.expires_at_ms));
+            }
+            Ok(None) => {}
+            Err(Trouble::Lost(what)) if world.may_lose() => {
+                lost = Some(what);
+                unreadable.insert(key);
+            }
+            Err(trouble) => return Err(trouble),
+        }
+    }
+    // What expires between the two looks is in the first only. The clocks of the store may be ahead of the wall's.
+    let wall_ms = store.runtime().wall_ms();
+    let to_ms = stores.iter().map(Store::now_ms).fold(wall_ms, u64::max);
+    let at = Window { from_ms, to_ms };
+    for key in found.iter().flat_map(Found::keys).chain(looked_up.keys()) {
+        let Some(found) = &found else { break };
+        let (scanned, looked_up) = (found.get(key), looked_up.get(key));
+        let expired = scanned.is_some_and(|(_, ms)| *ms != 0) && looked_up.is_none();
+        if scanned != looked_up && !expired && !unreadable.contains(key) {
+            let key = key.escape_ascii();
+            return Err(Trouble::Wrong(format!("key `{key}`: a lookup and a scan differ")));
+        }
+    }
+    let slack = plan.slack();
+    match lost {
+        None => crew.judge(world, store, looked_up, at, slack).map_err(Trouble::Wrong),
+        Some(what) => {
+            let judged = crew.judge_rest(store, &looked_up, &unreadable, at, slack);
+            judged.map_err(Trouble::Wrong)?;
+            Err(Trouble::Lost(what))
+        }
+    }
+}
+
+/// Programs that were acknowledged and did something else.
+pub fn silent_programs(medium: &Medium) -> u64 {
+    let Some(device) = medium.flash() else { return 0 };
+    let injected = device.injected_faults();
+    injected.phantom_programs + injected.misdirected_programs
+}
+
+async fn scan_all(store: &Store) -> Result<Found, Trouble> {
+    let mut found = Found::new();
     for slice in 0..store.layout().slices {
         let mut after = None;
         loop {
-            let page =
-                store.scan(SliceId(slice), after, SCANNED).await.map_err(Trouble::Refused)?;
+            let page = store.scan(SliceId(slice), after, SCANNED).await?;
             for (key, entry) in page.items {
-                let owner = Client::owner(&key).map(usize::from);
-                let Some(contents) = owner.and_then(|owner| found.get_mut(owner)) else {
-                    let key = key.escape_ascii();
-                    return Err(Trouble::Wrong(format!("key `{key}` was written by nobody")));
-                };
-                if contents.insert(key.clone(), entry.value.to_bytes()).is_some() {
+                let held = (entry.value.to_bytes(), entry.expires_at_ms);
+                if found.insert(key.clone(), held).is_some() {
                     let key = key.escape_ascii();
                     return Err(Trouble::Wrong(format!("key `{key}` is in two slices")));
                 }
@@ -120,26 +339,28 @@ async fn compare(store: &Store, clients: &[Client]) -> Result<(), Trouble> {
             }
         }
     }
-    for (client, contents) in clients.iter().zip(found) {
-        for key in client.keys() {
-            let value = store.view().get(&key).await.map_err(Trouble::Refused)?;
-            let value = value.map(|entry| entry.value.to_bytes());
-            if value.as_ref() != contents.get(&key) {
-                let key = key.escape_ascii();
-                return Err(Trouble::Wrong(format!("key `{key}`: a lookup and a scan differ")));
-            }
-        }
-        let judged = client.promise.borrow_mut().found(contents);
-        judged.map_err(|Breach(what)| Trouble::Wrong(what))?;
+    Ok(found)
+}
+
+fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
+    let mut contents: Vec<Contents> = vec![Contents::new(); clients.len()];
+    for (key, (value, _)) in found {
+        let owner = Client::owner(&key).map(usize::from);
+        let Some(contents) = owner.and_then(|owner| contents.get_mut(owner)) else {
+            return Err(format!("key `{}` was written by nobody", key.escape_ascii()));
+        };
+        contents.insert(key, value);
+    }
+    for (client, contents) in clients.iter().zip(contents) {
+        client.promise.borrow_mut().found(contents).map_err(|Breach(what)| what)?;
     }
     Ok(())
 }
 
 /// Checks the device offline; returns what is wrong.
-pub fn check_offline(world: &World, device: &Arc<ModelDevice>) -> Option<String> {
-    let executor = VirtualExecutor::new(WALL_MS);
+pub fn check_offline(world: &World, device: Arc<dyn Device>, wall_ms: u64) -> Option<String> {
+    let executor = VirtualExecutor::new(wall_ms);
     let runtime = executor.handle();
-    let device = Arc::clone(device) as Arc<dyn Device>;
     let layout = world.layout();
     let progress = Progress::default();
     let checked = executor.try_block_on(check(device, &layout, &runtime, &progress));

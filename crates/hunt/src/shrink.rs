@@ -1,5 +1,6 @@
 //! A smaller world that fails as well.
 
+use crate::habits::Resp;
 use crate::world::World;
 
 /// Tries to make a world that fails smaller, property by property, for as long as `fails` says that it still does.
@@ -43,6 +44,23 @@ fn steps(world: &World) -> Vec<World> {
     step(&|world| world.faults.cut_pages = Default::default());
     step(&|world| world.faults.cut_erases = Default::default());
     step(&|world| world.faults.slow = Default::default());
+    step(&|world| world.pace = Default::default());
+    step(&|world| world.pace.pauses = 0.0);
+    step(&|world| world.pace.steps_back = false);
+    step(&|world| world.faults.silent = Default::default());
+    step(&|world| world.faults.bit_errors = Default::default());
+    step(&|world| world.disasters = Default::default());
+    let habits: [fn(&mut Resp); 6] = [
+        |resp| resp.pipeline = resp.pipeline.div_ceil(2),
+        |resp| resp.transactions = 0.0,
+        |resp| resp.expiry = 0.0,
+        |resp| (resp.lists, resp.list_share) = (0, 0.0),
+        |resp| resp.clears = 0.0,
+        |resp| resp.vanishing = 0.0,
+    ];
+    for change in habits {
+        step(&|world| world.resp.iter_mut().for_each(change));
+    }
     worlds
 }
 

@@ -1,18 +1,25 @@
 //! One world from its beginning to its end.
 
-use crate::client::{Client, Trouble};
-use crate::session::{self, Session, Task};
+use crate::disasters::Fate;
+use crate::invariants::Books;
+use crate::medium::Medium;
+use crate::session::{self, Crew, Cut, Plan, Session, Task};
+use crate::trouble::Trouble;
 use crate::world::World;
 use softflash_base::Time;
-use softflash_base::checksum::identity;
+use softflash_base::checksum::{hash64, identity};
 use softflash_base::random::Rng;
-use softflash_device::ModelDevice;
-use std::sync::Arc;
 
 /// Cuts come at 2^10 ns to 2^32 ns after power on, evenly in the exponent: some in the first steps of a recovery, some in
 /// the middle of it, most in the work behind it.
 const EARLIEST_CUT: f64 = 10.0;
 const LATEST_CUT: f64 = 32.0;
+
+/// What the wall clock shows when a world begins.
+const WALL_MS: u64 = 1_000_000_000_000;
+
+/// The most that the wall clock is set back, in milliseconds.
+const LONGEST_STEP_MS: u64 = 1 << 23;
 
 /// How many cuts a world gets that come while it recovers from others.
 const MOST_NESTED: u32 = 64;
@@ -26,78 +33,148 @@ pub struct Record {
     pub deepest: u64,
     /// Virtual time.
     pub simulated_ns: u64,
+    /// The store has said that something is lost, in a world where that may be; it ends there.
+    pub loss: bool,
     /// Of all sessions: equal for equal worlds.
     pub trace: u64,
 }
 
 /// Runs a world; the error says what was found.
 pub fn run(world: &World) -> Result<Record, String> {
-    let device = ModelDevice::in_memory(world.device()).map_err(|error| error.to_string())?;
     let mut trial = Trial {
         world,
-        device: Arc::new(device),
-        clients: Client::all(world),
+        medium: Medium::new(world)?,
+        sessions: 0,
+        crew: Crew::of(world),
+        wall_ms: WALL_MS,
         rng: Rng::seeded(world.seed).fork("cuts"),
         record: Record::default(),
         open: 0,
+        fate: Fate::default(),
+        books: None,
+        silent: 0,
     };
-    trial.go()?;
+    match trial.go() {
+        Ok(()) => {}
+        // There is one copy: that it is said is all that can be promised.
+        Err(Trouble::Lost(_)) if world.may_lose() => trial.record.loss = true,
+        Err(trouble) => {
+            let (cuts, open) = (trial.record.crash_points + trial.open, trial.open);
+            let what = trouble.what();
+            return Err(format!("after {cuts} cuts, {open} of them since all was well: {what}"));
+        }
+    }
+    let struck = device_trace(&trial.medium);
+    trial.record.trace = identity(&[trial.record.trace, struck]);
     Ok(trial.record)
+}
+
+/// Of what the device did that nobody was told.
+fn device_trace(medium: &Medium) -> u64 {
+    let Some(device) = medium.flash() else { return 0 };
+    hash64(format!("{:?} {:?}", device.injected_faults(), device.last_power_cut()).as_bytes())
 }
 
 struct Trial<'a> {
     world: &'a World,
-    device: Arc<ModelDevice>,
-    clients: Vec<Client>,
+    medium: Medium,
+    sessions: u64,
+    crew: Crew,
+    /// What the wall clock shows as the next session begins.
+    wall_ms: u64,
     rng: Rng,
     record: Record,
     /// Cuts since everything was compared.
     open: u64,
+    fate: Fate,
+    /// The flash's books when everything was last compared.
+    books: Option<Books>,
+    /// Programs that had silently done something else by then.
+    silent: u64,
 }
 
 impl Trial<'_> {
-    fn go(&mut self) -> Result<(), String> {
+    fn go(&mut self) -> Result<(), Trouble> {
         let (mut done, mut nested) = (0, 0);
         while done < self.world.cuts {
-            let exponent = EARLIEST_CUT + (LATEST_CUT - EARLIEST_CUT) * self.rng.unit_f64();
-            let session = self.session(Task::Work, Some(Time(exponent.exp2() as u64)))?;
+            let cut = self.cut();
+            let session = self.session(Task::Work, Some(cut))?;
             if session.compared || nested == MOST_NESTED {
                 done += 1;
             } else {
                 nested += 1;
             }
-            let seed = self.rng.next_u64();
-            let cut = self.device.power_cut(session.ended_at, seed);
-            cut.map_err(|error| format!("the cut: {error}"))?;
             self.open += 1;
+            self.outage()?;
         }
-        // The first recovers from the last cut, the second from a clean end.
-        for _ in 0..2 {
-            self.session(Task::Close, None)?;
+        // The first recovers from the last cut, the others from clean ends, and find to the byte what was there.
+        self.session(Task::Prove, None)?;
+        self.session(Task::Close, None)?;
+        self.session(Task::Close, None)?;
+        match session::check_offline(self.world, self.medium.device(), self.wall_ms) {
+            None => Ok(()),
+            Some(what) if self.world.may_lose() => Err(Trouble::Lost(what)),
+            Some(what) => Err(Trouble::Wrong(what)),
         }
-        session::check_offline(self.world, &self.device).map_or(Ok(()), Err)
     }
 
-    fn session(&mut self, task: Task, cut_after: Option<Time>) -> Result<Session, String> {
-        let session = session::run(self.world, &self.device, &self.clients, task, cut_after);
+    /// When the next session is cut off. Where clients rest, half of the cuts come soon after a request.
+    fn cut(&mut self) -> Cut {
+        let exponent = EARLIEST_CUT + (LATEST_CUT - EARLIEST_CUT) * self.rng.unit_f64();
+        let then = Time(exponent.exp2() as u64);
+        let slow = self.world.pace.pauses > 0.0 && self.rng.chance(0.5);
+        let most = u64::from(self.world.clients.requests) * u64::from(self.world.clients.count);
+        let requests = slow.then(|| self.rng.below(most + 1));
+        Cut { requests, then, seed: self.rng.next_u64() }
+    }
+
+    /// The power is away for a while. Somebody may set the clock.
+    fn outage(&mut self) -> Result<(), Trouble> {
+        let pace = &self.world.pace;
+        let longest = (pace.longest_outage_ms.max(1) as f64).log2();
+        self.wall_ms += (longest * self.rng.unit_f64()).exp2() as u64;
+        if pace.steps_back && self.rng.chance(0.3) {
+            self.wall_ms -= self.rng.below(LONGEST_STEP_MS);
+        }
+        let Some(flash) = self.medium.flash() else { return Ok(()) };
+        let struck = self.fate.strike(self.world, flash, &mut self.rng);
+        struck.map_err(Trouble::Wrong)
+    }
+
+    fn session(&mut self, task: Task, cut: Option<Cut>) -> Result<Session, Trouble> {
+        let session = session::run(&Plan {
+            world: self.world,
+            medium: &self.medium,
+            number: self.sessions,
+            crew: &self.crew,
+            task,
+            cut,
+            wall_ms: self.wall_ms,
+            deaths: self.fate.deaths(self.world, &mut self.rng),
+            silent_before: self.silent,
+        });
+        self.sessions += 1;
+        self.wall_ms += session.ended_at.0.div_ceil(1_000_000);
         self.record.simulated_ns += session.ended_at.0;
-        self.record.trace =
-            identity(&[self.record.trace, session.ended_at.0, u64::from(session.compared)]);
-        if session.compared {
+        self.record.trace = identity(&[
+            self.record.trace,
+            session.ended_at.0,
+            u64::from(session.compared),
+            self.crew.trace(),
+        ]);
+        if let Some(books) = &session.books {
+            if let Some(before) = self.books.as_ref().filter(|_| !self.fate.is_forgetful()) {
+                books.follow(before).map_err(Trouble::Wrong)?;
+            }
+            self.books = Some(books.clone());
+            self.silent = session::silent_programs(&self.medium);
             self.record.crash_points += self.open;
             self.record.deepest = self.record.deepest.max(self.open);
             self.open = 0;
         }
-        match &session.trouble {
+        match session.trouble {
             None => Ok(session),
-            Some(trouble) => {
-                let cuts = self.record.crash_points + self.open;
-                let what = match trouble {
-                    Trouble::Refused(error) => format!("the store refuses: {error}"),
-                    Trouble::Wrong(what) => what.clone(),
-                };
-                Err(format!("after {cuts} cuts, {} of them since all was well: {what}", self.open))
-            }
+            Some(trouble) => Err(trouble),
         }
     }
 }

@@ -1,13 +1,18 @@
 //! What a world is made of.
 
+use crate::disasters::Disasters;
+use crate::habits::{Pace, Resp};
+pub use crate::profile::Profile;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 use softflash_device::ModelConfig;
-use softflash_nand::faults::{CutErases, CutPages, FaultConfig, SlowOperations};
+use softflash_nand::faults::{CutErases, CutPages, FaultConfig, SilentFaults, SlowOperations};
 use softflash_store::{Durability, StoreLayout, StoreOptions};
 use std::time::Duration;
 
 const PAGE_BYTES: u32 = 4096;
+/// The share of worlds on a drive.
+const DRIVES: f64 = 0.25;
 
 /// A world: everything that its run follows from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +22,9 @@ pub struct World {
     pub seed: u64,
     /// The flash.
     pub flash: Flash,
+    /// In the place of the flash, where there is one: a drive of the same shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive: Option<DriveShape>,
     /// The store.
     pub store: StoreShape,
     /// Who uses it.
@@ -25,20 +33,15 @@ pub struct World {
     pub cuts: u32,
     /// What goes wrong beside the cuts.
     pub faults: FaultConfig,
-}
-
-/// What goes wrong in the worlds that are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Profile {
-    /// Power cuts, torn and shorn pages, erases that are cut off, bad blocks, programs and erases that fail, operations
-    /// that take a hundred times as long: all of which the store survives.
-    #[default]
-    Survived,
-    /// Also pages that were being programmed when the power was cut, read well after it and decay later: survived most
-    /// of the time.
-    Decaying,
-    /// Also the loss of older pages of the word line that was being programmed, which the log does not survive yet.
-    Paired,
+    /// How clients speak, if they speak RESP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resp: Option<Resp>,
+    /// How time passes.
+    #[serde(default)]
+    pub pace: Pace,
+    /// What destroys data.
+    #[serde(default)]
+    pub disasters: Disasters,
 }
 
 /// An array of one chip a channel, each channel a unit.
@@ -55,6 +58,14 @@ pub struct Flash {
     pub pages: u32,
 }
 
+/// A drive with a volatile cache, as a file or a block device is to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriveShape {
+    /// An erase makes zeros; otherwise it leaves what was there.
+    pub discards: bool,
+}
+
 /// How a store is cut up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,6 +76,12 @@ pub struct StoreShape {
     pub slices: u16,
     /// Memory, in KiB.
     pub memory_kib: u64,
+    /// Every other session has a quarter of it.
+    #[serde(default)]
+    pub memory_varies: bool,
+    /// Superblocks are erased as soon as they are given back.
+    #[serde(default)]
+    pub eager_erases: bool,
     /// Writes are acknowledged at once, and are on flash within so many milliseconds; 0: acknowledged on flash.
     pub interval_ms: u64,
 }
@@ -94,19 +111,21 @@ impl World {
     /// another for ever.
     pub fn drawn(seed: u64, profile: Profile) -> World {
         let mut rng = Rng::seeded(seed).fork("world");
+        let mut apart = Rng::seeded(seed).fork("medium");
         let shards = 1 + rng.below(2) as u16;
         let channels = shards * (1 + rng.below(2) as u16);
-        let flash = Flash {
-            channels,
-            planes: 1 + rng.below(2) as u8,
-            blocks: 32 + rng.below(25) as u32,
-            pages: 16 << rng.below(2),
-        };
+        let planes = 1 + rng.below(2) as u8;
+        let (blocks, pages) = (32 + rng.below(25) as u32, 8 << rng.below(3));
+        // The smaller the blocks, the more of them a store needs to have room to clean.
+        let blocks = if pages == 8 { 5 * blocks / 2 } else { blocks };
+        let flash = Flash { channels, planes, blocks, pages };
         let interval = shards == 1 && rng.chance(0.25);
         let store = StoreShape {
             shards,
             slices: shards * (1 + rng.below(2) as u16),
             memory_kib: 512 << rng.below(3),
+            memory_varies: apart.chance(0.3),
+            eager_erases: apart.chance(0.3),
             interval_ms: if interval { 1 + rng.below(20) } else { 0 },
         };
         let value_bytes = [16, 200, 3000, 12_000][rng.below(4) as usize];
@@ -122,14 +141,55 @@ impl World {
             reads: 0.3 * rng.unit_f64(),
             deletes: 0.4 * rng.unit_f64(),
         };
+        let on_drive = profile == Profile::Survived && apart.chance(DRIVES);
+        let drive = on_drive.then(|| DriveShape { discards: apart.chance(0.5) });
+        let faults = faults(&mut rng, profile);
         World {
             seed,
             flash,
+            drive,
             store,
             clients,
             cuts: 4 + rng.below(12) as u32,
-            faults: faults(&mut rng, profile),
+            faults: if on_drive { FaultConfig::default() } else { faults },
+            resp: None,
+            pace: Pace::default(),
+            disasters: Disasters::default(),
         }
+        .with_habits(profile)
+    }
+
+    /// Drawn apart, so that what else a seed means stays.
+    fn with_habits(mut self, profile: Profile) -> World {
+        let mut rng = Rng::seeded(self.seed).fork("habits");
+        let firm = self.store.interval_ms == 0;
+        profile.add(&mut self, &mut rng);
+        // Where data may be lost, the reference that knows by how much is the one of RESP.
+        let speaks = rng.chance(0.6) || self.may_lose();
+        self.resp = speaks.then(|| Resp::drawn(&mut rng, firm && !self.may_lose()));
+        if speaks {
+            self.pace = Pace::drawn(&mut rng, firm);
+        }
+        self
+    }
+
+    /// The same with fewer cuts and requests and shorter values: ten thousand of these are run in a minute or two.
+    #[must_use]
+    pub fn small(mut self) -> World {
+        self.cuts = 1 + self.cuts % 3;
+        self.clients.requests = self.clients.requests.min(8);
+        self.clients.value_bytes = self.clients.value_bytes.min(3000);
+        self.clients.keys = self.clients.keys.min(20);
+        self.flash.blocks = if self.flash.pages == 8 { 80 } else { 32 };
+        self
+    }
+
+    /// Whether the flash may lose what it has acknowledged, beside what a power cut takes.
+    pub fn may_lose(&self) -> bool {
+        let World { faults, disasters, .. } = self;
+        faults.silent != SilentFaults::default()
+            || faults.bit_errors.is_on()
+            || *disasters != Disasters::default()
     }
 
     /// The device, new.
@@ -155,17 +215,24 @@ impl World {
         }
     }
 
-    /// Settings of the store.
-    pub fn options(&self) -> StoreOptions {
+    /// Settings of the store in a session.
+    pub fn options(&self, session: u64) -> StoreOptions {
         let durability = match self.store.interval_ms {
             0 => Durability::Flash,
             ms => Durability::Interval(Duration::from_millis(ms)),
         };
-        StoreOptions {
-            memory_bytes: self.store.memory_kib << 10,
+        let little = self.store.memory_varies && session % 2 == 1;
+        let mut options = StoreOptions {
+            memory_bytes: (self.store.memory_kib << 10) >> if little { 2 } else { 0 },
             durability,
             ..StoreOptions::default()
+        };
+        if self.store.eager_erases {
+            options.ftl.prepared_target = u32::MAX;
+            options.ftl.idle_before_erase_ns = 0;
+            options.ftl.shortage_patience_ns = 0;
         }
+        options
     }
 }
 
@@ -179,11 +246,12 @@ impl Flash {
 
 /// Each kind of fault is there or not.
 fn faults(rng: &mut Rng, profile: Profile) -> FaultConfig {
+    let program_failure = 1e-4 * 30_f64.powf(rng.unit_f64());
     let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
     let mut faults = FaultConfig {
         factory_bad_block: some(0.03, 0.3),
-        program_failure: some(1e-4, 0.3),
-        erase_failure: some(1e-3, 0.3),
+        program_failure: some(program_failure, 0.3),
+        erase_failure: some(10.0 * program_failure, 0.3),
         shorn_page_readable: some(0.5, 0.5),
         slow: SlowOperations { rate: some(0.01, 0.2), factor: 100.0 },
         ..FaultConfig::default()

@@ -4,6 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "fresh seeds follow from the time, and are printed")]
 
 use softflash_hunt::campaign::{self, Campaign};
+use softflash_hunt::exhaustive::{self, Sweep};
+use softflash_hunt::smallworld::Step;
 use softflash_hunt::trial;
 use softflash_hunt::world::{Profile, World};
 use std::path::Path;
@@ -41,6 +43,54 @@ fn equal_seeds_give_equal_traces() {
     assert_ne!(trace(1), trace(2));
 }
 
+/// Profiles under which data may be lost, if that is told, and always is.
+const LOSING: [Profile; 2] = [Profile::Worn, Profile::Misread];
+
+#[test]
+fn what_is_lost_is_told() {
+    let mut losses = 0;
+    for profile in LOSING {
+        for seed in 0..12 {
+            let world = World::drawn(seed, profile);
+            let record = campaign::attempt(&world);
+            losses +=
+                u64::from(record.unwrap_or_else(|what| panic!("{profile:?} {seed}: {what}")).loss);
+        }
+    }
+    assert!(losses > 5, "{losses} losses: the faults are too rare to show anything");
+}
+
+#[test]
+fn worlds_differ_in_all_that_matters() {
+    let worlds: Vec<World> = (0..200).map(|seed| World::drawn(seed, Profile::Survived)).collect();
+    let count = |fits: fn(&World) -> bool| worlds.iter().filter(|world| fits(world)).count();
+    let resp = |fits: fn(&softflash_hunt::habits::Resp) -> bool| {
+        worlds.iter().filter(|world| world.resp.as_ref().is_some_and(fits)).count()
+    };
+    let shares = [
+        count(|world| world.resp.is_none()),
+        resp(|resp| resp.transactions > 0.0),
+        resp(|resp| resp.expiry > 0.0),
+        resp(|resp| resp.lists > 0),
+        resp(|resp| resp.clears > 0.0),
+        resp(|resp| resp.vanishing > 0.0),
+        count(|world| world.pace.pauses > 0.0),
+        count(|world| world.pace.steps_back),
+        count(|world| world.store.interval_ms > 0),
+    ];
+    assert!(shares.iter().all(|share| (10..180).contains(share)), "{shares:?}");
+    assert!(worlds.iter().all(|world| !world.may_lose()));
+}
+
+#[test]
+fn small_worlds_survive_cuts_everywhere() {
+    let only = Some(vec![Step::Batch, Step::DeleteA]);
+    let sweep = Sweep { longest: 2, every: 16, only, jobs: 1, stop: &|| false };
+    let swept = exhaustive::run(&sweep);
+    assert_eq!(swept.failures.len(), 0, "{:?}", swept.failures);
+    assert!(swept.first_cuts > 50 && swept.second_cuts > 50, "{swept:?}");
+}
+
 #[test]
 fn fresh_seeds_find_nothing() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -50,6 +100,7 @@ fn fresh_seeds_find_nothing() {
         first,
         seeds: 40,
         profile: Profile::Survived,
+        small: false,
         jobs: 2,
         stop: &|| false,
         told: &|_| {},

@@ -16,6 +16,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What a client does and did last.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
+    /// The user that it is, if it is any.
+    pub user: Option<Arc<str>>,
     /// The name it gave itself.
     pub name: Bytes,
     /// Its last command, as `client|list`.
@@ -78,12 +80,12 @@ impl Client {
 
     /// Its line in CLIENT LIST.
     pub fn line(&self, now_ms: u64) -> String {
-        let Activity { name, command, at_ms, queued, watched: _, protocol } = self.activity();
+        let Activity { user, name, command, at_ms, queued, watched: _, protocol } = self.activity();
         let flags = if queued >= 0 { "x" } else { "N" };
         format!(
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub=0 psub=0 \
              ssub=0 multi={queued} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
-             omem=0 tot-mem=0 events=r cmd={} user=default redir=-1 resp={protocol}\n",
+             omem=0 tot-mem=0 events=r cmd={} user={} redir=-1 resp={protocol}\n",
             self.id,
             self.address,
             self.local_address,
@@ -91,6 +93,7 @@ impl Client {
             now_ms.saturating_sub(self.connected_at_ms) / 1000,
             now_ms.saturating_sub(at_ms) / 1000,
             if command.is_empty() { "NULL" } else { command },
+            user.as_deref().unwrap_or("(none)"),
         )
     }
 }

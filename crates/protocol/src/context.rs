@@ -1,14 +1,15 @@
 //! What all connections of a server share, on all of its threads.
 
+use crate::acl::{Acl, FixedPassword, Reason, Salts, UserFile, Users};
 use crate::clients::Clients;
 use crate::commands::{COMMANDS, Spec};
 use crate::config::{self, FixedSetting};
 use crate::cursors::Cursors;
 use crate::recording::Recordings;
 use crate::slowlog::Slowlog;
+use futures_util::future::{BoxFuture, ready};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use subtle::ConstantTimeEq;
 
 /// A line that the server adds to a section of INFO.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,10 +29,25 @@ pub struct ShutdownRequest {
     pub client: u64,
 }
 
+/// Work that takes long.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Does work for the client at an address (`ip:port`) where it does not hold up others. A job that cannot be
+/// done is dropped.
+pub type Elsewhere = dyn Fn(&str, Job) -> BoxFuture<'static, ()> + Send + Sync;
+
 /// What a server is started with.
 pub struct ContextOptions {
-    /// The password that AUTH asks for; none lets everybody in.
+    /// The users.
+    pub acl: Acl,
+    /// Where ACL LOAD and ACL SAVE keep the users, if anywhere.
+    pub user_file: Option<Box<dyn UserFile>>,
+    /// The one password of the user `default`, whatever the file says.
     pub password: Option<String>,
+    /// Random bytes that nobody can guess, for the salts of passwords.
+    pub salts: Box<Salts>,
+    /// Where passwords are hashed and files written.
+    pub elsewhere: Box<Elsewhere>,
     /// Settings beside the defaults that CONFIG GET shows, such as `port`; a name of the defaults
     /// replaces its value.
     pub settings: Vec<FixedSetting>,
@@ -46,11 +62,19 @@ pub struct ContextOptions {
 }
 
 impl ContextOptions {
-    /// No password, nothing added, and a SHUTDOWN that only sets
+    /// No users but an open `default`, no secrets worth the name (salts follow from the seed), work done on the
+    /// spot, nothing added, and a SHUTDOWN that only sets
     /// [`Context::shutdown_requested`].
     pub fn new(started_at_ms: u64, seed: u64) -> ContextOptions {
         ContextOptions {
+            acl: Acl::open(),
+            user_file: None,
             password: None,
+            salts: salts_from(seed),
+            elsewhere: Box::new(|_, job| {
+                job();
+                Box::pin(ready(()))
+            }),
             settings: Vec::new(),
             started_at_ms,
             seed,
@@ -58,6 +82,21 @@ impl ContextOptions {
             shutdown: Box::new(|_| {}),
         }
     }
+}
+
+/// Salts that are the same in every run with a seed.
+fn salts_from(seed: u64) -> Box<Salts> {
+    let state = AtomicU64::new(seed);
+    Box::new(move |salt| salt.fill_with(|| next_random(&state).to_le_bytes()[0]))
+}
+
+/// The next number of a SplitMix64 sequence.
+fn next_random(state: &AtomicU64) -> u64 {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let state = state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 impl fmt::Debug for ContextOptions {
@@ -97,9 +136,23 @@ impl Counters {
     }
 }
 
+/// How often something was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Denials {
+    /// Logins.
+    pub authentication: u64,
+    /// Commands, for themselves or for their keys.
+    pub commands: u64,
+}
+
 /// Shared by all sessions.
 pub struct Context {
-    password: Option<Box<[u8]>>,
+    /// Who may do what.
+    pub acl: Acl,
+    pub(crate) user_file: Option<Box<dyn UserFile>>,
+    password: Option<FixedPassword>,
+    pub(crate) salts: Box<Salts>,
+    pub(crate) elsewhere: Box<Elsewhere>,
     pub(crate) settings: Vec<FixedSetting>,
     started_at_ms: u64,
     random: AtomicU64,
@@ -121,17 +174,22 @@ pub struct Context {
 impl Context {
     /// The context of a server that starts.
     pub fn new(options: ContextOptions) -> Context {
-        let ContextOptions { password, settings, started_at_ms, seed, info, shutdown } = options;
+        let ContextOptions { acl, user_file, password, salts, elsewhere, .. } = options;
+        let ContextOptions { settings, started_at_ms, seed, info, shutdown, .. } = options;
         let mut all = settings;
         for default in config::defaults() {
             if !all.iter().any(|(name, _)| *name == default.0) {
                 all.push(default);
             }
         }
-        Context {
+        let context = Context {
+            acl,
+            user_file,
             password: password
                 .filter(|password| !password.is_empty())
-                .map(|p| p.into_bytes().into()),
+                .map(|password| FixedPassword::new(password.as_bytes(), &*salts)),
+            salts,
+            elsewhere,
             settings: all,
             started_at_ms,
             random: AtomicU64::new(seed),
@@ -144,7 +202,13 @@ impl Context {
             clients: Clients::default(),
             slowlog: Slowlog::default(),
             counters: Counters::default(),
+        };
+        if context.password.is_some() {
+            let mut users = context.acl.users();
+            context.keep_default_password(&mut users);
+            context.acl.replace_all(users);
         }
+        context
     }
 
     /// When the server started, in milliseconds since the Unix epoch.
@@ -152,16 +216,24 @@ impl Context {
         self.started_at_ms
     }
 
-    /// Whether clients must authenticate.
-    pub fn needs_password(&self) -> bool {
-        self.password.is_some()
+    /// What was refused since the start.
+    pub fn denials(&self) -> Denials {
+        let count = |reason| self.acl.log.count(reason);
+        Denials {
+            authentication: count(Reason::Authentication),
+            commands: count(Reason::Command) + count(Reason::Key),
+        }
     }
 
-    /// Whether a password is right; the time it takes does not tell how much of it is.
-    pub(crate) fn accepts(&self, password: &[u8]) -> bool {
-        match &self.password {
-            Some(right) => right.ct_eq(password).into(),
-            None => true,
+    /// Whether clients must authenticate.
+    pub fn needs_password(&self) -> bool {
+        self.acl.asks_for_password()
+    }
+
+    /// Gives `default` the password that the server was started with, if there is one.
+    pub(crate) fn keep_default_password(&self, users: &mut Users) {
+        if let Some(password) = &self.password {
+            password.give(users);
         }
     }
 
@@ -179,13 +251,9 @@ impl Context {
         (self.info)()
     }
 
-    /// The next number of a SplitMix64 sequence.
+    /// A random number for RANDOMKEY.
     pub(crate) fn random(&self) -> u64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let state = self.random.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        next_random(&self.random)
     }
 
     pub(crate) fn count_commands(&self, index: usize, count: u64) {

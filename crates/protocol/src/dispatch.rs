@@ -98,6 +98,8 @@ pub(crate) enum Admitted {
     /// To be run over the whole store.
     Wide(Command),
     Watch(Command),
+    /// To be attended to once everything before it is answered.
+    Waiting(Command),
     Exec {
         silent: bool,
     },
@@ -120,7 +122,7 @@ impl Session {
         }
         let silent = skipped || self.reply_mode == ReplyMode::Off;
         let args = request.args;
-        let checked = self.check(&args);
+        let checked = self.check(store, &args);
         let spec = match checked {
             Ok(spec) => spec,
             Err(refused) => {
@@ -140,6 +142,7 @@ impl Session {
             Handler::Keyed(_) => Admitted::Keyed(Command { spec, args, silent }),
             Handler::Wide(_) => Admitted::Wide(Command { spec, args, silent }),
             Handler::Watch => Admitted::Watch(Command { spec, args, silent }),
+            Handler::Waiting(_) => Admitted::Waiting(Command { spec, args, silent }),
             Handler::Exec => Admitted::Exec { silent },
             Handler::Session(run) => {
                 let reply = Reply::from(run(self, store, &args));
@@ -168,23 +171,35 @@ impl Session {
     }
 
     /// The command, if it exists, is complete and allowed now.
-    fn check(&mut self, args: &Args) -> Result<&'static Spec, CommandError> {
+    fn check(&mut self, store: &Store, args: &Args) -> Result<&'static Spec, CommandError> {
         let name = args.first().map(|name| &name[..]).unwrap_or_default();
         let Some((index, mut spec)) = find(name) else { return Err(unknown_command(args)) };
+        let mut place = None;
         if let (Some(subcommand), false) = (args.get(1), spec.subcommands.is_empty()) {
-            spec =
-                spec.subcommand(subcommand).ok_or_else(|| unknown_subcommand(spec, subcommand))?;
+            place = spec.subcommand_place(subcommand);
+            spec = place
+                .and_then(|place| spec.subcommands.get(place))
+                .ok_or_else(|| unknown_subcommand(spec, subcommand))?;
         }
         if !spec.takes(args.len()) {
             return Err(CommandError::WrongArity(spec.name));
         }
-        if !self.authenticated && !spec.flags.has(Flags::NO_AUTH) {
-            return Err(CommandError::NOT_AUTHENTICATED);
+        if !self.identity.is_free() {
+            self.permit(store, spec, index, place, args)?;
         }
-        if self.transaction.is_some() && spec.flags.has(Flags::NO_MULTI) {
+        if self.transaction.is_some() && is_alone(spec, args) {
             return Err(CommandError::Known("ERR Command not allowed inside a transaction"));
         }
         self.tally.add(index);
         Ok(spec)
     }
+}
+
+/// Whether a command may not be part of a transaction.
+fn is_alone(spec: &Spec, args: &Args) -> bool {
+    let takes_long = match spec.handler {
+        Handler::Waiting(waiting) => (waiting.takes_long)(args),
+        _ => false,
+    };
+    takes_long || spec.flags.has(Flags::NO_MULTI)
 }

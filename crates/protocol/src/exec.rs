@@ -1,6 +1,6 @@
 //! Transactions: the queue after MULTI, the keys watched, and EXEC.
 
-use crate::commands::{Effects, Handler, Keys};
+use crate::commands::{Effects, Handler, Keys, find};
 use crate::dispatch::{Command, Scope};
 use crate::error::{CommandError, Result};
 use crate::load::{Entries, KeyList};
@@ -80,6 +80,8 @@ impl Session {
             ));
         }
         let commands = transaction.commands;
+        self.identity.refresh(&self.context.acl);
+        self.permit_all(store, &commands)?;
         let keys: KeyList = commands.iter().flat_map(Command::loads).collect();
         if !keys.is_empty() {
             store.prefetch(&keys).await;
@@ -99,6 +101,31 @@ impl Session {
         ticket.merge(&committed);
         self.context.recordings.tell(store, &events);
         Ok(Reply::Array(replies))
+    }
+}
+
+impl Session {
+    /// What was allowed when it was queued may be forbidden by now.
+    fn permit_all(&self, store: &Store, commands: &[Command]) -> Result<()> {
+        if self.identity.is_free() {
+            return Ok(());
+        }
+        for command in commands {
+            let Some((index, spec)) = command.args.first().and_then(|name| find(name)) else {
+                continue;
+            };
+            let place = command.args.get(1).and_then(|name| spec.subcommand_place(name));
+            let permitted = self.permit(store, command.spec, index, place, &command.args);
+            permitted.map_err(|refused| {
+                let text = refused.text();
+                let reason = text.strip_prefix(b"NOPERM ").unwrap_or(&text);
+                let changed: &[u8] =
+                    b"EXECABORT Transaction discarded because of: the rules changed \
+                    since its commands were queued: ";
+                CommandError::quoting(&[changed, reason])
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -155,10 +182,13 @@ impl<'a> Running<'a> {
                     store: self.store,
                     context: &session.context,
                     args: &command.args,
+                    viewer: session.identity.short_sighted().map(|user| &**user),
                     overlay: Some(overlay),
                 };
                 run(wide).await
             }
+            // Only what does not take long has been queued.
+            Handler::Waiting(waiting) => (waiting.run)(session, self.store, &command.args).await,
             Handler::Watch | Handler::Exec | Handler::Container => Ok(Reply::None),
         }
     }

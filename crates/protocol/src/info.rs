@@ -1,5 +1,6 @@
 //! INFO: the server's state as text in sections.
 
+use crate::acl::Reason;
 use crate::commands::Flags;
 use crate::context::{Counters, InfoField};
 use crate::error::Result;
@@ -133,6 +134,10 @@ fn stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
     };
     lines.field("total_read_commands", sum(Flags::READONLY));
     lines.field("total_write_commands", sum(Flags::WRITE));
+    let denied = |reason| wide.context.acl.log.count(reason);
+    lines.field("acl_access_denied_auth", denied(Reason::Authentication));
+    lines.field("acl_access_denied_cmd", denied(Reason::Command));
+    lines.field("acl_access_denied_key", denied(Reason::Key));
     lines.field("slowlog_entries", wide.context.slowlog.len());
 }
 

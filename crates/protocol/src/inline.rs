@@ -3,16 +3,16 @@
 use crate::request::Args;
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Splits a line into words; `None` where quotes do not balance.
+/// Splits a line into words; `None` where quotes do not balance. One word beyond `most` it gives up.
 ///
 /// Between double quotes `\xHH`, `\n`, `\r`, `\t`, `\b`, `\a` and `\` before any other byte are escapes;
 /// between single quotes only `\'` is. A closing quote must be followed by space or the end.
-pub(crate) fn split_words(line: &[u8]) -> Option<Args> {
+pub(crate) fn split_words(line: &[u8], most: usize) -> Option<Args> {
     let mut words = Args::new();
     let mut rest = line;
     loop {
         rest = rest.trim_ascii_start_c();
-        if rest.is_empty() {
+        if rest.is_empty() || words.len() > most {
             return Some(words);
         }
         let (word, after) = next_word(rest)?;
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn words(line: &str) -> Option<Vec<String>> {
-        let words = split_words(line.as_bytes())?;
+        let words = split_words(line.as_bytes(), usize::MAX)?;
         Some(words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect())
     }
 

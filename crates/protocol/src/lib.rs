@@ -8,6 +8,7 @@
 //! static table, [`session`] checks it against the connection's state, the lanes run it where its keys
 //! live, [`output`] writes the reply.
 
+pub mod acl;
 pub mod clients;
 pub mod commands;
 pub mod config;
@@ -18,6 +19,7 @@ mod dispatch;
 pub mod error;
 mod exec;
 mod glob;
+mod identity;
 mod info;
 mod inline;
 mod lane;

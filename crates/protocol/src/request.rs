@@ -29,8 +29,9 @@ pub const MAX_ARGUMENTS: i64 = 1 << 20;
 pub const MAX_ARGUMENT_BYTES: usize = MAX_VALUE_BYTES;
 /// The most arguments before authentication.
 pub const MAX_ARGUMENTS_UNAUTHENTICATED: i64 = 10;
-/// The longest argument in bytes before authentication.
-pub const MAX_ARGUMENT_BYTES_UNAUTHENTICATED: usize = 16 << 10;
+/// The arguments of a request before authentication come to no more than this in bytes, nor does what is not yet
+/// a whole request.
+pub const MAX_BYTES_UNAUTHENTICATED: usize = 16 << 10;
 
 /// What an argument costs beside its bytes.
 const ARGUMENT_OVERHEAD_BYTES: u64 = size_of::<Bytes>() as u64;
@@ -129,6 +130,8 @@ pub struct RequestParser {
     scanned_bytes: usize,
     args: Args,
     missing_args: usize,
+    /// What the arguments of a stranger's request come to so far.
+    declared_bytes: usize,
     /// The declared length of the argument whose body comes next.
     body_bytes: Option<usize>,
     large: Option<Large>,
@@ -146,6 +149,7 @@ impl Default for RequestParser {
             scanned_bytes: 0,
             args: Args::new(),
             missing_args: 0,
+            declared_bytes: 0,
             body_bytes: None,
             large: None,
             credit_bytes: FREE_REQUEST_BYTES,
@@ -196,6 +200,12 @@ impl RequestParser {
         }
     }
 
+    /// The next read is a small one again, as for a client that has not authenticated.
+    pub fn read_little(&mut self) {
+        self.read_bytes = SMALLEST_READ_BYTES;
+        self.length_before_read = None;
+    }
+
     /// Takes input that is already in memory; what a socket does through
     /// [`read_target`](Self::read_target).
     pub fn feed(&mut self, mut input: &[u8]) {
@@ -239,7 +249,7 @@ impl RequestParser {
                             return Ok(Parsed::Incomplete);
                         }
                     }
-                    Some(_) => match self.inline_command()? {
+                    Some(_) => match self.inline_command(authenticated)? {
                         None => return Ok(Parsed::Incomplete),
                         Some(args) if args.is_empty() => {}
                         Some(args) => {
@@ -318,7 +328,8 @@ impl RequestParser {
 
     /// Reads `*COUNT`; false where the line is not whole yet.
     fn multibulk_header(&mut self, authenticated: bool) -> Result<bool, ProtocolError> {
-        let Some(end) = self.header_end(ProtocolError::MultibulkHeaderTooLong)? else {
+        let Some(end) = self.header_end(ProtocolError::MultibulkHeaderTooLong, authenticated)?
+        else {
             return Ok(false);
         };
         let count = self.buffer.get(1..end).and_then(parse_i64);
@@ -330,12 +341,13 @@ impl RequestParser {
         }
         self.buffer.advance(end + LINE_END_BYTES);
         self.missing_args = usize::try_from(count).unwrap_or(0);
+        self.declared_bytes = 0;
         Ok(true)
     }
 
     /// Reads `$LENGTH`; nothing where the line is not whole yet.
     fn bulk_header(&mut self, authenticated: bool) -> Result<Option<usize>, ProtocolError> {
-        let Some(end) = self.header_end(ProtocolError::BulkHeaderTooLong)? else {
+        let Some(end) = self.header_end(ProtocolError::BulkHeaderTooLong, authenticated)? else {
             return Ok(None);
         };
         match self.buffer.first() {
@@ -347,17 +359,25 @@ impl RequestParser {
             .and_then(|length| usize::try_from(length).ok())
             .filter(|length| *length <= MAX_ARGUMENT_BYTES)
             .ok_or(ProtocolError::InvalidBulkLength)?;
-        if length > MAX_ARGUMENT_BYTES_UNAUTHENTICATED && !authenticated {
-            return Err(ProtocolError::UnauthenticatedBulkLength);
+        if !authenticated {
+            self.declared_bytes = self.declared_bytes.saturating_add(length);
+            if self.declared_bytes > MAX_BYTES_UNAUTHENTICATED {
+                return Err(ProtocolError::UnauthenticatedBulkLength);
+            }
         }
         self.buffer.advance(end + LINE_END_BYTES);
         Ok(Some(length))
     }
 
     /// Where the header line's `\r` is, if it and the byte after it are here.
-    fn header_end(&mut self, too_long: ProtocolError) -> Result<Option<usize>, ProtocolError> {
+    fn header_end(
+        &mut self,
+        too_long: ProtocolError,
+        authenticated: bool,
+    ) -> Result<Option<usize>, ProtocolError> {
+        let longest = longest_line(authenticated);
         match self.find(b'\r') {
-            Some(end) if end > MAX_LINE_BYTES => Err(too_long),
+            Some(end) if end > longest => Err(too_long),
             Some(end) if end + LINE_END_BYTES <= self.buffer.len() => {
                 self.scanned_bytes = 0;
                 Ok(Some(end))
@@ -366,7 +386,7 @@ impl RequestParser {
                 self.scanned_bytes = end;
                 Ok(None)
             }
-            None if self.buffer.len() > MAX_LINE_BYTES => Err(too_long),
+            None if self.buffer.len() > longest => Err(too_long),
             None => Ok(None),
         }
     }
@@ -379,15 +399,26 @@ impl RequestParser {
     }
 
     /// A line of words, if it is whole.
-    fn inline_command(&mut self) -> Result<Option<Args>, ProtocolError> {
-        let Some(end) = self.find(b'\n').filter(|end| *end <= MAX_LINE_BYTES) else {
-            let too_long = self.buffer.len() > MAX_LINE_BYTES;
+    fn inline_command(&mut self, authenticated: bool) -> Result<Option<Args>, ProtocolError> {
+        let longest = longest_line(authenticated);
+        let Some(end) = self.find(b'\n').filter(|end| *end <= longest) else {
+            let too_long = self.buffer.len() > longest;
             return if too_long { Err(ProtocolError::InlineTooLong) } else { Ok(None) };
         };
         self.scanned_bytes = 0;
         let line = self.buffer.split_to(end + 1);
         let line = line.get(..end).unwrap_or_default();
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        split_words(line).map(Some).ok_or(ProtocolError::UnbalancedQuotes)
+        let most = if authenticated { MAX_ARGUMENTS } else { MAX_ARGUMENTS_UNAUTHENTICATED };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        match split_words(line, most).ok_or(ProtocolError::UnbalancedQuotes)? {
+            words if words.len() > most => Err(ProtocolError::UnauthenticatedMultibulkLength),
+            words => Ok(Some(words)),
+        }
     }
+}
+
+/// The longest line that a client may send.
+fn longest_line(authenticated: bool) -> usize {
+    if authenticated { MAX_LINE_BYTES } else { MAX_BYTES_UNAUTHENTICATED }
 }

@@ -1,10 +1,13 @@
 //! A connection's state, and how its requests are run.
 
+use crate::acl::User;
 use crate::clients::Client;
+use crate::commands::Handler;
 use crate::context::Context;
 use crate::dispatch::{Admitted, Command, Scope};
 use crate::error::{CommandError, Result};
 use crate::exec::{Transaction, Watched};
+use crate::identity::Identity;
 use crate::lane::{Lane, Origin, Sink};
 use crate::load::load;
 use crate::output::Output;
@@ -15,6 +18,7 @@ use crate::wide::Wide;
 use crate::write::run_alone;
 use bytes::Bytes;
 use softflash_store::{Store, Ticket};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -33,18 +37,19 @@ pub(crate) enum ReplyMode {
 }
 
 /// The state of a connection.
-#[derive(Debug)]
 pub struct Session {
     pub(crate) context: Arc<Context>,
     pub(crate) client: Arc<Client>,
     pub(crate) protocol: Protocol,
     pub(crate) name: Bytes,
-    pub(crate) authenticated: bool,
+    pub(crate) identity: Identity,
     pub(crate) transaction: Option<Transaction>,
     pub(crate) watched: Vec<Watched>,
     pub(crate) reply_mode: ReplyMode,
     pub(crate) last_command: &'static str,
     pub(crate) tally: Tally,
+    /// What is to be attended to before anything else.
+    waiting: Option<Command>,
     closing: bool,
     encoder: Encoder,
 }
@@ -59,8 +64,9 @@ impl Session {
     ) -> Session {
         context.counters.connections.fetch_add(1, Ordering::Relaxed);
         let client = context.clients.enter(address, local_address, now_ms);
-        Session {
-            authenticated: !context.needs_password(),
+        let identity = Identity::of_guest(&context.acl);
+        let session = Session {
+            identity,
             context,
             client,
             protocol: Protocol::default(),
@@ -70,9 +76,12 @@ impl Session {
             reply_mode: ReplyMode::default(),
             last_command: "",
             tally: Tally::default(),
+            waiting: None,
             closing: false,
             encoder: Encoder::default(),
-        }
+        };
+        session.publish_user();
+        session
     }
 
     /// The client as CLIENT LIST knows it; its [`killed`](Client::killed) is to be awaited beside reads.
@@ -82,7 +91,7 @@ impl Session {
 
     /// Whether the client may do more than authenticate.
     pub fn is_authenticated(&self) -> bool {
-        self.authenticated
+        self.identity.user().is_some()
     }
 
     /// Whether the connection ends once its output is sent.
@@ -100,6 +109,21 @@ impl Session {
         &mut self.encoder.output
     }
 
+    /// Whether a command such as AUTH is to be [attended](Self::attend) to before more is run.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Does what takes long and needs no store, such as AUTH. It is apart from [`run`](Self::run) so that a
+    /// client holds nothing that others want while its password is tried.
+    pub async fn attend(&mut self, store: &Store) {
+        let Some(command) = self.waiting.take() else { return };
+        let Handler::Waiting(waiting) = command.spec.handler else { return };
+        let reply = Reply::from((waiting.run)(self, store, &command.args).await);
+        self.encoder.accept(command.heard(reply));
+        self.account(store);
+    }
+
     /// Runs requests until `next`, which is told whether the client has authenticated, has no more, or
     /// enough replies are gathered (then it returns true: call it again once they are sent). The
     /// replies are in [`output`](Self::output), and everything that they tell is durable.
@@ -113,6 +137,10 @@ impl Session {
     ) -> bool {
         let origin =
             Origin { context: Arc::clone(&self.context), client: Arc::clone(&self.client) };
+        if self.is_waiting() {
+            self.attend(store).await;
+        }
+        self.identity.refresh(&self.context.acl);
         let mut encoder = std::mem::take(&mut self.encoder);
         let mut batch = Batch {
             lane: Lane::new(store, &origin, load),
@@ -126,7 +154,7 @@ impl Session {
             if commands == MAX_BATCH_COMMANDS || encoder.output.len() > MAX_BATCH_BYTES {
                 break;
             }
-            let Some(request) = next(self.authenticated) else {
+            let Some(request) = next(self.is_authenticated()) else {
                 more = false;
                 break;
             };
@@ -153,7 +181,8 @@ impl Session {
                 }
                 Admitted::Wide(command) => {
                     batch.settle(store, &origin, &mut encoder).await;
-                    let wide = run_wide(store, &origin, &command);
+                    let viewer = self.identity.short_sighted();
+                    let wide = run_wide(store, &origin, &command, viewer);
                     let reply = timed(&origin, store, &command, Box::pin(wide)).await;
                     encoder.accept(command.heard(reply));
                 }
@@ -161,6 +190,10 @@ impl Session {
                     batch.settle(store, &origin, &mut encoder).await;
                     let reply = Box::pin(self.watch(store, &command)).await.into();
                     encoder.accept(command.heard(reply));
+                }
+                Admitted::Waiting(command) => {
+                    self.waiting = Some(command);
+                    break;
                 }
                 Admitted::Exec { silent } => {
                     batch.settle(store, &origin, &mut encoder).await;
@@ -179,7 +212,7 @@ impl Session {
         if commands > 0 {
             self.account(store);
         }
-        more && !self.is_closing()
+        (more || self.is_waiting()) && !self.is_closing()
     }
 
     /// Brings the counters that all connections share up to date, once per batch.
@@ -220,7 +253,7 @@ impl Session {
     pub(crate) fn reset(&mut self) {
         self.protocol = Protocol::default();
         self.set_name(Bytes::new());
-        self.authenticated = !self.context.needs_password();
+        self.log_out();
         self.transaction = None;
         self.watched.clear();
         self.reply_mode = ReplyMode::On;
@@ -232,6 +265,13 @@ impl Session {
         let text = [b"ERR ", text].concat();
         self.encoder.output.error_text(&text);
         self.closing = true;
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the words that wait: there may be a password among them.
+        f.debug_struct("Session").field("client", &self.client.id).finish_non_exhaustive()
     }
 }
 
@@ -264,9 +304,15 @@ where
     }
 }
 
-async fn run_wide(store: &Store, origin: &Origin, command: &Command) -> Reply {
-    let crate::commands::Handler::Wide(run) = command.spec.handler else { return Reply::None };
-    run(Wide { store, context: &origin.context, args: &command.args, overlay: None }).await.into()
+async fn run_wide(
+    store: &Store,
+    origin: &Origin,
+    command: &Command,
+    viewer: Option<&Arc<User>>,
+) -> Reply {
+    let Handler::Wide(run) = command.spec.handler else { return Reply::None };
+    let (context, viewer) = (&origin.context, viewer.map(|user| &**user));
+    run(Wide { store, context, args: &command.args, viewer, overlay: None }).await.into()
 }
 
 /// Runs a command that may take long and enters it into the slow log if it did.

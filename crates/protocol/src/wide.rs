@@ -1,5 +1,6 @@
 //! Commands over the whole store: KEYS, SCAN, RANDOMKEY, DBSIZE and what they share.
 
+use crate::acl::User;
 use crate::context::Context;
 use crate::error::Result;
 use crate::overlay::Overlay;
@@ -12,6 +13,8 @@ pub(crate) struct Wide<'a> {
     pub store: &'a Store,
     pub context: &'a Context,
     pub args: &'a [Bytes],
+    /// Who asks, where that user does not see every key.
+    pub viewer: Option<&'a User>,
     /// The changes of the transaction that it is part of.
     pub overlay: Option<Overlay<'a>>,
 }
@@ -20,8 +23,14 @@ pub(crate) struct Wide<'a> {
 const PAGE_KEYS: usize = 1024;
 
 impl Wide<'_> {
-    /// All keys that `fits` says yes to, in no order.
+    /// Whether who asks may know of a key.
+    pub fn shows(&self, key: &[u8]) -> bool {
+        self.viewer.is_none_or(|user| user.sees(key))
+    }
+
+    /// All keys that `fits` says yes to and that may be shown, in no order.
     pub async fn keys(&self, mut fits: impl FnMut(&[u8]) -> bool) -> Result<Vec<Bytes>> {
+        let mut fits = |key: &[u8]| fits(key) && self.shows(key);
         let mut keys = Vec::new();
         let slices = if self.is_cleared() { 0 } else { self.store.layout().slices };
         for slice in (0..slices).map(SliceId) {

@@ -189,6 +189,70 @@ fn command_info_says_what_redis_says() {
     });
 }
 
+/// The same users on both sides; then every command of the table, with every kind of key, may be run by the same
+/// ones.
+#[test]
+fn users_may_run_the_same_commands() {
+    let Some(server) = RedisServer::start() else { return };
+    bed(1).run(async |stores, _| {
+        let context = ours::context(&stores[0]);
+        let mut pair = Pair::connect(&server, &context, &stores[0]);
+        let users = [
+            "resetkeys -@all",
+            "allkeys +@all",
+            "resetkeys +@all",
+            "allkeys +@read",
+            "allkeys +@write -@dangerous",
+            "allkeys +@all -@admin -@slow",
+            "allkeys +@fast +@connection -@transaction",
+            "allkeys +@keyspace +@string -get +client -client|kill",
+            "%R~a* +@all",
+            "%W~a* +@all",
+            "%R~a* %W~b* +@all",
+            "%W~a* %R~b* +@all",
+            "~a* +@all -@write +set",
+            "~?[ab]* ~b +@all",
+        ];
+        let mut differences = String::new();
+        let mut compared = 0;
+        for rules in users {
+            let set = words(&format!("ACL SETUSER u reset on nopass {rules}"));
+            assert_eq!(pair.difference(&set, &[Rule::Exact]).await, None, "{rules}");
+            let specs = COMMANDS.iter().flat_map(|spec| [spec].into_iter().chain(spec.subcommands));
+            for spec in specs.filter(|spec| !spec.name.starts_with("flash.")) {
+                // Commands of later versions; and Redis lets a user remove all keys who may not touch all.
+                if ["client|setinfo", "client|no-touch", "flushall", "flushdb"].contains(&spec.name)
+                {
+                    continue;
+                }
+                let name = spec.name.replace('|', " ");
+                let named = name.split(' ').count();
+                let least = usize::try_from(spec.arity.unsigned_abs()).unwrap().max(named);
+                for keys in [["a1", "a2"], ["b", "a1"], ["a1", "b"], ["xa", "zz"]] {
+                    let rest = (named..least).map(|at| keys[(at - named) % 2].to_owned());
+                    let mut line: Vec<String> = name.split(' ').map(str::to_owned).collect();
+                    line.extend(rest);
+                    let mut lines = vec![line.clone()];
+                    if spec.name == "set" {
+                        lines.push([line.clone(), vec!["GET".into()]].concat());
+                    }
+                    for line in lines {
+                        let line: Vec<_> =
+                            line.iter().map(|word| word.as_bytes().to_vec()).collect();
+                        let ask = [words("ACL DRYRUN u"), line].concat();
+                        compared += 1;
+                        if let Some(difference) = pair.difference(&ask, &[Rule::Exact]).await {
+                            differences.push_str(&format!("{rules}: {difference}"));
+                        }
+                    }
+                }
+            }
+        }
+        assert!(differences.is_empty(), "{differences}");
+        assert!(compared > 3000, "{compared}");
+    });
+}
+
 #[test]
 fn what_is_no_resp_is_refused_in_the_same_words() {
     let Some(server) = RedisServer::start() else { return };

@@ -193,7 +193,10 @@ fn little_is_taken_from_clients_that_have_not_authenticated() {
     assert_eq!(parse(&[&many], true).0.len(), 1);
     let long = encode(&["AUTH".to_owned(), "x".repeat(16_385)]);
     assert_eq!(parse(&[&long], false).1, Some(ProtocolError::UnauthenticatedBulkLength));
-    let allowed = encode(&["AUTH".to_owned(), "x".repeat(16_384)]);
+    let together = encode(&["AUTH".to_owned(), "x".repeat(8_191), "x".repeat(8_190)]);
+    assert_eq!(parse(&[&together], false).1, Some(ProtocolError::UnauthenticatedBulkLength));
+    assert_eq!(parse(&[&together], true).0.len(), 1);
+    let allowed = encode(&["AUTH".to_owned(), "x".repeat(16_380)]);
     assert_eq!(parse(&[&allowed], false).0.len(), 1);
 }
 

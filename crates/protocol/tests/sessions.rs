@@ -40,6 +40,10 @@ fn nothing_but_auth_is_allowed_before_auth() {
         assert!(client.line("AUTH wrong").await.text().starts_with(b"WRONGPASS"));
         assert!(client.line("AUTH secret2").await.text().starts_with(b"WRONGPASS"));
         assert!(client.line("AUTH nobody secret").await.text().starts_with(b"WRONGPASS"));
+        // Three wrong passwords are enough for a connection.
+        assert_eq!(client.exchange(&lines(&["PING"])).await, b"");
+        assert!(client.closed);
+        let mut client = Ours::connect(&context, &stores[0]);
         // AUTH takes effect within a pipeline, also for what the parser lets pass.
         let long = "x".repeat(20_000);
         let pipeline = [lines(&["AUTH secret"]), encode(&["SET", "k", &long])].concat();

@@ -4,12 +4,13 @@
 //! vectored write sends all replies.
 
 use crate::budget::{ReplyBudget, ReplyPermit, RequestBudget, RequestTooLarge, Reservation};
+use crate::network::Visit;
 use crate::registry::{Phase, Registered};
-use softflash_protocol::{Context, Parsed, ProtocolError, RequestParser, Session};
+use softflash_protocol::{Context, Parsed, RequestParser, Session};
 use softflash_store::Store;
-use std::future::{Future, poll_fn};
+use std::future::Future;
+use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,10 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// A client that has not authenticated may have this much unparsed input.
-const MAX_UNAUTHENTICATED_BYTES: usize = 16 << 10;
-
-/// Commands of the first batch; each batch with little to reply doubles it.
+/// Commands of the first batch, and of every batch of a client that has not authenticated; each batch with little to reply doubles it.
 const FIRST_WINDOW: u64 = 8;
 const MAX_WINDOW: u64 = 1 << 16;
 /// Replies of a batch that come to no more than this are little.
@@ -57,17 +55,14 @@ pub(crate) struct Services {
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn run(registered: Registered, services: Services) {
-    let address = |address: io::Result<SocketAddr>| {
-        address.map(|address| address.to_string()).unwrap_or_default()
-    };
-    let (peer, local) =
-        (address(registered.socket.peer_addr()), address(registered.socket.local_addr()));
+pub(crate) async fn run(registered: Registered, visit: Option<Visit>, services: Services) {
+    let (peer, local) = registered.socket.addresses();
     let now_ms = services.store.now_ms();
     let session = Session::new(Arc::clone(&services.context), peer, local, now_ms);
     let reservation = services.requests.reservation();
     let mut connection = Connection {
         registered,
+        visit,
         services,
         session,
         parser: RequestParser::new(),
@@ -95,6 +90,8 @@ enum Next {
 
 struct Connection {
     registered: Registered,
+    /// Its place among those that have not authenticated.
+    visit: Option<Visit>,
     services: Services,
     session: Session,
     parser: RequestParser,
@@ -112,6 +109,8 @@ struct Connection {
 
 impl Connection {
     async fn serve(&mut self) -> io::Result<()> {
+        self.registered.socket.handshake().await?;
+        self.note_identity();
         let mut next = Next::Read;
         loop {
             match next {
@@ -129,7 +128,12 @@ impl Connection {
                 Next::Close => return self.registered.socket.shutdown().await,
                 Next::Refuse(reason) => return self.refuse(&reason).await,
             }
-            let mut permit = self.services.replies.begin().await;
+            // Before there is a permit, since a password may wait long for its turn.
+            self.session.attend(&self.services.store).await;
+            let mut permit = match self.session.is_authenticated() {
+                true => self.services.replies.begin().await,
+                false => self.services.replies.begin_little(),
+            };
             next = self.run_batch(&mut permit).await;
             self.release();
             self.write(&mut permit).await?;
@@ -142,10 +146,9 @@ impl Connection {
         peer.step(Phase::Reading);
         let mut killed = pin!(self.session.client().killed());
         if self.between_requests && self.last_read_bytes < BUSY_READ_BYTES {
-            let mut readable = pin!(socket.readable());
             let mut gave_back = false;
             let is_alive = poll_fn(|context| {
-                if let Poll::Ready(ready) = readable.as_mut().poll(context) {
+                if let Poll::Ready(ready) = socket.poll_readable(context) {
                     return Poll::Ready(ready.map(|()| true));
                 }
                 if !gave_back {
@@ -157,6 +160,9 @@ impl Connection {
             if !is_alive.await? {
                 return Ok(false);
             }
+        }
+        if self.visit.is_some() {
+            self.parser.read_little();
         }
         let mut target = self.parser.read_target();
         let mut reading = pin!(socket.read_buf(&mut target));
@@ -201,11 +207,16 @@ impl Connection {
         let mut next = Next::Read;
         let mut commands = 0;
         let mut is_between = self.between_requests && parser.buffered_bytes() == 0;
+        let is_stranger = !session.is_authenticated();
         let more = session
             .run(&services.store, |authenticated| {
                 // The first request is covered by the permit as it came.
                 let is_covered = commands == 0 || parser.buffered_bytes() == 0;
-                if !is_covered && (commands >= *window || !permit.try_extend()) {
+                let is_enough = match is_stranger {
+                    true => commands >= FIRST_WINDOW,
+                    false => !is_covered && (commands >= *window || !permit.try_extend()),
+                };
+                if is_enough {
                     next = Next::Again;
                     return None;
                 }
@@ -219,12 +230,7 @@ impl Connection {
                         *transaction_bytes += request.admitted_bytes;
                         return Some(request);
                     }
-                    Ok(Parsed::Incomplete) => {
-                        if !authenticated && parser.buffered_bytes() > MAX_UNAUTHENTICATED_BYTES {
-                            let error = ProtocolError::UnauthenticatedBulkLength;
-                            next = Next::Refuse(error.text());
-                        }
-                    }
+                    Ok(Parsed::Incomplete) => {}
                     Ok(Parsed::Need { bytes }) => next = Next::Reserve(bytes),
                     Err(error) => next = Next::Refuse(error.text()),
                 }
@@ -240,7 +246,10 @@ impl Connection {
             true => (*window * 2).min(MAX_WINDOW),
             false => FIRST_WINDOW,
         };
-        permit.settle(reply_bytes as u64, commands);
+        match is_stranger {
+            true => permit.recharge(reply_bytes as u64),
+            false => permit.settle(reply_bytes as u64, commands),
+        }
         if session.is_closing() {
             Next::Close
         } else if more {
@@ -252,18 +261,26 @@ impl Connection {
 
     /// Gives back the memory of requests that have been run.
     fn release(&mut self) {
-        let peer = &self.registered.peer;
-        if !self.session.is_authenticated() {
-            peer.set_authenticated(false);
+        if !self.note_identity() {
             return;
         }
-        peer.set_authenticated(true);
+        let peer = &self.registered.peer;
         let held = self.reservation.held_bytes();
         if held > 0 {
             let used = self.transaction_bytes + self.parser.admitted_bytes();
             self.reservation.shrink(held.saturating_sub(used));
             peer.set_holds_memory(self.reservation.held_bytes() > 0);
         }
+    }
+
+    /// Tells those who watch over strangers whether this is one.
+    fn note_identity(&mut self) -> bool {
+        let is_authenticated = self.session.is_authenticated();
+        self.registered.peer.set_authenticated(is_authenticated);
+        if is_authenticated {
+            self.visit = None;
+        }
+        is_authenticated
     }
 
     /// Sends all replies.
@@ -283,6 +300,8 @@ impl Connection {
             }
             permit.recharge(output.len() as u64);
         }
+        // TLS may have kept the end of it.
+        socket.flush().await?;
         peer.step(Phase::Working);
         self.services.context.counters.output_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
@@ -297,6 +316,7 @@ impl Connection {
         while !output.is_empty() {
             socket.write_buf(output).await?;
         }
+        socket.flush().await?;
         socket.shutdown().await?;
         let discard = async {
             let mut ignored = [0; 4096];

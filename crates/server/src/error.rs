@@ -1,10 +1,12 @@
 //! Why a server does not start or does not end well.
 
 use crate::data_dir::DataDirError;
+use crate::tls::TlsError;
 use softflash_base::ShardId;
 use softflash_store::StoreError;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a server cannot run.
@@ -16,12 +18,26 @@ pub enum ServerError {
     DataDir(#[from] DataDirError),
     /// An address that others can reach, and nothing that keeps them out.
     #[error(
-        "refusing to listen on {address} without a password: anyone who reaches it could read and delete everything; give --password-file or SOFTFLASH_PASSWORD, or listen on 127.0.0.1"
+        "refusing to listen on {address} without a password: anyone who reaches it could read and delete everything; give --password-file or SOFTFLASH_PASSWORD, give the user `default` a password in the ACL file, or listen on 127.0.0.1; --protected-mode no if a firewall sees to it"
     )]
     Unprotected {
         /// The address.
         address: SocketAddr,
     },
+    /// Neither in the clear nor through TLS.
+    #[error("nowhere to listen: give --resp or --tls-port")]
+    NoAddress,
+    /// The file of users.
+    #[error("{}: {reason}", path.display())]
+    Users {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// As above, for HTTP, which has no password at all.
     #[error(
         "refusing to serve HTTP on {address}: it asks for no password; listen on 127.0.0.1 and put a proxy in front of it"
@@ -84,6 +100,8 @@ impl ServerError {
         matches!(
             self,
             ServerError::Unprotected { .. }
+                | ServerError::NoAddress
+                | ServerError::Tls(TlsError::NoAuthorities)
                 | ServerError::UnprotectedHttp { .. }
                 | ServerError::Memory { .. }
         )

@@ -4,13 +4,23 @@ use crate::config::ServerConfig;
 use crate::server::Addresses;
 use softflash_protocol::InfoField;
 use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
 
 /// Settings that CONFIG GET shows.
-pub(crate) fn settings(config: &ServerConfig, addresses: Addresses) -> Vec<(String, String)> {
+pub(crate) fn settings(
+    config: &ServerConfig,
+    addresses: Addresses,
+    acl_file: &Path,
+) -> Vec<(String, String)> {
+    let bind = addresses.resp.or(addresses.tls).map(|address| address.ip());
     let idle = config.idle_timeout.unwrap_or_default().as_secs();
     [
-        ("bind", addresses.resp.ip().to_string()),
-        ("port", addresses.resp.port().to_string()),
+        ("aclfile", acl_file.display().to_string()),
+        ("bind", bind.map(|ip| ip.to_string()).unwrap_or_default()),
+        ("port", port(addresses.resp).to_string()),
+        ("tls-port", port(addresses.tls).to_string()),
+        ("protected-mode", if config.protected { "yes" } else { "no" }.to_owned()),
         ("maxclients", config.max_clients.to_string()),
         ("maxmemory", config.options.memory_bytes.to_string()),
         ("timeout", idle.to_string()),
@@ -30,7 +40,7 @@ pub(crate) fn fields(
             |section, name, value: u64| InfoField { section, name, value: value.to_string() };
         let mut fields = vec![
             field("server", "process_id", u64::from(std::process::id())),
-            field("server", "tcp_port", u64::from(addresses.resp.port())),
+            field("server", "tcp_port", u64::from(port(addresses.resp.or(addresses.tls)))),
             field("clients", "maxclients", max_clients as u64),
             field("memory", "maxmemory", memory),
         ];
@@ -40,6 +50,11 @@ pub(crate) fn fields(
         }
         fields
     })
+}
+
+/// The port, or 0 for none, as Redis has it.
+fn port(address: Option<SocketAddr>) -> u16 {
+    address.map_or(0, |address| address.port())
 }
 
 /// What the kernel says the process occupies.

@@ -9,6 +9,8 @@
 //! - `budget`: how `--memory` is divided, and how requests and replies stay inside their share;
 //! - `connection`, `registry`: one connection, and all of a thread;
 //! - `thread`, `listener`, [`serve`]: a shard's thread, the dealing of connections, the whole;
+//! - `users`, `login`, `network`: the file of users, where passwords are tried, how many strangers there may be;
+//! - `tls`, `stream`: certificates, and a connection's bytes with or without them;
 //! - `http`, `telemetry`, `info`: what it tells about itself.
 
 mod budget;
@@ -19,12 +21,17 @@ mod error;
 mod http;
 mod info;
 mod listener;
+mod login;
+mod network;
 mod registry;
 pub mod runtime;
 mod server;
 mod signals;
+mod stream;
 mod telemetry;
 mod thread;
+mod tls;
+mod users;
 
 pub use budget::{MIN_MEMORY_BYTES, MemoryPlan};
 pub use config::ServerConfig;
@@ -33,3 +40,5 @@ pub use error::ServerError;
 pub use runtime::TokioRuntime;
 pub use server::{Addresses, serve};
 pub use telemetry::{ServerStats, Snapshot};
+pub use tls::{ClientAuth, TlsError, TlsSettings};
+pub use users::USERS_NAME;

@@ -4,9 +4,12 @@
 //! listeners is uneven. Each connection goes to the thread that has the fewest.
 
 use crate::error::ServerError;
+use crate::network::{Strangers, Visit};
 use crate::telemetry::ThreadCounters;
+use crate::tls::Tls;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use softflash_protocol::Counters;
+use softflash_protocol::Context;
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,6 +26,15 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 /// What a client hears when there are too many, as from Redis.
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 
+/// And when there are too many that have not authenticated.
+const TOO_MANY_STRANGERS: &[u8] =
+    b"-ERR max number of clients reached that have not authenticated\r\n";
+
+/// And where everybody would be let in.
+const DENIED: &[u8] = b"-DENIED running in protected mode: no password is set for the default user, and in \
+this mode connections are only accepted from the loopback interface. Give the user 'default' a password, or start \
+the server with --protected-mode no.\r\n";
+
 /// Opens a listening socket; must be called inside a tokio runtime.
 pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
     let open = || -> io::Result<TcpListener> {
@@ -36,10 +48,70 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
     open().map_err(|source| ServerError::Listen { address, source })
 }
 
+/// A new connection.
+pub(crate) struct Arrival {
+    pub socket: std::net::TcpStream,
+    /// What it is to be spoken to with, if it speaks TLS.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Its place among those that have not authenticated.
+    pub visit: Option<Visit>,
+}
+
+/// Where connections come in.
+pub(crate) struct Entrances {
+    pub plain: Option<TcpListener>,
+    pub encrypted: Option<(TcpListener, Arc<Tls>)>,
+}
+
+impl Entrances {
+    /// The next connection, and whether it speaks TLS.
+    async fn next(&self) -> (io::Result<(TcpStream, SocketAddr)>, Option<&Tls>) {
+        let plain = async {
+            match &self.plain {
+                Some(listener) => listener.accept().await,
+                None => pending().await,
+            }
+        };
+        let encrypted = async {
+            match &self.encrypted {
+                Some((listener, tls)) => (listener.accept().await, Some(&**tls)),
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            accepted = plain => (accepted, None),
+            accepted = encrypted => accepted,
+        }
+    }
+}
+
+/// Who is let in.
+pub(crate) struct Doorkeeper {
+    pub max_clients: usize,
+    pub strangers: Arc<Strangers>,
+    /// Whether clients of other machines are refused while everybody would be let in.
+    pub protected: bool,
+    pub context: Arc<Context>,
+}
+
+impl Doorkeeper {
+    /// Lets a client in: its place among strangers, if it is one. Or what it is told instead.
+    fn admit(&self, peer: SocketAddr, uses_tls: bool) -> Result<Option<Visit>, &'static [u8]> {
+        let asks_for_password = self.context.needs_password();
+        if self.protected && !asks_for_password && !peer.ip().to_canonical().is_loopback() {
+            return Err(DENIED);
+        }
+        match asks_for_password || uses_tls {
+            true => self.strangers.enter(peer.ip()).map(Some).ok_or(TOO_MANY_STRANGERS),
+            false => Ok(None),
+        }
+    }
+}
+
 /// A thread that connections can be dealt to.
 pub(crate) struct Seat {
     /// Takes a connection; false where the thread has ended.
-    pub deal: Box<dyn Fn(std::net::TcpStream) -> bool>,
+    pub deal: Box<dyn Fn(Arrival) -> bool>,
     /// Knows how many it has.
     pub counters: Arc<ThreadCounters>,
     /// Connections dealt to it since the start.
@@ -47,16 +119,12 @@ pub(crate) struct Seat {
 }
 
 /// Accepts until the future is dropped.
-pub(crate) async fn accept(
-    listener: &TcpListener,
-    mut seats: Vec<Seat>,
-    max_clients: usize,
-    counters: &Counters,
-) {
+pub(crate) async fn accept(entrances: &Entrances, mut seats: Vec<Seat>, doorkeeper: &Doorkeeper) {
     let mut turn = 0;
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (accepted, tls) = entrances.next().await;
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // A connection that died in the queue is the client's affair; the rest may pass.
                 if error.kind() != io::ErrorKind::ConnectionAborted {
@@ -67,17 +135,27 @@ pub(crate) async fn accept(
             }
         };
         let connected: u64 = seats.iter().map(Seat::load).sum();
-        if connected >= max_clients as u64 {
-            counters.rejected_connections.fetch_add(1, Ordering::Relaxed);
-            reject(stream);
-            continue;
-        }
+        let admitted = match connected >= doorkeeper.max_clients as u64 {
+            true => Err(TOO_MANY),
+            false => doorkeeper.admit(peer, tls.is_some()),
+        };
+        let visit = match admitted {
+            Ok(visit) => visit,
+            Err(reason) => {
+                let rejected = &doorkeeper.context.counters.rejected_connections;
+                rejected.fetch_add(1, Ordering::Relaxed);
+                // Who expects TLS would not understand.
+                reject(stream, if tls.is_some() { b"" } else { reason });
+                continue;
+            }
+        };
         turn = (turn + 1) % seats.len();
         // The least loaded; among equals the next in turn.
         let order = |index: &usize| (index + seats.len() - turn) % seats.len();
         let least = (0..seats.len()).min_by_key(|index| (seats[*index].load(), order(index)));
         let Some(seat) = least.and_then(|index| seats.get_mut(index)) else { return };
-        let given = prepare(stream).map(|stream| (seat.deal)(stream));
+        let tls = tls.map(Tls::current);
+        let given = prepare(stream).map(|socket| (seat.deal)(Arrival { socket, tls, visit }));
         match given {
             Ok(true) => seat.dealt += 1,
             Ok(false) => return,
@@ -101,7 +179,7 @@ fn prepare(stream: TcpStream) -> io::Result<std::net::TcpStream> {
     stream.into_std()
 }
 
-fn reject(stream: TcpStream) {
+fn reject(stream: TcpStream, reason: &[u8]) {
     // A fresh socket takes this without waiting; a client that is gone already needs no answer.
-    let _ = stream.try_write(TOO_MANY);
+    let _ = stream.try_write(reason);
 }

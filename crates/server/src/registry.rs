@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "sockets are shut from outside the task that owns them")]
 
+use crate::stream::Stream;
 use crate::telemetry::{ThreadCounters, count};
 use rustix::net::{Shutdown, shutdown};
 use softflash_base::Time;
@@ -16,7 +17,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
 
 /// Time between two sweeps.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
@@ -44,8 +44,9 @@ pub(crate) enum Phase {
 /// What a sweep needs to know of a connection.
 pub(crate) struct Peer {
     socket: RawFd,
-    connected_at: Time,
     authenticated: Cell<bool>,
+    /// Since when it has been one that has not authenticated, as far as that was seen.
+    stranger_since: Cell<Option<Time>>,
     phase: Cell<Phase>,
     /// Changes with everything that it does.
     steps: Cell<u32>,
@@ -72,6 +73,13 @@ impl Peer {
         self.holds_memory.set(holds);
     }
 
+    /// How long the client has had to authenticate.
+    fn strange_for(&self, now: Time) -> Duration {
+        let since = self.stranger_since.get().unwrap_or(now);
+        self.stranger_since.set((!self.authenticated.get()).then_some(since));
+        if self.authenticated.get() { Duration::ZERO } else { now - since }
+    }
+
     fn shut(&self, how: Shutdown) {
         // SAFETY: a peer leaves the registry, and with it the reach of this function, before its
         // socket is closed (`Registered` drops in that order).
@@ -93,11 +101,11 @@ impl Peer {
     /// Whether the client's time is over.
     fn is_overdue(&self, now: Time, idle: Option<Duration>, replies_are_short: bool) -> bool {
         let pause = self.pause(now);
-        if !self.authenticated.get() && now - self.connected_at >= AUTHENTICATION_TIMEOUT {
-            return true;
-        }
+        let strange_for = self.strange_for(now);
         match self.phase.get() {
+            // Its password is being tried.
             Phase::Working => false,
+            _ if strange_for >= AUTHENTICATION_TIMEOUT => true,
             Phase::Writing if replies_are_short => pause >= SHORT_REPLY_TIMEOUT,
             Phase::Writing => pause >= REPLY_TIMEOUT,
             Phase::Reading if self.holds_memory.get() => pause >= BODY_TIMEOUT,
@@ -130,11 +138,11 @@ impl Registry {
     }
 
     /// Enters a connection; it leaves when the result is dropped.
-    pub fn enter(&self, socket: TcpStream, now: Time, authenticated: bool) -> Registered {
+    pub fn enter(&self, socket: Stream, now: Time, authenticated: bool) -> Registered {
         let peer = Rc::new(Peer {
             socket: socket.as_raw_fd(),
-            connected_at: now,
             authenticated: Cell::new(authenticated),
+            stranger_since: Cell::new((!authenticated).then_some(now)),
             phase: Cell::new(Phase::Reading),
             steps: Cell::new(0),
             holds_memory: Cell::new(false),
@@ -193,7 +201,7 @@ impl Registry {
 pub(crate) struct Registered {
     membership: Membership,
     pub peer: Rc<Peer>,
-    pub socket: TcpStream,
+    pub socket: Stream,
 }
 
 impl Registered {

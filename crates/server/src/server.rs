@@ -5,13 +5,18 @@ use crate::config::ServerConfig;
 use crate::data_dir::DataDir;
 use crate::error::ServerError;
 use crate::http;
-use crate::listener::{Seat, accept, listen};
-use crate::signals::stop_signal;
+use crate::listener::{Doorkeeper, Entrances, Seat, accept, listen};
+use crate::login::elsewhere;
+use crate::network::Strangers;
+use crate::signals::{on_hangup, stop_signal};
 use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
 use crate::thread::{Message, ShardThread, ThreadSpec};
+use crate::tls::Tls;
+use crate::users::{AclFile, USERS_NAME, salts};
 use async_channel::{Receiver, Sender};
 use softflash_base::ShardId;
 use softflash_device::OpenOptions;
+use softflash_protocol::acl::Acl;
 use softflash_protocol::{Context, ContextOptions};
 use softflash_store::{Mesh, StoreOptions};
 use std::net::SocketAddr;
@@ -24,8 +29,10 @@ use tokio::sync::{Notify, oneshot};
 /// Where a server can be reached, with the ports that it really has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// RESP.
-    pub resp: SocketAddr,
+    /// RESP in the clear, if it is served.
+    pub resp: Option<SocketAddr>,
+    /// RESP through TLS, if it is served.
+    pub tls: Option<SocketAddr>,
     /// HTTP, if it is served.
     pub http: Option<SocketAddr>,
 }
@@ -56,13 +63,27 @@ async fn run(
 ) -> Result<(), ServerError> {
     let signal =
         stop_signal().map_err(|source| ServerError::Io { what: "handling signals", source })?;
-    // Addresses first: they fail at once, and opening a store may take its time.
-    let resp = listen(config.resp)?;
+    // Addresses and files first: they fail at once, and opening a store may take its time.
+    let tls = config.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
+    let plain = config.resp.map(listen).transpose()?;
+    let encrypted = match (&config.tls, tls) {
+        (Some(settings), Some(tls)) => Some((listen(settings.address)?, tls)),
+        _ => None,
+    };
     let http = config.http.map(listen).transpose()?;
-    let addresses =
-        Addresses { resp: address(&resp)?, http: http.as_ref().map(address).transpose()? };
+    let addresses = Addresses {
+        resp: plain.as_ref().map(address).transpose()?,
+        tls: encrypted.as_ref().map(|(listener, _)| address(listener)).transpose()?,
+        http: http.as_ref().map(address).transpose()?,
+    };
+    let reloaded = encrypted.as_ref().map(|(_, tls)| Arc::clone(tls));
+    on_hangup(move || reloaded.iter().for_each(|tls| tls.reload()))
+        .map_err(|source| ServerError::Io { what: "handling signals", source })?;
+    let entrances = Entrances { plain, encrypted };
     let shutdown = Arc::new(Notify::new());
-    let mut fleet = Fleet::start(&data, config, addresses, Arc::clone(&shutdown))?;
+    let context = context(&data, config, addresses, Arc::clone(&shutdown))?;
+    config.check_protection(!context.needs_password())?;
+    let mut fleet = Fleet::start(&data, config, context)?;
     tokio::pin!(signal);
     let opened = tokio::select! {
         opened = fleet.opened() => opened.map(|()| true),
@@ -71,8 +92,13 @@ async fn run(
     let outcome = match opened {
         Ok(true) => {
             ready(addresses);
-            let accepting =
-                accept(&resp, fleet.seats(), config.max_clients, &fleet.context.counters);
+            let doorkeeper = Doorkeeper {
+                max_clients: config.max_clients,
+                strangers: Strangers::new(config.max_strangers),
+                protected: config.protected,
+                context: Arc::clone(&fleet.context),
+            };
+            let accepting = accept(&entrances, fleet.seats(), &doorkeeper);
             let (stop_http, http_stopped) = oneshot::channel::<()>();
             let serving = http.map(|listener| serve_http(listener, fleet.source(), http_stopped));
             let outcome = tokio::select! {
@@ -82,7 +108,7 @@ async fn run(
                 died = fleet.death() => Err(ServerError::ThreadDied { shard: died }),
             };
             drop(stop_http);
-            drop(resp);
+            drop(entrances);
             fleet.drain(config.drain_timeout).await;
             if let Some(serving) = serving {
                 serving.abort();
@@ -132,8 +158,7 @@ impl Fleet {
     fn start(
         data: &DataDir,
         config: &ServerConfig,
-        addresses: Addresses,
-        shutdown: Arc<Notify>,
+        context: Arc<Context>,
     ) -> Result<Fleet, ServerError> {
         let shards = data.manifest().store.shards;
         let plan = MemoryPlan::new(config.options.memory_bytes);
@@ -144,7 +169,6 @@ impl Fleet {
         };
         let (device, layout) = data.open_device(device_options)?;
         let started = now();
-        let context = context(config, addresses, started, shutdown);
         let requests = RequestBudget::new(plan.request_bytes);
         let (mesh, inboxes) = Mesh::new(shards);
         let (open_sender, opened) = async_channel::unbounded();
@@ -204,8 +228,8 @@ impl Fleet {
         let seat = |thread: &ShardThread| {
             let messages = thread.messages.clone();
             Seat {
-                deal: Box::new(move |socket| {
-                    messages.try_send(Message::Connection(socket)).is_ok()
+                deal: Box::new(move |arrival| {
+                    messages.try_send(Message::Connection(arrival)).is_ok()
                 }),
                 counters: Arc::clone(&thread.counters),
                 dealt: 0,
@@ -231,6 +255,7 @@ impl Fleet {
             let timeouts = counters.iter().map(|thread| thread.timeouts.load(Ordering::Relaxed));
             let shared = &context.counters;
             let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            let denials = context.denials();
             let uptime = now().duration_since(started).unwrap_or_default();
             let server = ServerStats {
                 uptime_seconds: uptime.as_secs(),
@@ -239,6 +264,8 @@ impl Fleet {
                 connections_accepted: read(&shared.connections),
                 connections_rejected: read(&shared.rejected_connections),
                 connections_timed_out: timeouts.sum(),
+                authentication_failures: denials.authentication,
+                commands_denied: denials.commands,
                 commands: read(&shared.commands),
                 received_bytes: read(&shared.input_bytes),
                 sent_bytes: read(&shared.output_bytes),
@@ -288,18 +315,24 @@ fn now() -> SystemTime {
 }
 
 fn context(
+    data: &DataDir,
     config: &ServerConfig,
     addresses: Addresses,
-    started: SystemTime,
     shutdown: Arc<Notify>,
-) -> Arc<Context> {
-    let since_epoch = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+) -> Result<Arc<Context>, ServerError> {
+    let path = config.acl_file.clone().unwrap_or_else(|| data.path().join(USERS_NAME));
+    let file = AclFile::new(path.clone());
+    let since_epoch = now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let started_at_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
     let seed = u64::try_from(since_epoch.as_nanos() & u128::from(u64::MAX)).unwrap_or(0);
     let mut options = ContextOptions::new(started_at_ms, seed);
+    options.acl = Acl::new(file.users(&salts)?);
+    options.user_file = Some(Box::new(file));
     options.password = config.password.clone();
-    options.settings = crate::info::settings(config, addresses);
+    options.salts = Box::new(salts);
+    options.elsewhere = elsewhere();
+    options.settings = crate::info::settings(config, addresses, &path);
     options.info = crate::info::fields(config, addresses);
     options.shutdown = Box::new(move |_| shutdown.notify_one());
-    Arc::new(Context::new(options))
+    Ok(Arc::new(Context::new(options)))
 }

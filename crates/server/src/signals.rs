@@ -4,6 +4,20 @@ use std::future::Future;
 use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Calls `reload` at every SIGHUP, for as long as the runtime lives.
+///
+/// # Errors
+/// If the operating system refuses the handler. Must be called inside a tokio runtime.
+pub fn on_hangup(reload: impl Fn() + Send + 'static) -> io::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            reload();
+        }
+    });
+    Ok(())
+}
+
 /// Completes at the first SIGTERM or SIGINT. A SIGINT after that ends the process at once with exit code 1: somebody
 /// sits there and has lost patience. A further SIGTERM means nothing new: supervisors send it to a process and to its
 /// group.

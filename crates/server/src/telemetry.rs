@@ -35,6 +35,10 @@ pub struct ServerStats {
     pub connections_rejected: u64,
     /// Connections closed because they were too slow or idle.
     pub connections_timed_out: u64,
+    /// Wrong passwords.
+    pub authentication_failures: u64,
+    /// Commands refused to users who may not run them, or not with these keys.
+    pub commands_denied: u64,
     /// Commands executed.
     pub commands: u64,
     /// Bytes received.

@@ -3,8 +3,10 @@
 use crate::budget::{ReplyBudget, RequestBudget};
 use crate::connection::{self, Services};
 use crate::error::ServerError;
+use crate::listener::Arrival;
 use crate::registry::{Registry, SWEEP_INTERVAL};
 use crate::runtime::TokioRuntime;
+use crate::stream::Stream;
 use crate::telemetry::ThreadCounters;
 use async_channel::{Receiver, Sender};
 use softflash_base::ShardId;
@@ -28,7 +30,7 @@ const CUT_TIMEOUT: Duration = Duration::from_secs(1);
 /// What the main thread says to a shard's.
 pub(crate) enum Message {
     /// A new connection.
-    Connection(std::net::TcpStream),
+    Connection(Arrival),
     /// Tell the state of the whole store.
     Report(oneshot::Sender<Option<Report>>),
     /// End all connections with what they have received, within this time; then answer.
@@ -160,7 +162,7 @@ async fn run(
     };
     while let Ok(message) = messages.recv().await {
         match message {
-            Message::Connection(socket) => admit(socket, &registry, &services, &runtime),
+            Message::Connection(arrival) => admit(arrival, &registry, &services, &runtime),
             Message::Report(answer) => {
                 let store = store.clone();
                 runtime.spawn(Box::pin(async move {
@@ -178,17 +180,14 @@ async fn run(
     store.close().await.map_err(|error| ServerError::Close { shard: spec.id, error })
 }
 
-fn admit(
-    socket: std::net::TcpStream,
-    registry: &Registry,
-    services: &Services,
-    runtime: &RuntimeHandle,
-) {
+fn admit(arrival: Arrival, registry: &Registry, services: &Services, runtime: &RuntimeHandle) {
+    let Arrival { socket, tls, visit } = arrival;
     match TcpStream::from_std(socket) {
         Ok(socket) => {
-            let authenticated = !services.context.needs_password();
-            let registered = registry.enter(socket, runtime.now(), authenticated);
-            runtime.spawn(Box::pin(connection::run(registered, services.clone())));
+            let stream = Stream::new(socket, tls);
+            let authenticated = !services.context.needs_password() && !stream.is_handshaking();
+            let registered = registry.enter(stream, runtime.now(), authenticated);
+            runtime.spawn(Box::pin(connection::run(registered, visit, services.clone())));
         }
         Err(error) => tracing::warn!(%error, "connection dropped"),
     }

@@ -5,9 +5,10 @@ use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
 use crate::host;
 use crate::output;
 use crate::password::PasswordSource;
+use crate::tls::TlsArguments;
 use clap::Args;
 use softflash_device::file::Discard;
-use softflash_server::{Addresses, DataDir, ServerConfig, serve};
+use softflash_server::{Addresses, DataDir, ServerConfig, USERS_NAME, serve};
 use softflash_store::{Durability, StoreOptions};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,11 @@ Examples:
   softflash serve --data /srv/flash --resp 127.0.0.1:7000 --http 127.0.0.1:9100
   softflash serve --data /srv/flash --durability 1s --memory 4GiB
   softflash serve --data /srv/flash --resp 0.0.0.0:6379 --password-file /etc/softflash.password
+  softflash serve --data /srv/flash --resp off --tls-port 0.0.0.0:6380 --tls-cert server.crt \\
+      --tls-key server.key --tls-ca ca.crt
+
+Users and what they may do are made with ACL SETUSER and kept by ACL SAVE (`docs/security.md`).
+SIGHUP reads the certificates again.
 
 Prints one line that begins with `ready` to standard output once it accepts connections.
 SIGTERM, SIGINT and the command SHUTDOWN stop it: requests under way end, everything is made
@@ -34,9 +40,11 @@ pub struct Serve {
     /// Data directory, made if it is missing or empty; without it, ./softflash-data
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where Redis clients connect; port 0 takes any that is free
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379", value_parser = parse_address)]
-    resp: SocketAddr,
+    /// Where Redis clients connect in the clear; port 0 takes any that is free; `off` for nowhere
+    #[arg(long, value_name = "HOST:PORT|off", default_value = "127.0.0.1:6379", value_parser = parse_entrance)]
+    resp: Entrance,
+    #[command(flatten)]
+    tls: TlsArguments,
     /// Serve metrics, health and state over HTTP there
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
     http: Option<SocketAddr>,
@@ -49,6 +57,15 @@ pub struct Serve {
     memory: u64,
     #[command(flatten)]
     password: PasswordSource,
+    /// File of the users; without it, users.acl in the data directory
+    #[arg(long, value_name = "FILE")]
+    acl_file: Option<PathBuf>,
+    /// Refuse clients of other machines while the user `default` has no password
+    #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = parse_yes)]
+    protected_mode: Yes,
+    /// Connections of one network (an address of IPv4, 64 bits of IPv6) that have not authenticated
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    max_unauthenticated: usize,
     /// Connections at a time
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_clients: usize,
@@ -66,8 +83,12 @@ pub struct Serve {
 impl Serve {
     /// Serves until told to stop.
     pub fn run(self) -> Result<(), CliError> {
+        let path = self.data.as_deref().unwrap_or(Path::new(DEFAULT_DIRECTORY));
+        let acl_file = self.acl_file.unwrap_or_else(|| path.join(USERS_NAME));
+        let resp = self.resp.0;
         let config = ServerConfig {
-            resp: self.resp,
+            resp,
+            tls: self.tls.settings(resp)?,
             http: self.http,
             options: StoreOptions {
                 memory_bytes: self.memory,
@@ -75,6 +96,9 @@ impl Serve {
                 ..StoreOptions::default()
             },
             password: self.password.read()?,
+            acl_file: Some(acl_file),
+            protected: self.protected_mode.0,
+            max_strangers: self.max_unauthenticated,
             max_clients: self.max_clients,
             pin_threads: self.pin,
             drain_timeout: self.drain_timeout,
@@ -82,7 +106,7 @@ impl Serve {
         };
         // Before a default directory is made for nothing.
         config.check()?;
-        let path = self.data.as_deref().unwrap_or(Path::new(DEFAULT_DIRECTORY));
+        config.check_protection(config.password.is_none() && !has_users(&config))?;
         let data = open_or_make(path)?;
         let directory = data.path().display().to_string();
         serve(data, &config, |addresses| announce(&directory, addresses))?;
@@ -92,15 +116,24 @@ impl Serve {
 
 /// The one line for whoever started the server, and a word for a person.
 fn announce(directory: &str, addresses: Addresses) {
-    let Addresses { resp, http } = addresses;
-    let http_part = http.map(|http| format!(" http={http}")).unwrap_or_default();
+    let Addresses { resp, tls, http } = addresses;
+    let cli = |address: SocketAddr| format!("redis-cli -h {} -p {}", address.ip(), address.port());
+    let connect = match (resp, tls) {
+        (Some(resp), _) => cli(resp),
+        (None, tls) => tls.map(|tls| cli(tls) + " --tls").unwrap_or_default(),
+    };
+    if let Some(address) = resp.filter(|address| !address.ip().is_loopback()) {
+        output::say(&format!(
+            "passwords and data cross the network in the clear on {address}; --tls-port encrypts them"
+        ));
+    }
     output::say(&format!(
-        "serving {directory}; connect with `redis-cli -h {} -p {}`{}, stop with Ctrl-C",
-        resp.ip(),
-        resp.port(),
+        "serving {directory}; connect with `{connect}`{}, stop with Ctrl-C",
         http.map(|http| format!(", metrics on http://{http}/metrics")).unwrap_or_default(),
     ));
-    output::result(&format!("ready resp={resp}{http_part}"));
+    let parts = [("resp", resp), ("tls", tls), ("http", http)];
+    let parts = parts.iter().filter_map(|(name, address)| Some(format!(" {name}={}", (*address)?)));
+    output::result(&format!("ready{}", parts.collect::<String>()));
 }
 
 fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
@@ -124,6 +157,34 @@ fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
         force: false,
     }
     .carry_out()
+}
+
+/// Whether there is a file that may name users.
+fn has_users(config: &ServerConfig) -> bool {
+    config.acl_file.as_ref().is_some_and(|path| path.exists())
+}
+
+/// Where to listen, if at all.
+#[derive(Debug, Clone, Copy)]
+struct Entrance(Option<SocketAddr>);
+
+fn parse_entrance(text: &str) -> Result<Entrance, String> {
+    match text {
+        "off" => Ok(Entrance(None)),
+        address => parse_address(address).map(|address| Entrance(Some(address))),
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, Copy)]
+struct Yes(bool);
+
+fn parse_yes(text: &str) -> Result<Yes, String> {
+    match text {
+        "yes" => Ok(Yes(true)),
+        "no" => Ok(Yes(false)),
+        _ => Err("say yes or no".to_owned()),
+    }
 }
 
 /// Reads an address; names are looked up.

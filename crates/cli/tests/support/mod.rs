@@ -6,12 +6,15 @@
 #![allow(clippy::print_stderr, reason = "tests say what they skip")]
 #![allow(clippy::disallowed_methods, reason = "tests of the real program run in real time")]
 
+pub mod certificates;
 pub mod clients;
 pub mod damage;
+pub mod http;
 pub mod program;
 pub mod resp;
 pub mod second_load;
 pub mod server;
+pub mod tls;
 pub mod tree;
 
 /// A deterministic stream of bytes that do not compress, so that sizes on flash are what they seem.

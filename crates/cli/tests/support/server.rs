@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long a server may take until it accepts connections, and until it has ended. Slow machines
@@ -20,6 +20,8 @@ pub struct Server {
     directory: PathBuf,
     /// The line that said so.
     pub ready: String,
+    /// What it has said on standard error.
+    said: Arc<Mutex<String>>,
     /// From the start of the process until it was ready.
     pub started_in: Duration,
     /// Kept open: a server whose output nobody reads may stop at its next line.
@@ -36,11 +38,13 @@ impl Server {
     /// Starts a server; its output where it ends instead of being ready.
     pub fn try_start(directory: &Path, arguments: &[&str]) -> Result<Server, Output> {
         let started = Instant::now();
+        let says_where = arguments.contains(&"--resp");
         let mut child = Command::new(binary())
             .arg("serve")
             .arg("--data")
             .arg(directory)
-            .args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"])
+            .args(if says_where { [].as_slice() } else { &["--resp", "127.0.0.1:0"] })
+            .args(["--http", "127.0.0.1:0"])
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -57,16 +61,42 @@ impl Server {
             return Err(child.wait_with_output().expect("the child can be waited for"));
         };
         let stderr = child.stderr.take().expect("standard error is piped");
+        let said = Arc::<Mutex<String>>::default();
+        let heard = Arc::clone(&said);
         std::thread::spawn(move || {
-            BufReader::new(stderr)
-                .lines()
-                .map_while(Result::ok)
-                .for_each(|line| eprintln!("{line}"));
+            BufReader::new(stderr).lines().map_while(Result::ok).for_each(|line| {
+                eprintln!("{line}");
+                let mut heard = heard.lock().expect("nobody fails with the lock");
+                heard.push_str(&line);
+                heard.push('\n');
+            });
         });
         let address = address_in(&ready);
         let directory = directory.to_owned();
         let started_in = started.elapsed();
-        Ok(Server { child, address, directory, ready, started_in, _drain: drain })
+        Ok(Server { child, address, directory, ready, said, started_in, _drain: drain })
+    }
+
+    /// What it has said on standard error so far.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("nobody fails with the lock").clone()
+    }
+
+    /// The address in the ready line behind `name=`.
+    pub fn address_of(&self, name: &str) -> SocketAddr {
+        let mut parts = self.ready.split_whitespace();
+        let address = parts.find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+        let address = address.unwrap_or_else(|| panic!("no {name} in `{}`", self.ready));
+        address.parse().expect("an address")
+    }
+
+    /// What the process occupies now, in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))
+            .expect("the process runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.expect("the kernel tells").trim().trim_end_matches(" kB");
+        kib.parse::<u64>().expect("a number") * 1024
     }
 
     /// Where it listens for RESP.

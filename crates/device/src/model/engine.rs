@@ -244,6 +244,8 @@ impl Engine {
             active.fail(row, error);
         }
         match (active.kind, &mut active.buffer) {
+            // After a failed read the buffer means nothing.
+            (CommandKind::Read, _) if active.failure.is_some() => {}
             (CommandKind::Read, Some(buffer)) => {
                 let data = group.array.read_data(finished);
                 buffer[row as usize * data.len()..][..data.len()].copy_from_slice(data);

@@ -94,6 +94,11 @@ impl Core {
     /// Brings the data of a read into its register. Of pages without data nothing is shown.
     pub(super) fn fetch(&mut self, die: &mut Die, slot: u8, shown: &[Shown; MAX_PLANES]) {
         let page_bytes = self.page_bytes();
+        let command = die.slot(slot);
+        if !command.status[..usize::from(command.planes)].iter().any(|status| status.is_good()) {
+            // Zeros stand for it in `Array::read_data`: a search for what is written reads much that is not.
+            return;
+        }
         let mut register = std::mem::take(&mut self.registers[die.register(slot)]);
         let command = die.slot_mut(slot);
         register.resize(usize::from(command.planes) * page_bytes, 0);

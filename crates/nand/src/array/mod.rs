@@ -57,6 +57,8 @@ struct Core {
     store: Option<Box<dyn PageStore>>,
     /// Data of commands under way, one buffer for each slot of each die, empty until it is used.
     registers: Vec<Vec<u8>>,
+    /// What is shown of reads that found no data.
+    zeros: Vec<u8>,
     /// Chance, for each die of its own.
     rngs: Vec<Rng>,
     now: u64,
@@ -121,6 +123,7 @@ impl Array {
         let (timing, pages) = config.compile()?;
         faults.validate()?;
         let geometry = config.geometry;
+        let keeps_data = !matches!(storage, Storage::TimingOnly);
         let (dies, per_channel) = (geometry.dies(), geometry.dies_per_channel());
         let rng = Rng::seeded(seed).fork("nand");
         let new_die = |die: u32| {
@@ -140,6 +143,12 @@ impl Array {
                 Storage::Store(store) => Some(store),
             },
             registers: vec![Vec::new(); dies as usize * SLOTS],
+            zeros: match keeps_data {
+                true => {
+                    vec![0; usize::from(geometry.planes_per_die) * geometry.page_bytes as usize]
+                }
+                false => Vec::new(),
+            },
             rngs: (0..dies).map(|die| rng.fork(die.to_le_bytes())).collect(),
             now: 0,
             counters: ArrayCounters::default(),
@@ -201,8 +210,11 @@ impl Array {
         if self.core.store.is_none() || finished.kind != CommandKind::Read {
             return &[];
         }
-        let register = finished.die.index() * SLOTS + usize::from(finished.slot);
         let bytes = usize::from(finished.planes) * self.core.page_bytes();
+        if !finished.statuses().iter().any(|status| status.is_good()) {
+            return &self.core.zeros[..bytes];
+        }
+        let register = finished.die.index() * SLOTS + usize::from(finished.slot);
         &self.core.registers[register][..bytes]
     }
 
@@ -277,6 +289,7 @@ impl Array {
     /// Memory in use, data included, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let registers: usize = self.core.registers.iter().map(Vec::capacity).sum();
+        let registers = registers + self.core.zeros.capacity();
         let tables = self.dies.capacity() * size_of::<Die>()
             + self.channels.capacity() * size_of::<Channel>()
             + self.core.registers.capacity() * size_of::<Vec<u8>>()

@@ -1,7 +1,8 @@
 //! Words to write the table in.
 
-use crate::commands::spec::WideHandler;
-use crate::commands::{Call, Flags, Group, Handler, Keyed, Keys, Load, Spec};
+use crate::acl::Access;
+use crate::commands::spec::{Waiting, WaitingHandler, WideHandler};
+use crate::commands::{Call, Flags, Group, Handler, Keyed, Keys, Load, Spec, Touches};
 use crate::error::Result;
 use crate::reply::Reply;
 use crate::session::Session;
@@ -20,6 +21,8 @@ pub(super) const fn command(name: &'static str, arity: i64, flags: &[Flags]) -> 
         arity,
         flags: all,
         keys: Keys::None,
+        // The strictest that fits, where the table says nothing else.
+        touches: Touches::Each(if all.has(Flags::WRITE) { Access::BOTH } else { Access::READ }),
         group: Group::Server,
         since: "",
         summary: "",
@@ -31,6 +34,21 @@ pub(super) const fn command(name: &'static str, arity: i64, flags: &[Flags]) -> 
 impl Spec {
     pub(super) const fn keys(self, first: usize, last: isize, step: usize) -> Spec {
         Spec { keys: Keys::Range { first, last, step }, ..self }
+    }
+
+    /// Does something else to its keys than reading them or, where it writes, both.
+    pub(super) const fn touching(self, touches: Touches) -> Spec {
+        Spec { touches, ..self }
+    }
+
+    /// Changes its keys and tells nothing of their values.
+    pub(super) const fn only_writing(self) -> Spec {
+        self.touching(Touches::Each(Access::WRITE))
+    }
+
+    /// Tells of its keys what they are, not what is in them.
+    pub(super) const fn only_looking(self) -> Spec {
+        self.touching(Touches::Each(Access::METADATA))
     }
 
     pub(super) const fn over_everything(self) -> Spec {
@@ -69,6 +87,18 @@ impl Spec {
         run: fn(&mut Session, &Store, &[Bytes]) -> Result<Reply>,
     ) -> Spec {
         Spec { handler: Handler::Session(run), ..self }
+    }
+
+    pub(super) const fn waiting(self, run: WaitingHandler) -> Spec {
+        self.waiting_if(|_| true, run)
+    }
+
+    pub(super) const fn waiting_if(
+        self,
+        takes_long: fn(&[Bytes]) -> bool,
+        run: WaitingHandler,
+    ) -> Spec {
+        Spec { handler: Handler::Waiting(Waiting { run, takes_long }), ..self }
     }
 
     pub(super) const fn wide(self, run: WideHandler) -> Spec {

@@ -1,5 +1,6 @@
 //! CLIENT: who is connected.
 
+use crate::acl::Acl;
 use crate::clients::Client;
 use crate::commands::call::{is, own};
 use crate::error::{CommandError, Result};
@@ -104,12 +105,12 @@ struct Victims<'a> {
     local_address: Option<&'a [u8]>,
     id: Option<u64>,
     normal: Option<bool>,
-    default_user: Option<bool>,
+    user: Option<&'a [u8]>,
     spares_self: bool,
 }
 
 impl<'a> Victims<'a> {
-    fn parse(options: &'a [Bytes]) -> Result<Victims<'a>> {
+    fn parse(options: &'a [Bytes], acl: &Acl) -> Result<Victims<'a>> {
         let mut victims = Victims { spares_self: true, ..Victims::default() };
         for pair in options.chunks(2) {
             let [option, value] = pair else { return Err(CommandError::SYNTAX) };
@@ -125,10 +126,10 @@ impl<'a> Victims<'a> {
             } else if is(option, "LADDR") {
                 victims.local_address = Some(value);
             } else if is(option, "USER") {
-                if &value[..] != b"default" {
+                if acl.user(value).is_none() {
                     return Err(CommandError::quoting(&[b"ERR No such user '", value, b"'"]));
                 }
-                victims.default_user = Some(true);
+                victims.user = Some(value);
             } else if is(option, "SKIPME") && (is(value, "yes") || is(value, "no")) {
                 victims.spares_self = is(value, "yes");
             } else {
@@ -143,6 +144,9 @@ impl<'a> Victims<'a> {
             && self.local_address.is_none_or(|local| client.local_address.as_bytes() == local)
             && self.id.is_none_or(|id| client.id == id)
             && self.normal.unwrap_or(true)
+            && self.user.is_none_or(|user| {
+                client.activity().user.is_some_and(|name| name.as_bytes() == user)
+            })
     }
 }
 
@@ -151,7 +155,7 @@ pub(crate) fn kill(session: &mut Session, _: &Store, args: &[Bytes]) -> Result<R
     let old_form = args.len() == 3;
     let victims = match args.get(2..).unwrap_or_default() {
         [address] => Victims { address: Some(address), ..Victims::default() },
-        options => Victims::parse(options)?,
+        options => Victims::parse(options, &session.context.acl)?,
     };
     let clients: Vec<Arc<Client>> = session.context.clients.all();
     let mut killed = 0;

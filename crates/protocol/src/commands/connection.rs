@@ -1,5 +1,6 @@
 //! The connection itself: PING, ECHO, AUTH, HELLO, SELECT, QUIT, RESET.
 
+use crate::acl::DEFAULT_USER;
 use crate::commands::call::{is, own};
 use crate::commands::client::check_name;
 use crate::commands::rename::check_database;
@@ -8,6 +9,8 @@ use crate::number::parse_i64;
 use crate::reply::{Protocol, Reply};
 use crate::session::Session;
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
 use softflash_store::Store;
 
 /// The version of Redis whose commands are spoken.
@@ -28,29 +31,41 @@ pub(crate) fn echo(_: &mut Session, _: &Store, args: &[Bytes]) -> Result<Reply> 
 }
 
 /// AUTH [username] password
-pub(crate) fn auth(session: &mut Session, _: &Store, args: &[Bytes]) -> Result<Reply> {
-    match args {
-        [_, _] if !session.context.needs_password() => Err(CommandError::Known(
-            "ERR AUTH <password> called without any password configured for the default user. Are \
-             you sure your configuration is correct?",
-        )),
-        [_, password] => authenticate(session, b"default", password),
-        [_, user, password] => authenticate(session, user, password),
-        _ => Err(CommandError::SYNTAX),
-    }?;
-    Ok(Reply::Ok)
+pub(crate) fn auth<'a>(
+    session: &'a mut Session,
+    store: &'a Store,
+    args: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    async move {
+        match args {
+            [_, _] if session.context.acl.is_default_open() => Err(CommandError::Known(
+                "ERR AUTH <password> called without any password configured for the default user. \
+                 Are you sure your configuration is correct?",
+            )),
+            [_, password] => session.log_in(store, DEFAULT_USER.as_bytes(), password, "AUTH").await,
+            [_, user, password] => session.log_in(store, user, password, "AUTH").await,
+            _ => Err(CommandError::SYNTAX),
+        }?;
+        Ok(Reply::Ok)
+    }
+    .boxed_local()
 }
 
-fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<()> {
-    if user != b"default" || !session.context.accepts(password) {
-        return Err(CommandError::WRONG_PASSWORD);
-    }
-    session.authenticated = true;
-    Ok(())
+/// Whether a HELLO tries a password.
+pub(crate) fn logs_in(args: &[Bytes]) -> bool {
+    args.iter().any(|word| is(word, "AUTH"))
 }
 
 /// HELLO [2 | 3 [AUTH username password] [SETNAME name]]
-pub(crate) fn hello(session: &mut Session, store: &Store, args: &[Bytes]) -> Result<Reply> {
+pub(crate) fn hello<'a>(
+    session: &'a mut Session,
+    store: &'a Store,
+    args: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    greet(session, store, args).boxed_local()
+}
+
+async fn greet(session: &mut Session, store: &Store, args: &[Bytes]) -> Result<Reply> {
     let protocol = match args.get(1).map(|version| parse_i64(version)) {
         None => session.protocol,
         Some(None) => {
@@ -85,9 +100,9 @@ pub(crate) fn hello(session: &mut Session, store: &Store, args: &[Bytes]) -> Res
         }
     }
     if let Some((user, password)) = login {
-        authenticate(session, user, password)?;
+        session.log_in(store, user, password, "HELLO").await?;
     }
-    if !session.authenticated {
+    if !session.is_authenticated() {
         return Err(CommandError::Known(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
              <proto> AUTH <user> <pass> option can be used to authenticate the client and select the \

@@ -60,7 +60,9 @@ pub(crate) fn scan(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
         let options = ScanOptions::parse(wide.args.get(2..).unwrap_or_default())?;
         let Place { mut slice, mut after } = wide.context.cursors.place(cursor);
         let glob = options.pattern.map(Glob::new);
-        let fits = |key: &[u8]| options.strings && glob.is_none_or(|glob| glob.matches(key));
+        let fits = |key: &[u8]| {
+            options.strings && glob.is_none_or(|glob| glob.matches(key)) && wide.shows(key)
+        };
 
         let mut keys = Vec::new();
         let mut left = options.count;
@@ -100,9 +102,40 @@ pub(crate) fn randomkey(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
             let index = random as usize % keys.len().max(1);
             return Ok(keys.get(index).cloned().map_or(Reply::Null, Reply::Bulk));
         }
+        if wide.viewer.is_some() {
+            return Ok(random_shown(&wide, random).await?.map_or(Reply::Null, Reply::Bulk));
+        }
         Ok(wide.store.random_key(random).await?.map_or(Reply::Null, Reply::Bulk))
     }
     .boxed_local()
+}
+
+/// A key that may be shown: by luck, or else the first from a random slice on.
+async fn random_shown(wide: &Wide<'_>, random: u64) -> Result<Option<Bytes>> {
+    const TRIES: u32 = 16;
+    const PAGE_KEYS: usize = 1024;
+    for _ in 0..TRIES {
+        match wide.store.random_key(wide.context.random()).await? {
+            Some(key) if wide.shows(&key) => return Ok(Some(key)),
+            Some(_) => {}
+            None => return Ok(None),
+        }
+    }
+    let slices = wide.store.layout().slices;
+    let first = (random % u64::from(slices.max(1))) as u16;
+    for slice in (first..slices).chain(0..first).map(SliceId) {
+        let mut after = None;
+        loop {
+            let page = wide.page(slice, after, PAGE_KEYS).await?;
+            let shown = page.items.into_iter().map(|(key, _)| key).find(|key| wide.shows(key));
+            match (shown, page.next) {
+                (Some(key), _) => return Ok(Some(key)),
+                (None, Some(last)) => after = Some(last),
+                (None, None) => break,
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// DBSIZE

@@ -1,5 +1,6 @@
 //! The commands: one static table, and a small file for each family.
 
+mod acl;
 mod builder;
 mod call;
 mod client;
@@ -30,6 +31,6 @@ pub(crate) use call::{Call, Effects, own};
 pub(crate) use connection::REDIS_VERSION;
 pub(crate) use index::find;
 pub(crate) use introspection::{unknown_command, unknown_subcommand};
-pub use spec::{Flags, Group, Keys, Spec};
+pub use spec::{Flags, Group, Keys, Spec, Touches};
 pub(crate) use spec::{Handler, Keyed, Load};
 pub use table::COMMANDS;

@@ -1,5 +1,6 @@
 //! SET and its older relatives; GET with changes: GETSET, GETDEL, GETEX.
 
+use crate::acl::Access;
 use crate::commands::Call;
 use crate::commands::call::{is, own};
 use crate::commands::expiry::{Unit, expires_at_ms};
@@ -49,6 +50,15 @@ impl SetOptions {
             index += 1;
         }
         Ok(options)
+    }
+}
+
+/// What SET does to its key: with GET it tells the old value too.
+pub(crate) fn touches(args: &[Bytes]) -> Access {
+    let options = args.get(3..).unwrap_or_default();
+    match options.iter().any(|option| is(option, "GET")) {
+        true => Access::BOTH,
+        false => Access::WRITE,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the table says of a command.
 
+use crate::acl::Access;
 use crate::commands::Call;
 use crate::error::Result;
 use crate::reply::Reply;
@@ -126,6 +127,34 @@ impl Keys {
     }
 }
 
+/// What a command does to its keys: what its user must be allowed.
+#[derive(Debug, Clone, Copy)]
+pub enum Touches {
+    /// The same to all.
+    Each(Access),
+    /// Something to the first and something else to those that follow.
+    FirstAndOthers(Access, Access),
+    /// It depends on the words.
+    ByWords(fn(&[Bytes]) -> Access),
+}
+
+impl Touches {
+    /// What is done to the key at `place` among the keys.
+    pub fn of(self, place: usize, args: &[Bytes]) -> Access {
+        match self {
+            Touches::Each(access) => access,
+            Touches::FirstAndOthers(first, others) => {
+                if place == 0 {
+                    first
+                } else {
+                    others
+                }
+            }
+            Touches::ByWords(judge) => judge(args),
+        }
+    }
+}
+
 /// Which entries a command must see before it can answer.
 #[derive(Clone, Copy)]
 pub(crate) enum Load {
@@ -147,6 +176,17 @@ pub(crate) struct Keyed {
 /// A command over the whole store.
 pub(crate) type WideHandler = for<'a> fn(Wide<'a>) -> LocalBoxFuture<'a, Result<Reply>>;
 
+/// A command that takes long and needs no keys, such as AUTH.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    pub run: WaitingHandler,
+    /// Whether it does with these words; then it is not for transactions.
+    pub takes_long: fn(&[Bytes]) -> bool,
+}
+
+pub(crate) type WaitingHandler =
+    for<'a> fn(&'a mut Session, &'a Store, &'a [Bytes]) -> LocalBoxFuture<'a, Result<Reply>>;
+
 /// How a command is run.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
@@ -154,6 +194,8 @@ pub(crate) enum Handler {
     Keyed(Keyed),
     /// Over the connection's own state and what all connections share; never waits.
     Session(fn(&mut Session, &Store, &[Bytes]) -> Result<Reply>),
+    /// Over the connection's own state and what all connections share; may wait.
+    Waiting(Waiting),
     /// Over the whole store; may wait.
     Wide(WideHandler),
     /// WATCH.
@@ -203,6 +245,8 @@ pub struct Spec {
     pub flags: Flags,
     /// Where its keys are.
     pub keys: Keys,
+    /// What it does to them.
+    pub touches: Touches,
     /// Its family.
     pub group: Group,
     /// The first version of Redis, or of SoftFlash, that has it.
@@ -239,7 +283,13 @@ impl Spec {
 
     /// The subcommand of that name.
     pub(crate) fn subcommand(&self, name: &[u8]) -> Option<&'static Spec> {
-        self.subcommands.iter().find(|spec| spec.short_name().as_bytes().eq_ignore_ascii_case(name))
+        self.subcommands.get(self.subcommand_place(name)?)
+    }
+
+    /// Where among the subcommands the one of that name is.
+    pub(crate) fn subcommand_place(&self, name: &[u8]) -> Option<usize> {
+        let is_it = |spec: &Spec| spec.short_name().as_bytes().eq_ignore_ascii_case(name);
+        self.subcommands.iter().position(is_it)
     }
 
     /// Redis' access categories, in its order.
@@ -256,7 +306,8 @@ impl Spec {
             (has(Flags::FAST), "@fast"),
             (!has(Flags::FAST), "@slow"),
             (has(Flags::ADMIN) || has(Flags::DANGEROUS), "@dangerous"),
-            (is(Group::Connection), "@connection"),
+            // In Redis COMMAND is one of the connection, and its subcommands are too, whatever their group.
+            (is(Group::Connection) || self.name.starts_with("command|"), "@connection"),
             (is(Group::Transactions), "@transaction"),
         ];
         categories.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()

@@ -3,6 +3,61 @@
 use crate::commands::builder::command;
 use crate::commands::*;
 
+/// Within ACL.
+pub(super) const ACL: &[Spec] = &[
+    command("acl|cat", -2, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "6.0.0", "List the ACL categories or the commands inside a category")
+        .session(acl::cat),
+    command("acl|deluser", -3, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "6.0.0", "Remove the specified ACL users and the associated rules")
+        .session(acl::deluser),
+    command("acl|dryrun", -4, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(
+            Group::Server,
+            "7.0.0",
+            "Returns whether the user can execute the given command without executing the command.",
+        )
+        .session(acl::dryrun),
+    command("acl|genpass", -2, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(
+            Group::Server,
+            "6.0.0",
+            "Generate a pseudorandom secure password to use for ACL users",
+        )
+        .session(acl::genpass),
+    command("acl|getuser", 3, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "6.0.0", "Get the rules for a specific ACL user")
+        .session(acl::getuser),
+    command("acl|help", 2, &[Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "6.0.0", "Show helpful text about the different subcommands")
+        .session(acl::help),
+    command("acl|list", 2, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "6.0.0", "List the current ACL rules in ACL config file format")
+        .session(acl::list),
+    command("acl|load", 2, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "6.0.0", "Reload the ACLs from the configured ACL file")
+        .waiting(acl::load),
+    command("acl|log", -2, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "6.0.0", "List latest events denied because of ACLs in place")
+        .session(acl::log),
+    command("acl|save", 2, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "6.0.0", "Save the current ACL rules in the configured ACL file")
+        .waiting(acl::save),
+    command("acl|setuser", -3, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "6.0.0", "Modify or create the rules for a specific ACL user")
+        .waiting(acl::setuser),
+    command("acl|users", 2, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "6.0.0", "List the username of all the configured ACL rules")
+        .session(acl::users),
+    command("acl|whoami", 2, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
+        .docs(
+            Group::Server,
+            "6.0.0",
+            "Return the name of the user associated to the current connection",
+        )
+        .session(acl::whoami),
+];
+
 /// Within CLIENT.
 pub(super) const CLIENT: &[Spec] = &[
     command("client|getname", 2, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
@@ -97,6 +152,7 @@ pub(super) const MEMORY: &[Spec] = &[
         .session(object::memory_help),
     command("memory|usage", -3, &[Flags::READONLY])
         .keys(2, 2, 1)
+        .only_looking()
         .docs(Group::Server, "4.0.0", "Estimate the memory usage of a key")
         .keyed(object::usage),
 ];
@@ -105,6 +161,7 @@ pub(super) const MEMORY: &[Spec] = &[
 pub(super) const OBJECT: &[Spec] = &[
     command("object|encoding", 3, &[Flags::READONLY])
         .keys(2, 2, 1)
+        .only_looking()
         .docs(Group::Generic, "2.2.3", "Inspect the internal encoding of a Redis object")
         .keyed(object::encoding),
     command("object|help", 2, &[Flags::LOADING, Flags::STALE])
@@ -112,6 +169,7 @@ pub(super) const OBJECT: &[Spec] = &[
         .session(object::object_help),
     command("object|refcount", 3, &[Flags::READONLY])
         .keys(2, 2, 1)
+        .only_looking()
         .docs(Group::Generic, "2.2.3", "Get the number of references to the value of the key")
         .keyed(object::refcount),
 ];

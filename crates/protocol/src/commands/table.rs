@@ -1,18 +1,23 @@
 //! The table of commands. Everything that is said of a command is said here, once.
 
+use crate::acl::Access;
 use crate::commands::builder::command;
-use crate::commands::subcommands::{CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SLOWLOG};
+use crate::commands::subcommands::{ACL, CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SLOWLOG};
 use crate::commands::*;
 
 /// All commands, by name.
 pub static COMMANDS: &[Spec] = &[
+    command("acl", -2, &[])
+        .docs(Group::Server, "6.0.0", "A container for Access List Control commands")
+        .containing(ACL),
     command("append", 3, &[Flags::WRITE, Flags::DENYOOM, Flags::FAST])
         .keys(1, 1, 1)
+        .only_writing()
         .docs(Group::String, "2.0.0", "Append a value to a key")
         .keyed(range::append),
     command("auth", -2, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE, Flags::FAST, Flags::NO_AUTH, Flags::ALLOW_BUSY])
         .docs(Group::Connection, "1.0.0", "Authenticate to the server")
-        .session(connection::auth),
+        .waiting(connection::auth),
     command("client", -2, &[])
         .docs(Group::Connection, "2.4.0", "A container for client connection commands")
         .containing(CLIENT),
@@ -25,6 +30,7 @@ pub static COMMANDS: &[Spec] = &[
         .containing(CONFIG),
     command("copy", -3, &[Flags::WRITE, Flags::DENYOOM])
         .keys(1, 2, 1)
+        .touching(Touches::FirstAndOthers(Access::READ, Access::WRITE))
         .docs(Group::Generic, "6.2.0", "Copy a key")
         .keyed(rename::copy),
     command("dbsize", 1, &[Flags::READONLY, Flags::FAST])
@@ -43,6 +49,7 @@ pub static COMMANDS: &[Spec] = &[
         .keyed(counter::decrby),
     command("del", -2, &[Flags::WRITE])
         .keys(1, -1, 1)
+        .only_writing()
         .docs(Group::Generic, "1.0.0", "Delete a key")
         .keyed(multi_key::del),
     command("discard", 1, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE, Flags::FAST, Flags::ALLOW_BUSY, Flags::UNQUEUED])
@@ -56,14 +63,17 @@ pub static COMMANDS: &[Spec] = &[
         .run_by(Handler::Exec),
     command("exists", -2, &[Flags::READONLY, Flags::FAST])
         .keys(1, -1, 1)
+        .only_looking()
         .docs(Group::Generic, "1.0.0", "Determine if a key exists")
         .keyed(multi_key::exists),
     command("expire", -3, &[Flags::WRITE, Flags::FAST])
         .keys(1, 1, 1)
+        .only_writing()
         .docs(Group::Generic, "1.0.0", "Set a key's time to live in seconds")
         .keyed(expire::expire),
     command("expireat", -3, &[Flags::WRITE, Flags::FAST])
         .keys(1, 1, 1)
+        .only_writing()
         .docs(Group::Generic, "1.2.0", "Set the expiration for a key as a UNIX timestamp")
         .keyed(expire::expireat),
     command("expiretime", 2, &[Flags::READONLY, Flags::FAST])
@@ -81,10 +91,12 @@ pub static COMMANDS: &[Spec] = &[
         .wide(flash::units),
     command("flushall", -1, &[Flags::WRITE, Flags::DANGEROUS])
         .over_everything()
+        .only_writing()
         .docs(Group::Generic, "1.0.0", "Remove all keys from all databases")
         .blind(keyspace::flush),
     command("flushdb", -1, &[Flags::WRITE, Flags::DANGEROUS])
         .over_everything()
+        .only_writing()
         .docs(Group::Generic, "1.0.0", "Remove all keys from the current database")
         .blind(keyspace::flush),
     command("get", 2, &[Flags::READONLY, Flags::FAST])
@@ -109,7 +121,7 @@ pub static COMMANDS: &[Spec] = &[
         .keyed(set::getset),
     command("hello", -1, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE, Flags::FAST, Flags::NO_AUTH, Flags::ALLOW_BUSY])
         .docs(Group::Connection, "6.0.0", "Handshake with Redis")
-        .session(connection::hello),
+        .waiting_if(connection::logs_in, connection::hello),
     command("incr", 2, &[Flags::WRITE, Flags::DENYOOM, Flags::FAST])
         .keys(1, 1, 1)
         .docs(Group::String, "1.0.0", "Increment the integer value of a key by one")
@@ -137,10 +149,12 @@ pub static COMMANDS: &[Spec] = &[
         .keyed(multi_key::mget),
     command("mset", -3, &[Flags::WRITE, Flags::DENYOOM])
         .keys(1, -1, 2)
+        .only_writing()
         .docs(Group::String, "1.0.1", "Set multiple keys to multiple values")
         .blind(multi_key::mset),
     command("msetnx", -3, &[Flags::WRITE, Flags::DENYOOM])
         .keys(1, -1, 2)
+        .only_writing()
         .docs(Group::String, "1.0.1", "Set multiple keys to multiple values, only if none of the keys exist")
         .keyed(multi_key::msetnx),
     command("multi", 1, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE, Flags::FAST, Flags::ALLOW_BUSY, Flags::UNQUEUED])
@@ -151,14 +165,17 @@ pub static COMMANDS: &[Spec] = &[
         .containing(OBJECT),
     command("persist", 2, &[Flags::WRITE, Flags::FAST])
         .keys(1, 1, 1)
+        .only_writing()
         .docs(Group::Generic, "2.2.0", "Remove the expiration from a key")
         .keyed(expire::persist),
     command("pexpire", -3, &[Flags::WRITE, Flags::FAST])
         .keys(1, 1, 1)
+        .only_writing()
         .docs(Group::Generic, "2.6.0", "Set a key's time to live in milliseconds")
         .keyed(expire::pexpire),
     command("pexpireat", -3, &[Flags::WRITE, Flags::FAST])
         .keys(1, 1, 1)
+        .only_writing()
         .docs(Group::Generic, "2.6.0", "Set the expiration for a key as a UNIX timestamp specified in milliseconds")
         .keyed(expire::pexpireat),
     command("pexpiretime", 2, &[Flags::READONLY, Flags::FAST])
@@ -170,6 +187,7 @@ pub static COMMANDS: &[Spec] = &[
         .session(connection::ping),
     command("psetex", 4, &[Flags::WRITE, Flags::DENYOOM])
         .keys(1, 1, 1)
+        .only_writing()
         .docs(Group::String, "2.6.0", "Set the value and expiration in milliseconds of a key")
         .blind(set::psetex),
     command("pttl", 2, &[Flags::READONLY, Flags::FAST])
@@ -184,10 +202,12 @@ pub static COMMANDS: &[Spec] = &[
         .wide(keyspace::randomkey),
     command("rename", 3, &[Flags::WRITE])
         .keys(1, 2, 1)
+        .touching(Touches::FirstAndOthers(Access::BOTH, Access::WRITE))
         .docs(Group::Generic, "1.0.0", "Rename a key")
         .keyed(rename::rename),
     command("renamenx", 3, &[Flags::WRITE, Flags::FAST])
         .keys(1, 2, 1)
+        .touching(Touches::FirstAndOthers(Access::BOTH, Access::WRITE))
         .docs(Group::Generic, "1.0.0", "Rename a key, only if the new key does not exist")
         .keyed(rename::renamenx),
     command("reset", 1, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE, Flags::FAST, Flags::NO_AUTH, Flags::ALLOW_BUSY, Flags::UNQUEUED])
@@ -201,18 +221,22 @@ pub static COMMANDS: &[Spec] = &[
         .session(connection::select),
     command("set", -3, &[Flags::WRITE, Flags::DENYOOM])
         .keys(1, 1, 1)
+        .touching(Touches::ByWords(set::touches))
         .docs(Group::String, "1.0.0", "Set the string value of a key")
         .loading(Load::If(set::needs_old), set::set),
     command("setex", 4, &[Flags::WRITE, Flags::DENYOOM])
         .keys(1, 1, 1)
+        .only_writing()
         .docs(Group::String, "2.0.0", "Set the value and expiration of a key")
         .blind(set::setex),
     command("setnx", 3, &[Flags::WRITE, Flags::DENYOOM, Flags::FAST])
         .keys(1, 1, 1)
+        .only_writing()
         .docs(Group::String, "1.0.0", "Set the value of a key, only if the key does not exist")
         .keyed(set::setnx),
     command("setrange", 4, &[Flags::WRITE, Flags::DENYOOM])
         .keys(1, 1, 1)
+        .only_writing()
         .docs(Group::String, "2.2.0", "Overwrite part of a string at key starting at the specified offset")
         .keyed(range::setrange),
     command("shutdown", -1, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE, Flags::NO_MULTI, Flags::ALLOW_BUSY])
@@ -223,6 +247,7 @@ pub static COMMANDS: &[Spec] = &[
         .containing(SLOWLOG),
     command("strlen", 2, &[Flags::READONLY, Flags::FAST])
         .keys(1, 1, 1)
+        .only_looking()
         .docs(Group::String, "2.2.0", "Get the length of the value stored in a key")
         .keyed(set::strlen),
     command("substr", 4, &[Flags::READONLY])
@@ -234,6 +259,7 @@ pub static COMMANDS: &[Spec] = &[
         .session(server::time),
     command("touch", -2, &[Flags::READONLY, Flags::FAST])
         .keys(1, -1, 1)
+        .only_looking()
         .docs(Group::Generic, "3.2.1", "Alters the last access time of a key(s). Returns the number of existing keys specified.")
         .keyed(multi_key::exists),
     command("ttl", 2, &[Flags::READONLY, Flags::FAST])
@@ -242,10 +268,12 @@ pub static COMMANDS: &[Spec] = &[
         .keyed(expire::ttl),
     command("type", 2, &[Flags::READONLY, Flags::FAST])
         .keys(1, 1, 1)
+        .only_looking()
         .docs(Group::Generic, "1.0.0", "Determine the type stored at key")
         .keyed(rename::type_of),
     command("unlink", -2, &[Flags::WRITE, Flags::FAST])
         .keys(1, -1, 1)
+        .only_writing()
         .docs(Group::Generic, "4.0.0", "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.")
         .keyed(multi_key::del),
     command("unwatch", 1, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE, Flags::FAST, Flags::ALLOW_BUSY])
@@ -253,6 +281,7 @@ pub static COMMANDS: &[Spec] = &[
         .session(transaction::unwatch),
     command("watch", -2, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE, Flags::FAST, Flags::ALLOW_BUSY, Flags::UNQUEUED])
         .keys(1, -1, 1)
+        .only_looking()
         .docs(Group::Transactions, "2.2.0", "Watch the given keys to determine execution of the MULTI/EXEC block")
         .run_by(Handler::Watch),
 ];

@@ -93,6 +93,11 @@ impl ReplyBudget {
         !self.state.line.borrow().is_empty()
     }
 
+    /// A permission that charges nothing before a reply is made: for few and short ones.
+    pub fn begin_little(&self) -> ReplyPermit {
+        ReplyPermit { state: Rc::clone(&self.state), bytes: 0 }
+    }
+
     /// Waits in line for the permission to make a reply. Cancel safe.
     pub fn begin(&self) -> Begin {
         Begin { state: Rc::clone(&self.state), turn: None }

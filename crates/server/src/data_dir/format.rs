@@ -5,6 +5,7 @@
 //! [`leftovers`] before it ends.
 
 use super::{DEVICE_NAME, DataDir, DataDirError, LOCK_NAME, MANIFEST_NAME, Manifest, acquire_lock};
+use crate::users::USERS_NAME;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -126,7 +127,7 @@ pub fn leftovers(path: &Path) -> Vec<PathBuf> {
 
 /// Everything that a data directory consists of, to be removed in this order.
 pub fn contents(path: &Path) -> Vec<PathBuf> {
-    let names = [MANIFEST_NAME, TEMPORARY_MANIFEST, DEVICE_NAME, LOCK_NAME];
+    let names = [MANIFEST_NAME, TEMPORARY_MANIFEST, DEVICE_NAME, USERS_NAME, LOCK_NAME];
     let mut paths: Vec<PathBuf> = names.map(|name| path.join(name)).into();
     paths.push(path.to_owned());
     paths
@@ -159,7 +160,7 @@ fn check_free_to_take(path: &Path, force: bool) -> Result<(), DataDirError> {
 
 /// Removes manifest and device, the manifest first: without it the rest means nothing.
 fn remove_contents(path: &Path) -> io::Result<()> {
-    for name in [MANIFEST_NAME, TEMPORARY_MANIFEST, DEVICE_NAME] {
+    for name in [MANIFEST_NAME, TEMPORARY_MANIFEST, DEVICE_NAME, USERS_NAME] {
         remove_if_there(&path.join(name))?;
     }
     Ok(())

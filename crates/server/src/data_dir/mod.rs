@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/softflash.toml   what the directory is (see `manifest`); its presence makes the directory one
 //! DIR/flash.sfd        the device, unless the manifest names another
+//! DIR/users.acl        who may do what, once ACL SAVE has written it
 //! DIR/lock             locked by whoever has the directory open
 //! ```
 

@@ -50,6 +50,8 @@ impl Collector for State {
             ("connections_accepted", "Connections accepted", server.connections_accepted),
             ("connections_rejected", "Connections refused: too many", server.connections_rejected),
             ("connections_timed_out", "Connections closed: too slow", server.connections_timed_out),
+            ("authentication_failures", "Wrong passwords", server.authentication_failures),
+            ("commands_denied", "Commands refused by the rules of users", server.commands_denied),
             ("commands", "Commands executed", server.commands),
         ];
         for (name, help, value) in counters {

@@ -10,11 +10,13 @@ pub mod tag;
 
 pub use tag::{BlockId, BlockKind};
 
-use crate::driver::{Flash, Outcome};
+use crate::driver::{Flash, Outcome, ReadPages};
 use crate::error::{Result, StoreError};
 use hashbrown::HashMap;
 use placement::{Candidate, Placement, PlacementKind};
+use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId, checksum};
+use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Inventory, Superblock};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -228,11 +230,13 @@ impl BlockLayer {
         mut pieces: Vec<IoBuf>,
         hint: Hint,
     ) -> Result<()> {
+        let mut unfinished = Unfinished { layer: self, id: Some(id) };
         for attempt in 0..MAX_ATTEMPTS {
             let block = self.attempt(id, kind, attempt, hint)?;
             match block.write_all(pieces, hint).await {
                 Ok(()) => {
                     block.seal();
+                    unfinished.id = None;
                     return Ok(());
                 }
                 Err((error, returned)) => {
@@ -284,13 +288,16 @@ impl BlockLayer {
                 Err(StoreError::DataLoss(format!("{id}, pages {first_page}+{pages}: {error}")))
             }
             Err(error) => Err(error.into()),
-            Ok(read) => {
-                if read.retries >= STRAINED_RETRIES {
-                    self.note_strained(id);
-                }
-                Ok(read.bytes)
-            }
+            Ok(read) => Ok(self.bytes_of(id, read)),
         }
+    }
+
+    /// What was read of a block, with a note where that was hard.
+    fn bytes_of(&self, id: BlockId, read: ReadPages) -> IoBuf {
+        if read.retries >= STRAINED_RETRIES {
+            self.note_strained(id);
+        }
+        read.bytes
     }
 
     /// The block should be written anew while it can be read.
@@ -313,6 +320,28 @@ impl BlockLayer {
     /// Whether there is any such block.
     pub fn any_strained(&self) -> bool {
         !self.inner.strained.borrow().is_empty()
+    }
+
+    /// As [`read`](BlockLayer::read), for a search of what is there: `None` where the flash does not give all of the pages,
+    /// whyever.
+    pub async fn search(
+        &self,
+        id: BlockId,
+        first_page: u32,
+        pages: u32,
+        hint: Hint,
+    ) -> Result<Option<IoBuf>> {
+        let place = self.inner.blocks.borrow().get(&id).copied();
+        let Some(Place { superblock, on_log }) = place else { return Ok(None) };
+        match self.shelf(on_log).flash.read(&superblock, first_page, pages, hint).await {
+            Ok(read) => Ok(Some(self.bytes_of(id, read))),
+            // Not the flash says that they are lost: to take them for lost would give up what is there.
+            Err(error @ FtlError::Device { error: DeviceError::Io { .. }, .. }) => {
+                Err(error.into())
+            }
+            Err(FtlError::Device { .. } | FtlError::Unwritten { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Gives a block's space back. Unknown ids are ignored: deleting twice is deleting once.
@@ -338,6 +367,20 @@ impl BlockLayer {
     }
 }
 
+/// A block that is being written whole: it is given back should whoever wanted it not wait for its end.
+struct Unfinished<'a> {
+    layer: &'a BlockLayer,
+    id: Option<BlockId>,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.layer.delete(id);
+        }
+    }
+}
+
 /// Enters the blocks of mounted flash into the table. Where two superblocks claim one id, the last attempt counts and the
 /// other is released.
 fn take_stock(
@@ -356,7 +399,8 @@ fn take_stock(
         };
         match blocks.get_mut(&id) {
             Some(known) => {
-                let older = if attempts.insert(id, attempt) < Some(attempt) {
+                let later = attempts.insert(id, attempt) < Some(attempt);
+                let older = if later != planted::bug(Bug::FailedAttemptKept) {
                     std::mem::replace(&mut known.superblock, entry.superblock)
                 } else {
                     entry.superblock

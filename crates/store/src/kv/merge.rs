@@ -5,6 +5,7 @@ use crate::format::record::Record;
 use crate::kv::cursor::RunCursor;
 use crate::kv::memtable::Memtable;
 use bytes::Bytes;
+use softflash_base::planted::{self, Bug};
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -39,8 +40,11 @@ impl MemoryCursor {
             return Some(record);
         }
         let records = self.table.borrow().records_after(self.last.as_ref(), MEMORY_STEP_KEYS);
-        self.last = Some(records.last()?.key.clone());
+        let resumed = self.last.replace(records.last()?.key.clone()).is_some();
         self.records = records.into_iter();
+        if planted::bug(Bug::MemoryStepSkipsKey) && resumed {
+            self.records.next();
+        }
         self.records.next()
     }
 }
@@ -82,6 +86,9 @@ impl Merge {
         // A handful of sources: looking at each head is faster than keeping a heap.
         let heads = self.sources.iter_mut().filter(|(head, _)| head.is_some());
         let smallest = heads.min_by(|(a, _), (b, _)| match (a, b) {
+            (Some(a), Some(b)) if planted::bug(Bug::MergeKeepsOlder) => {
+                a.key.cmp(&b.key).then(a.seq.cmp(&b.seq))
+            }
             (Some(a), Some(b)) => a.order(b),
             _ => Ordering::Equal,
         });

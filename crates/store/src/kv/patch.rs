@@ -6,6 +6,7 @@ use crate::format::patch::{Block, PatchIndex, decode_block, decode_metadata, met
 use crate::format::record::Record;
 use bytes::Bytes;
 use softflash_base::IoBuf;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::cell::Cell;
 use std::ops::Range;
@@ -195,6 +196,9 @@ impl Patch {
     /// The edit that removes the patch is durable.
     pub fn retire(&self) {
         self.obsolete.set(true);
+        if planted::bug(Bug::FreedUnderReader) {
+            self.blocks.delete(self.id);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::kv::patch::Patch;
 use crate::kv::tree::Tree;
 use crate::layout::Compression;
 use bytes::Bytes;
+use softflash_base::planted::{self, Bug};
 use softflash_base::{SliceId, checksum};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -138,7 +139,9 @@ impl Slice {
 
     /// The first segment of the log that recovery needs for this slice; `u64::MAX` if none.
     pub fn first_segment_needed(&self) -> u64 {
-        let frozen = self.frozen.borrow().front().map_or(u64::MAX, |frozen| frozen.first_segment);
+        let frozen = self.frozen.borrow();
+        let oldest = frozen.front().filter(|_| !planted::bug(Bug::FrozenForgotten));
+        let frozen = oldest.map_or(u64::MAX, |frozen| frozen.first_segment);
         frozen.min(self.active_segment.get())
     }
 

@@ -3,6 +3,7 @@
 use crate::block_layer::BlockId;
 use crate::kv::patch::Patch;
 use crate::shard::log::PatchEntry;
+use softflash_base::planted::{self, Bug};
 use std::rc::Rc;
 
 /// Patches in key order whose key ranges do not overlap (save for the versions and fragments of a key that
@@ -18,7 +19,10 @@ pub struct Run {
 impl Run {
     /// The first patch that can hold `key`.
     pub fn patch_for(&self, key: &[u8]) -> Option<usize> {
-        let place = self.patches.partition_point(|patch| patch.last_key() < key);
+        let missed = planted::bug(Bug::PatchBorderMissed);
+        let before =
+            |patch: &Rc<Patch>| patch.last_key() < key || missed && patch.last_key() == key;
+        let place = self.patches.partition_point(before);
         let patch = self.patches.get(place)?;
         (patch.first_key() <= key).then_some(place)
     }
@@ -139,6 +143,9 @@ fn edited_level(
             Some(run) if run.number == number => run.patches.push(patch),
             _ => runs.push(Run { number, patches: vec![patch] }),
         }
+    }
+    if planted::bug(Bug::OlderRunFirst) {
+        runs.reverse();
     }
     Level { runs: runs.into_iter().map(Rc::new).collect() }
 }

@@ -10,6 +10,7 @@ use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::kv::writer::PatchWriter;
 use bytes::Bytes;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::rc::Rc;
 
@@ -49,8 +50,10 @@ impl Shard {
         let seq = self.seq.get();
         count(&self.counters.compactions, 1);
         // The inputs' space may be used again only when no recovery can ask for them.
-        self.log.stable_soon(seq).await?;
-        if !moved {
+        if !planted::bug(Bug::InputsFreedEarly) {
+            self.log.stable_soon(seq).await?;
+        }
+        if !moved && !planted::bug(Bug::InputsLeak) {
             inputs.iter().for_each(|patch| patch.retire());
         }
         drop((tree, inputs, choice));
@@ -94,6 +97,9 @@ fn is_move(choice: &Choice, block_bytes: u64) -> bool {
         bytes.div_ceil(block_bytes) >= patches().count() as u64
     };
     let apart = || {
+        if planted::bug(Bug::OverlapMoved) {
+            return true;
+        }
         let mut bounds: Vec<_> = patches().map(|p| (p.first_key(), p.last_key())).collect();
         bounds.sort_unstable();
         bounds.windows(2).all(|pair| matches!(pair, [left, right] if left.1 < right.0))

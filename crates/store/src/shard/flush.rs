@@ -10,6 +10,7 @@ use crate::kv::patch::Patch;
 use crate::kv::slice::{Frozen, Slice};
 use crate::kv::writer::PatchWriter;
 use bytes::Bytes;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use softflash_runtime::yield_now;
 use std::rc::Rc;
@@ -23,7 +24,9 @@ impl Shard {
         let Some(frozen) = slice.frozen.borrow().front().map(Rc::clone) else { return Ok(()) };
         let clears = slice.clears.get();
         // Patches must not hold what the log might still lose: a batch would come back by halves.
-        self.log.stable_soon(frozen.last_seq).await?;
+        if !planted::bug(Bug::UndecidedFlushed) {
+            self.log.stable_soon(frozen.last_seq).await?;
+        }
         let began = self.runtime.now();
         let site = self.building.begin(&self.blocks);
         let mut writer =
@@ -47,7 +50,9 @@ impl Shard {
         count(&self.counters.flush_bytes, bytes);
         count(&self.counters.flushes, 1);
         self.move_to_cache(&frozen).await;
-        self.log.stable_soon(edit_seq).await?;
+        if !planted::bug(Bug::SegmentsFreedEarly) {
+            self.log.stable_soon(edit_seq).await?;
+        }
         // The edit says so, durably.
         self.log.release_before(needed);
         self.room.notify_all();
@@ -65,7 +70,8 @@ impl Shard {
         let run = slice.next_run.get();
         slice.next_run.set(run + 1);
         slice.live_keys.set(live_keys);
-        slice.flushed_seq.set(frozen.last_seq);
+        let all = planted::bug(Bug::FlushedTooMuch);
+        slice.flushed_seq.set(if all { self.seq.get() } else { frozen.last_seq });
         let added: Vec<_> = patches.into_iter().map(|patch| (0, run, patch)).collect();
         slice.frozen.borrow_mut().retain(|other| !Rc::ptr_eq(other, frozen));
         self.edit(slice, &[], added);

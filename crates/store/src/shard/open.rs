@@ -17,6 +17,7 @@ use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::store::{Inbox, Mesh, Store};
 use softflash_base::ShardId;
+use softflash_base::planted::{self, Bug};
 use softflash_device::Device;
 use softflash_ftl::{FtlConfig, Hint, Inventory};
 use softflash_runtime::{Notify, RuntimeHandle};
@@ -131,7 +132,8 @@ async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<St
     blocks.flash().flush(Hint::LOG).await?;
     blocks.log_flash().flush(Hint::LOG).await?;
     // On a device that was full all along, this is where the log finds a place to go on.
-    dead.into_iter().for_each(|block| blocks.delete(block));
+    let dead = dead.into_iter().filter(|_| !planted::bug(Bug::BlocksLeak));
+    dead.for_each(|block| blocks.delete(block));
     let (seq, shards) = (resume.seq, layout.shards);
     let decided_here = commits.clone();
     let log = Log::new(
@@ -181,12 +183,13 @@ async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<St
         // Only now are they sure to be found again, whoever has acted on them.
         mesh.publish_commits(decided_here);
     }
-    orphans.into_iter().for_each(|block| shard.blocks.delete(block));
+    let orphans = orphans.into_iter().filter(|_| !planted::bug(Bug::BlocksLeak));
+    orphans.for_each(|block| shard.blocks.delete(block));
     if shard.slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none())) {
         // Torn by a crash. Where a patch is missing, one of these may be what is left of it: kept for salvage.
         damaged.iter().for_each(|torn| shard.blocks.flash().release(&torn.superblock));
     }
-    if cut {
+    if cut && !planted::bug(Bug::CutTailKept) {
         // What was cut off must never come back: once the rest is in patches, the old segments can go.
         shard.flush_everything().await?;
     }

@@ -13,6 +13,7 @@ use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
 use futures_util::StreamExt;
 use futures_util::stream;
+use softflash_base::planted::{self, Bug};
 use softflash_base::{ShardId, SliceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -197,7 +198,8 @@ impl<'a> Replay<'a> {
 
     fn take_edit(&mut self, edit: Edit) {
         let slice = self.manifest.entry(edit.slice).or_default();
-        edit.removed.iter().for_each(|block| {
+        let kept = planted::bug(Bug::RemovalNotReplayed);
+        edit.removed.iter().filter(|_| !kept).for_each(|block| {
             slice.patches.remove(block);
         });
         let unlisted_from = edit.unlisted_from;
@@ -207,7 +209,9 @@ impl<'a> Replay<'a> {
         slice.flushed_seq = edit.flushed_seq;
         // Edits have numbers of their own, which a flush may have counted in: a batch must not get one of them again, or
         // it would be taken for flushed.
-        self.last_seq = self.last_seq.max(edit.flushed_seq);
+        if !planted::bug(Bug::NumberReused) {
+            self.last_seq = self.last_seq.max(edit.flushed_seq);
+        }
         slice.live_keys = edit.live_keys;
         let added = edit.added.iter().map(|patch| patch.block + 1).max().unwrap_or(0);
         self.next_block = self.next_block.max(added);
@@ -225,6 +229,7 @@ impl<'a> Replay<'a> {
             let counts = |number| self.commits.contains(number) || decided.contains(number);
             !batch.transaction.as_ref().is_none_or(counts)
         });
+        let undecided = undecided.filter(|_| !planted::bug(Bug::UndecidedCounts));
         if let Some(place) = undecided {
             self.batches.truncate(place);
         }
@@ -250,7 +255,8 @@ impl<'a> Replay<'a> {
             slice.flushed_seq.set(told.flushed_seq);
             slice.live_keys.set(told.live_keys);
             let entries: Vec<PatchEntry> = told.patches.into_values().collect();
-            let next_run = entries.iter().map(|entry| entry.run + 1).max().unwrap_or(1);
+            let runs = entries.iter().filter(|_| !planted::bug(Bug::RunNumberReused));
+            let next_run = runs.map(|entry| entry.run + 1).max().unwrap_or(1);
             slice.next_run.set(next_run.max(1));
             let patches = load(blocks, entries).await;
             let tree = slice.tree().edited(&[], &patches);
@@ -259,11 +265,12 @@ impl<'a> Replay<'a> {
         }
         // Until they are flushed, the next recovery starts where this one did: checkpoints behind may be ahead of what a
         // crash has left of the log.
-        let start = self.first_checkpoint.unwrap_or(0);
+        let forgotten = planted::bug(Bug::ReplayedForgotten);
+        let start = if forgotten { u64::MAX } else { self.first_checkpoint.unwrap_or(0) };
         let first = slices.first().map_or(0, |slice: &Slice| slice.id.0);
         let mut grown: Vec<usize> = Vec::new();
         for batch in self.batches.drain(..) {
-            if batch.clear {
+            if batch.clear && !planted::bug(Bug::ClearNotReplayed) {
                 clear(&slices, batch.seq);
             }
             for (key, version) in batch.entries {
@@ -273,6 +280,10 @@ impl<'a> Replay<'a> {
                     continue;
                 }
                 slice.insert(key, version, start, None);
+                let full = slice.active_bytes() >= budget.freeze_bytes;
+                if planted::bug(Bug::BatchFrozenInMiddle) && full {
+                    slice.freeze(batch.seq);
+                }
                 if grown.last() != Some(&place) {
                     grown.push(place);
                 }

@@ -21,6 +21,7 @@ use crate::store::{Store, Ticket};
 use crate::view::View;
 use futures_util::future::try_join_all;
 use softflash_base::ShardId;
+use softflash_base::planted::{self, Bug};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,6 +95,9 @@ impl Transactions {
         let mut waiting = self.waiting.borrow_mut();
         if let Some(transaction) = waiting.get_mut(&number) {
             transaction.missing.remove(&shard);
+            if planted::bug(Bug::CommittedHalfPrepared) {
+                transaction.missing.clear();
+            }
         }
         let mut ready = Vec::new();
         while let Some(first) = waiting.first_entry()
@@ -174,7 +178,7 @@ async fn prepare_all(
 impl Shard {
     /// Notes in the own log the commits of which only the coordinator's log told; durable when this returns.
     pub(super) async fn note_recovered(&self, decided_elsewhere: &[u64]) -> Result<()> {
-        for number in decided_elsewhere {
+        for number in decided_elsewhere.iter().filter(|_| !planted::bug(Bug::CommitsNotNoted)) {
             let seq = self.next_seq();
             self.log.append(&Event::Commit(*number), seq);
         }
@@ -221,7 +225,7 @@ impl Shard {
             self.log.append(&Event::Commit(number), seq);
             let (store, log) = (store.clone(), self.log.clone());
             self.runtime.spawn(Box::pin(async move {
-                if log.written_soon(seq).await.is_err() {
+                if !planted::bug(Bug::CommitNotAwaited) && log.written_soon(seq).await.is_err() {
                     return;
                 }
                 for shard in participants {

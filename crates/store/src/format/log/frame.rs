@@ -6,6 +6,7 @@
 use super::VERSION;
 use crate::format::codec::{Reader, put_at};
 use softflash_base::checksum::{checksum64, identity};
+use softflash_base::planted::{self, Bug};
 
 /// Bytes of a frame header.
 pub const HEADER_BYTES: usize = 64;
@@ -187,7 +188,8 @@ pub fn open(bytes: &[u8], block: u64, page: u32) -> Slot {
     if bytes.len() < end {
         return Slot::Incomplete(end);
     }
-    if checksum(bytes, end - HEADER_BYTES, block) != raw.checksum {
+    let whole = checksum(bytes, end - HEADER_BYTES, block) == raw.checksum;
+    if !whole && !planted::bug(Bug::FrameChecksumIgnored) {
         return Slot::Nothing;
     }
     match raw.role {

@@ -110,6 +110,8 @@ pub struct LogScanner {
     buffer: BytesMut,
     /// Pages of the segment that cannot be read; zeros stand for them in the buffer.
     unreadable: Vec<u32>,
+    /// Pages behind the buffer that cannot be read either: most often the unwritten rest of a segment.
+    unreadable_rest: u32,
 }
 
 impl LogScanner {
@@ -128,6 +130,7 @@ impl LogScanner {
             page: 0,
             buffer: BytesMut::new(),
             unreadable: Vec::new(),
+            unreadable_rest: 0,
         }
     }
 
@@ -144,18 +147,38 @@ impl LogScanner {
         self.page = 0;
         self.buffer.clear();
         self.unreadable.clear();
+        self.unreadable_rest = 0;
     }
 
     /// Adds the next bytes of the segment.
     pub fn feed(&mut self, bytes: &[u8]) {
+        self.fill_unreadable();
         self.buffer.extend_from_slice(bytes);
     }
 
     /// Adds a page of the segment that cannot be read. Call it between whole pages.
     pub fn feed_unreadable(&mut self) {
-        let pages = self.buffer.len().div_ceil(self.page_bytes);
-        self.unreadable.push(self.page + pages as u32);
-        self.buffer.resize((pages + 1) * self.page_bytes, 0);
+        self.unreadable_rest += 1;
+    }
+
+    /// Puts zeros into the buffer for pages that cannot be read.
+    fn fill_unreadable(&mut self) {
+        for _ in 0..std::mem::take(&mut self.unreadable_rest) {
+            let pages = self.buffer.len().div_ceil(self.page_bytes);
+            self.unreadable.push(self.page + pages as u32);
+            self.buffer.resize((pages + 1) * self.page_bytes, 0);
+        }
+    }
+
+    /// Passes over pages that cannot be read and that nothing in front reaches into.
+    fn pass_unreadable(&mut self) {
+        let pages = std::mem::take(&mut self.unreadable_rest);
+        if pages > 0 && !self.superseded {
+            let at = Position { segment: self.segment, page: self.page };
+            let cut = self.cut.get_or_insert_with(|| Cut::new(at));
+            cut.rest = cut.rest.max(Rest::Unreadable);
+        }
+        self.page += pages;
     }
 
     /// The next frame of the log, as far as the segment was fed.
@@ -171,6 +194,9 @@ impl LogScanner {
     /// # Errors
     /// [`FormatError::Version`] where a newer program wrote to the log.
     pub fn end_segment(&mut self) -> Result<(), FormatError> {
+        if !self.buffer.is_empty() {
+            self.fill_unreadable();
+        }
         // A part of a page is a torn page.
         let whole = self.buffer.len().next_multiple_of(self.page_bytes);
         self.buffer.resize(whole, 0);
@@ -199,6 +225,20 @@ impl LogScanner {
 
     /// Looks at page after page up to the next frame to hand out, or to the end of what can be judged.
     fn advance(&mut self, complete: bool) -> Result<Option<Frame>, FormatError> {
+        let frame = self.advance_in_buffer(complete)?;
+        if frame.is_some() || self.unreadable_rest == 0 {
+            return Ok(frame);
+        }
+        if self.buffer.is_empty() {
+            self.pass_unreadable();
+            return Ok(None);
+        }
+        // What may be a frame reaches into them.
+        self.fill_unreadable();
+        self.advance_in_buffer(complete)
+    }
+
+    fn advance_in_buffer(&mut self, complete: bool) -> Result<Option<Frame>, FormatError> {
         while self.buffer.len() >= self.page_bytes {
             if self.superseded {
                 self.skip_pages(self.buffer.len() / self.page_bytes);

@@ -6,6 +6,7 @@ use super::filter::Filter;
 use super::header::{HEADER_BYTES, PatchHeader};
 use crate::format::FormatError;
 use crate::format::codec::Reader;
+use softflash_base::planted::{self, Bug};
 use std::ops::Range;
 
 const WHAT: &str = "the metadata of a patch";
@@ -125,7 +126,8 @@ impl PatchIndex {
     /// Whether a key with this [`hash64`](softflash_base::checksum::hash64) may be inside. An absent key passes
     /// once in 65,536 times.
     pub fn may_contain(&self, key_hash: u64) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.contains(key_hash))
+        let denied = planted::bug(Bug::FilterSaysNo) && key_hash.is_multiple_of(61);
+        !denied && self.filter.as_ref().is_none_or(|filter| filter.contains(key_hash))
     }
 
     /// Whether the newest record of a key with this hash is a deletion; wrong only where two hashes are equal.

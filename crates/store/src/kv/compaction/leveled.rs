@@ -7,6 +7,7 @@
 use crate::kv::patch::Patch;
 use crate::kv::tree::{Level, Run, Tree};
 use bytes::Bytes;
+use softflash_base::planted::{self, Bug};
 use std::rc::Rc;
 
 /// The shape that the policy works towards.
@@ -94,8 +95,10 @@ fn score(number: usize, level: &Level, options: &Options) -> f64 {
 fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
     let level = tree.levels.first()?;
     // The oldest: what stays in level 0 must be newer than what goes below.
-    let newer = level.runs.len().saturating_sub(options.level0_runs);
-    Some(choice(tree, 0, level.runs.iter().skip(newer).map(|run| run.share()).collect()))
+    let all = planted::bug(Bug::NewestRunsTaken);
+    let newer = if all { 0 } else { level.runs.len().saturating_sub(options.level0_runs) };
+    let runs = level.runs.iter().skip(newer).take(options.level0_runs);
+    Some(choice(tree, 0, runs.map(|run| run.share()).collect()))
 }
 
 /// Completes the inputs of `from` with what they overlap in the level below.
@@ -123,7 +126,7 @@ fn choice(tree: &Tree, from: usize, mut inputs: Vec<Run>) -> Choice {
         .skip(to + 1)
         .flat_map(|level| level.patches())
         .any(|patch| patch.first_key() <= &last[..] && patch.last_key() >= &first[..]);
-    Choice { from, to, inputs, bottom }
+    Choice { from, to, inputs, bottom: bottom || planted::bug(Bug::DeletionsDropped) }
 }
 
 /// `start..end` of a run, widened so that no key has versions on both sides of the cut: a deletion must meet

@@ -51,7 +51,7 @@ pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment
     let mut next = segments.keys().next_back().copied();
     while let Some(mut segment) = next.and_then(|number| segments.remove(&number)) {
         let first = reader.first_sequence(&segment).await?;
-        if chain.is_empty() && first.is_none() && !reader.proves_a_loss(&segment).await? {
+        if chain.is_empty() && first.is_none() && !reader.was_begun(&segment).await? {
             next = segments.keys().next_back().copied();
             continue;
         }

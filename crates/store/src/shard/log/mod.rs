@@ -25,6 +25,7 @@ use crate::format::log::Frame;
 use crate::options::Durability;
 use exposed::{Exposed, Reach};
 use softflash_base::ShardId;
+use softflash_base::planted::{self, Bug};
 use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -189,7 +190,7 @@ impl Log {
     /// The current segment. To the maker of a checkpoint, where events are still on their way into the log: the
     /// first segment that is needed as long as they have not arrived.
     pub fn segment(&self) -> u64 {
-        if self.inner.rolling_over.get() {
+        if self.inner.rolling_over.get() && !planted::bug(Bug::CheckpointAheadOfLog) {
             return self.inner.told_start.get();
         }
         self.inner.position.borrow().segment
@@ -318,7 +319,7 @@ impl Log {
 
 impl Inner {
     fn is_stable(&self, seq: u64) -> bool {
-        self.durable_seq.get() >= seq
-            && self.holds.borrow().keys().next().is_none_or(|held| *held > seq)
+        let undecided = self.holds.borrow().keys().next().is_some_and(|held| *held <= seq);
+        self.durable_seq.get() >= seq && (!undecided || planted::bug(Bug::HeldIsStable))
     }
 }

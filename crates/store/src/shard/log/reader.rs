@@ -6,17 +6,40 @@ use crate::error::{Result, StoreError};
 use crate::format::FormatError;
 use crate::format::log::frame::{self, MAX_FRAME_BYTES};
 use crate::format::log::{End, Frame, LogScanner};
-use futures_util::StreamExt;
 use futures_util::stream;
+use futures_util::{StreamExt, TryStreamExt};
+use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
+use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 
-/// Pages read at a time.
-const STEP_PAGES: u32 = 256;
+/// Bytes read at a time.
+const PIECE_BYTES: usize = 1 << 20;
+/// Pieces read at the same time: as segments lie on different units, they come from several of them.
+const PIECES_AHEAD: usize = 32;
 /// Pages read at a time for the first frame alone.
 const FIRST_STEP_PAGES: u32 = 16;
 /// Pages read one by one, after a read that failed, at the same time.
 const SINGLE_READS: usize = 32;
+
+/// Neighbouring pages of a segment.
+enum Piece {
+    Whole(IoBuf),
+    /// One by one, as some cannot be read.
+    Pages(Vec<Option<IoBuf>>),
+}
+
+impl Piece {
+    fn feed(&self, scanner: &mut LogScanner) {
+        match self {
+            Piece::Whole(bytes) => scanner.feed(bytes),
+            Piece::Pages(pages) => pages.iter().for_each(|page| match page {
+                Some(bytes) => scanner.feed(bytes),
+                None => scanner.feed_unreadable(),
+            }),
+        }
+    }
+}
 
 /// Reads the log of a shard.
 pub struct LogReader {
@@ -41,17 +64,26 @@ impl LogReader {
         mut sink: impl FnMut(Frame) -> Result<()>,
     ) -> Result<End> {
         let mut scanner = self.scanner();
-        for segment in segments {
-            self.begin(&mut scanner, segment);
-            let mut page = 0;
-            while page < self.pages() {
-                page += self.feed(&mut scanner, segment.block, page, STEP_PAGES).await?;
-                while let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
-                    sink(frame)?;
-                }
+        let step = (PIECE_BYTES / self.blocks.page_bytes()).max(1);
+        let pieces = segments
+            .iter()
+            .flat_map(|segment| (0..self.end()).step_by(step).map(move |first| (segment, first)));
+        let mut pieces = stream::iter(pieces)
+            .map(|(segment, first)| async move {
+                (segment, first, self.read_piece(segment.block, first, step as u32).await)
+            })
+            .buffered(PIECES_AHEAD);
+        while let Some((segment, first, piece)) = pieces.next().await {
+            if first == 0 {
+                scanner.end_segment().map_err(|error| self.refuse(error))?;
+                self.begin(&mut scanner, segment);
             }
-            scanner.end_segment().map_err(|error| self.refuse(error))?;
+            piece?.feed(&mut scanner);
+            while let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
+                sink(frame)?;
+            }
         }
+        scanner.end_segment().map_err(|error| self.refuse(error))?;
         Ok(scanner.finish())
     }
 
@@ -66,7 +98,9 @@ impl LogReader {
         let longest = 2 * MAX_FRAME_BYTES.div_ceil(self.blocks.page_bytes()) as u32;
         let mut page = 0;
         while page < self.pages().min(longest) {
-            page += self.feed(&mut scanner, segment.block, page, FIRST_STEP_PAGES).await?;
+            let piece = self.read_piece(segment.block, page, FIRST_STEP_PAGES).await?;
+            page += FIRST_STEP_PAGES;
+            piece.feed(&mut scanner);
             if let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
                 return Ok(Some(frame.header.sequence));
             }
@@ -74,13 +108,18 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Whether a segment, of which the first frame is not whole, has one behind that says it was durable.
+    /// Whether a segment was begun, though its first frame was not found whole: because a frame behind says that it was
+    /// durable, or because it is whole after all, as a read can go wrong.
     ///
     /// # Errors
     /// As for [`scan`](LogReader::scan).
-    pub async fn proves_a_loss(&self, segment: &Segment) -> Result<bool> {
-        let end = self.scan(std::slice::from_ref(segment), |_| Ok(())).await?;
-        Ok(matches!(end, End::Corrupt { .. }))
+    pub async fn was_begun(&self, segment: &Segment) -> Result<bool> {
+        let mut frames = 0;
+        let end = self.scan(std::slice::from_ref(segment), |_| {
+            frames += 1;
+            Ok(())
+        });
+        Ok(matches!(end.await?, End::Corrupt { .. }) || frames > 0)
     }
 
     /// The error for log bytes that are whole and yet cannot be used.
@@ -106,13 +145,20 @@ impl LogReader {
     /// found. Most such superblocks were just being opened when the power went.
     ///
     /// # Errors
-    /// [`StoreError::DataLoss`] where frames in it say that they were durable.
+    /// [`StoreError::DataLoss`] where frames in it say that they were durable, and where its die is dead.
     pub async fn refuse_lost_segment(&self, superblock: &Superblock, end: u64) -> Result<()> {
         let mut first: Option<u64> = None;
         for page in 0..self.pages() {
             let hint = Hint::FOREGROUND;
-            let Ok(read) = self.blocks.flash().read(superblock, page, 1, hint).await else {
-                continue;
+            let read = match self.blocks.flash().read(superblock, page, 1, hint).await {
+                Ok(read) => read,
+                // What a cut leaves behind is damaged; this was whole, and may have been a segment of the log.
+                Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {
+                    return Err(StoreError::DataLoss(format!(
+                        "superblock {superblock} is on a die that is dead, and with it what the log may have had there"
+                    )));
+                }
+                Err(_) => continue,
             };
             let Some(header) = frame::claimed_header(&read.bytes, page) else { continue };
             if header.shard != self.shard.0 || header.segment <= end {
@@ -141,40 +187,24 @@ impl LogReader {
         (self.blocks.capacity_bytes() / self.blocks.page_bytes()) as u32
     }
 
-    /// Feeds the next pages, at most `step`; returns how many.
-    async fn feed(
-        &self,
-        scanner: &mut LogScanner,
-        block: BlockId,
-        first: u32,
-        step: u32,
-    ) -> Result<u32> {
-        let count = step.min(self.pages() - first);
+    /// The page behind the last one that is read.
+    fn end(&self) -> u32 {
+        self.pages() - u32::from(planted::bug(Bug::LastPageUnread))
+    }
+
+    /// Reads the next pages, at most `step`.
+    async fn read_piece(&self, block: BlockId, first: u32, step: u32) -> Result<Piece> {
+        let count = step.min(self.end().saturating_sub(first));
         if let Some(pages) = self.read(block, first, count).await? {
-            scanner.feed(&pages);
-            return Ok(count);
+            return Ok(Piece::Whole(pages));
         }
         // Real flash refuses to read pages that were never programmed. Those that were can still be read.
-        let mut pages = stream::iter(first..first + count)
-            .map(|page| self.read(block, page, 1))
-            .buffered(SINGLE_READS);
-        while let Some(page) = pages.next().await {
-            match page? {
-                Some(page) => scanner.feed(&page),
-                None => scanner.feed_unreadable(),
-            }
-        }
-        Ok(count)
+        let pages = stream::iter(first..first + count).map(|page| self.read(block, page, 1));
+        Ok(Piece::Pages(pages.buffered(SINGLE_READS).try_collect().await?))
     }
 
     /// Reads pages; `None` where the flash does not give them all.
     async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Option<IoBuf>> {
-        match self.blocks.read(block, first, count, Hint::FOREGROUND).await {
-            Ok(pages) => Ok(Some(pages)),
-            Err(StoreError::DataLoss(_) | StoreError::Flash(FtlError::Unwritten { .. })) => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+        self.blocks.search(block, first, count, Hint::FOREGROUND).await
     }
 }

@@ -9,6 +9,7 @@ use crate::format::log::frame::{self, FrameHeader, FrameRole};
 use crate::options::Durability;
 use futures_util::future::select;
 use softflash_base::Time;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::{FtlError, Hint};
 use std::pin::pin;
 use std::time::Duration;
@@ -104,9 +105,15 @@ impl Inner {
                 tail.unproved_since = None;
             }
             let proof = tail.proof_due().is_some_and(|due| closing || now >= due);
+            if planted::bug(Bug::AcknowledgedBeforeWrite) {
+                self.durable_seq.set(seq);
+                self.progress.notify_all();
+            }
             if !stream.is_empty() || clock || proof {
                 self.write(&stream).await?;
                 self.told_start.set(start.unwrap_or(self.told_start.get()));
+                let late = planted::bug(Bug::AcknowledgedUnwritten);
+                let seq = if late { self.appended_seq.get() } else { seq };
                 self.written_seq.set(seq);
                 self.note_reached(seq);
                 tail.note_written(!stream.is_empty(), self.runtime.now());
@@ -246,7 +253,9 @@ impl Inner {
             at = end;
             if at >= stream.len() {
                 // A durable write says nothing of those before it.
-                let unflushed = self.durability == Durability::Flash && !alone;
+                let unflushed = self.durability == Durability::Flash
+                    && !alone
+                    && !planted::bug(Bug::StreamNotFlushed);
                 return if unflushed { self.flush().await } else { Ok(()) };
             }
         }
@@ -315,7 +324,8 @@ impl Inner {
                 payload_len: payload.len() as u32,
                 segment: position.segment,
                 sequence: sequence.unwrap_or(position.next_frame),
-                durable_before: position.durable_frames,
+                durable_before: position.durable_frames
+                    + u64::from(planted::bug(Bug::DurableBeforeTooHigh)),
                 clock_ms,
                 first_event,
             };
@@ -329,6 +339,7 @@ impl Inner {
             }
             let identity = self.blocks.identity(open.id());
             frame::seal(&mut buffer, &header, identity, position.next_page);
+            let durable = durable && !planted::bug(Bug::FrameNotForced);
             match open.append(buffer, durable, Hint::LOG) {
                 Err((error, _)) => return Ok(Err(error)),
                 Ok((_, outcome)) => {

@@ -1,0 +1,147 @@
+//! Bugs that can be planted, to show that the hunter finds them.
+//!
+//! Code asks [`bug`] at the line where a tired engineer would make the mistake. Without the feature `planted`, as in every
+//! product, the answer is a constant no and nothing of it is compiled; with it, as `cargo xtask hunt --planted` builds the
+//! hunter, one bug at a time can be [planted](plant). `softflash` itself does not compile with the feature.
+
+/// Makes the table of bugs: a variant, what is wrong, and where.
+macro_rules! bugs {
+    ($($variant:ident: $what:literal, $place:literal;)*) => {
+        /// A bug that can be planted.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the table says what each is")]
+        pub enum Bug { $($variant),* }
+
+        impl Bug {
+            /// All of them.
+            pub const ALL: &'static [Bug] = &[$(Bug::$variant),*];
+
+            /// What is wrong.
+            pub fn what(self) -> &'static str {
+                match self { $(Bug::$variant => $what),* }
+            }
+
+            /// Where, in `crates`.
+            pub fn place(self) -> &'static str {
+                match self { $(Bug::$variant => $place),* }
+            }
+        }
+    };
+}
+
+bugs! {
+    // The log as it is written.
+    AcknowledgedBeforeWrite: "the log calls a batch durable and writes it then", "store/src/shard/log/writer.rs";
+    AcknowledgedUnwritten: "events that come while a frame is written are acknowledged with it", "store/src/shard/log/writer.rs";
+    FrameNotForced: "a frame stays in the device's volatile cache", "store/src/shard/log/writer.rs";
+    StreamNotFlushed: "a stream of several frames is not flushed", "store/src/shard/log/writer.rs";
+    DurableBeforeTooHigh: "a frame says of one more before it that it was durable", "store/src/shard/log/writer.rs";
+    CheckpointAheadOfLog: "a checkpoint in the middle of the stream names its own segment as the start", "store/src/shard/log/mod.rs";
+    HeldIsStable: "a batch is acknowledged behind a transaction that is undecided", "store/src/shard/log/mod.rs";
+    // The log as it is read.
+    FrameChecksumIgnored: "the checksum of a frame is not verified", "store/src/format/log/frame.rs";
+    LastPageUnread: "the last page of a segment is not read", "store/src/shard/log/reader.rs";
+    // What recovery makes of it.
+    RemovalNotReplayed: "patches that an edit removes are kept", "store/src/shard/replay.rs";
+    NumberReused: "the number of an edit is given to a batch after a restart", "store/src/shard/replay.rs";
+    BatchFrozenInMiddle: "a batch that is replayed is frozen in its middle", "store/src/shard/replay.rs";
+    RunNumberReused: "runs of level 0 are numbered anew after a restart", "store/src/shard/replay.rs";
+    ReplayedForgotten: "what was replayed does not keep its segments of the log", "store/src/shard/replay.rs";
+    UndecidedCounts: "a transaction without a commit counts", "store/src/shard/replay.rs";
+    CommitsNotNoted: "commits that the coordinator told are not noted in the own log", "store/src/shard/transactions.rs";
+    CutTailKept: "what was cut off the log is not taken out of it", "store/src/shard/open.rs";
+    BlocksLeak: "blocks that nothing refers to are not given back at a restart", "store/src/shard/open.rs";
+    // Transactions.
+    CommitNotAwaited: "a transaction is acknowledged before its commit is written", "store/src/shard/transactions.rs";
+    CommittedHalfPrepared: "a transaction is committed when one of its shards is prepared", "store/src/shard/transactions.rs";
+    // Flushing and compacting.
+    UndecidedFlushed: "a memtable is flushed before the log holds all of it for good", "store/src/shard/flush.rs";
+    FlushedTooMuch: "a flush says that what came during it is in the tree", "store/src/shard/flush.rs";
+    FrozenForgotten: "a checkpoint forgets the memtable that is being flushed", "store/src/kv/slice.rs";
+    SegmentsFreedEarly: "segments of the log are given back before the edit is durable", "store/src/shard/flush.rs";
+    PatchNotFlushed: "an edit is written while its patches are in the device's volatile cache", "store/src/kv/writer.rs";
+    InputsFreedEarly: "the inputs of a compaction are given back before its edit is durable", "store/src/shard/compact.rs";
+    InputsLeak: "the inputs of a compaction are not given back", "store/src/shard/compact.rs";
+    FreedUnderReader: "a patch is given back while somebody reads it", "store/src/kv/patch.rs";
+    MemoryStepSkipsKey: "a flush or scan loses a key after every 128 of a memtable", "store/src/kv/merge.rs";
+    MergeKeepsOlder: "of two versions of a key a merge keeps the older", "store/src/kv/merge.rs";
+    DeletionsDropped: "a compaction drops deletions above what they delete", "store/src/kv/compaction/leveled.rs";
+    NewestRunsTaken: "level 0 gives its newest runs instead of its oldest", "store/src/kv/compaction/leveled.rs";
+    OverlapMoved: "runs that overlap are moved down as if they did not", "store/src/shard/compact.rs";
+    OlderRunFirst: "lookups ask the oldest run of level 0 first", "store/src/kv/tree.rs";
+    // Reading.
+    PatchBorderMissed: "the last key of a patch is taken for one of the next", "store/src/kv/tree.rs";
+    FilterSaysNo: "a filter denies one key in 61", "store/src/format/patch/index.rs";
+    CacheKeepsOld: "a write leaves what the read cache holds of its key", "store/src/shard/commit.rs";
+    WindowOfAnotherPatch: "a scan takes up what was read of another patch", "store/src/kv/windows.rs";
+    ScanSkipsKey: "a page of a scan begins one key late", "store/src/shard/scan.rs";
+    GateStaysShut: "who waits at a gate is not let in when it opens", "store/src/shard/gate.rs";
+    ClockRunsBack: "the expiry clock forgets at a restart how late it was", "store/src/shard/clock.rs";
+    ClearNotReplayed: "the removal of everything is not replayed", "store/src/shard/replay.rs";
+    // The flash translation layer.
+    ProgramFailureIgnored: "a program that failed is taken for done", "ftl/src/completion.rs";
+    HeaderNotForced: "the header of a superblock that is opened stays in the volatile cache", "ftl/src/lifecycle.rs";
+    WrongPageRead: "the last page of a superblock is read one page early", "ftl/src/transfer.rs";
+    WearLost: "erase counts are not taken from headers", "ftl/src/recovery.rs";
+    FailedAttemptKept: "of two attempts to write a block the failed one is kept", "store/src/block_layer/mod.rs";
+}
+
+impl Bug {
+    /// Its name on the command line: `skipped-barrier` for `SkippedBarrier`.
+    pub fn name(self) -> String {
+        let mut name = String::new();
+        for char in format!("{self:?}").chars() {
+            if char.is_uppercase() && !name.is_empty() {
+                name.push('-');
+            }
+            name.push(char.to_ascii_lowercase());
+        }
+        name
+    }
+}
+
+/// Whether bugs can be planted in this build.
+pub const POSSIBLE: bool = cfg!(feature = "planted");
+
+/// Whether this bug is planted: never, but in a hunter built for that.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn bug(_: Bug) -> bool {
+    false
+}
+
+#[cfg(feature = "planted")]
+pub use switch::{bug, plant};
+
+#[cfg(feature = "planted")]
+mod switch {
+    use super::Bug;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const NONE: usize = usize::MAX;
+    static PLANTED: AtomicUsize = AtomicUsize::new(NONE);
+
+    /// Plants one bug in the whole process, or takes out the one that is planted.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.store(bug.map_or(NONE, |bug| bug as usize), Ordering::Relaxed);
+    }
+
+    /// Whether this bug is planted.
+    pub fn bug(bug: Bug) -> bool {
+        PLANTED.load(Ordering::Relaxed) == bug as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bugs_have_names_of_their_own() {
+        assert_eq!(Bug::NumberReused.name(), "number-reused");
+        let mut names: Vec<String> = Bug::ALL.iter().map(|bug| bug.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Bug::ALL.len());
+    }
+}

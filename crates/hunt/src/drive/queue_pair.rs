@@ -1,0 +1,148 @@
+//! The queue pair of a drive: commands end in any order.
+
+use super::{Shared, duration, lock};
+use softflash_base::random::Rng;
+use softflash_base::{BufferPool, IoBuf, Time, UnitId};
+use softflash_device::backend::{Claim, check};
+use softflash_device::{
+    Command, Completion, DeviceError, DeviceInfo, Operation, QueuePair, Submit, UnitGeometry, Wake,
+};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+const READ_NS: u64 = 60_000;
+const WRITE_NS: u64 = 20_000;
+const FLUSH_NS: u64 = 400_000;
+/// Bytes of unused buffers that are kept.
+const RETAINED_BYTES: usize = 8 << 20;
+
+/// A command under way.
+struct Active {
+    command: Command,
+    refused: Option<DeviceError>,
+    /// The number of the last write when it was submitted.
+    writes_before: u64,
+}
+
+/// A queue pair over some units of a drive.
+pub(super) struct DriveQueuePair {
+    geometry: UnitGeometry,
+    uuid: u128,
+    claim: Claim,
+    shared: Arc<Mutex<Shared>>,
+    rng: Rng,
+    pool: BufferPool,
+    /// By the time of their end, and in the order of their submission.
+    active: BTreeMap<(Time, u64), Active>,
+    submitted: u64,
+}
+
+impl DriveQueuePair {
+    pub(super) fn new(
+        info: &DeviceInfo,
+        claim: Claim,
+        shared: Arc<Mutex<Shared>>,
+        seed: u64,
+    ) -> DriveQueuePair {
+        DriveQueuePair {
+            geometry: info.geometry,
+            uuid: info.uuid,
+            claim,
+            shared,
+            rng: Rng::seeded(seed),
+            pool: BufferPool::new(RETAINED_BYTES),
+            active: BTreeMap::new(),
+            submitted: 0,
+        }
+    }
+
+    /// Does what a command says; gives its buffer back.
+    fn carry_out(&self, active: Active) -> (Option<IoBuf>, Result<(), DeviceError>) {
+        let Active { command: Command { target, operation, .. }, refused, writes_before } = active;
+        let shelf = &mut lock(&self.shared).shelf;
+        let result = refused.map_or(Ok(()), Err);
+        match operation {
+            Operation::Read(mut buffer) => {
+                if result.is_ok() {
+                    shelf.read(&target, &mut buffer);
+                }
+                return (Some(buffer), result);
+            }
+            Operation::Program { data, durable } => {
+                if result.is_ok() {
+                    shelf.write(&target, &data, durable);
+                }
+                return (Some(data), result);
+            }
+            _ if result.is_err() => {}
+            Operation::Erase => shelf.erase(&target),
+            Operation::Flush => shelf.flushed(&self.claim.units(), writes_before),
+            Operation::MarkBad => shelf.mark_bad(&target),
+        }
+        (None, result)
+    }
+}
+
+impl QueuePair for DriveQueuePair {
+    fn geometry(&self) -> &UnitGeometry {
+        &self.geometry
+    }
+
+    fn device_uuid(&self) -> u128 {
+        self.uuid
+    }
+
+    fn units(&self) -> Range<u16> {
+        self.claim.units()
+    }
+
+    fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
+        lock(&self.shared).shelf.bad_blocks(unit)
+    }
+
+    fn buffers(&self) -> &BufferPool {
+        &self.pool
+    }
+
+    fn submit(&mut self, now: Time, command: Command) -> Submit {
+        let usual_ns = match command.operation {
+            Operation::Read(_) => READ_NS,
+            Operation::Program { durable: false, .. } | Operation::Erase => WRITE_NS,
+            Operation::Program { .. } | Operation::Flush | Operation::MarkBad => FLUSH_NS,
+        };
+        let refused = check(&self.geometry, &self.claim.units(), &command).err();
+        let ends = now + duration(&mut self.rng, usual_ns).0;
+        let writes_before = lock(&self.shared).shelf.writes();
+        self.submitted += 1;
+        self.active.insert((ends, self.submitted), Active { command, refused, writes_before });
+        Submit::Accepted
+    }
+
+    fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
+        while let Some(first) = self.active.first_entry()
+            && first.key().0 <= now
+        {
+            let ((finished_at, _), active) = first.remove_entry();
+            let tag = active.command.tag;
+            let (buffer, result) = self.carry_out(active);
+            completions.push(Completion { tag, buffer, result, finished_at, retries: 0 });
+        }
+    }
+
+    fn wake(&self) -> Wake {
+        self.active.keys().next().map_or(Wake::Idle, |(ends, _)| Wake::At(*ends))
+    }
+}
+
+impl Drop for DriveQueuePair {
+    /// What is under way has reached the drive: should the power go, too, any of it may be left.
+    fn drop(&mut self) {
+        let active = std::mem::take(&mut self.active);
+        for (_, Active { command: Command { target, operation, .. }, refused, .. }) in active {
+            if let (Operation::Program { data, .. }, None) = (operation, refused) {
+                lock(&self.shared).shelf.write(&target, &data, false);
+            }
+        }
+    }
+}

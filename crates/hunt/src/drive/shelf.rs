@@ -1,0 +1,140 @@
+//! The pages of a drive, and what a cut may leave of each.
+
+use softflash_base::UnitId;
+use softflash_base::random::Rng;
+use softflash_device::{Target, UnitGeometry};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a page holds; none of it is zeros.
+pub type Page = Option<Arc<[u8]>>;
+
+/// Where a page is.
+pub type Place = (UnitId, u64);
+
+/// A version of a page, with the number of the write that made it.
+type Version = (u64, Page);
+
+/// All pages.
+pub struct Shelf {
+    geometry: UnitGeometry,
+    discards: bool,
+    /// As they are read.
+    pages: BTreeMap<Place, Page>,
+    /// Of pages that were written since they were flushed: what was flushed, and all since.
+    unflushed: BTreeMap<Place, Vec<Version>>,
+    /// The number of the last write.
+    writes: u64,
+    bad: Vec<(UnitId, (u8, u8, u32))>,
+}
+
+impl Shelf {
+    /// Pages of zeros.
+    pub fn new(geometry: UnitGeometry, discards: bool) -> Shelf {
+        Shelf {
+            geometry,
+            discards,
+            pages: BTreeMap::new(),
+            unflushed: BTreeMap::new(),
+            writes: 0,
+            bad: Vec::new(),
+        }
+    }
+
+    /// The pages of a target in the order of its buffer.
+    fn places(&self, target: &Target) -> impl Iterator<Item = Place> + use<> {
+        let UnitGeometry { planes, blocks_per_plane, pages_per_block, .. } = self.geometry;
+        let target = *target;
+        (0..target.rows).flat_map(move |row| {
+            (0..target.planes).map(move |plane| {
+                let seat =
+                    u64::from(target.die) * u64::from(planes) + u64::from(target.plane + plane);
+                let block = u64::from(target.blocks[usize::from(plane)]);
+                let block = seat * u64::from(blocks_per_plane) + block;
+                let page = block * u64::from(pages_per_block) + u64::from(target.page + row);
+                (target.unit, page)
+            })
+        })
+    }
+
+    /// Fills the buffer with what the target's pages hold.
+    pub fn read(&self, target: &Target, buffer: &mut [u8]) {
+        let pages = buffer.chunks_mut(self.geometry.page_bytes as usize);
+        for (place, bytes) in self.places(target).zip(pages) {
+            match self.pages.get(&place) {
+                Some(Some(page)) => bytes.copy_from_slice(page),
+                _ => bytes.fill(0),
+            }
+        }
+    }
+
+    /// Writes the target's pages, into the cache or, `forced`, through it.
+    pub fn write(&mut self, target: &Target, data: &[u8], forced: bool) {
+        let pages = data.chunks(self.geometry.page_bytes as usize);
+        for (place, bytes) in self.places(target).zip(pages) {
+            self.set(place, Some(bytes.into()));
+            if forced {
+                self.unflushed.remove(&place);
+            }
+        }
+    }
+
+    /// Erases the target's blocks, which a drive need not do.
+    pub fn erase(&mut self, target: &Target) {
+        if self.discards {
+            let whole = Target { page: 0, rows: self.geometry.pages_per_block, ..*target };
+            for place in self.places(&whole) {
+                if self.pages.get(&place).is_some_and(Option::is_some) {
+                    self.set(place, None);
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, place: Place, page: Page) {
+        self.writes += 1;
+        let before = self.pages.insert(place, page.clone()).flatten();
+        let versions = self.unflushed.entry(place).or_insert_with(|| vec![(0, before)]);
+        versions.push((self.writes, page));
+    }
+
+    /// The number of the last write: what a flush that is asked for now makes durable.
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// What was written to these units up to `last` is durable.
+    pub fn flushed(&mut self, units: &std::ops::Range<u16>, last: u64) {
+        self.unflushed.retain(|(unit, _), versions| {
+            if units.contains(&unit.0) {
+                let durable = versions.iter().rposition(|(number, _)| *number <= last);
+                versions.drain(..durable.unwrap_or(0));
+            }
+            versions.len() > 1
+        });
+    }
+
+    /// Leaves of each page any of its versions.
+    pub fn power_cut(&mut self, rng: &mut Rng) {
+        for (place, mut versions) in std::mem::take(&mut self.unflushed) {
+            let left = rng.below(versions.len() as u64) as usize;
+            self.pages.insert(place, versions.swap_remove(left).1);
+        }
+    }
+
+    /// The bad blocks of a unit in ascending order.
+    pub fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
+        let ours = self.bad.iter().filter(|(other, _)| *other == unit);
+        let mut bad: Vec<_> = ours.map(|(_, block)| *block).collect();
+        bad.sort_unstable();
+        bad
+    }
+
+    /// Marks the target's blocks bad.
+    pub fn mark_bad(&mut self, target: &Target) {
+        for plane in 0..target.planes {
+            let block = target.blocks[usize::from(plane)];
+            self.bad.push((target.unit, (target.die, target.plane + plane, block)));
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Durations on the command line.
+
+use std::time::Duration;
+
+/// As 60s, 10m or 2h.
+///
+/// # Errors
+/// Where it is none, with what to write.
+pub fn parsed(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no duration; write 60s, 10m or 2h");
+    let (number, unit) = text.split_at(text.len().saturating_sub(1));
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+}

@@ -1,0 +1,75 @@
+//! How clients behave, and how time passes.
+
+use serde::{Deserialize, Serialize};
+use softflash_base::random::Rng;
+
+/// Clients that speak RESP to the server's own command layer. Without it they call the store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resp {
+    /// Most commands that are sent at once, or are in a transaction.
+    pub pipeline: u64,
+    /// Share of requests that are transactions.
+    pub transactions: f64,
+    /// Share of writes that say how long the value lasts.
+    pub expiry: f64,
+    /// The longest that a value lasts that does not last for ever.
+    pub longest_life_ms: u64,
+    /// Keys that all clients write.
+    pub lists: u64,
+    /// Share of requests for them.
+    pub list_share: f64,
+    /// Share of requests that remove everything.
+    pub clears: f64,
+    /// Share of requests that are the last, as the connection is lost in their middle.
+    pub vanishing: f64,
+}
+
+/// How time passes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pace {
+    /// Share of requests before which a client rests.
+    pub pauses: f64,
+    /// The longest rest.
+    pub longest_pause_ms: u64,
+    /// The longest that the power stays away.
+    pub longest_outage_ms: u64,
+    /// The wall clock may be set back while the power is away.
+    pub steps_back: bool,
+}
+
+impl Resp {
+    /// Drawn habits; `firm` where acknowledged writes are on flash.
+    pub fn drawn(rng: &mut Rng, firm: bool) -> Resp {
+        let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
+        let (transactions, list_share) = (some(0.2, 0.6), some(0.2, 0.5));
+        let (expiry, vanishing) = (some(0.4, 0.6), some(0.02, 0.4));
+        // Who may lose the last writes of each shard may lose a part of what was removed with them.
+        let clears = if firm { some(0.01, 0.3) } else { 0.0 };
+        Resp {
+            pipeline: 1 + rng.below(6),
+            transactions,
+            expiry,
+            longest_life_ms: 1 << (4 + rng.below(20)),
+            lists: if list_share > 0.0 { 1 + rng.below(3) } else { 0 },
+            list_share,
+            clears,
+            vanishing,
+        }
+    }
+}
+
+impl Pace {
+    /// A drawn pace: half of the worlds are in a hurry. Only where acknowledged writes are on flash is it certain that
+    /// what was seen expired stays so when the clock is set back.
+    pub fn drawn(rng: &mut Rng, firm: bool) -> Pace {
+        let slow = rng.chance(0.5);
+        Pace {
+            pauses: if slow { 0.3 * rng.unit_f64() } else { 0.0 },
+            longest_pause_ms: if slow { 1 << (8 + rng.below(18)) } else { 0 },
+            longest_outage_ms: 1 << rng.below(28),
+            steps_back: firm && rng.chance(0.2),
+        }
+    }
+}

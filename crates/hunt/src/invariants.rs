@@ -1,0 +1,68 @@
+//! What must hold of the flash's books whenever a store has opened, whatever happened before.
+
+use softflash_ftl::UnitTelemetry;
+use softflash_store::stats::StoreStats;
+use softflash_store::{Store, StoreError};
+
+/// The books of one look.
+#[derive(Debug, Clone, Default)]
+pub struct Books {
+    units: Vec<UnitTelemetry>,
+    stats: StoreStats,
+}
+
+impl Books {
+    /// Reads the books of a store.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn of(store: &Store) -> Result<Books, StoreError> {
+        Ok(Books { units: store.units().await?, stats: store.stats().await? })
+    }
+
+    /// Superblocks that hold something.
+    fn used(&self) -> u32 {
+        self.units.iter().map(|unit| unit.space.open + unit.space.live).sum()
+    }
+
+    /// Whether they can follow the books of before.
+    ///
+    /// # Errors
+    /// Which rule is broken.
+    pub fn follow(&self, before: &Books) -> Result<(), String> {
+        for (unit, earlier) in self.units.iter().zip(&before.units) {
+            let (total, was) = (unit.space.total(), earlier.space.total());
+            if total != was {
+                return Err(format!("unit {}: {total} superblocks, {was} before", unit.unit));
+            }
+            if unit.bad_blocks < earlier.bad_blocks {
+                let (now, was) = (unit.bad_blocks, earlier.bad_blocks);
+                return Err(format!("unit {}: {now} bad blocks, {was} before", unit.unit));
+            }
+            let same = unit.bad_blocks == earlier.bad_blocks;
+            if same && unit.erase_count_max < earlier.erase_count_max {
+                let (now, was) = (unit.erase_count_max, earlier.erase_count_max);
+                return Err(format!("unit {}: wear ran back from {was} to {now}", unit.unit));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what the flash holds is what the store knows of: patches, and segments of logs.
+    ///
+    /// # Errors
+    /// How much more it is.
+    pub fn have_no_leak(&self, shards: u16) -> Result<(), String> {
+        let payload = self.units.first().map_or(1, |unit| unit.superblock_payload_bytes.max(1));
+        // A log's first and last segment may be full in part, and one may be on its way.
+        let segments = self.stats.log_live_bytes / payload + 3 * u64::from(shards);
+        let (used, known) = (u64::from(self.used()), self.stats.patches + segments);
+        if used > known {
+            let patches = self.stats.patches;
+            return Err(format!(
+                "{used} superblocks are in use, and {patches} patches and at most {segments} segments are known"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! What a world's store lives on.
+
+use crate::drive::Drive;
+use crate::world::World;
+use softflash_base::Time;
+use softflash_device::{Device, ModelDevice};
+use std::sync::Arc;
+
+/// The flash of a world, or the drive.
+pub enum Medium {
+    /// The array.
+    Flash(Arc<ModelDevice>),
+    /// A drive with a volatile cache.
+    Drive(Arc<Drive>),
+}
+
+impl Medium {
+    /// A new one.
+    ///
+    /// # Errors
+    /// Where the world cannot be built.
+    pub fn new(world: &World) -> Result<Medium, String> {
+        let config = world.device();
+        let told = |error: softflash_device::OpenError| error.to_string();
+        match &world.drive {
+            None => Ok(Medium::Flash(Arc::new(ModelDevice::in_memory(config).map_err(told)?))),
+            Some(shape) => {
+                let mut geometry = config.unit_geometry().map_err(told)?;
+                geometry.die_queue_depth = 32;
+                let units = config.units().map_err(told)?;
+                Ok(Medium::Drive(Arc::new(Drive::new(units, geometry, shape.discards, world.seed))))
+            }
+        }
+    }
+
+    /// The array, where it is one.
+    pub fn flash(&self) -> Option<&Arc<ModelDevice>> {
+        match self {
+            Medium::Flash(flash) => Some(flash),
+            Medium::Drive(_) => None,
+        }
+    }
+
+    /// As the store sees it.
+    pub fn device(&self) -> Arc<dyn Device> {
+        match self {
+            Medium::Flash(flash) => Arc::clone(flash) as Arc<dyn Device>,
+            Medium::Drive(drive) => Arc::clone(drive) as Arc<dyn Device>,
+        }
+    }
+
+    /// Cuts the power.
+    ///
+    /// # Errors
+    /// Where the device cannot record what is left.
+    pub fn power_cut(&self, at: Time, seed: u64) -> Result<(), String> {
+        match self {
+            Medium::Flash(flash) => flash.power_cut(at, seed).map(drop).map_err(|e| e.to_string()),
+            Medium::Drive(drive) => {
+                drive.power_cut(seed);
+                Ok(())
+            }
+        }
+    }
+}

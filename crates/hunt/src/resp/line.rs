@@ -1,0 +1,89 @@
+//! A client's connection: what it sends arrives in pieces, and what it is answered in others.
+
+use super::Session;
+use super::wire::{Reply, replies, request};
+use crate::trouble::Trouble;
+use bytes::Bytes;
+use futures_util::future::select;
+use softflash_base::random::Rng;
+use softflash_protocol::{Connection, Step};
+use softflash_store::Store;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection to one of the server's threads.
+pub(crate) struct Line<'a> {
+    session: &'a Session<'a>,
+    connection: Connection,
+    store: &'a Store,
+    received: Vec<u8>,
+}
+
+impl<'a> Line<'a> {
+    pub fn connect(session: &'a Session<'a>, rng: &mut Rng) -> Line<'a> {
+        let store = &session.stores[rng.below(session.stores.len() as u64) as usize];
+        let address = || "127.0.0.1:1".to_owned();
+        let context = Arc::clone(&session.context);
+        let connection = Connection::new(context, address(), address(), store.now_ms());
+        Line { session, connection, store, received: Vec::new() }
+    }
+
+    /// Sends commands and takes as many replies.
+    pub async fn ask(
+        &mut self,
+        commands: &[Vec<Bytes>],
+        rng: &mut Rng,
+    ) -> Result<Vec<Reply>, Trouble> {
+        let mut bytes = Vec::new();
+        commands.iter().for_each(|words| request(words, &mut bytes));
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let whole = rng.chance(0.8);
+            let length = if whole { rest.len() } else { 1 + rng.below(rest.len() as u64) as usize };
+            let (now, later) = rest.split_at(length);
+            self.feed(now).await?;
+            rest = later;
+        }
+        let received = std::mem::take(&mut self.received);
+        self.session.crew.note_received(&received);
+        let replies = replies(&received).map_err(Trouble::Wrong)?;
+        if replies.len() != commands.len() {
+            let (sent, answered) = (commands.len(), replies.len());
+            return Err(Trouble::Wrong(format!(
+                "{sent} commands were answered by {answered} replies"
+            )));
+        }
+        Ok(replies)
+    }
+
+    /// Sends commands, the last of them not whole, and goes away within a moment.
+    pub async fn vanish(mut self, commands: &[Vec<Bytes>], partial: &[Bytes], rng: &mut Rng) {
+        let mut bytes = Vec::new();
+        commands.iter().for_each(|words| request(words, &mut bytes));
+        let mut last = Vec::new();
+        request(partial, &mut last);
+        last.truncate(rng.below(last.len() as u64) as usize);
+        bytes.extend(last);
+        let runtime = self.store.runtime().clone();
+        let patience = Duration::from_nanos(1 << rng.below(22));
+        let gone = runtime.sleep_until(runtime.now() + patience);
+        drop(select(pin!(self.feed(&bytes)), gone).await);
+    }
+
+    async fn feed(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        self.connection.feed(bytes);
+        loop {
+            let step = self.connection.process(self.store).await;
+            self.received.extend_from_slice(&self.connection.output().take_bytes());
+            match step {
+                Step::Read => return Ok(()),
+                Step::Again => {}
+                Step::Need { .. } => self.connection.admit(),
+                Step::Close => {
+                    return Err(Trouble::Wrong("the server has closed a connection".to_owned()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Clients that speak to the server's own command layer: bytes in, bytes out.
+//!
+//! - [`wire`]: RESP as a client sees it;
+//! - [`command`]: commands on keys, and how they are said;
+//! - [`semantics`]: what commands do, and what may have come of those that nobody heard of;
+//! - [`ledger`]: what a client was promised of the keys that only it writes;
+//! - [`lists`]: keys that all clients write;
+//! - [`line`]: a connection, in pieces and sometimes lost;
+//! - [`client`]: makes requests, and tells the references;
+//! - [`requests`]: what is drawn to be asked for.
+
+pub mod client;
+pub mod command;
+pub mod ledger;
+pub mod line;
+pub mod lists;
+pub mod requests;
+pub mod semantics;
+mod sharing;
+pub mod wire;
+
+use crate::trouble::Trouble;
+use crate::world::World;
+use bytes::Bytes;
+use client::RespClient;
+use futures_util::future::try_join_all;
+use ledger::{Effect, Found, Slack};
+use lists::Lists;
+use semantics::Window;
+use softflash_base::checksum::{hash64, identity};
+use softflash_base::random::Rng;
+use softflash_protocol::{Context, ContextOptions};
+use softflash_runtime::{ByteSemaphore, Notify};
+use softflash_store::{Store, StoreLayout};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// All clients of a world, and what they know together.
+pub struct Crew {
+    clients: Vec<RespClient>,
+    lists: RefCell<Lists>,
+    list_keys: Vec<Bytes>,
+    /// Of everything that was received.
+    trace: Cell<u64>,
+    /// Somebody has gone in this session, and what it sent may still happen.
+    lost: Cell<bool>,
+    /// Requests that have begun in this session.
+    requests: Cell<u64>,
+    begins: Notify,
+}
+
+/// What the clients of a session share.
+pub(crate) struct Session<'a> {
+    pub crew: &'a Crew,
+    pub world: &'a World,
+    pub stores: &'a [Store],
+    pub context: Arc<Context>,
+    /// Everybody takes a part of it, who removes everything takes all.
+    pub gate: ByteSemaphore,
+}
+
+impl Session<'_> {
+    /// What the time is, at the least and at the most: shards may differ where the wall clock has been set back.
+    pub fn clock_ms(&self) -> Window {
+        let wall_ms = self.stores.first().map_or(0, |store| store.runtime().wall_ms());
+        if !self.world.pace.steps_back {
+            return Window { from_ms: wall_ms, to_ms: wall_ms };
+        }
+        let clocks = || self.stores.iter().map(Store::now_ms);
+        Window { from_ms: clocks().min().unwrap_or(0), to_ms: clocks().max().unwrap_or(0) }
+    }
+
+    /// The shard of a key.
+    pub fn shard_of(&self, key: &[u8]) -> u16 {
+        self.stores.first().map_or(0, |store| store.shard_of(key).0)
+    }
+}
+
+impl Crew {
+    /// The clients of a world, if they speak RESP.
+    pub fn of(world: &World) -> Option<Crew> {
+        let resp = world.resp.as_ref()?;
+        let rng = Rng::seeded(world.seed).fork("resp clients");
+        let clients =
+            (0..world.clients.count).map(|number| RespClient::new(number, &rng)).collect();
+        let list_keys =
+            (0..resp.lists).map(|number| Bytes::from(format!("list:{number}"))).collect();
+        Some(Crew {
+            clients,
+            lists: RefCell::default(),
+            list_keys,
+            trace: Cell::new(0),
+            lost: Cell::new(false),
+            requests: Cell::new(0),
+            begins: Notify::new(),
+        })
+    }
+
+    /// The power is on.
+    pub fn begins_session(&self) {
+        self.lost.set(false);
+        self.requests.set(0);
+    }
+
+    /// All clients make their requests.
+    pub async fn work(&self, stores: &[Store], world: &World) -> Result<(), Trouble> {
+        let options = ContextOptions::new(stores[0].now_ms(), world.seed);
+        let session = Session {
+            crew: self,
+            world,
+            stores,
+            context: Arc::new(Context::new(options)),
+            gate: ByteSemaphore::new(u64::from(world.clients.count)),
+        };
+        let work = self.clients.iter().map(|client| client.work(&session));
+        try_join_all(work).await.map(drop)
+    }
+
+    /// Every key that may be there.
+    pub fn keys(&self, world: &World) -> Vec<Bytes> {
+        let own = self.clients.iter().flat_map(|client| client.keys(world));
+        own.chain(self.list_keys.iter().cloned()).collect()
+    }
+
+    /// Compares with what was found, of which some need not be there. It is the truth from then on.
+    ///
+    /// # Errors
+    /// What was found cannot be.
+    pub fn judge(
+        &self,
+        world: &World,
+        found: &Found,
+        at: Window,
+        layout: &StoreLayout,
+        slack: Slack,
+    ) -> Result<(), String> {
+        let shard_of = |key: &[u8]| layout.shard_of(key).0;
+        let mut clears: Option<BTreeSet<usize>> = None;
+        let mut rest = found.clone();
+        for client in &self.clients {
+            let own: Found = client.keys(world).filter_map(|key| rest.remove_entry(&key)).collect();
+            let mut ledger = client.ledger.borrow_mut();
+            let judged = ledger.judge(&own, at, layout.shards, &shard_of, slack);
+            let possible = judged.map_err(|what| format!("client {}: {what}", client.number))?;
+            let common = match clears.take() {
+                None => possible,
+                Some(known) => known.intersection(&possible).copied().collect(),
+            };
+            if common.is_empty() {
+                return Err("everything of one client was removed, and not of another".to_owned());
+            }
+            clears = Some(common);
+            ledger.settle(&own);
+        }
+        let lists: BTreeMap<Bytes, Bytes> = self
+            .list_keys
+            .iter()
+            .filter_map(|key| rest.remove_entry(key))
+            .map(|(key, (value, _))| (key, value))
+            .collect();
+        if let Some(key) = rest.keys().next() {
+            return Err(format!("key `{}` was written by nobody", key.escape_ascii()));
+        }
+        let clears = clears.unwrap_or_else(|| [0].into());
+        self.lists.borrow_mut().found(&lists, slack, &clears)
+    }
+
+    /// Compares keys one by one, but for those that the store says it has lost.
+    ///
+    /// # Errors
+    /// What was found cannot be.
+    pub fn judge_rest(
+        &self,
+        found: &Found,
+        unreadable: &BTreeSet<Bytes>,
+        at: Window,
+        layout: &StoreLayout,
+        slack: Slack,
+    ) -> Result<(), String> {
+        let shard_of = |key: &[u8]| layout.shard_of(key).0;
+        for client in &self.clients {
+            let owns = |key: &Bytes| client.owns(key);
+            let own = found.iter().filter(|(key, _)| owns(key));
+            let own = own.map(|(key, held)| (key.clone(), held.clone())).collect();
+            client.ledger.borrow().judge_each(&own, unreadable, at, &shard_of, slack)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until so many requests have begun in this session.
+    pub async fn begun(&self, requests: u64) {
+        while self.requests.get() < requests {
+            self.begins.notified().await;
+        }
+    }
+
+    fn note_request(&self) {
+        self.requests.set(self.requests.get() + 1);
+        self.begins.notify_all();
+    }
+
+    /// Of everything that clients have received.
+    pub fn trace(&self) -> u64 {
+        self.trace.get()
+    }
+
+    /// Everybody's keys are about to be removed.
+    fn clearing(&self, shards: u16) {
+        for client in &self.clients {
+            client.ledger.borrow_mut().sends(vec![Effect::clear(shards)]);
+        }
+    }
+
+    /// They have been.
+    fn cleared(&self, shards: u16) {
+        for client in &self.clients {
+            client.ledger.borrow_mut().answered(vec![Effect::clear(shards)]);
+        }
+        self.lists.borrow_mut().clear();
+    }
+
+    fn note_received(&self, bytes: &[u8]) {
+        self.trace.set(identity(&[self.trace.get(), hash64(bytes)]));
+    }
+}

@@ -1,0 +1,145 @@
+//! What a client does with keys that all clients write.
+
+use super::Session;
+use super::client::{RespClient, expect, unexpected};
+use super::command::Command;
+use super::line::Line;
+use super::wire::Reply;
+use crate::trouble::Trouble;
+use bytes::Bytes;
+use softflash_base::random::Rng;
+
+impl RespClient {
+    /// Something with a key that all clients write.
+    pub(super) async fn list(
+        &self,
+        session: &Session<'_>,
+        line: &mut Line<'_>,
+        rng: &mut Rng,
+    ) -> Result<(), Trouble> {
+        let keys = &session.crew.list_keys;
+        let key = &keys[rng.below(keys.len() as u64) as usize];
+        let room = keys.iter().all(|key| session.crew.lists.borrow().has_room(key));
+        match rng.below(4) {
+            0 => self.read_list(session, line, key, rng).await.map(drop),
+            _ if !room => self.read_list(session, line, key, rng).await.map(drop),
+            1 => self.append_to_list(session, line, key, rng).await,
+            2 => self.append_to_lists(session, line, rng).await,
+            _ => self.replace_list(session, line, key, rng).await,
+        }
+    }
+
+    async fn read_list(
+        &self,
+        session: &Session<'_>,
+        line: &mut Line<'_>,
+        key: &Bytes,
+        rng: &mut Rng,
+    ) -> Result<Bytes, Trouble> {
+        let look = session.crew.lists.borrow().look(key);
+        let reply = line.ask(&[Command::Get(key.clone()).words()], rng).await?.pop();
+        let value = match reply {
+            Some(Reply::Bulk(value)) => value,
+            Some(Reply::Nil) => Bytes::new(),
+            other => return unexpected("GET", other),
+        };
+        let read = session.crew.lists.borrow_mut().read(key, &value, &look);
+        read.map_err(Trouble::Wrong)?;
+        Ok(value)
+    }
+
+    async fn append_to_list(
+        &self,
+        session: &Session<'_>,
+        line: &mut Line<'_>,
+        key: &Bytes,
+        rng: &mut Rng,
+    ) -> Result<(), Trouble> {
+        let mark = session.crew.lists.borrow_mut().mark();
+        let keys = [key.clone()];
+        session.crew.lists.borrow_mut().begins(&mark, &keys);
+        let append = Command::Append(key.clone(), mark.clone());
+        let reply = line.ask(&[append.words()], rng).await?.pop();
+        let happened = match reply {
+            Some(Reply::Integer(_)) => Ok(()),
+            other => unexpected("APPEND", other),
+        };
+        self.list_answered(session, &mark, &keys, happened)
+    }
+
+    /// The same mark to all lists at once.
+    async fn append_to_lists(
+        &self,
+        session: &Session<'_>,
+        line: &mut Line<'_>,
+        rng: &mut Rng,
+    ) -> Result<(), Trouble> {
+        let keys = &session.crew.list_keys;
+        let mark = session.crew.lists.borrow_mut().mark();
+        session.crew.lists.borrow_mut().begins(&mark, keys);
+        let mut words = vec![vec![Bytes::from("MULTI")]];
+        words.extend(keys.iter().map(|key| Command::Append(key.clone(), mark.clone()).words()));
+        words.push(vec!["EXEC".into()]);
+        let happened = match line.ask(&words, rng).await?.pop() {
+            Some(Reply::Array(lengths)) if lengths.len() == keys.len() => Ok(()),
+            other => unexpected("EXEC", other),
+        };
+        self.list_answered(session, &mark, keys, happened)
+    }
+
+    fn list_answered(
+        &self,
+        session: &Session<'_>,
+        mark: &Bytes,
+        keys: &[Bytes],
+        happened: Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        match &happened {
+            Ok(()) => session.crew.lists.borrow_mut().ends(mark, keys, true),
+            Err(Trouble::Full) => session.crew.lists.borrow_mut().ends(mark, keys, false),
+            Err(_) => {}
+        }
+        happened
+    }
+
+    /// Reads a list, and writes it again with a mark more, unless somebody was faster.
+    async fn replace_list(
+        &self,
+        session: &Session<'_>,
+        line: &mut Line<'_>,
+        key: &Bytes,
+        rng: &mut Rng,
+    ) -> Result<(), Trouble> {
+        let before = session.crew.lists.borrow().look(key);
+        expect(line.ask(&[vec!["WATCH".into(), key.clone()]], rng).await?, &[Reply::OK])?;
+        let old = self.read_list(session, line, key, rng).await?;
+        if rng.chance(0.5) {
+            self.pause(session, rng).await;
+        }
+        let alone = session.crew.lists.borrow().untouched_since(key, &before);
+        let mark = session.crew.lists.borrow_mut().mark();
+        let keys = [key.clone()];
+        session.crew.lists.borrow_mut().begins(&mark, &keys);
+        let ours = session.crew.lists.borrow().look(key);
+        let new = Bytes::from([&old[..], &mark].concat());
+        let words =
+            [vec!["MULTI".into()], vec!["SET".into(), key.clone(), new], vec!["EXEC".into()]];
+        let outcome = line.ask(&words, rng).await?.pop();
+        let alone = alone && session.crew.lists.borrow().begun_since(key, &ours) == 0;
+        let happened = match outcome {
+            Some(Reply::Array(replies)) if replies == [Reply::OK] => Ok(()),
+            Some(Reply::Nil) if !alone => {
+                session.crew.lists.borrow_mut().ends(&mark, &keys, false);
+                return Ok(());
+            }
+            Some(Reply::Nil) => {
+                let key = key.escape_ascii();
+                return Err(Trouble::Wrong(format!(
+                    "a transaction was refused, and nobody has written `{key}` that it watched"
+                )));
+            }
+            other => unexpected("EXEC", other),
+        };
+        self.list_answered(session, &mark, &keys, happened)
+    }
+}

@@ -1,0 +1,108 @@
+//! What can go wrong in a session.
+
+use crate::resp::wire::Reply;
+use softflash_store::StoreError;
+
+/// Why a session ended early.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// There is room for what is alive, but cleaning is behind.
+    Full,
+    /// The store says that data are lost, or that the flash fails.
+    Lost(String),
+    /// The store refused, with this error.
+    Refused(String),
+    /// The store did what it must not.
+    Wrong(String),
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Trouble {
+        match &error {
+            StoreError::OutOfSpace => Trouble::Full,
+            StoreError::DataLoss(_) | StoreError::Flash(_) | StoreError::LogFailed(_) => {
+                Trouble::Lost(error.to_string())
+            }
+            // Another shard could not be opened: for the same reasons or others.
+            StoreError::Unusable(reason) => {
+                let typed = ["data loss", "flash: ", "the log has failed"];
+                match typed
+                    .iter()
+                    .any(|begin| reason.contains(&format!("could not be opened: {begin}")))
+                {
+                    true => Trouble::Lost(reason.clone()),
+                    false => Trouble::Refused(error.to_string()),
+                }
+            }
+            _ => Trouble::Refused(error.to_string()),
+        }
+    }
+}
+
+impl Trouble {
+    /// What an error of the store means that came as a reply; none where the reply is the command's own.
+    pub fn of_reply(reply: &Reply) -> Option<Trouble> {
+        let Reply::Error(text) = reply else { return None };
+        let begins = |begins: &[&str]| {
+            let text = text.strip_prefix("EXECABORT Transaction discarded because of: ");
+            let own = text.is_some();
+            let text = text.or(reply_text(reply)).unwrap_or_default();
+            begins.iter().any(|begin| {
+                text.strip_prefix("ERR ").unwrap_or(text).starts_with(begin)
+                    || own && text.starts_with(begin)
+            })
+        };
+        if begins(&["OOM ", "the flash is full"]) {
+            Some(Trouble::Full)
+        } else if begins(&["data loss", "flash: ", "the log has failed"]) {
+            Some(Trouble::Lost(text.clone()))
+        } else if begins(&["the store is shutting down", "the keys read were changed"]) {
+            Some(Trouble::Refused(text.clone()))
+        } else {
+            None
+        }
+    }
+
+    /// In words.
+    pub fn what(&self) -> String {
+        match self {
+            Trouble::Full => "the flash is full".to_owned(),
+            Trouble::Lost(what) | Trouble::Refused(what) => format!("the store refuses: {what}"),
+            Trouble::Wrong(what) => what.clone(),
+        }
+    }
+}
+
+fn reply_text(reply: &Reply) -> Option<&str> {
+    match reply {
+        Reply::Error(text) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_store_are_told_from_those_of_commands() {
+        let of = |text: &str| Trouble::of_reply(&Reply::Error(text.to_owned()));
+        assert_eq!(of("OOM command not allowed when ..."), Some(Trouble::Full));
+        let aborted = "EXECABORT Transaction discarded because of: ";
+        assert_eq!(of(&format!("{aborted}the flash is full; ...")), Some(Trouble::Full));
+        assert!(matches!(of(&format!("{aborted}data loss: x")), Some(Trouble::Lost(_))));
+        assert!(matches!(of("ERR flash: unit 3"), Some(Trouble::Lost(_))));
+        assert!(matches!(of("ERR the store is shutting down"), Some(Trouble::Refused(_))));
+        assert_eq!(of("ERR value is not an integer or out of range"), None);
+        assert_eq!(of("EXECABORT Transaction discarded because of previous errors."), None);
+        assert_eq!(Trouble::of_reply(&Reply::OK), None);
+    }
+
+    #[test]
+    fn a_shard_that_waits_for_another_tells_its_reason() {
+        let of = |text: &str| Trouble::from(StoreError::Unusable(text.to_owned()));
+        let lost = of("shard 1 could not be opened: data loss: the log ...");
+        assert!(matches!(lost, Trouble::Lost(_)), "{lost:?}");
+        assert!(matches!(of("the device is another's"), Trouble::Refused(_)));
+    }
+}

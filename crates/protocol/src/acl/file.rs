@@ -1,0 +1,74 @@
+//! Users as text: `user NAME RULE...`, a line each.
+
+use super::user::check_name;
+use super::{Salts, User, Users};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a user cannot be as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AclError {
+    /// A name that no user can have.
+    #[error("{0}")]
+    Name(&'static str),
+    /// A rule; the text has no password in it.
+    #[error("Error in ACL SETUSER modifier '{rule}': {reason}")]
+    Rule {
+        /// The rule as it may be shown.
+        rule: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A line of a file.
+    #[error("line {line}: {reason}")]
+    Line {
+        /// Which one, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// Where ACL LOAD reads and ACL SAVE writes; calls may wait for the disk.
+pub trait UserFile: Send + Sync {
+    /// The text of the file.
+    ///
+    /// # Errors
+    /// A text that names the file and the reason.
+    fn read(&self) -> Result<String, String>;
+
+    /// Puts a text into the place of the file's: all of it or, after a failure or a crash, nothing.
+    ///
+    /// # Errors
+    /// A text that names the file and the reason.
+    fn write(&self, text: &str) -> Result<(), String>;
+}
+
+pub(super) fn parse(text: &str, salts: &Salts) -> Result<Users, AclError> {
+    let mut users = Users::new();
+    for (index, line) in text.lines().enumerate() {
+        let failed = |reason: String| AclError::Line { line: index + 1, reason };
+        let mut words = line.split_ascii_whitespace();
+        match words.next() {
+            None => continue,
+            Some(word) if word.starts_with('#') => continue,
+            Some("user") => {}
+            Some(_) => return Err(failed("a line begins with `user` or `#`".to_owned())),
+        }
+        let name = words.next().ok_or_else(|| failed("the name is missing".to_owned()))?;
+        let name = check_name(name.as_bytes()).map_err(|error| failed(error.to_string()))?;
+        if users.contains_key(name) {
+            return Err(failed(format!("there is a user '{name}' already")));
+        }
+        let mut user = User::new(name);
+        for rule in words {
+            user.apply(rule.as_bytes(), salts).map_err(|error| failed(error.to_string()))?;
+        }
+        users.insert(Arc::clone(user.name_handle()), Arc::new(user));
+    }
+    Ok(users)
+}
+
+pub(super) fn text(users: &Users) -> String {
+    users.values().map(|user| format!("user {} {}\n", user.name(), user.rules())).collect()
+}

@@ -1,0 +1,96 @@
+//! Where passwords are tried: beside the shards' threads, few at a time, and one at a time for each network.
+//!
+//! A try takes memory and some hundredths of a second of a core. Who floods the server with tries from one
+//! network keeps one place of the few busy, and everybody else goes on by turns.
+
+use crate::network::Network;
+use futures_util::FutureExt;
+use softflash_protocol::context::{Elsewhere, Job};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Passwords tried at a time; each takes 7 MiB.
+const PLACES: usize = 2;
+
+struct Desk {
+    places: Semaphore,
+    networks: Mutex<HashMap<Network, Arc<Semaphore>>>,
+}
+
+/// Does slow work on tokio's threads for blocking work; must be called inside a tokio runtime.
+pub(crate) fn elsewhere() -> Box<Elsewhere> {
+    let desk = Arc::new(Desk { places: Semaphore::new(PLACES), networks: Mutex::default() });
+    Box::new(move |address, job| {
+        let (desk, network) = (Arc::clone(&desk), Network::of_text(address));
+        async move { desk.work(network, job).await }.boxed()
+    })
+}
+
+impl Desk {
+    async fn work(&self, network: Network, job: Job) {
+        let turn = Turn { desk: self, network, line: self.line(network) };
+        // A semaphore that is never closed always grants; a job that panics is one that was not done.
+        let own = turn.line.acquire().await;
+        let place = self.places.acquire().await;
+        let _ = tokio::task::spawn_blocking(job).await;
+        drop((place, own));
+    }
+
+    fn networks(&self) -> MutexGuard<'_, HashMap<Network, Arc<Semaphore>>> {
+        self.networks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where those of a network wait for each other.
+    fn line(&self, network: Network) -> Arc<Semaphore> {
+        let mut networks = self.networks();
+        Arc::clone(networks.entry(network).or_insert_with(|| Arc::new(Semaphore::new(1))))
+    }
+}
+
+/// Keeps the line of a network while somebody waits in it.
+struct Turn<'a> {
+    desk: &'a Desk,
+    network: Network,
+    line: Arc<Semaphore>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut networks = self.desk.networks();
+        // This one and the table's.
+        if Arc::strong_count(&self.line) <= 2 {
+            networks.remove(&self.network);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn few_are_tried_at_a_time_and_one_of_each_network() {
+        let desk = Desk { places: Semaphore::new(PLACES), networks: Mutex::default() };
+        let (now, most, done) = <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let job = || -> Job {
+            let (now, most, done) = (Arc::clone(&now), Arc::clone(&most), Arc::clone(&done));
+            Box::new(move || {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                let (_sender, receiver) = std::sync::mpsc::channel::<()>();
+                let _ = receiver.recv_timeout(Duration::from_millis(5));
+                now.fetch_sub(1, Ordering::SeqCst);
+                done.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        let one = Network::of_text("10.0.0.1:5");
+        futures_util::future::join_all((0..8).map(|_| desk.work(one, job()))).await;
+        assert_eq!((most.swap(0, Ordering::SeqCst), done.load(Ordering::SeqCst)), (1, 8));
+        let from = |number: usize| Network::of_text(&format!("10.0.0.{number}:5"));
+        futures_util::future::join_all((0..8).map(|number| desk.work(from(number), job()))).await;
+        assert_eq!((most.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (PLACES, 16));
+        assert!(desk.networks().is_empty(), "nobody waits, nothing is kept");
+    }
+}

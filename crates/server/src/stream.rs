@@ -1,0 +1,150 @@
+//! A connection's bytes, in the clear or through TLS.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{Accept, TlsAcceptor};
+
+/// Where a connection reads and writes. The socket stays in its place from the first byte of a handshake to the
+/// last of the connection: others may shut it meanwhile (see `registry`).
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Handshake(Box<Accept<TcpStream>>),
+    Tls(Box<TlsStream<TcpStream>>),
+    /// The handshake has failed.
+    Failed,
+}
+
+impl Stream {
+    /// The client speaks TLS, or in the clear.
+    pub fn new(socket: TcpStream, tls: Option<Arc<rustls::ServerConfig>>) -> Stream {
+        match tls {
+            Some(config) => Stream::Handshake(Box::new(TlsAcceptor::from(config).accept(socket))),
+            None => Stream::Plain(socket),
+        }
+    }
+
+    /// Whether nobody knows yet who is there.
+    pub fn is_handshaking(&self) -> bool {
+        matches!(self, Stream::Handshake(_))
+    }
+
+    fn socket(&self) -> Option<&TcpStream> {
+        match self {
+            Stream::Plain(socket) => Some(socket),
+            Stream::Handshake(accept) => accept.get_ref(),
+            Stream::Tls(tls) => Some(tls.get_ref().0),
+            Stream::Failed => None,
+        }
+    }
+
+    /// The client's address and the server's that it is connected to, for people.
+    pub fn addresses(&self) -> (String, String) {
+        let text = |address: Option<io::Result<SocketAddr>>| {
+            address.and_then(Result::ok).map(|address| address.to_string()).unwrap_or_default()
+        };
+        let socket = self.socket();
+        (text(socket.map(TcpStream::peer_addr)), text(socket.map(TcpStream::local_addr)))
+    }
+
+    /// Agrees with the client on keys, where it speaks TLS.
+    pub async fn handshake(&mut self) -> io::Result<()> {
+        let tls = match self {
+            Stream::Handshake(accept) => {
+                poll_fn(|context| Pin::new(&mut **accept).poll(context)).await
+            }
+            _ => return Ok(()),
+        };
+        let (stream, done) = match tls {
+            Ok(tls) => (Stream::Tls(Box::new(tls)), Ok(())),
+            Err(error) => (Stream::Failed, Err(error)),
+        };
+        *self = stream;
+        done
+    }
+
+    /// Whether there is something to be read, or the end.
+    pub fn poll_readable(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Plain(socket) => socket.poll_read_ready(context),
+            Stream::Tls(tls) => {
+                ready!(Pin::new(&mut **tls).poll_fill_buf(context))?;
+                Poll::Ready(Ok(()))
+            }
+            Stream::Handshake(_) | Stream::Failed => Poll::Ready(Err(not_open())),
+        }
+    }
+}
+
+impl AsRawFd for Stream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket().map_or(-1, AsRawFd::as_raw_fd)
+    }
+}
+
+fn not_open() -> io::Error {
+    io::ErrorKind::NotConnected.into()
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(socket) => Pin::new(socket).poll_read(context, buffer),
+            Stream::Tls(tls) => Pin::new(&mut **tls).poll_read(context, buffer),
+            Stream::Handshake(_) | Stream::Failed => Poll::Ready(Err(not_open())),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(socket) => Pin::new(socket).poll_write_vectored(context, pieces),
+            Stream::Tls(tls) => Pin::new(&mut **tls).poll_write_vectored(context, pieces),
+            Stream::Handshake(_) | Stream::Failed => Poll::Ready(Err(not_open())),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(socket) => Pin::new(socket).poll_flush(context),
+            Stream::Tls(tls) => Pin::new(&mut **tls).poll_flush(context),
+            Stream::Handshake(_) | Stream::Failed => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(socket) => Pin::new(socket).poll_shutdown(context),
+            Stream::Tls(tls) => Pin::new(&mut **tls).poll_shutdown(context),
+            Stream::Handshake(_) | Stream::Failed => Poll::Ready(Ok(())),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The file of the users.
+
+use crate::error::ServerError;
+use softflash_protocol::acl::{Salts, UserFile, Users, parse_users};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Its usual name inside the data directory.
+pub const USERS_NAME: &str = "users.acl";
+
+/// Only the server's own user may read hashes of passwords.
+const MODE: u32 = 0o600;
+
+/// Where ACL LOAD and ACL SAVE keep the users.
+#[derive(Debug)]
+pub(crate) struct AclFile {
+    path: PathBuf,
+    /// One writes at a time: the temporary name is the same for all.
+    writing: Mutex<()>,
+}
+
+impl AclFile {
+    pub fn new(path: PathBuf) -> AclFile {
+        AclFile { path, writing: Mutex::new(()) }
+    }
+
+    /// The users that the file names; none where there is no file.
+    pub fn users(&self, salts: &Salts) -> Result<Users, ServerError> {
+        let failed = |reason| ServerError::Users { path: self.path.clone(), reason };
+        match fs::read_to_string(&self.path) {
+            Ok(text) => {
+                if text.split_ascii_whitespace().any(|word| word.starts_with('>')) {
+                    let path = self.path.display();
+                    tracing::warn!(%path, "passwords in the clear; ACL SAVE puts hashes in their place");
+                }
+                parse_users(&text, salts).map_err(|error| failed(error.to_string()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Users::new()),
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+
+    fn replace(&self, text: &str) -> io::Result<()> {
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(".tmp");
+        let temporary = self.path.with_file_name(name);
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(MODE).open(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, &self.path)?;
+        let directory = match self.path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        File::open(directory)?.sync_all()
+    }
+}
+
+impl UserFile for AclFile {
+    fn read(&self) -> Result<String, String> {
+        fs::read_to_string(&self.path)
+            .map_err(|error| format!("cannot read the ACL file {}: {error}", self.path.display()))
+    }
+
+    fn write(&self, text: &str) -> Result<(), String> {
+        self.replace(text)
+            .map_err(|error| format!("cannot write the ACL file {}: {error}", self.path.display()))
+    }
+}
+
+/// Fills salts and passwords with the kernel's random bytes.
+pub(crate) fn salts(mut buffer: &mut [u8]) {
+    while !buffer.is_empty() {
+        let got = rustix::rand::getrandom(&mut *buffer, rustix::rand::GetRandomFlags::empty());
+        // Before the kernel has any it waits; afterwards only a signal can come between.
+        let Ok(count) = got else { continue };
+        buffer = buffer.get_mut(count..).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_file_is_replaced_as_a_whole_and_is_for_the_server_alone() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("users.acl");
+        let file = AclFile::new(path.clone());
+        assert!(file.users(&salts).unwrap().is_empty(), "no file, no users");
+        file.write("user ann on nopass ~* +@all\n").unwrap();
+        assert_eq!(file.users(&salts).unwrap().len(), 1);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        file.write("user bob off\n").unwrap();
+        assert_eq!(file.read().unwrap(), "user bob off\n");
+        assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1, "nothing is left beside it");
+        fs::write(&path, "user bob >marker +nosuch").unwrap();
+        let error = file.users(&salts).unwrap_err().to_string();
+        assert!(error.contains("users.acl: line 1: ") && !error.contains("marker"), "{error}");
+        let nowhere = AclFile::new(temp.path().join("missing/users.acl"));
+        assert!(nowhere.write("").unwrap_err().contains("missing/users.acl"));
+    }
+
+    #[test]
+    fn salts_are_random() {
+        let (mut one, mut other) = ([0; 32], [0; 32]);
+        salts(&mut one);
+        salts(&mut other);
+        assert_ne!(one, other);
+    }
+}
