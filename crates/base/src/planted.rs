@@ -2,7 +2,7 @@
 //!
 //! Code asks [`bug`] at the line where a tired engineer would make the mistake. Without the feature `planted`, as in every
 //! product, the answer is a constant no and nothing of it is compiled; with it, as `cargo xtask hunt --planted` builds the
-//! hunter, one bug at a time can be [planted](plant). `softflash` itself does not compile with the feature.
+//! hunter, one bug at a time can be planted. `softflash` itself does not compile with the feature.
 
 /// Makes the table of bugs: a variant, what is wrong, and where.
 macro_rules! bugs {

@@ -33,6 +33,8 @@ pub(crate) struct BlockTable {
     /// The block in every seat of every superblock.
     composition: Vec<u32>,
     highest_erase_count: u32,
+    /// The greatest erase count that a header on the flash tells of.
+    recorded_erase_count: u32,
     /// No block of this number or above was ever erased.
     unused_from: u32,
 }
@@ -48,6 +50,7 @@ impl BlockTable {
             blocks: vec![block; count],
             composition: vec![NO_BLOCK; count],
             highest_erase_count: 0,
+            recorded_erase_count: 0,
             unused_from: 0,
         }
     }
@@ -174,6 +177,11 @@ impl BlockTable {
         self.unused_from = self.unused_from.max(block + 1);
     }
 
+    /// The erase header of a superblock is on the flash.
+    pub fn erases_recorded(&mut self, index: u32) {
+        self.recorded_erase_count = self.recorded_erase_count.max(self.wear(index).0);
+    }
+
     /// Takes an erase count from a header, if it is the highest told so far.
     pub fn recover_erase_count(&mut self, seat: u32, block: u32, erase_count: u32) {
         let at = self.at(seat, block);
@@ -188,6 +196,7 @@ impl BlockTable {
     /// used. Both marks are the greatest that any header named.
     pub fn assume_unknown_wear(&mut self, highest_erase_count: u32, unused_from: u32) {
         self.highest_erase_count = self.highest_erase_count.max(highest_erase_count);
+        self.recorded_erase_count = self.highest_erase_count;
         self.unused_from = self.unused_from.max(unused_from);
         for (at, block) in (0_u32..).zip(&mut self.blocks) {
             if at % self.per_seat >= self.unused_from {
@@ -219,13 +228,15 @@ impl BlockTable {
         })
     }
 
-    /// The least, mean and greatest erase count of the good blocks, and the number of bad ones.
+    /// The least, mean and greatest erase count of the good blocks, and the number of bad ones. What no header tells of
+    /// yet counts for the choice of blocks, and not here: a power cut would take it back.
     pub fn survey(&self) -> (u32, f64, u32, u32) {
         let good = || self.blocks.iter().filter(|block| block.state != BlockUse::Bad);
         let count = good().count();
-        let min = good().map(|block| block.erase_count).min().unwrap_or(0);
-        let max = good().map(|block| block.erase_count).max().unwrap_or(0);
-        let sum: u64 = good().map(|block| u64::from(block.erase_count)).sum();
+                let counted = |block: &Block| block.erase_count.min(self.recorded_erase_count);
+        let min = good().map(counted).min().unwrap_or(0);
+        let max = good().map(counted).max().unwrap_or(0);
+        let sum: u64 = good().map(|block| u64::from(counted(block))).sum();
         let mean = if count == 0 { 0.0 } else { sum as f64 / count as f64 };
         (min, mean, max, (self.blocks.len() - count) as u32)
     }

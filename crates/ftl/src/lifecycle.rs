@@ -248,6 +248,7 @@ impl Ftl {
         if op.work == Work::EraseHeader {
             slot.ready = true;
             state.note_header(index, generation);
+            state.blocks.erases_recorded(index);
             self.let_go_held(unit, index);
         }
         let state = &mut self.units[unit];

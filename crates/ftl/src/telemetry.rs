@@ -58,7 +58,7 @@ pub struct UnitTelemetry {
     pub space: SpaceAccount,
     /// Bytes of a superblock that its owner can write.
     pub superblock_payload_bytes: u64,
-    /// The least, mean and greatest erase count of a good block.
+    /// The least erase count of a good block, as the headers on the flash tell it.
     pub erase_count_min: u32,
     /// Mean erase count.
     pub erase_count_mean: f64,

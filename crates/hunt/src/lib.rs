@@ -6,7 +6,7 @@
 //! - [`client`]: calls the store, and tells the reference;
 //! - [`resp`]: clients that speak RESP to the server's own command layer, with references of their own;
 //! - [`habits`]: how clients behave, and how time passes;
-//! - [`medium`]: the flash that its store lives on, or a [drive](drive) with a volatile cache;
+//! - [`medium`]: the flash that its store lives on, or a [drive] with a volatile cache;
 //! - [`session`]: from power on to power off;
 //! - [`profile`]: what goes wrong, by name; [`disasters`]: dies that die, units that come back old;
 //! - [`invariants`]: what must hold of the flash's books;

@@ -9,7 +9,7 @@ use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::shard::budget::Budget;
 use crate::shard::clock::ExpiryClock;
-use crate::shard::recovery::{self, OnFlash};
+use crate::shard::recovery::{self, OnFlash, OnLogLoss};
 use crate::shard::transactions::COORDINATOR;
 use crate::store::Mesh;
 use futures_util::future::join_all;
@@ -141,7 +141,8 @@ async fn check_shard(
         blocks.total_blocks(),
         blocks.capacity_bytes(),
     );
-    let on_flash = OnFlash { found: &found, damaged: &inventory.damaged };
+    let on_flash =
+        OnFlash { found: &found, damaged: &inventory.damaged, on_log_loss: OnLogLoss::Refuse };
     let recovered =
         recovery::recover(shard, layout, &blocks, on_flash, &clock, mesh, &budget).await;
     let unreferred: BTreeSet<BlockId> = match &recovered {
@@ -201,7 +202,7 @@ async fn check_shard(
 }
 
 /// Reads a patch whole: every checksum, the order, the counts, and that index and filter find every key.
-async fn check_patch(patch: &Patch, report: &mut CheckReport) -> Result<(), String> {
+pub(crate) async fn check_patch(patch: &Patch, report: &mut CheckReport) -> Result<(), String> {
     let index = patch.index().map_err(|error| error.to_string())?;
     let mut last = None;
     let mut entries = 0;

@@ -12,6 +12,7 @@ pub mod format;
 pub mod kv;
 pub mod layout;
 pub mod options;
+pub mod repair;
 pub mod shard;
 pub mod stats;
 pub mod store;

@@ -6,6 +6,7 @@ use crate::output::{self, Form};
 use clap::Args;
 use softflash_server::DataDirError;
 use softflash_store::check::{CheckReport, Finding, Progress, check};
+use softflash_store::repair::OnLogLoss;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,15 +18,28 @@ use std::time::Duration;
 Examples:
   softflash check ./softflash-data
   softflash check ./softflash-data -o json
+  softflash check ./softflash-data --repair --dry-run
 
 Reads everything and changes nothing. Exit code 0: everything that was acknowledged is there and right,
-data and metadata; 1: it is not, or the directory cannot be read at all.")]
+data and metadata; 1: it is not, or the directory cannot be read at all.
+
+With --repair, damaged patches are written anew with what can still be read of them, and what is lost is
+named. Exit code 0: the store is whole, and nothing was lost; 1: something was lost, or not repaired.")]
 pub struct Check {
     /// The data directory
     directory: PathBuf,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
+    /// Repair what is damaged, and say what is lost
+    #[arg(long)]
+    repair: bool,
+    /// Only say what a repair would do
+    #[arg(long, requires = "repair")]
+    dry_run: bool,
+    /// Where the log has lost what was acknowledged, keep what is whole of it and give up the rest
+    #[arg(long, requires = "repair")]
+    accept_log_loss: bool,
 }
 
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
@@ -34,6 +48,13 @@ impl Check {
     /// Checks the directory, its device and the store; a directory that cannot be opened is a finding,
     /// except where another process has it.
     pub fn run(self) -> Result<ExitCode, CliError> {
+        if self.repair {
+            let on_log_loss = match self.accept_log_loss {
+                true => OnLogLoss::Accept,
+                false => OnLogLoss::Refuse,
+            };
+            return super::repair::run(&self.directory, self.dry_run, on_log_loss, self.output);
+        }
         let report =
             match OpenDir::open_to_look(&self.directory, "check it after stopping the server") {
                 Ok(directory) => check_store(&directory)?,
@@ -74,7 +95,7 @@ fn unreadable(directory: &std::path::Path, error: &CliError) -> CheckReport {
     CheckReport { findings: vec![finding], ..CheckReport::default() }
 }
 
-fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> {
+pub(super) fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> {
     let device = Arc::clone(&directory.device);
     let label = device.info().detail.clone();
     let mut report = block_on(|runtime| async move {
@@ -103,7 +124,7 @@ fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> {
     Ok(report)
 }
 
-fn print(report: &CheckReport) {
+pub(super) fn print(report: &CheckReport) {
     for finding in &report.findings {
         let kind = if finding.is_error { "error" } else { "remark" };
         output::result(&format!("{kind}: {}: {}", finding.place, finding.problem));

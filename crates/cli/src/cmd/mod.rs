@@ -8,6 +8,7 @@ pub mod info;
 pub mod lab;
 pub mod load;
 pub mod record;
+mod repair;
 pub mod replay;
 pub mod serve;
 mod simulated;

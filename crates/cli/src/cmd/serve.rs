@@ -55,6 +55,9 @@ pub struct Serve {
     /// Memory for memtables, read cache, requests and replies
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     memory: u64,
+    /// In what time everything on flash is read once, to write anew what is hard to read: such as `7d`, or `off`
+    #[arg(long, value_name = "TIME|off", default_value = "7d", value_parser = parse_patrol)]
+    patrol: Patrol,
     #[command(flatten)]
     password: PasswordSource,
     /// File of the users; without it, users.acl in the data directory
@@ -93,6 +96,7 @@ impl Serve {
             options: StoreOptions {
                 memory_bytes: self.memory,
                 durability: self.durability,
+                patrol: self.patrol.0,
                 ..StoreOptions::default()
             },
             password: self.password.read()?,
@@ -195,6 +199,24 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     addresses.next().ok_or_else(|| "the name has no address".to_owned())
 }
 
+/// How long a pass of the patrol takes, if there is one.
+#[derive(Debug, Clone, Copy)]
+struct Patrol(Option<Duration>);
+
+/// Reads a time, or `off`.
+fn parse_patrol(text: &str) -> Result<Patrol, String> {
+    const SHORTEST: Duration = Duration::from_secs(60);
+    let period = match text {
+        "off" => return Ok(Patrol(None)),
+        time => parse_time(time)
+            .map_err(|_| format!("`{text}` is neither `off` nor a time such as `7d`"))?,
+    };
+    match period < SHORTEST {
+        true => Err(format!("`{text}` is less than a minute, the shortest time of a patrol")),
+        false => Ok(Patrol(Some(period))),
+    }
+}
+
 /// Reads `flash` or a time.
 pub fn parse_durability(text: &str) -> Result<Durability, String> {
     match text {
@@ -220,6 +242,7 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
         "s" => Ok(Duration::from_secs(number)),
         "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
         "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
+        "d" => Ok(Duration::from_secs(number.saturating_mul(86_400))),
         _ => Err(format!("`{text}` has no unit; write `100ms`, `1s` or `5m`")),
     }
 }

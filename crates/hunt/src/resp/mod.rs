@@ -5,7 +5,7 @@
 //! - [`semantics`]: what commands do, and what may have come of those that nobody heard of;
 //! - [`ledger`]: what a client was promised of the keys that only it writes;
 //! - [`lists`]: keys that all clients write;
-//! - [`line`]: a connection, in pieces and sometimes lost;
+//! - [`mod@line`]: a connection, in pieces and sometimes lost;
 //! - [`client`]: makes requests, and tells the references;
 //! - [`requests`]: what is drawn to be asked for.
 

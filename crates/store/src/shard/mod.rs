@@ -11,6 +11,7 @@ pub mod compact;
 pub mod flush;
 pub mod gate;
 pub mod log;
+mod mend;
 pub mod open;
 mod patrol;
 pub mod read;
@@ -21,6 +22,7 @@ pub mod snapshots;
 pub mod transactions;
 pub mod watch;
 
+pub(crate) use open::open_all_for_repair;
 pub use open::{ShardSpec, open_all, open_all_with_log};
 pub(crate) use read::Read;
 

@@ -5,7 +5,7 @@ use super::clock::ExpiryClock;
 use super::gate::Gate;
 use super::log::event::{Checkpoint, Event, SliceState};
 use super::log::{Log, event};
-use super::recovery::{self, OnFlash, Recovered};
+use super::recovery::{self, OnFlash, OnLogLoss, Recovered};
 use super::transactions::{COORDINATOR, Transactions};
 use super::{Counters, Shard};
 use crate::block_layer::BlockLayer;
@@ -51,8 +51,19 @@ impl Shard {
     }
 
     async fn open_on(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<Store> {
+        let store = Shard::open_idle(spec, log_device, OnLogLoss::Refuse).await?;
+        store.local().start_background();
+        Ok(store)
+    }
+
+    /// Opens the shard without its background tasks.
+    async fn open_idle(
+        spec: ShardSpec,
+        log_device: Option<Arc<dyn Device>>,
+        on_log_loss: OnLogLoss,
+    ) -> Result<Store> {
         let (mesh, id) = (spec.mesh.clone(), spec.id);
-        let opened = open(spec, log_device).await;
+        let opened = open(spec, log_device, on_log_loss).await;
         if let Err(error) = &opened {
             mesh.abandon(id, error);
         }
@@ -83,7 +94,11 @@ impl Shard {
     }
 }
 
-async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<Store> {
+async fn open(
+    spec: ShardSpec,
+    log_device: Option<Arc<dyn Device>>,
+    on_log_loss: OnLogLoss,
+) -> Result<Store> {
     let ShardSpec { id, layout, options, device, runtime, mesh, inbox } = spec;
     if let Some(problem) = layout.problem() {
         return Err(StoreError::Unusable(problem));
@@ -115,11 +130,12 @@ async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<St
         commits,
         decided_elsewhere,
         torn,
+        ..
     } = recovery::recover(
         id,
         &layout,
         &blocks,
-        OnFlash { found: &found, damaged },
+        OnFlash { found: &found, damaged, on_log_loss },
         &clock,
         &mesh,
         &budget,
@@ -193,7 +209,6 @@ async fn open(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<St
         // What was cut off must never come back: once the rest is in patches, the old segments can go.
         shard.flush_everything().await?;
     }
-    shard.start_background();
     let store = Store::join(shard, mesh, inbox);
     Shard::report_caught_up(&store);
     Ok(store)
@@ -238,7 +253,19 @@ pub async fn open_all(
     options: &StoreOptions,
     runtime: &RuntimeHandle,
 ) -> Result<Vec<Store>> {
-    open_all_on(device, None, layout, options, runtime).await
+    open_each(&device, layout, options, runtime, |spec| Shard::open_on(spec, None)).await
+}
+
+/// As [`open_all`], without background tasks: the trees stay as they are but for what the caller changes.
+pub(crate) async fn open_all_for_repair(
+    device: Arc<dyn Device>,
+    layout: &StoreLayout,
+    options: &StoreOptions,
+    runtime: &RuntimeHandle,
+    on_log_loss: OnLogLoss,
+) -> Result<Vec<Store>> {
+    let open = |spec| Shard::open_idle(spec, None, on_log_loss);
+    open_each(&device, layout, options, runtime, open).await
 }
 
 /// As [`open_all`], with the log on a device of its own, whose pages and superblocks are as large: for simulations of
@@ -250,28 +277,28 @@ pub async fn open_all_with_log(
     options: &StoreOptions,
     runtime: &RuntimeHandle,
 ) -> Result<Vec<Store>> {
-    open_all_on(device, Some(log_device), layout, options, runtime).await
+    let open = |spec| Shard::open_on(spec, Some(Arc::clone(&log_device)));
+    open_each(&device, layout, options, runtime, open).await
 }
 
-async fn open_all_on(
-    device: Arc<dyn Device>,
-    log_device: Option<Arc<dyn Device>>,
+async fn open_each<F: Future<Output = Result<Store>>>(
+    device: &Arc<dyn Device>,
     layout: &StoreLayout,
     options: &StoreOptions,
     runtime: &RuntimeHandle,
+    open: impl Fn(ShardSpec) -> F,
 ) -> Result<Vec<Store>> {
     let (mesh, inboxes) = Mesh::new(layout.shards);
     let shards = inboxes.into_iter().zip(0..).map(|(inbox, id)| {
-        let spec = ShardSpec {
+        open(ShardSpec {
             id: ShardId(id),
             layout: layout.clone(),
             options: options.clone(),
-            device: Arc::clone(&device),
+            device: Arc::clone(device),
             runtime: runtime.clone(),
             mesh: mesh.clone(),
             inbox,
-        };
-        Shard::open_on(spec, log_device.clone())
+        })
     });
     futures_util::future::try_join_all(shards).await
 }

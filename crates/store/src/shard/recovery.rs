@@ -16,13 +16,14 @@ use super::replay::Replay;
 use super::transactions::COORDINATOR;
 use crate::block_layer::{BlockId, BlockKind, BlockLayer, Found};
 use crate::error::{Result, StoreError};
-use crate::format::log::End;
+use crate::format::log::{End, Position};
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
 use crate::store::Mesh;
 use softflash_base::ShardId;
 use softflash_ftl::DamagedSuperblock;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Numbers of transactions skipped at a restart: more than could have been under way without a trace.
 const TRANSACTION_GAP: u64 = 1 << 20;
@@ -34,6 +35,29 @@ pub struct OnFlash<'a> {
     pub found: &'a [Found],
     /// Superblocks of which nobody knows what block they are.
     pub damaged: &'a [DamagedSuperblock],
+    /// What is done where the log has lost what was durable.
+    pub on_log_loss: OnLogLoss,
+}
+
+/// What recovery does where the log has lost what was durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLogLoss {
+    /// It refuses to go on.
+    #[default]
+    Refuse,
+    /// It goes on behind the loss with what is whole; for a repair that is told to.
+    Accept,
+}
+
+/// What a log has lost that was accepted to be lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogLoss {
+    /// Frames, by their sequence.
+    pub frames: Vec<Range<u64>>,
+    /// Transactions over several shards whose commit is not known.
+    pub transactions: u64,
+    /// Patches that no tree lists: an edit that is lost may have listed them.
+    pub unlisted: u64,
 }
 
 /// The state that recovery found.
@@ -56,6 +80,8 @@ pub struct Recovered {
     pub decided_elsewhere: Vec<u64>,
     /// How the log ends, where it ends in a write that is not whole.
     pub torn: Option<String>,
+    /// What was given up, where that was wanted.
+    pub log_loss: LogLoss,
 }
 
 /// Reads the log and the patches' metadata.
@@ -63,7 +89,7 @@ pub async fn recover(
     shard: ShardId,
     layout: &StoreLayout,
     blocks: &BlockLayer,
-    OnFlash { found, damaged }: OnFlash<'_>,
+    OnFlash { found, damaged, on_log_loss }: OnFlash<'_>,
     clock: &ExpiryClock,
     mesh: &Mesh,
     budget: &Budget,
@@ -75,7 +101,14 @@ pub async fn recover(
         reader.refuse_lost_segment(&superblock.superblock, end).await?;
     }
     let Replayable { needed, dead_before, mut replay } =
-        replay_log(layout, shard, &reader, &chain, clock).await?;
+        match replay_log(layout, shard, &reader, &chain, clock).await {
+            Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
+                reader.pass_losses();
+                replay_log(layout, shard, &reader, &chain, clock).await?
+            }
+            replayed => replayed?,
+        };
+    let mut log_loss = LogLoss { frames: reader.losses(), ..LogLoss::default() };
     if !replay.started && found.iter().any(|found| matches!(found.kind, BlockKind::Patch { .. })) {
         return Err(StoreError::DataLoss(format!(
             "shard {shard} has patches and no log that tells of them"
@@ -86,7 +119,13 @@ pub async fn recover(
         true => mesh.commits().await?,
         false => BTreeSet::new(),
     };
-    let cut = replay.settle(&decided);
+    let cut = match on_log_loss {
+        OnLogLoss::Refuse => replay.settle(&decided),
+        OnLogLoss::Accept => {
+            log_loss.transactions = replay.drop_undecided(&decided);
+            log_loss.transactions > 0
+        }
+    };
     let decided_elsewhere = replay.decided_elsewhere();
     let commits =
         if shard == COORDINATOR { std::mem::take(&mut replay.commits) } else { BTreeSet::new() };
@@ -98,6 +137,20 @@ pub async fn recover(
         .chain(needed.iter().map(|segment| segment.block))
         .collect();
     let unreferred = found.iter().filter(|found| !referred.contains(&found.id));
+    if !log_loss.frames.is_empty() {
+        let is_unlisted = |found: &&Found| {
+            matches!(found.kind, BlockKind::Patch { .. })
+                && !replay.known.removed.contains(&found.id.0)
+        };
+        log_loss.unlisted = unreferred.clone().filter(is_unlisted).count() as u64;
+        let is_missing =
+            |slice: &Slice| slice.tree().patches().any(|(.., p)| !blocks.contains(p.id()));
+        if log_loss.unlisted > 0 && slices.iter().any(is_missing) {
+            return Err(StoreError::DataLoss(format!(
+                "the log of shard {shard} has lost a change of a tree: patches that it lists are gone, and others that nothing lists are there"
+            )));
+        }
+    }
     let (dead, orphans): (Vec<&Found>, Vec<&Found>) = unreferred
         .filter(|found| !matches!(found.kind, BlockKind::User))
         .partition(|found| match found.kind {
@@ -132,6 +185,7 @@ pub async fn recover(
         commits,
         decided_elsewhere,
         torn,
+        log_loss,
     })
 }
 
@@ -152,15 +206,26 @@ async fn replay_log<'a, 'c>(
     chain: &'c [Segment],
     clock: &ExpiryClock,
 ) -> Result<Replayable<'a, 'c>> {
-    let mut limit = None;
+    let (mut limit, mut missing) = (None, None);
     loop {
         let evidence = match limit {
             Some(None) => None,
             limit => chain::newest_evidence(chain, limit.flatten(), reader).await?,
         };
-        let needed = match evidence {
-            Some(evidence) => segments_from(chain, evidence.log_start, reader)?,
-            None => chain,
+        let needed = match evidence.map(|found| segments_from(chain, found.log_start, reader)) {
+            Some(Ok(needed)) => needed,
+            // It may have been lost before it was flushed, with all that was said in later ones: what is before it goes
+            // on with frames that tell whether it was durable.
+            Some(Err(error)) => {
+                let before = evidence.map_or(0, |found| found.log_start).saturating_sub(1);
+                limit = Some(Some(Position { segment: before, page: u32::MAX }));
+                missing.get_or_insert(error);
+                continue;
+            }
+            None => match missing {
+                Some(error) => return Err(error),
+                None => chain,
+            },
         };
         let mut replay = Replay::new(layout, shard);
         let end = reader.scan(needed, |frame| replay.take_frame(frame, reader, clock)).await?;
@@ -180,6 +245,10 @@ async fn replay_log<'a, 'c>(
             return Ok(Replayable { needed: used(chain, &replay), dead_before: 0, replay });
         };
         if replay.last_frame >= Some(evidence.at) {
+            if !reader.losses().is_empty() && replay.started {
+                // Until all is in patches, the next recovery has to start where this one did.
+                replay.first_checkpoint = Some(evidence.log_start);
+            }
             if replay.first_checkpoint != Some(evidence.log_start) {
                 return Err(reader.damage(evidence.log_start, "its checkpoint is damaged"));
             }

@@ -103,6 +103,10 @@ pub(super) struct Replay<'a> {
     pub(super) last_frame: Option<Position>,
     pub(super) end: LogEnd,
     events: EventStream,
+    /// The sequence behind the last frame.
+    next_sequence: Option<u64>,
+    /// Frames that were passed over may have held edits: a checkpoint behind them knows better.
+    distrusts_manifest: bool,
     /// How the log ends, where it ends in a torn write.
     pub(super) torn: Option<String>,
 }
@@ -125,6 +129,8 @@ impl<'a> Replay<'a> {
             last_frame: None,
             end: LogEnd::default(),
             events: EventStream::default(),
+            next_sequence: None,
+            distrusts_manifest: false,
             torn: None,
         }
     }
@@ -137,6 +143,9 @@ impl<'a> Replay<'a> {
     ) -> Result<()> {
         clock.raise(frame.header.clock_ms);
         self.last_frame = Some(frame.at);
+        self.distrusts_manifest |=
+            self.next_sequence.is_some_and(|next| frame.header.sequence > next);
+        self.next_sequence = Some(frame.header.sequence + 1);
         // Frames are written one after the other: those before this one were complete.
         self.known.add(&mut self.told);
         self.end.take(&frame);
@@ -180,10 +189,13 @@ impl<'a> Replay<'a> {
             )));
         }
         // Later checkpoints repeat what the events since the first have told, or are ahead of them.
-        if std::mem::replace(&mut self.started, true) {
+        let is_first = !std::mem::replace(&mut self.started, true);
+        if !is_first && !std::mem::take(&mut self.distrusts_manifest) {
             return Ok(());
         }
-        self.first_checkpoint = Some(segment);
+        if is_first {
+            self.first_checkpoint = Some(segment);
+        }
         self.told.unlisted_from = checkpoint.unlisted_from;
         for state in checkpoint.states {
             let slice = SliceManifest {
@@ -234,6 +246,17 @@ impl<'a> Replay<'a> {
             self.batches.truncate(place);
         }
         undecided.is_some()
+    }
+
+    /// Drops every transaction that does not count, and nothing else: commits may have been lost. Returns how many.
+    pub(super) fn drop_undecided(&mut self, decided: &BTreeSet<u64>) -> u64 {
+        let before = self.batches.len();
+        let commits = &self.commits;
+        self.batches.retain(|batch| {
+            let counts = |number| commits.contains(number) || decided.contains(number);
+            batch.transaction.as_ref().is_none_or(counts)
+        });
+        (before - self.batches.len()) as u64
     }
 
     /// Of the transactions that count, those of which this log has the part and not the commit.

@@ -112,6 +112,8 @@ pub struct LogScanner {
     unreadable: Vec<u32>,
     /// Pages behind the buffer that cannot be read either: most often the unwritten rest of a segment.
     unreadable_rest: u32,
+    /// Frames that were passed over, where that is wanted.
+    losses: Option<Vec<Range<u64>>>,
 }
 
 impl LogScanner {
@@ -131,7 +133,19 @@ impl LogScanner {
             buffer: BytesMut::new(),
             unreadable: Vec::new(),
             unreadable_rest: 0,
+            losses: None,
         }
+    }
+
+    /// Goes on behind frames that are lost, for a repair. What was given up before stays so.
+    pub fn passing_losses(mut self) -> LogScanner {
+        self.losses = Some(Vec::new());
+        self
+    }
+
+    /// The frames that were passed over.
+    pub fn losses(&self) -> &[Range<u64>] {
+        self.losses.as_deref().unwrap_or_default()
     }
 
     /// Goes on with the first page of a segment, whose superblock has this identity.
@@ -283,7 +297,7 @@ impl LogScanner {
             self.superseded = true;
             return None;
         }
-        if !self.continues(at, &header) {
+        if !self.continues(at, &header) && !self.passes_a_loss(&header) {
             // A copy of what was read is no evidence of anything.
             if header.role != FrameRole::Copy {
                 self.note_frame_behind(at, &header);
@@ -317,6 +331,16 @@ impl LogScanner {
             // Where no frame is known yet, only blank segments may come before the first.
             Some(cut) => (opens || at.page == 0) && (cut.at.segment == at.segment || !cut.begun),
         }
+    }
+
+    /// Whether frames in front of this one are lost and passed over.
+    fn passes_a_loss(&mut self, header: &FrameHeader) -> bool {
+        let (Some(losses), Some(expected)) = (&mut self.losses, self.expected) else {
+            return false;
+        };
+        let passes = header.role != FrameRole::Copy && header.sequence > expected;
+        losses.extend(passes.then_some(expected..header.sequence));
+        passes
     }
 
     fn note_frame_behind(&mut self, at: Position, header: &FrameHeader) {

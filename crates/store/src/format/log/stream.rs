@@ -21,6 +21,8 @@ pub struct EventStream {
     aligned: bool,
     /// Events without an end.
     abandoned: u64,
+    /// The sequence of the next frame.
+    next: Option<u64>,
 }
 
 impl EventStream {
@@ -39,6 +41,12 @@ impl EventStream {
         payload: Bytes,
         mut sink: impl FnMut(Replayed) -> Result<(), E>,
     ) -> Result<(), E> {
+        if self.next.is_some_and(|next| header.sequence > next) {
+            // A repair passes over frames that are lost: what was begun in front of them has no end.
+            self.events = Joiner::default();
+            self.aligned = false;
+        }
+        self.next = Some(header.sequence + 1);
         if header.role == FrameRole::Padding {
             return Ok(());
         }

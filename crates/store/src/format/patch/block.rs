@@ -38,6 +38,19 @@ fn checksum(block: &[u8], identity: u64, offset: u32) -> u64 {
     checksum64(seed(identity, Domain::PatchBlock, offset.into()), covered)
 }
 
+/// Bytes of the block that `bytes` begin with, if they can be one and hold all of it. Nothing is verified.
+pub fn block_len(bytes: &[u8]) -> Option<usize> {
+    let mut reader = Reader::starting_at(bytes, CHECKSUM_BYTES, WHAT);
+    let (stored_len, raw_len) = (reader.u32().ok()? as usize, reader.u32().ok()? as usize);
+    let (count, code, reserved) =
+        (usize::from(reader.u16().ok()?), reader.u8().ok()?, reader.u8().ok()?);
+    let plausible = stored_len <= raw_len && raw_len <= MAX_RAW_BYTES && reserved == 0;
+    let filled = count > 0 && raw_len >= count * MIN_ENCODED_BYTES;
+    let whole = stored_len <= reader.remaining();
+    let len = BLOCK_HEADER_BYTES + stored_len;
+    (plausible && filled && whole && compress::from_code(code).is_some()).then_some(len)
+}
+
 /// A block whose checksum held and whose records are in order.
 #[derive(Debug, Clone)]
 pub struct Block {

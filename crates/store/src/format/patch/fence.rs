@@ -101,7 +101,7 @@ impl Fences {
     }
 
     /// Whether block `number` begins with the key that the block before ends with.
-    fn is_continued(&self, number: usize) -> bool {
+    pub fn is_continued(&self, number: usize) -> bool {
         self.blocks.get(number).is_some_and(|at| at & CONTINUED != 0)
     }
 

@@ -153,6 +153,11 @@ impl PatchIndex {
         self.fences.starts_after(number, key)
     }
 
+    /// Whether block `number` begins with the key that the block before ends with.
+    pub fn is_continued(&self, number: usize) -> bool {
+        self.fences.is_continued(number)
+    }
+
     /// Blocks inside; at least one.
     pub fn block_count(&self) -> usize {
         self.fences.block_count()

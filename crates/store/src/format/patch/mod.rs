@@ -19,7 +19,7 @@ mod index;
 #[cfg(test)]
 mod tests;
 
-pub use block::{BLOCK_HEADER_BYTES, Block, Records, decode_block};
+pub use block::{BLOCK_HEADER_BYTES, Block, Records, block_len, decode_block};
 pub use builder::{Added, BuilderConfig, PatchBuilder, PatchImage};
 pub use header::{HEADER_BYTES, PatchHeader, VERSION, metadata_len};
 pub use index::{PatchIndex, decode_metadata};

@@ -57,7 +57,8 @@ pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment
         }
         segment.superseded_from = lowest;
         lowest = [lowest, first].into_iter().flatten().min();
-        next = Some(segment.after);
+        // Where that one is missing, as it was never flushed or has been given back, the frames tell whether it matters.
+        next = segments.range(..=segment.after).next_back().map(|(number, _)| *number);
         chain.push(segment);
     }
     chain.reverse();

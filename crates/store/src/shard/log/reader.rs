@@ -12,6 +12,8 @@ use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
+use std::cell::RefCell;
+use std::ops::Range;
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -45,12 +47,24 @@ impl Piece {
 pub struct LogReader {
     blocks: BlockLayer,
     shard: ShardId,
+    /// Frames that were passed over by the last scan, where that is wanted.
+    losses: RefCell<Option<Vec<Range<u64>>>>,
 }
 
 impl LogReader {
     /// A reader of the log of `shard`.
     pub fn new(blocks: BlockLayer, shard: ShardId) -> LogReader {
-        LogReader { blocks, shard }
+        LogReader { blocks, shard, losses: RefCell::default() }
+    }
+
+    /// From now on goes on behind frames that are lost.
+    pub fn pass_losses(&self) {
+        *self.losses.borrow_mut() = Some(Vec::new());
+    }
+
+    /// The frames that the last scan has passed over.
+    pub fn losses(&self) -> Vec<Range<u64>> {
+        self.losses.borrow().clone().unwrap_or_default()
     }
 
     /// Hands the frames of a run of segments, in order, to `sink`, and says how they end.
@@ -64,6 +78,9 @@ impl LogReader {
         mut sink: impl FnMut(Frame) -> Result<()>,
     ) -> Result<End> {
         let mut scanner = self.scanner();
+        if self.losses.borrow().is_some() {
+            scanner = scanner.passing_losses();
+        }
         let step = (PIECE_BYTES / self.blocks.page_bytes()).max(1);
         let pieces = segments
             .iter()
@@ -84,6 +101,9 @@ impl LogReader {
             }
         }
         scanner.end_segment().map_err(|error| self.refuse(error))?;
+        if let Some(losses) = self.losses.borrow_mut().as_mut() {
+            *losses = scanner.losses().to_vec();
+        }
         Ok(scanner.finish())
     }
 

@@ -1,0 +1,335 @@
+//! Repair of a store that media has damaged: what can still be read is kept, the rest is named and given up.
+//!
+//! A damaged patch is written anew with the records that can be read, in its level and run. An edit in the log puts the
+//! new patches in the place of the old one, whose space comes back when the edit is durable: the same steps as those of
+//! a compaction, so that a power cut leaves the old state or the new one.
+//!
+//! Where the log has lost frames, what is whole behind them is applied too if that is wanted: the state may then mix
+//! what was written before and after what is lost. All of it goes into patches, and the log begins anew.
+
+mod image;
+mod report;
+mod salvage;
+mod stale;
+mod stretch;
+mod torn;
+
+pub use report::{Bound, KeyText, LogDamage, LostRange, Mended, RepairReport};
+
+use crate::block_layer::{BlockId, BlockLayer};
+use crate::driver::Flash;
+use crate::error::{Result, StoreError};
+use crate::format::record::Record;
+use crate::kv::patch::Patch;
+use crate::kv::slice::Slice;
+use crate::layout::StoreLayout;
+use crate::options::StoreOptions;
+use crate::shard::budget::Budget;
+use crate::shard::clock::ExpiryClock;
+pub use crate::shard::recovery::OnLogLoss;
+use crate::shard::recovery::{self, LogLoss, OnFlash};
+use crate::shard::transactions::COORDINATOR;
+use crate::shard::{Shard, open_all_for_repair};
+use crate::store::Mesh;
+use futures_util::future::join_all;
+use salvage::Source;
+use softflash_base::ShardId;
+use softflash_device::Device;
+use softflash_ftl::{FtlConfig, Inventory, Superblock};
+use softflash_runtime::RuntimeHandle;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use stretch::{Stretch, stretches_of};
+
+/// What there is to repair.
+pub struct Plan {
+    /// What was found.
+    pub report: RepairReport,
+    /// What the units tell, by shard.
+    facts: Vec<Facts>,
+    on_log_loss: OnLogLoss,
+}
+
+/// Looks for what a repair would do, and changes nothing.
+pub async fn plan(
+    device: &Arc<dyn Device>,
+    layout: &StoreLayout,
+    runtime: &RuntimeHandle,
+    on_log_loss: OnLogLoss,
+) -> Plan {
+    let (report, facts) = examine_all(device, layout, runtime, on_log_loss).await;
+    Plan { report, facts, on_log_loss }
+}
+
+/// Repairs the store. Where a shard cannot be repaired, nothing is changed. To be called on another executor than that
+/// of the plan, whose tasks hold the device until it is dropped.
+pub async fn carry_out(
+    plan: &Plan,
+    device: &Arc<dyn Device>,
+    layout: &StoreLayout,
+    runtime: &RuntimeHandle,
+) -> RepairReport {
+    if plan.report.is_clean() || !plan.report.failures.is_empty() {
+        return plan.report.clone();
+    }
+    let logs = plan.report.logs.clone();
+    let mut report = RepairReport { has_changed: true, logs, ..RepairReport::default() };
+    let options = StoreOptions { patrol: None, ..StoreOptions::default() };
+    let device = Arc::clone(device);
+    let opened = open_all_for_repair(device, layout, &options, runtime, plan.on_log_loss).await;
+    let stores = match opened {
+        Ok(stores) => stores,
+        Err(error) => {
+            report.failures.push(error.to_string());
+            return report;
+        }
+    };
+    for (store, facts) in stores.iter().zip(&plan.facts) {
+        let shard = store.local();
+        let mut part = RepairReport::default();
+        let mended = mend_shard(shard, facts, &mut part).await;
+        let closed = store.close().await;
+        part.failures.extend(mended.and(closed).err().map(|error| failure(shard.id(), &error)));
+        report.merge(part);
+    }
+    report
+}
+
+fn failure(shard: ShardId, error: &StoreError) -> String {
+    format!("shard {shard}: {error}")
+}
+
+/// What the units of a shard tell beside its blocks.
+#[derive(Default)]
+struct Facts {
+    /// Superblocks of which nobody knows what block they are.
+    unknown: Vec<Superblock>,
+    /// Superblocks whose erase header is lost.
+    headless: BTreeSet<Superblock>,
+    /// A segment of the log should be given up.
+    log_is_damaged: bool,
+}
+
+impl Facts {
+    fn of(inventory: &Inventory) -> Facts {
+        Facts {
+            unknown: inventory.damaged.iter().map(|damaged| damaged.superblock).collect(),
+            headless: inventory.erase_headers_lost.iter().map(|lost| lost.superblock).collect(),
+            log_is_damaged: false,
+        }
+    }
+
+    fn source<'a>(&'a self, blocks: &'a BlockLayer) -> Source<'a> {
+        Source { blocks, unknown: &self.unknown, headless: &self.headless }
+    }
+}
+
+async fn examine_all(
+    device: &Arc<dyn Device>,
+    layout: &StoreLayout,
+    runtime: &RuntimeHandle,
+    on_log_loss: OnLogLoss,
+) -> (RepairReport, Vec<Facts>) {
+    let mut report = RepairReport::default();
+    if let Some(problem) = layout.problem() {
+        report.failures.push(problem);
+        return (report, Vec::new());
+    }
+    let (mesh, _inboxes) = Mesh::new(layout.shards);
+    let shards = (0..layout.shards).map(|number| {
+        let mesh = mesh.clone();
+        async move {
+            let mut part = RepairReport::default();
+            let shard = ShardId(number);
+            let spec = Examined { shard, device, layout, mesh: &mesh, runtime, on_log_loss };
+            let examined = examine_shard(spec, &mut part).await;
+            let facts = examined.unwrap_or_else(|error| {
+                mesh.abandon(shard, &error);
+                part.failures.push(failure(shard, &error));
+                Facts::default()
+            });
+            (part, facts)
+        }
+    });
+    let mut all = Vec::new();
+    for (part, facts) in join_all(shards).await {
+        report.merge(part);
+        all.push(facts);
+    }
+    (report, all)
+}
+
+/// A shard to be examined, and what with.
+struct Examined<'a> {
+    shard: ShardId,
+    device: &'a Arc<dyn Device>,
+    layout: &'a StoreLayout,
+    mesh: &'a Mesh,
+    runtime: &'a RuntimeHandle,
+    on_log_loss: OnLogLoss,
+}
+
+async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<Facts> {
+    let Examined { shard, device, layout, mesh, runtime, on_log_loss } = spec;
+    let queue = device
+        .open_queue_pair(layout.units_of(shard))
+        .map_err(|error| StoreError::Unusable(error.to_string()))?;
+    // Nothing is erased ahead: this only reads.
+    let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+    let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
+    let (blocks, found) = BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory);
+    let clock = ExpiryClock::new(runtime.clone());
+    let (total, capacity) = (blocks.total_blocks(), blocks.capacity_bytes());
+    let budget = Budget::new(&StoreOptions::default(), layout, total, capacity);
+    let on_flash = OnFlash { found: &found, damaged: &inventory.damaged, on_log_loss };
+    let recovered =
+        recovery::recover(shard, layout, &blocks, on_flash, &clock, mesh, &budget).await;
+    let examined = match recovered {
+        Err(error) => Err(error),
+        Ok(recovered) => {
+            if shard == COORDINATOR {
+                mesh.publish_commits(recovered.commits.clone());
+            }
+            let mut facts = Facts::of(&inventory);
+            note_log_loss(shard, &recovered.log_loss, &mut facts, report);
+            for (number, block) in &recovered.resume.segments {
+                note_segment(shard, *number, *block, &blocks, &mut facts, report);
+            }
+            let mut walked = Ok(());
+            for slice in &recovered.slices {
+                walked = walked.and(mend_slice(shard, slice, &facts, &blocks, None, report).await);
+            }
+            walked.map(|()| facts)
+        }
+    };
+    flash.stop();
+    examined
+}
+
+/// A log that has lost frames begins anew once all that is left of it is in patches.
+fn note_log_loss(shard: ShardId, loss: &LogLoss, facts: &mut Facts, report: &mut RepairReport) {
+    if loss.frames.is_empty() && loss.transactions == 0 {
+        return;
+    }
+    facts.log_is_damaged = true;
+    let names: Vec<String> =
+        loss.frames.iter().map(|lost| format!("{} to {}", lost.start, lost.end - 1)).collect();
+    let problem = match names.is_empty() {
+        true => "the log has transactions whose commit is in another shard's log, which is damaged"
+            .into(),
+        false => format!(
+            "frames {} of the log are lost; the state may mix what was written before and after them",
+            names.join(", ")
+        ),
+    };
+    report.logs.push(LogDamage {
+        shard: shard.0,
+        problem,
+        frames_lost: loss.frames.clone(),
+        transactions_dropped: loss.transactions,
+        has_loss: true,
+    });
+}
+
+/// A segment that the log needs is given up where its superblock has lost a header: what is in it is kept.
+fn note_segment(
+    shard: ShardId,
+    number: u64,
+    block: BlockId,
+    blocks: &BlockLayer,
+    facts: &mut Facts,
+    report: &mut RepairReport,
+) {
+    let lost = blocks.superblock(block).filter(|place| facts.headless.contains(place));
+    if let Some(superblock) = lost {
+        facts.log_is_damaged = true;
+        let problem =
+            format!("segment {number} of the log: the erase header of its {superblock} is damaged");
+        report.logs.push(LogDamage {
+            shard: shard.0,
+            problem,
+            frames_lost: Vec::new(),
+            transactions_dropped: 0,
+            has_loss: false,
+        });
+    }
+}
+
+async fn mend_shard(shard: &Shard, facts: &Facts, report: &mut RepairReport) -> Result<()> {
+    for slice in shard.all_slices() {
+        mend_slice(shard.id(), slice, facts, shard.blocks(), Some(shard), report).await?;
+    }
+    if facts.log_is_damaged { shard.give_up_old_log().await } else { Ok(()) }
+}
+
+/// Looks at every run of a slice, from the oldest on, and writes anew what is damaged where there is a shard to do so.
+async fn mend_slice(
+    shard: ShardId,
+    slice: &Slice,
+    facts: &Facts,
+    blocks: &BlockLayer,
+    writer: Option<&Shard>,
+    report: &mut RepairReport,
+) -> Result<()> {
+    let tree = slice.tree();
+    let mut runs: Vec<(usize, u64)> = tree.patches().map(|(level, run, _)| (level, run)).collect();
+    runs.dedup();
+    drop(tree);
+    for (level, number) in runs.into_iter().rev() {
+        let tree = slice.tree();
+        let run = tree
+            .levels
+            .get(level)
+            .and_then(|level| level.runs.iter().find(|run| run.number == number).map(Rc::clone));
+        let Some(run) = run else { continue };
+        for stretch in stretches_of(&run, &facts.source(blocks)).await? {
+            let (mended, records) = judge(shard, slice, (level, number), stretch, report).await?;
+            if let Some(writer) = writer {
+                let place = (level as u8, number);
+                writer.replace_patches(slice, place, &mended, records).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reports what becomes of a stretch; returns its patches and the records that are to take their place.
+async fn judge(
+    shard: ShardId,
+    slice: &Slice,
+    (level, run): (usize, u64),
+    Stretch { patches, before, after }: Stretch,
+    report: &mut RepairReport,
+) -> Result<(Vec<Rc<Patch>>, Vec<Record>)> {
+    let (mut old, mut records) = (Vec::new(), Vec::new());
+    for salvaged in patches {
+        let below = stale::look_below(&slice.tree(), (level, run), &salvaged).await?;
+        let ranges = salvaged.ranges(before.as_deref(), after.as_deref());
+        let kept = salvaged.records.len() as u64;
+        report.patches.push(Mended {
+            shard: shard.0,
+            slice: slice.id.0,
+            level,
+            patch: salvaged.patch.id().to_string(),
+            problem: salvaged.problem,
+            records_kept: kept,
+            records_lost: salvaged.entries.map(|entries| entries.saturating_sub(kept)),
+            blocks_lost: salvaged.blocks_lost,
+            ranges,
+            torn_keys: Vec::new(),
+            older_values_hidden: below.deletions.len() as u64,
+            older_values_may_return: below.is_unknown,
+        });
+        old.push(salvaged.patch);
+        records.extend(salvaged.records);
+        records.extend(below.deletions);
+    }
+    records.sort_by(Record::order);
+    records.dedup_by(|a, b| a.order(b).is_eq());
+    let torn = torn::bury_torn_values(&mut records);
+    if let Some(mended) = report.patches.last_mut() {
+        mended.torn_keys = torn.iter().map(|key| KeyText::from(&key[..])).collect();
+    }
+    Ok((old, records))
+}

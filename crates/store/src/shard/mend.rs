@@ -1,0 +1,52 @@
+//! What a repair changes in a shard that serves nobody.
+
+use super::Shard;
+use crate::error::Result;
+use crate::format::record::Record;
+use crate::kv::patch::Patch;
+use crate::kv::slice::Slice;
+use crate::kv::writer::PatchWriter;
+use softflash_ftl::Hint;
+use std::rc::Rc;
+
+impl Shard {
+    /// The shard's slices.
+    pub(crate) fn all_slices(&self) -> &[Slice] {
+        &self.slices
+    }
+
+    /// Writes records, which come in order, as patches of a run, in the place of others.
+    pub(crate) async fn replace_patches(
+        &self,
+        slice: &Slice,
+        (level, run): (u8, u64),
+        old: &[Rc<Patch>],
+        records: Vec<Record>,
+    ) -> Result<()> {
+        let site = self.building.begin(&self.blocks);
+        let mut writer =
+            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
+        for record in &records {
+            writer.add(record).await?;
+        }
+        let (patches, _) = writer.finish().await?;
+        drop(site);
+        let added = patches.into_iter().map(|patch| (level, run, patch)).collect();
+        self.edit(slice, old, added);
+        // Until the edit is durable a recovery may ask for what it removes.
+        self.log.stable_soon(self.seq.get()).await?;
+        old.iter().for_each(|patch| patch.retire());
+        Ok(())
+    }
+
+    /// Brings all that is in memory into patches, so that of the log only what this opening has written is needed.
+    pub(crate) async fn give_up_old_log(&self) -> Result<()> {
+        self.flush_everything().await?;
+        let Some(slice) = self.slices.first() else { return Ok(()) };
+        self.edit(slice, &[], Vec::new());
+        let needed = self.first_segment_needed();
+        self.log.stable_soon(self.seq.get()).await?;
+        self.log.release_before(needed);
+        Ok(())
+    }
+}

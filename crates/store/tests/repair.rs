@@ -1,0 +1,259 @@
+//! Repair of damaged patches, on a real device file that is damaged between the runs.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests end at the first error"
+)]
+
+mod log_support;
+mod repair_support;
+
+use bytes::Bytes;
+use log_support::{Raw, get};
+use repair_support::{
+    FoundPatch, History, SUPERBLOCK, flip, patches, plan, repair, repair_and_compare, zero,
+};
+use softflash_base::random::Rng;
+use softflash_store::format::log::FrameRole;
+use softflash_store::repair::OnLogLoss;
+use softflash_testing::Bed;
+use softflash_testing::model::{key, value};
+
+const KEYS: u64 = 400;
+
+fn rng(default_seed: u64) -> Rng {
+    let seed = std::env::var("SOFTFLASH_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or(default_seed);
+    println!("seed {seed}: replay with SOFTFLASH_SEED={seed}");
+    Rng::seeded(seed)
+}
+
+/// Two runs of patches, the newer of which replaces and deletes some of the older, and some keys in the log. The
+/// patches of the newer run are given, too.
+fn prepared(shards: u16) -> (Bed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
+    let (mut bed, mut history) = (Bed::new(shards, shards, 2, 64, SUPERBLOCK), History::default());
+    // Neither flushes nor compactions but those that are asked for.
+    bed.options.memory_bytes = 2 << 20;
+    let mut random = Rng::seeded(11);
+    let ids = bed.run(async |stores, _| {
+        let ids = || {
+            let ids = stores.iter().flat_map(|store| store.local().blocks().ids());
+            ids.map(|id| id.0).collect::<Vec<_>>()
+        };
+        for number in 0..KEYS {
+            let value = value(&mut random, 2000);
+            history.write(&stores[0], key(number), Some(value)).await;
+        }
+        for store in stores {
+            store.local().flush().await.unwrap();
+        }
+        let older = ids();
+        for number in (0..KEYS).filter(|number| number % 3 != 0) {
+            let value = (number % 3 == 1).then(|| value(&mut random, 2000));
+            history.write(&stores[0], key(number), value).await;
+        }
+        for store in stores {
+            store.local().flush().await.unwrap();
+        }
+        let newer: Vec<u64> = ids().into_iter().filter(|id| !older.contains(id)).collect();
+        for number in KEYS..KEYS + 10 {
+            history.write(&stores[0], key(number), Some(Bytes::from_static(b"in the log"))).await;
+        }
+        (older, newer)
+    });
+    let (older, newer) = (patches(&bed, &ids.0, SUPERBLOCK), patches(&bed, &ids.1, SUPERBLOCK));
+    assert!(!older.is_empty() && !newer.is_empty());
+    assert!(bed.check().ok);
+    (bed, history, older, newer)
+}
+
+#[test]
+fn what_is_whole_needs_no_repair() {
+    let (bed, history, ..) = prepared(2);
+    let (report, lost) = repair_and_compare(&bed, &history);
+    assert!(report.is_clean() && !report.has_changed && lost == 0, "{report:#?}");
+}
+
+#[test]
+fn damaged_blocks_cost_their_records_and_no_old_value_comes_back() {
+    for part in [0, 1, 2] {
+        let (bed, history, _, newer) = prepared(1);
+        let patch = &newer[0];
+        let data_len = u64::from(patch.header.data_len);
+        // The first block, one in the middle, the last.
+        flip(&bed, patch.data() + 30 + part * (data_len / 2 - 30));
+        let (report, lost) = repair_and_compare(&bed, &history);
+        let mended = &report.patches[0];
+        assert_eq!(report.patches.len(), 1, "{report:#?}");
+        assert_eq!(mended.blocks_lost, Some(1), "{report:#?}");
+        assert!(mended.records_lost >= Some(1) && !mended.older_values_may_return);
+        assert!(mended.older_values_hidden >= 1, "{report:#?}");
+        // A deletion that is lost is made up for.
+        assert!(lost >= 1 && Some(lost) <= mended.records_lost, "{lost} {report:#?}");
+    }
+}
+
+#[test]
+fn lost_metadata_costs_nothing_where_the_blocks_are_whole() {
+    let (bed, history, older, newer) = prepared(1);
+    flip(&bed, newer[0].filter() + 20);
+    flip(&bed, older[0].payload() + 200);
+    let (report, lost) = repair_and_compare(&bed, &history);
+    assert_eq!((report.patches.len(), lost, report.has_loss()), (2, 0, false), "{report:#?}");
+}
+
+#[test]
+fn without_its_header_a_patch_is_found_by_its_blocks() {
+    // The header alone, or with it the first block, of which the page of the others' start would follow.
+    for first_block in [false, true] {
+        let (bed, history, older, _) = prepared(1);
+        flip(&bed, older[0].payload() + 24);
+        if first_block {
+            flip(&bed, older[0].data() + 3);
+        }
+        let (report, lost) = repair_and_compare(&bed, &history);
+        let mended = &report.patches[0];
+        assert!(mended.records_kept > 40 && mended.records_lost.is_none(), "{report:#?}");
+        assert_eq!(mended.ranges.len(), 1 + usize::from(first_block), "{report:#?}");
+        assert_eq!(mended.ranges.last().map(|range| range.is_certain), Some(false));
+        assert_eq!(lost > 0, first_block, "{report:#?}");
+    }
+}
+
+#[test]
+fn lost_metadata_and_a_damaged_block_cost_that_block() {
+    let (bed, history, _, newer) = prepared(1);
+    flip(&bed, newer[0].filter() + 20);
+    flip(&bed, newer[0].data() + u64::from(newer[0].header.data_len) / 2);
+    let (report, _) = repair_and_compare(&bed, &history);
+    let mended = &report.patches[0];
+    assert_eq!((mended.ranges.len(), mended.blocks_lost), (1, Some(1)), "{report:#?}");
+    assert!(mended.older_values_may_return, "nothing tells which keys were lost: {report:#?}");
+}
+
+#[test]
+fn a_patch_behind_a_damaged_opening_header_is_found() {
+    let (bed, history, older, _) = prepared(1);
+    flip(&bed, older[0].at + 4096 + 70);
+    let (report, lost) = repair_and_compare(&bed, &history);
+    assert_eq!((report.patches.len(), lost, report.has_loss()), (1, 0, false), "{report:#?}");
+    assert!(report.patches[0].problem.contains("opening header"), "{report:#?}");
+}
+
+#[test]
+fn a_damaged_erase_header_costs_nothing() {
+    let (bed, history, older, _) = prepared(1);
+    flip(&bed, older[0].at + 60);
+    let segment = Raw::open(&bed, SUPERBLOCK).segments(0).pop().unwrap();
+    flip(&bed, segment.at - 2 * 4096 + 60);
+    assert!(!bed.check().ok);
+    let (report, lost) = repair_and_compare(&bed, &history);
+    assert_eq!((report.patches.len(), report.logs.len(), lost), (1, 1, 0), "{report:#?}");
+    assert!(!report.has_loss(), "{report:#?}");
+}
+
+#[test]
+fn a_patch_that_is_gone_is_taken_out_of_the_tree() {
+    let (bed, history, older, newer) = prepared(1);
+    for gone in [&older[0], &newer[0]] {
+        zero(&bed, gone.at, SUPERBLOCK + 2 * 4096);
+    }
+    let (report, lost) = repair_and_compare(&bed, &history);
+    assert_eq!(report.patches.len(), 2, "{report:#?}");
+    assert!(lost > 0 && report.patches.iter().all(|mended| mended.records_kept == 0));
+}
+
+#[test]
+fn pages_of_zeros_anywhere_cost_what_is_named_and_no_more() {
+    let mut random = rng(77);
+    for round in 0..12 {
+        let (bed, history, older, newer) = prepared(1 + (round % 2) as u16);
+        let all: Vec<_> = older.iter().chain(&newer).collect();
+        for _ in 0..=random.below(4) {
+            let patch = all[random.below(all.len() as u64) as usize];
+            let pages = 2 + u64::from(patch.header.metadata_len + patch.header.data_len) / 4096;
+            zero(&bed, patch.at + 4096 * random.below(pages), 4096 * (1 + random.below(3)));
+        }
+        repair_and_compare(&bed, &history);
+    }
+}
+
+#[test]
+fn a_value_of_which_a_part_is_lost_is_lost_whole() {
+    let superblock = 4 << 20;
+    let (bed, mut history) = (Bed::new(1, 1, 2, 40, superblock), History::default());
+    let mut random = Rng::seeded(5);
+    let ids: Vec<u64> = bed.run(async |stores, runtime| {
+        for number in 0..6 {
+            let mut large = vec![0; 5 << 20];
+            random.fill(&mut large);
+            history.write(&stores[0], key(number), Some(Bytes::from(large))).await;
+        }
+        stores[0].local().flush().await.unwrap();
+        // Compaction comes to its end.
+        runtime.sleep_until(runtime.now() + 2_000_000_000).await;
+        stores[0].local().blocks().ids().iter().map(|id| id.0).collect()
+    });
+    let patches = patches(&bed, &ids, superblock);
+    assert!(patches.len() > 5, "values lie across patches: {}", patches.len());
+    flip(&bed, patches[3].data() + 200_000);
+    let (report, lost) = repair_and_compare(&bed, &history);
+    assert_eq!(lost, 1, "{report:#?}");
+    assert!(report.patches.iter().any(|mended| mended.torn_keys.len() == 1), "{report:#?}");
+}
+
+#[test]
+fn a_look_changes_nothing() {
+    let (bed, _, older, newer) = prepared(1);
+    flip(&bed, older[0].filter() + 20);
+    flip(&bed, newer[0].data() + 30);
+    let before = std::fs::read(bed.path()).unwrap();
+    let plan = plan(&bed);
+    assert_eq!((plan.patches.len(), plan.has_changed), (2, false), "{plan:#?}");
+    assert!(before == std::fs::read(bed.path()).unwrap(), "a look has written");
+}
+
+#[test]
+fn a_log_that_has_lost_frames_goes_on_behind_them_if_that_is_wanted() {
+    let mut random = rng(99);
+    for _ in 0..6 {
+        let (bed, mut history, ..) = prepared(1);
+        bed.crash(async |stores, _| {
+            for number in 2000..2100 {
+                let value = value(&mut random, 2000);
+                history.write(&stores[0], key(number), Some(value)).await;
+            }
+        });
+        let segments = Raw::open(&bed, SUPERBLOCK).segments(0);
+        let segment = &segments[segments.len() - 2];
+        let frames: Vec<_> =
+            segment.frames.iter().filter(|frame| frame.header.role == FrameRole::Stream).collect();
+        let (first, lost) = (5 + random.below(30) as usize, 1 + random.below(3));
+        assert!(frames.len() > first + 5, "{} frames", frames.len());
+        for frame in frames.iter().skip(first).take(lost as usize) {
+            flip(&bed, frame.at + 80);
+        }
+        let refused = plan(&bed);
+        assert_eq!((refused.failures.len(), refused.is_clean()), (1, false), "{refused:#?}");
+        let report = repair(&bed, OnLogLoss::Accept);
+        assert!(report.failures.is_empty() && report.has_loss(), "{report:#?}");
+        let frames: u64 = report.logs[0].frames_lost.iter().map(|lost| lost.end - lost.start).sum();
+        assert_eq!(frames, lost, "{report:#?}");
+        let checked = bed.check();
+        assert!(checked.ok, "{checked:#?}");
+        assert!(repair(&bed, OnLogLoss::Accept).is_clean());
+        let mut gone = 0;
+        bed.crash(async |stores, _| {
+            for (key, versions) in &history.versions {
+                let found = get(&stores[0], key).await;
+                if versions.last() != Some(&found) {
+                    assert!(found.is_none() && versions.len() == 1, "{key:?}");
+                    gone += 1;
+                }
+            }
+        });
+        // Each frame had one write; a frame whose copy is left costs nothing.
+        assert!((1..=lost).contains(&gone), "{gone} of {lost}");
+    }
+}

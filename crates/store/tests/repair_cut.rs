@@ -1,0 +1,143 @@
+//! The power is cut in the middle of a repair: the next repair brings it to its end, and nothing more is lost.
+
+#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
+
+mod repair_support;
+
+use bytes::Bytes;
+use futures_util::future::select;
+use repair_support::History;
+use softflash_base::Time;
+use softflash_base::random::Rng;
+use softflash_device::faulty::{Faults, OperationKind};
+use softflash_device::{Device, DeviceError, ModelDevice};
+use softflash_ftl::Superblock;
+use softflash_runtime::VirtualExecutor;
+use softflash_store::check::Progress;
+use softflash_store::repair::{self, OnLogLoss, RepairReport};
+use softflash_store::{check, open_all};
+use softflash_testing::VirtualBed;
+use softflash_testing::model::{key, value};
+use std::pin::pin;
+use std::sync::Arc;
+
+/// How many instants the power is cut at.
+const CUTS: u64 = 40;
+/// The row of pages that cannot be read.
+const LOST_ROW: u32 = 12;
+const WALL_MS: u64 = 1_000_000;
+
+/// The device, on which a row of a superblock cannot be read until it is erased.
+fn damaged(device: &Arc<ModelDevice>, place: Superblock) -> Arc<dyn Device> {
+    let (faults, mut is_erased) = (Faults::default(), false);
+    faults.fail_if(move |command| {
+        let target = &command.target;
+        let here = target.unit == place.unit && target.blocks[0] == place.index;
+        let kind = OperationKind::of(&command.operation);
+        is_erased |= here && kind == OperationKind::Erase;
+        let rows = target.page..target.page + target.rows;
+        let lost = here && !is_erased && kind == OperationKind::Read && rows.contains(&LOST_ROW);
+        lost.then_some(DeviceError::Uncorrectable)
+    });
+    Arc::new(softflash_device::faulty::FaultyDevice::new(Arc::clone(device) as _, faults))
+}
+
+/// Two runs of patches, and the places of all blocks of the store.
+fn prepare(bed: &VirtualBed, history: &mut History) -> Vec<Superblock> {
+    let mut random = Rng::seeded(3);
+    let (places, _) = bed.session(async |stores, _| {
+        for step in [1, 2] {
+            for number in (0..300).step_by(step) {
+                let value = Some(value(&mut random, 3000));
+                history.write(&stores[0], key(number), value).await;
+            }
+            for store in stores {
+                store.local().flush().await.unwrap();
+            }
+        }
+        history.write(&stores[0], key(999), Some(Bytes::from_static(b"in the log"))).await;
+        let places = |store: &softflash_store::Store| {
+            let blocks = store.local().blocks().clone();
+            blocks.ids().into_iter().filter_map(move |id| blocks.superblock(id))
+        };
+        let places: Vec<_> = stores.iter().flat_map(places).collect();
+        for store in stores {
+            store.close().await.unwrap();
+        }
+        places
+    });
+    places
+}
+
+/// Repairs, until the power is cut if it is; returns the report, and when the repair ended.
+fn repair_until(
+    bed: &VirtualBed,
+    device: &Arc<dyn Device>,
+    cut: Option<u64>,
+) -> (Option<RepairReport>, Time) {
+    let executor = VirtualExecutor::new(WALL_MS);
+    let runtime = executor.handle();
+    let plan = executor.block_on(repair::plan(device, &bed.layout, &runtime, OnLogLoss::Refuse));
+    drop((executor, runtime));
+    let executor = VirtualExecutor::new(WALL_MS);
+    let runtime = executor.handle();
+    let report = executor.block_on(async {
+        let repair = pin!(repair::carry_out(&plan, device, &bed.layout, &runtime));
+        let Some(cut) = cut else { return Some(repair.await) };
+        drop(select(repair, runtime.sleep_until(Time::ZERO + cut)).await);
+        None
+    });
+    (report, executor.now())
+}
+
+#[test]
+fn a_repair_that_is_cut_off_can_be_done_again() {
+    let (bed, mut history) = (VirtualBed::new(2, 40), History::default());
+    let places = prepare(&bed, &mut history);
+    let image = bed.device.image(0..bed.layout.units).unwrap();
+    let fresh = || {
+        let device = ModelDevice::in_memory(bed.device.config().clone()).unwrap();
+        device.restore(&image).unwrap();
+        Arc::new(device)
+    };
+    // A place whose damage costs something.
+    let whole = places.into_iter().find_map(|place| {
+        let device = damaged(&fresh(), place);
+        let (report, took) = repair_until(&bed, &device, None);
+        let report = report.unwrap();
+        (report.failures.is_empty() && report.has_loss()).then_some((place, report, took))
+    });
+    let (place, report, took) = whole.expect("some patch has the row");
+    println!("{place}: the repair takes {took}, cut at {CUTS} instants");
+    let mut unfinished = 0;
+    for number in 0..CUTS {
+        let model = fresh();
+        let device = damaged(&model, place);
+        let (_, ended) =
+            repair_until(&bed, &device, Some(took.since_ns(Time::ZERO) * number / CUTS));
+        model.power_cut(ended, number).unwrap();
+        let (again, _) = repair_until(&bed, &device, None);
+        let again = again.unwrap();
+        assert!(again.failures.is_empty(), "cut {number}: {again:#?}");
+        unfinished += u64::from(!again.is_clean());
+        if !again.is_clean() {
+            assert_eq!(again.patches.len(), report.patches.len(), "cut {number}: {again:#?}");
+        }
+        assert!(repair_until(&bed, &device, None).0.unwrap().is_clean(), "cut {number}");
+        let executor = VirtualExecutor::new(WALL_MS);
+        let runtime = executor.handle();
+        let progress = Progress::default();
+        let checked =
+            executor.block_on(check(Arc::clone(&device), &bed.layout, &runtime, &progress));
+        assert!(checked.ok, "cut {number}: {checked:#?}");
+        drop((executor, runtime));
+        let executor = VirtualExecutor::new(WALL_MS);
+        let runtime = executor.handle();
+        executor.block_on(async {
+            let stores =
+                open_all(Arc::clone(&device), &bed.layout, &bed.options, &runtime).await.unwrap();
+            assert!(history.compare(&stores[0], &bed.layout, &report).await > 0);
+        });
+    }
+    assert!((1..CUTS).contains(&unfinished), "{unfinished} of {CUTS} repairs were cut off");
+}

@@ -1,0 +1,197 @@
+//! Patches in the file of a bed's device, to damage them, and what must be found after a repair.
+
+#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
+#![allow(dead_code, reason = "each test uses its part")]
+
+use bytes::Bytes;
+use softflash_device::Device;
+use softflash_runtime::{RealExecutor, RuntimeHandle};
+use softflash_store::format::patch::{HEADER_BYTES, PatchHeader};
+use softflash_store::repair::{self, Bound, Mended, OnLogLoss, Plan, RepairReport};
+use softflash_store::{Entry, Store, StoreLayout};
+use softflash_testing::Bed;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+const PAGE: u64 = 4096;
+const LABEL_BYTES: u64 = 1 << 20;
+
+/// Superblocks of the beds here.
+pub const SUPERBLOCK: u64 = 256 << 10;
+
+/// A patch in the file.
+#[derive(Debug, Clone)]
+pub struct FoundPatch {
+    pub block: u64,
+    /// Where its superblock starts: the erase header; the opening header is a page behind, the patch two.
+    pub at: u64,
+    pub header: PatchHeader,
+}
+
+impl FoundPatch {
+    /// Where the patch starts in the file.
+    pub fn payload(&self) -> u64 {
+        self.at + 2 * PAGE
+    }
+
+    /// Where its data section starts in the file.
+    pub fn data(&self) -> u64 {
+        self.payload() + u64::from(self.header.metadata_len)
+    }
+
+    /// Where its filter is in the file.
+    pub fn filter(&self) -> u64 {
+        let header = &self.header;
+        let before =
+            header.first_key_len + header.last_key_len + header.fences_len + header.tombstones_len;
+        self.payload() + HEADER_BYTES as u64 + u64::from(before)
+    }
+}
+
+/// Opens the device's file for damage.
+pub fn file(bed: &Bed) -> File {
+    OpenOptions::new().read(true).write(true).open(bed.path()).unwrap()
+}
+
+/// Flips a bit.
+pub fn flip(bed: &Bed, at: u64) {
+    let (file, mut byte) = (file(bed), [0]);
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], at).unwrap();
+}
+
+/// Overwrites with zeros.
+pub fn zero(bed: &Bed, at: u64, bytes: u64) {
+    file(bed).write_all_at(&vec![0; bytes as usize], at).unwrap();
+}
+
+/// The patches with these ids, by id.
+pub fn patches(bed: &Bed, ids: &[u64], superblock: u64) -> Vec<FoundPatch> {
+    let (uuid, file) = (bed.device().info().uuid, file(bed));
+    let stride = superblock + 2 * PAGE;
+    let end = file.metadata().unwrap().len();
+    let mut found = Vec::new();
+    let mut at = LABEL_BYTES;
+    while at + stride <= end {
+        let mut pages = vec![0; 2 * PAGE as usize];
+        file.read_exact_at(&mut pages, at + PAGE).unwrap();
+        let (opening, first) = pages.split_at(PAGE as usize);
+        let block = u64::from_le_bytes(opening[64..72].try_into().unwrap());
+        if opening.starts_with(b"SFopen") && opening[61] == 2 && ids.contains(&block) {
+            let parts = [uuid as u64, (uuid >> 64) as u64, block];
+            let identity = softflash_base::checksum::identity(&parts);
+            let header = PatchHeader::decode(first, identity).unwrap();
+            found.push(FoundPatch { block, at, header });
+        }
+        at += stride;
+    }
+    found.sort_by_key(|patch| patch.block);
+    found
+}
+
+/// All values that keys ever had, `None` where they were deleted; the last one counts.
+#[derive(Default, Clone)]
+pub struct History {
+    pub versions: BTreeMap<Bytes, Vec<Option<Bytes>>>,
+}
+
+impl History {
+    /// Writes or deletes in the store and in the history.
+    pub async fn write(&mut self, store: &Store, key: Bytes, value: Option<Bytes>) {
+        let mut view = store.view();
+        match &value {
+            Some(value) => view.put(key.clone(), Entry::new(value.clone())).unwrap(),
+            None => view.delete(key.clone()).unwrap(),
+        }
+        let ticket = store.commit(view).await.unwrap();
+        store.durable(&ticket).await.unwrap();
+        self.versions.entry(key).or_default().push(value);
+    }
+
+    /// Compares every key: right where the report names no loss. Returns how many keys lost their value.
+    pub async fn compare(&self, store: &Store, layout: &StoreLayout, report: &RepairReport) -> u64 {
+        let mut lost = 0;
+        for (key, versions) in &self.versions {
+            let found = store.view().get(key).await.unwrap().map(|e| e.value.to_bytes());
+            if versions.last() == Some(&found) {
+                continue;
+            }
+            lost += 1;
+            let slice = layout.slice_of(key).0;
+            let mended = || report.patches.iter().filter(|m| m.slice == slice && names(m, key));
+            assert!(mended().next().is_some(), "{key:?} is lost and not named: {report:#?}");
+            let may_be_old = mended().any(|mended| mended.older_values_may_return);
+            assert!(
+                found.is_none() || may_be_old && versions.contains(&found),
+                "{key:?} has a wrong value"
+            );
+        }
+        lost
+    }
+}
+
+/// Whether a key is among those named as lost.
+fn names(mended: &Mended, key: &Bytes) -> bool {
+    let key = key.escape_ascii().to_string();
+    let in_range = mended.ranges.iter().any(|range| {
+        let above = match &range.from {
+            Bound::Inclusive(from) => from.0 <= key,
+            Bound::Exclusive(from) => from.0 < key,
+            Bound::Open => true,
+        };
+        let below = match &range.to {
+            Bound::Inclusive(to) => key <= to.0,
+            Bound::Exclusive(to) => key < to.0,
+            Bound::Open => true,
+        };
+        above && below
+    });
+    in_range || mended.torn_keys.iter().any(|torn| torn.0 == key)
+}
+
+/// Runs something on a device of the bed.
+pub fn on_device<R>(
+    bed: &Bed,
+    work: impl AsyncFnOnce(&Arc<dyn Device>, &StoreLayout, &RuntimeHandle) -> R,
+) -> R {
+    let executor = RealExecutor::new().unwrap();
+    let runtime = executor.handle();
+    executor.block_on(work(&bed.device(), &bed.layout, &runtime))
+}
+
+/// What a repair would do.
+pub fn plan(bed: &Bed) -> RepairReport {
+    plan_of(bed, OnLogLoss::Refuse).report
+}
+
+fn plan_of(bed: &Bed, on_log_loss: OnLogLoss) -> Plan {
+    on_device(bed, async |device, layout, runtime| {
+        repair::plan(device, layout, runtime, on_log_loss).await
+    })
+}
+
+/// Repairs the store.
+pub fn repair(bed: &Bed, on_log_loss: OnLogLoss) -> RepairReport {
+    let plan = plan_of(bed, on_log_loss);
+    on_device(bed, async |device, layout, runtime| {
+        repair::carry_out(&plan, device, layout, runtime).await
+    })
+}
+
+/// Repairs the store; says the same beforehand, leaves it whole, and finds nothing to repair afterwards. The number of
+/// keys that have lost their value is returned too.
+pub fn repair_and_compare(bed: &Bed, history: &History) -> (RepairReport, u64) {
+    let plan = plan(bed);
+    let report = repair(bed, OnLogLoss::Refuse);
+    assert!(report.failures.is_empty(), "{report:#?}");
+    assert_eq!(plan.patches.len(), report.patches.len(), "{plan:#?} {report:#?}");
+    assert_eq!(plan.has_loss(), report.has_loss());
+    let checked = bed.check();
+    assert!(checked.ok, "{checked:#?} {report:#?}");
+    let again = repair(bed, OnLogLoss::Refuse);
+    assert!(again.is_clean(), "{again:#?}");
+    let lost = bed.crash(async |stores, _| history.compare(&stores[0], &bed.layout, &report).await);
+    (report, lost)
+}
