@@ -36,6 +36,9 @@ impl Drive {
     fn feed_all(&mut self, die: u32) {
         while let Some(work) = self.next_work(die) {
             self.flash.start(die, work);
+            if !self.flash.may_accept(die) {
+                return;
+            }
         }
     }
 
@@ -188,33 +191,40 @@ impl Drive {
     }
 
     /// Work on a die has ended.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn work_ended(&mut self, die: u32, work: Work) {
         match work.kind {
-            WorkKind::Read if work.tag & MERGE != 0 => {
-                let place = work.tag & !MERGE;
-                self.merging_free.push(place);
-                self.write_page(self.merging[place as usize]);
-                self.front_changed();
-            }
-            WorkKind::Read => self.end_read(work.tag),
-            WorkKind::Program => {
-                for _ in 0..work.tag {
-                    let Some(page) = self.dies[die as usize].programming.pop_front() else {
-                        unreachable!("more pages programmed than were begun")
-                    };
-                    match &mut self.buffer {
-                        Some(buffer) => buffer.end(page),
-                        None => self.end_write(page),
-                    }
-                }
-                if self.buffer.is_some() {
-                    self.front_changed();
-                }
-            }
+            WorkKind::Read if work.tag & MERGE == 0 => self.end_read(work.tag),
+            WorkKind::Read => self.old_page_read(work.tag & !MERGE),
+            WorkKind::Program => self.programmed(die, work.tag),
             WorkKind::Erase => self.erased(work.tag),
             WorkKind::CopyBack => self.copied_back(die, work),
             WorkKind::Move => {}
+        }
+    }
+
+    /// The page that a partial write changes has been read.
+    #[cold]
+    fn old_page_read(&mut self, place: u32) {
+        self.merging_free.push(place);
+        self.write_page(self.merging[place as usize]);
+        self.front_changed();
+    }
+
+    /// A die has programmed so many of the host's pages.
+    #[inline]
+    fn programmed(&mut self, die: u32, pages: u32) {
+        for _ in 0..pages {
+            let Some(page) = self.dies[die as usize].programming.pop_front() else {
+                unreachable!("more pages programmed than were begun")
+            };
+            match &mut self.buffer {
+                Some(buffer) => buffer.end(page),
+                None => self.end_write(page),
+            }
+        }
+        if self.buffer.is_some() {
+            self.front_changed();
         }
     }
 }

@@ -247,7 +247,7 @@ impl Drive {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn flash_went_on(&mut self, step: Step) {
         self.now = step.at;
         if let Some(work) = step.ended {
@@ -272,12 +272,12 @@ impl Drive {
     /// been ready long ago.
     #[inline]
     pub(crate) fn front_changed(&mut self) {
-        let next = if self.front.is_idle() { None } else { self.front.next_at(self.has_room()) };
+        let next = self.front.next_at(self.has_room());
         self.front_at = next.map_or(u64::MAX, |at| at.max(self.now));
     }
 
     /// Ends the request that is first to end.
-    #[inline]
+    #[inline(always)]
     fn end_first(&mut self) {
         if let Some((at, request)) = self.ends.pop() {
             self.pass_to(at);
@@ -286,7 +286,7 @@ impl Drive {
     }
 
     /// The host hears of the end of a request.
-    #[inline]
+    #[inline(always)]
     fn tell(&mut self, at: u64, request: u32) {
         self.heard.push(self.requests.end(request, at));
         self.counters.completed += 1;
@@ -320,7 +320,7 @@ impl Drive {
     }
 
     /// Lets a request into the device.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, since: u64, request: &HostRequest) {
         let (shift, page_bytes) = (self.shape.page_shift, u64::from(self.shape.page_bytes));
         let logical = (request.offset_bytes >> shift) as u32;
@@ -408,7 +408,7 @@ impl Drive {
     }
 
     /// A page has come through the front.
-    #[inline]
+    #[inline(always)]
     fn page_arrived(&mut self, page: PageJob) {
         match page.kind {
             AccessKind::Read => self.read_page(page),
@@ -419,7 +419,7 @@ impl Drive {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_page(&mut self, page: PageJob) {
         let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.holds(page.logical));
         let physical = self.map.physical_of(page.logical);
@@ -446,7 +446,7 @@ impl Drive {
         self.queue_read(self.map.physical_of(page.logical), MERGE | place);
     }
 
-    #[inline]
+    #[inline(always)]
     fn queue_read(&mut self, physical: u32, tag: u32) {
         let block = self.shape.block_of(physical);
         let row = self.shape.row_of(physical - block * self.shape.pages_per_block);

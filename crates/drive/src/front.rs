@@ -101,12 +101,6 @@ impl Front {
         request_ns + write_page_ns + self.host.submit_ns + self.link.write_bytes_per_second == 0
     }
 
-    /// Whether nothing is on its way in.
-    #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.reads.is_empty() && self.writes.is_empty() && self.in_hand.is_none()
-    }
-
     /// What the host's software adds to the end of a request.
     #[inline]
     pub(crate) fn complete_ns(&self) -> u64 {

@@ -78,7 +78,7 @@ impl Timeline {
     }
 
     /// A transfer has ended: of which die, and what ended with it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn bus_done(&mut self, channel: usize, at: u64) -> (u32, Option<Work>) {
         let bus = &self.channels[channel];
         let Some(transfer) = bus.carrying() else { unreachable!("an event of an idle bus") };
@@ -111,7 +111,7 @@ impl Timeline {
     }
 
     /// Dies whose sense has ended while the bus was busy want it as well.
-    #[inline]
+    #[inline(always)]
     fn sensed_meanwhile(&mut self, channel: usize) {
         while let Some(&(at, die)) = self.senses[channel].front()
             && at <= self.now

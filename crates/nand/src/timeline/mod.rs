@@ -176,7 +176,7 @@ impl Timeline {
     }
 
     /// As [`step`](Timeline::step), but plays nothing at `end` or later.
-    #[inline]
+    #[inline(always)]
     pub fn step_before(&mut self, end: u64) -> Option<Step> {
         loop {
             let at = self.agenda.next_at();
@@ -231,7 +231,7 @@ impl Timeline {
             + self.agenda.memory_bytes()
     }
 
-    #[inline]
+    #[inline(always)]
     fn sense(&mut self, die: u32, work: Work, times: u64) {
         let level = usize::from(self.pages.page(u32::from(work.page)).level);
         let sense_ns = times * self.timing.read_ns[level];
@@ -331,7 +331,7 @@ impl Timeline {
     }
 
     /// Pages that were sensed want to cross the bus.
-    #[inline]
+    #[inline(always)]
     fn unload(&mut self, die: u32, work: Work) {
         let line = &mut self.dies[die as usize];
         line.register = Register::Out;
@@ -351,26 +351,40 @@ impl Timeline {
     }
 
     /// The cell array of a die has come to the end of its work.
-    #[inline]
+    #[inline(always)]
     fn array_ended(&mut self, die: u32) -> Option<Work> {
+        if self.dies[die as usize].at_work.kind == WorkKind::Read {
+            self.sensed(die);
+            return None;
+        }
+        self.worked(die)
+    }
+
+    /// A page has been sensed.
+    #[inline(always)]
+    fn sensed(&mut self, die: u32) {
+        let line = &mut self.dies[die as usize];
+        if line.register == Register::Free {
+            let work = line.at_work;
+            self.unload(die, work);
+        } else {
+            line.array = CellArray::Holding;
+        }
+    }
+
+    /// The cell array has come to the end of anything but a read.
+    #[inline]
+    fn worked(&mut self, die: u32) -> Option<Work> {
         let line = &mut self.dies[die as usize];
         let work = line.at_work;
         match work.kind {
-            WorkKind::Read if line.register == Register::Free => {
-                self.unload(die, work);
-                None
-            }
-            WorkKind::Read => {
-                line.array = CellArray::Holding;
-                None
-            }
             WorkKind::Move if !line.moving => {
                 // Its pages cross the bus, and come back.
                 line.array = CellArray::Holding;
                 self.load(die, work);
                 None
             }
-            WorkKind::Program | WorkKind::Erase | WorkKind::Move | WorkKind::CopyBack => {
+            _ => {
                 line.moving = false;
                 line.array = CellArray::Idle;
                 if line.register == Register::Loaded {
