@@ -36,7 +36,7 @@ pub mod read_ahead;
 mod validate;
 
 pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
-pub use file::{FileDevice, FileFormat, FormatError, OpenOptions, format_file};
+pub use file::{FileCalls, FileDevice, FileFormat, FormatError, OpenOptions, format_file};
 pub use geometry::{DeviceInfo, UnitGeometry};
 pub use host_path::{HostPath, HostPathConfig, HostTraffic};
 pub use model::{
