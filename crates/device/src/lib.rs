@@ -26,6 +26,8 @@ mod claims;
 pub mod command;
 pub mod faulty;
 pub mod file;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod geometry;
 pub mod host_path;
 mod label;

@@ -36,5 +36,7 @@ pub(crate) use format::NewFile;
 
 pub use calls::FileCalls;
 pub use device::FileDevice;
+#[cfg(any(test, fuzzing))]
+pub(crate) use device::check_configuration;
 pub use format::{FileFormat, FormatError, HEADER_PAGES, MIN_BLOCKS_PER_UNIT, format_file};
 pub use options::{Discard, OpenOptions, Use};
