@@ -203,6 +203,19 @@ pub(crate) fn decode(
     })
 }
 
+/// Makes a page a header of this kind, place and number of blocks, whatever else stands in it.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn claim(kind: HeaderKind, place: HeaderPlace, seats: u32, page: &mut [u8]) {
+    put(page, 0, &kind.magic());
+    put(page, 8, &FORMAT_VERSION.to_le_bytes());
+    put(page, 12, &seats.to_le_bytes());
+    put(page, 16, &place.device_uuid.to_le_bytes());
+    put(page, 32, &place.index.to_le_bytes());
+    put(page, 36, &place.unit.to_le_bytes());
+    let (covered, checksum) = page.split_at_mut(page.len() - CHECKSUM_BYTES);
+    checksum.copy_from_slice(&checksum64(seed(kind, place), covered).to_le_bytes());
+}
+
 fn seed(kind: HeaderKind, place: HeaderPlace) -> u64 {
     identity(&[
         u64::from_le_bytes(kind.magic()),

@@ -14,6 +14,8 @@ pub mod config;
 mod dispatch;
 mod failure;
 mod ftl;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod header;
 pub mod hint;
 mod layout;
