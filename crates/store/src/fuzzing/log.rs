@@ -60,11 +60,14 @@ const SHARD: u16 = 3;
 /// Scripts end here.
 const MOST_PAGES: usize = 128;
 
+/// Nothing stands for a page that cannot be read.
+type Pages = Vec<Option<Vec<u8>>>;
+
 /// A log as it might be found.
 #[derive(Default)]
 struct Script {
-    /// Each with the sequence from which it is superseded; nothing stands for a page that cannot be read.
-    segments: Vec<(Option<u64>, Vec<Option<Vec<u8>>>)>,
+    /// Each with the sequence from which it is superseded.
+    segments: Vec<(Option<u64>, Pages)>,
     pages: usize,
     sequence: u64,
     /// Bytes of the event stream that are in no frame yet, and where the first whole event begins.
