@@ -12,7 +12,9 @@ mod deny;
 mod edges;
 mod files;
 mod findings;
+mod fuzz;
 mod hunt;
+mod kill9;
 mod run;
 mod test;
 mod tidy;
@@ -30,6 +32,8 @@ usage: cargo xtask COMMAND
                      runs `cargo test --workspace` (ARGS are passed on) and adds up the results
   ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, hunt, test
   hunt [ARGS]        hunts for lost and wrong data in simulated worlds (`hunt --help` has more)
+  fuzz [ARGS]        fuzzers of all decoders, each for 10 s (`--time 3m`, or names of some)
+  kill9 [ARGS]       kills the real server at any moment, again and again, for 60 s (`--time 10m`)
   edges              do the crates depend on each other as ARCHITECTURE.md says?
   tidy               do named paths and links exist, are files small and finished?
   clients            find the real clients that the tests drive, install those that are missing";
@@ -41,6 +45,8 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => test::run(rest),
         ["ci", rest @ ..] => ci::run(rest),
         ["hunt", rest @ ..] => return hunt::run(rest),
+        ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["kill9", rest @ ..] => kill9::run(rest),
         ["edges"] => report(edges::check()),
         ["tidy"] => report(tidy::check()),
         ["clients"] => clients::Clients::find_or_install().map(|clients| clients.describe()),

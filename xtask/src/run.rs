@@ -66,6 +66,14 @@ pub fn works(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
+/// A length of time: `90`, `90s` or `2m`.
+pub fn seconds(text: &str) -> Option<u64> {
+    match text.strip_suffix('m') {
+        Some(minutes) => minutes.parse::<u64>().ok()?.checked_mul(60),
+        None => text.strip_suffix('s').unwrap_or(text).parse().ok(),
+    }
+}
+
 /// A command as one would type it.
 fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());

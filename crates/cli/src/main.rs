@@ -3,6 +3,7 @@
 mod allocator;
 mod cleanup;
 mod cmd;
+mod descriptors;
 mod dump_file;
 mod embedded;
 mod error;

@@ -226,11 +226,18 @@ fn numbers_that_are_far_too_large_are_refused() {
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("-ERR Protocol error: invalid"), "{header:?}: {answer}");
     }
-    // A wait without end is the client's own.
-    let mut sleeper = server.client();
-    sleeper.send(&[b"DEBUG", b"SLEEP", b"1e18"]).unwrap();
-    assert_eq!(server.client().call(&[b"STRLEN", b"k"]).integer(), 5);
-    drop(sleeper);
+    // A wait without end is the client's own, on whichever thread.
+    let mut sleepers: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    for sleeper in &mut sleepers {
+        sleeper.send(&[b"DEBUG", b"SLEEP", b"1e18"]).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    for _ in 0..4 {
+        assert_eq!(server.client().call(&[b"STRLEN", b"k"]).integer(), 5);
+    }
+    // And its end is not waited for.
+    assert_eq!(client.call(&[b"CLIENT", b"KILL", b"TYPE", b"normal"]).integer(), 4);
+    assert!(sleepers.iter_mut().all(|sleeper| sleeper.receive().is_err()));
     assert!(server.terminate().success());
 }
 

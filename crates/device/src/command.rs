@@ -120,4 +120,13 @@ pub enum DeviceError {
         /// The `errno`.
         errno: i32,
     },
+    /// A flush of the device failed, this one or one before: nothing that is written can be promised any more.
+    #[error(
+        "a flush of the device failed ({}): what was written may be lost; look after the device, then start again",
+        std::io::Error::from_raw_os_error(*errno)
+    )]
+    Unsettled {
+        /// The `errno` of the first flush or durable write that failed.
+        errno: i32,
+    },
 }

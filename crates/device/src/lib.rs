@@ -26,6 +26,8 @@ mod claims;
 pub mod command;
 pub mod faulty;
 pub mod file;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod geometry;
 pub mod host_path;
 mod label;
@@ -36,7 +38,7 @@ pub mod read_ahead;
 mod validate;
 
 pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
-pub use file::{FileDevice, FileFormat, FormatError, OpenOptions, format_file};
+pub use file::{FileCalls, FileDevice, FileFormat, FormatError, OpenOptions, format_file};
 pub use geometry::{DeviceInfo, UnitGeometry};
 pub use host_path::{HostPath, HostPathConfig, HostTraffic};
 pub use model::{

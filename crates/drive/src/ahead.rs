@@ -16,11 +16,8 @@ impl Drive {
     /// Plays everything that happens up to `now`, which must not be before what was played, and appends the
     /// requests whose end the host heard of. Requests can be submitted at `now` then.
     pub fn play_until(&mut self, now: Time, done: &mut Vec<Done>) {
-        while self.next_at().is_some_and(|at| at <= now) {
-            self.step(done);
-        }
+        while self.play_event(now.0.saturating_add(1)) {}
         self.pass_to(now.0);
-        // Ends of requests that took no time are heard of without a step.
         done.append(&mut self.heard);
     }
 

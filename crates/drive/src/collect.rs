@@ -18,9 +18,14 @@ impl Drive {
     /// Puts a logical page onto the frontier of its gang, and makes its old place invalid.
     #[inline]
     pub(crate) fn place(&mut self, gang: u32, logical: u32) {
-        let state = &self.gangs[gang as usize];
-        let block = state.open;
-        let new = block * self.shape.pages_per_block + state.next;
+        self.place_at(gang, self.gangs[gang as usize].next, logical);
+    }
+
+    /// As [`place`](Drive::place), onto this page of the frontier's block.
+    #[inline]
+    pub(crate) fn place_at(&mut self, gang: u32, page: u32, logical: u32) {
+        let block = self.gangs[gang as usize].open;
+        let new = block * self.shape.pages_per_block + page;
         self.map.expect_behind(new);
         let old = self.map.put(logical, new);
         self.valid[block as usize] += 1;

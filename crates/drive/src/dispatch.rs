@@ -1,6 +1,6 @@
 //! What a die does next.
 
-use crate::drive::{DieQueue, Drive, MERGE, PendingRead};
+use crate::drive::{Drive, MERGE, PendingRead};
 use crate::gang::Gang;
 use crate::map::NONE;
 use crate::memory::prefetch;
@@ -10,22 +10,18 @@ use softflash_nand::{Work, WorkKind};
 
 impl Drive {
     /// Gives a die work for as long as it takes some.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn feed(&mut self, die: u32) {
         let queue = &self.dies[die as usize];
         if queue.writes + queue.collecting == 0 {
             self.feed_reads(die);
-        } else {
-            while self.flash.may_accept(die)
-                && let Some(work) = self.next_work(die)
-            {
-                self.flash.start(die, work);
-            }
+        } else if self.flash.may_accept(die) {
+            self.feed_all(die);
         }
     }
 
     /// As [`feed`](Drive::feed), for a die that has nothing but reads.
-    #[inline]
+    #[inline(always)]
     fn feed_reads(&mut self, die: u32) {
         while self.flash.accepts(die, WorkKind::Read)
             && let Some(read) = self.dies[die as usize].reads.pop_front()
@@ -35,22 +31,28 @@ impl Drive {
         }
     }
 
+    /// As [`feed`](Drive::feed), for a die that has something to write or to collect.
+    #[inline(never)]
+    fn feed_all(&mut self, die: u32) {
+        while let Some(work) = self.next_work(die) {
+            self.flash.start(die, work);
+            if !self.flash.may_accept(die) {
+                return;
+            }
+        }
+    }
+
     /// Reads before or after older writes, as the schedule says; of the writes, collection where it has
     /// fallen behind; and collection in idle time.
+    #[inline(always)]
     fn next_work(&mut self, die: u32) -> Option<Work> {
         let queue = &self.dies[die as usize];
-        let read = queue.reads.front().copied();
-        if let Some(read) = read
-            && (queue.writes == 0
-                || self.layout.schedule == Schedule::ReadsFirst
-                || self.is_oldest(die, &read))
-        {
-            return self.start_read(die, read);
-        }
-        match (self.write_or_collect(die), read) {
-            (None, Some(read)) => self.start_read(die, read),
-            (work, _) => work,
-        }
+        let Some(&read) = queue.reads.front() else { return self.write_or_collect(die) };
+        let first = queue.writes == 0
+            || self.layout.schedule == Schedule::ReadsFirst
+            || self.is_oldest(die, &read);
+        let write = if first { None } else { self.write_or_collect(die) };
+        write.or_else(|| self.start_read(die, read))
     }
 
     /// The gangs of a die.
@@ -80,7 +82,7 @@ impl Drive {
 
     /// Work for one of the gangs of a die: those whose host waits take turns, then those that only have
     /// something to collect.
-    #[inline]
+    #[inline(always)]
     fn write_or_collect(&mut self, die: u32) -> Option<Work> {
         // Whatever a die takes beside reads, it takes programs as well.
         if !self.flash.accepts(die, WorkKind::Program) {
@@ -106,7 +108,7 @@ impl Drive {
     }
 
     /// A program for the host, or collection if that is due.
-    #[inline]
+    #[inline(always)]
     fn advance_gang(&mut self, die: u32, gang: u32) -> Option<Work> {
         let state = &self.gangs[gang as usize];
         if !state.collects() {
@@ -127,21 +129,22 @@ impl Drive {
     }
 
     /// Programs the host's next pages, up to the end of the row.
-    #[inline]
+    #[inline(always)]
     fn program(&mut self, die: u32, gang: u32, most: u32) -> Option<Work> {
-        let row = self.shape.row_of(self.gangs[gang as usize].next);
+        let mut page = self.gangs[gang as usize].next;
+        let row = self.shape.row_of(page);
+        let row_begins = page;
         let row_ends = (u32::from(row) + 1) * self.shape.row_pages;
-        let (mut data, mut pages) = (0, 0);
-        while self.gangs[gang as usize].next < row_ends {
-            if self.shape.is_parity(gang, self.gangs[gang as usize].next) {
+        let mut data = 0;
+        while page < row_ends {
+            if self.shape.is_parity(gang, page) {
                 self.counters.programmed_for_parity += 1;
             } else if data < most
                 && let Some(write) = self.gangs[gang as usize].writes.pop_front()
             {
-                self.place(gang, write.logical);
+                self.place_at(gang, page, write.logical);
                 data += 1;
-                let DieQueue { programming, writes, .. } = &mut self.dies[die as usize];
-                *writes -= 1;
+                let programming = &mut self.dies[die as usize].programming;
                 match &mut self.buffer {
                     Some(buffer) => {
                         buffer.begin(write.logical);
@@ -152,17 +155,18 @@ impl Drive {
             } else {
                 break;
             }
-            self.gangs[gang as usize].next += 1;
-            pages += 1;
+            page += 1;
         }
-        self.gangs[gang as usize].programmed = self.gangs[gang as usize].next;
+        self.dies[die as usize].writes -= data;
         self.counters.programmed_for_host += u64::from(data);
-        self.expect_next_writes(gang);
         let state = &mut self.gangs[gang as usize];
+        (state.next, state.programmed) = (page, page);
         state.pace.written += data;
-        if state.next == self.shape.pages_per_block {
+        self.expect_next_writes(gang);
+        if page == self.shape.pages_per_block {
             self.close(gang);
         }
+        let pages = (page - row_begins) as u8;
         Some(Work { tag: data, page: row, pages, kind: WorkKind::Program })
     }
 
@@ -187,33 +191,40 @@ impl Drive {
     }
 
     /// Work on a die has ended.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn work_ended(&mut self, die: u32, work: Work) {
         match work.kind {
-            WorkKind::Read if work.tag & MERGE != 0 => {
-                let place = work.tag & !MERGE;
-                self.merging_free.push(place);
-                self.write_page(self.merging[place as usize]);
-                self.front_changed();
-            }
-            WorkKind::Read => self.end_read(work.tag),
-            WorkKind::Program => {
-                for _ in 0..work.tag {
-                    let Some(page) = self.dies[die as usize].programming.pop_front() else {
-                        unreachable!("more pages programmed than were begun")
-                    };
-                    match &mut self.buffer {
-                        Some(buffer) => buffer.end(page),
-                        None => self.end_write(page),
-                    }
-                }
-                if self.buffer.is_some() {
-                    self.front_changed();
-                }
-            }
+            WorkKind::Read if work.tag & MERGE == 0 => self.end_read(work.tag),
+            WorkKind::Read => self.old_page_read(work.tag & !MERGE),
+            WorkKind::Program => self.programmed(die, work.tag),
             WorkKind::Erase => self.erased(work.tag),
             WorkKind::CopyBack => self.copied_back(die, work),
             WorkKind::Move => {}
+        }
+    }
+
+    /// The page that a partial write changes has been read.
+    #[cold]
+    fn old_page_read(&mut self, place: u32) {
+        self.merging_free.push(place);
+        self.write_page(self.merging[place as usize]);
+        self.front_changed();
+    }
+
+    /// A die has programmed so many of the host's pages.
+    #[inline]
+    fn programmed(&mut self, die: u32, pages: u32) {
+        for _ in 0..pages {
+            let Some(page) = self.dies[die as usize].programming.pop_front() else {
+                unreachable!("more pages programmed than were begun")
+            };
+            match &mut self.buffer {
+                Some(buffer) => buffer.end(page),
+                None => self.end_write(page),
+            }
+        }
+        if self.buffer.is_some() {
+            self.front_changed();
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::request::{AccessKind, Done, HostRequest, Requests};
 use crate::shape::Shape;
 use crate::spec::{DeviceSpec, PageMapped};
 use softflash_base::Time;
-use softflash_nand::timeline::{Interval, Step};
-use softflash_nand::{ChannelIndex, DieIndex, Timeline};
+use softflash_nand::Timeline;
+use softflash_nand::timeline::Step;
 use std::collections::VecDeque;
 
 /// A conventional drive.
@@ -128,51 +128,6 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Bytes that the host could address on such a drive, without making one.
-    pub fn capacity_of(
-        device: &DeviceSpec,
-        layout: &PageMapped,
-        op_percent: f64,
-    ) -> Result<u64, DriveError> {
-        Ok(Shape::new(device, layout, op_percent)?.capacity_bytes())
-    }
-
-    /// Bytes that the host can address.
-    pub fn capacity_bytes(&self) -> u64 {
-        self.shape.capacity_bytes()
-    }
-
-    /// Bytes of a page.
-    pub fn page_bytes(&self) -> u32 {
-        self.shape.page_bytes
-    }
-
-    /// Pages of the blocks that are written and collected together, in all planes or dies that have a write
-    /// frontier of their own: what is written before collection is as it will be.
-    pub fn frontier_pages(&self) -> u64 {
-        u64::from(self.shape.gangs) * u64::from(self.shape.pages_per_block)
-    }
-
-    /// Channels.
-    pub fn channels(&self) -> u32 {
-        self.flash.channels()
-    }
-
-    /// Dies.
-    pub fn dies(&self) -> u32 {
-        self.dies.len() as u32
-    }
-
-    /// Flash pages, spare ones included.
-    pub fn flash_pages(&self) -> u64 {
-        self.shape.pages() as u64
-    }
-
-    /// Over-provisioning as it is: spare / logical, in percent.
-    pub fn op_percent(&self) -> f64 {
-        self.shape.op_percent()
-    }
-
     /// The time that has been reached.
     #[inline]
     pub fn now(&self) -> Time {
@@ -194,50 +149,6 @@ impl Drive {
         self.requests.count() + self.waiting.len()
     }
 
-    /// Time that a die's cell array has worked, in nanoseconds.
-    pub fn die_busy_ns(&self, die: u32) -> u64 {
-        self.flash.die_busy_ns(DieIndex(die))
-    }
-
-    /// Time that a channel's bus was taken, in nanoseconds.
-    pub fn channel_busy_ns(&self, channel: u32) -> u64 {
-        self.flash.channel_busy_ns(ChannelIndex(channel))
-    }
-
-    /// Writes down what dies and buses do from now on, up to `most` intervals.
-    pub fn record(&mut self, most: usize) {
-        self.flash.record(most);
-    }
-
-    /// What was written down.
-    pub fn recorded(&self) -> &[Interval] {
-        self.flash.recorded()
-    }
-
-    /// Memory of the simulated drive, in bytes.
-    pub fn memory_bytes(&self) -> u64 {
-        let blocks = self.valid.capacity() * 2 + self.closed.capacity() * 4;
-        let gangs: u64 = self.gangs.iter().map(Gang::memory_bytes).sum();
-        let queues: usize = self
-            .dies
-            .iter()
-            .map(|die| {
-                die.reads.capacity() * size_of::<PendingRead>() + die.programming.capacity() * 4
-            })
-            .sum();
-        let buffer = self.buffer.as_ref().map_or(0, Buffer::memory_bytes);
-        let tables = self.gangs.capacity() * size_of::<Gang>()
-            + self.dies.capacity() * size_of::<DieQueue>()
-            + self.shape.stripe.capacity() * 4;
-        (blocks + queues + tables) as u64
-            + gangs
-            + buffer
-            + self.map.memory_bytes()
-            + self.flash.memory_bytes()
-            + self.requests.memory_bytes()
-            + self.front.memory_bytes()
-    }
-
     /// Makes ready for a request some time from now: its entry of the map.
     #[inline]
     pub fn expect(&self, offset_bytes: u64) {
@@ -257,14 +168,9 @@ impl Drive {
     /// [`next_at`](Drive::next_at).
     #[inline]
     pub fn submit(&mut self, now: Time, request: HostRequest) -> Result<(), DriveError> {
-        let HostRequest { offset_bytes, bytes, .. } = request;
-        let capacity_bytes = self.capacity_bytes();
-        let end_bytes = offset_bytes.saturating_add(bytes);
-        if end_bytes > capacity_bytes {
-            return Err(DriveError::BeyondEnd { offset_bytes, end_bytes, capacity_bytes });
-        }
-        if bytes == 0 {
-            return Err(DriveError::Empty { offset_bytes });
+        let end_bytes = request.offset_bytes.saturating_add(request.bytes);
+        if request.bytes == 0 || end_bytes > self.capacity_bytes() {
+            return Err(self.refuse(&request));
         }
         self.pass_to(now.0);
         self.counters.submitted += 1;
@@ -274,6 +180,16 @@ impl Drive {
             self.waiting.push_back((now.0, request));
         }
         Ok(())
+    }
+
+    #[cold]
+    fn refuse(&self, request: &HostRequest) -> DriveError {
+        let HostRequest { offset_bytes, bytes, .. } = *request;
+        if bytes == 0 {
+            return DriveError::Empty { offset_bytes };
+        }
+        let end_bytes = offset_bytes.saturating_add(bytes);
+        DriveError::BeyondEnd { offset_bytes, end_bytes, capacity_bytes: self.capacity_bytes() }
     }
 
     /// When something happens next, unless a request comes before.
@@ -288,31 +204,50 @@ impl Drive {
     /// way.
     #[inline]
     pub fn step(&mut self, done: &mut Vec<Done>) -> bool {
-        let (ends_at, front_at) = (self.ends.next_at(), self.front_at);
-        let other_at = ends_at.min(front_at);
-        let played = match self.flash.step_before(other_at) {
-            Some(step) => {
-                self.flash_went_on(step);
-                true
-            }
-            None if other_at == u64::MAX => false,
-            None if ends_at <= front_at => self.end_first(),
-            None => {
-                self.play_front();
-                true
-            }
-        };
+        let played = self.play_event(u64::MAX);
         // A request that asks nothing of the flash ends as it comes in.
         let heard = !self.heard.is_empty();
-        if heard && done.is_empty() {
-            std::mem::swap(done, &mut self.heard);
-        } else if heard {
-            done.append(&mut self.heard);
-        }
+        self.hand_over(done);
         played || heard
     }
 
+    /// Plays events, but none at `end` or later, until the host hears of the ends of requests, which are appended.
+    /// False when nothing ends before that.
     #[inline]
+    pub fn play_to_next_end(&mut self, end: Time, done: &mut Vec<Done>) -> bool {
+        while self.heard.is_empty() {
+            if !self.play_event(end.0) {
+                return false;
+            }
+        }
+        self.hand_over(done);
+        true
+    }
+
+    #[inline]
+    fn hand_over(&mut self, done: &mut Vec<Done>) {
+        if done.is_empty() {
+            std::mem::swap(done, &mut self.heard);
+        } else {
+            done.append(&mut self.heard);
+        }
+    }
+
+    /// Plays the next event that the drive has to do with, if it is before `end`.
+    #[inline(always)]
+    pub(crate) fn play_event(&mut self, end: u64) -> bool {
+        let (ends_at, front_at) = (self.ends.next_at(), self.front_at);
+        let other_at = ends_at.min(front_at);
+        match self.flash.step_before(other_at.min(end)) {
+            Some(step) => self.flash_went_on(step),
+            None if other_at >= end => return false,
+            None if ends_at <= front_at => self.end_first(),
+            None => self.play_front(),
+        }
+        true
+    }
+
+    #[inline(always)]
     fn flash_went_on(&mut self, step: Step) {
         self.now = step.at;
         if let Some(work) = step.ended {
@@ -323,6 +258,7 @@ impl Drive {
         }
     }
 
+    #[inline]
     fn play_front(&mut self) {
         self.pass_to(self.front_at);
         let room = self.has_room();
@@ -336,21 +272,21 @@ impl Drive {
     /// been ready long ago.
     #[inline]
     pub(crate) fn front_changed(&mut self) {
-        let next = if self.front.is_idle() { None } else { self.front.next_at(self.has_room()) };
+        let next = self.front.next_at(self.has_room());
         self.front_at = next.map_or(u64::MAX, |at| at.max(self.now));
     }
 
-    /// Ends the request that is first to end; false if there is none.
-    #[inline]
-    fn end_first(&mut self) -> bool {
-        let Some((at, request)) = self.ends.pop() else { return false };
-        self.pass_to(at);
-        self.tell(at, request);
-        true
+    /// Ends the request that is first to end.
+    #[inline(always)]
+    fn end_first(&mut self) {
+        if let Some((at, request)) = self.ends.pop() {
+            self.pass_to(at);
+            self.tell(at, request);
+        }
     }
 
     /// The host hears of the end of a request.
-    #[inline]
+    #[inline(always)]
     fn tell(&mut self, at: u64, request: u32) {
         self.heard.push(self.requests.end(request, at));
         self.counters.completed += 1;
@@ -384,20 +320,37 @@ impl Drive {
     }
 
     /// Lets a request into the device.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, since: u64, request: &HostRequest) {
         let (shift, page_bytes) = (self.shape.page_shift, u64::from(self.shape.page_bytes));
-        let end_bytes = request.offset_bytes + request.bytes;
         let logical = (request.offset_bytes >> shift) as u32;
+        let cut = |at: u64| at & (page_bytes - 1) != 0;
+        // Most requests are for one whole page.
+        if request.bytes == page_bytes && !cut(request.offset_bytes) {
+            return self.admit_pages(since, request, (logical, 1), [false; 2]);
+        }
+        let end_bytes = request.offset_bytes + request.bytes;
         let pages = ((end_bytes + page_bytes - 1) >> shift) as u32 - logical;
+        let partial = [cut(request.offset_bytes) || (pages == 1 && cut(end_bytes)), cut(end_bytes)];
+        self.admit_pages(since, request, (logical, pages), partial);
+    }
+
+    /// Lets a request in for so many pages from a logical one on, of which the first and the last may be covered in
+    /// part.
+    #[inline(always)]
+    fn admit_pages(
+        &mut self,
+        since: u64,
+        request: &HostRequest,
+        (logical, pages): (u32, u32),
+        partial: [bool; 2],
+    ) {
         let place = self.requests.add(since, request, pages);
         match request.kind {
             AccessKind::Read => self.counters.host_pages_read += u64::from(pages),
             AccessKind::Write => self.counters.host_pages_written += u64::from(pages),
             AccessKind::Trim => return self.trim(place, request),
         }
-        let cut = |at: u64| at & (page_bytes - 1) != 0;
-        let partial = [cut(request.offset_bytes) || (pages == 1 && cut(end_bytes)), cut(end_bytes)];
         if self.is_straight(request.kind) {
             for page in 0..pages {
                 self.page_arrived(PageJob {
@@ -425,16 +378,14 @@ impl Drive {
             self.invalidate(old);
         }
         self.requests.get_mut(place).pages_left = 1;
-        self.end_page(place, AccessKind::Trim);
+        self.end_page(place, AccessKind::Trim, self.now);
     }
 
-    /// A page of the request has come to its end.
-    #[inline]
-    fn end_page(&mut self, request: u32, kind: AccessKind) {
-        let in_flight = self.requests.get_mut(request);
-        in_flight.pages_left -= 1;
-        if in_flight.pages_left == 0 {
-            let at = in_flight.ready_at.max(self.now) + self.front.complete_ns();
+    /// A page of the request has come to its end, and is through at `ready_at`.
+    #[inline(always)]
+    fn end_page(&mut self, request: u32, kind: AccessKind, ready_at: u64) {
+        if self.requests.get_mut(request).end_page() {
+            let at = ready_at + self.front.complete_ns();
             if at == self.now {
                 self.tell(at, request);
             } else {
@@ -443,22 +394,21 @@ impl Drive {
         }
     }
 
-    /// A page that was read leaves over the link.
+    /// A page that was read leaves over the link, later than those before it.
     #[inline]
     pub(crate) fn end_read(&mut self, request: u32) {
-        let through = self.front.leave(self.now, u64::from(self.shape.page_bytes));
-        self.requests.get_mut(request).ready_at = through;
-        self.end_page(request, AccessKind::Read);
+        let through = self.front.leave(self.now, self.shape.page_bytes.into());
+        self.end_page(request, AccessKind::Read, through);
     }
 
     /// A page is where it is acknowledged: on flash, or in the buffer.
     #[inline]
     pub(crate) fn end_write(&mut self, request: u32) {
-        self.end_page(request, AccessKind::Write);
+        self.end_page(request, AccessKind::Write, self.now);
     }
 
     /// A page has come through the front.
-    #[inline]
+    #[inline(always)]
     fn page_arrived(&mut self, page: PageJob) {
         match page.kind {
             AccessKind::Read => self.read_page(page),
@@ -469,7 +419,7 @@ impl Drive {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_page(&mut self, page: PageJob) {
         let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.holds(page.logical));
         let physical = self.map.physical_of(page.logical);
@@ -496,7 +446,7 @@ impl Drive {
         self.queue_read(self.map.physical_of(page.logical), MERGE | place);
     }
 
-    #[inline]
+    #[inline(always)]
     fn queue_read(&mut self, physical: u32, tag: u32) {
         let block = self.shape.block_of(physical);
         let row = self.shape.row_of(physical - block * self.shape.pages_per_block);

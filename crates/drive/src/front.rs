@@ -23,6 +23,16 @@ struct Job {
     gap_ns: u64,
 }
 
+impl Job {
+    fn next_page(&mut self) {
+        self.partial[0] = false;
+        self.fresh = false;
+        self.logical += 1;
+        self.left -= 1;
+        self.ready_at += self.gap_ns;
+    }
+}
+
 /// A page that has come through.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageJob {
@@ -91,12 +101,6 @@ impl Front {
         request_ns + write_page_ns + self.host.submit_ns + self.link.write_bytes_per_second == 0
     }
 
-    /// Whether nothing is on its way in.
-    #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.reads.is_empty() && self.writes.is_empty() && self.in_hand.is_none()
-    }
-
     /// What the host's software adds to the end of a request.
     #[inline]
     pub(crate) fn complete_ns(&self) -> u64 {
@@ -104,6 +108,7 @@ impl Front {
     }
 
     /// Takes a request that reads or writes `pages` pages from `logical` on, `bytes` in all.
+    #[inline]
     pub(crate) fn enter(
         &mut self,
         now: u64,
@@ -124,11 +129,11 @@ impl Front {
             gap_ns: 0,
         };
         if kind == AccessKind::Write {
-            let crossing_ns = self.cross(IN, arrives_at, bytes);
+            let (ends, takes_ns) = self.cross(IN, arrives_at, bytes);
             if pages > 1 {
-                job.gap_ns = crossing_ns.1 / u64::from(pages);
+                job.gap_ns = takes_ns / u64::from(pages);
             }
-            job.ready_at = crossing_ns.0 - job.gap_ns * u64::from(pages - 1);
+            job.ready_at = ends - job.gap_ns * u64::from(pages - 1);
             self.writes.push_back(job);
         } else {
             self.reads.push_back(job);
@@ -190,6 +195,7 @@ impl Front {
     }
 
     /// Plays what [`next_at`](Front::next_at) told: returns the page that has come through, if one has.
+    #[inline]
     pub(crate) fn play(&mut self, now: u64, room: bool) -> Option<PageJob> {
         if let Some((_, page)) = self.in_hand.take() {
             self.passed[lane(page.kind)] += 1;
@@ -205,6 +211,7 @@ impl Front {
     }
 
     /// The page that was ready first, and the firmware's work on it.
+    #[inline]
     fn take_next(&mut self, room: bool) -> Option<(PageJob, u64)> {
         let read_at = self.reads.front().map_or(u64::MAX, |job| job.ready_at);
         let write_at = match self.writes.front() {
@@ -217,17 +224,15 @@ impl Front {
             (&mut self.writes, AccessKind::Write, self.controller.write_page_ns)
         };
         let job = queue.front_mut()?;
-        let partial = std::mem::take(&mut job.partial[0]) || (job.left == 1 && job.partial[1]);
-        let page = PageJob { request: job.request, logical: job.logical, kind, partial };
-        let request_ns = if job.fresh { self.controller.request_ns } else { 0 };
-        job.fresh = false;
-        job.logical += 1;
-        job.left -= 1;
-        job.ready_at += job.gap_ns;
-        if job.left == 0 {
+        let Job { request, logical, left, partial, fresh, .. } = *job;
+        let partial = partial[0] || (left == 1 && partial[1]);
+        if left == 1 {
             queue.pop_front();
+        } else {
+            job.next_page();
         }
-        Some((page, request_ns + page_ns))
+        let request_ns = if fresh { self.controller.request_ns } else { 0 };
+        Some((PageJob { request, logical, kind, partial }, request_ns + page_ns))
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {

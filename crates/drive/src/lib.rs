@@ -25,6 +25,7 @@
 //! - [`mod@drive`]: the state machine; `front`: link and firmware, where requests come in; `dispatch`: what
 //!   a die does next; `collect`: garbage collection; `buffer`: the write buffer; `ends`: what the host hears of
 //!   later;
+//! - `figures`: what a drive is and has, in numbers;
 //! - `ahead`: playing up to a time, and how long nothing can end;
 //! - [`precondition`]: a drive that is full, or in its steady state, at once;
 //! - [`as_device`]: a drive as a device of units, for stores.
@@ -38,6 +39,7 @@ mod dispatch;
 pub mod drive;
 mod ends;
 mod error;
+mod figures;
 mod front;
 mod gang;
 mod map;

@@ -56,11 +56,18 @@ pub(crate) struct InFlight {
     tag: u64,
     bytes: u64,
     submitted_at: u64,
-    /// When the last of its pages so far has crossed the link.
-    pub(crate) ready_at: u64,
     /// Pages that have not ended.
     pub(crate) pages_left: u32,
     kind: AccessKind,
+}
+
+impl InFlight {
+    /// A page has ended; whether it was the last.
+    #[inline]
+    pub(crate) fn end_page(&mut self) -> bool {
+        self.pages_left -= 1;
+        self.pages_left == 0
+    }
 }
 
 /// The requests in the drive, in places that are used again.
@@ -77,7 +84,6 @@ impl Requests {
             tag: request.tag,
             bytes: request.bytes,
             submitted_at: now,
-            ready_at: now,
             pages_left: pages,
             kind: request.kind,
         };

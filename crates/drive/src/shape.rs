@@ -19,20 +19,23 @@ const MOST_PAGES: u64 = u32::MAX as u64 - 2;
 /// Blocks of a gang that the host's data never fill: the one being written, and one to collect into.
 const RESERVED_BLOCKS: u32 = 2;
 
-/// Divides by one number again and again: by a multiplication with its inverse, exact for 32 bits.
+/// Divides by one number again and again: by one multiplication with its inverse, exact for 32 bits. The inverse is
+/// rounded down, which the number's successor makes up for: what is missing, below `2^64 * (number + 1) / by`, is at most
+/// `2^64 / by`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Divisor {
-    inverse: u128,
+    inverse: u64,
 }
 
 impl Divisor {
     fn new(by: u32) -> Divisor {
-        Divisor { inverse: u128::from(u64::MAX / u64::from(by)) + 1 }
+        Divisor { inverse: u64::MAX / u64::from(by) }
     }
 
     #[inline]
     pub(crate) fn divide(self, number: u32) -> u32 {
-        ((u128::from(number) * self.inverse) >> 64) as u32
+        let product = u128::from(u64::from(number) + 1) * u128::from(self.inverse);
+        (product >> 64) as u32
     }
 }
 
@@ -207,4 +210,25 @@ fn stripe(geometry: &Geometry, gangs_per_die: u32) -> Vec<u32> {
         }
     }
     stripe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiplying_with_the_inverse_divides_exactly() {
+        let mut divisors: Vec<u32> = (1..300).chain([1 << 31, u32::MAX - 1, u32::MAX]).collect();
+        divisors.extend((0..32).map(|bit| 1_u32 << bit));
+        for by in divisors {
+            let divisor = Divisor::new(by);
+            let multiples = [0, 1, 2, 1000, u32::MAX / by / 2, u32::MAX / by]
+                .map(|times| by.wrapping_mul(times));
+            for near in multiples {
+                for number in [near.wrapping_sub(1), near, near.wrapping_add(1), !near] {
+                    assert_eq!(divisor.divide(number), number / by, "{number} / {by}");
+                }
+            }
+        }
+    }
 }

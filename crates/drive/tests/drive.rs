@@ -41,6 +41,29 @@ fn run(drive: &mut Drive, requests: usize, depth: usize, seed: u64) -> Vec<Done>
     done
 }
 
+/// Runs reads and writes in a closed loop, in a way to play; returns the ends.
+fn run_played(
+    drive: &mut Drive,
+    play: fn(&mut Drive, &mut Vec<Done>) -> bool,
+    seed: u64,
+) -> Vec<Done> {
+    let mut rng = Rng::seeded(seed);
+    let pages = drive.capacity_bytes() / u64::from(drive.page_bytes());
+    let mut done = Vec::new();
+    for submitted in 0..2000 {
+        while submitted - done.len() == 24 {
+            assert!(play(drive, &mut done), "seed {seed}: nothing is under way");
+        }
+        let kind = if rng.chance(0.5) { AccessKind::Read } else { AccessKind::Write };
+        let bytes = u64::from(drive.page_bytes()) * (1 + rng.below(2));
+        let offset_bytes = rng.below(pages - 1) * u64::from(drive.page_bytes());
+        let request = HostRequest { tag: submitted as u64, kind, offset_bytes, bytes };
+        drive.submit(drive.now(), request).unwrap();
+    }
+    while play(drive, &mut done) {}
+    done
+}
+
 fn layouts() -> impl Strategy<Value = PageMapped> {
     let gang = prop_oneof![Just(Gang::Plane), Just(Gang::Die)];
     let victim = prop_oneof![Just(VictimPolicy::Greedy), Just(VictimPolicy::Fifo)];
@@ -118,6 +141,26 @@ proptest! {
         let flashed = counters.programmed_for_host + counters.absorbed;
         prop_assert!(flashed <= counters.host_pages_written);
         prop_assert_eq!(run(&mut new(), 1500, 16, seed), done);
+    }
+
+    #[test]
+    fn playing_to_the_next_end_is_playing_event_by_event(
+        device in devices(),
+        layout in layouts(),
+        seed: u64,
+    ) {
+        // A page that is read from memory ends as it is asked for, and is heard of an event later or not.
+        let layout = PageMapped { write_buffer: false, ..layout };
+        let filled = || {
+            let mut drive = Drive::new(&device, &layout, 20.0).unwrap();
+            drive.fill();
+            drive
+        };
+        let by_steps = run_played(&mut filled(), Drive::step, seed);
+        let to_ends = |drive: &mut Drive, done: &mut Vec<Done>| {
+            drive.play_to_next_end(Time(u64::MAX), done)
+        };
+        prop_assert_eq!(run_played(&mut filled(), to_ends, seed), by_steps);
     }
 }
 

@@ -233,7 +233,7 @@ impl BlockTable {
     pub fn survey(&self) -> (u32, f64, u32, u32) {
         let good = || self.blocks.iter().filter(|block| block.state != BlockUse::Bad);
         let count = good().count();
-                let counted = |block: &Block| block.erase_count.min(self.recorded_erase_count);
+        let counted = |block: &Block| block.erase_count.min(self.recorded_erase_count);
         let min = good().map(counted).min().unwrap_or(0);
         let max = good().map(counted).max().unwrap_or(0);
         let sum: u64 = good().map(|block| u64::from(counted(block))).sum();

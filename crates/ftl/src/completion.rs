@@ -40,12 +40,10 @@ impl Ftl {
                 self.finish_part(now, request, part, completion.buffer, result);
             }
             Work::EraseHeader | Work::OpeningHeader => match completion.result {
-                Ok(()) => self.header_written(now, &op),
-                Err(error) => {
-                    self.program_failed(now, &op, &error);
-                    self.fail_waiters(now, unit, index, &named(error));
-                }
+                Ok(()) => self.header_programmed(now, &op, completion.buffer),
+                Err(error) => self.header_failed(now, &op, error),
             },
+            Work::Verification => self.header_read_back(now, &op, completion),
             Work::Erase => self.erase_ended(now, &op, completion.result),
             Work::MarkBad | Work::Flush { .. } => unreachable!("they use no die"),
         }
@@ -104,7 +102,7 @@ impl Ftl {
         let counters = &mut self.units[op.unit].counters;
         let bytes = buffer.map_or(0, |buffer| buffer.len() as u64);
         match op.work {
-            Work::Read { .. } => {
+            Work::Read { .. } | Work::Verification => {
                 counters.reads += 1;
                 counters.bytes_read += bytes;
             }

@@ -194,7 +194,7 @@ impl Ftl {
         let op = self.ops.get_mut(id);
         let data = op.data.take();
         let operation = match (op.work, data) {
-            (Work::Read { .. }, Some(buffer)) => Operation::Read(buffer),
+            (Work::Read { .. } | Work::Verification, Some(buffer)) => Operation::Read(buffer),
             (Work::Append { .. } | Work::EraseHeader | Work::OpeningHeader, Some(data)) => {
                 Operation::Program { data, durable: op.durable }
             }

@@ -14,6 +14,8 @@ pub mod config;
 mod dispatch;
 mod failure;
 mod ftl;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod header;
 pub mod hint;
 mod layout;
@@ -29,6 +31,7 @@ pub mod superblock;
 pub mod telemetry;
 mod transfer;
 mod unit;
+mod verification;
 
 pub use config::FtlConfig;
 pub use ftl::Ftl;

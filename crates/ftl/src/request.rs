@@ -80,13 +80,23 @@ impl Request {
 /// Why a command is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    Read { request: u32, part: u32 },
-    Append { request: u32, part: u32 },
+    Read {
+        request: u32,
+        part: u32,
+    },
+    Append {
+        request: u32,
+        part: u32,
+    },
     EraseHeader,
     OpeningHeader,
+    /// Reads an opening header back.
+    Verification,
     Erase,
     MarkBad,
-    Flush { request: u32 },
+    Flush {
+        request: u32,
+    },
 }
 
 impl Work {
@@ -97,7 +107,7 @@ impl Work {
 
     /// Whether it waits in a die's queue.
     pub fn uses_die(self) -> bool {
-        self.is_mutation() || matches!(self, Work::Read { .. })
+        self.is_mutation() || matches!(self, Work::Read { .. } | Work::Verification)
     }
 }
 

@@ -12,6 +12,8 @@ pub mod cell;
 pub mod engine;
 mod error;
 pub mod experiment;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod layout;
 pub mod measure;
 pub mod outcome;

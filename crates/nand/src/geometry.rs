@@ -107,7 +107,10 @@ impl Geometry {
             u64::from(MAX_ENTITIES),
         )?;
         let planes = u64::from(self.dies()) * u64::from(self.planes_per_die);
-        at_most("blocks", planes * u64::from(self.blocks_per_plane), u64::from(u32::MAX))
+        at_most("blocks", planes * u64::from(self.blocks_per_plane), u64::from(u32::MAX))?;
+        // So that no sum of a few addresses leaves 64 bits.
+        let page_bytes = u64::from(self.page_bytes) + u64::from(self.spare_bytes);
+        at_most("bytes of the array", self.pages().saturating_mul(page_bytes), 1 << 60)
     }
 
     /// Dies on a channel.

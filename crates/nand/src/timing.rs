@@ -9,7 +9,7 @@ use thiserror::Error;
 pub const LONGEST_STEP_NS: u64 = 600_000_000_000;
 
 /// The most levels of a cell.
-const MAX_LEVELS: usize = 4;
+pub(crate) const MAX_LEVELS: usize = 4;
 
 /// Times of a die.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

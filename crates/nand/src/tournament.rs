@@ -7,9 +7,6 @@
 //! comes first, or another channel changes: the end of a command and the submission of the next one
 //! cost one walk. An event that comes into an empty place, and not first, costs none.
 //!
-//! A *quiet* event of a die only makes it want the bus. While that is busy the event can wait, and does not count;
-//! whoever has the bus asks for those that are due.
-//!
 //! A key is `time << bits | id`, so a comparison of keys is one of times with ties going to dies before
 //! buses and then to the lower number, and equal runs are equal event by event.
 
@@ -39,9 +36,6 @@ pub(crate) struct Tournament {
     pending: Vec<u64>,
     /// Keys of a channel: whole rows.
     stride: usize,
-    /// Of each channel, the dies whose event is quiet, and those of all others.
-    quiet: Vec<u64>,
-    loud: Vec<u64>,
     /// Node `i` holds the least key below it; its children are `2i` and `2i + 1`. The last half belongs
     /// to the channels: a power of two, so that all walks are equally long and the processor knows when
     /// they end.
@@ -70,8 +64,6 @@ impl Tournament {
         Tournament {
             pending: vec![NEVER; channels * stride],
             stride,
-            quiet: vec![0; channels],
-            loud: vec![0; channels],
             tree: vec![Cell::new(NEVER); 2 * leaves],
             unsettled: Cell::new(NONE),
             dies,
@@ -113,23 +105,6 @@ impl Tournament {
     /// `now`: no pending or later event is before that.
     #[inline]
     pub(crate) fn set_die(&mut self, channel: usize, place: usize, at: u64, now: u64) {
-        self.loud[channel] |= 1 << place;
-        self.set(channel, place, at, now);
-    }
-
-    /// As [`set_die`](Tournament::set_die), an event that is quiet.
-    #[inline]
-    pub(crate) fn set_quiet(&mut self, channel: usize, place: usize, at: u64, now: u64) {
-        self.quiet[channel] |= 1 << place;
-        if self.pending[channel * self.stride] == NEVER {
-            return self.set(channel, place, at, now);
-        }
-        let key = self.key(channel * self.dies_per_channel + place, at, now);
-        self.pending[channel * self.stride + 1 + place] = key;
-    }
-
-    #[inline]
-    fn set(&mut self, channel: usize, place: usize, at: u64, now: u64) {
         let key = self.key(channel * self.dies_per_channel + place, at, now);
         let index = channel * self.stride + 1 + place;
         let settled = self.unsettled.get() != channel;
@@ -143,28 +118,7 @@ impl Tournament {
     /// Takes the event of a die away.
     #[inline]
     pub(crate) fn clear_die(&mut self, channel: usize, place: usize) {
-        self.quiet[channel] &= !(1 << place);
-        self.loud[channel] &= !(1 << place);
         self.change(channel, channel * self.stride + 1 + place, NEVER);
-    }
-
-    /// Takes away the quiet events of a channel that are due; returns the places of their dies. Its bus is busy, so
-    /// that they did not count and nothing is to be settled.
-    #[inline]
-    pub(crate) fn take_due_quiet(&mut self, channel: usize, now: u64) -> u64 {
-        let after = (now + 1 - self.base) << self.id_bits;
-        let (mut left, mut due) = (self.quiet[channel], 0);
-        while left != 0 {
-            let place = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let key = &mut self.pending[channel * self.stride + 1 + place];
-            if *key < after {
-                *key = NEVER;
-                due |= 1 << place;
-            }
-        }
-        self.quiet[channel] &= !due;
-        due
     }
 
     /// As [`set_die`](Tournament::set_die), for the bus of a channel.
@@ -196,8 +150,6 @@ impl Tournament {
     /// Takes all events away.
     pub(crate) fn clear_all(&mut self) {
         self.pending.fill(NEVER);
-        self.quiet.fill(0);
-        self.loud.fill(0);
         self.tree.fill(Cell::new(NEVER));
         self.unsettled.set(NONE);
     }
@@ -216,16 +168,8 @@ impl Tournament {
     fn settle(&self, channel: usize) {
         let keys = &self.pending[channel * self.stride..][..self.stride];
         let mut least = keys[0];
-        if self.quiet[channel] == 0 || least == NEVER {
-            for row in keys.chunks_exact(ROW) {
-                least = least.min(row[0].min(row[1]).min(row[2].min(row[3])));
-            }
-        } else {
-            let mut loud = self.loud[channel];
-            while loud != 0 {
-                least = least.min(keys[1 + loud.trailing_zeros() as usize]);
-                loud &= loud - 1;
-            }
+        for row in keys.chunks_exact(ROW) {
+            least = least.min(row[0].min(row[1]).min(row[2].min(row[3])));
         }
         let tree = self.tree.as_slice();
         let mut node = self.leaf(channel);
@@ -266,8 +210,7 @@ impl Tournament {
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let masks = self.quiet.capacity() + self.loud.capacity();
-        ((self.pending.capacity() + masks + self.tree.capacity()) * size_of::<u64>()) as u64
+        ((self.pending.capacity() + self.tree.capacity()) * size_of::<u64>()) as u64
     }
 }
 
@@ -337,22 +280,6 @@ mod tests {
             (CENTURY + (1 << 47) + 5, Die(2)),
         ];
         assert_eq!(drain(&mut tree), expected);
-    }
-
-    #[test]
-    fn a_quiet_event_waits_for_its_bus() {
-        let mut tree = Tournament::new(2, DIES_PER_CHANNEL);
-        put(&mut tree, Bus(0), Some(10), 0);
-        tree.set_quiet(0, 1, 5, 0);
-        tree.set_quiet(0, 2, 11, 0);
-        tree.set_quiet(1, 0, 7, 0);
-        assert_eq!(tree.first(), Some((7, Die(3))), "the bus of channel 1 is idle");
-        put(&mut tree, Die(3), None, 7);
-        assert_eq!(tree.first(), Some((10, Bus(0))));
-        assert_eq!((tree.take_due_quiet(0, 10), tree.take_due_quiet(0, 10)), (1 << 1, 0));
-        put(&mut tree, Die(0), Some(12), 10);
-        put(&mut tree, Bus(0), None, 10);
-        assert_eq!(drain(&mut tree), [(11, Die(2)), (12, Die(0))], "the bus is idle");
     }
 
     proptest! {

@@ -99,12 +99,13 @@ fn class(mut pattern: &[u8], byte: u8, case: Case) -> (bool, &[u8]) {
         negated = true;
         pattern = after;
     }
-    let byte = case.fold(byte);
+    let (exact, byte) = (byte, case.fold(byte));
     let mut found = false;
     loop {
         pattern = match pattern {
             [b'\\', escaped, after @ ..] => {
-                found |= *escaped == byte;
+                // Like Redis, which folds no case here.
+                found |= *escaped == exact;
                 after
             }
             [] => return (found != negated, pattern),
@@ -161,5 +162,7 @@ mod tests {
             );
         }
         assert!(Glob::ignoring_case(b"SLOW*").matches(b"slowlog-max-len"));
+        assert!(Glob::ignoring_case(br"[\A]").matches(b"A"));
+        assert!(!Glob::ignoring_case(br"[\A]").matches(b"a"));
     }
 }

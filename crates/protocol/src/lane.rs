@@ -12,6 +12,7 @@ use crate::load::{KeyList, Loaded};
 use crate::poll::poll_once;
 use crate::reply::Reply;
 use crate::write::{apply_read, run_single};
+use bytes::Bytes;
 use softflash_base::Time;
 use softflash_store::{Store, Ticket};
 use std::collections::VecDeque;
@@ -43,12 +44,12 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Enters a command that began to wait at `since` into the slow log, if it took long enough.
-    pub fn note_wait(&self, store: &Store, command: &Command, since: Time) {
+    pub fn note_wait(&self, store: &Store, words: &[Bytes], since: Time) {
         let took_us = store.runtime().now().since_ns(since) / 1000;
         if self.context.slowlog.is_slow(took_us) {
             let (client, name) = (&self.client, self.client.activity().name);
             let now_ms = store.now_ms();
-            self.context.slowlog.enter(&command.args, took_us, now_ms, &client.address, name);
+            self.context.slowlog.enter(words, took_us, now_ms, &client.address, name);
         }
     }
 }
@@ -150,7 +151,7 @@ where
                         work.as_mut().poll(context)
                     })
                     .await;
-                    self.origin.note_wait(self.store, &command, since);
+                    self.origin.note_wait(self.store, &command.args, since);
                     reply
                 }
             }
@@ -184,7 +185,7 @@ where
             let Slot::Reading { command, read, since } = done else { continue };
             self.reading -= 1;
             self.spare.push(read);
-            self.origin.note_wait(self.store, &command, since);
+            self.origin.note_wait(self.store, &command.args, since);
             let reply = self.finish_read(&command, loaded);
             if let Some(slot) = self.waiting.get_mut(index) {
                 *slot = Slot::Done(reply);

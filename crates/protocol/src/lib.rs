@@ -18,6 +18,8 @@ mod cursors;
 mod dispatch;
 pub mod error;
 mod exec;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod glob;
 mod identity;
 mod info;

@@ -135,8 +135,7 @@ impl Session {
         store: &Store,
         mut next: impl FnMut(bool) -> Option<Request>,
     ) -> bool {
-        let origin =
-            Origin { context: Arc::clone(&self.context), client: Arc::clone(&self.client) };
+        let origin = self.origin();
         if self.is_waiting() {
             self.attend(store).await;
         }
@@ -213,6 +212,11 @@ impl Session {
             self.account(store);
         }
         (more || self.is_waiting()) && !self.is_closing()
+    }
+
+    /// Whose commands these are.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin { context: Arc::clone(&self.context), client: Arc::clone(&self.client) }
     }
 
     /// Brings the counters that all connections share up to date, once per batch.
@@ -324,7 +328,7 @@ async fn timed(
 ) -> Reply {
     let since = store.runtime().now();
     let reply = work.await;
-    origin.note_wait(store, command, since);
+    origin.note_wait(store, &command.args, since);
     reply
 }
 

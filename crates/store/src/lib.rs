@@ -9,6 +9,8 @@ pub mod check;
 pub mod driver;
 pub mod error;
 pub mod format;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod kv;
 pub mod layout;
 pub mod options;

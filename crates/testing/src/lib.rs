@@ -5,7 +5,9 @@
 pub mod bed;
 pub mod model;
 pub mod virtual_bed;
+pub mod volatile_file;
 
 pub use bed::Bed;
 pub use model::Model;
 pub use virtual_bed::VirtualBed;
+pub use volatile_file::{CallFaults, VolatileFile};

@@ -24,6 +24,8 @@ mod detect;
 mod error;
 mod fields;
 mod format;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod lines;
 mod names;
 mod reader;

@@ -1,5 +1,6 @@
 //! `softflash serve`
 
+use crate::descriptors;
 use crate::error::CliError;
 use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
 use crate::host;
@@ -103,7 +104,7 @@ impl Serve {
             acl_file: Some(acl_file),
             protected: self.protected_mode.0,
             max_strangers: self.max_unauthenticated,
-            max_clients: self.max_clients,
+            max_clients: descriptors::room_for(self.max_clients),
             pin_threads: self.pin,
             drain_timeout: self.drain_timeout,
             idle_timeout: self.idle_timeout,

@@ -31,6 +31,12 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
+/// A number that is another one in every run, for seeds.
+pub fn time_of_day_us() -> u32 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.expect("the clock is set").subsec_micros()
+}
+
 /// A number of an environment variable, or `default`. Longer forms of tests are asked for that way.
 pub fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {

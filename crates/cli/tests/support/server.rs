@@ -37,9 +37,25 @@ impl Server {
 
     /// Starts a server; its output where it ends instead of being ready.
     pub fn try_start(directory: &Path, arguments: &[&str]) -> Result<Server, Output> {
+        Server::launch(Command::new(binary()), directory, arguments)
+    }
+
+    /// Starts a server under a limit that a shell sets, as `ulimit -n 100`.
+    pub fn start_under(limit: &str, directory: &Path, arguments: &[&str]) -> Server {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("{limit} && exec \"$0\" \"$@\"")).arg(binary());
+        Server::launch(shell, directory, arguments)
+            .unwrap_or_else(|output| panic!("the server does not start: {}", said(&output)))
+    }
+
+    fn launch(
+        mut command: Command,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> Result<Server, Output> {
         let started = Instant::now();
         let says_where = arguments.contains(&"--resp");
-        let mut child = Command::new(binary())
+        let mut child = command
             .arg("serve")
             .arg("--data")
             .arg(directory)
@@ -75,6 +91,22 @@ impl Server {
         let directory = directory.to_owned();
         let started_in = started.elapsed();
         Ok(Server { child, address, directory, ready, said, started_in, _drain: drain })
+    }
+
+    /// Starts a server and ends it with `kill -9` after a while, whether it is ready or not.
+    pub fn kill_while_starting(directory: &Path, arguments: &[&str], after: Duration) {
+        let mut child = Command::new(binary())
+            .args(["serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"])
+            .arg(directory)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program can be started");
+        std::thread::sleep(after);
+        child.kill().expect("the server can be killed");
+        child.wait().expect("the server can be waited for");
     }
 
     /// What it has said on standard error so far.

@@ -1,17 +1,20 @@
 //! An open file device: its handles, label and what of the operating system it can use.
 
+use super::calls::FileCalls;
 use super::extent;
 use super::options::{Discard, OpenOptions, Use};
 use super::plan::Planner;
 use super::queue_pair::{Engine, FileQueuePair};
 use super::ring::Ring;
+use super::settled::Settled;
 use super::setup::{MAX_ENTRIES, make_ring};
 use super::sqe::Registered;
 use super::sync::SyncEngine;
 use crate::claims::{Claim, Claims};
 use crate::geometry::DeviceInfo;
-use crate::label::{LabelStore, open_label};
+use crate::label::{Configuration, LabelStore, open_label};
 use crate::queue_pair::{Device, OpenError, QueuePair};
+use rustix::fs::{Advice, fadvise};
 use softflash_base::{BufferPool, IoBuf};
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
@@ -26,9 +29,10 @@ pub(super) struct Shared {
     info: DeviceInfo,
     discard: Discard,
     options: OpenOptions,
-    /// Past the page cache, unless that was refused.
-    data: File,
+    /// What tests put in the place of the file's calls.
+    instead: Option<Arc<dyn FileCalls>>,
     direct: bool,
+    settled: Settled,
     /// Holds the lock on the file.
     label: Mutex<LabelStore>,
 }
@@ -38,8 +42,18 @@ impl Shared {
         &self.info
     }
 
-    pub(super) fn data(&self) -> &File {
-        &self.data
+    pub(super) fn instead(&self) -> Option<&dyn FileCalls> {
+        self.instead.as_deref()
+    }
+
+    /// A handle of a queue pair's own: the operating system tells each handle once that a flush failed.
+    fn own_handle(&self) -> io::Result<File> {
+        let path = self.label().path().to_owned();
+        open_data(&path, &self.options, &mut Vec::new()).map(|(file, _)| file)
+    }
+
+    pub(super) fn settled(&self) -> &Settled {
+        &self.settled
     }
 
     pub(super) fn label(&self) -> MutexGuard<'_, LabelStore> {
@@ -66,25 +80,46 @@ impl FileDevice {
         FileDevice::from_label(label, note, options)
     }
 
+    /// As [`open`](FileDevice::open), with something else in the place of all calls but those for the label: for tests.
+    ///
+    /// # Errors
+    /// As [`open`](FileDevice::open).
+    pub fn open_over(path: &Path, calls: Arc<dyn FileCalls>) -> Result<FileDevice, OpenError> {
+        let options =
+            OpenOptions { io_uring: Use::Off, direct: Use::Off, ..OpenOptions::default() };
+        let (label, note) = open_label(path, options.repair_label)?;
+        FileDevice::over(label, note, options, Some(calls))
+    }
+
     /// Goes on where the label has been read.
     pub(crate) fn from_label(
         store: LabelStore,
         repair_note: Option<String>,
         options: OpenOptions,
     ) -> Result<FileDevice, OpenError> {
+        FileDevice::over(store, repair_note, options, None)
+    }
+
+    fn over(
+        store: LabelStore,
+        repair_note: Option<String>,
+        options: OpenOptions,
+        instead: Option<Arc<dyn FileCalls>>,
+    ) -> Result<FileDevice, OpenError> {
         let path = store.path().to_owned();
         let io_error = |source| OpenError::Io { path: path.clone(), source };
         let configuration = store.label().configuration.clone();
         let (geometry, units) = (configuration.geometry, configuration.units);
-        if let Some(reason) = extent::unsuitable(&geometry, units) {
-            return Err(OpenError::DamagedLabel { path, reason });
-        }
-        let discard = discard_of(&configuration.options)
-            .map_err(|reason| OpenError::DamagedLabel { path: path.clone(), reason })?;
-        check_size(store.file(), &path, extent::device_bytes(&geometry, units))?;
+        let damaged = |reason| OpenError::DamagedLabel { path: path.clone(), reason };
+        let bytes = check_configuration(&configuration).map_err(damaged)?;
+        let discard = discard_of(&configuration.options).map_err(damaged)?;
+        check_size(store.file(), &path, bytes)?;
 
         let mut notes = Vec::new();
         let (data, direct) = open_data(&path, &options, &mut notes).map_err(io_error)?;
+        if !direct {
+            drop_cached(&data);
+        }
         try_ring(&data, &options, &mut notes);
         notes.extend(repair_note);
         let info = DeviceInfo {
@@ -95,7 +130,8 @@ impl FileDevice {
             detail: notes.join(", "),
         };
         let label = Mutex::new(store);
-        let shared = Shared { info, discard, options, data, direct, label };
+        let settled = Settled::default();
+        let shared = Shared { info, discard, options, instead, direct, settled, label };
         Ok(FileDevice { shared: Arc::new(shared), claims: Claims::default() })
     }
 
@@ -113,12 +149,12 @@ impl FileDevice {
     }
 
     /// The engine for a queue pair; the pool gets its registered buffers.
-    fn engine(&self, capacity: usize, pool: &BufferPool) -> Engine {
+    fn engine(&self, data: &File, capacity: usize, pool: &BufferPool) -> Engine {
         let options = &self.shared.options;
         if options.io_uring == Use::Off {
             return Engine::Sync(SyncEngine::default());
         }
-        match make_ring(capacity, self.shared.data.as_raw_fd()) {
+        match make_ring(capacity, data.as_raw_fd()) {
             Ok(ring) => {
                 let (count, bytes) = (options.registered_buffers, options.registered_buffer_bytes);
                 let (registered, outcome) = Registered::add(&ring.ring, pool, count, bytes);
@@ -147,9 +183,22 @@ impl Device for FileDevice {
         let depth = usize::from(planner.geometry.die_queue_depth) + 1;
         let capacity = (depth * claim.units().len() + 1).min(MAX_ENTRIES as usize);
         let pool = BufferPool::new(self.shared.options.retained_bytes);
-        let engine = self.engine(capacity, &pool);
+        let data = self.shared.own_handle().map_err(|source| OpenError::Io {
+            path: self.shared.label().path().to_owned(),
+            source,
+        })?;
+        let engine = self.engine(&data, capacity, &pool);
         let shared = Arc::clone(&self.shared);
-        Ok(Box::new(FileQueuePair::new(engine, planner, capacity, pool, shared, claim)))
+        Ok(Box::new(FileQueuePair::new(engine, data, planner, capacity, pool, shared, claim)))
+    }
+}
+
+/// The bytes of a device that is as a label says, or why there can be none.
+pub(crate) fn check_configuration(configuration: &Configuration) -> Result<u64, String> {
+    let (geometry, units) = (&configuration.geometry, configuration.units);
+    match extent::unsuitable(geometry, units) {
+        Some(reason) => Err(reason),
+        None => Ok(extent::device_bytes(geometry, units)),
     }
 }
 
@@ -232,6 +281,14 @@ fn open_data(
         }
         Err(error) => Err(error),
     }
+}
+
+/// What the page cache holds need not be on the medium, where an earlier process saw a flush fail; it is read anew.
+fn drop_cached(file: &File) {
+    // What is not written yet would be kept, so it is written first; where that fails, what will be read is still what
+    // is on the medium.
+    let _ = file.sync_data();
+    let _ = fadvise(file, 0, None, Advice::DontNeed);
 }
 
 /// Some file systems accept the flag and fail the first transfer.

@@ -38,8 +38,15 @@ pub(super) fn unsuitable(geometry: &UnitGeometry, units: u16) -> Option<String> 
     if pages > MAX_SUPERBLOCK_BYTES {
         return Some(format!("superblocks of {pages} bytes; the most is {MAX_SUPERBLOCK_BYTES}"));
     }
+    // A superblock has at most 2^30 bytes and a unit 2^32 superblocks, so this product fits.
+    if geometry.unit_bytes() > MAX_DEVICE_BYTES / u64::from(units) {
+        return Some(format!("{units} units of {} bytes each", geometry.unit_bytes()));
+    }
     None
 }
+
+/// The kernel counts the bytes of a file in 63 bits.
+const MAX_DEVICE_BYTES: u64 = 1 << 62;
 
 /// One request to the kernel carries at most 2 GiB less a page.
 pub(super) const MAX_SUPERBLOCK_BYTES: u64 = 1 << 30;

@@ -19,6 +19,7 @@
 //! Power cuts: a program that was not durable, or not followed by a completed flush, may leave any
 //! subset of its 4 KiB sectors.
 
+mod calls;
 mod device;
 mod extent;
 mod format;
@@ -26,12 +27,16 @@ mod options;
 mod plan;
 mod queue_pair;
 mod ring;
+mod settled;
 mod setup;
 mod sqe;
 mod sync;
 
 pub(crate) use format::NewFile;
 
+pub use calls::FileCalls;
 pub use device::FileDevice;
+#[cfg(any(test, fuzzing))]
+pub(crate) use device::check_configuration;
 pub use format::{FileFormat, FormatError, HEADER_PAGES, MIN_BLOCKS_PER_UNIT, format_file};
 pub use options::{Discard, OpenOptions, Use};

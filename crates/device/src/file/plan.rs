@@ -33,12 +33,21 @@ pub(super) enum Kind {
     Sync,
 }
 
+impl Kind {
+    /// Whether its success says that something is durable.
+    pub(super) fn settles(self) -> bool {
+        matches!(self, Kind::Write { durable: true } | Kind::Sync)
+    }
+}
+
 /// The end of a request, or of a command that needs none.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) tag: Tag,
     pub(super) buffer: Option<IoBuf>,
     pub(super) result: Result<(), DeviceError>,
+    /// As [`Kind::settles`].
+    pub(super) settles: bool,
 }
 
 /// What becomes of a command.
@@ -71,7 +80,7 @@ impl Planner {
                 Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
                 _ => None,
             };
-            return Plan::Done(Done { tag, buffer, result: Err(error) });
+            return Plan::Done(Done { tag, buffer, result: Err(error), settles: false });
         }
         let target = &command.target;
         let job = |kind, offset, len, buffer| Plan::Job(Job { tag, kind, offset, len, buffer });
@@ -82,7 +91,7 @@ impl Planner {
                 job(Kind::Write { durable }, offset, data.len() as u64, Some(data))
             }
             Operation::Erase => match self.discard.fallocate_mode() {
-                None => Plan::Done(Done { tag, buffer: None, result: Ok(()) }),
+                None => Plan::Done(Done { tag, buffer: None, result: Ok(()), settles: false }),
                 Some(mode) => {
                     let start =
                         offset - u64::from(target.page) * u64::from(self.geometry.page_bytes);

@@ -10,6 +10,8 @@ use crate::geometry::UnitGeometry;
 use crate::label::BadBlock;
 use crate::queue_pair::{QueuePair, Submit, Wake};
 use softflash_base::{BufferPool, Time, UnitId};
+use std::collections::VecDeque;
+use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,7 +25,13 @@ pub(super) enum Engine {
 pub(super) struct FileQueuePair {
     // Dropped first: it waits for the requests that use what follows.
     engine: Engine,
+    /// The file, past the page cache unless that was refused.
+    data: File,
     planner: Planner,
+    /// A flush or durable write is under way, and these wait for it. Only through the page cache: there one of two
+    /// at a time may hear of an error that concerns the other.
+    settling: bool,
+    waiting: VecDeque<Job>,
     /// Ended without a request; delivered by the next poll.
     ended: Vec<Done>,
     /// Label rewrites that the next poll makes.
@@ -39,6 +47,7 @@ pub(super) struct FileQueuePair {
 impl FileQueuePair {
     pub(super) fn new(
         engine: Engine,
+        data: File,
         planner: Planner,
         capacity: usize,
         pool: BufferPool,
@@ -47,7 +56,10 @@ impl FileQueuePair {
     ) -> FileQueuePair {
         FileQueuePair {
             engine,
+            data,
             planner,
+            settling: false,
+            waiting: VecDeque::new(),
             ended: Vec::new(),
             marks: Vec::new(),
             reaped: Vec::new(),
@@ -63,13 +75,39 @@ impl FileQueuePair {
             Engine::Ring(ring) => ring.pending(),
             Engine::Sync(engine) => engine.pending(),
         };
-        started + self.ended.len() + self.marks.len()
+        started + self.waiting.len() + self.ended.len() + self.marks.len()
     }
 
+    /// Starts a request, or the end of one that cannot be kept any more.
     fn start(&mut self, job: Job) {
+        if job.kind.settles() {
+            if let Err(error) = self.shared.settled().check() {
+                let Job { tag, buffer, .. } = job;
+                return self.ended.push(Done { tag, buffer, result: Err(error), settles: true });
+            }
+            if self.settling {
+                return self.waiting.push_back(job);
+            }
+            self.settling = !self.planner.direct;
+        }
         match &mut self.engine {
             Engine::Ring(ring) => ring.start(job),
             Engine::Sync(engine) => engine.start(job),
+        }
+    }
+
+    /// Takes note of flushes and durable writes that have ended, all of them before any is given back: an error counts
+    /// for those that ended well beside it. Starts those that waited.
+    fn settle(&mut self) {
+        let settled = self.shared.settled();
+        for done in self.reaped.iter_mut().filter(|done| done.settles) {
+            done.result = settled.judge(done.result.clone());
+            self.settling = false;
+        }
+        while !self.settling
+            && let Some(job) = self.waiting.pop_front()
+        {
+            self.start(job);
         }
     }
 
@@ -88,6 +126,7 @@ impl FileQueuePair {
             tag,
             buffer: None,
             result: result.clone(),
+            settles: false,
         }));
     }
 }
@@ -129,11 +168,16 @@ impl QueuePair for FileQueuePair {
     fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
         match &mut self.engine {
             Engine::Ring(ring) => ring.poll(&mut self.reaped),
-            Engine::Sync(engine) => engine.poll(self.shared.data(), &mut self.reaped),
+            Engine::Sync(engine) => {
+                engine.poll(self.shared.instead().unwrap_or(&self.data), &mut self.reaped);
+            }
         }
         self.record_marks();
+        self.settle();
+        let settled = self.shared.settled();
         completions.extend(self.ended.drain(..).chain(self.reaped.drain(..)).map(|done| {
-            let Done { tag, buffer, result } = done;
+            let Done { tag, buffer, result, settles } = done;
+            let result = if settles { settled.check().and(result) } else { result };
             Completion { tag, buffer, result, retries: 0, finished_at: now }
         }));
     }

@@ -200,7 +200,8 @@ impl Ring {
 
     fn release(&mut self, index: u32, result: Result<(), DeviceError>, done: &mut Vec<Done>) {
         if let Some(Slot { job, .. }) = self.slots[index as usize].take() {
-            done.push(Done { tag: job.tag, buffer: job.buffer, result });
+            let settles = job.kind.settles();
+            done.push(Done { tag: job.tag, buffer: job.buffer, result, settles });
         }
         self.free.push(index);
     }
@@ -236,7 +237,8 @@ fn io(errno: i32) -> DeviceError {
 }
 
 fn failed(job: Job, errno: i32) -> Done {
-    Done { tag: job.tag, buffer: job.buffer, result: Err(io(errno)) }
+    let settles = job.kind.settles();
+    Done { tag: job.tag, buffer: job.buffer, result: Err(io(errno)), settles }
 }
 
 impl Drop for Ring {

@@ -1,11 +1,9 @@
 //! The fallback where io_uring is refused: every request runs to its end inside `poll`.
 
+use super::calls::FileCalls;
 use super::plan::{Done, Job, Kind};
 use crate::command::DeviceError;
-use rustix::fs::{FallocateFlags, fallocate};
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 /// Requests that wait for the next poll.
 #[derive(Debug, Default)]
@@ -25,27 +23,23 @@ impl SyncEngine {
     }
 
     /// Executes everything, in the order of submission.
-    pub(super) fn poll(&mut self, file: &File, done: &mut Vec<Done>) {
+    pub(super) fn poll(&mut self, file: &dyn FileCalls, done: &mut Vec<Done>) {
         done.extend(self.waiting.drain(..).map(|job| run(file, job)));
     }
 }
 
-fn run(file: &File, job: Job) -> Done {
+fn run(file: &dyn FileCalls, job: Job) -> Done {
+    let settles = job.kind.settles();
     let Job { tag, kind, offset, len, mut buffer } = job;
     let bytes: &mut [u8] = buffer.as_deref_mut().unwrap_or_default();
     let result = match kind {
-        Kind::Read => file.read_exact_at(bytes, offset),
-        Kind::Write { durable: false } => file.write_all_at(bytes, offset),
-        Kind::Write { durable: true } => {
-            file.write_all_at(bytes, offset).and_then(|()| file.sync_data())
-        }
-        Kind::Discard { mode } => {
-            let flags = FallocateFlags::from_bits_retain(mode.cast_unsigned());
-            fallocate(file, flags, offset, len).map_err(io::Error::from)
-        }
-        Kind::Sync => file.sync_data(),
+        Kind::Read => file.read_at(bytes, offset),
+        Kind::Write { durable: false } => file.write_at(bytes, offset),
+        Kind::Write { durable: true } => file.write_durable_at(bytes, offset),
+        Kind::Discard { mode } => file.allocate(mode, offset, len),
+        Kind::Sync => file.sync(),
     };
-    Done { tag, buffer, result: result.map_err(io_error) }
+    Done { tag, buffer, result: result.map_err(io_error), settles }
 }
 
 /// An I/O error for the layers above; one without a number is a file that ended too soon.

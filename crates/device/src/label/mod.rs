@@ -26,6 +26,8 @@
 //! each made durable before the next begins: at any moment at least one is whole.
 
 mod codec;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -108,6 +108,8 @@ impl ModelDevice {
         let config: ModelConfig = toml::Value::Table(configuration.options.clone())
             .try_into()
             .map_err(|error: toml::de::Error| damaged(error.to_string()))?;
+        // Nothing is calculated from numbers that nobody has looked at.
+        config.unit_geometry().map_err(|error| damaged(error.to_string()))?;
         let expected = file_bytes(&config.array.geometry);
         let actual = label.file().metadata().map_err(io_error)?.len();
         if actual < expected {

@@ -42,6 +42,11 @@ mod persisted;
 mod queue_pair;
 mod record;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use persisted::file_bytes;
+#[cfg(any(test, fuzzing))]
+pub(crate) use record::fuzz as fuzz_record;
+
 pub use config::{Contents, ModelConfig, PRESETS, UnitKind};
 pub use device::ModelDevice;
 pub use format::{ModelFormat, format_model};

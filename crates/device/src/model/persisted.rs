@@ -25,7 +25,7 @@ fn data_start(geometry: &Geometry) -> u64 {
 }
 
 /// Length of the file of a device with this array.
-pub(super) fn file_bytes(geometry: &Geometry) -> u64 {
+pub(crate) fn file_bytes(geometry: &Geometry) -> u64 {
     data_start(geometry) + geometry.bytes()
 }
 

@@ -146,18 +146,20 @@ impl Play<'_> {
             {
                 made += u64::from(self.make(at, MEASURED)?);
             }
-            if !self.drive.step(&mut done) {
+            let next = self.host.next_at().filter(|&at| made < requests && at < until);
+            if !self.drive.play_to_next_end(Time(next.unwrap_or(u64::MAX)), &mut done) {
                 if made >= requests || self.due().is_none_or(|at| at >= until) {
                     break;
                 }
                 continue;
             }
-            for done in done.drain(..) {
+            for done in &done {
                 if done.tag & MEASURED != 0 {
-                    meter.ended(&done, &self.drive);
+                    meter.ended(done, &self.drive);
                 }
                 self.host.ended(done.tag & !MEASURED, done.at.0);
             }
+            done.clear();
             if meter.completed().is_multiple_of(UNHEARD) {
                 self.report(made, requests, until, meter.begin_ns())?;
             }
@@ -203,7 +205,9 @@ impl Play<'_> {
     /// Makes the next request; false if there is none to be made now, as a cap holds it back.
     #[inline]
     fn make(&mut self, at: u64, mark: u64) -> Result<bool, LabError> {
-        let Some(request) = self.host.take(at, &self.drive)? else { return Ok(false) };
+        let Some(request) = self.host.take(at, &self.drive) else {
+            return self.host.broken().map_or(Ok(false), Err);
+        };
         let request = HostRequest { tag: request.tag | mark, ..request };
         self.drive.submit(Time(at), request)?;
         Ok(true)

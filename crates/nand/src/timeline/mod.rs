@@ -2,13 +2,15 @@
 //! knows the state of every block itself, and of which millions of requests a second are asked.
 //!
 //! [`Array`](crate::Array) is the whole flash: contents, rules, faults, power cuts. This is the part of
-//! it that takes time, over the same `channel` and `tournament`, and the two agree on every end of
-//! every command (`tests.rs` plays random commands on both). What it leaves to its caller are the rules
+//! it that takes time, over the same `channel`, and the two agree on every end of every command
+//! (`tests.rs` plays random commands on both). What it leaves to its caller are the rules
 //! of the flash: pages in order, no program without erase. What it lacks is suspend.
 //!
 //! [`Timeline::start`] begins a piece of work on a die that [accepts](Timeline::accepts) it;
 //! [`Timeline::step`] plays the next event and says which die may have room again and what ended there.
 
+mod agenda;
+mod bus;
 mod die;
 mod recorder;
 #[cfg(test)]
@@ -20,11 +22,13 @@ use crate::address::{ChannelIndex, DieIndex};
 use crate::cell::PageTable;
 use crate::channel::{Channel, Direction};
 use crate::config::{ArrayConfig, ConfigError};
-use crate::timing::Timing;
-use crate::tournament::{Owner, Tournament};
+use crate::timing::{MAX_LEVELS, Timing};
+use agenda::{Agenda, Lane, Owner};
+use bus::TransferEnd;
 use die::{CellArray, DieLine, Register};
 use recorder::Recorder;
 use softflash_base::Time;
+use std::collections::VecDeque;
 
 /// What a die is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,19 +73,21 @@ pub struct Step {
     pub ended: Option<Work>,
 }
 
-/// The end of a transfer, if there is one, is an event.
-const LOUD: u64 = u64::MAX;
-
 /// Dies and buses in virtual time.
 pub struct Timeline {
     timing: Timing,
     pages: PageTable,
+    /// Which levels take equally long to program: the first of them.
+    program_lanes: [u8; MAX_LEVELS],
     copyback: bool,
     dies: Vec<DieLine>,
     channels: Vec<Channel>,
-    /// When a transfer ends that nobody waits behind, so that its end is no event; [`LOUD`] otherwise.
-    free_at: Vec<u64>,
-    events: Tournament,
+    /// When the last transfer of each channel ends, or has, and how.
+    ends: Vec<(u64, TransferEnd)>,
+    /// Senses of each channel that end while its bus is busy, in order of time: when, and of which of its dies. They
+    /// only want the bus, so that their ends are no events: whoever ends a transfer asks for those that are due.
+    senses: Vec<VecDeque<(u64, u32)>>,
+    agenda: Agenda,
     now: u64,
     recorder: Recorder,
 }
@@ -92,14 +98,18 @@ impl Timeline {
         let (timing, pages) = config.compile()?;
         let geometry = &config.geometry;
         let (dies, per_channel) = (geometry.dies(), geometry.dies_per_channel());
+        let program_ns = &timing.program_ns;
+        let first_alike = |ns: &u64| program_ns.iter().position(|first| first == ns).unwrap_or(0);
         Ok(Timeline {
+            program_lanes: std::array::from_fn(|level| first_alike(&program_ns[level]) as u8),
             timing,
             pages,
             copyback: false,
             dies: (0..dies).map(|die| DieLine::new(die / per_channel, die % per_channel)).collect(),
             channels: (0..dies).step_by(per_channel as usize).map(Channel::new).collect(),
-            free_at: vec![LOUD; usize::from(geometry.channels)],
-            events: Tournament::new(geometry.channels.into(), per_channel as usize),
+            ends: vec![(0, TransferEnd::Event); usize::from(geometry.channels)],
+            senses: vec![VecDeque::with_capacity(per_channel as usize); geometry.channels.into()],
+            agenda: Agenda::new(dies, geometry.channels.into()),
             now: 0,
             recorder: Recorder::default(),
         })
@@ -119,7 +129,8 @@ impl Timeline {
     /// When something happens next, unless work is started before.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        self.events.first_at().map(Time)
+        let at = self.agenda.next_at();
+        (at != u64::MAX).then_some(Time(at))
     }
 
     /// Lets time pass to `now`, before which nothing happens.
@@ -142,7 +153,7 @@ impl Timeline {
     ///
     /// # Panics
     /// In debug builds, if the die does not accept it.
-    #[inline]
+    #[inline(always)]
     pub fn start(&mut self, die: u32, work: Work) {
         debug_assert!(
             self.accepts(die, work.kind),
@@ -154,29 +165,35 @@ impl Timeline {
             WorkKind::CopyBack => self.copy_back(die, work),
             WorkKind::Move => self.sense(die, work, u64::from(work.pages)),
             WorkKind::Program => self.load(die, work),
-            WorkKind::Erase => self.run(die, work, self.now, self.timing.erase_ns),
+            WorkKind::Erase => self.run(die, work, self.now, self.timing.erase_ns, Lane::Erase),
         }
     }
 
-    /// Plays the next event; `None` when all dies are idle.
+    /// Plays events up to the next one at which work ends or a die may accept some; `None` when all dies are idle.
     #[inline]
     pub fn step(&mut self) -> Option<Step> {
         self.step_before(u64::MAX)
     }
 
-    /// Plays the next event, unless it is at `end` or later.
-    #[inline]
+    /// As [`step`](Timeline::step), but plays nothing at `end` or later.
+    #[inline(always)]
     pub fn step_before(&mut self, end: u64) -> Option<Step> {
-        let (at, owner) = self.events.first_before(end)?;
-        assert!(at >= self.now, "time ran back from {} to {at}", self.now);
-        self.now = at;
-        Some(match owner {
-            Owner::Die(die) => {
-                let ended = self.array_done(die as u32);
-                Step { at, die: die as u32, ready: self.may_accept(die as u32), ended }
+        loop {
+            let at = self.agenda.next_at();
+            if at >= end {
+                return None;
             }
-            Owner::Bus(channel) => self.bus_done(channel, at),
-        })
+            debug_assert!(at >= self.now, "time ran back from {} to {at}", self.now);
+            self.now = at;
+            let (die, ended) = match self.agenda.pop() {
+                Owner::Die(die) => (die, self.array_ended(die)),
+                Owner::Bus(channel) => self.bus_done(channel as usize, at),
+            };
+            let ready = self.may_accept(die);
+            if ready || ended.is_some() {
+                return Some(Step { at, die, ready, ended });
+            }
+        }
     }
 
     /// Channels.
@@ -207,23 +224,28 @@ impl Timeline {
     /// Memory in use, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let dies = self.dies.capacity() * size_of::<DieLine>();
-        let channels = self.channels.capacity() * (size_of::<Channel>() + size_of::<u64>());
+        let channels =
+            self.channels.capacity() * (size_of::<Channel>() + size_of::<(u64, TransferEnd)>());
         (size_of::<Timeline>() + dies + channels) as u64
             + self.pages.memory_bytes()
-            + self.events.memory_bytes()
+            + self.agenda.memory_bytes()
     }
 
-    #[inline]
+    #[inline(always)]
     fn sense(&mut self, die: u32, work: Work, times: u64) {
         let level = usize::from(self.pages.page(u32::from(work.page)).level);
         let sense_ns = times * self.timing.read_ns[level];
-        let (channel, place, ends) = self.occupy(die, work, self.now, sense_ns);
-        // Where the next page cannot be sensed before this one is gone, its end changes nothing while the bus is busy.
-        if self.timing.cache_read {
-            self.events.set_die(channel, place, ends, self.now);
-        } else {
-            self.events.set_quiet(channel, place, ends, self.now);
+        let lane = if times == 1 { Lane::Sense } else { Lane::Other };
+        let ends = self.occupy(die, work, self.now, sense_ns);
+        let channel = self.dies[die as usize].channel as usize;
+        // Where the next page cannot be sensed before this one is gone, nothing follows from its end while the bus is busy.
+        if self.ends_heard(channel) && !self.timing.cache_read {
+            let senses = &mut self.senses[channel];
+            if senses.back().is_none_or(|&(last, _)| last <= ends) {
+                return senses.push_back((ends, die));
+            }
         }
+        self.agenda.add(lane, ends, Owner::Die(die), self.now);
     }
 
     /// Nothing happens on the bus between the senses of a move and its program, so they are one event.
@@ -232,7 +254,7 @@ impl Timeline {
         let level = usize::from(self.pages.page(u32::from(work.page)).level);
         self.dies[die as usize].moving = true;
         let senses_ns = u64::from(work.pages) * self.timing.read_ns[level];
-        self.run(die, work, self.now, senses_ns + self.timing.program_ns[level]);
+        self.run(die, work, self.now, senses_ns + self.timing.program_ns[level], Lane::Other);
     }
 
     #[inline]
@@ -240,7 +262,7 @@ impl Timeline {
         let pages = work.page..work.page + u16::from(work.pages);
         let work_ns = pages.map(|page| self.copy_back_ns(page)).sum();
         self.dies[die as usize].began_at = self.now;
-        self.run(die, work, self.now, work_ns);
+        self.run(die, work, self.now, work_ns, Lane::Other);
     }
 
     #[inline]
@@ -252,7 +274,7 @@ impl Timeline {
     /// Lets a copy-back end after the page that it is at; its end tells how many there were. Any other work is
     /// left alone.
     pub fn cut(&mut self, die: u32) {
-        let DieLine { array, at_work, began_at, channel, place, .. } = self.dies[die as usize];
+        let DieLine { array, at_work, began_at, .. } = self.dies[die as usize];
         if array != CellArray::Working || at_work.kind != WorkKind::CopyBack {
             return;
         }
@@ -269,32 +291,34 @@ impl Timeline {
         line.at_work.pages = pages;
         line.busy_ns -= left_ns;
         self.recorder.shorten(die, began_at, ends);
-        self.events.set_die(channel as usize, usize::from(place), ends, self.now);
+        self.agenda.remove(Lane::Other, ends + left_ns, Owner::Die(die), self.now);
+        self.agenda.add(Lane::Other, ends, Owner::Die(die), self.now);
     }
 
     #[inline]
     fn program(&mut self, die: u32, work: Work, begin: u64) {
         let level = usize::from(self.pages.page(u32::from(work.page)).level);
-        self.run(die, work, begin, self.timing.program_ns[level]);
+        let lane = Lane::Program(self.program_lanes[level]);
+        self.run(die, work, begin, self.timing.program_ns[level], lane);
     }
 
     /// The cell array works for a time from `begin` on.
     #[inline]
-    fn run(&mut self, die: u32, work: Work, begin: u64, work_ns: u64) {
-        let (channel, place, ends) = self.occupy(die, work, begin, work_ns);
-        self.events.set_die(channel, place, ends, self.now);
+    fn run(&mut self, die: u32, work: Work, begin: u64, work_ns: u64, lane: Lane) {
+        let ends = self.occupy(die, work, begin, work_ns);
+        self.agenda.add(lane, ends, Owner::Die(die), self.now);
     }
 
-    /// Takes the cell array for a time; returns whose end is when.
+    /// Takes the cell array for a time; returns when it ends.
     #[inline]
-    fn occupy(&mut self, die: u32, work: Work, begin: u64, work_ns: u64) -> (usize, usize, u64) {
+    fn occupy(&mut self, die: u32, work: Work, begin: u64, work_ns: u64) -> u64 {
         let line = &mut self.dies[die as usize];
         line.array = CellArray::Working;
         line.at_work = work;
         line.busy_ns += work_ns;
         let ends = begin + work_ns;
         self.recorder.note(|| Interval::of_array(die, work, line.moving, begin, ends));
-        (line.channel as usize, usize::from(line.place), ends)
+        ends
     }
 
     /// A program's data, or moved pages, want to cross the bus.
@@ -307,64 +331,13 @@ impl Timeline {
     }
 
     /// Pages that were sensed want to cross the bus.
-    #[inline]
+    #[inline(always)]
     fn unload(&mut self, die: u32, work: Work) {
         let line = &mut self.dies[die as usize];
         line.register = Register::Out;
         line.in_register = work;
         line.array = if self.timing.cache_read { CellArray::Idle } else { CellArray::Holding };
         self.request_bus(die, Direction::Out);
-    }
-
-    #[inline]
-    fn request_bus(&mut self, die: u32, direction: Direction) {
-        let line = &self.dies[die as usize];
-        let channel = line.channel as usize;
-        let bus = &mut self.channels[channel];
-        bus.request(line.place, direction, line.in_register.pages);
-        if bus.carrying().is_none() {
-            self.grant(channel);
-        } else if self.free_at[channel] != LOUD {
-            self.wait_behind(channel);
-        }
-    }
-
-    /// Somebody wants a bus whose transfer was thought to end unheard, or has.
-    #[inline]
-    fn wait_behind(&mut self, channel: usize) {
-        let free_at = self.free_at[channel];
-        if free_at < self.now {
-            self.grant(channel);
-        } else {
-            self.events.set_bus(channel, free_at, self.now);
-        }
-    }
-
-    /// Begins the next transfer of a bus whose last one has ended.
-    #[inline]
-    fn grant(&mut self, channel: usize) {
-        let bus = &mut self.channels[channel];
-        let Some(transfer) = bus.grant(self.timing.reads_ahead) else {
-            return self.events.clear_bus(channel);
-        };
-        let die = bus.first_die + u32::from(transfer.place);
-        let work = self.dies[die as usize].in_register;
-        let crossings = if work.kind == WorkKind::Move { 2 } else { 1 };
-        let transfer_ns = crossings * self.timing.transfer_ns(transfer.planes);
-        bus.busy_ns += transfer_ns;
-        let ends = self.now + transfer_ns;
-        self.recorder.note(|| Interval::of_bus(die, self.now, ends));
-        // A die that can do nothing else before programs what comes, and its end is all that matters.
-        let alone = !bus.is_wanted() && transfer.direction == Direction::In;
-        let idle = self.dies[die as usize].array == CellArray::Idle || work.kind == WorkKind::Move;
-        if alone && idle && !self.timing.cache_program {
-            self.free_at[channel] = ends;
-            self.events.clear_bus(channel);
-            self.program_loaded(die, ends);
-        } else {
-            self.free_at[channel] = LOUD;
-            self.events.set_bus(channel, ends, self.now);
-        }
     }
 
     /// What is in the register is programmed from `begin` on.
@@ -378,33 +351,40 @@ impl Timeline {
     }
 
     /// The cell array of a die has come to the end of its work.
-    #[inline]
-    fn array_done(&mut self, die: u32) -> Option<Work> {
-        let line = &self.dies[die as usize];
-        self.events.clear_die(line.channel as usize, usize::from(line.place));
-        self.array_ended(die)
+    #[inline(always)]
+    fn array_ended(&mut self, die: u32) -> Option<Work> {
+        if self.dies[die as usize].at_work.kind == WorkKind::Read {
+            self.sensed(die);
+            return None;
+        }
+        self.worked(die)
     }
 
+    /// A page has been sensed.
+    #[inline(always)]
+    fn sensed(&mut self, die: u32) {
+        let line = &mut self.dies[die as usize];
+        if line.register == Register::Free {
+            let work = line.at_work;
+            self.unload(die, work);
+        } else {
+            line.array = CellArray::Holding;
+        }
+    }
+
+    /// The cell array has come to the end of anything but a read.
     #[inline]
-    fn array_ended(&mut self, die: u32) -> Option<Work> {
+    fn worked(&mut self, die: u32) -> Option<Work> {
         let line = &mut self.dies[die as usize];
         let work = line.at_work;
         match work.kind {
-            WorkKind::Read if line.register == Register::Free => {
-                self.unload(die, work);
-                None
-            }
-            WorkKind::Read => {
-                line.array = CellArray::Holding;
-                None
-            }
             WorkKind::Move if !line.moving => {
                 // Its pages cross the bus, and come back.
                 line.array = CellArray::Holding;
                 self.load(die, work);
                 None
             }
-            WorkKind::Program | WorkKind::Erase | WorkKind::Move | WorkKind::CopyBack => {
+            _ => {
                 line.moving = false;
                 line.array = CellArray::Idle;
                 if line.register == Register::Loaded {
@@ -417,68 +397,10 @@ impl Timeline {
         }
     }
 
-    /// A transfer has ended.
-    #[inline]
-    fn bus_done(&mut self, channel: usize, at: u64) -> Step {
-        let bus = &self.channels[channel];
-        let Some(transfer) = bus.carrying() else { unreachable!("an event of an idle bus") };
-        let die = bus.first_die + u32::from(transfer.place);
-        let line = &mut self.dies[die as usize];
-        let work = line.in_register;
-        let ended = match transfer.direction {
-            Direction::Out => {
-                line.register = Register::Free;
-                self.after_unload(die);
-                Some(work)
-            }
-            // It was programmed at once, before somebody came to wait behind it.
-            Direction::In if self.free_at[channel] != LOUD => None,
-            Direction::In if line.array == CellArray::Idle || work.kind == WorkKind::Move => {
-                self.program_loaded(die, at);
-                None
-            }
-            Direction::In => {
-                line.register = Register::Loaded;
-                None
-            }
-        };
-        self.sensed_meanwhile(channel);
-        self.grant(channel);
-        Step { at, die, ready: self.may_accept(die), ended }
-    }
-
-    /// Dies whose sense has ended while the bus was busy want it as well.
-    #[inline]
-    fn sensed_meanwhile(&mut self, channel: usize) {
-        let mut due = self.events.take_due_quiet(channel, self.now);
-        while due != 0 {
-            let place = due.trailing_zeros();
-            due &= due - 1;
-            let die = self.channels[channel].first_die + place;
-            self.array_ended(die);
-        }
-    }
-
     /// Whether there is any kind of work that a die accepts now.
     #[inline]
     pub fn may_accept(&self, die: u32) -> bool {
         let line = &self.dies[die as usize];
         line.accepts_any(self.timing.cache_read, self.timing.cache_program)
-    }
-
-    /// The register is free: for what the cell array holds, if anything.
-    #[inline]
-    fn after_unload(&mut self, die: u32) {
-        let line = &mut self.dies[die as usize];
-        if line.array != CellArray::Holding {
-            return;
-        }
-        if self.timing.cache_read {
-            let held = line.at_work;
-            self.unload(die, held);
-        } else {
-            // It was kept by the page that has just gone.
-            line.array = CellArray::Idle;
-        }
     }
 }

@@ -38,7 +38,7 @@ pub static COMMANDS: &[Spec] = &[
         .wide(keyspace::dbsize),
     command("debug", -2, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
         .docs(Group::Server, "1.0.0", "Wait for a time")
-        .wide(debug::debug),
+        .waiting(debug::debug),
     command("decr", 2, &[Flags::WRITE, Flags::DENYOOM, Flags::FAST])
         .keys(1, 1, 1)
         .docs(Group::String, "1.0.0", "Decrement the integer value of a key by one")

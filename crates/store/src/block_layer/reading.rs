@@ -40,6 +40,9 @@ impl Extent {
 struct Findings {
     readings: SmallVec<[Option<IoBuf>; 2]>,
     failure: Option<FtlError>,
+    /// Of the last copy that is on a dead die, and how many are.
+    dead: Option<FtlError>,
+    dead_copies: usize,
 }
 
 impl Findings {
@@ -50,6 +53,11 @@ impl Findings {
             Err(FtlError::Unwritten { .. }) => None,
             Err(error @ FtlError::Device { error: DeviceError::Io { .. }, .. }) => {
                 self.failure.get_or_insert(error);
+                None
+            }
+            Err(error @ FtlError::Device { error: DeviceError::DeadDie, .. }) => {
+                self.dead = Some(error);
+                self.dead_copies += 1;
                 None
             }
             Err(FtlError::Device { .. }) => None,
@@ -64,10 +72,13 @@ impl Findings {
     }
 
     /// What each copy gives.
-    fn readings(self) -> Result<SmallVec<[Option<IoBuf>; 2]>> {
-        match self.failure {
+    fn readings(self, extent: Extent) -> Result<SmallVec<[Option<IoBuf>; 2]>> {
+        let all_dead = self.dead_copies == self.readings.len();
+        match (self.failure, self.dead) {
             // Not the flash says that they are lost: to take them for lost would give up what is there.
-            Some(error) if self.readings.iter().all(Option::is_none) => Err(error.into()),
+            (Some(error), _) if self.readings.iter().all(Option::is_none) => Err(error.into()),
+            // What a cut leaves behind is damaged; this was whole.
+            (None, Some(error)) if all_dead => Err(extent.lost(&error)),
             _ => Ok(self.readings),
         }
     }
@@ -167,7 +178,7 @@ impl BlockLayer {
                 break;
             }
         }
-        let readings = findings.readings()?;
+        let readings = findings.readings(extent)?;
         let is_degraded = readings.len() > 1 && readings.last().is_some_and(Option::is_some);
         if is_degraded {
             self.note_degraded(id);
@@ -189,7 +200,7 @@ impl BlockLayer {
         for copy in &copies {
             findings.take(self.read_raw(extent, copy, on_log).await)?;
         }
-        findings.readings()
+        findings.readings(extent)
     }
 
     /// Reads a page of a superblock of which nobody knows what block it is. `None` where its unit is lost, whose blocks

@@ -44,11 +44,15 @@ impl Shard {
                 .iter()
                 .filter(|slice| !slice.frozen.borrow().is_empty())
                 .min_by_key(|slice| slice.first_segment_needed());
-            let Some(slice) = waiting else {
-                self.work.notified().await;
-                continue;
+            let worked = match waiting {
+                Some(slice) => self.flush_oldest(slice).await,
+                None if self.has_idle_log() => self.trim_log().await,
+                None => {
+                    self.work.notified().await;
+                    continue;
+                }
             };
-            if let Err(error) = self.flush_oldest(slice).await {
+            if let Err(error) = worked {
                 // What is in memory stays readable and is in the log; nothing more can be taken.
                 tracing::error!(shard = self.id.0, %error, "a memtable could not be flushed");
                 *self.failure.borrow_mut() = Some(error);
@@ -68,6 +72,12 @@ impl Shard {
                 slice.freeze(self.seq.get());
             }
         }
+    }
+
+    /// Whether the log is long, and not for what is in memory: what it told of was removed.
+    fn has_idle_log(&self) -> bool {
+        self.log.live_bytes() > self.budget.log_bytes
+            && self.log.oldest_segment() < self.first_segment_needed()
     }
 
     /// What will be lost soon goes before what takes space.

@@ -59,6 +59,17 @@ impl Shard {
         Ok(())
     }
 
+    /// Gives back segments of the log that tell of nothing any more, where no flush will.
+    pub(super) async fn trim_log(&self) -> Result<()> {
+        let Some(slice) = self.slices.first() else { return Ok(()) };
+        self.edit(slice, &[], Vec::new());
+        let (edit_seq, needed) = (self.seq.get(), self.first_segment_needed());
+        self.log.stable_soon(edit_seq).await?;
+        self.log.release_before(needed);
+        self.room.notify_all();
+        Ok(())
+    }
+
     /// The run takes the memtable's place, in memory and in the log, in one step.
     fn install_flush(
         &self,

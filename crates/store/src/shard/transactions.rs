@@ -175,6 +175,24 @@ async fn prepare_all(
     Ok(ticket)
 }
 
+/// The log of `shard` has failed with a transaction under way that it takes part in. Nobody can decide that before the
+/// next recovery, nor any later one, and what comes behind it in any log cannot be acknowledged.
+async fn fail_everywhere(store: &Store, shard: ShardId, error: &StoreError) {
+    if matches!(error, StoreError::Closed) {
+        return;
+    }
+    let reason = format!("a transaction over several shards cannot end: shard {shard}: {error}");
+    for other in (0..store.layout().shards).map(ShardId).filter(|other| *other != shard) {
+        let reason = reason.clone();
+        let notice = store.run_on(other, move |store| {
+            store.local().log.fail(&reason);
+            Box::pin(std::future::ready(()))
+        });
+        // One that has stopped has no clients that wait.
+        let _ = notice.await;
+    }
+}
+
 impl Shard {
     /// Notes in the own log the commits of which only the coordinator's log told; durable when this returns.
     pub(super) async fn note_recovered(&self, decided_elsewhere: &[u64]) -> Result<()> {
@@ -204,14 +222,15 @@ impl Shard {
         self.log.hold(seq, number);
         let (store, log, shard) = (store.clone(), self.log.clone(), self.id);
         self.runtime.spawn(Box::pin(async move {
-            if log.written_soon(seq).await.is_ok() {
-                let report = store.run_on(COORDINATOR, move |coordinator| {
-                    coordinator.local().note_prepared(&coordinator, number, shard);
-                    Box::pin(std::future::ready(()))
-                });
-                // A coordinator that has stopped decides at recovery.
-                let _ = report.await;
+            if let Err(error) = log.written_soon(seq).await {
+                return fail_everywhere(&store, shard, &error).await;
             }
+            let report = store.run_on(COORDINATOR, move |coordinator| {
+                coordinator.local().note_prepared(&coordinator, number, shard);
+                Box::pin(std::future::ready(()))
+            });
+            // A coordinator that has stopped decides at recovery.
+            let _ = report.await;
         }));
         seq
     }
@@ -225,8 +244,10 @@ impl Shard {
             self.log.append(&Event::Commit(number), seq);
             let (store, log) = (store.clone(), self.log.clone());
             self.runtime.spawn(Box::pin(async move {
-                if !planted::bug(Bug::CommitNotAwaited) && log.written_soon(seq).await.is_err() {
-                    return;
+                if !planted::bug(Bug::CommitNotAwaited)
+                    && let Err(error) = log.written_soon(seq).await
+                {
+                    return fail_everywhere(&store, COORDINATOR, &error).await;
                 }
                 for shard in participants {
                     let notice = store.run_on(shard, move |participant| {

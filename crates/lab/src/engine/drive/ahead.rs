@@ -60,18 +60,22 @@ impl<'a> Ahead<'a> {
         self.now.get(self.taken).map(|next| next.at_ns).or(self.broken.as_ref().map(|_| 0))
     }
 
-    /// The next request.
+    /// The next request; none at the end, or where a trace is [broken](Ahead::broken) off.
     #[inline]
-    pub(super) fn take(&mut self, drive: &Drive) -> Result<Option<HostRequest>, LabError> {
-        let Some(&Next { request, .. }) = self.now.get(self.taken) else {
-            return self.broken.take().map_or(Ok(None), |error| Err(error.into()));
-        };
+    pub(super) fn take(&mut self, drive: &Drive) -> Option<HostRequest> {
+        let Next { request, .. } = *self.now.get(self.taken)?;
         self.taken += 1;
         if self.taken == self.now.len() {
             self.next_batch();
             self.expect(drive);
         }
-        Ok(Some(request))
+        Some(request)
+    }
+
+    /// Why there is no next request, if a trace ended before its end.
+    #[cold]
+    pub(super) fn broken(&mut self) -> Option<LabError> {
+        self.broken.take().map(LabError::from)
     }
 
     /// Goes on to the next batch, and draws the one behind it.

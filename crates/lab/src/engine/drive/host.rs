@@ -88,18 +88,14 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The request that is made now; none if a cap holds it back.
+    /// The request that is made now; none if a cap holds it back, or if there is none because of [an
+    /// error](Host::broken).
     #[inline]
-    pub(super) fn take(
-        &mut self,
-        now: u64,
-        drive: &Drive,
-    ) -> Result<Option<HostRequest>, LabError> {
-        if let Some(&Reverse((at, place))) = self.held.peek()
-            && at <= now
+    pub(super) fn take(&mut self, now: u64, drive: &Drive) -> Option<HostRequest> {
+        if !self.held.is_empty()
+            && let Some(request) = self.take_held(now)
         {
-            self.held.pop();
-            return Ok(self.held_requests.remove(&place));
+            return Some(request);
         }
         let client = match &mut self.pace {
             Pace::Closed(closed) => closed.ready.pop_front().map_or(0, |(_, client)| client),
@@ -109,17 +105,36 @@ impl<'a> Host<'a> {
             }
             Pace::Trace => 0,
         };
-        let Some(mut request) = self.requests.take(drive)? else { return Ok(None) };
+        let mut request = self.requests.take(drive)?;
         request.tag = client;
-        match self.hold(now, &request) {
-            Some(at) => {
-                self.held.push(Reverse((at, self.held_so_far)));
-                self.held_requests.insert(self.held_so_far, request);
-                self.held_so_far += 1;
-                Ok(None)
-            }
-            None => Ok(Some(request)),
+        if self.caps.is_some() {
+            return self.take_unless_held(now, request);
         }
+        Some(request)
+    }
+
+    /// Why there was no request to take, if it is an error.
+    pub(super) fn broken(&mut self) -> Option<LabError> {
+        self.requests.broken()
+    }
+
+    /// A request that was held back and may be made now.
+    fn take_held(&mut self, now: u64) -> Option<HostRequest> {
+        let &Reverse((at, place)) = self.held.peek()?;
+        if at > now {
+            return None;
+        }
+        self.held.pop();
+        self.held_requests.remove(&place)
+    }
+
+    /// A request, unless a cap holds it back.
+    fn take_unless_held(&mut self, now: u64, request: HostRequest) -> Option<HostRequest> {
+        let Some(at) = self.hold(now, &request) else { return Some(request) };
+        self.held.push(Reverse((at, self.held_so_far)));
+        self.held_requests.insert(self.held_so_far, request);
+        self.held_so_far += 1;
+        None
     }
 
     /// Until when a request is held back, if it is.

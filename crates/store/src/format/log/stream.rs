@@ -46,7 +46,7 @@ impl EventStream {
             self.events = Joiner::default();
             self.aligned = false;
         }
-        self.next = Some(header.sequence + 1);
+        self.next = header.sequence.checked_add(1);
         if header.role == FrameRole::Padding {
             return Ok(());
         }

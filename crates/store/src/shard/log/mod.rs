@@ -196,6 +196,12 @@ impl Log {
         self.inner.position.borrow().segment
     }
 
+    /// The oldest segment that is kept.
+    pub fn oldest_segment(&self) -> u64 {
+        let position = self.inner.position.borrow();
+        position.segments.front().map_or(position.segment, |(number, _)| *number)
+    }
+
     /// Bytes appended and not yet written.
     pub fn backlog_bytes(&self) -> usize {
         self.inner.pending.borrow().len()
@@ -249,6 +255,12 @@ impl Log {
     /// The transaction is committed.
     pub fn let_go(&self, transaction: u64) {
         self.inner.holds.borrow_mut().retain(|_, held| *held != transaction);
+        self.inner.progress.notify_all();
+    }
+
+    /// Nothing more is acknowledged, for this reason.
+    pub fn fail(&self, reason: &str) {
+        self.inner.failure.borrow_mut().get_or_insert_with(|| reason.to_owned());
         self.inner.progress.notify_all();
     }
 

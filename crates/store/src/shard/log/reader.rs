@@ -250,6 +250,9 @@ impl LogReader {
 
     /// Reads pages; nothing where the flash does not give them all.
     async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Readings> {
-        self.blocks.search_each(block, first, count, Hint::FOREGROUND).await
+        match self.blocks.search_each(block, first, count, Hint::FOREGROUND).await {
+            Err(StoreError::DataLoss(_)) if self.losses.borrow().is_some() => Ok(Readings::new()),
+            read => read,
+        }
     }
 }

@@ -1,0 +1,62 @@
+//! What a device asks of the operating system, one call each. Tests put a file system here that fails.
+
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// The calls, on the file or whatever stands for it.
+pub trait FileCalls: Send + Sync {
+    /// Fills `bytes` from `offset`.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Writes all of `bytes`; they are durable after the next [`sync`](FileCalls::sync).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Writes all of `bytes`, durably; says nothing of what was written before.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn write_durable_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Makes all durable that was written.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Gives back or zeroes an extent, as `fallocate(2)` with this mode.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn allocate(&self, mode: i32, offset: u64, len: u64) -> io::Result<()>;
+}
+
+impl FileCalls for File {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read_exact_at(bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn write_durable_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(bytes, offset).and_then(|()| self.sync_data())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn allocate(&self, mode: i32, offset: u64, len: u64) -> io::Result<()> {
+        let flags = FallocateFlags::from_bits_retain(mode.cast_unsigned());
+        fallocate(self, flags, offset, len).map_err(io::Error::from)
+    }
+}

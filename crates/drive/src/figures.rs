@@ -1,0 +1,101 @@
+//! What a drive is and has, in numbers.
+
+use crate::buffer::Buffer;
+use crate::drive::{DieQueue, Drive, PendingRead};
+use crate::error::DriveError;
+use crate::gang::Gang;
+use crate::shape::Shape;
+use crate::spec::{DeviceSpec, PageMapped};
+use softflash_nand::timeline::Interval;
+use softflash_nand::{ChannelIndex, DieIndex};
+
+impl Drive {
+    /// Bytes that the host could address on such a drive, without making one.
+    pub fn capacity_of(
+        device: &DeviceSpec,
+        layout: &PageMapped,
+        op_percent: f64,
+    ) -> Result<u64, DriveError> {
+        Ok(Shape::new(device, layout, op_percent)?.capacity_bytes())
+    }
+
+    /// Bytes that the host can address.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.shape.capacity_bytes()
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.shape.page_bytes
+    }
+
+    /// Pages of the blocks that are written and collected together, in all planes or dies that have a write
+    /// frontier of their own: what is written before collection is as it will be.
+    pub fn frontier_pages(&self) -> u64 {
+        u64::from(self.shape.gangs) * u64::from(self.shape.pages_per_block)
+    }
+
+    /// Channels.
+    pub fn channels(&self) -> u32 {
+        self.flash.channels()
+    }
+
+    /// Dies.
+    pub fn dies(&self) -> u32 {
+        self.dies.len() as u32
+    }
+
+    /// Flash pages, spare ones included.
+    pub fn flash_pages(&self) -> u64 {
+        self.shape.pages() as u64
+    }
+
+    /// Over-provisioning as it is: spare / logical, in percent.
+    pub fn op_percent(&self) -> f64 {
+        self.shape.op_percent()
+    }
+
+    /// Time that a die's cell array has worked, in nanoseconds.
+    pub fn die_busy_ns(&self, die: u32) -> u64 {
+        self.flash.die_busy_ns(DieIndex(die))
+    }
+
+    /// Time that a channel's bus was taken, in nanoseconds.
+    pub fn channel_busy_ns(&self, channel: u32) -> u64 {
+        self.flash.channel_busy_ns(ChannelIndex(channel))
+    }
+
+    /// Writes down what dies and buses do from now on, up to `most` intervals.
+    pub fn record(&mut self, most: usize) {
+        self.flash.record(most);
+    }
+
+    /// What was written down.
+    pub fn recorded(&self) -> &[Interval] {
+        self.flash.recorded()
+    }
+
+    /// Memory of the simulated drive, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let blocks = self.valid.capacity() * 2 + self.closed.capacity() * 4;
+        let gangs: u64 = self.gangs.iter().map(Gang::memory_bytes).sum();
+        let queues: usize = self
+            .dies
+            .iter()
+            .map(|die| {
+                die.reads.capacity() * size_of::<PendingRead>() + die.programming.capacity() * 4
+            })
+            .sum();
+        let buffer = self.buffer.as_ref().map_or(0, Buffer::memory_bytes);
+        let tables = self.gangs.capacity() * size_of::<Gang>()
+            + self.dies.capacity() * size_of::<DieQueue>()
+            + self.shape.stripe.capacity() * 4;
+        (blocks + queues + tables) as u64
+            + gangs
+            + buffer
+            + self.map.memory_bytes()
+            + self.flash.memory_bytes()
+            + self.requests.memory_bytes()
+            + self.front.memory_bytes()
+    }
+}

@@ -1,0 +1,270 @@
+//! The pending events of a timeline, in lanes.
+//!
+//! Whatever is of one kind takes equally long, so what began first ends first: a new event belongs at the
+//! end of its lane, and the next event is the first of one of the few lanes. Neither costs more where
+//! there are more dies. The exceptions (copy-backs of few pages, transfers of several) move forward
+//! from the end of their lane to where they belong, so that the order never depends on any of this.
+//!
+//! A key is time, then owner, then lane. Ties go to dies before buses and then to the lower number, and
+//! equal runs are equal event by event; no owner has two events, so the lane decides nothing.
+
+use crate::timing::MAX_LEVELS;
+
+/// Which events queue up together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Ends of transfers.
+    Transfer,
+    /// Ends of senses.
+    Sense,
+    /// Ends of erases.
+    Erase,
+    /// Ends of programs of a level, or of levels that take equally long.
+    Program(u8),
+    /// All others.
+    Other,
+}
+
+const LANE_BITS: u32 = 3;
+const LANES: usize = 1 << LANE_BITS;
+const _: () = assert!(4 + MAX_LEVELS <= LANES, "a lane for each");
+
+impl Lane {
+    #[inline]
+    fn number(self) -> usize {
+        match self {
+            Lane::Transfer => 0,
+            Lane::Sense => 1,
+            Lane::Erase => 2,
+            Lane::Other => 3,
+            Lane::Program(level) => 4 + usize::from(level) % MAX_LEVELS,
+        }
+    }
+}
+
+/// Whose event it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// A die, counted through all channels.
+    Die(u32),
+    /// The bus of a channel.
+    Bus(u32),
+}
+
+/// The key of no event.
+const NEVER: u64 = u64::MAX;
+
+/// What happens when.
+#[derive(Debug)]
+pub(super) struct Agenda {
+    /// The events of each lane, in rings of a power of two. Behind the last of them is [`NEVER`].
+    rings: [Box<[u64]>; LANES],
+    /// Where each ring begins and ends: numbers that only rise.
+    begins: [u32; LANES],
+    ends: [u32; LANES],
+    /// Node `i` holds the least key below it, its children are `2i` and `2i + 1`: the second half are the first keys of
+    /// the lanes, and node 1 is the next event's.
+    firsts: [u64; 2 * LANES],
+    dies: u32,
+    /// Bits below the time in a key.
+    low_bits: u32,
+    /// The time of key 0: keys hold times since then, so that a clock of 64 bits fits.
+    base: u64,
+}
+
+impl Agenda {
+    pub(super) fn new(dies: u32, channels: u32) -> Agenda {
+        // Each has one event at most, and one place is for the end.
+        let places = (dies + channels + 1).next_power_of_two() as usize;
+        Agenda {
+            rings: std::array::from_fn(|_| vec![NEVER; places].into()),
+            begins: [0; LANES],
+            ends: [0; LANES],
+            firsts: [NEVER; 2 * LANES],
+            dies,
+            low_bits: LANE_BITS + (dies + channels).next_power_of_two().trailing_zeros(),
+            base: 0,
+        }
+    }
+
+    /// When the next event is; the end of time if there is none.
+    #[inline]
+    pub(super) fn next_at(&self) -> u64 {
+        let next = self.firsts[1];
+        if next == NEVER { u64::MAX } else { self.base + (next >> self.low_bits) }
+    }
+
+    /// Enters an event. It is `now`: no pending or later event is before that.
+    #[inline]
+    pub(super) fn add(&mut self, lane: Lane, at: u64, owner: Owner, now: u64) {
+        let lane = lane.number();
+        let key = self.key(lane, at, owner, now);
+        let ring = &mut *self.rings[lane];
+        let mut place = self.ends[lane];
+        let end = place.wrapping_add(1);
+        self.ends[lane] = end;
+        ring[in_ring(ring, end)] = NEVER;
+        ring[in_ring(ring, place)] = key;
+        // Mostly it is the last; the one before the first is no event.
+        while place != self.begins[lane] {
+            let (before, here) = (in_ring(ring, place.wrapping_sub(1)), in_ring(ring, place));
+            if ring[before] < key {
+                break;
+            }
+            ring.swap(before, here);
+            place = place.wrapping_sub(1);
+        }
+        if key < self.firsts[LANES + lane] {
+            self.set_first(lane, key);
+        }
+    }
+
+    /// Takes out the next event, of which there must be one.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Owner {
+        let next = self.firsts[1];
+        let lane = next as usize % LANES;
+        let id = (next as u32 & ((1 << self.low_bits) - 1)) >> LANE_BITS;
+        let begin = self.begins[lane].wrapping_add(1);
+        self.begins[lane] = begin;
+        let ring = &*self.rings[lane];
+        self.set_first(lane, ring[in_ring(ring, begin)]);
+        if id < self.dies { Owner::Die(id) } else { Owner::Bus(id - self.dies) }
+    }
+
+    /// The first event of a lane is another one.
+    #[inline]
+    fn set_first(&mut self, lane: usize, key: u64) {
+        let mut node = LANES + lane % LANES;
+        let mut least = key;
+        self.firsts[node] = key;
+        for _ in 0..LANE_BITS {
+            least = least.min(self.firsts[node ^ 1]);
+            node /= 2;
+            self.firsts[node] = least;
+        }
+    }
+
+    /// Takes out the event that was entered so, as it will not happen then.
+    pub(super) fn remove(&mut self, lane: Lane, at: u64, owner: Owner, now: u64) {
+        let lane = lane.number();
+        let key = self.key(lane, at, owner, now);
+        let ring = &mut *self.rings[lane];
+        let (mut place, end) = (self.begins[lane], self.ends[lane]);
+        while place != end && ring[in_ring(ring, place)] != key {
+            place = place.wrapping_add(1);
+        }
+        assert!(place != end, "an event is taken out that is not there");
+        while place != end {
+            let (here, behind) = (in_ring(ring, place), in_ring(ring, place.wrapping_add(1)));
+            ring[here] = ring[behind];
+            place = place.wrapping_add(1);
+        }
+        self.ends[lane] = self.ends[lane].wrapping_sub(1);
+        let first = ring[in_ring(ring, self.begins[lane])];
+        self.set_first(lane, first);
+    }
+
+    #[inline]
+    fn key(&mut self, lane: usize, at: u64, owner: Owner, now: u64) -> u64 {
+        let id = match owner {
+            Owner::Die(die) => die,
+            Owner::Bus(channel) => self.dies + channel,
+        };
+        if (at - self.base) >> (63 - self.low_bits) != 0 {
+            self.rebase(at, now);
+        }
+        (at - self.base) << self.low_bits | u64::from(id) << LANE_BITS | lane as u64
+    }
+
+    /// Moves the base up to `now`, so that a key holds `at`.
+    #[cold]
+    fn rebase(&mut self, at: u64, now: u64) {
+        assert!(at >= now, "an event at {at} in the past of {now}");
+        let shift = (now - self.base) << self.low_bits;
+        let keys = self.rings.iter_mut().flatten().chain(&mut self.firsts);
+        for key in keys.filter(|key| **key != NEVER) {
+            // What has passed is left in the rings and means nothing.
+            *key = key.saturating_sub(shift);
+        }
+        self.base = now;
+        assert!((at - now) >> (63 - self.low_bits) == 0, "an event beyond the span of keys");
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.rings.iter().map(|ring| size_of_val::<[u64]>(ring)).sum::<usize>() as u64
+    }
+}
+
+#[inline]
+fn in_ring(ring: &[u64], place: u32) -> usize {
+    place as usize & (ring.len() - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Owner::{Bus, Die};
+    use super::*;
+    use softflash_base::random::Rng;
+
+    const DIES: u32 = 12;
+    const CHANNELS: u32 = 4;
+
+    fn drain(agenda: &mut Agenda) -> Vec<(u64, Owner)> {
+        std::iter::from_fn(|| {
+            let at = agenda.next_at();
+            (at != u64::MAX).then(|| (at, agenda.pop()))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn ties_go_to_dies_and_then_to_the_lower_number() {
+        let mut agenda = Agenda::new(DIES, CHANNELS);
+        agenda.add(Lane::Transfer, 10, Bus(3), 0);
+        agenda.add(Lane::Transfer, 10, Bus(1), 0);
+        agenda.add(Lane::Sense, 10, Die(11), 0);
+        agenda.add(Lane::Program(3), 10, Die(2), 0);
+        agenda.add(Lane::Other, 9, Die(5), 0);
+        let expected = [(9, Die(5)), (10, Die(2)), (10, Die(11)), (10, Bus(1)), (10, Bus(3))];
+        assert_eq!(drain(&mut agenda), expected);
+    }
+
+    #[test]
+    fn events_come_in_order_whatever_lane_they_are_in() {
+        for seed in 0..200 {
+            let mut rng = Rng::seeded(seed).fork("agenda");
+            let mut agenda = Agenda::new(DIES, CHANNELS);
+            let (mut now, mut model) = (0, Vec::new());
+            for _ in 0..400 {
+                let id = rng.below(u64::from(DIES + CHANNELS)) as u32;
+                let owner = if id < DIES { Die(id) } else { Bus(id - DIES) };
+                let lanes =
+                    [Lane::Transfer, Lane::Sense, Lane::Erase, Lane::Other, Lane::Program(1)];
+                let lane = lanes[rng.below(5) as usize];
+                // Days, so that the base moves now and then.
+                let days = rng.chance(0.05);
+                let at = now + rng.below(if days { 1 << 52 } else { 20 });
+                match model.iter().position(|&(_, pending, _)| pending == id) {
+                    Some(found) if rng.chance(0.3) => {
+                        let (at, _, lane) = model.swap_remove(found);
+                        agenda.remove(lane, at, owner, now);
+                    }
+                    Some(_) => {
+                        model.sort_by_key(|&(at, id, _)| (at, id));
+                        let (at, id, _) = model.remove(0);
+                        assert_eq!(agenda.next_at(), at, "seed {seed}");
+                        let owner = if id < DIES { Die(id) } else { Bus(id - DIES) };
+                        assert_eq!(agenda.pop(), owner, "seed {seed}");
+                        now = at;
+                    }
+                    None => {
+                        model.push((at, id, lane));
+                        agenda.add(lane, at, owner, now);
+                    }
+                }
+            }
+            assert_eq!(drain(&mut agenda).len(), model.len(), "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Properties of the decoders for any bytes, for the fuzzers of `fuzz` and for tests that replay what these found.
+//!
+//! Checksums would keep all but whole structures from what stands behind them: here they are put right first.
+
+mod log;
+mod patch;
+
+pub use log::{event, log};
+pub use patch::{patch, patch_block};
+
+use crate::block_layer::tag;
+use softflash_ftl::OwnerTag;
+
+/// A block's tag: what it means is written back as the same.
+pub fn block_tag(data: &[u8]) {
+    let mut bytes = [0; 64];
+    let len = data.len().min(bytes.len());
+    bytes[..len].copy_from_slice(&data[..len]);
+    if let Some((id, kind, attempt)) = tag::decode(&OwnerTag(bytes)) {
+        assert_eq!(tag::decode(&tag::encode(id, kind, attempt)), Some((id, kind, attempt)));
+    }
+}
+
+#[cfg(test)]
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+
+#[cfg(test)]
+mod tests {
+    use super::replay::replay;
+    use super::*;
+    use crate::block_layer::tag::{BlockId, BlockKind};
+
+    #[test]
+    fn block_tags() {
+        let kinds = [
+            BlockKind::Log { segment: 7, after: 6 },
+            BlockKind::Patch { slice: 3 },
+            BlockKind::User,
+        ];
+        let seeds = kinds.map(|kind| tag::encode(BlockId(9 << 48 | 5), kind, 1).0.to_vec());
+        replay("block_tag", &seeds, block_tag);
+    }
+
+    #[test]
+    fn events() {
+        replay("event", &log::event_seeds(), event);
+    }
+
+    #[test]
+    fn logs() {
+        replay("log", &log::log_seeds(), log);
+    }
+
+    #[test]
+    fn patches() {
+        replay("patch", &patch::patch_seeds(), patch);
+    }
+
+    #[test]
+    fn patch_blocks() {
+        replay("patch_block", &patch::block_seeds(), patch_block);
+    }
+}
