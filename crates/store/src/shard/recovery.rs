@@ -243,8 +243,8 @@ async fn replay_log<'a, 'c>(
             // It may have been lost before it was flushed, with all that was said in later ones: what is before it goes
             // on with frames that tell whether it was durable.
             Some(Err(error)) => {
-                let before = evidence.map_or(0, |found| found.log_start).saturating_sub(1);
-                limit = Some(Some(Position { segment: before, page: u32::MAX }));
+                let start = evidence.map_or(0, |found| found.log_start);
+                limit = Some(Some(Position { segment: start, page: 0 }.before()));
                 missing.get_or_insert(error);
                 continue;
             }
@@ -279,8 +279,14 @@ async fn replay_log<'a, 'c>(
                 return Err(reader.damage(evidence.log_start, "its checkpoint is damaged"));
             }
             replay.torn = describe_torn(&end);
-            let is_sure = replay.last_frame > Some(evidence.at);
-            let dead_before = if is_sure { evidence.log_start } else { 0 };
+            let sure = match replay.last_frame {
+                // It may be gone the next time, and what came before it counts.
+                Some(last) if last == evidence.at => {
+                    chain::newest_evidence(chain, Some(last.before()), reader).await?
+                }
+                _ => Some(evidence),
+            };
+            let dead_before = sure.map_or(0, |evidence| evidence.log_start);
             return Ok(Replayable { needed: used(needed, &replay), dead_before, replay });
         }
         // The frame that named the start is behind a place where the log was torn: it is no part of the log.

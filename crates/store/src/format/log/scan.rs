@@ -30,6 +30,16 @@ pub struct Position {
     pub page: u32,
 }
 
+impl Position {
+    /// A place behind everything that is in front of this one.
+    pub fn before(self) -> Position {
+        match self.page.checked_sub(1) {
+            Some(page) => Position { page, ..self },
+            None => Position { segment: self.segment.saturating_sub(1), page: u32::MAX },
+        }
+    }
+}
+
 /// A whole frame, in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
