@@ -17,7 +17,7 @@ impl Shard {
     pub(super) async fn rebuild_forever(&self) {
         let (mut pause, mut before) = (FIRST_PAUSE, 0);
         while !self.closing.get() {
-            self.rebuild_log().await;
+            self.refresh_log().await;
             self.compact_work.notify_one();
             let degraded = self.blocks.degraded_blocks();
             if before == 0 && degraded > 0 {
@@ -35,24 +35,6 @@ impl Shard {
                 select(self.runtime.sleep_until(self.runtime.now() + pause), pin!(rung)).await;
                 self.blocks.retry_degraded();
             }
-        }
-    }
-
-    /// Lets the log go on in a new segment where one of those that are needed lacks a copy.
-    async fn rebuild_log(&self) {
-        if self.is_full() {
-            // A log that finds no room for its next segment fails.
-            return;
-        }
-        let segments = self.log.segments();
-        let strained = segments.iter().filter(|segment| self.blocks.is_strained(**segment));
-        if strained.map(|segment| self.blocks.forget_strain(*segment)).count() == 0 {
-            return;
-        }
-        if let Err(error) = self.renew_log().await
-            && !self.closing.get()
-        {
-            tracing::warn!(shard = self.id.0, %error, "the log could not be rebuilt");
         }
     }
 }

@@ -10,6 +10,7 @@
 
 pub mod chain;
 mod exposed;
+mod patrol;
 pub mod reader;
 mod segments;
 #[cfg(test)]
@@ -89,6 +90,8 @@ struct Position {
     /// The current segment; the next frame goes to page `next_page` of it.
     segment: u64,
     next_page: u32,
+    /// Pages of the current segment that were written.
+    landed_pages: u32,
     next_frame: u64,
     /// Frames below this sequence are durable.
     durable_frames: u64,
@@ -132,6 +135,7 @@ impl Log {
             open: None,
             segment: resume.last_segment,
             next_page: u32::MAX,
+            landed_pages: u32::MAX,
             next_frame: resume.next_frame,
             durable_frames,
             exposed: Exposed::new(reach),

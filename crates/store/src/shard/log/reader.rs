@@ -54,6 +54,10 @@ impl Piece {
 pub struct LogReader {
     blocks: BlockLayer,
     shard: ShardId,
+    hint: Hint,
+    pieces_ahead: usize,
+    /// The page from which on nothing is read.
+    end: Option<Position>,
     /// Frames that were passed over by the last scan, where that is wanted.
     losses: RefCell<Option<Vec<Range<u64>>>>,
     /// Frames that not all copies had whole in any scan.
@@ -63,7 +67,21 @@ pub struct LogReader {
 impl LogReader {
     /// A reader of the log of `shard`.
     pub fn new(blocks: BlockLayer, shard: ShardId) -> LogReader {
-        LogReader { blocks, shard, losses: RefCell::default(), uneven: RefCell::default() }
+        LogReader {
+            blocks,
+            shard,
+            hint: Hint::FOREGROUND,
+            pieces_ahead: PIECES_AHEAD,
+            end: None,
+            losses: RefCell::default(),
+            uneven: RefCell::default(),
+        }
+    }
+
+    /// A reader of a log that is in use, of the pages before `end`, with as little trouble to others as can be.
+    pub fn patrolling(blocks: BlockLayer, shard: ShardId, end: Position) -> LogReader {
+        let reader = LogReader::new(blocks, shard);
+        LogReader { hint: Hint::COMPACTION, pieces_ahead: 1, end: Some(end), ..reader }
     }
 
     /// From now on goes on behind frames that are lost.
@@ -96,14 +114,14 @@ impl LogReader {
             scanner = scanner.passing_losses();
         }
         let step = (PIECE_BYTES / self.blocks.page_bytes()).max(1);
-        let pieces = segments
-            .iter()
-            .flat_map(|segment| (0..self.end()).step_by(step).map(move |first| (segment, first)));
+        let pieces = segments.iter().flat_map(|segment| {
+            (0..self.end(segment)).step_by(step).map(move |first| (segment, first))
+        });
         let mut pieces = stream::iter(pieces)
             .map(|(segment, first)| async move {
-                (segment, first, self.read_piece(segment.block, first, step as u32).await)
+                (segment, first, self.read_piece(segment, first, step as u32).await)
             })
-            .buffered(PIECES_AHEAD);
+            .buffered(self.pieces_ahead);
         while let Some((segment, first, piece)) = pieces.next().await {
             if first == 0 {
                 scanner.end_segment().map_err(|error| self.refuse(error))?;
@@ -136,8 +154,8 @@ impl LogReader {
         // A copy may come before it.
         let longest = 2 * MAX_FRAME_BYTES.div_ceil(self.blocks.page_bytes()) as u32;
         let mut page = 0;
-        while page < self.pages().min(longest) {
-            let piece = self.read_piece(segment.block, page, FIRST_STEP_PAGES).await?;
+        while page < self.end(segment).min(longest) {
+            let piece = self.read_piece(segment, page, FIRST_STEP_PAGES).await?;
             page += FIRST_STEP_PAGES;
             piece.feed(&mut scanner);
             if let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
@@ -227,14 +245,16 @@ impl LogReader {
         (self.blocks.capacity_bytes() / self.blocks.page_bytes()) as u32
     }
 
-    /// The page behind the last one that is read.
-    fn end(&self) -> u32 {
-        self.pages() - u32::from(planted::bug(Bug::LastPageUnread))
+    /// The page behind the last one of a segment that is read.
+    fn end(&self, segment: &Segment) -> u32 {
+        let end = self.end.filter(|end| end.segment == segment.number);
+        let pages = self.pages() - u32::from(planted::bug(Bug::LastPageUnread));
+        end.map_or(pages, |end| end.page.min(pages))
     }
 
     /// Reads the next pages, at most `step`.
-    async fn read_piece(&self, block: BlockId, first: u32, step: u32) -> Result<Piece> {
-        let count = step.min(self.end().saturating_sub(first));
+    async fn read_piece(&self, segment: &Segment, first: u32, step: u32) -> Result<Piece> {
+        let (block, count) = (segment.block, step.min(self.end(segment).saturating_sub(first)));
         let mut readings = self.read(block, first, count).await?;
         let agree = match &readings[..] {
             [Some(one), Some(other)] => one[..] == other[..],
@@ -250,7 +270,7 @@ impl LogReader {
 
     /// Reads pages; nothing where the flash does not give them all.
     async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Readings> {
-        match self.blocks.search_each(block, first, count, Hint::FOREGROUND).await {
+        match self.blocks.search_each(block, first, count, self.hint).await {
             Err(StoreError::DataLoss(_)) if self.losses.borrow().is_some() => Ok(Readings::new()),
             read => read,
         }

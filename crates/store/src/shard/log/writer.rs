@@ -351,8 +351,10 @@ impl Inner {
         if let (Err(error), _) = outcome.await {
             return Ok(Err(error));
         }
-        if sequence.is_none() {
-            self.position.borrow_mut().next_frame += 1;
+        {
+            let mut position = self.position.borrow_mut();
+            position.landed_pages = position.next_page;
+            position.next_frame += u64::from(sequence.is_none());
         }
         self.bytes_written.set(self.bytes_written.get() + (pages * page_bytes) as u64);
         self.written_clock_ms.set(clock_ms);
