@@ -1,4 +1,5 @@
-//! Blocks that are being written: all copies at the same pages. Where one fails the block goes on with the others.
+//! Blocks that are being written: all copies at the same pages. Where one fails the block goes on with the others, but what
+//! is acknowledged should have both: whoever writes is told that another block could take them, and tries that.
 
 use super::BlockLayer;
 use super::stock::Copies;
@@ -8,7 +9,7 @@ use crate::error::{Result, StoreError};
 use futures_util::future::{Either, join};
 use softflash_base::IoBuf;
 use softflash_ftl::{FtlError, Hint, Superblock};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
@@ -22,10 +23,20 @@ pub struct OpenBlock(Rc<Appends>);
 struct Appends {
     layer: BlockLayer,
     id: BlockId,
+    kind: BlockKind,
     on_log: bool,
     copies: Copies,
-    /// Which of two copies take no more.
-    failed: [Cell<bool>; 2],
+    /// How two copies fare.
+    fates: [CopyFate; 2],
+}
+
+/// How a copy fares.
+#[derive(Default)]
+struct CopyFate {
+    /// It has taken something.
+    holds: Cell<bool>,
+    /// Why it takes no more.
+    failure: RefCell<Option<FtlError>>,
 }
 
 /// A block that is being written whole: it is given back should whoever wanted it not wait for its end.
@@ -44,7 +55,7 @@ impl Drop for Unfinished<'_> {
 
 impl BlockLayer {
     /// Writes a whole block from pieces of whole pages. A unit that fails is replaced by another; the block
-    /// is there when this returns, and durable after the next flush.
+    /// is there when this returns, with all copies if the flash can take them, and durable after the next flush.
     pub async fn put(
         &self,
         id: BlockId,
@@ -55,17 +66,17 @@ impl BlockLayer {
         let mut unfinished = Unfinished { layer: self, id: Some(id) };
         for attempt in 0..MAX_ATTEMPTS {
             let block = self.attempt(id, kind, attempt, hint)?;
-            match block.write_all(pieces, hint).await {
-                Ok(()) => {
+            let is_last = attempt + 1 == MAX_ATTEMPTS;
+            pieces = match block.write_all(pieces, hint).await {
+                Ok(Some(returned)) if !is_last && block.lacks_copy().is_some() => returned,
+                Ok(_) => {
                     block.seal();
                     unfinished.id = None;
                     return Ok(());
                 }
-                Err((error, returned)) => {
-                    self.delete(id);
-                    pieces = returned.ok_or(error)?;
-                }
-            }
+                Err((error, returned)) => returned.ok_or(error)?,
+            };
+            self.delete(id);
         }
         Err(StoreError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
     }
@@ -80,8 +91,8 @@ impl BlockLayer {
         let shelf = self.shelf(on_log);
         let copies = shelf.allocate(Tag { id, kind, attempt, copy: None }, hint)?;
         self.enter(id, copies.clone(), on_log);
-        let (layer, failed) = (self.clone(), Default::default());
-        Ok(OpenBlock(Rc::new(Appends { layer, id, on_log, copies, failed })))
+        let (layer, fates) = (self.clone(), Default::default());
+        Ok(OpenBlock(Rc::new(Appends { layer, id, kind, on_log, copies, fates })))
     }
 }
 
@@ -129,18 +140,25 @@ impl OpenBlock {
         }
     }
 
+    /// Why a copy takes no more, where another block could have all copies.
+    pub fn lacks_copy(&self) -> Option<FtlError> {
+        let Appends { layer, on_log, fates, .. } = &*self.0;
+        let failure = fates.iter().find_map(|fate| fate.failure.borrow().clone())?;
+        layer.shelf(*on_log).takes_copies().then_some(failure)
+    }
+
     /// Ends the appends.
     pub fn seal(&self) {
         let flash = &self.0.layer.shelf(self.0.on_log).flash;
         self.0.copies.iter().for_each(|copy| flash.seal(copy));
     }
 
-    /// Appends all pieces; on failure returns them, where all came back, for another attempt.
+    /// Appends all pieces and returns them, where all came back, for another attempt.
     async fn write_all(
         &self,
         pieces: Vec<IoBuf>,
         hint: Hint,
-    ) -> Result<(), (StoreError, Option<Vec<IoBuf>>)> {
+    ) -> Result<Option<Vec<IoBuf>>, (StoreError, Option<Vec<IoBuf>>)> {
         let total = pieces.len();
         let mut under_way = Vec::with_capacity(total);
         let mut returned = Vec::with_capacity(total);
@@ -166,13 +184,11 @@ impl OpenBlock {
                 failure.get_or_insert(error.into());
             }
         }
+        written.append(&mut returned);
+        let whole = (written.len() == total).then_some(written);
         match failure {
-            None => Ok(()),
-            Some(error) => {
-                written.append(&mut returned);
-                let whole = (written.len() == total).then_some(written);
-                Err((error, whole))
-            }
+            None => Ok(whole),
+            Some(error) => Err((error, whole)),
         }
     }
 }
@@ -182,9 +198,9 @@ impl Drop for OpenBlock {
         let Appends { layer, id, copies, .. } = &*self.0;
         let shelf = layer.shelf(self.0.on_log);
         copies.iter().for_each(|copy| shelf.count_writer(copy.unit.0, -1));
-        let left: Copies = self.0.left().map(|(_, copy)| *copy).collect();
-        if left.len() < copies.len() && !left.is_empty() {
-            layer.keep_copies(*id, &left);
+        let kept: Copies = self.0.worth_keeping().collect();
+        if kept.len() < copies.len() && !kept.is_empty() {
+            layer.keep_copies(*id, &kept);
         }
     }
 }
@@ -192,8 +208,23 @@ impl Drop for OpenBlock {
 impl Appends {
     /// The copies that take appends, with their numbers.
     fn left(&self) -> impl Iterator<Item = (usize, &Superblock)> {
-        let failed = |number: usize| self.failed.get(number).is_some_and(Cell::get);
-        self.copies.iter().enumerate().filter(move |(number, _)| !failed(*number))
+        let takes_more = |fate: &CopyFate| fate.failure.borrow().is_none();
+        self.fated().filter(move |(_, fate)| takes_more(fate)).map(|(copy, _)| copy)
+    }
+
+    /// The copies that are of use when the block is done: of a segment of the log, whose frames were acknowledged one by one,
+    /// also those that failed on the way.
+    fn worth_keeping(&self) -> impl Iterator<Item = Superblock> {
+        let is_log = matches!(self.kind, BlockKind::Log { .. });
+        let is_kept = move |fate: &CopyFate| match *fate.failure.borrow() {
+            None => true,
+            Some(_) => is_log && fate.holds.get(),
+        };
+        self.fated().filter(move |(_, fate)| is_kept(fate)).map(|((_, copy), _)| *copy)
+    }
+
+    fn fated(&self) -> impl Iterator<Item = ((usize, &Superblock), &CopyFate)> {
+        self.copies.iter().enumerate().zip(&self.fates)
     }
 
     /// What comes of an append to both copies: it is done when both are done, and well if one did well.
@@ -212,7 +243,10 @@ impl Appends {
             }
             (one, other) => {
                 for (number, result) in [one, other].into_iter().enumerate() {
-                    result.err().iter().for_each(|error| self.note_failure(number, error));
+                    match result {
+                        Ok(()) => self.fates[number].holds.set(true),
+                        Err(error) => self.note_failure(number, &error),
+                    }
                 }
                 Ok(())
             }
@@ -222,9 +256,9 @@ impl Appends {
 
     /// A copy takes no more appends; the block goes on without it.
     fn note_failure(&self, number: usize, error: &FtlError) {
-        let failed = self.failed.get(number).is_some_and(|failed| !failed.replace(true));
-        if failed {
-            tracing::warn!(block = %self.id, %error, "a copy of the block failed; it goes on with the other");
+        let Some(fate) = self.fates.get(number) else { return };
+        if fate.failure.borrow_mut().replace(error.clone()).is_none() {
+            tracing::warn!(block = %self.id, %error, "a copy of the block failed");
             self.layer.note_degraded(self.id);
         }
         self.note_outcome(number, error);

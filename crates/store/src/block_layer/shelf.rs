@@ -80,6 +80,11 @@ impl Shelf {
         if self.copies > 1 && self.serving().nth(1).is_none() { 1 } else { self.copies }
     }
 
+    /// Whether a new block gets several copies.
+    pub(super) fn takes_copies(&self) -> bool {
+        self.copies_now() > 1 && self.free_blocks() > 0
+    }
+
     /// Blocks that find room.
     pub(super) fn free_blocks(&self) -> u32 {
         self.blocks_in(|unit| self.flash.space(unit).free())

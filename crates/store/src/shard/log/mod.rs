@@ -69,6 +69,8 @@ struct Inner {
     /// A new segment is wanted.
     renewal_wanted: Cell<bool>,
     position: RefCell<Position>,
+    /// Segments that were left one after the other because one of two copies failed.
+    left_short: Cell<usize>,
     /// The frame that the first segment repeats.
     recovered_frame: RefCell<Option<Frame>>,
     /// There is something to write.
@@ -160,6 +162,7 @@ impl Log {
             clock_wanted: Cell::new(false),
             renewal_wanted: Cell::new(false),
             position: RefCell::new(position),
+            left_short: Cell::new(0),
             recovered_frame: RefCell::new(resume.last_frame),
             work: Notify::new(),
             progress: Notify::new(),
