@@ -82,15 +82,10 @@ impl Profile {
 fn mirror(world: &mut World, rng: &mut Rng) {
     world.store.copies = 2;
     world.flash.channels *= 2;
-    let disaster = rng.below(4);
-    match disaster {
+    match rng.below(4) {
         0 => world.disasters.deaths = 0.3,
         1 => world.disasters.old_images = 0.3,
         2 => world.disasters.strikes = 1 + rng.below(8) as u32,
         _ => {}
-    }
-    if disaster < 3 {
-        // A copy that failed on another unit would be a second disaster.
-        world.faults.program_failure = 0.0;
     }
 }

@@ -32,6 +32,16 @@ impl Condition {
         }
     }
 
+    /// A block that is being written has lost a copy. It waits until degraded blocks are tried again: what writes it may be a
+    /// rebuild that is no good.
+    pub(super) fn note_failed_copy(&self, id: BlockId) {
+        let is_first = self.degraded.borrow().is_empty();
+        self.degraded.borrow_mut().insert(id);
+        if is_first {
+            self.bell.notify_one();
+        }
+    }
+
     /// All degraded blocks should be written anew: what kept them from it may be over.
     pub(super) fn try_again(&self) {
         self.strained.borrow_mut().extend(self.degraded.borrow().iter().copied());

@@ -226,6 +226,12 @@ impl BlockLayer {
         }
     }
 
+    fn note_failed_copy(&self, id: BlockId) {
+        if self.contains(id) {
+            self.inner.condition.note_failed_copy(id);
+        }
+    }
+
     /// Whether a copy of the block is known to be missing or damaged.
     pub fn is_degraded(&self, id: BlockId) -> bool {
         self.inner.condition.is_degraded(id)

@@ -186,7 +186,7 @@ impl BlockLayer {
         Ok(readings.into_iter().flatten().next())
     }
 
-    /// What each copy of the block gives.
+    /// What each copy of the block gives, in the same order for all its pages.
     pub async fn search_each(
         &self,
         id: BlockId,
@@ -195,7 +195,8 @@ impl BlockLayer {
         hint: Hint,
     ) -> Result<SmallVec<[Option<IoBuf>; 2]>> {
         let extent = Extent { id, first_page, pages, hint };
-        let Ok((copies, on_log)) = self.copies_to_read(id) else { return Ok(SmallVec::new()) };
+        let Ok((mut copies, on_log)) = self.copies_to_read(id) else { return Ok(SmallVec::new()) };
+        copies.sort_unstable_by_key(|copy| copy.unit.0);
         let mut findings = Findings::default();
         for copy in &copies {
             findings.take(self.read_raw(extent, copy, on_log).await)?;

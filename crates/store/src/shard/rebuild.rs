@@ -1,7 +1,8 @@
 //! Rebuild: what lacks a copy, or has one that is damaged, is written anew while the shard serves.
 //!
 //! Whoever reads, writes or mounts notes the blocks in question. Compaction writes such patches anew, as those that are hard
-//! to read; the log goes on in a new segment. What cannot be written anew, as there is no room, is tried again.
+//! to read; the log goes on in a new segment. What cannot be written anew, as there is no room or as copies fail again, is tried
+//! again, ever more rarely: each try wears the flash.
 
 use super::Shard;
 use futures_util::future::select;
@@ -33,8 +34,8 @@ impl Shard {
                 rung.await;
             } else {
                 select(self.runtime.sleep_until(self.runtime.now() + pause), pin!(rung)).await;
-                self.blocks.retry_degraded();
             }
+            self.blocks.retry_degraded();
         }
     }
 }

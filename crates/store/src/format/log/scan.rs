@@ -323,6 +323,11 @@ impl LogScanner {
         if self.disputed.is_empty() || matches!(slot, Slot::Frame(_) | Slot::NewerVersion(_)) {
             return slot;
         }
+        let begins = |bytes: &[u8]| frame::claimed_header(bytes, self.page).is_some();
+        let other = self.disputed.get(&self.page).and_then(Option::as_ref);
+        if !begins(&self.buffer) && !other.is_some_and(|other| begins(other)) {
+            return slot;
+        }
         let pages = (self.buffer.len() / self.page_bytes).min(self.longest_frame()) as u32;
         let other = |(page, other): (&u32, &Option<Bytes>)| Some((*page, other.clone()?));
         let others: Vec<(u32, Bytes)> =
