@@ -4,6 +4,8 @@ mod mirror_support;
 
 use mirror_support::{Mirror, close, rebuilt, write};
 use softflash_base::random::Rng;
+use softflash_device::DeviceError;
+use softflash_device::faulty::OperationKind;
 use softflash_testing::Model;
 use std::time::Duration;
 
@@ -122,4 +124,71 @@ fn a_unit_that_comes_back_as_it_was_is_known_for_old_and_written_anew() {
             model.compare(&stores[0]).await;
         });
     }
+}
+
+#[test]
+fn what_is_acknowledged_has_two_copies_whichever_program_or_erase_fails() {
+    for kind in [OperationKind::Program, OperationKind::Erase] {
+        let error = match kind {
+            OperationKind::Erase => DeviceError::EraseFailed,
+            _ => DeviceError::ProgramFailed,
+        };
+        let mut failed = 0;
+        for nth in 1..60 {
+            let (mirror, mut model, mut random) =
+                (Mirror::new(1, 3), Model::default(), Rng::seeded(nth));
+            mirror.session(async |stores, _| {
+                mirror.faults.fail_nth(nth, kind, error.clone());
+                write(stores, &mut model, &mut random, 60).await;
+                // The process ends before anything could be written anew in peace.
+            });
+            failed += mirror.faults.commands_failed();
+            let image = mirror.device.image(0..3).unwrap();
+            for unit in 0..3 {
+                mirror.faults.clear();
+                mirror.kill(unit);
+                mirror.session(async |stores, _| model.compare(&stores[0]).await);
+                mirror.faults.clear();
+                mirror.device.restore(&image).unwrap();
+            }
+        }
+        assert!(failed > 5, "{failed} of kind {kind:?}");
+    }
+}
+
+#[test]
+fn the_patrol_has_a_damaged_log_begun_anew() {
+    let patrol = Duration::from_secs(20);
+    for copies in [1, 2] {
+        for patrols in [false, true] {
+            let (mut mirror, mut model, mut random) =
+                (Mirror::new(1, 3), Model::default(), Rng::seeded(9));
+            mirror.layout.copies = copies;
+            mirror.options.patrol = patrols.then_some(patrol);
+            mirror.session(async |stores, runtime| {
+                write(stores, &mut model, &mut random, 20).await;
+                damage_the_log(&mirror);
+                runtime.sleep_until(runtime.now() + 3 * patrol).await;
+                model.compare(&stores[0]).await;
+            });
+            let report = mirror.check();
+            assert_eq!(report.ok, patrols, "{copies} copies: {report:?}");
+            if patrols {
+                mirror.session(async |stores, _| model.compare(&stores[0]).await);
+            }
+        }
+    }
+}
+
+/// From now on one page of the log, the first that is read, is wrong.
+fn damage_the_log(mirror: &Mirror) {
+    let mut damaged = None;
+    mirror.faults.alter_reads(move |target, bytes| {
+        for (row, bytes) in bytes.chunks_mut(4096).enumerate() {
+            let place = (target.unit, target.blocks[0], target.page + row as u32);
+            if bytes.starts_with(b"SFLG") && *damaged.get_or_insert(place) == place {
+                bytes[100] ^= 1;
+            }
+        }
+    });
 }

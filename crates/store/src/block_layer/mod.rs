@@ -31,6 +31,7 @@ use softflash_base::{ShardId, checksum};
 use softflash_ftl::{FtlError, Inventory, Superblock};
 use softflash_runtime::Notify;
 use std::cell::{Cell, RefCell};
+use std::iter;
 use std::rc::Rc;
 use stock::{Copies, Place, take_stock};
 
@@ -101,6 +102,11 @@ impl BlockLayer {
         }
         found.sort_unstable_by_key(|found| found.id);
         let last = found.last().map_or(BlockId::first(shard).0, |found| found.id.0 + ID_GAP);
+        let headless: Vec<Superblock> = iter::once(main.1)
+            .chain(log.as_ref().map(|(_, inventory)| *inventory))
+            .flat_map(|inventory| &inventory.erase_headers_lost)
+            .map(|lost| lost.superblock)
+            .collect();
         let main = Shelf::new(main.0, copies);
         let inner = Inner {
             mounted: old_units::survey(&main),
@@ -115,7 +121,10 @@ impl BlockLayer {
         };
         let lacking = |found: &&Found| {
             let blocks = inner.blocks.borrow();
-            blocks.get(&found.id).is_some_and(|place| place.copies.len() < usize::from(copies))
+            blocks.get(&found.id).is_some_and(|Place { copies: there, .. }| {
+                there.len() < usize::from(copies)
+                    || copies > 1 && there.iter().any(|copy| headless.contains(copy))
+            })
         };
         for found in found.iter().filter(lacking) {
             inner.condition.note_degraded(found.id, inner.main.copies_now() > 1);
