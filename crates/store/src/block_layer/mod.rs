@@ -17,7 +17,7 @@ use placement::{Candidate, Placement, PlacementKind};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId, checksum};
 use softflash_device::DeviceError;
-use softflash_ftl::{FtlError, Hint, Inventory, Superblock};
+use softflash_ftl::{FtlError, Hint, Inventory, SpaceAccount, Superblock};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -71,10 +71,20 @@ impl Shelf {
             .map(|(unit, writers)| Candidate {
                 unit,
                 load: flash.load(unit) + writers,
-                free: flash.space(unit).free(),
+                free: flash.space(unit).allocatable(),
             })
             .collect();
         placement.borrow_mut().choose(&candidates)
+    }
+
+    /// Why no unit is to be had.
+    fn lack_of_space(&self) -> StoreError {
+        let spaces: Vec<_> = self.flash.units().map(|unit| self.flash.space(unit)).collect();
+        if !spaces.iter().all(SpaceAccount::is_worn_out) {
+            return StoreError::OutOfSpace;
+        }
+        let bad = spaces.iter().map(|space| space.bad).sum();
+        StoreError::WornOut { bad, total: spaces.iter().map(SpaceAccount::total).sum() }
     }
 }
 
@@ -196,11 +206,16 @@ impl BlockLayer {
     pub fn free_blocks(&self) -> u32 {
         let count = || {
             let flash = &self.inner.main.flash;
-            flash.units().map(|unit| flash.space(unit).free()).sum()
+            flash.units().map(|unit| flash.space(unit).allocatable()).sum()
         };
         let free = self.inner.free.get().unwrap_or_else(count);
         self.inner.free.set(Some(free));
         free
+    }
+
+    /// Why there are too few of them: the flash is full, or worn out.
+    pub fn lack_of_space(&self) -> StoreError {
+        self.inner.main.lack_of_space()
     }
 
     /// All superblocks that are not out of service.
@@ -256,10 +271,11 @@ impl BlockLayer {
     fn attempt(&self, id: BlockId, kind: BlockKind, attempt: u8, hint: Hint) -> Result<OpenBlock> {
         let inner = &self.inner;
         let on_log = inner.log.is_some() && matches!(kind, BlockKind::Log { .. });
-        let Shelf { flash, writers, .. } = self.shelf(on_log);
-        let unit = self.shelf(on_log).choose_unit().ok_or(StoreError::OutOfSpace)?;
+        let shelf = self.shelf(on_log);
+        let Shelf { flash, writers, .. } = shelf;
+        let unit = shelf.choose_unit().ok_or_else(|| shelf.lack_of_space())?;
         let superblock = match flash.allocate(unit, tag::encode(id, kind, attempt), hint) {
-            Err(FtlError::NoSpace { .. }) => return Err(StoreError::OutOfSpace),
+            Err(FtlError::NoSpace { .. }) => return Err(shelf.lack_of_space()),
             allocated => allocated?,
         };
         inner.blocks.borrow_mut().insert(id, Place { superblock, on_log });
@@ -346,6 +362,13 @@ impl BlockLayer {
             Err(FtlError::Device { .. } | FtlError::Unwritten { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether a page of a block was whole once and has been lost since, as far as the flash shows.
+    pub async fn has_lost(&self, id: BlockId, page: u32, hint: Hint) -> Result<bool> {
+        let place = self.inner.blocks.borrow().get(&id).copied();
+        let Some(Place { superblock, on_log }) = place else { return Ok(false) };
+        Ok(self.shelf(on_log).flash.has_lost(&superblock, page, hint).await?)
     }
 
     /// Gives a block's space back. Unknown ids are ignored: deleting twice is deleting once.

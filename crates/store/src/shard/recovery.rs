@@ -95,7 +95,13 @@ pub async fn recover(
     budget: &Budget,
 ) -> Result<Recovered> {
     let reader = LogReader::new(blocks.clone(), shard);
-    let chain = chain::chain_of(found, &reader).await?;
+    let chain = match chain::chain_of(found, &reader).await {
+        Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
+            reader.pass_losses();
+            chain::chain_of(found, &reader).await?
+        }
+        ordered => ordered?,
+    };
     let end = chain.last().map_or(0, |segment| segment.number);
     for superblock in damaged {
         reader.refuse_lost_segment(&superblock.superblock, end).await?;
@@ -109,6 +115,9 @@ pub async fn recover(
             replayed => replayed?,
         };
     let mut log_loss = LogLoss { frames: reader.losses(), ..LogLoss::default() };
+    if reader.has_lost_end() {
+        log_loss.frames.push(replay.next_sequence()..replay.next_sequence() + 1);
+    }
     if !replay.started && found.iter().any(|found| matches!(found.kind, BlockKind::Patch { .. })) {
         return Err(StoreError::DataLoss(format!(
             "shard {shard} has patches and no log that tells of them"
@@ -217,8 +226,8 @@ async fn replay_log<'a, 'c>(
             // It may have been lost before it was flushed, with all that was said in later ones: what is before it goes
             // on with frames that tell whether it was durable.
             Some(Err(error)) => {
-                let before = evidence.map_or(0, |found| found.log_start).saturating_sub(1);
-                limit = Some(Some(Position { segment: before, page: u32::MAX }));
+                let start = evidence.map_or(0, |found| found.log_start);
+                limit = Some(Some(Position { segment: start, page: 0 }.before()));
                 missing.get_or_insert(error);
                 continue;
             }
@@ -237,6 +246,11 @@ async fn replay_log<'a, 'c>(
             );
             return Err(reader.damage(at.segment, &what));
         }
+        if let Some(behind) = replay.behind
+            && let Some(last) = needed.iter().find(|segment| segment.number == behind.segment)
+        {
+            reader.refuse_lost_page(last, behind.page).await?;
+        }
         let used = |needed: &'c [Segment], replay: &Replay<'_>| {
             let beyond = |segment: &Segment| Some(segment.number) > replay.end.segment;
             needed.split(beyond).next().unwrap_or_default()
@@ -253,8 +267,14 @@ async fn replay_log<'a, 'c>(
                 return Err(reader.damage(evidence.log_start, "its checkpoint is damaged"));
             }
             replay.torn = describe_torn(&end);
-            let is_sure = replay.last_frame > Some(evidence.at);
-            let dead_before = if is_sure { evidence.log_start } else { 0 };
+            let sure = match replay.last_frame {
+                // It may be gone the next time, and what came before it counts.
+                Some(last) if last == evidence.at => {
+                    chain::newest_evidence(chain, Some(last.before()), reader).await?
+                }
+                _ => Some(evidence),
+            };
+            let dead_before = sure.map_or(0, |evidence| evidence.log_start);
             return Ok(Replayable { needed: used(needed, &replay), dead_before, replay });
         }
         // The frame that named the start is behind a place where the log was torn: it is no part of the log.

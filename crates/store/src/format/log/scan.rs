@@ -26,6 +26,16 @@ pub struct Position {
     pub page: u32,
 }
 
+impl Position {
+    /// A place behind everything that is in front of this one.
+    pub fn before(self) -> Position {
+        match self.page.checked_sub(1) {
+            Some(page) => Position { page, ..self },
+            None => Position { segment: self.segment.saturating_sub(1), page: u32::MAX },
+        }
+    }
+}
+
 /// A whole frame, in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
@@ -35,6 +45,14 @@ pub struct Frame {
     pub header: FrameHeader,
     /// Its part of the event stream.
     pub payload: Bytes,
+}
+
+impl Frame {
+    /// The page behind it.
+    pub fn behind(&self, page_bytes: usize) -> Position {
+        let pages = frame::pages(self.header.payload_len as usize, page_bytes) as u32;
+        Position { page: self.at.page + pages, ..self.at }
+    }
 }
 
 /// What follows the last frame of a log that ends cleanly.

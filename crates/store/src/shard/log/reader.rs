@@ -12,7 +12,7 @@ use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 /// Bytes read at a time.
@@ -49,12 +49,14 @@ pub struct LogReader {
     shard: ShardId,
     /// Frames that were passed over by the last scan, where that is wanted.
     losses: RefCell<Option<Vec<Range<u64>>>>,
+    /// A page where the log's frames stop was passed over though it was whole once.
+    lost_end: Cell<bool>,
 }
 
 impl LogReader {
     /// A reader of the log of `shard`.
     pub fn new(blocks: BlockLayer, shard: ShardId) -> LogReader {
-        LogReader { blocks, shard, losses: RefCell::default() }
+        LogReader { blocks, shard, losses: RefCell::default(), lost_end: Cell::default() }
     }
 
     /// From now on goes on behind frames that are lost.
@@ -65,6 +67,11 @@ impl LogReader {
     /// The frames that the last scan has passed over.
     pub fn losses(&self) -> Vec<Range<u64>> {
         self.losses.borrow().clone().unwrap_or_default()
+    }
+
+    /// Whether frames behind the last one are lost and were passed over; nobody knows how many.
+    pub fn has_lost_end(&self) -> bool {
+        self.lost_end.get()
     }
 
     /// Hands the frames of a run of segments, in order, to `sink`, and says how they end.
@@ -142,6 +149,23 @@ impl LogReader {
         Ok(matches!(end.await?, End::Corrupt { .. }) || frames > 0)
     }
 
+    /// Makes sure that a page where frames stop is one where a power cut may have stopped them.
+    ///
+    /// # Errors
+    /// [`StoreError::DataLoss`] where the page was whole once and cannot be read any more: what it held may have been
+    /// durable, with all that came behind it. Those of the device.
+    pub async fn refuse_lost_page(&self, segment: &Segment, page: u32) -> Result<()> {
+        let lost = page < self.end()
+            && self.blocks.has_lost(segment.block, page, Hint::FOREGROUND).await?;
+        let passes = self.losses.borrow().is_some();
+        self.lost_end.set(lost && passes || self.lost_end.get());
+        if !lost || passes {
+            return Ok(());
+        }
+        let what = format!("page {page} was written as it should be, and cannot be read");
+        Err(self.damage(segment.number, &what))
+    }
+
     /// The error for log bytes that are whole and yet cannot be used.
     pub fn refuse(&self, error: FormatError) -> StoreError {
         let shard = self.shard;
@@ -201,6 +225,11 @@ impl LogReader {
     fn begin(&self, scanner: &mut LogScanner, segment: &Segment) {
         let identity = self.blocks.identity(segment.block);
         scanner.begin_segment(segment.number, identity, segment.superseded_from);
+    }
+
+    /// Bytes per page.
+    pub fn page_bytes(&self) -> usize {
+        self.blocks.page_bytes()
     }
 
     fn pages(&self) -> u32 {
