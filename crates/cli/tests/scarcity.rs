@@ -40,7 +40,7 @@ fn without_descriptors_clients_are_told_so_and_others_are_served() {
     let data = temp.path().join("data");
     format(&data, Backend::File, 256 * MIB);
     let server = Server::start_under("ulimit -n 150", &data, &["--memory", "32MiB"]);
-    assert!(server.said().contains("open files"), "{}", server.said());
+    server.await_said("open files");
     let mut friend = server.client();
     assert!(friend.set(b"k", b"before").is_ok());
     let admitted: Vec<_> = (0..200).filter_map(|_| ping(&server)).collect();

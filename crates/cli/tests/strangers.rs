@@ -227,17 +227,24 @@ fn numbers_that_are_far_too_large_are_refused() {
         assert!(answer.starts_with("-ERR Protocol error: invalid"), "{header:?}: {answer}");
     }
     // A wait without end is the client's own, on whichever thread.
-    let mut sleepers: Vec<Client> = (0..4).map(|_| server.client()).collect();
-    for sleeper in &mut sleepers {
-        sleeper.send(&[b"DEBUG", b"SLEEP", b"1e18"]).unwrap();
-    }
+    let mut sleepers: Vec<(Client, i64)> = (0..4)
+        .map(|_| {
+            let mut sleeper = server.client();
+            let id = sleeper.call(&[b"CLIENT", b"ID"]).integer();
+            sleeper.send(&[b"DEBUG", b"SLEEP", b"1e18"]).unwrap();
+            (sleeper, id)
+        })
+        .collect();
     std::thread::sleep(Duration::from_millis(200));
     for _ in 0..4 {
         assert_eq!(server.client().call(&[b"STRLEN", b"k"]).integer(), 5);
     }
     // And its end is not waited for.
-    assert_eq!(client.call(&[b"CLIENT", b"KILL", b"TYPE", b"normal"]).integer(), 4);
-    assert!(sleepers.iter_mut().all(|sleeper| sleeper.receive().is_err()));
+    for (sleeper, id) in &mut sleepers {
+        let id = id.to_string();
+        assert_eq!(client.call(&[b"CLIENT", b"KILL", b"ID", id.as_bytes()]).integer(), 1);
+        assert!(sleeper.receive().is_err());
+    }
     assert!(server.terminate().success());
 }
 
@@ -327,11 +334,7 @@ fn without_a_password_nobody_comes_from_outside() {
     }
     fs::write(&users, "user default on >pw ~* +@all\n").unwrap();
     let server = Server::start(&data, &["--memory", "64MiB", "--resp", "0.0.0.0:0"]);
-    let started = Instant::now();
-    while !server.said().contains("in the clear") {
-        assert!(started.elapsed() < Duration::from_secs(10), "{}", server.said());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    server.await_said("in the clear");
     let port = server.address().port();
     let mut admin = Client::connect(SocketAddr::from(([127, 0, 0, 1], port)));
     assert!(admin.call(&[b"AUTH", b"pw"]).is_ok());

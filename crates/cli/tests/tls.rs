@@ -137,7 +137,7 @@ fn certificates_are_read_again_at_sighup() {
     let good = fs::read(&secure.identity.certificate).unwrap();
     fs::write(&secure.identity.certificate, "not a certificate").unwrap();
     secure.server.signal(libc::SIGHUP);
-    wait_for(|| secure.server.said().contains("server.crt"));
+    secure.server.await_said("server.crt");
     assert_eq!(connect().server_certificate(), first);
     fs::write(&secure.identity.certificate, good).unwrap();
     let renewed = secure.authority.sign("server");

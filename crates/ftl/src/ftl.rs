@@ -1,10 +1,11 @@
 //! The FTL as the layers above drive it.
 
+use crate::blocks::BlockUse;
 use crate::config::FtlConfig;
 use crate::hint::Hint;
-use crate::layout::Layout;
+use crate::layout::{HEADER_PAGES, Layout};
 use crate::mount::Mounting;
-use crate::policy::{bad_block, wear};
+use crate::policy::wear;
 use crate::request::{Done, Op, Request, RequestId};
 use crate::slab::Slab;
 use crate::superblock::{FtlError, Superblock};
@@ -90,6 +91,21 @@ impl Ftl {
     /// the first `pages` along: those and more where pages share cells, never more than all.
     pub fn safe_after(&self, pages: u32) -> u32 {
         self.layout.safe_after(pages, |page| self.queue.safe_after(page))
+    }
+
+    /// The payload pages of a superblock that are programmed next into the die of payload page `page` when that one is
+    /// whole and no power cut can take it along: should one of them hold something, so did that one. None at the end of
+    /// the superblock, nor where the block has gone bad, as it does in a program that fails.
+    pub fn successors(&self, superblock: &Superblock, page: u32) -> Range<u32> {
+        let seat = self.layout.seat(page + HEADER_PAGES);
+        let Ok(unit) = self.locate(superblock) else { return 0..0 };
+        let blocks = &self.units[unit].blocks;
+        match blocks.block(superblock.index, seat) {
+            Some(block) if blocks.state(seat, block) != BlockUse::Bad => {
+                self.layout.successors(page, |page| self.queue.safe_after(page))
+            }
+            _ => 0..0,
+        }
     }
 
     /// Bytes per page.
@@ -198,7 +214,7 @@ impl Ftl {
         let space = unit.space();
         let (erase_count_min, erase_count_mean, erase_count_max, bad_blocks) = unit.blocks.survey();
         let busy_ns: u64 = unit.dies.iter().map(|die| die.busy_ns).sum();
-        let state = if bad_block::worn_out(space.bad, space.total()) {
+        let state = if space.is_worn_out() {
             UnitState::ReadOnly
         } else if space.free() == 0 {
             UnitState::Full

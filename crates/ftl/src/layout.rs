@@ -8,6 +8,7 @@ use crate::config::FtlConfig;
 use crate::superblock::FtlError;
 use softflash_device::UnitGeometry;
 use softflash_device::geometry::MAX_PLANES;
+use std::ops::Range;
 
 /// Pages at the front of a superblock that the FTL keeps: the erase header and the opening header.
 pub(crate) const HEADER_PAGES: u32 = 2;
@@ -96,6 +97,19 @@ impl Layout {
         let before = row.checked_sub(1).map_or(0, |row| safe_after(row) * self.seats());
         let same = (safe_after(row) - 1) * self.seats() + seat + 1;
         (before.max(same) - HEADER_PAGES).clamp(pages, self.payload_pages())
+    }
+
+    /// The payload pages of the first row that is programmed into the die of payload page `page` when that is whole, and
+    /// out of the reach of a power cut: the first `safe_after(p)` pages of a block make its page `p` safe. None at the end.
+    pub fn successors(&self, page: u32, safe_after: impl Fn(u32) -> u32) -> Range<u32> {
+        let page = page + HEADER_PAGES;
+        let row = safe_after(page / self.seats());
+        if row >= self.pages_per_block {
+            return 0..0;
+        }
+        let die = page / self.planes % self.dies;
+        let first = row * self.seats() + die * self.planes - HEADER_PAGES;
+        first..first + self.planes
     }
 
     /// Pages that the owner of a superblock can write.
@@ -189,6 +203,25 @@ mod tests {
                     safe == pages || can_take(safe - 1),
                     "{pages} pages are safe before {safe}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_a_page_shows_that_it_was_whole_and_safe() {
+        for (dies, planes) in [(1, 1), (1, 2), (2, 2), (3, 1)] {
+            let layout = layout(dies, planes, 1);
+            let pairs = |page: u32| (page / 2 + 1) * 2;
+            let place = |page: u32| {
+                let page = page + HEADER_PAGES;
+                (page / layout.planes % layout.dies, page / layout.seats())
+            };
+            let all = layout.payload_pages();
+            for page in 0..all {
+                let (die, row) = place(page);
+                let expected: Vec<u32> =
+                    (0..all).filter(|later| place(*later) == (die, pairs(row))).collect();
+                assert_eq!(layout.successors(page, pairs).collect::<Vec<_>>(), expected);
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::ftl::Ftl;
 use crate::header::{HeaderFields, HeaderPlace, SeatRecord, encode};
 use crate::hint::{Hint, Priority};
 use crate::layout::Run;
-use crate::policy::{bad_block, wear};
+use crate::policy::wear;
 use crate::request::{Op, Work};
 use crate::scheduler::{Class, Lane};
 use crate::superblock::{FtlError, OwnerTag, Superblock};
@@ -29,8 +29,7 @@ impl Ftl {
         hint: Hint,
     ) -> Result<Superblock, FtlError> {
         let place = self.place(unit)?;
-        let space = self.units[place].space();
-        if bad_block::worn_out(space.bad, space.total()) {
+        if self.units[place].space().is_worn_out() {
             return Err(FtlError::NoSpace { unit });
         }
         let Some(chosen) = self.units[place].choose(|_| true) else {

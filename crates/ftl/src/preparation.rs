@@ -2,7 +2,6 @@
 
 use crate::ftl::Ftl;
 use crate::hint::Priority;
-use crate::policy::bad_block;
 use crate::policy::wear::{Candidate, Readiness};
 use crate::scheduler::{Class, Lane};
 use crate::unit::State;
@@ -14,10 +13,9 @@ impl Ftl {
     pub(crate) fn preparation_due(&self, unit: usize) -> Option<Time> {
         let unit = &self.units[unit];
         let short_since = unit.short_since?;
-        let space = unit.space();
         if unit.count(State::Preparing) > 0
             || unit.count(State::Reclaimable) == 0
-            || bad_block::worn_out(space.bad, space.total())
+            || unit.space().is_worn_out()
         {
             return None;
         }

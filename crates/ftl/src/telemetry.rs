@@ -1,5 +1,6 @@
 //! What comes up: the state of each unit, for placement, users and tests.
 
+use crate::policy::bad_block;
 use serde::Serialize;
 use softflash_base::UnitId;
 
@@ -19,9 +20,19 @@ pub struct SpaceAccount {
 }
 
 impl SpaceAccount {
-    /// Superblocks that can be allocated.
+    /// Superblocks that hold nothing.
     pub fn free(&self) -> u32 {
         self.prepared + self.reclaimable
+    }
+
+    /// Superblocks that can be allocated: of a unit that is worn out, none.
+    pub fn allocatable(&self) -> u32 {
+        if self.is_worn_out() { 0 } else { self.free() }
+    }
+
+    /// Whether it can be read and no more written.
+    pub fn is_worn_out(&self) -> bool {
+        bad_block::worn_out(self.bad, self.total())
     }
 
     /// All superblocks of the unit.

@@ -54,6 +54,8 @@ pub struct Tally {
     pub simulated_seconds: f64,
     /// Worlds that may lose data, and ended with an error that said so.
     pub losses_told: u64,
+    /// Worlds whose flash wore out, and that ended with an error that said so.
+    pub worn_out: u64,
     /// Worlds that failed.
     pub failures: Vec<Failure>,
 }
@@ -82,6 +84,7 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
             if let Ok(record) = outcome {
                 tally.crash_points += record.crash_points;
                 tally.losses_told += u64::from(record.loss);
+                tally.worn_out += u64::from(record.worn_out);
                 tally.deepest = tally.deepest.max(record.deepest);
                 tally.simulated_seconds += record.simulated_ns as f64 / 1e9;
             }

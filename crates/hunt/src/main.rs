@@ -235,7 +235,7 @@ fn print(report: &Report<'_>, form: Form) {
         }
         return;
     }
-    let Tally { seeds, crash_points, deepest, simulated_seconds, losses_told, failures } =
+    let Tally { seeds, crash_points, deepest, simulated_seconds, losses_told, worn_out, failures } =
         report.tally;
     println!("seeds                 {seeds}, from {}", report.first_seed);
     println!(
@@ -248,6 +248,9 @@ fn print(report: &Report<'_>, form: Form) {
     );
     if *losses_told > 0 {
         println!("losses that were told {losses_told}");
+    }
+    if *worn_out > 0 {
+        println!("flash that wore out   {worn_out}");
     }
     println!("failures              {}", failures.len());
     for failure in failures {

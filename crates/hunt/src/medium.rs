@@ -2,8 +2,9 @@
 
 use crate::drive::Drive;
 use crate::world::World;
-use softflash_base::Time;
+use softflash_base::{Time, UnitId};
 use softflash_device::{Device, ModelDevice};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The flash of a world, or the drive.
@@ -47,6 +48,19 @@ impl Medium {
             Medium::Flash(flash) => Arc::clone(flash) as Arc<dyn Device>,
             Medium::Drive(drive) => Arc::clone(drive) as Arc<dyn Device>,
         }
+    }
+
+    /// Whether half of the superblocks of a unit have a bad block.
+    pub fn is_worn_out(&self) -> bool {
+        let Some(flash) = self.flash() else { return false };
+        let units = 0..flash.info().units;
+        let Ok(queue) = flash.open_queue_pair(units.clone()) else { return false };
+        let superblocks = queue.geometry().blocks_per_plane;
+        units.map(UnitId).any(|unit| {
+            let bad: BTreeSet<u32> =
+                queue.bad_blocks(unit).into_iter().map(|(.., block)| block).collect();
+            bad.len() as u32 * 2 >= superblocks
+        })
     }
 
     /// Cuts the power.

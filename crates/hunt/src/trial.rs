@@ -35,6 +35,8 @@ pub struct Record {
     pub simulated_ns: u64,
     /// The store has said that something is lost, in a world where that may be; it ends there.
     pub loss: bool,
+    /// Half of the flash of a unit has gone bad, and the store has said so; it ends there.
+    pub worn_out: bool,
     /// Of all sessions: equal for equal worlds.
     pub trace: u64,
 }
@@ -57,7 +59,9 @@ pub fn run(world: &World) -> Result<Record, String> {
     match trial.go() {
         Ok(()) => {}
         // There is one copy: that it is said is all that can be promised.
-        Err(Trouble::Lost(_)) if world.may_lose() => trial.record.loss = true,
+        Err(Trouble::Lost(_) | Trouble::WornOut(_)) if world.may_lose() => trial.record.loss = true,
+        // Its life is over; what it held could be read to the end.
+        Err(Trouble::WornOut(_)) if trial.medium.is_worn_out() => trial.record.worn_out = true,
         Err(trouble) => {
             let (cuts, open) = (trial.record.crash_points + trial.open, trial.open);
             let what = trouble.what();

@@ -10,16 +10,25 @@ pub enum Trouble {
     Full,
     /// The store says that data are lost, or that the flash fails.
     Lost(String),
+    /// The store says that so much of the flash has gone bad that it takes no more writes.
+    WornOut(String),
     /// The store refused, with this error.
     Refused(String),
     /// The store did what it must not.
     Wrong(String),
 }
 
+/// How a shard says that it, or one that it has a transaction with, is worn out.
+const WORN_OUT: &str = "the flash is worn out";
+
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
         match &error {
             StoreError::OutOfSpace => Trouble::Full,
+            StoreError::WornOut { .. } => Trouble::WornOut(error.to_string()),
+            StoreError::LogFailed(reason) if reason.contains(WORN_OUT) => {
+                Trouble::WornOut(error.to_string())
+            }
             StoreError::DataLoss(_) | StoreError::Flash(_) | StoreError::LogFailed(_) => {
                 Trouble::Lost(error.to_string())
             }
@@ -54,6 +63,8 @@ impl Trouble {
         };
         if begins(&["OOM ", "the flash is full"]) {
             Some(Trouble::Full)
+        } else if text.contains(WORN_OUT) {
+            Some(Trouble::WornOut(text.clone()))
         } else if begins(&["data loss", "flash: ", "the log has failed"]) {
             Some(Trouble::Lost(text.clone()))
         } else if begins(&["the store is shutting down", "the keys read were changed"]) {
@@ -67,7 +78,9 @@ impl Trouble {
     pub fn what(&self) -> String {
         match self {
             Trouble::Full => "the flash is full".to_owned(),
-            Trouble::Lost(what) | Trouble::Refused(what) => format!("the store refuses: {what}"),
+            Trouble::Lost(what) | Trouble::WornOut(what) | Trouble::Refused(what) => {
+                format!("the store refuses: {what}")
+            }
             Trouble::Wrong(what) => what.clone(),
         }
     }
@@ -92,6 +105,9 @@ mod tests {
         assert_eq!(of(&format!("{aborted}the flash is full; ...")), Some(Trouble::Full));
         assert!(matches!(of(&format!("{aborted}data loss: x")), Some(Trouble::Lost(_))));
         assert!(matches!(of("ERR flash: unit 3"), Some(Trouble::Lost(_))));
+        let worn_out = StoreError::WornOut { bad: 4, total: 8 }.to_string();
+        assert!(matches!(of(&format!("ERR {worn_out}")), Some(Trouble::WornOut(_))));
+        assert!(matches!(of(&format!("{aborted}{worn_out}")), Some(Trouble::WornOut(_))));
         assert!(matches!(of("ERR the store is shutting down"), Some(Trouble::Refused(_))));
         assert_eq!(of("ERR value is not an integer or out of range"), None);
         assert_eq!(of("EXECABORT Transaction discarded because of previous errors."), None);

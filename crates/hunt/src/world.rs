@@ -126,9 +126,8 @@ impl World {
         let channels = shards * (1 + rng.below(2) as u16);
         let planes = 1 + rng.below(2) as u8;
         let (blocks, pages) = (32 + rng.below(25) as u32, 8 << rng.below(3));
-        // The smaller the blocks, the more of them a store needs to have room to clean, and to begin its log anew after
-        // dozens of cuts in a row: docs/reliability.md, "very small devices".
-        let blocks = if pages == 8 { 5 * blocks } else { blocks };
+        // The smaller the blocks, the more of them a store needs to have room to clean.
+        let blocks = if pages == 8 { 5 * blocks / 2 } else { blocks };
         let flash = Flash { channels, planes, blocks, pages };
         let interval = shards == 1 && rng.chance(0.25);
         let store = StoreShape {

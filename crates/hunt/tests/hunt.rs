@@ -50,9 +50,8 @@ const LOSING: [Profile; 2] = [Profile::Worn, Profile::Misread];
 fn what_is_lost_is_told() {
     let mut losses = 0;
     for profile in LOSING {
-        // Of larger worlds, and of more of them, one in some hundreds fails: docs/reliability.md.
-        for seed in 0..60 {
-            let world = World::drawn(seed, profile).small();
+        for seed in 0..12 {
+            let world = World::drawn(seed, profile);
             let record = campaign::attempt(&world);
             losses +=
                 u64::from(record.unwrap_or_else(|what| panic!("{profile:?} {seed}: {what}")).loss);

@@ -7,7 +7,7 @@
 use crate::error::{Result, StoreError};
 use futures_util::future::{Either, select};
 use softflash_base::IoBuf;
-use softflash_device::{QueuePair, Wake};
+use softflash_device::{DeviceError, QueuePair, Wake};
 use softflash_ftl::{
     Done, Ftl, FtlConfig, FtlError, Hint, Inventory, OwnerTag, RequestId, SpaceAccount, Superblock,
     UnitTelemetry,
@@ -54,6 +54,14 @@ pub struct ReadPages {
 
 /// What a finished append gives back: its buffer, with the outcome.
 pub type Outcome = (Result<(), FtlError>, Option<IoBuf>);
+
+/// What reading a page shows of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageState {
+    Readable,
+    Uncorrectable,
+    Erased,
+}
 
 impl Flash {
     /// Mounts the units of a queue pair and starts the pump.
@@ -183,6 +191,45 @@ impl Flash {
     /// first `pages` along.
     pub fn safe_after(&self, pages: u32) -> u32 {
         self.inner.ftl.borrow().safe_after(pages)
+    }
+
+    /// Whether a page of a superblock was whole once and has been lost since: ECC cannot correct it, and what is
+    /// programmed only behind it is there. A power cut leaves behind what looks the same in the last pages alone.
+    pub async fn has_lost(
+        &self,
+        superblock: &Superblock,
+        page: u32,
+        hint: Hint,
+    ) -> Result<bool, FtlError> {
+        if self.page_state(superblock, page, hint).await? != PageState::Uncorrectable {
+            return Ok(false);
+        }
+        let successors = self.inner.ftl.borrow().successors(superblock, page);
+        for later in successors {
+            if self.page_state(superblock, later, hint).await? != PageState::Erased {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn page_state(
+        &self,
+        superblock: &Superblock,
+        page: u32,
+        hint: Hint,
+    ) -> Result<PageState, FtlError> {
+        match self.read(superblock, page, 1, hint).await {
+            Ok(_) => Ok(PageState::Readable),
+            Err(FtlError::Device { error: DeviceError::Uncorrectable, .. }) => {
+                Ok(PageState::Uncorrectable)
+            }
+            Err(
+                FtlError::Device { error: DeviceError::Erased { .. }, .. }
+                | FtlError::Unwritten { .. },
+            ) => Ok(PageState::Erased),
+            Err(error) => Err(error),
+        }
     }
 
     /// The shard's units.

@@ -10,6 +10,17 @@ pub enum StoreError {
     /// The flash is full: writes are refused; reads and deletes go on and compaction makes room.
     #[error("the flash is full; delete keys or let them expire")]
     OutOfSpace,
+    /// So many blocks have gone bad that the flash takes no more writes; reads go on.
+    #[error(
+        "the flash is worn out: {bad} of {total} superblocks are bad; what is there can be read, and nothing more \
+         written: copy it to another device"
+    )]
+    WornOut {
+        /// Superblocks out of service, on the shard's units.
+        bad: u32,
+        /// All of them.
+        total: u32,
+    },
     /// A key over the limit.
     #[error("key of {bytes} bytes exceeds the limit of {limit} bytes")]
     KeyTooLong {

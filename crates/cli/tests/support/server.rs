@@ -114,6 +114,16 @@ impl Server {
         self.said.lock().expect("nobody fails with the lock").clone()
     }
 
+    /// Waits until it has said these words on standard error, which arrives when it likes.
+    pub fn await_said(&self, words: &str) {
+        let started = Instant::now();
+        while !self.said().contains(words) {
+            let said = self.said();
+            assert!(started.elapsed() < Duration::from_secs(10), "no `{words}` in `{said}`");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// The address in the ready line behind `name=`.
     pub fn address_of(&self, name: &str) -> SocketAddr {
         let mut parts = self.ready.split_whitespace();

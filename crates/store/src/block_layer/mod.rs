@@ -23,6 +23,7 @@ pub use stock::Found;
 pub use tag::{BlockId, BlockKind};
 
 use crate::driver::Flash;
+use crate::error::StoreError;
 use condition::Condition;
 use hashbrown::HashMap;
 use placement::PlacementKind;
@@ -187,6 +188,11 @@ impl BlockLayer {
         let free = self.inner.free.get().unwrap_or_else(|| self.inner.main.free_blocks());
         self.inner.free.set(Some(free));
         free
+    }
+
+    /// Why there are too few of them: the flash is full, or worn out.
+    pub fn lack_of_space(&self) -> StoreError {
+        self.inner.main.lack_of_space()
     }
 
     /// All blocks that the superblocks are enough for that are not out of service.

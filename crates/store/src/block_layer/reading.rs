@@ -204,6 +204,17 @@ impl BlockLayer {
         findings.readings(extent)
     }
 
+    /// Whether a page of a block was whole once in every copy and has been lost since, as far as the flash shows.
+    pub async fn has_lost(&self, id: BlockId, page: u32, hint: Hint) -> Result<bool> {
+        let Ok((copies, on_log)) = self.copies_to_read(id) else { return Ok(false) };
+        for copy in &copies {
+            if !self.shelf(on_log).flash.has_lost(copy, page, hint).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Reads a page of a superblock of which nobody knows what block it is. `None` where its unit is lost, whose blocks
     /// have their other copies elsewhere.
     pub async fn read_unknown(

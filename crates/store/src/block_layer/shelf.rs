@@ -7,29 +7,19 @@ use crate::driver::Flash;
 use crate::error::{Result, StoreError};
 use smallvec::SmallVec;
 use softflash_device::DeviceError;
-use softflash_ftl::{FtlError, Hint};
+use softflash_ftl::{FtlError, Hint, SpaceAccount};
 use std::cell::{Cell, RefCell};
 
 /// Commands that the operating system fails, one after the other, until a unit is taken for lost.
 const ERRORS_OF_LOST_UNIT: u32 = 16;
-
-/// Whether a unit can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Health {
-    #[default]
-    Serves,
-    /// It takes no more blocks; those that it has can be read.
-    Closed,
-    /// Nothing that it has can be read.
-    Lost,
-}
 
 /// What is known of a unit.
 #[derive(Default)]
 struct Unit {
     /// Blocks being written to it: load that its queue does not show yet.
     writers: Cell<u32>,
-    health: Cell<Health>,
+    /// Nothing that it has can be read.
+    is_lost: Cell<bool>,
     /// Failures since the last success.
     errors: Cell<u32>,
 }
@@ -57,13 +47,9 @@ impl Shelf {
         self.units.get(usize::from(unit.checked_sub(self.flash.units().start)?))
     }
 
-    fn health(&self, unit: u16) -> Health {
-        self.unit(unit).map(|unit| unit.health.get()).unwrap_or_default()
-    }
-
     /// Whether nothing on the unit can be read.
     pub(super) fn is_lost(&self, unit: u16) -> bool {
-        self.health(unit) == Health::Lost
+        self.unit(unit).is_some_and(|unit| unit.is_lost.get())
     }
 
     /// Units that were lost since the mount.
@@ -71,8 +57,21 @@ impl Shelf {
         self.flash.units().filter(|unit| self.is_lost(*unit)).count() as u64
     }
 
+    /// Units that take blocks: one that is worn out can only be read.
     fn serving(&self) -> impl Iterator<Item = u16> {
-        self.flash.units().filter(|unit| self.health(*unit) == Health::Serves)
+        let serves = |unit: &u16| !self.is_lost(*unit) && !self.flash.space(*unit).is_worn_out();
+        self.flash.units().filter(serves)
+    }
+
+    /// Why no unit is to be had.
+    pub(super) fn lack_of_space(&self) -> StoreError {
+        let left = self.flash.units().filter(|unit| !self.is_lost(*unit));
+        let spaces: Vec<_> = left.map(|unit| self.flash.space(unit)).collect();
+        if !spaces.iter().all(SpaceAccount::is_worn_out) {
+            return StoreError::OutOfSpace;
+        }
+        let bad = spaces.iter().map(|space| space.bad).sum();
+        StoreError::WornOut { bad, total: spaces.iter().map(SpaceAccount::total).sum() }
     }
 
     /// Copies that a new block gets: as many as it should, or one where a single unit is left.
@@ -87,7 +86,7 @@ impl Shelf {
 
     /// Blocks that find room.
     pub(super) fn free_blocks(&self) -> u32 {
-        self.blocks_in(|unit| self.flash.space(unit).free())
+        self.blocks_in(|unit| self.flash.space(unit).allocatable())
     }
 
     /// Blocks that would find room if there were none.
@@ -115,7 +114,7 @@ impl Shelf {
         let candidate = |unit: u16| Candidate {
             unit,
             load: self.flash.load(unit) + self.unit(unit).map_or(0, |unit| unit.writers.get()),
-            free: self.flash.space(unit).free(),
+            free: self.flash.space(unit).allocatable(),
         };
         let untaken = self.serving().filter(|unit| !taken.contains(unit));
         let mut candidates: Vec<Candidate> = untaken.map(candidate).collect();
@@ -136,17 +135,11 @@ impl Shelf {
         while copies.len() < usize::from(wanted) {
             let copy = (self.copies > 1).then_some(copies.len() as u8);
             let allocated = match self.choose_unit(&taken) {
-                None => Err(StoreError::OutOfSpace),
+                None => Err(self.lack_of_space()),
                 Some(unit) => {
                     taken.push(unit);
                     match self.flash.allocate(unit, tag::encode(Tag { copy, ..tag }), hint) {
-                        Err(FtlError::NoSpace { .. }) if self.copies > 1 => {
-                            // It said that it has room: it is worn out.
-                            self.close_unit(unit);
-                            copies.iter().for_each(|copy| self.flash.release(copy));
-                            return self.allocate(tag, hint);
-                        }
-                        Err(FtlError::NoSpace { .. }) => Err(StoreError::OutOfSpace),
+                        Err(FtlError::NoSpace { .. }) => Err(self.lack_of_space()),
                         allocated => allocated.map_err(StoreError::from),
                     }
                 }
@@ -161,15 +154,6 @@ impl Shelf {
         }
         copies.iter().for_each(|copy| self.count_writer(copy.unit.0, 1));
         Ok(copies)
-    }
-
-    fn close_unit(&self, unit: u16) {
-        if let Some(known) = self.unit(unit)
-            && known.health.get() == Health::Serves
-        {
-            tracing::warn!(unit, "the unit is worn out and takes no more blocks");
-            known.health.set(Health::Closed);
-        }
     }
 
     /// A block is being written to the unit, or no longer is.
@@ -195,7 +179,7 @@ impl Shelf {
         let is_lost = known.errors.get() >= ERRORS_OF_LOST_UNIT && !self.is_lost(unit);
         if is_lost {
             tracing::error!(unit, "the unit is lost; what it had is written anew to others");
-            known.health.set(Health::Lost);
+            known.is_lost.set(true);
         }
         is_lost
     }

@@ -67,7 +67,7 @@ impl Shard {
     /// Waits until `bytes` of new data may be written.
     ///
     /// # Errors
-    /// [`StoreError::OutOfSpace`] where the flash is full; `grows` is false for batches that only delete, which
+    /// [`StoreError::OutOfSpace`] where the flash is full, [`StoreError::WornOut`] where it is; `grows` is false for batches that only delete, which
     /// are taken longer since they make room.
     pub(super) async fn admit(&self, bytes: usize, grows: bool) -> Result<()> {
         self.check_health()?;
@@ -92,7 +92,7 @@ impl Shard {
             let flushing = self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
             let hopeless = self.compaction_idle.get() && !flushing;
             if hopeless || self.runtime.now() >= give_up {
-                return Err(StoreError::OutOfSpace);
+                return Err(self.blocks.lack_of_space());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + LOOK_AGAIN);
             select(wait, pin!(self.room.notified())).await;
@@ -123,7 +123,7 @@ impl Shard {
             }
             let short = self.blocks.free_blocks() < self.budget.last_blocks;
             if short && (grows || self.runtime.now() >= give_up) {
-                return Err(StoreError::OutOfSpace);
+                return Err(self.blocks.lack_of_space());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + LOOK_AGAIN);
             select(wait, pin!(self.room.notified())).await;

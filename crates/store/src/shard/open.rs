@@ -200,12 +200,20 @@ async fn open(
         maker.upgrade().map(|shard| shard.checkpoint()).unwrap_or_default()
     }));
     // Only a durable checkpoint proves that nothing refers to the orphans.
-    shard.note_recovered(&decided_elsewhere).await?;
-    shard.note_units();
-    if id == COORDINATOR {
+    let noted = shard.note_recovered(&decided_elsewhere).await;
+    if id == COORDINATOR && matches!(noted, Ok(()) | Err(StoreError::WornOut { .. })) {
         // Only now are they sure to be found again, whoever has acted on them.
         mesh.publish_commits(decided_here);
     }
+    match noted {
+        Err(error @ StoreError::WornOut { .. }) => {
+            // It is read as it was found. The coordinator goes on to remember what this shard could not note.
+            tracing::error!(shard = id.0, %error, "reads only");
+            return Ok(Store::join(shard, mesh, inbox));
+        }
+        noted => noted?,
+    }
+    shard.note_units();
     let orphans = orphans.into_iter().filter(|_| !planted::bug(Bug::BlocksLeak));
     orphans.for_each(|block| shard.blocks.delete(block));
     if shard.slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none())) {

@@ -111,7 +111,13 @@ pub async fn recover(
     budget: &Budget,
 ) -> Result<Recovered> {
     let reader = LogReader::new(blocks.clone(), shard);
-    let chain = chain::chain_of(found, &reader).await?;
+    let chain = match chain::chain_of(found, &reader).await {
+        Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
+            reader.pass_losses();
+            chain::chain_of(found, &reader).await?
+        }
+        ordered => ordered?,
+    };
     let end = chain.last().map_or(0, |segment| segment.number);
     for superblock in damaged {
         reader.refuse_lost_segment(&superblock.superblock, end).await?;
@@ -125,6 +131,9 @@ pub async fn recover(
             replayed => replayed?,
         };
     let mut log_loss = LogLoss { frames: reader.losses(), ..LogLoss::default() };
+    if reader.has_lost_end() {
+        log_loss.frames.push(replay.next_sequence()..replay.next_sequence() + 1);
+    }
     if !replay.started && found.iter().any(|found| matches!(found.kind, BlockKind::Patch { .. })) {
         return Err(StoreError::DataLoss(format!(
             "shard {shard} has patches and no log that tells of them"
@@ -262,6 +271,11 @@ async fn replay_log<'a, 'c>(
                 lost.end.saturating_sub(1)
             );
             return Err(reader.damage(at.segment, &what));
+        }
+        if let Some(behind) = replay.behind
+            && let Some(last) = needed.iter().find(|segment| segment.number == behind.segment)
+        {
+            reader.refuse_lost_page(last, behind.page).await?;
         }
         let used = |needed: &'c [Segment], replay: &Replay<'_>| {
             let beyond = |segment: &Segment| Some(segment.number) > replay.end.segment;

@@ -109,6 +109,8 @@ pub(super) struct Replay<'a> {
     next_sequence: Option<u64>,
     /// Frames that were passed over may have held edits: a checkpoint behind them knows better.
     distrusts_manifest: bool,
+    /// The page behind the last frame.
+    pub(super) behind: Option<Position>,
     /// How the log ends, where it ends in a torn write.
     pub(super) torn: Option<String>,
 }
@@ -135,7 +137,13 @@ impl<'a> Replay<'a> {
             next_sequence: None,
             distrusts_manifest: false,
             torn: None,
+            behind: None,
         }
+    }
+
+    /// The sequence behind the last frame.
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.next_sequence.unwrap_or(0)
     }
 
     pub(super) fn take_frame(
@@ -146,6 +154,7 @@ impl<'a> Replay<'a> {
     ) -> Result<()> {
         clock.raise(frame.header.clock_ms);
         self.last_frame = Some(frame.at);
+        self.behind = Some(frame.behind(reader.page_bytes()));
         self.distrusts_manifest |=
             self.next_sequence.is_some_and(|next| frame.header.sequence > next);
         self.next_sequence = Some(frame.header.sequence + 1);

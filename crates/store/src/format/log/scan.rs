@@ -51,6 +51,14 @@ pub struct Frame {
     pub payload: Bytes,
 }
 
+impl Frame {
+    /// The page behind it.
+    pub fn behind(&self, page_bytes: usize) -> Position {
+        let pages = frame::pages(self.header.payload_len as usize, page_bytes) as u32;
+        Position { page: self.at.page + pages, ..self.at }
+    }
+}
+
 /// What follows the last frame of a log that ends cleanly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rest {

@@ -36,7 +36,8 @@ pub struct Evidence {
 /// later block counts: a recovery that did not find the first has written it.
 ///
 /// # Errors
-/// Those of the reader.
+/// Those of the reader; [`StoreError::DataLoss`](crate::StoreError::DataLoss) where a segment was begun and its first
+/// page is lost.
 pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment>> {
     let mut segments: BTreeMap<u64, Segment> = BTreeMap::new();
     for Found { id, kind } in found {
@@ -52,6 +53,7 @@ pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment
     while let Some(mut segment) = next.and_then(|number| segments.remove(&number)) {
         let first = reader.first_sequence(&segment).await?;
         if chain.is_empty() && first.is_none() && !reader.was_begun(&segment).await? {
+            reader.refuse_lost_page(&segment, 0).await?;
             next = segments.keys().next_back().copied();
             continue;
         }

@@ -77,7 +77,7 @@ struct Inner {
     work: Notify,
     /// Something has been written, or has failed.
     progress: Notify,
-    failure: RefCell<Option<String>>,
+    failure: RefCell<Option<StoreError>>,
     bytes_written: Cell<u64>,
     /// The clock in the last frame.
     written_clock_ms: Cell<u64>,
@@ -267,16 +267,16 @@ impl Log {
 
     /// Nothing more is acknowledged, for this reason.
     pub fn fail(&self, reason: &str) {
-        self.inner.failure.borrow_mut().get_or_insert_with(|| reason.to_owned());
+        self.inner
+            .failure
+            .borrow_mut()
+            .get_or_insert_with(|| StoreError::LogFailed(reason.to_owned()));
         self.inner.progress.notify_all();
     }
 
     /// The error that stopped the log, if any has.
     pub fn check(&self) -> Result<()> {
-        match self.inner.failure.borrow().as_ref() {
-            None => Ok(()),
-            Some(reason) => Err(StoreError::LogFailed(reason.clone())),
-        }
+        self.inner.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
     /// Writes a frame soon, even with nothing in it, for the clock that it carries.

@@ -13,7 +13,7 @@ use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -62,6 +62,8 @@ pub struct LogReader {
     losses: RefCell<Option<Vec<Range<u64>>>>,
     /// Frames that not all copies had whole in any scan.
     uneven: RefCell<BTreeSet<Position>>,
+    /// A page where the log's frames stop was passed over though it was whole once.
+    lost_end: Cell<bool>,
 }
 
 impl LogReader {
@@ -75,6 +77,7 @@ impl LogReader {
             end: None,
             losses: RefCell::default(),
             uneven: RefCell::default(),
+            lost_end: Cell::default(),
         }
     }
 
@@ -97,6 +100,11 @@ impl LogReader {
     /// The frames that were read and that not all copies have whole.
     pub fn uneven(&self) -> BTreeSet<Position> {
         self.uneven.borrow().clone()
+    }
+
+    /// Whether frames behind the last one are lost and were passed over; nobody knows how many.
+    pub fn has_lost_end(&self) -> bool {
+        self.lost_end.get()
     }
 
     /// Hands the frames of a run of segments, in order, to `sink`, and says how they end.
@@ -179,6 +187,23 @@ impl LogReader {
         Ok(matches!(end.await?, End::Corrupt { .. }) || frames > 0)
     }
 
+    /// Makes sure that a page where frames stop is one where a power cut may have stopped them.
+    ///
+    /// # Errors
+    /// [`StoreError::DataLoss`] where the page was whole once and cannot be read any more: what it held may have been
+    /// durable, with all that came behind it. Those of the device.
+    pub async fn refuse_lost_page(&self, segment: &Segment, page: u32) -> Result<()> {
+        let lost = page < self.end(segment)
+            && self.blocks.has_lost(segment.block, page, self.hint).await?;
+        let passes = self.losses.borrow().is_some();
+        self.lost_end.set(lost && passes || self.lost_end.get());
+        if !lost || passes {
+            return Ok(());
+        }
+        let what = format!("page {page} was written as it should be, and cannot be read");
+        Err(self.damage(segment.number, &what))
+    }
+
     /// The error for log bytes that are whole and yet cannot be used.
     pub fn refuse(&self, error: FormatError) -> StoreError {
         let shard = self.shard;
@@ -239,6 +264,11 @@ impl LogReader {
     fn begin(&self, scanner: &mut LogScanner, segment: &Segment) {
         let identity = self.blocks.identity(segment.block);
         scanner.begin_segment(segment.number, identity, segment.superseded_from);
+    }
+
+    /// Bytes per page.
+    pub fn page_bytes(&self) -> usize {
+        self.blocks.page_bytes()
     }
 
     fn pages(&self) -> u32 {

@@ -70,7 +70,12 @@ impl Inner {
     pub(super) async fn write_forever(&self) {
         if let Err(error) = self.write_until_closed().await {
             tracing::error!(shard = self.shard.0, %error, "the log has failed");
-            *self.failure.borrow_mut() = Some(error.to_string());
+            let error = match error {
+                // A restart does not help.
+                StoreError::WornOut { .. } => error,
+                other => StoreError::LogFailed(other.to_string()),
+            };
+            *self.failure.borrow_mut() = Some(error);
         }
         self.closed.set(true);
         self.progress.notify_all();

@@ -1,0 +1,106 @@
+//! Flash that goes bad block by block: writes go on while any unit takes them, then end with the reason; reads go on.
+
+use bytes::Bytes;
+use softflash_base::UnitId;
+use softflash_device::{Device, ModelConfig, ModelDevice};
+use softflash_ftl::UnitState;
+use softflash_store::{Entry, Store, StoreError};
+use softflash_testing::VirtualBed;
+use softflash_testing::model::key;
+use std::sync::Arc;
+
+const KEYS: u64 = 16;
+
+async fn put(store: &Store, number: u64, value: u64) -> Result<(), StoreError> {
+    let mut view = store.view();
+    view.put(key(number), Entry::new(Bytes::from(vec![value as u8; 20_000])))?;
+    let ticket = store.commit(view).await?;
+    store.durable(&ticket).await
+}
+
+/// Units of 100 superblocks, of which each erase may spoil one.
+fn bed(channels: u16, seed: u64) -> VirtualBed {
+    let mut config = ModelConfig::model();
+    config.array.geometry.channels = channels;
+    config.array.geometry.chips_per_channel = 1;
+    config.array.geometry.planes_per_die = 1;
+    config.array.geometry.blocks_per_plane = 100;
+    config.array.geometry.pages_per_block = 64;
+    config.faults.erase_failure = 0.05;
+    config.seed = seed;
+    let device = Arc::new(ModelDevice::in_memory(config).unwrap());
+    let mut bed = VirtualBed { device, ..VirtualBed::new(1, 100) };
+    bed.layout.units = bed.device.info().units;
+    bed
+}
+
+/// Units of which half is bad.
+fn worn_units(bed: &VirtualBed) -> usize {
+    let queue = bed.device.open_queue_pair(0..bed.layout.units).unwrap();
+    (0..bed.layout.units).filter(|unit| queue.bad_blocks(UnitId(*unit)).len() >= 50).count()
+}
+
+/// What each key holds: what was last acknowledged, or the one write after that of which nobody knows.
+async fn check(store: &Store, acknowledged: u64) {
+    for number in 0..KEYS {
+        let entry = store.view().get(&key(number)).await.unwrap().expect("a key is lost");
+        let last = (0..=acknowledged).rev().find(|value| value % KEYS == number).unwrap_or(number);
+        let found = entry.value.to_bytes();
+        let possible = [last as u8, (last + KEYS) as u8];
+        assert!(found.iter().all(|byte| *byte == found[0]), "key {number} is mixed");
+        assert!(possible.contains(&found[0]), "key {number}: {} of {possible:?}", found[0]);
+        assert!(found[0] == last as u8 || last + KEYS == acknowledged + 1, "key {number}");
+    }
+}
+
+/// Overwrites keys in turn until that is refused: how many writes were acknowledged, how many of them while a unit was
+/// worn out, and the refusal.
+async fn wear(store: &Store) -> (u64, u64, StoreError) {
+    let (mut written, mut with_worn_units) = (0, 0);
+    loop {
+        let units = store.units().await.unwrap();
+        let worn = units.iter().any(|unit| unit.state == UnitState::ReadOnly);
+        if let Err(refusal) = put(store, written % KEYS, written).await {
+            return (written, with_worn_units, refusal);
+        }
+        written += 1;
+        with_worn_units += u64::from(worn);
+    }
+}
+
+#[test]
+fn what_wears_out_is_read_to_the_end() {
+    for seed in 0..3 {
+        println!("seed {seed}");
+        let bed = bed(1, seed);
+        let (written, _) = bed.session(async |stores, _| {
+            let (written, _, refusal) = wear(&stores[0]).await;
+            assert_eq!(refusal, StoreError::WornOut { bad: 50, total: 100 });
+            check(&stores[0], written - 1).await;
+            written
+        });
+        assert_eq!(worn_units(&bed), 1);
+        for _ in 0..2 {
+            bed.session(async |stores, _| {
+                check(&stores[0], written - 1).await;
+                let refusal = put(&stores[0], 0, 0).await.unwrap_err();
+                assert_eq!(refusal, StoreError::WornOut { bad: 50, total: 100 });
+            });
+        }
+    }
+}
+
+#[test]
+fn other_units_take_what_a_worn_one_does_not() {
+    for seed in 0..3 {
+        println!("seed {seed}");
+        let bed = bed(4, seed);
+        let (written, _) = bed.session(async |stores, _| {
+            let (written, with_worn_units, refusal) = wear(&stores[0]).await;
+            assert!(with_worn_units > 100, "{with_worn_units}, then {refusal}");
+            check(&stores[0], written - 1).await;
+            written
+        });
+        bed.session(async |stores, _| check(&stores[0], written - 1).await);
+    }
+}
