@@ -319,7 +319,7 @@ impl BlockLayer {
 
     fn enter(&self, id: BlockId, copies: Copies, on_log: bool) {
         let lacks = copies.len() < usize::from(self.inner.copies);
-        self.inner.blocks.borrow_mut().insert(id, Place { copies, on_log });
+        self.inner.blocks.borrow_mut().insert(id, Place { copies, on_log, is_half: false });
         self.inner.free.set(None);
         if lacks {
             self.note_degraded(id);
@@ -342,7 +342,7 @@ impl BlockLayer {
     pub fn delete(&self, id: BlockId) {
         let place = self.inner.blocks.borrow_mut().remove(&id);
         self.inner.condition.forget(id);
-        if let Some(Place { copies, on_log }) = place {
+        if let Some(Place { copies, on_log, .. }) = place {
             self.inner.free.set(None);
             let flash = &self.shelf(on_log).flash;
             copies.iter().for_each(|copy| flash.release(copy));

@@ -72,8 +72,8 @@ impl Findings {
     }
 
     /// What each copy gives.
-    fn readings(self, extent: Extent) -> Result<SmallVec<[Option<IoBuf>; 2]>> {
-        let all_dead = self.dead_copies == self.readings.len();
+    fn readings(self, extent: Extent, is_half: bool) -> Result<SmallVec<[Option<IoBuf>; 2]>> {
+        let all_dead = self.dead_copies == self.readings.len() && !is_half;
         match (self.failure, self.dead) {
             // Not the flash says that they are lost: to take them for lost would give up what is there.
             (Some(error), _) if self.readings.iter().all(Option::is_none) => Err(error.into()),
@@ -178,7 +178,7 @@ impl BlockLayer {
                 break;
             }
         }
-        let readings = findings.readings(extent)?;
+        let readings = findings.readings(extent, self.is_half(id))?;
         let is_degraded = readings.len() > 1 && readings.last().is_some_and(Option::is_some);
         if is_degraded {
             self.note_degraded(id);
@@ -201,7 +201,13 @@ impl BlockLayer {
         for copy in &copies {
             findings.take(self.read_raw(extent, copy, on_log).await)?;
         }
-        findings.readings(extent)
+        findings.readings(extent, self.is_half(id))
+    }
+
+    /// Whether the copy that is there may be one that a cut kept from being begun twice: what it holds is judged by what
+    /// other blocks say of it.
+    fn is_half(&self, id: BlockId) -> bool {
+        self.inner.blocks.borrow().get(&id).is_some_and(|place| place.is_half)
     }
 
     /// Whether a page of a block was whole once in every copy and has been lost since, as far as the flash shows.

@@ -133,7 +133,7 @@ impl Shelf {
         let wanted = self.copies_now();
         let (mut copies, mut taken) = (Copies::new(), SmallVec::<[u16; 2]>::new());
         while copies.len() < usize::from(wanted) {
-            let copy = (self.copies > 1).then_some(copies.len() as u8);
+            let copy = (wanted > 1).then_some(copies.len() as u8);
             let allocated = match self.choose_unit(&taken) {
                 None => Err(self.lack_of_space()),
                 Some(unit) => {

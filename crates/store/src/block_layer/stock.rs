@@ -15,6 +15,9 @@ pub(super) type Copies = SmallVec<[Superblock; 2]>;
 pub(super) struct Place {
     pub(super) copies: Copies,
     pub(super) on_log: bool,
+    /// The mount found one of two copies. The other was lost; or a cut came before both were begun, and nothing that is in
+    /// the one was acknowledged.
+    pub(super) is_half: bool,
 }
 
 /// A block that was found on the flash when it was mounted.
@@ -51,7 +54,7 @@ pub(super) fn take_stock(
         };
         let Some(known) = blocks.get_mut(&id) else {
             let copies = SmallVec::from_slice(&[entry.superblock]);
-            blocks.insert(id, Place { copies, on_log });
+            blocks.insert(id, Place { copies, on_log, is_half: false });
             claims.insert(id, Claim { attempt, numbers: SmallVec::from_slice(&[copy]) });
             found.push(Found { id, kind });
             continue;
@@ -70,6 +73,11 @@ pub(super) fn take_stock(
             *claim = Claim { attempt, numbers: SmallVec::from_slice(&[copy]) };
         } else {
             flash.release(&entry.superblock);
+        }
+    }
+    for (id, claim) in claims {
+        if let (Some(place), [Some(_)]) = (blocks.get_mut(&id), &claim.numbers[..]) {
+            place.is_half = true;
         }
     }
     found
