@@ -262,8 +262,7 @@ async fn replay_log<'a, 'c>(
                 None => chain,
             },
         };
-        let mut replay = Replay::new(layout, shard);
-        let end = reader.scan(needed, |frame| replay.take_frame(frame, reader, clock)).await?;
+        let (mut replay, end) = replay_surely(layout, shard, reader, needed, clock).await?;
         if let End::Corrupt { at, lost } = &end {
             let what = format!(
                 "frame {} was durable and is damaged or missing, and so may be those up to {}",
@@ -272,10 +271,8 @@ async fn replay_log<'a, 'c>(
             );
             return Err(reader.damage(at.segment, &what));
         }
-        if let Some(behind) = replay.behind
-            && let Some(last) = needed.iter().find(|segment| segment.number == behind.segment)
-        {
-            reader.refuse_lost_page(last, behind.page).await?;
+        if let Some(behind) = replay.behind {
+            reader.refuse_lost_page(needed, behind).await?;
         }
         let used = |needed: &'c [Segment], replay: &Replay<'_>| {
             let beyond = |segment: &Segment| Some(segment.number) > replay.end.segment;
@@ -305,6 +302,48 @@ async fn replay_log<'a, 'c>(
         }
         // The frame that named the start is behind a place where the log was torn: it is no part of the log.
         limit = Some(replay.last_frame);
+    }
+}
+
+/// Replays a run of segments, once more where they may go on: a read can go wrong once.
+async fn replay_surely<'a>(
+    layout: &'a StoreLayout,
+    shard: ShardId,
+    reader: &LogReader,
+    needed: &[Segment],
+    clock: &ExpiryClock,
+) -> Result<(Replay<'a>, End)> {
+    let first = replay_segments(layout, shard, reader, needed, clock).await?;
+    if !is_doubtful(&first, needed, reader).await? {
+        return Ok(first);
+    }
+    let second = replay_segments(layout, shard, reader, needed, clock).await?;
+    let goes_on = second.0.next_sequence() > first.0.next_sequence();
+    Ok(if goes_on { second } else { first })
+}
+
+async fn replay_segments<'a>(
+    layout: &'a StoreLayout,
+    shard: ShardId,
+    reader: &LogReader,
+    needed: &[Segment],
+    clock: &ExpiryClock,
+) -> Result<(Replay<'a>, End)> {
+    let mut replay = Replay::new(layout, shard);
+    let end = reader.scan(needed, |frame| replay.take_frame(frame, reader, clock)).await?;
+    Ok((replay, end))
+}
+
+/// Whether the log may go on where frames were found to stop.
+async fn is_doubtful(
+    (replay, end): &(Replay<'_>, End),
+    needed: &[Segment],
+    reader: &LogReader,
+) -> Result<bool> {
+    match (end, replay.behind) {
+        (End::Corrupt { .. } | End::Torn { .. }, _) => Ok(true),
+        (End::Clean { .. }, Some(at)) => reader.goes_on(needed, at, replay.next_sequence()).await,
+        (End::Clean { .. }, None) => Ok(false),
     }
 }
 

@@ -51,9 +51,14 @@ pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment
     let (mut chain, mut lowest) = (Vec::new(), None);
     let mut next = segments.keys().next_back().copied();
     while let Some(mut segment) = next.and_then(|number| segments.remove(&number)) {
-        let first = reader.first_sequence(&segment).await?;
+        let mut first = reader.first_sequence(&segment).await?;
+        if first.is_none() {
+            // A read can go wrong once.
+            first = reader.first_sequence(&segment).await?;
+        }
         if chain.is_empty() && first.is_none() && !reader.was_begun(&segment).await? {
-            reader.refuse_lost_page(&segment, 0).await?;
+            let opening = Position { segment: segment.number, page: 0 };
+            reader.refuse_lost_page(&[segment], opening).await?;
             next = segments.keys().next_back().copied();
             continue;
         }

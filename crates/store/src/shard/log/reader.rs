@@ -187,21 +187,43 @@ impl LogReader {
         Ok(matches!(end.await?, End::Corrupt { .. }) || frames > 0)
     }
 
+    /// Whether, read once more, the page where frames stop begins the next one.
+    ///
+    /// # Errors
+    /// Those of the device, unreadable pages excepted.
+    pub async fn goes_on(&self, segments: &[Segment], at: Position, sequence: u64) -> Result<bool> {
+        let Some(block) = self.block_at(segments, at) else { return Ok(false) };
+        let is_next = |page: &IoBuf| {
+            frame::claimed_header(page, at.page).is_some_and(|header| {
+                let ours = header.shard == self.shard.0 && header.segment == at.segment;
+                ours && header.sequence == sequence
+            })
+        };
+        Ok(self.read(block, at.page, 1).await?.iter().flatten().any(is_next))
+    }
+
+    fn block_at(&self, segments: &[Segment], at: Position) -> Option<BlockId> {
+        let segment = segments.iter().find(|segment| segment.number == at.segment)?;
+        (at.page < self.end(segment)).then_some(segment.block)
+    }
+
     /// Makes sure that a page where frames stop is one where a power cut may have stopped them.
     ///
     /// # Errors
     /// [`StoreError::DataLoss`] where the page was whole once and cannot be read any more: what it held may have been
     /// durable, with all that came behind it. Those of the device.
-    pub async fn refuse_lost_page(&self, segment: &Segment, page: u32) -> Result<()> {
-        let lost = page < self.end(segment)
-            && self.blocks.has_lost(segment.block, page, self.hint).await?;
+    pub async fn refuse_lost_page(&self, segments: &[Segment], at: Position) -> Result<()> {
+        let lost = match self.block_at(segments, at) {
+            Some(block) => self.blocks.has_lost(block, at.page, self.hint).await?,
+            None => false,
+        };
         let passes = self.losses.borrow().is_some();
         self.lost_end.set(lost && passes || self.lost_end.get());
         if !lost || passes {
             return Ok(());
         }
-        let what = format!("page {page} was written as it should be, and cannot be read");
-        Err(self.damage(segment.number, &what))
+        let what = format!("page {} was written as it should be, and cannot be read", at.page);
+        Err(self.damage(at.segment, &what))
     }
 
     /// The error for log bytes that are whole and yet cannot be used.
