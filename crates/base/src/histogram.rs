@@ -1,50 +1,39 @@
 //! Latency histograms: fixed relative precision, mergeable, small.
 
-use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
+mod buckets;
 
-/// Digits kept of every recorded value: percentiles are within 0.1 %.
-const SIGNIFICANT_DIGITS: u8 = 3;
+use buckets::Buckets;
+use serde::{Deserialize, Serialize};
 
 /// Latencies beyond this (13 days) count as this long in percentiles; bounds the memory.
 const CEILING_NS: u64 = 1 << 50;
 
 /// Latencies in nanoseconds. Percentiles are within 0.1 %; mean and maximum are exact. Memory grows
 /// with the largest value seen, up to 350 KiB.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LatencyHistogram {
-    buckets: Histogram<u64>,
+    buckets: Buckets,
     sum_ns: u128,
     max_ns: u64,
-}
-
-impl Default for LatencyHistogram {
-    fn default() -> LatencyHistogram {
-        LatencyHistogram::new()
-    }
 }
 
 impl LatencyHistogram {
     /// An empty histogram.
     pub fn new() -> LatencyHistogram {
-        #[expect(clippy::expect_used, reason = "only more than 5 digits are refused")]
-        let buckets = Histogram::new(SIGNIFICANT_DIGITS).expect("3 digits are a valid precision");
-        LatencyHistogram { buckets, sum_ns: 0, max_ns: 0 }
+        LatencyHistogram::default()
     }
 
     /// Adds one latency.
     #[inline]
     pub fn record_ns(&mut self, latency_ns: u64) {
-        #[expect(clippy::expect_used, reason = "a resizing histogram refuses nothing this small")]
-        self.buckets.record(latency_ns.min(CEILING_NS)).expect("values up to the ceiling fit");
+        self.buckets.add(latency_ns.min(CEILING_NS));
         self.sum_ns += u128::from(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
     /// Adds everything that `other` recorded.
     pub fn merge(&mut self, other: &LatencyHistogram) {
-        #[expect(clippy::expect_used, reason = "a resizing histogram takes in any other")]
-        self.buckets.add(&other.buckets).expect("values up to the ceiling fit");
+        self.buckets.merge(&other.buckets);
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
     }
@@ -58,7 +47,7 @@ impl LatencyHistogram {
 
     /// How many latencies were recorded.
     pub fn count(&self) -> u64 {
-        self.buckets.len()
+        self.buckets.total()
     }
 
     /// The mean in nanoseconds; 0 where nothing was recorded.
@@ -72,7 +61,7 @@ impl LatencyHistogram {
     /// The latency that `percent` (0 to 100) of all recorded ones do not exceed; 0 where nothing
     /// was recorded.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
-        self.buckets.value_at_percentile(percent).min(self.max_ns)
+        self.buckets.percentile(percent).min(self.max_ns)
     }
 
     /// The longest latency.
@@ -154,6 +143,6 @@ mod tests {
     fn absurd_latencies_are_taken_and_memory_stays_bounded() {
         let histogram = of([0, u64::MAX]);
         assert_eq!((histogram.count(), histogram.max_ns()), (2, u64::MAX));
-        assert!(histogram.buckets.distinct_values() * 8 <= 350 << 10);
+        assert!(histogram.buckets.memory_bytes() <= 350 << 10);
     }
 }

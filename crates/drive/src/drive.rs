@@ -272,8 +272,7 @@ impl Drive {
     /// been ready long ago.
     #[inline]
     pub(crate) fn front_changed(&mut self) {
-        let next = self.front.next_at(self.has_room());
-        self.front_at = next.map_or(u64::MAX, |at| at.max(self.now));
+        self.front_at = self.front.next_at(self.has_room()).max(self.now);
     }
 
     /// Ends the request that is first to end.

@@ -33,6 +33,42 @@ impl Job {
     }
 }
 
+/// Requests of a kind, in order.
+#[derive(Debug)]
+struct Line {
+    jobs: VecDeque<Job>,
+    /// When the first page of the first is ready; the end of time if there is none.
+    first_at: u64,
+}
+
+impl Line {
+    fn new() -> Line {
+        Line { jobs: VecDeque::new(), first_at: u64::MAX }
+    }
+
+    #[inline]
+    fn push(&mut self, job: Job) {
+        if self.jobs.is_empty() {
+            self.first_at = job.ready_at;
+        }
+        self.jobs.push_back(job);
+    }
+
+    /// Takes the first page; returns its request as it was before.
+    #[inline(always)]
+    fn take(&mut self) -> Option<Job> {
+        let first = self.jobs.front_mut()?;
+        let job = *first;
+        if job.left > 1 {
+            first.next_page();
+        } else {
+            self.jobs.pop_front();
+        }
+        self.first_at = self.jobs.front().map_or(u64::MAX, |job| job.ready_at);
+        Some(job)
+    }
+}
+
 /// A page that has come through.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageJob {
@@ -51,8 +87,8 @@ pub(crate) struct Front {
     host: HostSpec,
     /// When the link is free, out of the device and into it.
     link_free: [u64; 2],
-    reads: VecDeque<Job>,
-    writes: VecDeque<Job>,
+    reads: Line,
+    writes: Line,
     in_hand: Option<(u64, PageJob)>,
     /// How long as many bytes take as crossed last, out and in: mostly they are as many again.
     known: [(u64, u64); 2],
@@ -80,8 +116,8 @@ impl Front {
             controller: device.controller,
             host: device.host,
             link_free: [0; 2],
-            reads: VecDeque::new(),
-            writes: VecDeque::new(),
+            reads: Line::new(),
+            writes: Line::new(),
             in_hand: None,
             known: [(0, 0); 2],
             entered: [0; 2],
@@ -134,9 +170,9 @@ impl Front {
                 job.gap_ns = takes_ns / u64::from(pages);
             }
             job.ready_at = ends - job.gap_ns * u64::from(pages - 1);
-            self.writes.push_back(job);
+            self.writes.push(job);
         } else {
-            self.reads.push_back(job);
+            self.reads.push(job);
         }
     }
 
@@ -180,63 +216,55 @@ impl Front {
         (ends, takes_ns)
     }
 
-    /// When the next page comes through, or is taken in hand. `room`: the drive has room for a written page.
+    /// When the next page comes through, or is taken in hand; the end of time if none does. `room`: the drive has room for a
+    /// written page.
     #[inline]
-    pub(crate) fn next_at(&self, room: bool) -> Option<u64> {
-        if let Some((ends, _)) = self.in_hand {
-            return Some(ends);
+    pub(crate) fn next_at(&self, room: bool) -> u64 {
+        match self.in_hand {
+            Some((ends, _)) => ends,
+            None => self.reads.first_at.min(self.writes_at(room)),
         }
-        let read = self.reads.front().map(|job| job.ready_at);
-        let write = if room { self.writes.front().map(|job| job.ready_at) } else { None };
-        match (read, write) {
-            (Some(read), Some(write)) => Some(read.min(write)),
-            (read, write) => read.or(write),
-        }
+    }
+
+    #[inline]
+    fn writes_at(&self, room: bool) -> u64 {
+        if room { self.writes.first_at } else { u64::MAX }
     }
 
     /// Plays what [`next_at`](Front::next_at) told: returns the page that has come through, if one has.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn play(&mut self, now: u64, room: bool) -> Option<PageJob> {
-        if let Some((_, page)) = self.in_hand.take() {
-            self.passed[lane(page.kind)] += 1;
-            return Some(page);
-        }
-        let (page, cost_ns) = self.take_next(room)?;
-        if cost_ns == 0 {
-            self.passed[lane(page.kind)] += 1;
-            return Some(page);
-        }
-        self.in_hand = Some((now + cost_ns, page));
-        None
+        let page = match self.in_hand.take() {
+            Some((_, page)) => page,
+            None => {
+                let (page, cost_ns) = self.take_next(room)?;
+                if cost_ns > 0 {
+                    self.in_hand = Some((now + cost_ns, page));
+                    return None;
+                }
+                page
+            }
+        };
+        self.passed[lane(page.kind)] += 1;
+        Some(page)
     }
 
     /// The page that was ready first, and the firmware's work on it.
-    #[inline]
+    #[inline(always)]
     fn take_next(&mut self, room: bool) -> Option<(PageJob, u64)> {
-        let read_at = self.reads.front().map_or(u64::MAX, |job| job.ready_at);
-        let write_at = match self.writes.front() {
-            Some(job) if room => job.ready_at,
-            _ => u64::MAX,
-        };
-        let (queue, kind, page_ns) = if read_at <= write_at {
+        let (line, kind, page_ns) = if self.reads.first_at <= self.writes_at(room) {
             (&mut self.reads, AccessKind::Read, self.controller.read_page_ns)
         } else {
             (&mut self.writes, AccessKind::Write, self.controller.write_page_ns)
         };
-        let job = queue.front_mut()?;
-        let Job { request, logical, left, partial, fresh, .. } = *job;
+        let Job { request, logical, left, partial, fresh, .. } = line.take()?;
         let partial = partial[0] || (left == 1 && partial[1]);
-        if left == 1 {
-            queue.pop_front();
-        } else {
-            job.next_page();
-        }
         let request_ns = if fresh { self.controller.request_ns } else { 0 };
         Some((PageJob { request, logical, kind, partial }, request_ns + page_ns))
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        ((self.reads.capacity() + self.writes.capacity()) * size_of::<Job>()) as u64
+        ((self.reads.jobs.capacity() + self.writes.jobs.capacity()) * size_of::<Job>()) as u64
     }
 }
 

@@ -14,7 +14,9 @@ use log_support::{Raw, get};
 use repair_support::{
     FoundPatch, History, SUPERBLOCK, flip, patches, plan, repair, repair_and_compare, zero,
 };
+use softflash_base::SliceId;
 use softflash_base::random::Rng;
+use softflash_store::StoreError;
 use softflash_store::format::log::FrameRole;
 use softflash_store::repair::OnLogLoss;
 use softflash_testing::Bed;
@@ -73,6 +75,35 @@ fn what_is_whole_needs_no_repair() {
     let (bed, history, ..) = prepared(2);
     let (report, lost) = repair_and_compare(&bed, &history);
     assert!(report.is_clean() && !report.has_changed && lost == 0, "{report:#?}");
+}
+
+/// Without its metadata nobody knows which keys a patch has: none that it may have is taken for absent.
+#[test]
+fn what_may_be_in_a_lost_patch_is_never_absent() {
+    let (bed, history, older, _) = prepared(1);
+    assert!(older.len() > 1, "a run of several patches");
+    for patch in &older {
+        flip(&bed, patch.filter());
+        let (mut found, mut lost) = (0, 0);
+        bed.run(async |stores, _| {
+            for (key, versions) in &history.versions {
+                let expected = versions.last().cloned().flatten();
+                match stores[0].view().get(key).await {
+                    Ok(entry) => {
+                        found += 1;
+                        assert_eq!(entry.map(|entry| entry.value.to_bytes()), expected, "{key:?}");
+                    }
+                    Err(StoreError::DataLoss(_)) => lost += 1,
+                    Err(error) => unreachable!("{error}"),
+                }
+            }
+            let page = stores[0].scan(SliceId(0), None, 1000).await;
+            assert!(matches!(page, Err(StoreError::DataLoss(_))), "a scan meets it");
+        });
+        println!("{found} keys are found, {lost} may be lost");
+        assert!(found > 10 && lost > 10);
+        flip(&bed, patch.filter());
+    }
 }
 
 #[test]

@@ -123,6 +123,25 @@ struct Play<'a> {
     control: &'a Control<'a>,
 }
 
+/// The measured part of a run.
+struct Course {
+    meter: Meter,
+    /// Requests so far.
+    made: u64,
+    /// Requests in all.
+    requests: u64,
+    /// No request is made from then on.
+    until: u64,
+}
+
+impl Course {
+    /// Whether a request is made at this time, if there is one.
+    #[inline]
+    fn goes_on(&self, at: u64) -> bool {
+        self.made < self.requests && at < self.until
+    }
+}
+
 impl Play<'_> {
     fn play(mut self) -> Result<Outcome, LabError> {
         let mut done: Vec<Done> = Vec::new();
@@ -132,42 +151,83 @@ impl Play<'_> {
         self.drive.clear_counters();
         self.drive.record(CHARTED);
         (self.control.on_measuring)();
-        let mut meter = Meter::new(&self.drive, &self.limits);
+        let mut course = self.course();
+        let answers_at_once = self.host.answers_at_once();
+        loop {
+            while let Some(at) = self.due()
+                && course.goes_on(at)
+            {
+                course.made += u64::from(self.make(at, MEASURED)?);
+            }
+            if answers_at_once {
+                self.answer_all(&mut course, &mut done)?;
+            }
+            let next = self.host.next_at().filter(|&at| course.goes_on(at));
+            if !self.drive.play_to_next_end(Time(next.unwrap_or(u64::MAX)), &mut done) {
+                if self.due().is_none_or(|at| !course.goes_on(at)) {
+                    break;
+                }
+                continue;
+            }
+            self.measure(&done, &mut course)?;
+            for done in &done {
+                self.host.ended(done.tag & !MEASURED, done.at.0);
+            }
+            done.clear();
+        }
+        let mut outcome = course.meter.outcome(&self.drive);
+        outcome.requests = course.made;
+        self.describe(&mut outcome);
+        Ok(outcome)
+    }
+
+    /// The measured part, before its first request.
+    fn course(&self) -> Course {
+        let meter = Meter::new(&self.drive, &self.limits);
         let until = self.limits.duration_ns.map_or(u64::MAX, |ns| meter.begin_ns() + ns);
         let requests = match self.limits.requests {
             Some(requests) if !self.trace => requests,
             _ => u64::MAX,
         };
-        let mut made = 0;
-        loop {
-            while made < requests
-                && let Some(at) = self.due()
-                && at < until
-            {
-                made += u64::from(self.make(at, MEASURED)?);
-            }
-            let next = self.host.next_at().filter(|&at| made < requests && at < until);
-            if !self.drive.play_to_next_end(Time(next.unwrap_or(u64::MAX)), &mut done) {
-                if made >= requests || self.due().is_none_or(|at| at >= until) {
-                    break;
+        Course { meter, made: 0, requests, until }
+    }
+
+    /// Plays on while every client that hears of an end makes its next request there and then: none has to be put into
+    /// an order of time first.
+    #[inline(never)]
+    fn answer_all(&mut self, course: &mut Course, done: &mut Vec<Done>) -> Result<(), LabError> {
+        while course.made < course.requests && self.drive.play_to_next_end(Time(course.until), done)
+        {
+            self.measure(done, course)?;
+            for done in done.iter() {
+                let client = done.tag & !MEASURED;
+                if course.goes_on(done.at.0)
+                    && let Some(request) = self.host.answer(&self.drive)
+                {
+                    course.made += 1;
+                    let request = HostRequest { tag: client | MEASURED, ..request };
+                    self.drive.submit(done.at, request)?;
+                } else {
+                    self.host.ended(client, done.at.0);
                 }
-                continue;
-            }
-            for done in &done {
-                if done.tag & MEASURED != 0 {
-                    meter.ended(done, &self.drive);
-                }
-                self.host.ended(done.tag & !MEASURED, done.at.0);
             }
             done.clear();
-            if meter.completed().is_multiple_of(UNHEARD) {
-                self.report(made, requests, until, meter.begin_ns())?;
+        }
+        Ok(())
+    }
+
+    /// Takes down the ends of what is measured.
+    #[inline(always)]
+    fn measure(&self, done: &[Done], course: &mut Course) -> Result<(), LabError> {
+        for done in done {
+            if done.tag & MEASURED != 0 {
+                course.meter.ended(done, &self.drive);
             }
         }
-        let mut outcome = meter.outcome(&self.drive);
-        outcome.requests = made;
-        self.describe(&mut outcome);
-        Ok(outcome)
+        if course.meter.completed().is_multiple_of(UNHEARD) {
+            self.report(course)?;
+        }
+        Ok(())
     }
 
     /// Plays the time, and the requests, that count for nothing.
@@ -214,13 +274,17 @@ impl Play<'_> {
     }
 
     #[cold]
-    fn report(&self, made: u64, requests: u64, until: u64, begin: u64) -> Result<(), LabError> {
+    fn report(&self, course: &Course) -> Result<(), LabError> {
         if self.control.stopped() {
             return Err(LabError::Stopped);
         }
         let now = self.drive.now().0;
-        let of_requests = if requests == u64::MAX { 0.0 } else { made as f64 / requests as f64 };
-        let of_time = match until {
+        let of_requests = match course.requests {
+            u64::MAX => 0.0,
+            requests => course.made as f64 / requests as f64,
+        };
+        let begin = course.meter.begin_ns();
+        let of_time = match course.until {
             u64::MAX => 0.0,
             until => (now - begin) as f64 / (until - begin) as f64,
         };

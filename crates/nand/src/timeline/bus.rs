@@ -8,7 +8,8 @@ use super::agenda::{Lane, Owner};
 use super::die::{CellArray, Register};
 use super::recorder::Interval;
 use super::{Timeline, Work, WorkKind};
-use crate::channel::Direction;
+use crate::channel::{Channel, Direction};
+use std::collections::VecDeque;
 
 /// How a transfer ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,22 +22,55 @@ pub(super) enum TransferEnd {
     Awaited,
 }
 
-impl Timeline {
-    /// Whether the bus is busy, and will be heard of when it no longer is.
-    #[inline]
-    pub(super) fn ends_heard(&self, channel: usize) -> bool {
-        self.channels[channel].carrying().is_some() && self.ends[channel].1 != TransferEnd::Unheard
+/// A channel's bus, and what is known of its future.
+#[derive(Debug)]
+pub(super) struct BusLine {
+    pub(super) channel: Channel,
+    /// When its last transfer ends, or has, and how.
+    ends_at: u64,
+    end: TransferEnd,
+    /// Senses that end while the bus is busy, in order of time: when, and of which of its dies. They only want the bus, so
+    /// that their ends are no events: whoever ends a transfer asks for those that are due.
+    senses: VecDeque<(u64, u32)>,
+}
+
+impl BusLine {
+    pub(super) fn new(first_die: u32, dies: u32) -> BusLine {
+        BusLine {
+            channel: Channel::new(first_die),
+            ends_at: 0,
+            end: TransferEnd::Event,
+            senses: VecDeque::with_capacity(dies as usize),
+        }
     }
 
+    /// Whether the bus is busy, and will be heard of when it no longer is.
+    #[inline]
+    fn ends_heard(&self) -> bool {
+        self.channel.carrying().is_some() && self.end != TransferEnd::Unheard
+    }
+
+    /// Takes note of a sense that nobody need hear of, if it is one.
+    #[inline]
+    pub(super) fn takes_sense(&mut self, ends: u64, die: u32) -> bool {
+        let unheard = self.ends_heard() && self.senses.back().is_none_or(|&(last, _)| last <= ends);
+        if unheard {
+            self.senses.push_back((ends, die));
+        }
+        unheard
+    }
+}
+
+impl Timeline {
     #[inline(always)]
     pub(super) fn request_bus(&mut self, die: u32, direction: Direction) {
         let line = &self.dies[die as usize];
         let channel = line.channel as usize;
-        let bus = &mut self.channels[channel];
-        bus.request(line.place, direction, line.in_register.pages);
-        if bus.carrying().is_none() {
+        let bus = &mut self.buses[channel];
+        bus.channel.request(line.place, direction, line.in_register.pages);
+        if bus.channel.carrying().is_none() {
             self.grant(channel);
-        } else if self.ends[channel].1 == TransferEnd::Unheard {
+        } else if bus.end == TransferEnd::Unheard {
             self.wait_behind(channel);
         }
     }
@@ -44,35 +78,37 @@ impl Timeline {
     /// Somebody wants a bus whose transfer was thought to end unheard, or has.
     #[inline]
     fn wait_behind(&mut self, channel: usize) {
-        let (ends, how) = &mut self.ends[channel];
-        if *ends < self.now {
+        let bus = &mut self.buses[channel];
+        if bus.ends_at < self.now {
             self.grant(channel);
         } else {
-            *how = TransferEnd::Awaited;
-            self.agenda.add(Lane::Transfer, *ends, Owner::Bus(channel as u32), self.now);
+            bus.end = TransferEnd::Awaited;
+            self.agenda.add(Lane::Transfer, bus.ends_at, Owner::Bus(channel as u32), self.now);
         }
     }
 
     /// Begins the next transfer of a bus whose last one has ended.
     #[inline]
     fn grant(&mut self, channel: usize) {
-        let bus = &mut self.channels[channel];
-        let Some(transfer) = bus.grant(self.timing.reads_ahead) else { return };
-        let die = bus.first_die + u32::from(transfer.place);
-        let work = self.dies[die as usize].in_register;
-        let crossings = if work.kind == WorkKind::Move { 2 } else { 1 };
+        let bus = &mut self.buses[channel];
+        let Some(transfer) = bus.channel.grant(self.timing.reads_ahead) else { return };
+        let die = bus.channel.first_die + u32::from(transfer.place);
+        let line = &self.dies[die as usize];
+        let is_move = line.in_register.kind == WorkKind::Move;
+        let crossings = if is_move { 2 } else { 1 };
         let transfer_ns = crossings * self.timing.transfer_ns(transfer.planes);
-        bus.busy_ns += transfer_ns;
+        bus.channel.busy_ns += transfer_ns;
         let ends = self.now + transfer_ns;
+        bus.ends_at = ends;
         self.recorder.note(|| Interval::of_bus(die, self.now, ends));
         // A die that can do nothing else before programs what comes, and its end is all that matters.
-        let alone = !bus.is_wanted() && transfer.direction == Direction::In;
-        let idle = self.dies[die as usize].array == CellArray::Idle || work.kind == WorkKind::Move;
+        let alone = !bus.channel.is_wanted() && transfer.direction == Direction::In;
+        let idle = line.array == CellArray::Idle || is_move;
         if alone && idle && !self.timing.cache_program {
-            self.ends[channel] = (ends, TransferEnd::Unheard);
+            bus.end = TransferEnd::Unheard;
             self.program_loaded(die, ends);
         } else {
-            self.ends[channel] = (ends, TransferEnd::Event);
+            bus.end = TransferEnd::Event;
             self.agenda.add(Lane::Transfer, ends, Owner::Bus(channel as u32), self.now);
         }
     }
@@ -80,9 +116,11 @@ impl Timeline {
     /// A transfer has ended: of which die, and what ended with it.
     #[inline(always)]
     pub(super) fn bus_done(&mut self, channel: usize, at: u64) -> (u32, Option<Work>) {
-        let bus = &self.channels[channel];
-        let Some(transfer) = bus.carrying() else { unreachable!("an event of an idle bus") };
-        let die = bus.first_die + u32::from(transfer.place);
+        let bus = &self.buses[channel];
+        let Some(transfer) = bus.channel.carrying() else {
+            unreachable!("an event of an idle bus")
+        };
+        let die = bus.channel.first_die + u32::from(transfer.place);
         let line = &mut self.dies[die as usize];
         let work = line.in_register;
         let ended = match transfer.direction {
@@ -92,7 +130,7 @@ impl Timeline {
                 Some(work)
             }
             // It was programmed at once, before somebody came to wait behind it.
-            Direction::In if self.ends[channel].1 == TransferEnd::Awaited => None,
+            Direction::In if bus.end == TransferEnd::Awaited => None,
             Direction::In if line.array == CellArray::Idle || work.kind == WorkKind::Move => {
                 self.program_loaded(die, at);
                 None
@@ -104,7 +142,7 @@ impl Timeline {
         };
         self.sensed_meanwhile(channel);
         self.grant(channel);
-        if !self.ends_heard(channel) {
+        if !self.buses[channel].ends_heard() {
             self.hear_senses(channel);
         }
         (die, ended)
@@ -113,10 +151,10 @@ impl Timeline {
     /// Dies whose sense has ended while the bus was busy want it as well.
     #[inline(always)]
     fn sensed_meanwhile(&mut self, channel: usize) {
-        while let Some(&(at, die)) = self.senses[channel].front()
+        while let Some(&(at, die)) = self.buses[channel].senses.front()
             && at <= self.now
         {
-            self.senses[channel].pop_front();
+            self.buses[channel].senses.pop_front();
             self.array_ended(die);
         }
     }
@@ -124,7 +162,7 @@ impl Timeline {
     /// The bus is free, or will not be heard of when it is: the ends of senses are events again.
     #[inline]
     fn hear_senses(&mut self, channel: usize) {
-        while let Some((at, die)) = self.senses[channel].pop_front() {
+        while let Some((at, die)) = self.buses[channel].senses.pop_front() {
             self.agenda.add(Lane::Sense, at, Owner::Die(die), self.now);
         }
     }

@@ -20,15 +20,14 @@ pub use recorder::{Activity, Interval};
 
 use crate::address::{ChannelIndex, DieIndex};
 use crate::cell::PageTable;
-use crate::channel::{Channel, Direction};
+use crate::channel::Direction;
 use crate::config::{ArrayConfig, ConfigError};
 use crate::timing::{MAX_LEVELS, Timing};
 use agenda::{Agenda, Lane, Owner};
-use bus::TransferEnd;
+use bus::BusLine;
 use die::{CellArray, DieLine, Register};
 use recorder::Recorder;
 use softflash_base::Time;
-use std::collections::VecDeque;
 
 /// What a die is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,12 +80,7 @@ pub struct Timeline {
     program_lanes: [u8; MAX_LEVELS],
     copyback: bool,
     dies: Vec<DieLine>,
-    channels: Vec<Channel>,
-    /// When the last transfer of each channel ends, or has, and how.
-    ends: Vec<(u64, TransferEnd)>,
-    /// Senses of each channel that end while its bus is busy, in order of time: when, and of which of its dies. They
-    /// only want the bus, so that their ends are no events: whoever ends a transfer asks for those that are due.
-    senses: Vec<VecDeque<(u64, u32)>>,
+    buses: Vec<BusLine>,
     agenda: Agenda,
     now: u64,
     recorder: Recorder,
@@ -106,9 +100,10 @@ impl Timeline {
             pages,
             copyback: false,
             dies: (0..dies).map(|die| DieLine::new(die / per_channel, die % per_channel)).collect(),
-            channels: (0..dies).step_by(per_channel as usize).map(Channel::new).collect(),
-            ends: vec![(0, TransferEnd::Event); usize::from(geometry.channels)],
-            senses: vec![VecDeque::with_capacity(per_channel as usize); geometry.channels.into()],
+            buses: (0..dies)
+                .step_by(per_channel as usize)
+                .map(|first_die| BusLine::new(first_die, per_channel))
+                .collect(),
             agenda: Agenda::new(dies, geometry.channels.into()),
             now: 0,
             recorder: Recorder::default(),
@@ -198,7 +193,7 @@ impl Timeline {
 
     /// Channels.
     pub fn channels(&self) -> u32 {
-        self.channels.len() as u32
+        self.buses.len() as u32
     }
 
     /// Time that a die's cell array has worked, in nanoseconds, what it has begun included.
@@ -208,7 +203,7 @@ impl Timeline {
 
     /// Time that a channel's bus was taken, in nanoseconds, the transfer it has begun included.
     pub fn channel_busy_ns(&self, channel: ChannelIndex) -> u64 {
-        self.channels.get(channel.index()).map_or(0, |channel| channel.busy_ns)
+        self.buses.get(channel.index()).map_or(0, |bus| bus.channel.busy_ns)
     }
 
     /// Writes down what dies and buses do, up to `most` intervals; see [`Timeline::recorded`].
@@ -224,9 +219,8 @@ impl Timeline {
     /// Memory in use, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let dies = self.dies.capacity() * size_of::<DieLine>();
-        let channels =
-            self.channels.capacity() * (size_of::<Channel>() + size_of::<(u64, TransferEnd)>());
-        (size_of::<Timeline>() + dies + channels) as u64
+        let buses = self.buses.capacity() * size_of::<BusLine>();
+        (size_of::<Timeline>() + dies + buses) as u64
             + self.pages.memory_bytes()
             + self.agenda.memory_bytes()
     }
@@ -239,11 +233,8 @@ impl Timeline {
         let ends = self.occupy(die, work, self.now, sense_ns);
         let channel = self.dies[die as usize].channel as usize;
         // Where the next page cannot be sensed before this one is gone, nothing follows from its end while the bus is busy.
-        if self.ends_heard(channel) && !self.timing.cache_read {
-            let senses = &mut self.senses[channel];
-            if senses.back().is_none_or(|&(last, _)| last <= ends) {
-                return senses.push_back((ends, die));
-            }
+        if !self.timing.cache_read && self.buses[channel].takes_sense(ends, die) {
+            return;
         }
         self.agenda.add(lane, ends, Owner::Die(die), self.now);
     }

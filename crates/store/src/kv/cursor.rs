@@ -51,6 +51,15 @@ impl RunCursor {
         cursor
     }
 
+    /// A cursor at the first record of patch `patch` whose key is at least `from`.
+    pub fn within(run: Rc<Run>, patch: usize, from: Bytes, hint: Hint) -> RunCursor {
+        let mut cursor = RunCursor::idle(run, from, hint, None);
+        cursor.patch = patch;
+        cursor.step = cursor.max_step;
+        cursor.enter_patch();
+        cursor
+    }
+
     /// A cursor at the first record whose key is at least `from`, for a page of a scan.
     pub fn page(run: Rc<Run>, from: Bytes, hint: Hint, windows: Rc<Windows>) -> RunCursor {
         let mut cursor = RunCursor::idle(run, from, hint, Some(windows));
@@ -59,7 +68,7 @@ impl RunCursor {
     }
 
     fn idle(run: Rc<Run>, from: Bytes, hint: Hint, windows: Option<Rc<Windows>>) -> RunCursor {
-        let patch = run.patches.partition_point(|patch| patch.last_key() < &from[..]);
+        let patch = run.start_of(&from);
         let page = run.patches.first().map_or(4096, |patch| patch.page_bytes());
         let max_step = (STEP_BYTES / page).max(1) as u32;
         RunCursor {

@@ -12,19 +12,38 @@ use std::rc::Rc;
 pub struct Run {
     /// Later runs of a level hold newer data.
     pub number: u64,
-    /// In key order.
+    /// Lost ones, which may hold any key; then the others in key order.
     pub patches: Vec<Rc<Patch>>,
 }
 
 impl Run {
-    /// The first patch that can hold `key`.
+    /// How many patches are lost.
+    pub fn lost(&self) -> usize {
+        self.patches.iter().take_while(|patch| patch.damage().is_some()).count()
+    }
+
+    /// The first patch that can hold `key`: a lost one, unless the key is in the midst of another.
     pub fn patch_for(&self, key: &[u8]) -> Option<usize> {
         let missed = planted::bug(Bug::PatchBorderMissed);
         let before =
             |patch: &Rc<Patch>| patch.last_key() < key || missed && patch.last_key() == key;
-        let place = self.patches.partition_point(before);
-        let patch = self.patches.get(place)?;
-        (patch.first_key() <= key).then_some(place)
+        let lost = self.lost();
+        let place = lost + self.patches.get(lost..)?.partition_point(before);
+        let first = self.patches.get(place).map(|patch| patch.first_key());
+        match first {
+            Some(first) if first < key => Some(place),
+            // Newer versions of the first key may be in the patch before, which may be lost.
+            Some(first) if first == key && lost == 0 => Some(place),
+            _ => (lost > 0).then_some(0),
+        }
+    }
+
+    /// Where the patches begin that can hold keys from `from` on.
+    pub fn start_of(&self, from: &[u8]) -> usize {
+        match self.lost() {
+            0 => self.patches.partition_point(|patch| patch.last_key() < from),
+            _ => 0,
+        }
     }
 
     /// Bytes of its patches.
@@ -129,10 +148,11 @@ fn edited_level(
         .collect();
     let joining = added.iter().filter(|(level, ..)| usize::from(*level) == number);
     patches.extend(joining.map(|(_, run, patch)| (*run, Rc::clone(patch))));
-    // Newest run first; inside a run by key, and by age where a key's versions straddle two patches.
+    // Newest run first; inside a run what is lost, then by key, and by age where a key's versions straddle two patches.
     patches.sort_by(|(run_a, a), (run_b, b)| {
         run_b
             .cmp(run_a)
+            .then_with(|| b.damage().is_some().cmp(&a.damage().is_some()))
             .then_with(|| a.first_key().cmp(b.first_key()))
             .then_with(|| a.last_key().cmp(b.last_key()))
             .then_with(|| a.id().cmp(&b.id()))

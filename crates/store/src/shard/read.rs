@@ -105,7 +105,7 @@ impl Shard {
                 continue;
             };
             let seq = first.seq;
-            let entry = gather(run, first).await?;
+            let entry = gather(run, place, first).await?;
             if let Some(entry) = &entry {
                 self.remember(slice, key, entry, seq, begun_at);
             }
@@ -135,14 +135,14 @@ impl Shard {
 }
 
 /// The entry that begins with the record `first`: its other fragments follow in the same run.
-pub(super) async fn gather(run: &Rc<Run>, first: Record) -> Result<Option<Entry>> {
+pub(super) async fn gather(run: &Rc<Run>, place: usize, first: Record) -> Result<Option<Entry>> {
     let Some(expires_at_ms) = first.expires_at_ms() else { return Ok(None) };
     if first.fragments() <= 1 {
         return Ok(Some(Entry { value: Value::from(first.into_value()), expires_at_ms }));
     }
     let (key, seq, fragments) = (first.key.clone(), first.seq, first.fragments());
     let lost = || StoreError::DataLoss(format!("a large value (sequence {seq}) is incomplete"));
-    let mut cursor = RunCursor::whole(Rc::clone(run), key.clone(), Hint::FOREGROUND);
+    let mut cursor = RunCursor::within(Rc::clone(run), place, key.clone(), Hint::FOREGROUND);
     let mut pieces = Vec::with_capacity(usize::from(fragments));
     while pieces.len() < usize::from(fragments) {
         let record = cursor.next().await?.ok_or_else(lost)?;

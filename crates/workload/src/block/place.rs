@@ -29,6 +29,11 @@ impl Class {
         }
     }
 
+    #[inline]
+    fn anywhere(&self, rng: &mut Rng) -> u64 {
+        rng.below(self.slots) * u64::from(self.align_bytes)
+    }
+
     fn last_bytes(&self) -> u64 {
         (self.slots - 1) * u64::from(self.align_bytes)
     }
@@ -77,10 +82,19 @@ impl Places {
     }
 
     /// Where a request of `class` begins.
-    #[inline]
+    #[inline(always)]
     pub(super) fn draw(&mut self, class: Class, rng: &mut Rng) -> u64 {
         match self {
-            Places::Random => rng.below(class.slots) * u64::from(class.align_bytes),
+            Places::Random => class.anywhere(rng),
+            places => places.draw_by_pattern(class, rng),
+        }
+    }
+
+    /// As [`draw`](Places::draw), where not all places are alike.
+    #[inline(never)]
+    fn draw_by_pattern(&mut self, class: Class, rng: &mut Rng) -> u64 {
+        match self {
+            Places::Random => class.anywhere(rng),
             Places::Sequential(streams) => streams.draw(class),
             Places::Zipf { granule_bytes, ranks, scatter } => {
                 let rank = ranks.rank(rng);

@@ -38,7 +38,7 @@ impl BlockSource {
     }
 
     /// The next request.
-    #[inline]
+    #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator may end, this does not")]
     pub fn next(&mut self) -> Access {
         let kind = self.mix.draw(&mut self.rng);
@@ -121,11 +121,12 @@ impl Sizes {
         first.into_iter().chain(self.several.iter().map(|(_, class)| *class))
     }
 
-    #[inline]
+    #[inline(always)]
     fn draw(&self, rng: &mut Rng) -> Class {
-        if self.several.is_empty() {
-            return self.first;
-        }
+        if self.several.is_empty() { self.first } else { self.draw_of_several(rng) }
+    }
+
+    fn draw_of_several(&self, rng: &mut Rng) -> Class {
         let drawn = rng.next_u64() >> 11;
         let found = self.several.partition_point(|(below, _)| *below <= drawn);
         // Rounding may leave the last threshold a little below everything that can be drawn.

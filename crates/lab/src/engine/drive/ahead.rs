@@ -61,7 +61,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// The next request; none at the end, or where a trace is [broken](Ahead::broken) off.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, drive: &Drive) -> Option<HostRequest> {
         let Next { request, .. } = *self.now.get(self.taken)?;
         self.taken += 1;
@@ -79,6 +79,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// Goes on to the next batch, and draws the one behind it.
+    #[inline(never)]
     fn next_batch(&mut self) {
         std::mem::swap(&mut self.now, &mut self.soon);
         self.taken = 0;
@@ -92,6 +93,7 @@ impl<'a> Ahead<'a> {
 
     /// Has the drive expect the batches. What writes of the first replace is known by now. Nothing else is done between
     /// two of a batch: a processor looks only so many instructions ahead.
+    #[inline(never)]
     fn expect(&self, drive: &Drive) {
         for Next { request, .. } in &self.now {
             if request.kind == AccessKind::Write {
@@ -103,7 +105,7 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn draw(&mut self) -> Option<Next> {
         match &mut self.from {
             From::Workload(source) => Some(Next { at_ns: 0, request: of_access(&source.next()) }),

@@ -88,6 +88,19 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// Whether a client makes its next request as soon as it hears of an end, whatever the others do: then it can be
+    /// [asked](Host::answer) for it there and then, and need not be put into an order of time first.
+    pub(super) fn answers_at_once(&self) -> bool {
+        let at_once = |closed: &Closed| closed.think_ns == 0 && closed.barrier.is_none();
+        matches!(&self.pace, Pace::Closed(closed) if at_once(closed)) && self.caps.is_none()
+    }
+
+    /// The next request of whoever has just heard of an end.
+    #[inline(always)]
+    pub(super) fn answer(&mut self, drive: &Drive) -> Option<HostRequest> {
+        self.requests.take(drive)
+    }
+
     /// The request that is made now; none if a cap holds it back, or if there is none because of [an
     /// error](Host::broken).
     #[inline]

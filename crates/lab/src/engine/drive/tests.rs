@@ -2,6 +2,7 @@ use crate::cell::{Cell, Parameters, unattended};
 use crate::presets;
 use crate::workload::Workload;
 use crate::{Outcome, Precondition};
+use softflash_base::random::Rng;
 use softflash_drive::spec::DeviceSpec;
 use softflash_workload::{BlockWorkload, Load, Pattern, RateCaps, RequestSize};
 use std::sync::atomic::AtomicBool;
@@ -73,4 +74,31 @@ fn an_open_loop_comes_at_its_rate() {
     let seconds = outcome.simulated_ns as f64 / 1e9;
     assert!((3000.0 / seconds / 1000.0 - 1.0).abs() < 0.1, "3000 requests in {seconds} s");
     assert_eq!((outcome.requests, outcome.completed), (3000, 3000));
+}
+
+/// A barrier around batches of one makes no difference but that every request then goes through the order of time.
+#[test]
+fn clients_that_answer_at_once_are_as_those_in_order_of_time() {
+    for seed in 0..60 {
+        let mut rng = Rng::seeded(seed).fork("answers");
+        let threads = 1 + rng.below(3) as u32;
+        let queue_depth = [1, 2, 7, 64][rng.below(4) as usize];
+        let (mut workload, mut cell) = cell(Load::closed(threads, queue_depth), 1 + rng.below(900));
+        cell.seed = seed;
+        workload.read_fraction = [0.0, 0.5, 1.0][rng.below(3) as usize];
+        workload.trim_fraction = if workload.read_fraction < 1.0 { 0.1 } else { 0.0 };
+        workload.size = Some(RequestSize::Fixed(PAGE_BYTES << rng.below(3) >> rng.below(2)));
+        // Not an empty drive: reads of what was never written take no time, so that a warm-up would not end.
+        let states = [Precondition::Fill, Precondition::Steady];
+        cell.parameters.precondition = states[rng.below(2) as usize];
+        cell.parameters.warm_up_ms = rng.below(2) * 5;
+        cell.parameters.duration_ms = rng.chance(0.5).then(|| 1 + rng.below(40));
+        cell.device.link.read_bytes_per_second = rng.below(2) * 300_000_000;
+        cell.device.controller.queue_depth = rng.below(2) as u32 * 5;
+        let mut ordered = workload.clone();
+        ordered.load =
+            Load::Closed { threads, queue_depth, batch: Some(1), barrier: true, think_ns: 0 };
+        let at_once = run((workload, cell.clone()));
+        assert_eq!(at_once, run((ordered, cell)), "seed {seed}");
+    }
 }

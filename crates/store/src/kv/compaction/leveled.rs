@@ -67,7 +67,11 @@ impl Leveled {
         let cursor = self.cursors.get_mut(from)?;
         let next = run.patches.partition_point(|patch| patch.last_key() <= &cursor[..]);
         let start = if next < run.patches.len() { next } else { 0 };
-        let picked = clean_cut(run, start, start + 1);
+        let picked = match run.lost() {
+            0 => clean_cut(run, start, start + 1),
+            // Versions of its keys may be in those that are lost.
+            _ => run.patches.clone(),
+        };
         *cursor = Bytes::copy_from_slice(picked.last()?.last_key());
         Some(choice(tree, from, vec![Run { number: run.number, patches: picked }]))
     }
@@ -109,8 +113,13 @@ fn choice(tree: &Tree, from: usize, mut inputs: Vec<Run>) -> Choice {
     let last = patches().map(|patch| patch.last_key()).max().unwrap_or_default().to_vec();
     let (mut first, mut last) = (first, last);
     if let Some(run) = tree.levels.get(to).and_then(|level| level.runs.first()) {
-        let start = run.patches.partition_point(|patch| patch.last_key() < &first[..]);
-        let end = run.patches.partition_point(|patch| patch.first_key() <= &last[..]);
+        let (start, end) = match run.lost() {
+            0 => (
+                run.start_of(&first),
+                run.patches.partition_point(|patch| patch.first_key() <= &last[..]),
+            ),
+            _ => (0, run.patches.len()),
+        };
         if start < end {
             let overlapping = clean_cut(run, start, end);
             if let (Some(front), Some(back)) = (overlapping.first(), overlapping.last()) {
