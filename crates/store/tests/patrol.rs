@@ -81,7 +81,8 @@ fn a_shard_that_rests_does_not_wear_its_flash() {
         let before = stores[0].stats().await.unwrap();
         runtime.sleep_until(runtime.now() + DAY).await;
         let after = stores[0].stats().await.unwrap();
-        assert!(after.patrols >= before.patrols + 2 * 24 * 60, "{after:?}");
+        // Both shards, a pass a minute and what it takes to read the log.
+        assert!(after.patrols > before.patrols + 2 * 23 * 60, "{after:?}");
         assert_eq!(after.device_programs, before.device_programs, "{after:?}");
         assert_eq!(after.device_erases, before.device_erases, "{after:?}");
         model.compare(&stores[0]).await;
