@@ -102,6 +102,8 @@ mod tests {
         );
         assert!(text(StoreError::OutOfSpace).contains("flash"));
         assert!(text(StoreError::DataLoss("patch 7".into())).starts_with("ERR data loss: patch 7"));
+        let worn_out = text(StoreError::WornOut { bad: 20, total: 40 });
+        assert!(worn_out.starts_with("ERR the flash is worn out: 20 of 40"), "{worn_out}");
         let too_long = StoreError::ValueTooLong { bytes: 2, limit: 1 };
         assert_eq!(text(too_long), CommandError::STRING_TOO_LONG.to_string());
     }

@@ -1,5 +1,11 @@
 //! Flash that goes bad block by block: writes go on while any unit takes them, then end with the reason; reads go on.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests end at the first error"
+)]
+
 use bytes::Bytes;
 use softflash_base::UnitId;
 use softflash_device::{Device, ModelConfig, ModelDevice};
