@@ -48,6 +48,8 @@ pub struct Plan {
     pub slices: Option<u16>,
     /// Compression of each slice.
     pub compression: Compressions,
+    /// Copies of everything, on different units.
+    pub copies: u8,
     /// Whether to give up what is there.
     pub force: bool,
 }
@@ -82,10 +84,11 @@ impl Compressions {
 impl Plan {
     /// The store's section of the manifest, checked against the device's units.
     fn store(&self) -> Result<StoreSection, CliError> {
-        let shards = self.shards.unwrap_or_else(|| host::cores().min(self.units).max(1));
+        let most_shards = self.units / u16::from(self.copies.max(1));
+        let shards = self.shards.unwrap_or_else(|| host::cores().min(most_shards).max(1));
         let slices = self.slices.unwrap_or_else(|| shards.saturating_mul(SLICES_PER_SHARD));
         let compression = self.compression.list(slices)?;
-        let section = StoreSection { shards, slices, compression };
+        let section = StoreSection { shards, slices, compression, copies: self.copies };
         match Manifest::new("", section.clone()).layout(self.units).problem() {
             Some(problem) => Err(CliError::Usage(problem)),
             None => Ok(section),

@@ -196,6 +196,15 @@ impl Ftl {
         self.unit(unit).space()
     }
 
+    /// The greatest generation that a header on the unit's flash bears; 0 where there is none. It never runs back, unless the
+    /// flash forgets.
+    ///
+    /// # Panics
+    /// If the unit is not in [`units`](Ftl::units).
+    pub fn newest_generation(&self, unit: UnitId) -> u64 {
+        self.unit(unit).newest.map_or(0, |(generation, _)| generation)
+    }
+
     /// All about a unit. Looks at every block; not for every request.
     ///
     /// # Panics

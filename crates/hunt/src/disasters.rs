@@ -1,5 +1,6 @@
 //! What a device does beside its rates of faults: dies that end in the middle of a run, units that come back as they
-//! were. Acknowledged data are lost then, as there is one copy: what is left to promise is that this is said.
+//! were, commands that silently do something else. Where there is one copy acknowledged data are lost then: what is left to
+//! promise is that this is said. Where there are two, disasters strike one unit of a world, and nothing is lost.
 
 use crate::world::World;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,13 @@ pub struct Disasters {
     pub deaths: f64,
     /// A unit comes back as it was some sessions ago: the chance of it, a session.
     pub old_images: f64,
+    /// Commands of one unit that do something else than they say, a session.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub strikes: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The state of a device's disasters.
@@ -29,8 +37,11 @@ pub struct Fate {
     is_old: bool,
 }
 
-/// Which dies die in a session, and when.
-pub type Deaths = Vec<(u32, Time)>;
+/// What strikes the flash in a session.
+pub type Strikes = Vec<PlannedFault>;
+
+/// The latest command of its kind in a session that is struck.
+const LATEST_COMMAND: u64 = 400;
 
 impl Fate {
     /// Whether units tell less of themselves than they did.
@@ -38,15 +49,38 @@ impl Fate {
         self.is_old || !self.dead.is_empty()
     }
 
-    /// Draws the deaths of the next session; the dead stay dead.
-    pub fn deaths(&mut self, world: &World, rng: &mut Rng) -> Deaths {
-        let mut deaths: Deaths = self.dead.iter().map(|die| (*die, Time::ZERO)).collect();
+    /// The deaths of those that are dead.
+    pub fn dead(&self) -> Strikes {
+        self.dead.iter().map(|die| death(*die, Time::ZERO)).collect()
+    }
+
+    /// Draws what strikes in the next session; the dead stay dead. Nothing new strikes where clients do not work, if there
+    /// are copies, which must come to be whole then.
+    pub fn strikes(&mut self, world: &World, rng: &mut Rng, works: bool) -> Strikes {
+        let mut strikes = self.dead();
+        let has_copies = world.store.copies > 1;
+        if has_copies && (!works || !self.dead.is_empty()) {
+            return strikes;
+        }
         if rng.chance(world.disasters.deaths) {
             let die = rng.below(u64::from(world.flash.channels)) as u32;
-            deaths.push((die, Time(1 << (10 + rng.below(22)))));
+            strikes.push(death(die, Time(1 << (10 + rng.below(22)))));
             self.dead.push(die);
         }
-        deaths
+        let unit = (world.seed % u64::from(world.flash.channels)) as u32;
+        for _ in 0..world.disasters.strikes {
+            let command = 1 + rng.below(LATEST_COMMAND);
+            let (when, what) = match rng.below(6) {
+                0 => (FaultTime::Program(command), Strike::Phantom),
+                1 => (FaultTime::Program(command), Strike::Misdirect),
+                2 => (FaultTime::Read(command), Strike::Misdirect),
+                3 => (FaultTime::Read(command), Strike::Stale),
+                4 => (FaultTime::Read(command), Strike::Miscorrect),
+                _ => (FaultTime::Read(command), Strike::Fail),
+            };
+            strikes.push(PlannedFault { place: FaultPlace::Die(unit), when, what });
+        }
+        strikes
     }
 
     /// While the power is away: takes images of units, and brings them back.
@@ -59,7 +93,8 @@ impl Fate {
         device: &ModelDevice,
         rng: &mut Rng,
     ) -> Result<(), String> {
-        if world.disasters.old_images == 0.0 {
+        let once = world.store.copies > 1;
+        if world.disasters.old_images == 0.0 || once && self.is_old {
             return Ok(());
         }
         match &self.image {
@@ -78,17 +113,16 @@ impl Fate {
     }
 }
 
-/// Plans deaths as soon as the device is in use.
-pub fn plan(deaths: &Deaths, device: &Arc<ModelDevice>, runtime: &RuntimeHandle) {
-    if deaths.is_empty() {
+fn death(die: u32, at: Time) -> PlannedFault {
+    PlannedFault { place: FaultPlace::Die(die), when: FaultTime::AtNs(at.0), what: Strike::Death }
+}
+
+/// Plans strikes as soon as the device is in use.
+pub fn plan(strikes: &Strikes, device: &Arc<ModelDevice>, runtime: &RuntimeHandle) {
+    if strikes.is_empty() {
         return;
     }
-    let death = |&(die, at): &(u32, Time)| PlannedFault {
-        place: FaultPlace::Die(die),
-        when: FaultTime::AtNs(at.0),
-        what: Strike::Death,
-    };
-    let schedule = FaultSchedule { faults: deaths.iter().map(death).collect() };
+    let schedule = FaultSchedule { faults: strikes.clone() };
     let device = Arc::clone(device);
     runtime.spawn(Box::pin(async move {
         // All queue pairs are opened before anybody waits.

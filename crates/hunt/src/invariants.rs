@@ -1,5 +1,6 @@
 //! What must hold of the flash's books whenever a store has opened, whatever happened before.
 
+use crate::world::{StoreShape, World};
 use softflash_ftl::UnitTelemetry;
 use softflash_store::stats::StoreStats;
 use softflash_store::{Store, StoreError};
@@ -48,15 +49,31 @@ impl Books {
         Ok(())
     }
 
+    /// Whether everything is there as often as it should be, unless a shard has a single unit left.
+    ///
+    /// # Errors
+    /// How much is not.
+    pub fn have_all_copies(&self, world: &World) -> Result<(), String> {
+        let StoreStats { degraded_blocks, lost_units, .. } = self.stats;
+        let has_spare = world.flash.channels / world.store.shards > u16::from(world.store.copies);
+        match degraded_blocks {
+            0 => Ok(()),
+            _ if lost_units > 0 && !has_spare => Ok(()),
+            count => Err(format!("{count} blocks lack a copy, with {lost_units} units lost")),
+        }
+    }
+
     /// Whether what the flash holds is what the store knows of: patches, and segments of logs.
     ///
     /// # Errors
     /// How much more it is.
-    pub fn have_no_leak(&self, shards: u16) -> Result<(), String> {
+    pub fn have_no_leak(&self, store: &StoreShape) -> Result<(), String> {
+        let StoreShape { shards, copies, .. } = *store;
         let payload = self.units.first().map_or(1, |unit| unit.superblock_payload_bytes.max(1));
         // A log's first and last segment may be full in part, and one may be on its way.
         let segments = self.stats.log_live_bytes / payload + 3 * u64::from(shards);
-        let (used, known) = (u64::from(self.used()), self.stats.patches + segments);
+        let known = u64::from(copies) * (self.stats.patches + segments);
+        let used = u64::from(self.used());
         if used > known {
             let patches = self.stats.patches;
             return Err(format!(

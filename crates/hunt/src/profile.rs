@@ -26,6 +26,9 @@ pub enum Profile {
     Dead,
     /// Also units that come back as they were: losses must be told
     Old,
+    /// Two copies of everything, and one unit that dies, comes back as it was, or silently does something else: nothing may
+    /// be lost, and all must be made whole
+    Mirrored,
 }
 
 impl Profile {
@@ -70,6 +73,19 @@ impl Profile {
             }
             Profile::Dead => world.disasters.deaths = 0.1 + some(0.2),
             Profile::Old => world.disasters.old_images = 0.2 + some(0.3),
+            Profile::Mirrored => mirror(world, rng),
         }
+    }
+}
+
+/// Two copies, and one kind of disaster that strikes one unit.
+fn mirror(world: &mut World, rng: &mut Rng) {
+    world.store.copies = 2;
+    world.flash.channels *= 2;
+    match rng.below(4) {
+        0 => world.disasters.deaths = 0.3,
+        1 => world.disasters.old_images = 0.3,
+        2 => world.disasters.strikes = 1 + rng.below(8) as u32,
+        _ => {}
     }
 }

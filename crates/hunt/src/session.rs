@@ -2,7 +2,7 @@
 //! work.
 
 use crate::client::Client;
-use crate::disasters::{self, Deaths};
+use crate::disasters::{self, Strikes};
 use crate::invariants::Books;
 use crate::medium::Medium;
 use crate::reference::{Breach, Contents};
@@ -14,14 +14,12 @@ use crate::world::World;
 use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::{SliceId, Time};
-use softflash_device::Device;
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::check::Progress;
 use softflash_store::{Store, check, open_all};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Keys that one look at a slice brings.
@@ -68,8 +66,8 @@ pub struct Plan<'a> {
     pub cut: Option<Cut>,
     /// What the wall clock shows at first.
     pub wall_ms: u64,
-    /// Dies that die.
-    pub deaths: Deaths,
+    /// What strikes the flash.
+    pub strikes: Strikes,
     /// Programs that silently did something else by the time everything was last compared.
     pub silent_before: u64,
 }
@@ -182,13 +180,13 @@ impl Crew {
 
 /// Runs a session to its end, or until its cut.
 pub fn run(plan: &Plan<'_>) -> Session {
-    let Plan { world, medium, number, crew, task, cut, wall_ms, deaths, .. } = plan;
+    let Plan { world, medium, number, crew, task, cut, wall_ms, strikes, .. } = plan;
     let executor = VirtualExecutor::new(*wall_ms);
     let runtime = executor.handle();
     let books = Cell::new(None);
     crew.begins_session();
     if let Some(flash) = medium.flash() {
-        disasters::plan(deaths, flash, &runtime);
+        disasters::plan(strikes, flash, &runtime);
     }
     let work = async {
         let options = world.options(*number);
@@ -212,7 +210,8 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 // What is compacted at first is in use twice.
                 runtime.sleep_until(runtime.now() + REST).await;
                 let books = Books::of(&stores[0]).await?;
-                books.have_no_leak(world.store.shards).map_err(Trouble::Wrong)?;
+                books.have_no_leak(&world.store).map_err(Trouble::Wrong)?;
+                books.have_all_copies(world).map_err(Trouble::Wrong)?;
                 close(&stores).await
             }
         }
@@ -357,10 +356,19 @@ fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the device offline; returns what is wrong.
-pub fn check_offline(world: &World, device: Arc<dyn Device>, wall_ms: u64) -> Option<String> {
+/// Checks the medium offline, struck by this; returns what is wrong.
+pub fn check_offline(
+    world: &World,
+    medium: &Medium,
+    strikes: &Strikes,
+    wall_ms: u64,
+) -> Option<String> {
     let executor = VirtualExecutor::new(wall_ms);
     let runtime = executor.handle();
+    if let Some(flash) = medium.flash() {
+        disasters::plan(strikes, flash, &runtime);
+    }
+    let device = medium.device();
     let layout = world.layout();
     let progress = Progress::default();
     let checked = executor.try_block_on(check(device, &layout, &runtime, &progress));

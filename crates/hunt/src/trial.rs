@@ -115,7 +115,10 @@ impl Trial<'_> {
         self.session(Task::Prove, None)?;
         self.session(Task::Close, None)?;
         self.session(Task::Close, None)?;
-        match session::check_offline(self.world, self.medium.device(), self.wall_ms) {
+        // Where there is one copy, what is dead has been told; where there are two, it must not be missed.
+        let has_copies = self.world.store.copies > 1;
+        let dead = if has_copies { self.fate.dead() } else { Default::default() };
+        match session::check_offline(self.world, &self.medium, &dead, self.wall_ms) {
             None => Ok(()),
             Some(what) if self.world.may_lose() => Err(Trouble::Lost(what)),
             Some(what) => Err(Trouble::Wrong(what)),
@@ -154,7 +157,7 @@ impl Trial<'_> {
             task,
             cut,
             wall_ms: self.wall_ms,
-            deaths: self.fate.deaths(self.world, &mut self.rng),
+            strikes: self.fate.strikes(self.world, &mut self.rng, cut.is_some()),
             silent_before: self.silent,
         });
         self.sessions += 1;

@@ -7,12 +7,15 @@ use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 use softflash_device::ModelConfig;
 use softflash_nand::faults::{CutErases, CutPages, FaultConfig, SilentFaults, SlowOperations};
+use softflash_store::layout::one_copy;
 use softflash_store::{Durability, StoreLayout, StoreOptions};
 use std::time::Duration;
 
 const PAGE_BYTES: u32 = 4096;
 /// The share of worlds on a drive.
 const DRIVES: f64 = 0.25;
+/// How long a pass takes that has to notice whatever is wrong with a copy before a world ends.
+const PATROL: Duration = Duration::from_secs(10);
 
 /// A world: everything that its run follows from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,6 +87,13 @@ pub struct StoreShape {
     pub eager_erases: bool,
     /// Writes are acknowledged at once, and are on flash within so many milliseconds; 0: acknowledged on flash.
     pub interval_ms: u64,
+    /// Copies of everything, on different units.
+    #[serde(default = "one_copy", skip_serializing_if = "is_one")]
+    pub copies: u8,
+}
+
+fn is_one(copies: &u8) -> bool {
+    *copies == one_copy()
 }
 
 /// Clients, each with keys of its own and one request at a time.
@@ -127,6 +137,7 @@ impl World {
             memory_varies: apart.chance(0.3),
             eager_erases: apart.chance(0.3),
             interval_ms: if interval { 1 + rng.below(20) } else { 0 },
+            copies: one_copy(),
         };
         let value_bytes = [16, 200, 3000, 12_000][rng.below(4) as usize];
         let count = 1 + rng.below(4) as u16;
@@ -184,9 +195,12 @@ impl World {
         self
     }
 
-    /// Whether the flash may lose what it has acknowledged, beside what a power cut takes.
+    /// Whether what was acknowledged may be lost, beside what a power cut takes. Not where there is another copy of it.
     pub fn may_lose(&self) -> bool {
-        let World { faults, disasters, .. } = self;
+        let World { faults, disasters, store, .. } = self;
+        if store.copies > 1 {
+            return false;
+        }
         faults.silent != SilentFaults::default()
             || faults.bit_errors.is_on()
             || *disasters != Disasters::default()
@@ -212,6 +226,7 @@ impl World {
             slices: self.store.slices,
             units: self.flash.channels,
             compression: Vec::new(),
+            copies: self.store.copies,
         }
     }
 
@@ -227,6 +242,9 @@ impl World {
             durability,
             ..StoreOptions::default()
         };
+        if self.store.copies > 1 {
+            options.patrol = Some(PATROL);
+        }
         if self.store.eager_erases {
             options.ftl.prepared_target = u32::MAX;
             options.ftl.idle_before_erase_ns = 0;
@@ -286,6 +304,9 @@ mod tests {
             assert_eq!(world, toml::from_str(&toml::to_string(&world).unwrap()).unwrap());
             world.device().array.validate().unwrap();
             assert_eq!(world.layout().problem(), None, "seed {seed}");
+            let mirrored = World::drawn(seed, Profile::Mirrored);
+            assert_eq!(mirrored.layout().problem(), None, "seed {seed}");
+            assert_eq!((mirrored.store.copies, mirrored.may_lose()), (2, false));
         }
         assert_ne!(World::drawn(1, Profile::Survived), World::drawn(2, Profile::Survived));
     }

@@ -44,7 +44,13 @@ impl Bench {
         let units = device.info().units;
         Bench {
             device,
-            layout: StoreLayout { shards: SHARDS, slices: SHARDS, units, compression: Vec::new() },
+            layout: StoreLayout {
+                shards: SHARDS,
+                slices: SHARDS,
+                units,
+                compression: Vec::new(),
+                copies: 1,
+            },
             options: StoreOptions {
                 memory_bytes: 1 << 30,
                 durability: Durability::Interval(Duration::from_secs(1)),

@@ -133,7 +133,8 @@ async fn check_shard(
     for torn in &inventory.damaged {
         report.remark(torn.superblock.to_string(), torn.reason.clone());
     }
-    let (blocks, found) = BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory);
+    let (blocks, found) =
+        BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.copies);
     let clock = ExpiryClock::new(runtime);
     let budget = Budget::new(
         &StoreOptions::default(),
@@ -150,7 +151,7 @@ async fn check_shard(
         Err(_) => BTreeSet::new(),
     };
     let referred = found.iter().map(|found| found.id).filter(|id| !unreferred.contains(id));
-    let referred: Vec<Superblock> = referred.filter_map(|id| blocks.superblock(id)).collect();
+    let referred: Vec<Superblock> = referred.flat_map(|id| blocks.superblocks(id)).collect();
     for lost in &inventory.erase_headers_lost {
         let (place, reason) = (lost.superblock.to_string(), &lost.reason);
         // A cut in the erase of what has been given up leaves this, too.
@@ -180,6 +181,15 @@ async fn check_shard(
                     "a transaction that was never acknowledged is cut off",
                 );
             }
+            for old in &recovered.old_units {
+                report.fault(format!("unit {}", old.unit), old.to_string());
+            }
+            for (number, block) in recovered.uneven_segments(&blocks) {
+                if let Some(problem) = blocks.copy_problem(block) {
+                    let place = format!("segment {number} of the log of shard {shard}, {block}");
+                    report.fault(place, problem);
+                }
+            }
             let trees: Vec<_> = recovered.slices.iter().map(Slice::tree).collect();
             let count = trees.iter().map(|tree| tree.patches().count() as u64).sum::<u64>();
             progress.total.set(progress.total.get() + count);
@@ -188,6 +198,8 @@ async fn check_shard(
                 for (level, _, patch) in tree.patches() {
                     let place = format!("slice {}, level {level}, {}", slice.id, patch.id());
                     if let Err(problem) = check_patch(patch, report).await {
+                        report.fault(place, problem);
+                    } else if let Some(problem) = blocks.copy_problem(patch.id()) {
                         report.fault(place, problem);
                     }
                     progress.done.set(progress.done.get() + 1);
@@ -204,11 +216,16 @@ async fn check_shard(
 /// Reads a patch whole: every checksum, the order, the counts, and that index and filter find every key.
 pub(crate) async fn check_patch(patch: &Patch, report: &mut CheckReport) -> Result<(), String> {
     let index = patch.index().map_err(|error| error.to_string())?;
+    if patch.has_other_copy() && !patch.has_whole_metadata().await {
+        return Err("the metadata is damaged in both copies".to_owned());
+    }
     let mut last = None;
     let mut entries = 0;
     for number in 0..index.block_count() {
-        let block =
-            patch.read_block(number, Hint::COMPACTION).await.map_err(|error| error.to_string())?;
+        let block = patch
+            .read_block_everywhere(number, Hint::COMPACTION)
+            .await
+            .map_err(|error| error.to_string())?;
         for record in block.into_records() {
             let record = record.map_err(|error| format!("block {number}: {error}"))?;
             if last.as_ref().is_some_and(|last| record.order(last).is_le()) {

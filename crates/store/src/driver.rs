@@ -247,6 +247,11 @@ impl Flash {
         self.inner.ftl.borrow().space(softflash_base::UnitId(unit))
     }
 
+    /// The greatest generation that a header on the unit's flash bears.
+    pub fn newest_generation(&self, unit: u16) -> u64 {
+        self.inner.ftl.borrow().newest_generation(softflash_base::UnitId(unit))
+    }
+
     /// A unit's state.
     pub fn telemetry(&self, unit: u16) -> UnitTelemetry {
         self.inner.ftl.borrow().telemetry(softflash_base::UnitId(unit))

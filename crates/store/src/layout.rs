@@ -34,12 +34,20 @@ pub struct StoreLayout {
     /// Compression of each slice; a slice beyond the end of the list has none.
     #[serde(default)]
     pub compression: Vec<Compression>,
+    /// Copies of everything, on different units: 1, or 2.
+    #[serde(default = "one_copy")]
+    pub copies: u8,
+}
+
+/// Copies where nothing else is said.
+pub const fn one_copy() -> u8 {
+    1
 }
 
 impl StoreLayout {
     /// Why the layout cannot work, if it cannot.
     pub fn problem(&self) -> Option<String> {
-        let StoreLayout { shards, slices, units, .. } = *self;
+        let StoreLayout { shards, slices, units, copies, .. } = *self;
         if shards == 0 {
             Some("a store needs at least one shard".into())
         } else if slices < shards {
@@ -50,6 +58,13 @@ impl StoreLayout {
             Some(format!("{slices} slices are more than the {SLOTS} slots of the key space"))
         } else if units < shards {
             Some(format!("{units} units cannot be spread over {shards} shards; use fewer shards"))
+        } else if !(1..=2).contains(&copies) {
+            Some(format!("a store cannot keep {copies} copies; use 1 or 2"))
+        } else if units / shards < u16::from(copies) {
+            Some(format!(
+                "{copies} copies need as many units in each shard, and {units} units are spread over {shards} shards; \
+                 use fewer shards or more units"
+            ))
         } else {
             None
         }
@@ -144,7 +159,7 @@ mod tests {
     #[test]
     fn slices_and_units_are_spread_without_gaps() {
         for (shards, slices, units) in [(1, 1, 1), (2, 3, 16), (3, 7, 11), (4, 4, 44)] {
-            let layout = StoreLayout { shards, slices, units, compression: Vec::new() };
+            let layout = StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1 };
             assert_eq!(layout.problem(), None);
             let (mut next_slice, mut next_unit) = (0, 0);
             for shard in (0..shards).map(ShardId) {
@@ -158,5 +173,15 @@ mod tests {
             }
             assert_eq!((next_slice, next_unit), (slices, units));
         }
+    }
+
+    #[test]
+    fn copies_lie_on_units_of_one_shard() {
+        let layout = |shards, units, copies| {
+            StoreLayout { shards, slices: shards, units, compression: Vec::new(), copies }.problem()
+        };
+        assert_eq!((layout(2, 4, 2), layout(2, 5, 2), layout(1, 1, 1)), (None, None, None));
+        assert!(layout(2, 3, 2).is_some_and(|problem| problem.contains("2 shards")));
+        assert!(layout(1, 4, 3).is_some() && layout(1, 4, 0).is_some());
     }
 }

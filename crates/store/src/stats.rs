@@ -59,6 +59,12 @@ pub struct StoreStats {
     pub patrolled_bytes: u64,
     /// Bytes of patches written anew because they were hard to read.
     pub refreshed_bytes: u64,
+    /// Blocks of which a copy is known to be missing or damaged, where the store keeps two: they are being written anew.
+    pub degraded_blocks: u64,
+    /// Units that were lost since the start, where the store keeps two copies.
+    pub lost_units: u64,
+    /// Units that had come back as an image of an earlier time at the start, where the store keeps two copies.
+    pub old_units: u64,
     /// 1 while writes are refused for lack of space.
     pub full: u64,
 }
@@ -110,6 +116,9 @@ impl StoreStats {
             patrols,
             patrolled_bytes,
             refreshed_bytes,
+            degraded_blocks,
+            lost_units,
+            old_units,
             full,
         ]
     }

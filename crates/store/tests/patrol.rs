@@ -66,3 +66,25 @@ fn without_a_patrol_flash_that_forgets_loses_data_and_says_so() {
     let (kept, stats) = keep_for_200_days(None);
     assert!(!kept && stats.data_losses > 0 && stats.patrols == 0, "{stats:?}");
 }
+
+#[test]
+fn a_shard_that_rests_does_not_wear_its_flash() {
+    let mut bed = VirtualBed::new(2, 40);
+    bed.options.patrol = Some(Duration::from_secs(60));
+    let (mut model, mut random) = (Model::default(), Rng::seeded(8));
+    bed.session(async |stores, runtime| {
+        for number in 0..500 {
+            model.put(&stores[number as usize % 2], key(number), value(&mut random, 9000)).await;
+        }
+        // What is compacted and erased behind the writes.
+        runtime.sleep_until(runtime.now() + Duration::from_secs(600)).await;
+        let before = stores[0].stats().await.unwrap();
+        runtime.sleep_until(runtime.now() + DAY).await;
+        let after = stores[0].stats().await.unwrap();
+        // Both shards, a pass a minute and what it takes to read the log.
+        assert!(after.patrols > before.patrols + 2 * 23 * 60, "{after:?}");
+        assert_eq!(after.device_programs, before.device_programs, "{after:?}");
+        assert_eq!(after.device_erases, before.device_erases, "{after:?}");
+        model.compare(&stores[0]).await;
+    });
+}

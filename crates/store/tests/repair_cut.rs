@@ -58,7 +58,7 @@ fn prepare(bed: &VirtualBed, history: &mut History) -> Vec<Superblock> {
         history.write(&stores[0], key(999), Some(Bytes::from_static(b"in the log"))).await;
         let places = |store: &softflash_store::Store| {
             let blocks = store.local().blocks().clone();
-            blocks.ids().into_iter().filter_map(move |id| blocks.superblock(id))
+            blocks.ids().into_iter().flat_map(move |id| blocks.superblocks(id))
         };
         let places: Vec<_> = stores.iter().flat_map(places).collect();
         for store in stores {

@@ -37,7 +37,7 @@ impl Bed {
         };
         let bed = Bed {
             directory: Arc::new(directory),
-            layout: StoreLayout { shards, slices, units, compression: Vec::new() },
+            layout: StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1 },
             options: StoreOptions::default(),
         };
         format_file(&bed.path(), &format).unwrap();

@@ -29,7 +29,13 @@ impl VirtualBed {
         let units = device.info().units;
         VirtualBed {
             device,
-            layout: StoreLayout { shards, slices: shards, units, compression: Vec::new() },
+            layout: StoreLayout {
+                shards,
+                slices: shards,
+                units,
+                compression: Vec::new(),
+                copies: 1,
+            },
             options: StoreOptions { memory_bytes: 4 << 20, ..StoreOptions::default() },
         }
     }

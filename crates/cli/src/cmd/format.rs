@@ -17,6 +17,7 @@ Examples:
   softflash format ./data --size 8GiB
   softflash format ./data --size 100GiB --units 32 --shards 4 --compression lz4
   softflash format ./data --size 8GiB --slices 8 --slice-compression 3=zstd
+  softflash format ./data --size 8GiB --copies 2
   softflash format ./data --backend model --size 4GiB
   softflash format ./data --backend model --preset sdf
   softflash format ./data --block-device /dev/nvme1n1 --discard punch --force
@@ -41,6 +42,9 @@ pub struct Format {
     /// Slices of the key space; two per shard unless said otherwise
     #[arg(long, value_name = "N")]
     slices: Option<u16>,
+    /// Copies of everything, on different units: with 2, the store survives a unit, at half the room
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    copies: u8,
     /// Compression of all slices
     #[arg(long, value_enum, default_value_t)]
     compression: CompressionName,
@@ -128,6 +132,7 @@ impl Format {
             shards: self.shards,
             slices: self.slices,
             compression,
+            copies: self.copies,
             force: self.force,
         };
         let data = plan.carry_out()?;

@@ -114,6 +114,7 @@ impl Report {
             ("shards", self.store.shards.to_string()),
             ("slices", self.store.slices.to_string()),
             ("compression", compression),
+            ("copies", self.store.copies.to_string()),
         ];
         if !self.device.detail.is_empty() {
             lines.push(("remark", self.device.detail.clone()));

@@ -159,6 +159,7 @@ fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
         shards: None,
         slices: None,
         compression: Compressions::default(),
+        copies: 1,
         force: false,
     }
     .carry_out()

@@ -3,7 +3,7 @@
 use super::DataDirError;
 use serde::{Deserialize, Serialize};
 use softflash_store::StoreLayout;
-use softflash_store::layout::Compression;
+use softflash_store::layout::{Compression, one_copy};
 use std::path::{Path, PathBuf};
 
 /// The newest version of a data directory that this program reads, and the one that it writes.
@@ -35,6 +35,13 @@ pub struct StoreSection {
     /// Compression of each slice; a slice beyond the end of the list has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compression: Vec<Compression>,
+    /// Copies of everything, on different units; not written where there is one.
+    #[serde(default = "one_copy", skip_serializing_if = "is_one")]
+    pub copies: u8,
+}
+
+fn is_one(copies: &u8) -> bool {
+    *copies == one_copy()
 }
 
 impl Manifest {
@@ -50,6 +57,7 @@ impl Manifest {
             slices: self.store.slices,
             units,
             compression: self.store.compression.clone(),
+            copies: self.store.copies,
         }
     }
 

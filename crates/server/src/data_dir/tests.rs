@@ -3,7 +3,10 @@ use softflash_device::{FileFormat, format_file};
 use tempfile::TempDir;
 
 fn manifest() -> Manifest {
-    Manifest::new(DEVICE_NAME, StoreSection { shards: 1, slices: 4, compression: Vec::new() })
+    Manifest::new(
+        DEVICE_NAME,
+        StoreSection { shards: 1, slices: 4, compression: Vec::new(), copies: 1 },
+    )
 }
 
 fn make(path: &Path) -> DataDir {
@@ -90,7 +93,8 @@ fn each_kind_of_wrong_directory_has_its_own_error() {
 fn manifests_are_checked_field_by_field() {
     let good = "format_version = 1\ndevice = \"flash.sfd\"\n[store]\nshards = 2\nslices = 8\n";
     let path = Path::new("softflash.toml");
-    assert_eq!(Manifest::parse(path, good).unwrap().store.slices, 8);
+    let store = Manifest::parse(path, good).unwrap().store;
+    assert_eq!((store.slices, store.copies), (8, 1));
 
     let newer = good.replace("version = 1", "version = 2").replace("slices", "ranges");
     let error = Manifest::parse(path, &newer).unwrap_err();
@@ -104,6 +108,7 @@ fn manifests_are_checked_field_by_field() {
         ("slices = 8", "slices = 70000"),
         ("shards = 2", "shards = 0"),
         ("slices = 8", "slices = 8\ncompression = [\"brotli\"]"),
+        ("slices = 8", "slices = 8\ncopies = 3"),
         ("[store]", "[shop]"),
     ];
     for (from, to) in replacements {
@@ -119,6 +124,7 @@ fn a_manifest_reads_back_as_it_was_written() {
         shards: 2,
         slices: 3,
         compression: vec![Compression::None, Compression::Lz4, Compression::Zstd],
+        copies: 2,
     };
     let manifest = Manifest::new("/dev/nvme0n1", store);
     let text = manifest.to_text().unwrap();

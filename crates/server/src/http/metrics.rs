@@ -24,7 +24,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
 }
 
 /// Fields of the store that go up and down; all others only grow.
-const GAUGES: [&str; 9] = [
+const GAUGES: [&str; 12] = [
     "keys",
     "memtable_bytes",
     "cache_bytes",
@@ -33,6 +33,9 @@ const GAUGES: [&str; 9] = [
     "log_live_bytes",
     "superblocks_free",
     "superblocks_total",
+    "degraded_blocks",
+    "lost_units",
+    "old_units",
     "full",
 ];
 

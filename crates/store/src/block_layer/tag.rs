@@ -44,14 +44,28 @@ pub enum BlockKind {
     User,
 }
 
+/// What a tag says of the superblock that bears it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    /// The block inside.
+    pub id: BlockId,
+    /// What it holds.
+    pub kind: BlockKind,
+    /// How often writing the block was tried before: the last attempt counts where a crash leaves several.
+    pub attempt: u8,
+    /// Which of its copies this is, where the store keeps two.
+    pub copy: Option<u8>,
+}
+
 /// Magic number of a tag of this layer: "SFBL".
 const MAGIC: u32 = u32::from_le_bytes(*b"SFBL");
-/// Version of the tag.
+/// Version of the tag of a block with one copy.
 const VERSION: u8 = 2;
+/// Version of the tag of a block with two: who does not know of copies must not take one for a failed attempt.
+const VERSION_OF_COPIES: u8 = 3;
 
-/// Encodes a tag; see `docs/formats.md`. `attempt` counts the units on which writing the block was tried: the
-/// last one counts where a crash leaves several.
-pub fn encode(id: BlockId, kind: BlockKind, attempt: u8) -> OwnerTag {
+/// Encodes a tag; see `docs/formats.md`.
+pub fn encode(Tag { id, kind, attempt, copy }: Tag) -> OwnerTag {
     let (code, detail, after) = match kind {
         BlockKind::Log { segment, after } => (1, segment, after),
         BlockKind::Patch { slice } => (2, u64::from(slice), 0),
@@ -59,9 +73,10 @@ pub fn encode(id: BlockId, kind: BlockKind, attempt: u8) -> OwnerTag {
     };
     let mut tag = [0; 64];
     tag[..4].copy_from_slice(&MAGIC.to_le_bytes());
-    tag[4] = VERSION;
+    tag[4] = if copy.is_some() { VERSION_OF_COPIES } else { VERSION };
     tag[5] = code;
     tag[6] = attempt;
+    tag[7] = copy.unwrap_or(0);
     tag[8..16].copy_from_slice(&id.0.to_le_bytes());
     tag[16..24].copy_from_slice(&detail.to_le_bytes());
     tag[24..32].copy_from_slice(&after.to_le_bytes());
@@ -69,24 +84,30 @@ pub fn encode(id: BlockId, kind: BlockKind, attempt: u8) -> OwnerTag {
 }
 
 /// Decodes a tag; `None` where it is not one of this layer and a version up to this one.
-pub fn decode(tag: &OwnerTag) -> Option<(BlockId, BlockKind, u8)> {
+pub fn decode(tag: &OwnerTag) -> Option<Tag> {
     let word = |at: usize| {
         let bytes = tag.0.get(at..at + 8)?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
     };
-    if tag.0[..4] != MAGIC.to_le_bytes() || !(1..=VERSION).contains(&tag.0[4]) {
+    let version = tag.0[4];
+    if tag.0[..4] != MAGIC.to_le_bytes() || !(1..=VERSION_OF_COPIES).contains(&version) {
         return None;
     }
     let (id, detail) = (BlockId(word(8)?), word(16)?);
     let kind = match tag.0[5] {
         // In version 1 each segment went on from the one with the number before.
-        1 if tag.0[4] == 1 => BlockKind::Log { segment: detail, after: detail.saturating_sub(1) },
+        1 if version == 1 => BlockKind::Log { segment: detail, after: detail.saturating_sub(1) },
         1 => BlockKind::Log { segment: detail, after: word(24)? },
         2 => BlockKind::Patch { slice: u16::try_from(detail).ok()? },
         3 => BlockKind::User,
         _ => return None,
     };
-    Some((id, kind, tag.0[6]))
+    let copy = match (version, tag.0[7]) {
+        (VERSION_OF_COPIES, copy @ 0..=1) => Some(copy),
+        (VERSION_OF_COPIES, _) => return None,
+        _ => None,
+    };
+    Some(Tag { id, kind, attempt: tag.0[6], copy })
 }
 
 #[cfg(test)]
@@ -98,13 +119,24 @@ mod tests {
         let id = BlockId(BlockId::first(ShardId(3)).0 + 77);
         let log = BlockKind::Log { segment: 9, after: 6 };
         for kind in [log, BlockKind::Patch { slice: 5 }, BlockKind::User] {
-            assert_eq!(decode(&encode(id, kind, 2)), Some((id, kind, 2)));
+            for copy in [None, Some(0), Some(1)] {
+                let tag = Tag { id, kind, attempt: 2, copy };
+                assert_eq!(decode(&encode(tag)), Some(tag));
+            }
         }
-        let mut version_1 = encode(id, log, 0);
+        let mut version_1 = encode(Tag { id, kind: log, attempt: 0, copy: None });
         version_1.0[4] = 1;
         version_1.0[24..32].fill(0);
-        let segment = BlockKind::Log { segment: 9, after: 8 };
-        assert_eq!(decode(&version_1), Some((id, segment, 0)));
+        let kind = BlockKind::Log { segment: 9, after: 8 };
+        assert_eq!(decode(&version_1), Some(Tag { id, kind, attempt: 0, copy: None }));
         assert_eq!(decode(&OwnerTag([0; 64])), None);
+    }
+
+    #[test]
+    fn blocks_with_one_copy_bear_tags_of_the_version_before() {
+        let tag = Tag { id: BlockId(1), kind: BlockKind::User, attempt: 1, copy: None };
+        assert_eq!(encode(tag).0[4..8], [2, 3, 1, 0]);
+        let second = Tag { copy: Some(1), ..tag };
+        assert_eq!(encode(second).0[4..8], [3, 3, 1, 1]);
     }
 }

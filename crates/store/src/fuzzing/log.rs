@@ -36,6 +36,7 @@ fn encoded(replayed: &Replayed) -> Vec<u8> {
         Replayed::Commit(transaction) => Event::Commit(*transaction),
         Replayed::Edit(edit) => Event::Edit(edit),
         Replayed::Checkpoint(checkpoint) => Event::Checkpoint(checkpoint),
+        Replayed::Units(units) => Event::Units(units),
     };
     event::encode(&event, &mut stream);
     stream
@@ -236,6 +237,7 @@ fn taken<'a>(data: &mut &'a [u8], len: usize) -> &'a [u8] {
 
 #[cfg(test)]
 pub(super) fn event_seeds() -> Vec<Vec<u8>> {
+    use crate::format::log::event::UnitMark;
     use crate::format::log::{Checkpoint, Edit, PatchEntry, SliceState};
     let patches = vec![PatchEntry { block: 4, level: 1, run: 9 }; 2];
     let edit = Edit {
@@ -264,6 +266,7 @@ pub(super) fn event_seeds() -> Vec<Vec<u8>> {
         Replayed::Commit(8),
         Replayed::Edit(edit),
         Replayed::Checkpoint(checkpoint),
+        Replayed::Units(vec![UnitMark { unit: 3, generation: 9 }; 2]),
     ];
     events.iter().map(|event| encoded(event)[event::LENGTH_BYTES..].to_vec()).collect()
 }

@@ -16,8 +16,8 @@ pub fn block_tag(data: &[u8]) {
     let mut bytes = [0; 64];
     let len = data.len().min(bytes.len());
     bytes[..len].copy_from_slice(&data[..len]);
-    if let Some((id, kind, attempt)) = tag::decode(&OwnerTag(bytes)) {
-        assert_eq!(tag::decode(&tag::encode(id, kind, attempt)), Some((id, kind, attempt)));
+    if let Some(tag) = tag::decode(&OwnerTag(bytes)) {
+        assert_eq!(tag::decode(&tag::encode(tag)), Some(tag));
     }
 }
 
@@ -29,16 +29,19 @@ mod replay;
 mod tests {
     use super::replay::replay;
     use super::*;
-    use crate::block_layer::tag::{BlockId, BlockKind};
+    use crate::block_layer::tag::{BlockId, BlockKind, Tag};
 
     #[test]
     fn block_tags() {
         let kinds = [
-            BlockKind::Log { segment: 7, after: 6 },
-            BlockKind::Patch { slice: 3 },
-            BlockKind::User,
+            (BlockKind::Log { segment: 7, after: 6 }, None),
+            (BlockKind::Patch { slice: 3 }, None),
+            (BlockKind::User, None),
+            (BlockKind::Patch { slice: 3 }, Some(1)),
         ];
-        let seeds = kinds.map(|kind| tag::encode(BlockId(9 << 48 | 5), kind, 1).0.to_vec());
+        let id = BlockId(9 << 48 | 5);
+        let seeds =
+            kinds.map(|(kind, copy)| tag::encode(Tag { id, kind, attempt: 1, copy }).0.to_vec());
         replay("block_tag", &seeds, block_tag);
     }
 

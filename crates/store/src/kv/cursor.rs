@@ -108,7 +108,7 @@ impl RunCursor {
                 continue;
             }
             self.read_block(&patch).await?;
-            self.decode_block(&patch)?;
+            self.decode_block(&patch).await?;
         }
     }
 
@@ -188,12 +188,15 @@ impl RunCursor {
     }
 
     /// Decodes the next block.
-    fn decode_block(&mut self, patch: &Patch) -> Result<()> {
+    async fn decode_block(&mut self, patch: &Patch) -> Result<()> {
         let index = patch.index()?;
         let held_start = index.block_range(self.held_block).start;
         let range = index.block_range(self.block);
         let place = (range.start - held_start) as usize..(range.end - held_start) as usize;
-        let block = patch.decode(self.held.slice(place), range.start)?;
+        let block = match patch.decode(self.held.slice(place), range.start) {
+            Err(_) if patch.has_other_copy() => patch.read_block(self.block, self.hint).await?,
+            decoded => decoded?,
+        };
         for record in block.into_records() {
             let record = record.map_err(|error| patch.damaged(range.start, &error))?;
             if record.key >= self.from {

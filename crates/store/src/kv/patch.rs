@@ -2,6 +2,7 @@
 
 use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
+use crate::format::FormatError;
 use crate::format::patch::{Block, PatchIndex, decode_block, decode_metadata, metadata_len};
 use crate::format::record::Record;
 use bytes::Bytes;
@@ -119,7 +120,16 @@ impl Patch {
 
     /// Whether the metadata, which is in memory, can still be read from flash.
     pub async fn has_whole_metadata(&self) -> bool {
-        load_index(self.id, &self.blocks, self.identity).await.is_ok()
+        if !self.has_other_copy() {
+            return load_index(self.id, &self.blocks, self.identity).await.is_ok();
+        }
+        let Ok(index) = self.index() else { return false };
+        let pages = index.data_offset().div_ceil(self.blocks.page_bytes() as u32);
+        let whole = |bytes: IoBuf| match decode_metadata(&bytes, self.identity) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.damaged(0, &error)),
+        };
+        self.blocks.read_everywhere(self.id, 0, pages, Hint::COMPACTION, whole).await.is_ok()
     }
 
     /// Bytes of memory for index and filter.
@@ -134,10 +144,37 @@ impl Patch {
 
     /// Reads block number `number` of the patch, with one device read.
     pub async fn read_block(&self, number: usize, hint: Hint) -> Result<Block> {
+        let (place, make) = self.block_reading(number)?;
+        self.blocks.read_as(self.id, place.start, place.end - place.start, hint, make).await
+    }
+
+    /// As [`read_block`](Patch::read_block), with a look at every copy of it.
+    pub async fn read_block_everywhere(&self, number: usize, hint: Hint) -> Result<Block> {
+        let (place, make) = self.block_reading(number)?;
+        self.blocks.read_everywhere(self.id, place.start, place.end - place.start, hint, make).await
+    }
+
+    /// The pages of a block, and what makes it of their bytes.
+    fn block_reading(
+        &self,
+        number: usize,
+    ) -> Result<(Range<u32>, impl Fn(IoBuf) -> Result<Block>)> {
         let index = self.index()?;
-        let range = index.block_range(number);
-        let buffer = self.read_range(range.clone(), hint).await?;
-        self.decode(buffer, range.start)
+        let page = self.blocks.page_bytes() as u32;
+        let Range { start: offset, end } = index.block_range(number);
+        let (start, end) = (index.data_offset() + offset, index.data_offset() + end);
+        let (first, last) = (start / page, end.div_ceil(page));
+        let place = (start - first * page) as usize..(end - first * page) as usize;
+        let make = move |buffer: IoBuf| {
+            let bytes = buffer.get(place.clone()).unwrap_or_default();
+            self.decode(Bytes::copy_from_slice(bytes), offset)
+        };
+        Ok((first..last, make))
+    }
+
+    /// Whether a block that was not found whole may be if it is read for itself.
+    pub fn has_other_copy(&self) -> bool {
+        self.blocks.has_other_copy(self.id)
     }
 
     /// Decodes a block's bytes; `offset` is where it lies in the data section.
@@ -148,18 +185,6 @@ impl Patch {
     /// The error for damage at `offset` of the data section.
     pub fn damaged(&self, offset: u32, error: &dyn std::fmt::Display) -> StoreError {
         StoreError::DataLoss(format!("{}, data offset {offset}: {error}", self.id))
-    }
-
-    /// Reads a range of the data section in one device read.
-    async fn read_range(&self, range: Range<u32>, hint: Hint) -> Result<Bytes> {
-        let page = self.blocks.page_bytes() as u32;
-        let start = self.index()?.data_offset() + range.start;
-        let end = self.index()?.data_offset() + range.end;
-        let (first, last) = (start / page, end.div_ceil(page));
-        let buffer = self.blocks.read(self.id, first, last - first, hint).await?;
-        let skip = (start - first * page) as usize;
-        let bytes = buffer.get(skip..skip + (range.end - range.start) as usize).unwrap_or_default();
-        Ok(Bytes::copy_from_slice(bytes))
     }
 
     /// Reads whole pages of the data section, which begins on a page.
@@ -211,14 +236,29 @@ impl Drop for Patch {
 }
 
 async fn load_index(id: BlockId, blocks: &BlockLayer, identity: u64) -> Result<PatchIndex> {
+    match load_index_at_once(id, blocks, identity).await {
+        Err(_) if blocks.has_other_copy(id) => {
+            let lost = |error: FormatError| StoreError::DataLoss(format!("{id}: {error}"));
+            let len = |page: IoBuf| metadata_len(&page, identity).map_err(lost);
+            let len = blocks.read_as(id, 0, 1, Hint::FOREGROUND, len).await?;
+            let pages = len.min(blocks.capacity_bytes()).div_ceil(blocks.page_bytes()) as u32;
+            let index = |bytes: IoBuf| decode_metadata(&bytes, identity).map_err(lost);
+            blocks.read_as(id, 0, pages, Hint::FOREGROUND, index).await
+        }
+        loaded => loaded,
+    }
+}
+
+/// With one read where the metadata is no longer than most are.
+async fn load_index_at_once(id: BlockId, blocks: &BlockLayer, identity: u64) -> Result<PatchIndex> {
     let page = blocks.page_bytes();
     let capacity_pages = (blocks.capacity_bytes() / page) as u32;
     let lost = |error: &dyn std::fmt::Display| StoreError::DataLoss(format!("{id}: {error}"));
     let guess = METADATA_GUESS_PAGES.min(capacity_pages);
-    let mut metadata = match blocks.read(id, 0, guess, Hint::FOREGROUND).await {
+    let mut metadata = match blocks.search(id, 0, guess, Hint::FOREGROUND).await {
+        Ok(Some(metadata)) => metadata,
         // A patch may be shorter than the guess, and flash that was never written cannot be read.
-        Err(StoreError::DataLoss(_)) => blocks.read(id, 0, 1, Hint::FOREGROUND).await?,
-        read => read?,
+        _ => blocks.read(id, 0, 1, Hint::FOREGROUND).await?,
     };
     let len = metadata_len(&metadata, identity).map_err(|error| lost(&error))?;
     let pages = len.div_ceil(page) as u32;

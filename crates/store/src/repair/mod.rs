@@ -178,7 +178,8 @@ async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<
     // Nothing is erased ahead: this only reads.
     let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
     let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
-    let (blocks, found) = BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory);
+    let (blocks, found) =
+        BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.copies);
     let clock = ExpiryClock::new(runtime.clone());
     let (total, capacity) = (blocks.total_blocks(), blocks.capacity_bytes());
     let budget = Budget::new(&StoreOptions::default(), layout, total, capacity);
@@ -195,6 +196,13 @@ async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<
             note_log_loss(shard, &recovered.log_loss, &mut facts, report);
             for (number, block) in &recovered.resume.segments {
                 note_segment(shard, *number, *block, &blocks, &mut facts, report);
+            }
+            for (number, block) in recovered.uneven_segments(&blocks) {
+                if let Some(problem) = blocks.copy_problem(block) {
+                    facts.log_is_damaged = true;
+                    let problem = format!("segment {number} of the log, {block}: {problem}");
+                    report.logs.push(whole_log(shard, problem));
+                }
             }
             let mut walked = Ok(());
             for slice in &recovered.slices {
@@ -241,18 +249,23 @@ fn note_segment(
     facts: &mut Facts,
     report: &mut RepairReport,
 ) {
-    let lost = blocks.superblock(block).filter(|place| facts.headless.contains(place));
+    let lost = blocks.superblocks(block).into_iter().find(|place| facts.headless.contains(place));
     if let Some(superblock) = lost {
         facts.log_is_damaged = true;
         let problem =
             format!("segment {number} of the log: the erase header of its {superblock} is damaged");
-        report.logs.push(LogDamage {
-            shard: shard.0,
-            problem,
-            frames_lost: Vec::new(),
-            transactions_dropped: 0,
-            has_loss: false,
-        });
+        report.logs.push(whole_log(shard, problem));
+    }
+}
+
+/// A log that is damaged and of which nothing is lost.
+fn whole_log(shard: ShardId, problem: String) -> LogDamage {
+    LogDamage {
+        shard: shard.0,
+        problem,
+        frames_lost: Vec::new(),
+        transactions_dropped: 0,
+        has_loss: false,
     }
 }
 

@@ -114,9 +114,12 @@ pub(super) async fn problem_of(patch: &Patch, source: &Source<'_>) -> Option<Str
     if let Err(problem) = check_patch(patch, &mut Default::default()).await {
         return Some(problem);
     }
-    let superblock = source.blocks.superblock(patch.id())?;
-    let headless = source.headless.contains(&superblock);
-    headless.then(|| format!("the erase header of its {superblock} is damaged"))
+    if let Some(problem) = source.blocks.copy_problem(patch.id()) {
+        return Some(problem);
+    }
+    let mut superblocks = source.blocks.superblocks(patch.id()).into_iter();
+    let headless = superblocks.find(|superblock| source.headless.contains(superblock));
+    headless.map(|superblock| format!("the erase header of its {superblock} is damaged"))
 }
 
 /// Reads all that can be read of a patch.
@@ -162,14 +165,14 @@ async fn without_index(
     source: &Source<'_>,
 ) -> Result<Salvaged> {
     let identity = source.blocks.identity(patch.id());
-    let known = source.blocks.superblock(patch.id());
-    let candidates = known.as_ref().map_or(source.unknown, std::slice::from_ref);
+    let known = source.blocks.superblocks(patch.id());
+    let candidates = if known.is_empty() { source.unknown } else { &known };
     for superblock in candidates {
         let image = image::read(source.blocks, superblock).await?;
         let Some(walked) = image::walk(&image, source.blocks.page_bytes(), identity) else {
             continue;
         };
-        if known.is_none() {
+        if known.is_empty() {
             problem = format!("it is in {superblock}, whose opening header is damaged");
         }
         let mut salvaged = Salvaged::empty(patch, problem);

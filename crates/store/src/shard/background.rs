@@ -1,4 +1,4 @@
-//! The shard's background tasks: one flushes, one compacts, one patrols. Client traffic comes first: they yield often and
+//! The shard's background tasks: one flushes, one compacts, one patrols, and with two copies one rebuilds. Client traffic comes first: they yield often and
 //! their requests rank below in the scheduler of every die.
 
 use super::Shard;
@@ -19,6 +19,10 @@ impl Shard {
         if let Some(period) = self.options.patrol {
             let patroller = Rc::clone(self);
             self.start(async move { patroller.patrol_forever(period).await });
+        }
+        if self.layout.copies > 1 {
+            let rebuilder = Rc::clone(self);
+            self.start(async move { rebuilder.rebuild_forever().await });
         }
     }
 
@@ -78,6 +82,12 @@ impl Shard {
 
     /// What will be lost soon goes before what takes space.
     async fn refresh_or_compact(&self, slice: &Slice) -> Result<bool> {
+        if self.layout.copies > 1 {
+            // A rebuild can be long: compaction has its turns meanwhile, or writers would wait.
+            // What it writes must not take the room that those and the log need.
+            let refreshed = !self.is_full() && self.refresh_once(slice).await?;
+            return Ok(self.compact_once(slice).await? || refreshed);
+        }
         Ok(self.refresh_once(slice).await? || self.compact_once(slice).await?)
     }
 

@@ -116,6 +116,14 @@ impl Shard {
             }),
             seq,
         );
+        self.note_units();
+    }
+
+    /// Writes to the log how far the units have come, where another copy of it can tell that of a unit that comes back old.
+    pub(super) fn note_units(&self) {
+        if self.layout.copies > 1 {
+            self.log.append(&Event::Units(&self.blocks.unit_marks()), self.seq.get());
+        }
     }
 
     /// The slice's key count once the memtable is flushed.

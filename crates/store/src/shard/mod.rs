@@ -15,6 +15,7 @@ mod mend;
 pub mod open;
 mod patrol;
 pub mod read;
+mod rebuild;
 pub mod recovery;
 mod replay;
 pub mod scan;
@@ -88,6 +89,8 @@ pub struct Shard {
     tasks: Cell<usize>,
     /// Why background work stopped, if it did.
     failure: RefCell<Option<StoreError>>,
+    /// Units that had come back older than they were.
+    old_units: u64,
 }
 
 /// What [`StoreStats`] counts beside the states of the parts.
@@ -203,6 +206,9 @@ impl Shard {
             patrols: counters.patrols.get(),
             patrolled_bytes: counters.patrolled_bytes.get(),
             refreshed_bytes: counters.refreshed_bytes.get(),
+            degraded_blocks: self.blocks.degraded_blocks(),
+            lost_units: self.blocks.lost_units(),
+            old_units: self.old_units,
             full: u64::from(self.is_full()),
         }
     }
@@ -212,7 +218,9 @@ impl Shard {
         let Some(slice) = self.slices.iter().find(|known| known.id == slice) else {
             return Vec::new();
         };
-        let unit = |patch: &Rc<Patch>| self.blocks.superblock(patch.id()).map(|block| block.unit.0);
+        let unit = |patch: &Rc<Patch>| {
+            self.blocks.superblocks(patch.id()).first().map(|block| block.unit.0)
+        };
         let units = |run: &Rc<Run>| run.patches.iter().filter_map(unit).collect();
         slice.tree().runs().map(units).collect()
     }
@@ -239,6 +247,7 @@ impl Shard {
         self.work.notify_one();
         self.compact_work.notify_one();
         self.patrol_work.notify_one();
+        self.blocks.degraded_bell().notify_one();
         while self.tasks.get() > 0 {
             self.room.notified().await;
         }

@@ -109,10 +109,10 @@ async fn open(
     let (flash, inventory) = Flash::mount(queue, options.ftl, runtime.clone()).await?;
     let uuid = device.info().uuid;
     let (blocks, found) = match log_device {
-        None => BlockLayer::new(flash, id, uuid, &inventory),
+        None => BlockLayer::new(flash, id, uuid, &inventory, layout.copies),
         Some(log_device) => {
             let log = mount_log(&log_device, &flash, &layout, id, &runtime).await?;
-            BlockLayer::with_log((flash, &inventory), (log.0, &log.1), id, uuid)
+            BlockLayer::with_log((flash, &inventory), (log.0, &log.1), id, uuid, layout.copies)
         }
     };
     blocks.place_by(options.placement);
@@ -130,6 +130,7 @@ async fn open(
         commits,
         decided_elsewhere,
         torn,
+        old_units,
         ..
     } = recovery::recover(
         id,
@@ -143,6 +144,10 @@ async fn open(
     .await?;
     if let Some(torn) = torn {
         tracing::warn!(shard = id.0, "{torn}");
+    }
+    for old in &old_units {
+        tracing::error!(shard = id.0, "{old}");
+        blocks.distrust_unit(old.unit);
     }
     // What recovery has read may have been written without waiting for it.
     blocks.flash().flush(Hint::LOG).await?;
@@ -188,6 +193,7 @@ async fn open(
         closing: Cell::new(false),
         tasks: Cell::new(0),
         failure: RefCell::default(),
+        old_units: old_units.len() as u64,
     });
     let maker: Weak<Shard> = Rc::downgrade(&shard);
     shard.log.start(Box::new(move || {
@@ -207,6 +213,7 @@ async fn open(
         }
         noted => noted?,
     }
+    shard.note_units();
     let orphans = orphans.into_iter().filter(|_| !planted::bug(Bug::BlocksLeak));
     orphans.for_each(|block| shard.blocks.delete(block));
     if shard.slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none())) {

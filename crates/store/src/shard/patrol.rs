@@ -2,8 +2,8 @@
 //! read, and what is lost is known before a client asks for it.
 //!
 //! Cells lose charge with time, with the reads of their neighbours and with wear. The device tells by read retries how near
-//! the limit a page is. Whichever read notices, the patch is *strained*, and compaction writes it anew. The log is renewed
-//! at the end of a pass: an idle shard would keep the same segment for ever.
+//! the limit a page is. Whichever read notices, the patch or segment of the log is *strained*: compaction writes the patch anew,
+//! and the log goes on in a new segment. What is well is only read, so that a shard which is idle does not wear its flash.
 
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
@@ -30,9 +30,7 @@ impl Shard {
             if self.closing.get() {
                 return;
             }
-            if let Err(error) = self.renew_log().await {
-                tracing::warn!(shard = self.id.0, %error, "the log could not be renewed");
-            }
+            self.patrol_log().await;
             count(&self.counters.patrols, 1);
         }
     }
@@ -73,7 +71,7 @@ impl Shard {
             self.blocks.note_strained(patch.id());
         }
         for number in first..end {
-            let block = patch.read_block(number, Hint::COMPACTION).await?;
+            let block = patch.read_block_everywhere(number, Hint::COMPACTION).await?;
             for record in block.into_records() {
                 record.map_err(|error| StoreError::DataLoss(format!("{}: {error}", patch.id())))?;
             }
@@ -83,6 +81,42 @@ impl Shard {
             self.compact_work.notify_one();
         }
         Ok(())
+    }
+
+    /// Reads the log. What it tells of is in memory as well: where a part of it is lost, all is written anew.
+    async fn patrol_log(&self) {
+        match self.log.is_whole().await {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::error!(
+                    shard = self.id.0,
+                    "the patrol has found the log damaged; it is written anew from memory"
+                );
+                self.log.segments().into_iter().for_each(|id| self.blocks.note_strained(id));
+            }
+            Err(error) => {
+                tracing::warn!(shard = self.id.0, %error, "the patrol could not read the log");
+            }
+        }
+        self.refresh_log().await;
+    }
+
+    /// Lets the log go on in a new segment where one of those that are needed is hard to read or lacks a copy.
+    pub(super) async fn refresh_log(&self) {
+        if self.is_full() {
+            // A log that finds no room for its next segment fails.
+            return;
+        }
+        let segments = self.log.segments();
+        let strained = segments.iter().filter(|segment| self.blocks.is_strained(**segment));
+        if strained.map(|segment| self.blocks.forget_strain(*segment)).count() == 0 {
+            return;
+        }
+        if let Err(error) = self.renew_log().await
+            && !self.closing.get()
+        {
+            tracing::warn!(shard = self.id.0, %error, "the log could not be written anew");
+        }
     }
 
     async fn rest_until(&self, due: Time) {

@@ -14,7 +14,7 @@ use super::log::chain::{self, Segment};
 use super::log::reader::LogReader;
 use super::replay::Replay;
 use super::transactions::COORDINATOR;
-use crate::block_layer::{BlockId, BlockKind, BlockLayer, Found};
+use crate::block_layer::{BlockId, BlockKind, BlockLayer, Found, OldUnit};
 use crate::error::{Result, StoreError};
 use crate::format::log::{End, Position};
 use crate::kv::slice::Slice;
@@ -82,6 +82,22 @@ pub struct Recovered {
     pub torn: Option<String>,
     /// What was given up, where that was wanted.
     pub log_loss: LogLoss,
+    /// Frames, but for the last one, that not all copies of the log have whole.
+    pub uneven: BTreeSet<Position>,
+    /// Units that have come back older than they were.
+    pub old_units: Vec<OldUnit>,
+}
+
+impl Recovered {
+    /// The segments of the log that are needed and that not all copies have whole.
+    pub fn uneven_segments(&self, blocks: &BlockLayer) -> Vec<(u64, BlockId)> {
+        let is_uneven = |(number, block): &&(u64, BlockId)| {
+            blocks.is_degraded(*block)
+                && (blocks.superblocks(*block).len() == 1
+                    || self.uneven.iter().any(|at| at.segment == *number))
+        };
+        self.resume.segments.iter().filter(is_uneven).copied().collect()
+    }
 }
 
 /// Reads the log and the patches' metadata.
@@ -184,6 +200,14 @@ pub async fn recover(
         seq: replay.last_seq.max(1),
     };
     let torn = replay.torn.take();
+    // The last frame may have been under way when the power went.
+    let mut uneven = reader.uneven();
+    uneven.retain(|at| Some(*at) < replay.last_frame);
+    let mut patches = slices
+        .iter()
+        .flat_map(|slice| slice.tree().patches().map(|(.., p)| p.id()).collect::<Vec<_>>());
+    let lacks_copies = !uneven.is_empty() || patches.any(|patch| blocks.is_degraded(patch));
+    let old_units = if lacks_copies { blocks.old_units(&replay.units) } else { Vec::new() };
     Ok(Recovered {
         slices,
         resume,
@@ -195,6 +219,8 @@ pub async fn recover(
         decided_elsewhere,
         torn,
         log_loss,
+        uneven,
+        old_units,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::clock::ExpiryClock;
-use super::log::event::{Checkpoint, Edit, KeyChange, PatchEntry, Replayed};
+use super::log::event::{Checkpoint, Edit, KeyChange, PatchEntry, Replayed, UnitMark};
 use super::log::reader::LogReader;
 use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
@@ -102,6 +102,8 @@ pub(super) struct Replay<'a> {
     /// Where the last frame of the log is.
     pub(super) last_frame: Option<Position>,
     pub(super) end: LogEnd,
+    /// How far the units had come.
+    pub(super) units: Vec<UnitMark>,
     events: EventStream,
     /// The sequence behind the last frame.
     next_sequence: Option<u64>,
@@ -130,6 +132,7 @@ impl<'a> Replay<'a> {
             known: DeadPatches::default(),
             last_frame: None,
             end: LogEnd::default(),
+            units: Vec::new(),
             events: EventStream::default(),
             next_sequence: None,
             distrusts_manifest: false,
@@ -175,6 +178,7 @@ impl<'a> Replay<'a> {
         match event {
             Replayed::Checkpoint(checkpoint) => self.take_checkpoint(checkpoint, segment)?,
             Replayed::Edit(edit) => self.take_edit(edit),
+            Replayed::Units(units) => self.units = units,
             Replayed::Commit(number) => {
                 self.commits.insert(number);
             }

@@ -117,7 +117,7 @@ impl DeviceBench {
             let failed = |error| CliError::store(path)(error);
             let (flash, inventory) =
                 Flash::mount(queue, FtlConfig::default(), runtime.clone()).await.map_err(failed)?;
-            let (blocks, _) = BlockLayer::new(flash.clone(), ShardId(0), info.uuid, &inventory);
+            let (blocks, _) = BlockLayer::new(flash.clone(), ShardId(0), info.uuid, &inventory, 1);
             let drive = Drive { blocks, runtime, bench: self };
             let report = drive.run(&info).await.map_err(failed);
             flash.stop();

@@ -62,6 +62,15 @@ pub struct SliceState {
     pub live_keys: u64,
 }
 
+/// How far a unit has come, so that one which comes back as it was is known for old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnitMark {
+    /// The unit.
+    pub unit: u16,
+    /// Its flash bears a header of this generation.
+    pub generation: u64,
+}
+
 /// The state of a shard at the start of a segment: what came before is needed only for memtables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checkpoint {
@@ -114,6 +123,8 @@ pub enum Event<'a> {
     Edit(&'a Edit),
     /// The state of the shard.
     Checkpoint(&'a Checkpoint),
+    /// How far the shard's units have come; only where everything is kept twice.
+    Units(&'a [UnitMark]),
 }
 
 /// An event that was read.
@@ -136,6 +147,8 @@ pub enum Replayed {
     Edit(Edit),
     /// The state of the shard.
     Checkpoint(Checkpoint),
+    /// How far the shard's units have come.
+    Units(Vec<UnitMark>),
 }
 
 const BATCH: u8 = 1;
@@ -143,6 +156,7 @@ const PREPARE: u8 = 2;
 const COMMIT: u8 = 3;
 const EDIT: u8 = 4;
 const CHECKPOINT: u8 = 5;
+const UNITS: u8 = 6;
 
 const DELETE: u8 = 0;
 const PUT: u8 = 1;
@@ -155,6 +169,7 @@ const MIN_FRAGMENT_BYTES: usize = 12;
 const MAX_FRAGMENTS: usize = u16::MAX as usize;
 const PATCH_BYTES: usize = 17;
 const MIN_STATE_BYTES: usize = 22;
+const UNIT_BYTES: usize = 10;
 
 /// Appends an event to a stream.
 pub fn encode(event: &Event<'_>, stream: &mut Vec<u8>) {
@@ -176,6 +191,14 @@ pub fn encode(event: &Event<'_>, stream: &mut Vec<u8>) {
         }
         Event::Edit(edit) => encode_edit(edit, stream),
         Event::Checkpoint(checkpoint) => encode_checkpoint(checkpoint, stream),
+        Event::Units(units) => {
+            stream.put_u8(UNITS);
+            stream.put_u32_le(units.len() as u32);
+            for UnitMark { unit, generation } in *units {
+                stream.put_u16_le(*unit);
+                stream.put_u64_le(*generation);
+            }
+        }
     }
     let len = (stream.len() - start - LENGTH_BYTES) as u32;
     if let Some(place) = stream.get_mut(start..start + LENGTH_BYTES) {
@@ -287,6 +310,9 @@ pub fn decode(bytes: &Bytes) -> Result<Replayed, FormatError> {
             commits: decode_numbers(&mut body)?,
             states: decode_states(&mut body)?,
         }),
+        UNITS => Replayed::Units(list(&mut body, UNIT_BYTES, |body| {
+            Ok(UnitMark { unit: body.u16()?, generation: body.u64()? })
+        })?),
         kind => return Err(FormatError::UnknownEvent { kind, version: VERSION }),
     };
     body.expect_end()?;

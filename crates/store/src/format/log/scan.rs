@@ -12,10 +12,14 @@ use super::VERSION;
 use super::frame::{self, FrameHeader, FrameRole, HEADER_BYTES, MAGIC, Slot};
 use crate::format::FormatError;
 use bytes::{Bytes, BytesMut};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 #[cfg(test)]
 mod tests;
+
+/// Pages of a frame on which copies may disagree until only one copy or the other is tried.
+const MOST_MIXED_PAGES: usize = 6;
 
 /// A page of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,6 +134,10 @@ pub struct LogScanner {
     unreadable: Vec<u32>,
     /// Pages behind the buffer that cannot be read either: most often the unwritten rest of a segment.
     unreadable_rest: u32,
+    /// Pages of the segment of which two copies give different things: what was not put into the buffer, if anything.
+    disputed: BTreeMap<u32, Option<Bytes>>,
+    /// Frames on such pages that one copy has whole.
+    uneven: Vec<Position>,
     /// Frames that were passed over, where that is wanted.
     losses: Option<Vec<Range<u64>>>,
 }
@@ -151,6 +159,8 @@ impl LogScanner {
             buffer: BytesMut::new(),
             unreadable: Vec::new(),
             unreadable_rest: 0,
+            disputed: BTreeMap::new(),
+            uneven: Vec::new(),
             losses: None,
         }
     }
@@ -180,6 +190,7 @@ impl LogScanner {
         self.buffer.clear();
         self.unreadable.clear();
         self.unreadable_rest = 0;
+        self.disputed.clear();
     }
 
     /// Adds the next bytes of the segment.
@@ -191,6 +202,23 @@ impl LogScanner {
     /// Adds a page of the segment that cannot be read. Call it between whole pages.
     pub fn feed_unreadable(&mut self) {
         self.unreadable_rest += 1;
+    }
+
+    /// Adds a page of the segment of which two copies give different things; nothing, where one cannot be read. Call it
+    /// between whole pages.
+    pub fn feed_disputed(&mut self, one: Option<&[u8]>, other: Option<&[u8]>) {
+        let (Some(bytes), other) = (one.or(other), one.and(other)) else {
+            return self.feed_unreadable();
+        };
+        self.fill_unreadable();
+        let page = self.page + (self.buffer.len() / self.page_bytes) as u32;
+        self.disputed.insert(page, other.map(Bytes::copy_from_slice));
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The frames that not all copies have whole.
+    pub fn uneven(&self) -> &[Position] {
+        &self.uneven
     }
 
     /// Puts zeros into the buffer for pages that cannot be read.
@@ -276,7 +304,7 @@ impl LogScanner {
                 self.skip_pages(self.buffer.len() / self.page_bytes);
                 break;
             }
-            match frame::open(&self.buffer, self.identity, self.page) {
+            match self.open() {
                 Slot::Frame(header)
                     if !complete && self.buffer.len() < self.frame_bytes(&header) =>
                 {
@@ -295,6 +323,47 @@ impl LogScanner {
             }
         }
         Ok(None)
+    }
+
+    /// Judges what starts at the current page, by whichever copies of its pages make a frame.
+    fn open(&mut self) -> Slot {
+        let slot = frame::open(&self.buffer, self.identity, self.page);
+        if self.disputed.is_empty() || matches!(slot, Slot::Frame(_) | Slot::NewerVersion(_)) {
+            return slot;
+        }
+        let begins = |bytes: &[u8]| frame::claimed_header(bytes, self.page).is_some();
+        let other = self.disputed.get(&self.page).and_then(Option::as_ref);
+        if !begins(&self.buffer) && !other.is_some_and(|other| begins(other)) {
+            return slot;
+        }
+        let pages = (self.buffer.len() / self.page_bytes).min(self.longest_frame()) as u32;
+        let other = |(page, other): (&u32, &Option<Bytes>)| Some((*page, other.clone()?));
+        let others: Vec<(u32, Bytes)> =
+            self.disputed.range(self.page..self.page + pages).filter_map(other).collect();
+        let mut best = slot;
+        for choice in choices(others.len()) {
+            let mut buffer = self.buffer.clone();
+            for ((page, other), _) in others.iter().zip(choice).filter(|(_, chosen)| *chosen) {
+                let start = (page - self.page) as usize * self.page_bytes;
+                if let Some(place) = buffer.get_mut(start..start + other.len()) {
+                    place.copy_from_slice(other);
+                }
+            }
+            match frame::open(&buffer, self.identity, self.page) {
+                Slot::Nothing => {}
+                incomplete @ Slot::Incomplete(_) => best = incomplete,
+                found => {
+                    self.buffer = buffer;
+                    return found;
+                }
+            }
+        }
+        best
+    }
+
+    /// Pages of the longest frame.
+    fn longest_frame(&self) -> usize {
+        frame::MAX_FRAME_BYTES.div_ceil(self.page_bytes)
     }
 
     /// Bytes of a frame, padding included.
@@ -324,6 +393,9 @@ impl LogScanner {
             return None;
         }
         self.cut = None;
+        if self.disputed.range(at.page..at.page + pages as u32).next().is_some() {
+            self.uneven.push(at);
+        }
         self.expected = header.sequence.checked_add(1);
         let bytes = self.skip_pages(pages);
         let payload = bytes.slice(HEADER_BYTES.min(bytes.len())..len.min(bytes.len()));
@@ -407,6 +479,14 @@ impl LogScanner {
         self.page += pages as u32;
         self.buffer.split_to((pages * self.page_bytes).min(self.buffer.len())).freeze()
     }
+}
+
+/// Which of so many pages to take from the other copy: all; then each combination, where those are not too many.
+fn choices(pages: usize) -> impl Iterator<Item = impl Iterator<Item = bool>> {
+    let combinations = if pages <= MOST_MIXED_PAGES { 1_u64 << pages } else { 1 };
+    let all = (pages > 0).then_some(u64::MAX);
+    let masks = all.into_iter().chain(1..combinations.saturating_sub(1).max(1));
+    masks.map(|mask| (0..).map(move |page| page >= 64 || mask >> page & 1 == 1))
 }
 
 impl Cut {

@@ -10,13 +10,14 @@
 
 pub mod chain;
 mod exposed;
+mod patrol;
 pub mod reader;
 mod segments;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-pub use crate::format::log::event::{self, Edit, Event, PatchEntry};
+pub use crate::format::log::event::{self, Edit, Event, PatchEntry, UnitMark};
 
 use super::clock::ExpiryClock;
 use crate::block_layer::{BlockId, BlockLayer, OpenBlock};
@@ -68,6 +69,8 @@ struct Inner {
     /// A new segment is wanted.
     renewal_wanted: Cell<bool>,
     position: RefCell<Position>,
+    /// Segments that were left one after the other because one of two copies failed.
+    left_short: Cell<usize>,
     /// The frame that the first segment repeats.
     recovered_frame: RefCell<Option<Frame>>,
     /// There is something to write.
@@ -89,6 +92,8 @@ struct Position {
     /// The current segment; the next frame goes to page `next_page` of it.
     segment: u64,
     next_page: u32,
+    /// Pages of the current segment that were written.
+    landed_pages: u32,
     next_frame: u64,
     /// Frames below this sequence are durable.
     durable_frames: u64,
@@ -132,6 +137,7 @@ impl Log {
             open: None,
             segment: resume.last_segment,
             next_page: u32::MAX,
+            landed_pages: u32::MAX,
             next_frame: resume.next_frame,
             durable_frames,
             exposed: Exposed::new(reach),
@@ -156,6 +162,7 @@ impl Log {
             clock_wanted: Cell::new(false),
             renewal_wanted: Cell::new(false),
             position: RefCell::new(position),
+            left_short: Cell::new(0),
             recovered_frame: RefCell::new(resume.last_frame),
             work: Notify::new(),
             progress: Notify::new(),
@@ -289,6 +296,11 @@ impl Log {
     /// Waits until the log carries a clock of at least `ms`.
     pub async fn clock_logged(&self, ms: u64) -> Result<()> {
         self.wait_until(|log| log.clock.is_logged(ms)).await
+    }
+
+    /// The blocks of the segments kept, oldest first.
+    pub fn segments(&self) -> Vec<BlockId> {
+        self.inner.position.borrow().segments.iter().map(|(_, block)| *block).collect()
     }
 
     /// Bytes of frames written.

@@ -8,11 +8,13 @@ use crate::format::log::frame::{self, MAX_FRAME_BYTES};
 use crate::format::log::{End, Frame, LogScanner, Position};
 use futures_util::stream;
 use futures_util::{StreamExt, TryStreamExt};
+use smallvec::SmallVec;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Bytes read at a time.
@@ -27,17 +29,22 @@ const SINGLE_READS: usize = 32;
 /// Neighbouring pages of a segment.
 enum Piece {
     Whole(IoBuf),
-    /// One by one, as some cannot be read.
-    Pages(Vec<Option<IoBuf>>),
+    /// One by one, as some cannot be read or do not read the same in all copies.
+    Pages(Vec<Readings>),
 }
+
+/// What each copy gives.
+type Readings = SmallVec<[Option<IoBuf>; 2]>;
 
 impl Piece {
     fn feed(&self, scanner: &mut LogScanner) {
         match self {
             Piece::Whole(bytes) => scanner.feed(bytes),
-            Piece::Pages(pages) => pages.iter().for_each(|page| match page {
-                Some(bytes) => scanner.feed(bytes),
-                None => scanner.feed_unreadable(),
+            Piece::Pages(pages) => pages.iter().for_each(|page| match &page[..] {
+                [Some(bytes)] => scanner.feed(bytes),
+                [Some(one), Some(other)] if one[..] == other[..] => scanner.feed(one),
+                [one, other] => scanner.feed_disputed(one.as_deref(), other.as_deref()),
+                _ => scanner.feed_unreadable(),
             }),
         }
     }
@@ -47,8 +54,14 @@ impl Piece {
 pub struct LogReader {
     blocks: BlockLayer,
     shard: ShardId,
+    hint: Hint,
+    pieces_ahead: usize,
+    /// The page from which on nothing is read.
+    end: Option<Position>,
     /// Frames that were passed over by the last scan, where that is wanted.
     losses: RefCell<Option<Vec<Range<u64>>>>,
+    /// Frames that not all copies had whole in any scan.
+    uneven: RefCell<BTreeSet<Position>>,
     /// A page where the log's frames stop was passed over though it was whole once.
     lost_end: Cell<bool>,
 }
@@ -56,7 +69,22 @@ pub struct LogReader {
 impl LogReader {
     /// A reader of the log of `shard`.
     pub fn new(blocks: BlockLayer, shard: ShardId) -> LogReader {
-        LogReader { blocks, shard, losses: RefCell::default(), lost_end: Cell::default() }
+        LogReader {
+            blocks,
+            shard,
+            hint: Hint::FOREGROUND,
+            pieces_ahead: PIECES_AHEAD,
+            end: None,
+            losses: RefCell::default(),
+            uneven: RefCell::default(),
+            lost_end: Cell::default(),
+        }
+    }
+
+    /// A reader of a log that is in use, of the pages before `end`, with as little trouble to others as can be.
+    pub fn patrolling(blocks: BlockLayer, shard: ShardId, end: Position) -> LogReader {
+        let reader = LogReader::new(blocks, shard);
+        LogReader { hint: Hint::COMPACTION, pieces_ahead: 1, end: Some(end), ..reader }
     }
 
     /// From now on goes on behind frames that are lost.
@@ -67,6 +95,11 @@ impl LogReader {
     /// The frames that the last scan has passed over.
     pub fn losses(&self) -> Vec<Range<u64>> {
         self.losses.borrow().clone().unwrap_or_default()
+    }
+
+    /// The frames that were read and that not all copies have whole.
+    pub fn uneven(&self) -> BTreeSet<Position> {
+        self.uneven.borrow().clone()
     }
 
     /// Whether frames behind the last one are lost and were passed over; nobody knows how many.
@@ -89,14 +122,14 @@ impl LogReader {
             scanner = scanner.passing_losses();
         }
         let step = (PIECE_BYTES / self.blocks.page_bytes()).max(1);
-        let pieces = segments
-            .iter()
-            .flat_map(|segment| (0..self.end()).step_by(step).map(move |first| (segment, first)));
+        let pieces = segments.iter().flat_map(|segment| {
+            (0..self.end(segment)).step_by(step).map(move |first| (segment, first))
+        });
         let mut pieces = stream::iter(pieces)
             .map(|(segment, first)| async move {
-                (segment, first, self.read_piece(segment.block, first, step as u32).await)
+                (segment, first, self.read_piece(segment, first, step as u32).await)
             })
-            .buffered(PIECES_AHEAD);
+            .buffered(self.pieces_ahead);
         while let Some((segment, first, piece)) = pieces.next().await {
             if first == 0 {
                 scanner.end_segment().map_err(|error| self.refuse(error))?;
@@ -111,6 +144,11 @@ impl LogReader {
         if let Some(losses) = self.losses.borrow_mut().as_mut() {
             *losses = scanner.losses().to_vec();
         }
+        for at in scanner.uneven() {
+            self.uneven.borrow_mut().insert(*at);
+            let uneven = segments.iter().filter(|segment| segment.number == at.segment);
+            uneven.for_each(|segment| self.blocks.note_degraded(segment.block));
+        }
         Ok(scanner.finish())
     }
 
@@ -124,8 +162,8 @@ impl LogReader {
         // A copy may come before it.
         let longest = 2 * MAX_FRAME_BYTES.div_ceil(self.blocks.page_bytes()) as u32;
         let mut page = 0;
-        while page < self.pages().min(longest) {
-            let piece = self.read_piece(segment.block, page, FIRST_STEP_PAGES).await?;
+        while page < self.end(segment).min(longest) {
+            let piece = self.read_piece(segment, page, FIRST_STEP_PAGES).await?;
             page += FIRST_STEP_PAGES;
             piece.feed(&mut scanner);
             if let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
@@ -155,17 +193,18 @@ impl LogReader {
     /// Those of the device, unreadable pages excepted.
     pub async fn goes_on(&self, segments: &[Segment], at: Position, sequence: u64) -> Result<bool> {
         let Some(block) = self.block_at(segments, at) else { return Ok(false) };
-        let Some(page) = self.read(block, at.page, 1).await? else { return Ok(false) };
-        let header = frame::claimed_header(&page, at.page);
-        Ok(header.is_some_and(|header| {
-            let ours = header.shard == self.shard.0 && header.segment == at.segment;
-            ours && header.sequence == sequence
-        }))
+        let is_next = |page: &IoBuf| {
+            frame::claimed_header(page, at.page).is_some_and(|header| {
+                let ours = header.shard == self.shard.0 && header.segment == at.segment;
+                ours && header.sequence == sequence
+            })
+        };
+        Ok(self.read(block, at.page, 1).await?.iter().flatten().any(is_next))
     }
 
     fn block_at(&self, segments: &[Segment], at: Position) -> Option<BlockId> {
         let segment = segments.iter().find(|segment| segment.number == at.segment)?;
-        (at.page < self.end()).then_some(segment.block)
+        (at.page < self.end(segment)).then_some(segment.block)
     }
 
     /// Makes sure that a page where frames stop is one where a power cut may have stopped them.
@@ -175,7 +214,7 @@ impl LogReader {
     /// durable, with all that came behind it. Those of the device.
     pub async fn refuse_lost_page(&self, segments: &[Segment], at: Position) -> Result<()> {
         let lost = match self.block_at(segments, at) {
-            Some(block) => self.blocks.has_lost(block, at.page, Hint::FOREGROUND).await?,
+            Some(block) => self.blocks.has_lost(block, at.page, self.hint).await?,
             None => false,
         };
         let passes = self.losses.borrow().is_some();
@@ -215,8 +254,9 @@ impl LogReader {
         let mut first: Option<u64> = None;
         for page in 0..self.pages() {
             let hint = Hint::FOREGROUND;
-            let read = match self.blocks.flash().read(superblock, page, 1, hint).await {
-                Ok(read) => read,
+            let bytes = match self.blocks.read_unknown(superblock, page, hint).await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => return Ok(()),
                 // What a cut leaves behind is damaged; this was whole, and may have been a segment of the log.
                 Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {
                     return Err(StoreError::DataLoss(format!(
@@ -225,7 +265,7 @@ impl LogReader {
                 }
                 Err(_) => continue,
             };
-            let Some(header) = frame::claimed_header(&read.bytes, page) else { continue };
+            let Some(header) = frame::claimed_header(&bytes, page) else { continue };
             if header.shard != self.shard.0 || header.segment <= end {
                 continue;
             }
@@ -257,15 +297,22 @@ impl LogReader {
         (self.blocks.capacity_bytes() / self.blocks.page_bytes()) as u32
     }
 
-    /// The page behind the last one that is read.
-    fn end(&self) -> u32 {
-        self.pages() - u32::from(planted::bug(Bug::LastPageUnread))
+    /// The page behind the last one of a segment that is read.
+    fn end(&self, segment: &Segment) -> u32 {
+        let end = self.end.filter(|end| end.segment == segment.number);
+        let pages = self.pages() - u32::from(planted::bug(Bug::LastPageUnread));
+        end.map_or(pages, |end| end.page.min(pages))
     }
 
     /// Reads the next pages, at most `step`.
-    async fn read_piece(&self, block: BlockId, first: u32, step: u32) -> Result<Piece> {
-        let count = step.min(self.end().saturating_sub(first));
-        if let Some(pages) = self.read(block, first, count).await? {
+    async fn read_piece(&self, segment: &Segment, first: u32, step: u32) -> Result<Piece> {
+        let (block, count) = (segment.block, step.min(self.end(segment).saturating_sub(first)));
+        let mut readings = self.read(block, first, count).await?;
+        let agree = match &readings[..] {
+            [Some(one), Some(other)] => one[..] == other[..],
+            readings => readings.len() == 1,
+        };
+        if let Some(Some(pages)) = readings.drain(..).next().filter(|_| agree) {
             return Ok(Piece::Whole(pages));
         }
         // Real flash refuses to read pages that were never programmed. Those that were can still be read.
@@ -273,10 +320,10 @@ impl LogReader {
         Ok(Piece::Pages(pages.buffered(SINGLE_READS).try_collect().await?))
     }
 
-    /// Reads pages; `None` where the flash does not give them all.
-    async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Option<IoBuf>> {
-        match self.blocks.search(block, first, count, Hint::FOREGROUND).await {
-            Err(StoreError::DataLoss(_)) if self.losses.borrow().is_some() => Ok(None),
+    /// Reads pages; nothing where the flash does not give them all.
+    async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Readings> {
+        match self.blocks.search_each(block, first, count, self.hint).await {
+            Err(StoreError::DataLoss(_)) if self.losses.borrow().is_some() => Ok(Readings::new()),
             read => read,
         }
     }

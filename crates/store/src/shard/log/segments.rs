@@ -46,6 +46,7 @@ impl Inner {
         let mut position = self.position.borrow_mut();
         position.open = None;
         position.next_page = u32::MAX;
+        position.landed_pages = u32::MAX;
         position.next_frame = next_frame;
         if let Some((_, block)) = position.segments.pop_back() {
             self.blocks.delete(block);
@@ -63,6 +64,7 @@ impl Inner {
             position.exposed.leave_segment();
             position.segment += 1;
             position.next_page = 0;
+            position.landed_pages = 0;
             let entry = (position.segment, block.id());
             position.segments.push_back(entry);
             position.open = Some(block);

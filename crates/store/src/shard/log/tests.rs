@@ -29,7 +29,7 @@ impl Bench {
         let queue = device.open_queue_pair(bed.layout.units_of(SHARD)).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();
-        let (blocks, _) = BlockLayer::new(flash, SHARD, device.info().uuid, &inventory);
+        let (blocks, _) = BlockLayer::new(flash, SHARD, device.info().uuid, &inventory, 1);
         let clock = Rc::new(ExpiryClock::new(runtime.clone()));
         let log = Log::new(
             SHARD,
@@ -119,7 +119,7 @@ fn a_checkpoint_in_the_stream_names_only_what_the_log_before_it_vouches_for() {
                         checkpoints += 1;
                     }
                     Replayed::Edit(edit) => told = Some(edit.log_start),
-                    Replayed::Batch { .. } | Replayed::Commit(_) => {}
+                    Replayed::Batch { .. } | Replayed::Commit(_) | Replayed::Units(_) => {}
                 }
                 Ok::<_, FormatError>(())
             });

@@ -3,6 +3,7 @@
 use super::Inner;
 use super::exposed::Reach;
 use super::segments::Segment;
+use crate::block_layer::OpenBlock;
 use crate::error::{Result, StoreError};
 use crate::format::log::event;
 use crate::format::log::frame::{self, FrameHeader, FrameRole};
@@ -356,12 +357,34 @@ impl Inner {
         if let (Err(error), _) = outcome.await {
             return Ok(Err(error));
         }
-        if sequence.is_none() {
-            self.position.borrow_mut().next_frame += 1;
+        if let Some(error) = self.lacks_copy() {
+            return Ok(Err(error));
+        }
+        {
+            let mut position = self.position.borrow_mut();
+            position.landed_pages = position.next_page;
+            position.next_frame += u64::from(sequence.is_none());
         }
         self.bytes_written.set(self.bytes_written.get() + (pages * page_bytes) as u64);
         self.written_clock_ms.set(clock_ms);
         Ok(Ok(()))
+    }
+}
+
+impl Inner {
+    /// Why what was just written should be written again, to a segment that takes all copies. It is enough to have one where
+    /// several segments in a row fail.
+    fn lacks_copy(&self) -> Option<FtlError> {
+        let position = self.position.borrow();
+        let Some(error) = position.open.as_ref().and_then(OpenBlock::lacks_copy) else {
+            self.left_short.set(0);
+            return None;
+        };
+        let left = self.left_short.get() + 1;
+        (left < MAX_ATTEMPTS).then(|| {
+            self.left_short.set(left);
+            error
+        })
     }
 }
 

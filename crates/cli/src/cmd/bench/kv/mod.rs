@@ -133,6 +133,7 @@ impl Kv {
             shards: Some(self.threads),
             slices: None,
             compression: Compressions::default(),
+            copies: 1,
             force: true,
         }
     }

@@ -50,6 +50,10 @@ fn any_event() -> impl Strategy<Value = Replayed> {
     prop_oneof![
         any_batch(),
         any::<u64>().prop_map(Replayed::Commit),
+        prop::collection::vec(any::<(u16, u64)>(), 0..5).prop_map(|units| {
+            let mark = |(unit, generation)| UnitMark { unit, generation };
+            Replayed::Units(units.into_iter().map(mark).collect())
+        }),
         (any::<u16>(), any_patches(), numbers(), any::<[u64; 4]>()).prop_map(
             |(slice, added, removed, [flushed_seq, live_keys, log_start, unlisted_from])| {
                 Replayed::Edit(Edit {
@@ -98,6 +102,7 @@ fn append(event: &Replayed, stream: &mut Vec<u8>) {
         Replayed::Commit(number) => Event::Commit(*number),
         Replayed::Edit(edit) => Event::Edit(edit),
         Replayed::Checkpoint(checkpoint) => Event::Checkpoint(checkpoint),
+        Replayed::Units(units) => Event::Units(units),
     };
     encode(&event, stream);
 }

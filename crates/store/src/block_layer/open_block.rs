@@ -1,0 +1,272 @@
+//! Blocks that are being written: all copies at the same pages. Where one fails the block goes on with the others, but what
+//! is acknowledged should have both: whoever writes is told that another block could take them, and tries that.
+
+use super::BlockLayer;
+use super::stock::Copies;
+use super::tag::{BlockId, BlockKind, Tag};
+use crate::driver::Outcome;
+use crate::error::{Result, StoreError};
+use futures_util::future::{Either, join};
+use softflash_base::IoBuf;
+use softflash_ftl::{FtlError, Hint, Superblock};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+
+/// Units that are tried before a block is given up.
+const MAX_ATTEMPTS: u8 = 4;
+
+/// A block that takes appends. Dropping it ends the appends; the block stays.
+pub struct OpenBlock(Rc<Appends>);
+
+/// What an open block shares with its appends that are under way.
+struct Appends {
+    layer: BlockLayer,
+    id: BlockId,
+    kind: BlockKind,
+    on_log: bool,
+    copies: Copies,
+    /// How two copies fare.
+    fates: [CopyFate; 2],
+}
+
+/// How a copy fares.
+#[derive(Default)]
+struct CopyFate {
+    /// It has taken something.
+    holds: Cell<bool>,
+    /// Why it takes no more.
+    failure: RefCell<Option<FtlError>>,
+}
+
+/// A block that is being written whole: it is given back should whoever wanted it not wait for its end.
+struct Unfinished<'a> {
+    layer: &'a BlockLayer,
+    id: Option<BlockId>,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.layer.delete(id);
+        }
+    }
+}
+
+impl BlockLayer {
+    /// Writes a whole block from pieces of whole pages. A unit that fails is replaced by another; the block
+    /// is there when this returns, with all copies if the flash can take them, and durable after the next flush.
+    pub async fn put(
+        &self,
+        id: BlockId,
+        kind: BlockKind,
+        mut pieces: Vec<IoBuf>,
+        hint: Hint,
+    ) -> Result<()> {
+        let mut unfinished = Unfinished { layer: self, id: Some(id) };
+        for attempt in 0..MAX_ATTEMPTS {
+            let block = self.attempt(id, kind, attempt, hint)?;
+            let is_last = attempt + 1 == MAX_ATTEMPTS;
+            pieces = match block.write_all(pieces, hint).await {
+                Ok(Some(returned)) if !is_last && block.lacks_copy().is_some() => returned,
+                Ok(_) => {
+                    block.seal();
+                    unfinished.id = None;
+                    return Ok(());
+                }
+                Err((error, returned)) => returned.ok_or(error)?,
+            };
+            self.delete(id);
+        }
+        Err(StoreError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
+    }
+
+    /// Opens a new block for appends, on the unit that the placement policy chooses.
+    pub fn open(&self, id: BlockId, kind: BlockKind, hint: Hint) -> Result<OpenBlock> {
+        self.attempt(id, kind, 0, hint)
+    }
+
+    fn attempt(&self, id: BlockId, kind: BlockKind, attempt: u8, hint: Hint) -> Result<OpenBlock> {
+        let on_log = self.inner.log.is_some() && matches!(kind, BlockKind::Log { .. });
+        let shelf = self.shelf(on_log);
+        let copies = shelf.allocate(Tag { id, kind, attempt, copy: None }, hint)?;
+        self.enter(id, copies.clone(), on_log);
+        let (layer, fates) = (self.clone(), Default::default());
+        Ok(OpenBlock(Rc::new(Appends { layer, id, kind, on_log, copies, fates })))
+    }
+}
+
+impl OpenBlock {
+    /// The block's id.
+    pub fn id(&self) -> BlockId {
+        self.0.id
+    }
+
+    /// Appends whole pages: the page number at once, the outcome when they are programmed.
+    pub fn append(
+        &self,
+        data: IoBuf,
+        durable: bool,
+        hint: Hint,
+    ) -> Result<(u32, impl Future<Output = Outcome> + use<>), (FtlError, IoBuf)> {
+        let flash = &self.0.layer.shelf(self.0.on_log).flash;
+        let mut copies = self.0.left();
+        let (Some((number, copy)), second) = (copies.next(), copies.next()) else {
+            let superblock = self.0.copies.first().copied();
+            let unit = superblock.map(|superblock| superblock.unit).unwrap_or_default();
+            return Err((FtlError::NoSpace { unit }, data));
+        };
+        let Some((second_number, second)) = second else {
+            let (page, outcome) = flash.append(copy, data, durable, hint)?;
+            return Ok((page, Either::Left(outcome)));
+        };
+        let mut twin = flash.buffer(data.len());
+        twin.copy_from_slice(&data);
+        let one = flash.append(copy, data, durable, hint);
+        match (one, flash.append(second, twin, durable, hint)) {
+            (Ok((page, one)), Ok((_, other))) => {
+                let appends = Rc::clone(&self.0);
+                Ok((page, Either::Right(appends.join(one, other))))
+            }
+            (Ok((page, one)), Err((error, _))) => {
+                self.0.note_failure(second_number, &error);
+                Ok((page, Either::Left(one)))
+            }
+            (Err((error, _)), Ok((page, other))) => {
+                self.0.note_failure(number, &error);
+                Ok((page, Either::Left(other)))
+            }
+            (Err(refused), Err(_)) => Err(refused),
+        }
+    }
+
+    /// Why a copy takes no more, where another block could have all copies.
+    pub fn lacks_copy(&self) -> Option<FtlError> {
+        let Appends { layer, on_log, fates, .. } = &*self.0;
+        let failure = fates.iter().find_map(|fate| fate.failure.borrow().clone())?;
+        layer.shelf(*on_log).takes_copies().then_some(failure)
+    }
+
+    /// Ends the appends.
+    pub fn seal(&self) {
+        let flash = &self.0.layer.shelf(self.0.on_log).flash;
+        self.0.copies.iter().for_each(|copy| flash.seal(copy));
+    }
+
+    /// Appends all pieces and returns them, where all came back, for another attempt.
+    async fn write_all(
+        &self,
+        pieces: Vec<IoBuf>,
+        hint: Hint,
+    ) -> Result<Option<Vec<IoBuf>>, (StoreError, Option<Vec<IoBuf>>)> {
+        let total = pieces.len();
+        let mut under_way = Vec::with_capacity(total);
+        let mut returned = Vec::with_capacity(total);
+        let mut failure: Option<StoreError> = None;
+        for piece in pieces {
+            if failure.is_some() {
+                returned.push(piece);
+                continue;
+            }
+            match self.append(piece, false, hint) {
+                Ok((_, outcome)) => under_way.push(outcome),
+                Err((error, piece)) => {
+                    failure = Some(error.into());
+                    returned.push(piece);
+                }
+            }
+        }
+        let mut written = Vec::with_capacity(total);
+        for outcome in under_way {
+            let (result, piece) = outcome.await;
+            written.extend(piece);
+            if let Err(error) = result {
+                failure.get_or_insert(error.into());
+            }
+        }
+        written.append(&mut returned);
+        let whole = (written.len() == total).then_some(written);
+        match failure {
+            None => Ok(whole),
+            Some(error) => Err((error, whole)),
+        }
+    }
+}
+
+impl Drop for OpenBlock {
+    fn drop(&mut self) {
+        let Appends { layer, id, copies, .. } = &*self.0;
+        let shelf = layer.shelf(self.0.on_log);
+        copies.iter().for_each(|copy| shelf.count_writer(copy.unit.0, -1));
+        let kept: Copies = self.0.worth_keeping().collect();
+        if kept.len() < copies.len() && !kept.is_empty() {
+            layer.keep_copies(*id, &kept);
+        }
+    }
+}
+
+impl Appends {
+    /// The copies that take appends, with their numbers.
+    fn left(&self) -> impl Iterator<Item = (usize, &Superblock)> {
+        let takes_more = |fate: &CopyFate| fate.failure.borrow().is_none();
+        self.fated().filter(move |(_, fate)| takes_more(fate)).map(|(copy, _)| copy)
+    }
+
+    /// The copies that are of use when the block is done: of a segment of the log, whose frames were acknowledged one by one,
+    /// also those that failed on the way.
+    fn worth_keeping(&self) -> impl Iterator<Item = Superblock> {
+        let is_log = matches!(self.kind, BlockKind::Log { .. });
+        let is_kept = move |fate: &CopyFate| match *fate.failure.borrow() {
+            None => true,
+            Some(_) => is_log && fate.holds.get(),
+        };
+        self.fated().filter(move |(_, fate)| is_kept(fate)).map(|((_, copy), _)| *copy)
+    }
+
+    fn fated(&self) -> impl Iterator<Item = ((usize, &Superblock), &CopyFate)> {
+        self.copies.iter().enumerate().zip(&self.fates)
+    }
+
+    /// What comes of an append to both copies: it is done when both are done, and well if one did well.
+    async fn join(
+        self: Rc<Self>,
+        one: impl Future<Output = Outcome>,
+        other: impl Future<Output = Outcome>,
+    ) -> Outcome {
+        let ((one, data), (other, twin)) = join(one, other).await;
+        let result = match (one, other) {
+            // Neither is any better than the other.
+            (Err(error), Err(another)) => {
+                self.note_outcome(0, &error);
+                self.note_outcome(1, &another);
+                Err(error)
+            }
+            (one, other) => {
+                for (number, result) in [one, other].into_iter().enumerate() {
+                    match result {
+                        Ok(()) => self.fates[number].holds.set(true),
+                        Err(error) => self.note_failure(number, &error),
+                    }
+                }
+                Ok(())
+            }
+        };
+        (result, data.or(twin))
+    }
+
+    /// A copy takes no more appends; the block goes on without it.
+    fn note_failure(&self, number: usize, error: &FtlError) {
+        let Some(fate) = self.fates.get(number) else { return };
+        if fate.failure.borrow_mut().replace(error.clone()).is_none() {
+            tracing::warn!(block = %self.id, %error, "a copy of the block failed");
+            self.layer.note_failed_copy(self.id);
+        }
+        self.note_outcome(number, error);
+    }
+
+    fn note_outcome(&self, number: usize, error: &FtlError) {
+        if let Some(copy) = self.copies.get(number) {
+            self.layer.note_outcome(copy.unit.0, self.on_log, Some(error));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Stores with two copies of everything, on a modelled array, and what is done to them.
+
+#![allow(dead_code, reason = "not every test needs all of it")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
+
+use softflash_base::random::Rng;
+use softflash_device::faulty::{Faults, FaultyDevice};
+use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation};
+use softflash_runtime::{RuntimeHandle, VirtualExecutor};
+use softflash_store::check::Progress;
+use softflash_store::repair::{self, OnLogLoss, RepairReport};
+use softflash_store::{CheckReport, Store, StoreLayout, StoreOptions, check, open_all};
+use softflash_testing::Model;
+use softflash_testing::model::{key, value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a rebuild may take.
+pub const REBUILD: Duration = Duration::from_secs(300);
+
+/// A store with two copies on an array that faults can be made in.
+pub struct Mirror {
+    pub device: Arc<ModelDevice>,
+    pub faults: Faults,
+    pub layout: StoreLayout,
+    pub options: StoreOptions,
+}
+
+impl Mirror {
+    /// So many units of 60 superblocks of 32 pages, each of one die.
+    pub fn new(shards: u16, units: u8) -> Mirror {
+        let mut config = ModelConfig::model();
+        let geometry = &mut config.array.geometry;
+        (geometry.channels, geometry.chips_per_channel, geometry.planes_per_die) =
+            (units.into(), 1, 1);
+        (geometry.blocks_per_plane, geometry.pages_per_block) = (60, 32);
+        let device = Arc::new(ModelDevice::in_memory(config).unwrap());
+        let units = device.info().units;
+        let compression = Vec::new();
+        Mirror {
+            device,
+            faults: Faults::default(),
+            layout: StoreLayout { shards, slices: shards, units, compression, copies: 2 },
+            options: StoreOptions { memory_bytes: 1 << 20, ..StoreOptions::default() },
+        }
+    }
+
+    fn device(&self) -> Arc<dyn Device> {
+        let device = Arc::clone(&self.device) as Arc<dyn Device>;
+        Arc::new(FaultyDevice::new(device, self.faults.clone()))
+    }
+
+    /// Opens the store, lets `work` work and drops everything, as if the process were killed.
+    pub fn session<R>(&self, work: impl AsyncFnOnce(&[Store], &RuntimeHandle) -> R) -> R {
+        let executor = VirtualExecutor::new(1_000_000);
+        let runtime = executor.handle();
+        executor.block_on(async {
+            let stores =
+                open_all(self.device(), &self.layout, &self.options, &runtime).await.unwrap();
+            work(&stores, &runtime).await
+        })
+    }
+
+    /// From now on no command to the unit succeeds.
+    pub fn kill(&self, unit: u16) {
+        self.faults.fail_if(move |command| {
+            // A flush is the whole device's.
+            let is_flush = matches!(command.operation, Operation::Flush);
+            (command.target.unit.0 == unit && !is_flush).then_some(DeviceError::DeadDie)
+        });
+    }
+
+    /// Repairs offline.
+    pub fn repair(&self) -> RepairReport {
+        let executor = VirtualExecutor::new(1_000_000);
+        let (device, runtime) = (self.device(), executor.handle());
+        let plan = repair::plan(&device, &self.layout, &runtime, OnLogLoss::Refuse);
+        let plan = executor.block_on(plan);
+        drop(executor);
+        let executor = VirtualExecutor::new(1_000_000);
+        let (device, runtime) = (self.device(), executor.handle());
+        executor.block_on(repair::carry_out(&plan, &device, &self.layout, &runtime))
+    }
+
+    /// What an offline check finds.
+    pub fn check(&self) -> CheckReport {
+        let executor = VirtualExecutor::new(1_000_000);
+        let progress = Progress::default();
+        executor.block_on(check(self.device(), &self.layout, &executor.handle(), &progress))
+    }
+}
+
+/// Writes and deletes keys of a few hundred KiB together.
+pub async fn write(stores: &[Store], model: &mut Model, random: &mut Rng, count: usize) {
+    for number in 0..count {
+        let store = &stores[number % stores.len()];
+        model.put(store, key(random.below(50)), value(random, 7000)).await;
+        if number % 5 == 0 {
+            model.delete(store, key(random.below(50))).await;
+        }
+    }
+}
+
+/// Waits until every block has both copies.
+pub async fn rebuilt(store: &Store, runtime: &RuntimeHandle) {
+    let give_up = runtime.now() + REBUILD;
+    loop {
+        let degraded = store.stats().await.unwrap().degraded_blocks;
+        if degraded == 0 {
+            return;
+        }
+        assert!(runtime.now() < give_up, "{degraded} blocks lack a copy");
+        runtime.sleep_until(runtime.now() + Duration::from_millis(100)).await;
+    }
+}
+
+pub async fn close(stores: &[Store]) {
+    for store in stores {
+        store.close().await.unwrap();
+    }
+}
