@@ -81,6 +81,15 @@ proptest! {
 }
 
 #[test]
+fn a_second_and_a_sector_that_read_like_a_version_and_a_scsi_command_are_told_apart() {
+    for kind in [b'0', b'1'] {
+        let line = [b"1,6806076353,88,", &[kind][..], b",0\n"].concat();
+        assert_eq!(detect(&line), Some(Format::Tencent));
+    }
+    assert_eq!(detect(b"1,6806076353,88,512,0\n"), Some(Format::Vscsi));
+}
+
+#[test]
 fn what_a_format_cannot_say_is_counted() {
     let of = |kind| Request { at_ns: 0, device: 0, kind, offset_bytes: 0, bytes: 0 };
     for format in Format::ALL {
