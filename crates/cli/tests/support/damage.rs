@@ -69,6 +69,7 @@ pub struct DeviceMap {
     page: u64,
     superblock: u64,
     superblocks: u64,
+    superblocks_of_unit: u64,
 }
 
 impl DeviceMap {
@@ -81,7 +82,8 @@ impl DeviceMap {
         let superblocks = u64::from(info.units) * u64::from(info.geometry.blocks_per_plane);
         let page = u64::from(info.geometry.page_bytes);
         assert_eq!(bytes.len() as u64, LABEL_AREA + superblocks * superblock, "the device's size");
-        DeviceMap { path, bytes, page, superblock, superblocks }
+        let superblocks_of_unit = u64::from(info.geometry.blocks_per_plane);
+        DeviceMap { path, bytes, page, superblock, superblocks, superblocks_of_unit }
     }
 
     /// The superblocks that hold a log segment or a patch.
@@ -173,6 +175,12 @@ impl DeviceMap {
             let byte = self.bytes[*offset as usize] ^ 0x10;
             file.write_all_at(&[byte], *offset).expect("the copy can be written");
         }
+    }
+
+    /// Where a unit begins and ends.
+    pub fn unit(&self, unit: u64) -> (u64, u64) {
+        let bytes = self.superblocks_of_unit * self.superblock;
+        (LABEL_AREA + unit * bytes, LABEL_AREA + (unit + 1) * bytes)
     }
 
     /// The device's file.
