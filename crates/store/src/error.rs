@@ -13,7 +13,7 @@ pub enum StoreError {
     /// So many blocks have gone bad that the flash takes no more writes; reads go on.
     #[error(
         "the flash is worn out: {bad} of {total} superblocks are bad; what is there can be read, and nothing more \
-         written: copy it to another device"
+         written: take it to another device with `softflash dump` and `softflash load`"
     )]
     WornOut {
         /// Superblocks out of service, on the shard's units.

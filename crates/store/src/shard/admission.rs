@@ -67,8 +67,8 @@ impl Shard {
     /// Waits until `bytes` of new data may be written.
     ///
     /// # Errors
-    /// [`StoreError::OutOfSpace`] where the flash is full, [`StoreError::WornOut`] where it is; `grows` is false for batches that only delete, which
-    /// are taken longer since they make room.
+    /// [`StoreError::OutOfSpace`] where the flash is full, [`StoreError::WornOut`] where it is worn out; `grows` is false
+    /// for batches that only delete, which are taken longer since they make room.
     pub(super) async fn admit(&self, bytes: usize, grows: bool) -> Result<()> {
         self.check_health()?;
         if grows && self.is_full() {
