@@ -2,7 +2,7 @@
 
 use crate::shrink::shrink;
 use crate::trial::{self, Record};
-use crate::world::{Profile, World};
+use crate::world::{Profile, Size, World};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -18,8 +18,8 @@ pub struct Campaign<'a> {
     pub seeds: u64,
     /// Which worlds.
     pub profile: Profile,
-    /// Small ones.
-    pub small: bool,
+    /// How large.
+    pub size: Size,
     /// Threads.
     pub jobs: usize,
     /// Asked before each seed whether to stop.
@@ -48,6 +48,8 @@ pub struct Tally {
     pub seeds: u64,
     /// Cuts whose recovery was compared with what was promised.
     pub crash_points: u64,
+    /// Full comparisons of everything with what was promised, after one cut or several in a row.
+    pub comparisons: u64,
     /// The most cuts between two comparisons.
     pub deepest: u64,
     /// Virtual time of all worlds together.
@@ -75,14 +77,14 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
                 return;
             }
             let seed = campaign.first.wrapping_add(number);
-            let world = World::drawn(seed, campaign.profile);
-            let world = if campaign.small { world.small() } else { world };
+            let world = campaign.size.of(World::drawn(seed, campaign.profile));
             let outcome = attempt(&world);
             let failure = outcome.as_ref().err().map(|what| failure(campaign, &world, what));
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             tally.seeds += 1;
             if let Ok(record) = outcome {
                 tally.crash_points += record.crash_points;
+                tally.comparisons += record.comparisons;
                 tally.losses_told += u64::from(record.loss);
                 tally.worn_out += u64::from(record.worn_out);
                 tally.deepest = tally.deepest.max(record.deepest);
@@ -115,7 +117,7 @@ fn failure(campaign: &Campaign<'_>, world: &World, what: &str) -> Failure {
         replay: format!(
             "cargo xtask hunt --seed {seed} --seeds 1{}{}",
             campaign.profile.arguments(),
-            if campaign.small { " --small" } else { "" }
+            campaign.size.arguments(),
         ),
         shrunk: toml::to_string(&shrunk).unwrap_or_default(),
     }

@@ -8,7 +8,8 @@
 //! - [`habits`]: how clients behave, and how time passes;
 //! - [`medium`]: the flash that its store lives on, or a [drive] with a volatile cache;
 //! - [`session`]: from power on to power off;
-//! - [`profile`]: what goes wrong, by name; [`disasters`]: dies that die, units that come back old;
+//! - [`profile`]: what goes wrong, by name; [`size`]: how large worlds are;
+//! - [`disasters`]: dies that die, units that come back old;
 //! - [`invariants`]: what must hold of the flash's books;
 //! - [`trouble`]: why a session ends early;
 //! - [`trial`]: one world from its beginning to its end;
@@ -35,6 +36,7 @@ pub mod reference;
 pub mod resp;
 pub mod session;
 pub mod shrink;
+pub mod size;
 pub mod smallworld;
 pub mod trial;
 pub mod trouble;

@@ -10,7 +10,7 @@ use signal_hook::flag;
 use softflash_hunt::campaign::{self, Campaign, Tally};
 use softflash_hunt::exhaustive::{self, Sweep, Swept};
 use softflash_hunt::smallworld::Step;
-use softflash_hunt::world::{Profile, World};
+use softflash_hunt::world::{Profile, Size, World};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,7 @@ Examples:
   cargo xtask hunt --seed 7 --seeds 1         # one seed, again
   cargo xtask hunt --replay world.toml        # a world from a file
   cargo xtask hunt --time 10m -o json
+  cargo xtask hunt --size full --time 10m     # worlds with much work between the cuts
   cargo xtask hunt --profile dead --time 60s  # dies that die: every loss must be told
   cargo xtask hunt --exhaustive               # all small worlds
   cargo xtask hunt --exhaustive --operations 2 --every 8
@@ -54,14 +55,14 @@ struct Arguments {
     /// What goes wrong.
     #[arg(long, value_enum, default_value = "survived")]
     profile: Profile,
-    /// Worlds with few cuts and requests: more of them.
-    #[arg(long)]
-    small: bool,
+    /// How large the worlds are.
+    #[arg(long, value_enum, default_value = "mixed")]
+    size: Size,
     /// Runs the world of this file instead of drawing any.
     #[arg(long, conflicts_with_all = ["seed", "seeds", "time"])]
     replay: Option<PathBuf>,
     /// Runs all small worlds instead: every workload of up to three operations, cut everywhere, and again in recovery.
-    #[arg(long, conflicts_with_all = ["seed", "seeds", "time", "replay", "profile"])]
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "time", "replay", "profile", "size"])]
     exhaustive: bool,
     /// Operations of these workloads at most.
     #[arg(long, default_value_t = 3, requires = "exhaustive")]
@@ -198,7 +199,7 @@ fn hunt(arguments: &Arguments) -> ExitCode {
         first,
         seeds: arguments.seeds.unwrap_or(u64::MAX),
         profile: arguments.profile,
-        small: arguments.small,
+        size: arguments.size,
         jobs: arguments.jobs.unwrap_or_else(cores),
         stop: &|| {
             interrupted.load(Ordering::Relaxed) || time.is_some_and(|time| began.elapsed() >= time)
@@ -235,12 +236,15 @@ fn print(report: &Report<'_>, form: Form) {
         }
         return;
     }
-    let Tally { seeds, crash_points, deepest, simulated_seconds, losses_told, worn_out, failures } =
-        report.tally;
+    let Tally { seeds, crash_points, comparisons, deepest, .. } = report.tally;
+    let Tally { simulated_seconds, losses_told, worn_out, failures, .. } = report.tally;
     println!("seeds                 {seeds}, from {}", report.first_seed);
     println!(
         "cuts with full check  {crash_points} ({:.0} a second), up to {deepest} before one recovery",
         report.crash_points_per_second
+    );
+    println!(
+        "full checks           {comparisons}: after a cut or several in a row, and at the end"
     );
     println!(
         "simulated             {simulated_seconds:.1} s in {:.1} s ({:.1} times as fast)",

@@ -29,6 +29,8 @@ const MOST_NESTED: u32 = 64;
 pub struct Record {
     /// Cuts whose recovery was compared with what was promised.
     pub crash_points: u64,
+    /// Sessions in which everything was compared.
+    pub comparisons: u64,
     /// The most cuts between two comparisons: how deep recoveries were nested.
     pub deepest: u64,
     /// Virtual time.
@@ -176,6 +178,7 @@ impl Trial<'_> {
             self.books = Some(books.clone());
             self.silent = session::silent_programs(&self.medium);
             self.record.crash_points += self.open;
+            self.record.comparisons += 1;
             self.record.deepest = self.record.deepest.max(self.open);
             self.open = 0;
         }

@@ -3,6 +3,7 @@
 use crate::disasters::Disasters;
 use crate::habits::{Pace, Resp};
 pub use crate::profile::Profile;
+pub use crate::size::Size;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 use softflash_device::ModelConfig;
@@ -181,17 +182,6 @@ impl World {
         if speaks {
             self.pace = Pace::drawn(&mut rng, firm);
         }
-        self
-    }
-
-    /// The same with fewer cuts and requests and shorter values: ten thousand of these are run in a minute or two.
-    #[must_use]
-    pub fn small(mut self) -> World {
-        self.cuts = 1 + self.cuts % 3;
-        self.clients.requests = self.clients.requests.min(8);
-        self.clients.value_bytes = self.clients.value_bytes.min(3000);
-        self.clients.keys = self.clients.keys.min(20);
-        self.flash.blocks = if self.flash.pages == 8 { 80 } else { 32 };
         self
     }
 

@@ -7,7 +7,7 @@ use softflash_hunt::campaign::{self, Campaign};
 use softflash_hunt::exhaustive::{self, Sweep};
 use softflash_hunt::smallworld::Step;
 use softflash_hunt::trial;
-use softflash_hunt::world::{Profile, World};
+use softflash_hunt::world::{Profile, Size, World};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -100,7 +100,7 @@ fn fresh_seeds_find_nothing() {
         first,
         seeds: 40,
         profile: Profile::Survived,
-        small: false,
+        size: Size::Full,
         jobs: 2,
         stop: &|| false,
         told: &|_| {},

@@ -163,6 +163,7 @@ fn fail(k: u64, sticky: bool, as_flash: bool) -> (u64, bool) {
         fails.then_some(error)
     });
     let outcome = bench.session(&faults, &mut known, 2);
+    assert!(k == u64::MAX || faults.commands_seen() >= k, "{what}: it never came to that");
     bench.compare(&known, &what);
     (faults.commands_seen(), outcome.is_err())
 }
@@ -176,7 +177,9 @@ fn sweep(sticky: bool, as_flash: bool) {
     let (first, step) = if thorough { (1, 1) } else { (1 + now % 8, 8) };
     println!("of {commands} commands every {step}. from {first} on");
     let failing = (first as u64..=commands).step_by(step);
-    assert!(failing.filter(|&k| fail(k, sticky, as_flash).1).count() > 0, "none is noticed");
+    let noticed = failing.filter(|&k| fail(k, sticky, as_flash).1).count();
+    // What flash does once is survived but for a few reads, of which there need be none in an eighth of all commands.
+    assert!(noticed > 0 || as_flash && !sticky && !thorough, "none is noticed");
 }
 
 #[test]

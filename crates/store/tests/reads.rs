@@ -119,11 +119,13 @@ fn a_slice_is_compressed_as_its_layout_says_and_reads_the_same() {
     let bytes_on_flash = |compression: Compression| {
         let bed = filled(vec![compression; 2]);
         assert!(bed.check().ok);
-        bed.run(async |stores, _| {
+        bed.run(async |stores, runtime| {
             for number in 0..KEYS {
                 let found = stores[0].view().get(&key(number)).await.unwrap().unwrap();
                 assert!(found.value.to_bytes() == value(number), "key {number}");
             }
+            // What is half compacted is there twice.
+            rest(&stores[0], runtime).await;
             stores[0].stats().await.unwrap().patches
         })
     };

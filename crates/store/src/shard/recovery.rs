@@ -161,6 +161,9 @@ pub async fn recover(
         .flat_map(|slice| slice.tree().patches().map(|(.., p)| p.id()).collect::<Vec<_>>())
         .chain(needed.iter().map(|segment| segment.block))
         .collect();
+    // Begun by a start that was cut off. Were they kept until the log has begun, many of them in a row would leave it no
+    // room to begin in.
+    let is_left_out = |segment: u64| on_log_loss == OnLogLoss::Refuse && segment > end;
     let unreferred = found.iter().filter(|found| !referred.contains(&found.id));
     if !log_loss.frames.is_empty() {
         let is_unlisted = |found: &&Found| {
@@ -179,7 +182,7 @@ pub async fn recover(
     let (dead, orphans): (Vec<&Found>, Vec<&Found>) = unreferred
         .filter(|found| !matches!(found.kind, BlockKind::User))
         .partition(|found| match found.kind {
-            BlockKind::Log { segment, .. } => segment < dead_before,
+            BlockKind::Log { segment, .. } => segment < dead_before || is_left_out(segment),
             _ => {
                 found.id.0 < replay.known.unlisted_from
                     || replay.known.removed.contains(&found.id.0)
@@ -313,25 +316,18 @@ async fn replay_surely<'a>(
     needed: &[Segment],
     clock: &ExpiryClock,
 ) -> Result<(Replay<'a>, End)> {
-    let first = replay_segments(layout, shard, reader, needed, clock).await?;
+    let read = async || {
+        let mut replay = Replay::new(layout, shard);
+        let end = reader.scan(needed, |frame| replay.take_frame(frame, reader, clock)).await?;
+        Ok::<_, StoreError>((replay, end))
+    };
+    let first = read().await?;
     if !is_doubtful(&first, needed, reader).await? {
         return Ok(first);
     }
-    let second = replay_segments(layout, shard, reader, needed, clock).await?;
+    let second = read().await?;
     let goes_on = second.0.next_sequence() > first.0.next_sequence();
     Ok(if goes_on { second } else { first })
-}
-
-async fn replay_segments<'a>(
-    layout: &'a StoreLayout,
-    shard: ShardId,
-    reader: &LogReader,
-    needed: &[Segment],
-    clock: &ExpiryClock,
-) -> Result<(Replay<'a>, End)> {
-    let mut replay = Replay::new(layout, shard);
-    let end = reader.scan(needed, |frame| replay.take_frame(frame, reader, clock)).await?;
-    Ok((replay, end))
 }
 
 /// Whether the log may go on where frames were found to stop.

@@ -31,9 +31,10 @@ pub struct Evidence {
 
 /// The segments of a log, in order: the last one that was begun, the one that it goes on from, and so on.
 ///
-/// A segment whose opening is not whole was never begun, unless a frame behind says that the opening was durable. It is
-/// no part of the log, and the next one goes on from where this one would have. Of two with one number the one with the
-/// later block counts: a recovery that did not find the first has written it.
+/// The last segment is part of the log once there is an event, or a proof, behind its opening. Until then nothing was
+/// given back for its sake, so that it can be left out; and it is left out, as an opening that a power cut struck may
+/// be readable now and not the next time. The next segment goes on from where this one would have. Of two with one
+/// number the one with the later block counts: a recovery that did not find the first has written it.
 ///
 /// # Errors
 /// Those of the reader; [`StoreError::DataLoss`](crate::StoreError::DataLoss) where a segment was begun and its first
@@ -56,9 +57,10 @@ pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment
             // A read can go wrong once.
             first = reader.first_sequence(&segment).await?;
         }
-        if chain.is_empty() && first.is_none() && !reader.was_begun(&segment).await? {
-            let opening = Position { segment: segment.number, page: 0 };
-            reader.refuse_lost_page(&[segment], opening).await?;
+        if chain.is_empty()
+            && let Some(stop) = reader.stops_unproved(&segment).await?
+        {
+            reader.refuse_lost_page(&[segment], stop).await?;
             next = segments.keys().next_back().copied();
             continue;
         }

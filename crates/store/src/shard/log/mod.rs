@@ -55,8 +55,8 @@ struct Inner {
     written_seq: Cell<u64>,
     /// Everything up to here is durable.
     durable_seq: Cell<u64>,
-    /// The first segment needed, as the last edit that was appended says.
-    appended_start: Cell<Option<u64>>,
+    /// Where edits end in what is pending, and the first segment needed, as each of them says.
+    appended_starts: RefCell<Vec<(usize, u64)>>,
     /// The first segment needed, as what is in the log says: edits, or the checkpoint of the start.
     told_start: Cell<u64>,
     /// A checkpoint is being made for a segment that starts in the middle of the stream.
@@ -154,7 +154,7 @@ impl Log {
             appended_seq: Cell::new(resume.seq),
             written_seq: Cell::new(resume.seq),
             durable_seq: Cell::new(0),
-            appended_start: Cell::new(None),
+            appended_starts: RefCell::default(),
             told_start: Cell::new(0),
             rolling_over: Cell::new(false),
             holds: RefCell::default(),
@@ -185,10 +185,12 @@ impl Log {
     /// Appends an event with its sequence number. Returns a segment that is not later than the one it will be
     /// written to.
     pub fn append(&self, event: &Event<'_>, seq: u64) -> u64 {
+        let mut pending = self.inner.pending.borrow_mut();
+        event::encode(event, &mut pending);
         if let Event::Edit(edit) = event {
-            self.inner.appended_start.set(Some(edit.log_start));
+            self.inner.appended_starts.borrow_mut().push((pending.len(), edit.log_start));
         }
-        event::encode(event, &mut self.inner.pending.borrow_mut());
+        drop(pending);
         self.inner.appended_seq.set(seq);
         self.inner.work.notify_one();
         self.segment()

@@ -4,7 +4,7 @@ use super::chain::Segment;
 use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
-use crate::format::log::frame::{self, MAX_FRAME_BYTES};
+use crate::format::log::frame::{self, FrameRole, MAX_FRAME_BYTES};
 use crate::format::log::{End, Frame, LogScanner, Position};
 use futures_util::stream;
 use futures_util::{StreamExt, TryStreamExt};
@@ -173,18 +173,26 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Whether a segment was begun, though its first frame was not found whole: because a frame behind says that it was
-    /// durable, or because it is whole after all, as a read can go wrong.
+    /// Where the frames of a segment stop, if nothing can rely on the segment yet: its opening is not whole, or no event
+    /// stands behind it. Of a log that is in use all is relied on.
     ///
     /// # Errors
     /// As for [`scan`](LogReader::scan).
-    pub async fn was_begun(&self, segment: &Segment) -> Result<bool> {
-        let mut frames = 0;
-        let end = self.scan(std::slice::from_ref(segment), |_| {
-            frames += 1;
-            Ok(())
-        });
-        Ok(matches!(end.await?, End::Corrupt { .. }) || frames > 0)
+    pub async fn stops_unproved(&self, segment: &Segment) -> Result<Option<Position>> {
+        let mut stop = Position { segment: segment.number, page: 0 };
+        // A read can go wrong once.
+        for _ in 0..2 {
+            let mut proved = false;
+            let end = self.scan(std::slice::from_ref(segment), |frame| {
+                stop = stop.max(frame.behind(self.page_bytes()));
+                proved |= frame.header.role == FrameRole::Stream || self.end.is_some();
+                Ok(())
+            });
+            if matches!(end.await?, End::Corrupt { .. }) || proved {
+                return Ok(None);
+            }
+        }
+        Ok(Some(stop))
     }
 
     /// Whether, read once more, the page where frames stop begins the next one.

@@ -102,9 +102,10 @@ fn on_bench<R>(test: impl AsyncFnOnce(Bench) -> R) -> R {
 fn a_checkpoint_in_the_stream_names_only_what_the_log_before_it_vouches_for() {
     on_bench(async |mut bench| {
         for _ in 0..10 {
-            // The edit, which memory is ahead by, follows a batch that fills more than a segment.
+            // The edit, which memory is ahead by, lies between batches that fill more than a segment each.
             bench.append_batch(400_000);
             bench.append_edit(10);
+            bench.append_batch(400_000);
             bench.log.written_soon(bench.seq).await.unwrap();
         }
         let chain = bench.chain().await;

@@ -86,25 +86,26 @@ impl Inner {
         // written again: the opener has seen to that.
         self.start_segment(Segment::OfNewWriter).await?;
         self.recovered_frame.take();
+        self.note_reached(0);
+        self.make_durable().await?;
+        // A recovery leaves a segment out that has nothing behind its opening; from here on, it counts.
+        self.write(&[], &[]).await?;
         self.note_reached(self.written_seq.get());
-        self.close_word_lines().await?;
-        self.flush().await?;
-        self.note_durable();
+        self.make_durable().await?;
         self.note_safe_clock();
         let mut tail = Tail::default();
-        tail.note_written(true, self.runtime.now());
-        tail.unsynced_since = None;
         loop {
             self.gather(&tail).await;
             let renewal = self.renewal_wanted.replace(false);
             if renewal {
                 self.start_segment(Segment::InStream).await?;
+                self.write(&[], &[]).await?;
                 self.note_reached(self.written_seq.get());
             }
             let (hurry, closing) = (self.hurry.replace(false), self.closing.get());
             let stream = std::mem::take(&mut *self.pending.borrow_mut());
             let (seq, clock) = (self.appended_seq.get(), self.clock_wanted.replace(false));
-            let start = self.appended_start.take();
+            let starts = self.appended_starts.take();
             let now = self.runtime.now();
             if self.segment_is_full() {
                 // A proof is not worth a segment of its own, least of all on a full device.
@@ -116,8 +117,7 @@ impl Inner {
                 self.progress.notify_all();
             }
             if !stream.is_empty() || clock || proof {
-                self.write(&stream).await?;
-                self.told_start.set(start.unwrap_or(self.told_start.get()));
+                self.write(&stream, &starts).await?;
                 let late = planted::bug(Bug::AcknowledgedUnwritten);
                 let seq = if late { self.appended_seq.get() } else { seq };
                 self.written_seq.set(seq);
@@ -169,6 +169,14 @@ impl Inner {
         position.durable_frames = reach.next_frame;
         self.durable_seq.set(reach.seq);
         self.progress.notify_all();
+    }
+
+    /// Makes all that was written durable.
+    async fn make_durable(&self) -> Result<()> {
+        self.close_word_lines().await?;
+        self.flush().await?;
+        self.note_durable();
+        Ok(())
     }
 
     /// A restart finds the clock that was written, as far as no later write can take it along.
@@ -240,8 +248,9 @@ impl Inner {
         }
     }
 
-    /// Writes a stream of whole events as frames; they are durable if every acknowledgement is.
-    async fn write(&self, stream: &[u8]) -> Result<()> {
+    /// Writes a stream of whole events as frames; they are durable if every acknowledgement is. `starts` says where in
+    /// it edits end, and the first segment that each says is needed.
+    async fn write(&self, stream: &[u8], starts: &[(usize, u64)]) -> Result<()> {
         let durable = self.durability == Durability::Flash;
         let (mut at, mut next_event) = (0, 0);
         loop {
@@ -257,6 +266,10 @@ impl Inner {
             let durable = durable && alone;
             self.write_frame(Draft { role, payload, first_event, sequence: None, durable }).await?;
             at = end;
+            // A segment that begins now comes behind these edits: its checkpoint must not take back what they say.
+            if let Some((_, start)) = starts.iter().rfind(|(end, _)| *end <= at) {
+                self.told_start.set(*start);
+            }
             if at >= stream.len() {
                 // A durable write says nothing of those before it.
                 let unflushed = self.durability == Durability::Flash
