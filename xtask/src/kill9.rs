@@ -5,10 +5,10 @@ use crate::run::{cargo, run as run_command, seconds};
 
 const USAGE: &str = "usage: cargo xtask kill9 [--time 60s] [--seed SEED]";
 
-/// Runs `crates/cli/tests/kills.rs` for a while.
+/// Runs `crates/cli/tests/program/kills.rs` for a while.
 pub fn run(arguments: &[&str]) -> Outcome {
     let mut command = cargo();
-    command.args(["test", "--locked", "--package", "softflash", "--test", "kills", "--"]);
+    command.args(["test", "--locked", "--package", "softflash", "--test", "program", "--"]);
     command.args(["--nocapture", "what_was_acknowledged_survives_kills_at_any_moment"]);
     let (mut time, mut rest) = (60, arguments.iter());
     while let Some(argument) = rest.next() {

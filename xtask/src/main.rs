@@ -28,8 +28,8 @@ type Outcome<T = ()> = Result<T, String>;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test [ARGS]        every test: installs the real clients if it can, builds the release binary,
-                     runs `cargo test --workspace` (ARGS are passed on) and adds up the results
+  test [ARGS]        every test: installs the real clients if it can, runs `cargo test --workspace`
+                     (ARGS are passed on) and adds up the results
   ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, hunt, test
   hunt [ARGS]        hunts for lost and wrong data in simulated worlds (`hunt --help` has more)
   fuzz [ARGS]        fuzzers of all decoders, each for 10 s (`--time 3m`, or names of some)

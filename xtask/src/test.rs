@@ -1,27 +1,22 @@
-//! Every test, with the real clients and against the release binary.
+//! Every test, with the real clients.
 
 use crate::Outcome;
 use crate::clients::Clients;
-use crate::run::{cargo, target_directory};
+use crate::run::cargo;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The program that end-to-end tests drive; without it they take the one built with them.
-const BINARY: &str = "SOFTFLASH_BIN";
-
 /// Runs all tests; `arguments` are passed on to `cargo test`.
 ///
-/// The release binary is built first and the end-to-end tests drive it. The tests themselves are
-/// built with the development profile, so that everything is compiled once for each of the two.
+/// End-to-end tests drive the program that is built with them, optimised and with all its assertions, or the one that
+/// `SOFTFLASH_BIN` names.
 pub fn run(arguments: &[&str]) -> Outcome {
     let clients = Clients::find_or_install()?;
     clients.describe();
-    crate::run::run(cargo().args(["build", "--release", "--locked", "--package", "softflash"]))?;
     let started = Instant::now();
     let mut command = cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).args(arguments);
-    command.env(BINARY, target_directory()?.join("release/softflash"));
     clients.tell(&mut command);
     let (passed, totals) = run_counting(&mut command)?;
     clients.describe();

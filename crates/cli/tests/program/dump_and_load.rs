@@ -1,0 +1,139 @@
+//! Out of one store and into another, offline and over a running server.
+
+use crate::support::noise;
+use crate::support::program::{Backend, check_clean, format_with, said, softflash};
+use crate::support::resp::Client;
+use crate::support::server::Server;
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const MIB: u64 = 1 << 20;
+const KEYS: u64 = 1500;
+
+fn run(arguments: &[&str]) {
+    let output = softflash(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+}
+
+fn format(directory: &Path, shards: &str) {
+    format_with(directory, Backend::File, 512 * MIB, &["--units", "4", "--shards", shards]);
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key:{number}").into_bytes()
+}
+
+fn value(number: u64) -> Vec<u8> {
+    // A few that are longer than a frame.
+    let len = if number.is_multiple_of(500) { 3 << 20 } else { number as usize % 3000 };
+    noise(number, len)
+}
+
+/// A third of the keys expires in an hour.
+fn fill(client: &mut Client) {
+    for number in 0..KEYS {
+        assert!(client.set(&key(number), &value(number)).is_ok());
+        if number.is_multiple_of(3) {
+            assert_eq!(client.call(&[b"EXPIRE", &key(number), b"3600"]).integer(), 1);
+        }
+    }
+}
+
+fn verify(client: &mut Client) {
+    assert_eq!(client.call(&[b"DBSIZE"]).integer() as u64, KEYS);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    for number in 0..KEYS {
+        assert_eq!(client.get(&key(number)).unwrap(), value(number), "key {number}");
+        let expiry = client.call(&[b"EXPIRETIME", &key(number)]).integer();
+        match number.is_multiple_of(3) {
+            true => assert!((now + 3000..=now + 3600).contains(&expiry), "key {number}: {expiry}"),
+            false => assert_eq!(expiry, -1, "key {number}"),
+        }
+    }
+}
+
+#[test]
+fn every_way_out_and_in_keeps_everything() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = |name: &str| temp.path().join(name).to_str().unwrap().to_owned();
+    let (first, second, third) = (path("first"), path("second"), path("third"));
+    format(Path::new(&first), "2");
+    let server = Server::start(Path::new(&first), &["--memory", "64MiB"]);
+    fill(&mut server.client());
+    let address = server.address().to_string();
+    run(&["dump", "--resp", &address, &path("online")]);
+    assert!(server.terminate().success());
+    run(&["dump", &first, &path("offline")]);
+
+    // Into a directory, twice: loading again changes nothing.
+    format(Path::new(&second), "1");
+    run(&["load", &second, &path("online")]);
+    run(&["load", &second, &path("online")]);
+    check_clean(Path::new(&second));
+    let server = Server::start(Path::new(&second), &["--memory", "64MiB"]);
+    verify(&mut server.client());
+    assert!(server.terminate().success());
+
+    // Into a server.
+    format(Path::new(&third), "2");
+    let server = Server::start(Path::new(&third), &["--memory", "64MiB"]);
+    let address = server.address().to_string();
+    run(&["load", "--resp", &address, &path("offline")]);
+    verify(&mut server.client());
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn a_dump_over_the_network_needs_the_password() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format(&data, "1");
+    let password = temp.path().join("password");
+    fs::write(&password, "secret\n").unwrap();
+    let password = password.to_str().unwrap();
+    let server = Server::start(&data, &["--memory", "32MiB", "--password-file", password]);
+    let (address, file) = (server.address().to_string(), temp.path().join("dump"));
+    let file = file.to_str().unwrap();
+    let refused = softflash(["dump", "--resp", &address, file]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("NOAUTH"), "{}", said(&refused));
+    run(&["dump", "--resp", &address, "--password-file", password, file]);
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn damaged_files_are_refused_and_failures_leave_no_half_file() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = |name: &str| temp.path().join(name).to_str().unwrap().to_owned();
+    let data = path("data");
+    format(Path::new(&data), "1");
+    let server = Server::start(Path::new(&data), &["--memory", "64MiB"]);
+    for number in 0..50 {
+        assert!(server.client().set(&key(number), &value(number + 1)).is_ok());
+    }
+    assert!(server.terminate().success());
+    let file = path("dump");
+    run(&["dump", &data, &file]);
+
+    let whole = fs::read(&file).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for (name, bytes) in [("flipped", &flipped[..]), ("short", &whole[..whole.len() - 1])] {
+        fs::write(path(name), bytes).unwrap();
+        let output = softflash(["load", &data, &path(name)]);
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", said(&output));
+        assert!(said(&output).contains("damaged at byte"), "{name}: {}", said(&output));
+        assert!(said(&output).contains("--skip"), "{name}: {}", said(&output));
+    }
+    fs::write(path("other"), "these are not the bytes of a dump, but of a letter").unwrap();
+    assert!(said(&softflash(["load", &data, &path("other")])).contains("not a SoftFlash dump"));
+
+    let refused = softflash(["dump", "--resp", "127.0.0.1:1", &path("never")]);
+    assert_eq!(refused.status.code(), Some(1));
+    let names: Vec<_> = fs::read_dir(temp.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(!names.iter().any(|name| name.ends_with(".tmp") || name == "never"), "{names:?}");
+}

@@ -1,0 +1,359 @@
+//! `softflash lab`, `bench sim` and `replay`: experiments and traces by the real program, on a drive that is small
+//! enough for a test.
+
+use crate::support::program::{binary, said, softflash};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+const DEVICE: &str = r#"
+name = "tiny"
+title = "A tiny drive: 64 MiB"
+default_layout = "page-mapped"
+
+[geometry]
+channels = 4
+chips_per_channel = 1
+planes_per_die = 1
+blocks_per_plane = 64
+pages_per_block = 64
+page_bytes = 4096
+
+[die]
+cell = "slc"
+read_ns = [50_000]
+program_ns = [200_000]
+erase_ns = 2_000_000
+
+[bus]
+bytes_per_second = 400_000_000
+"#;
+
+const EXPERIMENT: &str = r#"
+title = "Reads and writes of a tiny drive"
+source = "nobody"
+
+[paper]
+"tiny write 4 KiB" = 1.0
+
+[[plot]]
+name = "writes"
+title = "Writes by size"
+x = "workload.size"
+x_label = "request"
+y_label = "throughput"
+
+[[group]]
+name = "writes"
+device = "DEVICE"
+workload = "random-write-8k"
+set.requests = 20_000
+vary.workload.size = [4096, 8192]
+[[group.row]]
+label = "{device} write {size}"
+measure = "write_mb_s"
+plot = "writes"
+[[group.row]]
+label = "WAF {size}"
+measure = "waf"
+
+[[group]]
+name = "reads"
+device = "DEVICE"
+workload = "random-read-8k"
+set.requests = 20_000
+[[group.row]]
+label = "{device} read"
+measure = "read_mean_us"
+
+[[derived]]
+label = "8 KiB over 4 KiB"
+of = "tiny write 8 KiB"
+over = "tiny write 4 KiB"
+as = "ratio"
+"#;
+
+/// A directory with the device and experiments on it.
+struct Laboratory {
+    directory: tempfile::TempDir,
+}
+
+impl Laboratory {
+    fn new() -> Laboratory {
+        let laboratory = Laboratory { directory: tempfile::tempdir().unwrap() };
+        laboratory.write("tiny.toml", DEVICE);
+        laboratory.experiment("it.toml", EXPERIMENT);
+        laboratory
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn experiment(&self, name: &str, text: &str) {
+        self.write(name, &text.replace("DEVICE", &self.path("tiny.toml")));
+    }
+
+    fn run(&self, out: &str, more: &[&str]) -> Output {
+        let (experiment, out) = (self.path("it.toml"), self.path(out));
+        softflash([&["lab", "run", &experiment, "--out", &out], more].concat())
+    }
+
+    fn cells(&self, out: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path(&format!("{out}/it/cells"))).unwrap();
+        let mut cells: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        cells.sort();
+        cells
+    }
+
+    fn result(&self, out: &str) -> Option<Vec<u8>> {
+        fs::read(self.path(&format!("{out}/it/result.json"))).ok()
+    }
+}
+
+fn succeeds(output: &Output) {
+    assert!(output.status.success(), "{}", said(output));
+}
+
+fn fails(output: &Output, code: i32, parts: &[&str]) {
+    assert_eq!(output.status.code(), Some(code), "{}", said(output));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(parts.iter().all(|part| errors.contains(part)), "{parts:?}: {errors}");
+}
+
+fn json(output: &Output) -> Value {
+    succeeds(output);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+}
+
+#[test]
+fn the_list_has_what_scripts_ask_for() {
+    let list = json(&softflash(["lab", "list", "-o", "json"]));
+    let names = |kind: &str| -> Vec<String> {
+        let entries = list[kind].as_array().unwrap().iter();
+        entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(names("devices").contains(&"mqsim-default".to_owned()));
+    assert!(names("layouts").contains(&"page-mapped".to_owned()));
+    assert!(names("workloads").contains(&"mixed-8k".to_owned()));
+    succeeds(&softflash(["lab", "list"]));
+}
+
+#[test]
+fn equal_seeds_give_equal_bytes_on_one_and_on_two_threads() {
+    let laboratory = Laboratory::new();
+    succeeds(&laboratory.run("one", &["--jobs", "1", "--seed", "7"]));
+    succeeds(&laboratory.run("two", &["--jobs", "2", "--seed", "7"]));
+    succeeds(&laboratory.run("other", &["--seed", "8"]));
+    let [one, two, other] = ["one", "two", "other"].map(|out| laboratory.result(out).unwrap());
+    assert_eq!(one, two);
+    assert_ne!(one, other);
+    let result: Value = serde_json::from_slice(&one).unwrap();
+    assert_eq!((&result["experiment"], &result["seed"]), (&"it".into(), &7.into()));
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6);
+    assert_eq!((&rows[0]["label"], &rows[0]["unit"]), (&"tiny write 4 KiB".into(), &"MB/s".into()));
+    assert_eq!((&rows[0]["paper"], &rows[1]["paper"]), (&1.0.into(), &Value::Null));
+    assert!(rows[0]["ours"].as_f64().unwrap() > 1.0 && rows[1]["ours"].as_f64().unwrap() >= 1.0);
+    let csv = fs::read_to_string(laboratory.path("one/it/result.csv")).unwrap();
+    assert!(csv.starts_with("label,unit,paper,ours,ratio\ntiny write 4 KiB,MB/s,1,"), "{csv}");
+}
+
+#[test]
+fn a_run_goes_on_from_the_cells_that_are_there() {
+    let laboratory = Laboratory::new();
+    succeeds(&laboratory.run("out", &[]));
+    let before = laboratory.result("out").unwrap();
+    let cells = laboratory.cells("out");
+    assert_eq!(cells.len(), 3);
+    // One is gone, one is damaged, one is taken as it is.
+    fs::remove_file(&cells[0]).unwrap();
+    fs::write(&cells[1], "{}").unwrap();
+    let kept = fs::metadata(&cells[2]).unwrap().modified().unwrap();
+    fs::remove_file(laboratory.path("out/it/result.json")).unwrap();
+    succeeds(&laboratory.run("out", &[]));
+    assert_eq!(laboratory.result("out").unwrap(), before);
+    assert_eq!(laboratory.cells("out"), cells);
+    assert_eq!(fs::metadata(&cells[2]).unwrap().modified().unwrap(), kept);
+}
+
+#[test]
+fn a_cell_that_fails_lets_the_others_end() {
+    let laboratory = Laboratory::new();
+    succeeds(&laboratory.run("out", &[]));
+    let text =
+        EXPERIMENT.replacen("[4096, 8192]", "[4096, 134217728]", 1).replace("8 KiB", "128 MiB");
+    laboratory.experiment("it.toml", &text);
+    let output = laboratory.run("out", &[]);
+    fails(&output, 1, &["size=134217728", "no result for it", "the cells that ended are kept"]);
+    assert!(laboratory.result("out").is_none(), "the old result is not of these cells");
+    assert!(
+        laboratory
+            .cells("out")
+            .iter()
+            .any(|cell| cell.ends_with("reads_tiny_page-mapped_random-read-8k.json"))
+    );
+}
+
+#[test]
+fn an_interrupt_keeps_what_is_done_and_says_how_to_go_on() {
+    let laboratory = Laboratory::new();
+    let endless = EXPERIMENT.replacen("set.requests = 20_000", "set.requests = 1_000_000_000", 1);
+    laboratory.experiment("it.toml", &endless);
+    let (experiment, out) = (laboratory.path("it.toml"), laboratory.path("out"));
+    let mut command = Command::new(binary());
+    command.args(["lab", "run", &experiment, "--out", &out, "--jobs", "3"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The reads end soon, the writes never.
+    while !fs::exists(laboratory.path("out/it/cells/reads_tiny_page-mapped_random-read-8k.json"))
+        .unwrap()
+    {
+        std::thread::yield_now();
+    }
+    // SAFETY: a signal to a child that was not waited for yet.
+    #[expect(unsafe_code, reason = "the standard library sends no SIGINT")]
+    let sent = unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    assert_eq!(sent, 0);
+    let output = child.wait_with_output().unwrap();
+    fails(&output, 1, &["interrupted", "the same command goes on"]);
+    assert_eq!(laboratory.cells("out").len(), 1);
+    assert!(laboratory.result("out").is_none());
+}
+
+#[test]
+fn a_report_is_one_file_with_all_that_ran() {
+    let laboratory = Laboratory::new();
+    fs::create_dir(laboratory.path("empty")).unwrap();
+    fails(
+        &softflash(["lab", "report", &laboratory.path("empty")]),
+        2,
+        &["no results in it", "lab run"],
+    );
+    succeeds(&laboratory.run("out", &[]));
+    succeeds(&softflash(["lab", "report", &laboratory.path("out")]));
+    let html = fs::read_to_string(laboratory.path("out/report.html")).unwrap();
+    for part in [
+        "tiny write 4 KiB",
+        "Writes by size",
+        "<svg",
+        "A tiny drive",
+        "Write amplification",
+        "Utilisation",
+    ] {
+        assert!(html.contains(part), "`{part}` is missing");
+    }
+    assert!(
+        !html.contains("http://") || !html.contains("src=\"http"),
+        "nothing comes from outside"
+    );
+}
+
+#[test]
+fn mistakes_are_named_before_anything_runs() {
+    let laboratory = Laboratory::new();
+    let wrong = |from: &str, to: &str, code: i32, parts: &[&str]| {
+        laboratory.experiment("it.toml", &EXPERIMENT.replacen(from, to, 1));
+        fails(&laboratory.run("out", &[]), code, parts);
+        assert!(!fs::exists(laboratory.path("out")).unwrap());
+    };
+    wrong(
+        "measure = \"waf\"",
+        "meassure = \"waf\"",
+        1,
+        &["it.toml: line 27", "`meassure`", "`measure`"],
+    );
+    wrong(
+        "random-write-8k",
+        "random-writes-8k",
+        2,
+        &["no workload is called `random-writes-8k`", "`random-write-8k`"],
+    );
+    fails(&softflash(["lab", "run", "sdf-tabel4"]), 2, &["no experiment is called `sdf-tabel4`"]);
+    fails(&softflash(["lab", "run"]), 2, &["NAME"]);
+}
+
+fn sim(laboratory: &Laboratory, more: &[&str]) -> Output {
+    let device = laboratory.path("tiny.toml");
+    softflash([&["bench", "sim", "--device", &device, "--layout", "page-mapped"], more].concat())
+}
+
+#[test]
+fn one_simulation_says_what_it_came_to_and_what_it_cost() {
+    let laboratory = Laboratory::new();
+    let arguments = ["--workload", "mixed-8k", "--requests", "20000", "--op", "25", "-o", "json"];
+    let report = json(&sim(&laboratory, &arguments));
+    assert_eq!((&report["requests"], &report["completed"]), (&20_000.into(), &20_000.into()));
+    for figure in ["cpu_seconds", "precondition_cpu_seconds", "simulated_seconds", "bytes_per_page"]
+    {
+        assert!(report[figure].as_f64().unwrap() > 0.0, "{figure}: {report}");
+    }
+    assert!(report["waf"].as_f64().unwrap() >= 1.0);
+    for latency in ["read_latency_ns", "write_latency_ns"] {
+        let of = |name: &str| report[latency][name].as_f64().unwrap();
+        assert!(of("mean") > 0.0 && of("p50") > 0.0 && of("p99") <= of("p99.9"));
+        assert!(of("p99.9") <= of("max"));
+    }
+    let again = json(&sim(&laboratory, &arguments));
+    assert_eq!(report["simulated_seconds"], again["simulated_seconds"]);
+    succeeds(&sim(
+        &laboratory,
+        &["--workload", "random-read-8k", "--requests", "1000", "--precondition", "steady"],
+    ));
+    let wrong = ["--workload", "mixed-8k", "--precondition", "full"];
+    fails(&sim(&laboratory, &wrong), 2, &["'full' is no state"]);
+}
+
+fn replay(laboratory: &Laboratory, trace: &str, more: &[&str]) -> Output {
+    let (trace, device) = (laboratory.path(trace), laboratory.path("tiny.toml"));
+    softflash([&["replay", &trace, "--device", &device, "-o", "json"], more].concat())
+}
+
+#[test]
+fn a_trace_is_replayed_wrapped_copied_and_judged() {
+    let laboratory = Laboratory::new();
+    let line = |index: u64| {
+        let kind = if index.is_multiple_of(4) { 'R' } else { 'W' };
+        format!("0,{kind},{},4096,{}\n", (index % 50) << 20, 1_577_808_000_000_000 + index * 1000)
+    };
+    let trace: String = (0..400).map(line).collect();
+    laboratory.write("good.csv", &trace);
+    let report = json(&replay(&laboratory, "good.csv", &[]));
+    assert_eq!((&report["requests"], &report["completed"]), (&400.into(), &400.into()));
+    assert_eq!((&report["format"], &report["tally"]["malformed"]), (&"alibaba".into(), &0.into()));
+    let copies = ["--copies", "3", "--copy-offset", "1MiB", "--speed", "2"];
+    assert_eq!(json(&replay(&laboratory, "good.csv", &copies))["completed"], 1200);
+    // Beyond the drive, unless folded onto it.
+    laboratory.write("far.csv", &trace.replace(",4096,", "0000,4096,"));
+    fails(&replay(&laboratory, "far.csv", &[]), 1, &["beyond the device", "--wrap"]);
+    assert_eq!(json(&replay(&laboratory, "far.csv", &["--wrap"]))["completed"], 400);
+    // What is malformed is counted, or ends it.
+    laboratory.write("bad.csv", &(trace.clone() + "0,X,0,4096,1577808000500000\n"));
+    let report = json(&replay(&laboratory, "bad.csv", &[]));
+    assert_eq!((&report["completed"], &report["tally"]["malformed"]), (&400.into(), &1.into()));
+    fails(&replay(&laboratory, "bad.csv", &["--strict"]), 1, &["bad.csv: line 401: opcode"]);
+    fails(&replay(&laboratory, "good.csv", &["--layout", "sdf"]), 2, &["no block interface"]);
+    fails(&replay(&laboratory, "none.csv", &[]), 1, &["none.csv: No such file"]);
+}
+
+#[test]
+fn help_has_examples() {
+    for command in [
+        &["lab"][..],
+        &["lab", "run"],
+        &["lab", "list"],
+        &["lab", "report"],
+        &["bench", "sim"],
+        &["replay"],
+    ] {
+        let output = softflash([command, &["--help"]].concat());
+        succeeds(&output);
+        let help = String::from_utf8(output.stdout).unwrap();
+        assert!(help.contains("Examples:") && help.contains("softflash"), "{help}");
+    }
+}

@@ -1,0 +1,34 @@
+//! The real program, driven from outside: one binary, so that what all of these share is built once.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests end at the first thing that is wrong"
+)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests say what they measured and what they skip"
+)]
+#![allow(clippy::disallowed_methods, reason = "tests of the real program run in real time")]
+
+mod command_line;
+mod dump_and_load;
+mod kills;
+mod lab_command;
+mod memory;
+mod real_clients;
+mod real_damage;
+mod real_files;
+mod real_limits;
+mod real_mirror;
+mod real_repair;
+mod record_command;
+mod scarcity;
+mod secrets;
+mod serving;
+mod strangers;
+mod support;
+mod tls;
+mod trace_command;

@@ -1,0 +1,161 @@
+//! `--memory` holds, whatever clients send or refuse to take.
+
+use crate::support::program::{Backend, check_clean, format_with};
+use crate::support::resp::{Client, encode};
+use crate::support::server::Server;
+use crate::support::{noise, setting};
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+const MEMORY: u64 = 256 * MIB;
+
+/// Beside what `--memory` bounds: the program itself, its stacks, and indexes.
+const ALLOWANCE: u64 = 32 * MIB;
+
+fn server(directory: &std::path::Path) -> Server {
+    format_with(directory, Backend::File, 2048 * MIB, &["--units", "4", "--shards", "2"]);
+    Server::start(directory, &["--memory", "256MiB", "--durability", "1s"])
+}
+
+/// What the process occupied at its largest since it started.
+fn peak_bytes(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+fn assert_bounded(server: &Server, what: &str) {
+    let peak = peak_bytes(server);
+    eprintln!("{what}: peak of {} MiB", peak / MIB);
+    assert!(peak <= MEMORY + ALLOWANCE, "{what}: {} MiB", peak / MIB);
+}
+
+#[test]
+fn many_clients_with_the_largest_values_wait_for_each_other() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    let server = server(&data);
+    let clients = setting("SOFTFLASH_LARGE_CLIENTS", 24);
+    let value = noise(7, 64 << 20);
+    std::thread::scope(|scope| {
+        for number in 0..clients {
+            let (mut client, value): (Client, _) = (server.client(), &value);
+            scope.spawn(move || {
+                let key = format!("large:{}", number % 4).into_bytes();
+                assert!(client.set(&key, value).is_ok(), "client {number}");
+            });
+        }
+    });
+    assert_bounded(&server, "largest values written");
+    assert_eq!(server.client().get(b"large:1").unwrap(), value);
+    assert!(server.terminate().success());
+    check_clean(&data);
+}
+
+#[test]
+fn requests_with_several_large_arguments_all_end() {
+    let temp = tempfile::tempdir().unwrap();
+    let server = server(&temp.path().join("data"));
+    let value = noise(3, 12 << 20);
+    std::thread::scope(|scope| {
+        for number in 0..16 {
+            let (mut client, value): (Client, _) = (server.client(), &value);
+            scope.spawn(move || {
+                let keys = [0, 1, 2, 3].map(|key| format!("{number}:{key}").into_bytes());
+                let mut words: Vec<&[u8]> = vec![b"MSET"];
+                keys.iter().for_each(|key| words.extend([&key[..], value]));
+                assert!(client.call(&words).is_ok(), "client {number}");
+                let keys: Vec<&[u8]> =
+                    [&b"DEL"[..]].into_iter().chain(keys.iter().map(|key| &key[..])).collect();
+                assert_eq!(client.call(&keys).integer(), 4);
+            });
+        }
+    });
+    assert_bounded(&server, "several large arguments");
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn a_request_that_cannot_fit_is_refused_with_words() {
+    let temp = tempfile::tempdir().unwrap();
+    let server = server(&temp.path().join("data"));
+    let value = noise(3, 60 << 20);
+    let mut client = server.client();
+    let words: Vec<&[u8]> = vec![b"MSET", b"a", &value, b"b", &value];
+    // The server may stop reading before all is sent; then only the reply is left to be read.
+    let _ = client.send(&words);
+    let reply = client.receive().unwrap();
+    assert!(reply.error().unwrap().contains("--memory"), "{reply:?}");
+    assert_eq!(server.client().get(b"a"), None);
+    assert_bounded(&server, "request too large");
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn clients_that_take_no_replies_hold_little() {
+    let temp = tempfile::tempdir().unwrap();
+    let server = server(&temp.path().join("data"));
+    let value = noise(5, 8 << 20);
+    let mut client = server.client();
+    for number in 0..16_u8 {
+        assert!(client.set(&[b'k', number], &value).is_ok());
+    }
+    // Many ask for everything over and over, and read nothing.
+    let greedy: Vec<TcpStream> = (0..40)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address()).unwrap();
+            for number in 0..16_u8 {
+                stream.write_all(&encode(&[b"GET", &[b'k', number]])).unwrap();
+            }
+            stream
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_bounded(&server, "replies nobody takes");
+    drop(greedy);
+    // Once they have gone the others are served again.
+    assert_eq!(client.get(&[b'k', 3]).unwrap(), value);
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn a_mixture_of_sizes_keeps_flowing() {
+    let temp = tempfile::tempdir().unwrap();
+    let server = server(&temp.path().join("data"));
+    let (stop, small_ops) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for number in 0..4_u64 {
+            let (mut client, stop, small_ops) = (server.client(), &stop, &small_ops);
+            scope.spawn(move || {
+                let key = format!("small:{number}").into_bytes();
+                while !stop.load(Ordering::Relaxed) {
+                    assert!(client.set(&key, b"value").is_ok());
+                    assert_eq!(client.get(&key).unwrap(), b"value");
+                    small_ops.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let large: Vec<_> = (0..4_u64)
+            .map(|number| {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    let key = format!("large:{number}").into_bytes();
+                    for round in 0..4 {
+                        let value = noise(round, 20 << 20);
+                        assert!(client.set(&key, &value).is_ok());
+                        assert_eq!(client.get(&key).unwrap(), value);
+                    }
+                })
+            })
+            .collect();
+        large.into_iter().for_each(|large| large.join().unwrap());
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(small_ops.into_inner() > 100, "small requests starve");
+    assert_bounded(&server, "a mixture");
+    assert!(server.terminate().success());
+}

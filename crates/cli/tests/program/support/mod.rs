@@ -1,0 +1,41 @@
+//! What the tests with real input share: the program, a server, a plain RESP client, a tree of real
+//! files, and damage done on purpose.
+
+pub mod certificates;
+pub mod clients;
+pub mod damage;
+pub mod http;
+pub mod program;
+pub mod resp;
+pub mod second_load;
+pub mod server;
+pub mod tls;
+pub mod tree;
+
+/// A deterministic stream of bytes that do not compress, so that sizes on flash are what they seem.
+pub fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// A number that is another one in every run, for seeds.
+pub fn time_of_day_us() -> u32 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.expect("the clock is set").subsec_micros()
+}
+
+/// A number of an environment variable, or `default`. Longer forms of tests are asked for that way.
+pub fn setting(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")),
+        Err(_) => default,
+    }
+}

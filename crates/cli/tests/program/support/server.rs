@@ -1,0 +1,223 @@
+//! A running server, killed when dropped.
+
+use super::program::{binary, said};
+use super::resp::Client;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+/// How long a server may take until it accepts connections, and until it has ended. Slow machines
+/// and debug builds count; a test that measures says so itself.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server on ports of its own.
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    directory: PathBuf,
+    /// The line that said so.
+    pub ready: String,
+    /// What it has said on standard error.
+    said: Arc<Mutex<String>>,
+    /// Kept open: a server whose output nobody reads may stop at its next line.
+    _drain: std::thread::JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts a server and waits until it is ready.
+    pub fn start(directory: &Path, arguments: &[&str]) -> Server {
+        Server::try_start(directory, arguments)
+            .unwrap_or_else(|output| panic!("the server does not start: {}", said(&output)))
+    }
+
+    /// Starts a server; its output where it ends instead of being ready.
+    pub fn try_start(directory: &Path, arguments: &[&str]) -> Result<Server, Output> {
+        Server::launch(Command::new(binary()), directory, arguments)
+    }
+
+    /// Starts a server under a limit that a shell sets, as `ulimit -n 100`.
+    pub fn start_under(limit: &str, directory: &Path, arguments: &[&str]) -> Server {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("{limit} && exec \"$0\" \"$@\"")).arg(binary());
+        Server::launch(shell, directory, arguments)
+            .unwrap_or_else(|output| panic!("the server does not start: {}", said(&output)))
+    }
+
+    fn launch(
+        mut command: Command,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> Result<Server, Output> {
+        let says_where = arguments.contains(&"--resp");
+        let mut child = command
+            .arg("serve")
+            .arg("--data")
+            .arg(directory)
+            .args(if says_where { [].as_slice() } else { &["--resp", "127.0.0.1:0"] })
+            .args(["--http", "127.0.0.1:0"])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program can be started");
+        let stdout = child.stdout.take().expect("standard output is piped");
+        let Some((ready, drain)) = await_ready(stdout) else {
+            if child.try_wait().expect("the child can be waited for").is_none() {
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            // Either it has ended, or it was never ready in time.
+            let _ = child.kill();
+            return Err(child.wait_with_output().expect("the child can be waited for"));
+        };
+        let stderr = child.stderr.take().expect("standard error is piped");
+        let said = Arc::<Mutex<String>>::default();
+        let heard = Arc::clone(&said);
+        std::thread::spawn(move || {
+            BufReader::new(stderr).lines().map_while(Result::ok).for_each(|line| {
+                eprintln!("{line}");
+                let mut heard = heard.lock().expect("nobody fails with the lock");
+                heard.push_str(&line);
+                heard.push('\n');
+            });
+        });
+        let address = address_in(&ready);
+        let directory = directory.to_owned();
+        Ok(Server { child, address, directory, ready, said, _drain: drain })
+    }
+
+    /// Starts a server and ends it with `kill -9` after a while, whether it is ready or not.
+    pub fn kill_while_starting(directory: &Path, arguments: &[&str], after: Duration) {
+        let mut child = Command::new(binary())
+            .args(["serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"])
+            .arg(directory)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program can be started");
+        std::thread::sleep(after);
+        child.kill().expect("the server can be killed");
+        child.wait().expect("the server can be waited for");
+    }
+
+    /// What it has said on standard error so far.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("nobody fails with the lock").clone()
+    }
+
+    /// Waits until it has said these words on standard error, which arrives when it likes.
+    pub fn await_said(&self, words: &str) {
+        let started = Instant::now();
+        while !self.said().contains(words) {
+            let said = self.said();
+            assert!(started.elapsed() < Duration::from_secs(10), "no `{words}` in `{said}`");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The address in the ready line behind `name=`.
+    pub fn address_of(&self, name: &str) -> SocketAddr {
+        let mut parts = self.ready.split_whitespace();
+        let address = parts.find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+        let address = address.unwrap_or_else(|| panic!("no {name} in `{}`", self.ready));
+        address.parse().expect("an address")
+    }
+
+    /// What the process occupies now, in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))
+            .expect("the process runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.expect("the kernel tells").trim().trim_end_matches(" kB");
+        kib.parse::<u64>().expect("a number") * 1024
+    }
+
+    /// Where it listens for RESP.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A new connection.
+    pub fn client(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it at once, as `kill -9` does.
+    pub fn kill(mut self) {
+        self.child.kill().expect("the server can be killed");
+        self.child.wait().expect("the server can be waited for");
+    }
+
+    /// Asks it to end and waits until it has.
+    pub fn terminate(mut self) -> ExitStatus {
+        self.signal_term();
+        self.wait()
+    }
+
+    /// Asks it to end.
+    pub fn signal_term(&self) {
+        self.signal(libc::SIGTERM);
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: libc::c_int) {
+        let pid = i32::try_from(self.child.id()).expect("a process id fits");
+        // SAFETY: `kill` has no memory effects; the process is our child and has not been waited for.
+        #[expect(unsafe_code, reason = "the standard library sends no other signal than SIGKILL")]
+        let sent = unsafe { libc::kill(pid, signal) };
+        assert_eq!(sent, 0, "signal {signal} can be sent");
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the server on {} has not ended in {PATIENCE:?}", self.directory.display());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The line that begins with `ready`; the thread goes on reading what follows. `None` where the output
+/// ends before, or the line does not come in time.
+fn await_ready(stdout: ChildStdout) -> Option<(String, std::thread::JoinHandle<()>)> {
+    let (sender, receiver) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if line.starts_with("ready") {
+                let _ = sender.send(line);
+            }
+        }
+    });
+    let line = receiver.recv_timeout(PATIENCE).ok()?;
+    Some((line, thread))
+}
+
+/// The first address in the line: that of RESP.
+fn address_in(ready: &str) -> SocketAddr {
+    let part = |c: char| c.is_ascii_digit() || c == '.' || c == ':';
+    ready
+        .split(|c| !part(c))
+        .find_map(|word| word.parse().ok())
+        .unwrap_or_else(|| panic!("no address in `{ready}`"))
+}

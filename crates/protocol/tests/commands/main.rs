@@ -1,0 +1,19 @@
+//! The command layer, driven by bytes: one binary, so that what all of these share is built once.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests end at the first thing that is wrong, and say so"
+)]
+
+mod acl;
+mod differential;
+mod generator;
+mod parser;
+mod pipelines;
+mod recording;
+mod sessions;
+mod support;
