@@ -4,6 +4,7 @@ mod array;
 mod device;
 mod kv;
 pub mod measure;
+mod recovery;
 mod sim;
 
 use crate::error::CliError;
@@ -16,6 +17,7 @@ Examples:
   softflash bench kv --workload fill --keys 1000000 --value-size 1KiB
   softflash bench device --pattern read --size 4KiB --depth 32
   softflash bench array -o json
+  softflash bench recovery --capacity 16GiB
   softflash bench sim --device mqsim-default --workload random-write-8k")]
 pub struct Bench {
     #[command(subcommand)]
@@ -30,6 +32,8 @@ enum What {
     Device(device::DeviceBench),
     /// The model of a flash array, in virtual time
     Array(array::ArrayBench),
+    /// How long a store takes to start, after a close and after a power cut, in virtual time
+    Recovery(recovery::Recovery),
     /// Any device, layout and workload, in virtual time
     Sim(Box<sim::Sim>),
 }
@@ -41,6 +45,7 @@ impl Bench {
             What::Kv(kv) => kv.run(),
             What::Device(device) => device.run(),
             What::Array(array) => array.run(),
+            What::Recovery(recovery) => recovery.run(),
             What::Sim(sim) => sim.run(),
         }
     }

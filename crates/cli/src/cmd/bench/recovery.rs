@@ -1,0 +1,315 @@
+//! `softflash bench recovery`
+
+use super::measure::Stopwatch;
+use crate::error::CliError;
+use crate::formatting::{human_bytes, parse_size};
+use crate::output::{self, Form};
+use bytes::Bytes;
+use clap::Args;
+use futures_util::future::try_join_all;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use serde::Serialize;
+use softflash_base::random::Rng;
+use softflash_device::{Contents, Device, ModelConfig, ModelDevice};
+use softflash_runtime::VirtualExecutor;
+use softflash_store::{Entry, Store, StoreError, StoreLayout, StoreOptions, open_all};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// What the wall clock shows. Nothing expires.
+const WALL_MS: u64 = 1_000_000_000_000;
+/// Writes under way.
+const DEPTH: usize = 64;
+/// Keys that are looked up after each recovery.
+const LOOKED_UP: u64 = 200;
+
+/// Arguments of `bench recovery`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash bench recovery
+  softflash bench recovery --array tlc --capacity 64GiB --fullness 25,50,75 -o json
+  softflash bench recovery --value-size 4KiB --capacity 8GiB
+
+Fills a store on a model of flash in virtual time. At each fullness it is closed and opened again; then as much is written
+anew as memory holds, the power is cut, and it is opened once more. Told is how long it takes until
+every shard serves: on the model's clock, and of this processor, all shards on one core; and both for a terabyte of
+capacity. Some keys are looked up after each start; one that is missing is an error.")]
+pub struct Recovery {
+    /// The array: model, small, sdf or tlc
+    #[arg(long, value_name = "NAME", default_value = "sdf")]
+    array: String,
+    /// Bytes of it; blocks are left out, channels and dies are not
+    #[arg(long, value_name = "SIZE", default_value = "32GiB", value_parser = parse_size)]
+    capacity: u64,
+    /// Values, as a share of the capacity in percent, at which it is measured
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [10, 25, 50, 70], value_parser = clap::value_parser!(u64).range(1..=95))]
+    fullness: Vec<u64>,
+    /// Bytes per value
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = parse_size)]
+    value_size: u64,
+    /// Memory for memtables and read cache
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
+    memory: u64,
+    /// Shards
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    shards: u16,
+    /// Seed of what is written anew, and of what the cut leaves
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+}
+
+#[derive(Serialize)]
+struct Report {
+    array: String,
+    capacity_bytes: u64,
+    superblocks: u64,
+    value_bytes: u64,
+    memory_bytes: u64,
+    shards: u16,
+    seed: u64,
+    rows: Vec<Row>,
+}
+
+/// At one fullness.
+#[derive(Serialize)]
+struct Row {
+    fullness_percent: u64,
+    keys: u64,
+    after_close: Start,
+    after_cut: Start,
+}
+
+/// Of one start.
+#[derive(Serialize)]
+struct Start {
+    virtual_seconds: f64,
+    cpu_seconds: f64,
+    virtual_seconds_per_tb: f64,
+    cpu_seconds_per_tb: f64,
+}
+
+impl Recovery {
+    /// Measures and prints.
+    pub fn run(self) -> Result<(), CliError> {
+        let bed = Bed::new(&self)?;
+        let steps = self.fullness.iter().max().copied().unwrap_or(0);
+        let bar = output::steps(steps);
+        let (mut rows, mut keys) = (Vec::new(), 0);
+        let mut fullness = self.fullness.clone();
+        fullness.sort_unstable();
+        for percent in fullness {
+            bar.set_message(format!("filling to {percent} %"));
+            let until = bed.capacity / 100 * percent / self.value_size.max(1);
+            bed.session(Ending::Close, async |stores| bed.write(stores, keys..until).await)?;
+            keys = until;
+            bar.set_message(format!("starting at {percent} %"));
+            let after_close = bed.session(Ending::Cut, async |stores| {
+                bed.look_up(stores, keys).await?;
+                bed.write_anew(stores, keys).await
+            })?;
+            let after_cut =
+                bed.session(Ending::Close, async |stores| bed.look_up(stores, keys).await)?;
+            rows.push(Row { fullness_percent: percent, keys, after_close, after_cut });
+            bar.set_position(percent);
+        }
+        bar.finish_and_clear();
+        let report = Report {
+            array: self.array,
+            capacity_bytes: bed.capacity,
+            superblocks: bed.superblocks,
+            value_bytes: self.value_size,
+            memory_bytes: self.memory,
+            shards: self.shards,
+            seed: self.seed,
+            rows,
+        };
+        match self.output {
+            Form::Json => output::json(&report),
+            Form::Table => {
+                report.print();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How a session ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Ending {
+    Close,
+    Cut,
+}
+
+/// A device, and the store on it.
+struct Bed {
+    device: Arc<ModelDevice>,
+    layout: StoreLayout,
+    options: StoreOptions,
+    capacity: u64,
+    superblocks: u64,
+    value: Bytes,
+    seed: u64,
+    cuts: Cell<u64>,
+}
+
+impl Bed {
+    fn new(arguments: &Recovery) -> Result<Bed, CliError> {
+        let mut config = ModelConfig::preset(&arguments.array).ok_or_else(|| {
+            let name = &arguments.array;
+            CliError::Usage(format!(
+                "--array: there is none named `{name}`; take model, small, sdf or tlc"
+            ))
+        })?;
+        let geometry = &mut config.array.geometry;
+        let whole = geometry.bytes();
+        let of_one = whole / u64::from(geometry.blocks_per_plane);
+        let blocks = (arguments.capacity / of_one).max(8);
+        geometry.blocks_per_plane = u32::try_from(blocks).unwrap_or(u32::MAX);
+        let layout = StoreLayout {
+            shards: arguments.shards,
+            slices: arguments.shards,
+            units: geometry.channels,
+            compression: Vec::new(),
+            copies: 1,
+        };
+        if let Some(problem) = layout.problem() {
+            return Err(CliError::Usage(format!("--shards: {problem}")));
+        }
+        let superblocks = blocks * u64::from(geometry.channels);
+        let mut value = vec![0; arguments.value_size as usize];
+        // Values that all differ would not fit into memory; the store does not know that they do not.
+        Rng::seeded(arguments.seed).fork("value").fill(value.get_mut(..64).unwrap_or_default());
+        Ok(Bed {
+            device: Arc::new(ModelDevice::in_memory_keeping(config, Contents::Packed)?),
+            layout,
+            options: StoreOptions { memory_bytes: arguments.memory, ..StoreOptions::default() },
+            capacity: blocks * of_one,
+            superblocks,
+            value: Bytes::from(value),
+            seed: arguments.seed,
+            cuts: Cell::new(0),
+        })
+    }
+
+    /// Opens the store, lets it work, and ends it.
+    fn session(
+        &self,
+        ending: Ending,
+        work: impl AsyncFnOnce(&[Store]) -> Result<(), StoreError>,
+    ) -> Result<Start, CliError> {
+        let executor = VirtualExecutor::new(WALL_MS);
+        let runtime = executor.handle();
+        let session = async {
+            let watch = Stopwatch::start();
+            let device = Arc::clone(&self.device) as Arc<dyn Device>;
+            let stores = open_all(device, &self.layout, &self.options, &runtime).await?;
+            let start = self.start(runtime.now().0, watch.stop().cpu_seconds);
+            work(&stores).await?;
+            if ending == Ending::Close {
+                try_join_all(stores.iter().map(Store::close)).await?;
+            }
+            Ok::<_, StoreError>(start)
+        };
+        let outcome = executor.try_block_on(session);
+        if ending == Ending::Cut {
+            let number = self.cuts.get();
+            self.cuts.set(number + 1);
+            let cut = self.device.power_cut(executor.now(), self.seed.wrapping_add(number));
+            cut.map_err(|error| CliError::Failed(format!("the power cut: {error}")))?;
+        }
+        match outcome {
+            Ok(Ok(start)) => Ok(start),
+            Ok(Err(error)) => Err(CliError::Failed(error.to_string())),
+            Err(deadlock) => Err(CliError::Failed(deadlock.to_string())),
+        }
+    }
+
+    fn start(&self, virtual_ns: u64, cpu_seconds: f64) -> Start {
+        let (virtual_seconds, per_tb) = (virtual_ns as f64 / 1e9, 1e12 / self.capacity as f64);
+        Start {
+            virtual_seconds,
+            cpu_seconds,
+            virtual_seconds_per_tb: virtual_seconds * per_tb,
+            cpu_seconds_per_tb: cpu_seconds * per_tb,
+        }
+    }
+
+    /// As much as memory holds, at random; what is flushed meanwhile was in the log too.
+    async fn write_anew(&self, stores: &[Store], keys: u64) -> Result<(), StoreError> {
+        let mut rng = Rng::seeded(self.seed).fork("anew").fork(self.cuts.get().to_le_bytes());
+        let writes = self.options.memory_bytes / self.value.len().max(1) as u64;
+        self.write(stores, (0..writes).map(|_| rng.below(keys.max(1)))).await
+    }
+
+    async fn write(
+        &self,
+        stores: &[Store],
+        keys: impl Iterator<Item = u64>,
+    ) -> Result<(), StoreError> {
+        let store = first(stores)?;
+        let writes = keys.map(|key| async move {
+            let mut view = store.view();
+            view.put(name(key), Entry::new(self.value.clone()))?;
+            let ticket = store.commit(view).await?;
+            store.durable(&ticket).await
+        });
+        stream::iter(writes).buffer_unordered(DEPTH).try_collect().await
+    }
+
+    async fn look_up(&self, stores: &[Store], keys: u64) -> Result<(), StoreError> {
+        let mut rng = Rng::seeded(self.seed).fork("look up");
+        let store = first(stores)?;
+        for _ in 0..LOOKED_UP.min(keys) {
+            let key = name(rng.below(keys));
+            let found = store.view().get(&key).await?;
+            if found.is_none_or(|entry| entry.value.to_bytes() != self.value) {
+                let key = key.escape_ascii();
+                return Err(StoreError::DataLoss(format!("key `{key}` is not what was written")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn first(stores: &[Store]) -> Result<&Store, StoreError> {
+    stores.first().ok_or(StoreError::Closed)
+}
+
+fn name(key: u64) -> Bytes {
+    Bytes::from(format!("key-{key:012}"))
+}
+
+impl Report {
+    fn print(&self) {
+        let Report { array, capacity_bytes, superblocks, shards, .. } = self;
+        output::pairs([
+            ("array", array.clone()),
+            ("capacity", human_bytes(*capacity_bytes)),
+            ("superblocks", superblocks.to_string()),
+            ("shards", shards.to_string()),
+            ("memory", human_bytes(self.memory_bytes)),
+            ("values", human_bytes(self.value_bytes)),
+        ]);
+        let header =
+            ["full", "keys", "start after", "virtual", "CPU", "virtual per TB", "CPU per TB"];
+        let rows = self.rows.iter().flat_map(|row| {
+            [("a close", &row.after_close), ("a cut", &row.after_cut)].map(|(after, start)| {
+                let seconds = |seconds: f64| format!("{seconds:.3} s");
+                vec![
+                    format!("{} %", row.fullness_percent),
+                    row.keys.to_string(),
+                    after.to_owned(),
+                    seconds(start.virtual_seconds),
+                    seconds(start.cpu_seconds),
+                    seconds(start.virtual_seconds_per_tb),
+                    seconds(start.cpu_seconds_per_tb),
+                ]
+            })
+        });
+        output::rows(&header, rows);
+    }
+}
