@@ -43,9 +43,10 @@ const FIRST_STEP_PAGES: u32 = 4;
 pub const STEP_BYTES: usize = 256 << 10;
 
 impl RunCursor {
-    /// A cursor at the first record whose key is at least `from`, for one who reads the run to its end.
-    pub fn whole(run: Rc<Run>, from: Bytes, hint: Hint) -> RunCursor {
-        let mut cursor = RunCursor::idle(run, from, hint, None);
+    /// A cursor at the first record, for one who reads the run to its end, `step_bytes` at a time.
+    pub fn whole(run: Rc<Run>, step_bytes: usize, hint: Hint) -> RunCursor {
+        let mut cursor = RunCursor::idle(run, Bytes::new(), hint, None);
+        cursor.max_step = pages_of(&cursor.run, step_bytes);
         cursor.step = cursor.max_step;
         cursor.enter_patch();
         cursor
@@ -69,8 +70,7 @@ impl RunCursor {
 
     fn idle(run: Rc<Run>, from: Bytes, hint: Hint, windows: Option<Rc<Windows>>) -> RunCursor {
         let patch = run.start_of(&from);
-        let page = run.patches.first().map_or(4096, |patch| patch.page_bytes());
-        let max_step = (STEP_BYTES / page).max(1) as u32;
+        let max_step = pages_of(&run, STEP_BYTES);
         RunCursor {
             run,
             patch,
@@ -206,6 +206,12 @@ impl RunCursor {
         self.block += 1;
         Ok(())
     }
+}
+
+/// How many pages of a run's patches `bytes` are; at least one.
+fn pages_of(run: &Run, bytes: usize) -> u32 {
+    let page = run.patches.first().map_or(4096, |patch| patch.page_bytes());
+    (bytes / page).max(1) as u32
 }
 
 impl Drop for RunCursor {

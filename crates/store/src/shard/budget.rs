@@ -17,6 +17,8 @@ pub struct Budget {
     pub cache_bytes: u64,
     /// Pieces of patches that scans leave for their next pages.
     pub scan_windows: usize,
+    /// What a compaction reads at a time of each run.
+    pub compaction_step_bytes: usize,
     /// The log is cut by a flush when it is longer than this.
     pub log_bytes: u64,
     /// Free blocks below which new data is refused: what flushes and the largest compaction need.
@@ -58,9 +60,33 @@ impl Budget {
             cache_bytes: (memory / 4).max(64 << 10),
             // What remains of the memory, shared out among pieces of the largest size.
             scan_windows: (memory as usize / 16 / (2 * STEP_BYTES)).clamp(16, 256),
+            // Small pieces let clients' reads through, and hold little memory. Where dies take everything in its order, nobody
+            // gets through, and each piece waits for whatever was asked before: the fewer the better.
+            compaction_step_bytes: match options.ftl.reads_first {
+                true => STEP_BYTES,
+                false => block_bytes,
+            },
             log_bytes,
             reserve_blocks: flushes + compaction + log + blocks_of(log_bytes as usize) / 2,
             last_blocks: compaction / 2 + log,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compaction_reads_patches_whole_only_where_reads_wait_in_line() {
+        let layout =
+            StoreLayout { shards: 1, slices: 1, units: 1, compression: Vec::new(), copies: 1 };
+        let step_bytes = |reads_first| {
+            let mut options = StoreOptions::default();
+            options.ftl.reads_first = reads_first;
+            Budget::new(&options, &layout, 64, 8 << 20).compaction_step_bytes
+        };
+        assert_eq!(step_bytes(true), 256 << 10);
+        assert_eq!(step_bytes(false), 8 << 20);
     }
 }
