@@ -16,7 +16,7 @@ pub struct Budget {
     /// The read cache.
     pub cache_bytes: u64,
     /// Pieces of patches that scans leave for their next pages.
-    pub scan_windows: usize,
+    pub scan_windows_bytes: usize,
     /// What a compaction reads at a time of each run.
     pub compaction_step_bytes: usize,
     /// The log is cut by a flush when it is longer than this.
@@ -29,6 +29,10 @@ pub struct Budget {
 
 /// The most runs of level 0 that are merged at once.
 const MAX_LEVEL0_RUNS: usize = 4;
+
+/// What scans may leave: a few pieces of the largest values, and no more than is worth it.
+const LEAST_WINDOWS_BYTES: usize = 8 << 20;
+const MOST_WINDOWS_BYTES: usize = 128 << 20;
 
 /// The share of the memory that holds requests and replies on their way; the server uses it.
 pub const REQUEST_SHARE: u64 = 8;
@@ -58,8 +62,9 @@ impl Budget {
             memtables_total_bytes: total,
             level0_runs,
             cache_bytes: (memory / 4).max(64 << 10),
-            // What remains of the memory, shared out among pieces of the largest size.
-            scan_windows: (memory as usize / 16 / (2 * STEP_BYTES)).clamp(16, 256),
+            // What remains of the memory.
+            scan_windows_bytes: (memory as usize / 16)
+                .clamp(LEAST_WINDOWS_BYTES, MOST_WINDOWS_BYTES),
             // Small pieces let clients' reads through, and hold little memory. Where dies take everything in its order, nobody
             // gets through, and each piece waits for whatever was asked before: the fewer the better.
             compaction_step_bytes: match options.ftl.reads_first {
