@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use softflash_base::SliceId;
 use softflash_runtime::RuntimeHandle;
 use softflash_store::layout::Compression;
@@ -111,6 +112,48 @@ fn a_scan_reads_each_page_of_a_patch_once() {
         let read = stats.flash_bytes_read - before.flash_bytes_read;
         let held = stats.patches * SUPERBLOCK_BYTES;
         assert!(read <= held, "{read} bytes read of {held} in {} patches", stats.patches);
+    });
+}
+
+/// Scans that go on at the same time must not cost each other what they have read and not used yet, where each holds a large
+/// value or two: more of them than the shard has memory for between two pages.
+#[test]
+fn many_scans_at_once_read_each_page_once_each() {
+    const LARGE_KEYS: u64 = 100;
+    const LARGE_BYTES: usize = 100_000;
+    const SCANS: u64 = 100;
+    let mut bed = Bed::new(1, 1, 4, 32, SUPERBLOCK_BYTES);
+    bed.options = StoreOptions { memory_bytes: 1 << 20, ..bed.options };
+    bed.run(async |stores, runtime| {
+        let store = &stores[0];
+        for number in 0..LARGE_KEYS {
+            let mut view = store.view();
+            view.put(key(number), Entry::new(Bytes::from(vec![number as u8; LARGE_BYTES])))
+                .unwrap();
+            store.commit(view).await.unwrap();
+        }
+        store.local().flush().await.unwrap();
+        rest(store, runtime).await;
+        let before = store.stats().await.unwrap().flash_bytes_read;
+        let scans = (0..SCANS).map(|scan| async move {
+            let mut seen = 0;
+            let mut after = None;
+            loop {
+                // Pages end at other places in each scan.
+                let limit = 1 + ((scan + seen) % 5) as usize;
+                let page = store.scan(SliceId(0), after, limit).await.unwrap();
+                seen += page.items.len() as u64;
+                after = page.next;
+                if after.is_none() {
+                    break seen;
+                }
+            }
+        });
+        let seen: u64 = join_all(scans).await.into_iter().sum();
+        assert_eq!(seen, SCANS * LARGE_KEYS);
+        let read = store.stats().await.unwrap().flash_bytes_read - before;
+        let share = read as f64 / (SCANS * LARGE_KEYS * LARGE_BYTES as u64) as f64;
+        assert!((0.9..1.05).contains(&share), "read {share} times what was given out");
     });
 }
 

@@ -88,39 +88,49 @@ pub fn simulate(
     asked: Asked<'_>,
     control: &Control,
 ) -> Result<Outcome, LabError> {
-    let mut drive = Drive::new(setting.device, setting.layout, setting.op_percent)?;
-    let rng = Rng::seeded(setting.seed);
-    let workload = match &asked {
-        Asked::Workload(workload) => Some(*workload),
-        Asked::Trace(_) => None,
-    };
-    state::prepare(&mut drive, setting.precondition, workload, &rng, control)?;
-    let host = match asked {
-        Asked::Workload(workload) => {
-            let source = workload.source(drive.capacity_bytes(), rng.fork("accesses"))?;
-            Host::of_workload(Ahead::of_workload(source), workload, &rng)
-        }
-        Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests)),
-    };
-    // In a steady state, collection first has to come into step with writing.
-    let warm_up_requests = match setting.precondition {
-        Precondition::Steady => 2 * drive.frontier_pages(),
-        _ => 0,
-    };
-    let trace = workload.is_none();
-    let run = Play { drive, host, limits: setting.limits, trace, warm_up_requests, control };
-    run.play()
+    Play::prepare(setting, asked, control)?.play()
 }
 
 /// A run.
-struct Play<'a> {
+struct Play<'a, 'c> {
     drive: Drive,
     host: Host<'a>,
     limits: Limits,
     /// A trace is played whole, from its first request on.
     trace: bool,
-    warm_up_requests: u64,
-    control: &'a Control<'a>,
+    warm_up_pages: u64,
+    control: &'c Control<'c>,
+}
+
+impl<'a, 'c> Play<'a, 'c> {
+    /// Brings a drive into its state, and who asks something of it up to the first request.
+    fn prepare(
+        setting: &Setting<'_>,
+        asked: Asked<'a>,
+        control: &'c Control<'c>,
+    ) -> Result<Play<'a, 'c>, LabError> {
+        let mut drive = Drive::new(setting.device, setting.layout, setting.op_percent)?;
+        let rng = Rng::seeded(setting.seed);
+        let workload = match &asked {
+            Asked::Workload(workload) => Some(*workload),
+            Asked::Trace(_) => None,
+        };
+        state::prepare(&mut drive, setting.precondition, workload, &rng, control)?;
+        let host = match asked {
+            Asked::Workload(workload) => {
+                let source = workload.source(drive.capacity_bytes(), rng.fork("accesses"))?;
+                Host::of_workload(Ahead::of_workload(source), workload, &rng)
+            }
+            Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests)),
+        };
+        // In a steady state, collection first has to come into step with writing: two blocks a gang, in pages.
+        let warm_up_pages = match setting.precondition {
+            Precondition::Steady => 2 * drive.frontier_pages(),
+            _ => 0,
+        };
+        let trace = workload.is_none();
+        Ok(Play { drive, host, limits: setting.limits, trace, warm_up_pages, control })
+    }
 }
 
 /// The measured part of a run.
@@ -142,7 +152,7 @@ impl Course {
     }
 }
 
-impl Play<'_> {
+impl Play<'_, '_> {
     fn play(mut self) -> Result<Outcome, LabError> {
         let mut done: Vec<Done> = Vec::new();
         if !self.trace {
@@ -157,7 +167,7 @@ impl Play<'_> {
             while let Some(at) = self.due()
                 && course.goes_on(at)
             {
-                course.made += u64::from(self.make(at, MEASURED)?);
+                course.made += u64::from(self.make(at, MEASURED)?.is_some());
             }
             if answers_at_once {
                 self.answer_all(&mut course, &mut done)?;
@@ -230,17 +240,19 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Plays the time, and the requests, that count for nothing.
+    /// Plays the time, and the pages asked for, that count for nothing.
     fn warm_up(&mut self, done: &mut Vec<Done>) -> Result<(), LabError> {
-        let (until, mut made) = (self.limits.warm_up_ns, 0_u64);
-        while made < self.warm_up_requests || self.drive.now().0 < until {
+        let page_bytes = u64::from(self.drive.page_bytes());
+        let (until, mut pages) = (self.limits.warm_up_ns, 0_u64);
+        while pages < self.warm_up_pages || self.drive.now().0 < until {
             if self.control.stopped() {
                 return Err(LabError::Stopped);
             }
             while let Some(at) = self.due()
-                && (made < self.warm_up_requests || at < until)
+                && (pages < self.warm_up_pages || at < until)
             {
-                made += u64::from(self.make(at, 0)?);
+                let made_bytes = self.make(at, 0)?;
+                pages += made_bytes.map_or(0, |bytes| bytes.div_ceil(page_bytes));
             }
             // With nothing under way, only a request after the warm-up can be next.
             if !self.drive.step(done) {
@@ -262,15 +274,15 @@ impl Play<'_> {
         due.then_some(at.max(now))
     }
 
-    /// Makes the next request; false if there is none to be made now, as a cap holds it back.
+    /// Makes the next request, and says how long it is; nothing if there is none to be made now, as a cap holds it back.
     #[inline]
-    fn make(&mut self, at: u64, mark: u64) -> Result<bool, LabError> {
+    fn make(&mut self, at: u64, mark: u64) -> Result<Option<u64>, LabError> {
         let Some(request) = self.host.take(at, &self.drive) else {
-            return self.host.broken().map_or(Ok(false), Err);
+            return self.host.broken().map_or(Ok(None), Err);
         };
         let request = HostRequest { tag: request.tag | mark, ..request };
         self.drive.submit(Time(at), request)?;
-        Ok(true)
+        Ok(Some(request.bytes))
     }
 
     #[cold]

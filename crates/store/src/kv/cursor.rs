@@ -23,6 +23,10 @@ pub struct RunCursor {
     /// goes on after this cursor may need their last records again, and what was read ahead.
     held: Bytes,
     held_block: usize,
+    /// Memory that `held` is a part of.
+    held_memory_bytes: usize,
+    /// What was held of the patch before, as long as it may be needed again.
+    behind: Option<Window>,
     /// The next page of the data section to read.
     next_page: u32,
     /// Pages to read at a time; grows while the scan goes on.
@@ -43,9 +47,10 @@ const FIRST_STEP_PAGES: u32 = 4;
 pub const STEP_BYTES: usize = 256 << 10;
 
 impl RunCursor {
-    /// A cursor at the first record whose key is at least `from`, for one who reads the run to its end.
-    pub fn whole(run: Rc<Run>, from: Bytes, hint: Hint) -> RunCursor {
-        let mut cursor = RunCursor::idle(run, from, hint, None);
+    /// A cursor at the first record, for one who reads the run to its end, `step_bytes` at a time.
+    pub fn whole(run: Rc<Run>, step_bytes: usize, hint: Hint) -> RunCursor {
+        let mut cursor = RunCursor::idle(run, Bytes::new(), hint, None);
+        cursor.max_step = pages_of(&cursor.run, step_bytes);
         cursor.step = cursor.max_step;
         cursor.enter_patch();
         cursor
@@ -69,8 +74,7 @@ impl RunCursor {
 
     fn idle(run: Rc<Run>, from: Bytes, hint: Hint, windows: Option<Rc<Windows>>) -> RunCursor {
         let patch = run.start_of(&from);
-        let page = run.patches.first().map_or(4096, |patch| patch.page_bytes());
-        let max_step = (STEP_BYTES / page).max(1) as u32;
+        let max_step = pages_of(&run, STEP_BYTES);
         RunCursor {
             run,
             patch,
@@ -78,6 +82,8 @@ impl RunCursor {
             records: VecDeque::new(),
             held: Bytes::new(),
             held_block: 0,
+            held_memory_bytes: 0,
+            behind: None,
             next_page: 0,
             step: FIRST_STEP_PAGES.min(max_step),
             max_step,
@@ -102,7 +108,7 @@ impl RunCursor {
                 return Ok(None);
             };
             if self.block >= patch.index()?.block_count() {
-                self.leave_window();
+                self.behind = self.take_window();
                 self.patch += 1;
                 self.enter_patch();
                 continue;
@@ -125,28 +131,25 @@ impl RunCursor {
         self.next_page = start / patch.page_bytes() as u32;
         if let Some(left) = self.windows.as_ref().and_then(|w| w.take_up(patch.id(), start)) {
             (self.held, self.held_block) = (left.bytes, left.block);
+            self.held_memory_bytes = left.memory_bytes;
             (self.next_page, self.step) = (left.next_page, left.step);
         }
     }
 
-    /// Leaves what is held to the cursor that goes on here.
-    fn leave_window(&mut self) {
+    /// What is held, for the cursor that goes on here.
+    fn take_window(&mut self) -> Option<Window> {
         let bytes = std::mem::take(&mut self.held);
-        let (Some(windows), Some(patch)) = (&self.windows, self.run.patches.get(self.patch)) else {
-            return;
-        };
-        let Ok(index) = patch.index() else { return };
-        if bytes.is_empty() {
-            return;
-        }
-        windows.leave(Window {
+        let patch = self.run.patches.get(self.patch).filter(|_| self.windows.is_some())?;
+        let index = patch.index().ok().filter(|_| !bytes.is_empty())?;
+        Some(Window {
             patch: patch.id(),
             block: self.held_block,
             start: index.block_range(self.held_block).start,
             bytes,
+            memory_bytes: self.held_memory_bytes,
             next_page: self.next_page,
             step: self.step,
-        });
+        })
     }
 
     /// Reads on until the next block is held whole.
@@ -173,6 +176,7 @@ impl RunCursor {
         held.extend_from_slice(&self.held);
         held.extend_from_slice(fresh);
         self.held = held.freeze();
+        self.held_memory_bytes = self.held.len();
         self.next_page = end;
         self.step = (self.step * 2).min(self.max_step);
         Ok(())
@@ -185,6 +189,9 @@ impl RunCursor {
         let passed = (start_of(first) - held_start) as usize;
         let _ = self.held.split_to(passed.min(self.held.len()));
         self.held_block = first;
+        if self.block >= KEPT_BLOCKS {
+            self.behind = None;
+        }
     }
 
     /// Decodes the next block.
@@ -208,8 +215,18 @@ impl RunCursor {
     }
 }
 
+/// How many pages of a run's patches `bytes` are; at least one.
+fn pages_of(run: &Run, bytes: usize) -> u32 {
+    let page = run.patches.first().map_or(4096, |patch| patch.page_bytes());
+    (bytes / page).max(1) as u32
+}
+
 impl Drop for RunCursor {
     fn drop(&mut self) {
-        self.leave_window();
+        // Only now: what a cursor still holds nobody else should have to keep.
+        let held = self.take_window();
+        if let Some(windows) = &self.windows {
+            self.behind.take().into_iter().chain(held).for_each(|window| windows.leave(window));
+        }
     }
 }

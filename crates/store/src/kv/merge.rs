@@ -5,6 +5,7 @@ use crate::format::record::Record;
 use crate::kv::cursor::RunCursor;
 use crate::kv::memtable::Memtable;
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use softflash_base::planted::{self, Bug};
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -79,9 +80,10 @@ impl Merge {
     pub async fn next(&mut self) -> Result<Option<Record>> {
         if !self.started {
             self.started = true;
-            for (head, source) in &mut self.sources {
-                *head = source.next().await?;
-            }
+            // At the same time: where each must wait for its flash, they wait together.
+            let first = self.sources.iter_mut().map(|(_, source)| source.next());
+            let first = try_join_all(first).await?;
+            self.sources.iter_mut().zip(first).for_each(|((head, _), record)| *head = record);
         }
         // A handful of sources: looking at each head is faster than keeping a heap.
         let heads = self.sources.iter_mut().filter(|(head, _)| head.is_some());

@@ -21,30 +21,44 @@ pub struct Window {
     pub start: u32,
     /// What was read.
     pub bytes: Bytes,
+    /// Memory that `bytes` hold: all that was read with them.
+    pub memory_bytes: usize,
     /// The first page of the data section behind it.
     pub next_page: u32,
     /// Pages that the scan reads at a time by now.
     pub step: u32,
 }
 
-/// The windows of a shard, the latest last.
+/// Windows that are kept at most, however small: each is looked at when a scan begins.
+const MOST_WINDOWS: usize = 1024;
+
+/// The windows of a shard.
 pub struct Windows {
-    kept: RefCell<VecDeque<Window>>,
-    limit: usize,
+    kept: RefCell<Kept>,
+    limit_bytes: usize,
+}
+
+/// Windows, the latest last, and the memory that they hold together.
+#[derive(Default)]
+struct Kept {
+    windows: VecDeque<Window>,
+    memory_bytes: usize,
 }
 
 impl Windows {
-    /// Room for `limit` windows.
-    pub fn new(limit: usize) -> Windows {
-        Windows { kept: RefCell::default(), limit }
+    /// Room for windows that hold `limit_bytes` of memory.
+    pub fn new(limit_bytes: usize) -> Windows {
+        Windows { kept: RefCell::default(), limit_bytes }
     }
 
-    /// Leaves a window; the oldest one gives way.
+    /// Leaves a window; the oldest ones give way.
     pub fn leave(&self, window: Window) {
         let mut kept = self.kept.borrow_mut();
-        kept.push_back(window);
-        if kept.len() > self.limit {
-            kept.pop_front();
+        kept.memory_bytes += window.memory_bytes;
+        kept.windows.push_back(window);
+        while kept.memory_bytes > self.limit_bytes || kept.windows.len() > MOST_WINDOWS {
+            let Some(oldest) = kept.windows.pop_front() else { break };
+            kept.memory_bytes -= oldest.memory_bytes;
         }
     }
 
@@ -56,8 +70,10 @@ impl Windows {
             here && (window.start..=end).contains(&start)
         };
         let mut kept = self.kept.borrow_mut();
-        let place = kept.iter().rposition(fits)?;
-        kept.remove(place)
+        let place = kept.windows.iter().rposition(fits)?;
+        let window = kept.windows.remove(place)?;
+        kept.memory_bytes -= window.memory_bytes;
+        Some(window)
     }
 }
 
@@ -67,12 +83,13 @@ mod tests {
 
     fn window(patch: u64, start: u32, len: usize) -> Window {
         let bytes = Bytes::from(vec![0; len]);
-        Window { patch: BlockId(patch), block: 0, start, bytes, next_page: 0, step: 1 }
+        let patch = BlockId(patch);
+        Window { patch, block: 0, start, bytes, memory_bytes: len, next_page: 0, step: 1 }
     }
 
     #[test]
     fn a_window_is_taken_up_once_and_only_where_it_fits() {
-        let windows = Windows::new(8);
+        let windows = Windows::new(1000);
         windows.leave(window(1, 100, 50));
         assert!(windows.take_up(BlockId(2), 100).is_none());
         assert!(windows.take_up(BlockId(1), 99).is_none());
@@ -82,11 +99,35 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_gives_way() {
-        let windows = Windows::new(2);
+    fn the_oldest_give_way_for_memory() {
+        let windows = Windows::new(20);
         (1..=3).for_each(|patch| windows.leave(window(patch, 0, 10)));
         assert!(windows.take_up(BlockId(1), 0).is_none());
         assert!(windows.take_up(BlockId(3), 0).is_some());
+        // What was taken up holds nothing here any more; a large one needs the room of several.
+        windows.leave(window(4, 0, 10));
+        windows.leave(window(5, 0, 20));
+        assert!(windows.take_up(BlockId(2), 0).is_none());
+        assert!(windows.take_up(BlockId(4), 0).is_none());
+        assert!(windows.take_up(BlockId(5), 0).is_some());
+        windows.leave(window(6, 0, 21));
+        assert!(windows.take_up(BlockId(6), 0).is_none());
+    }
+
+    #[test]
+    fn memory_that_few_bytes_hold_counts_whole() {
+        let windows = Windows::new(20);
+        windows.leave(Window { memory_bytes: 15, ..window(1, 0, 1) });
+        windows.leave(Window { memory_bytes: 15, ..window(2, 0, 1) });
+        assert!(windows.take_up(BlockId(1), 0).is_none());
         assert!(windows.take_up(BlockId(2), 0).is_some());
+    }
+
+    #[test]
+    fn small_ones_are_kept_in_bounded_number() {
+        let windows = Windows::new(1 << 20);
+        (0..=MOST_WINDOWS as u64).for_each(|patch| windows.leave(window(patch, 0, 1)));
+        assert!(windows.take_up(BlockId(0), 0).is_none());
+        assert!(windows.take_up(BlockId(1), 0).is_some());
     }
 }

@@ -16,7 +16,9 @@ pub struct Budget {
     /// The read cache.
     pub cache_bytes: u64,
     /// Pieces of patches that scans leave for their next pages.
-    pub scan_windows: usize,
+    pub scan_windows_bytes: usize,
+    /// What a compaction reads at a time of each run.
+    pub compaction_step_bytes: usize,
     /// The log is cut by a flush when it is longer than this.
     pub log_bytes: u64,
     /// Free blocks below which new data is refused: what flushes and the largest compaction need.
@@ -27,6 +29,10 @@ pub struct Budget {
 
 /// The most runs of level 0 that are merged at once.
 const MAX_LEVEL0_RUNS: usize = 4;
+
+/// What scans may leave: a few pieces of the largest values, and no more than is worth it.
+const LEAST_WINDOWS_BYTES: usize = 8 << 20;
+const MOST_WINDOWS_BYTES: usize = 128 << 20;
 
 /// The share of the memory that holds requests and replies on their way; the server uses it.
 pub const REQUEST_SHARE: u64 = 8;
@@ -56,11 +62,36 @@ impl Budget {
             memtables_total_bytes: total,
             level0_runs,
             cache_bytes: (memory / 4).max(64 << 10),
-            // What remains of the memory, shared out among pieces of the largest size.
-            scan_windows: (memory as usize / 16 / (2 * STEP_BYTES)).clamp(16, 256),
+            // What remains of the memory.
+            scan_windows_bytes: (memory as usize / 16)
+                .clamp(LEAST_WINDOWS_BYTES, MOST_WINDOWS_BYTES),
+            // Small pieces let clients' reads through, and hold little memory. Where dies take everything in its order, nobody
+            // gets through, and each piece waits for whatever was asked before: the fewer the better.
+            compaction_step_bytes: match options.ftl.reads_first {
+                true => STEP_BYTES,
+                false => block_bytes,
+            },
             log_bytes,
             reserve_blocks: flushes + compaction + log + blocks_of(log_bytes as usize) / 2,
             last_blocks: compaction / 2 + log,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compaction_reads_patches_whole_only_where_reads_wait_in_line() {
+        let layout =
+            StoreLayout { shards: 1, slices: 1, units: 1, compression: Vec::new(), copies: 1 };
+        let step_bytes = |reads_first| {
+            let mut options = StoreOptions::default();
+            options.ftl.reads_first = reads_first;
+            Budget::new(&options, &layout, 64, 8 << 20).compaction_step_bytes
+        };
+        assert_eq!(step_bytes(true), 256 << 10);
+        assert_eq!(step_bytes(false), 8 << 20);
     }
 }

@@ -9,7 +9,6 @@ use crate::kv::merge::{Fate, Merge, Retention, Source};
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::kv::writer::PatchWriter;
-use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::rc::Rc;
@@ -63,7 +62,8 @@ impl Shard {
 
     async fn merge(&self, slice: &Slice, choice: &Choice) -> Result<(Vec<Rc<Patch>>, u64)> {
         let sources = choice.inputs.iter().map(|run| {
-            let cursor = RunCursor::whole(Rc::new(run.share()), Bytes::new(), Hint::COMPACTION);
+            let (run, step_bytes) = (Rc::new(run.share()), self.budget.compaction_step_bytes);
+            let cursor = RunCursor::whole(run, step_bytes, Hint::COMPACTION);
             Source::Run(Box::new(cursor))
         });
         let mut merge = Merge::new(sources.collect());

@@ -168,7 +168,7 @@ async fn open(
     let shard = Rc::new(Shard {
         id,
         cache: RefCell::new(ReadCache::new(budget.cache_bytes)),
-        scan_windows: Rc::new(Windows::new(budget.scan_windows)),
+        scan_windows: Rc::new(Windows::new(budget.scan_windows_bytes)),
         layout,
         options,
         budget,

@@ -1,4 +1,6 @@
+use super::{Asked, Play, Setting};
 use crate::cell::{Cell, Parameters, unattended};
+use crate::layout::LayoutKind;
 use crate::presets;
 use crate::workload::Workload;
 use crate::{Outcome, Precondition};
@@ -63,6 +65,37 @@ fn a_warm_up_takes_its_time_and_counts_for_nothing() {
     assert_eq!((warm.requests, warm.completed), (2000, 2000));
     // Three seconds of writes use up what is spare, so that collection is at work from the beginning.
     assert!(cold.series[0].waf < 1.01 && warm.series[0].waf > 1.2, "{}", warm.series[0].waf);
+}
+
+/// The warm-up of a steady state is told in pages: large requests are fewer, not more to wait for.
+#[test]
+fn a_steady_state_warms_up_by_as_many_pages_whatever_the_size_of_requests() {
+    for (pages, pattern) in [
+        (1, Pattern::Random),
+        (3, Pattern::Random),
+        (1, Pattern::SEQUENTIAL),
+        (64, Pattern::SEQUENTIAL),
+    ] {
+        let (mut workload, cell) = cell(Load::closed(1, 8), 10);
+        workload.size = Some(RequestSize::Fixed(pages * PAGE_BYTES));
+        (workload.read_fraction, workload.pattern) = (0.0, pattern);
+        let LayoutKind::PageMapped(layout) = &cell.layout.kind else { unreachable!() };
+        let setting = Setting {
+            device: &cell.device,
+            layout,
+            op_percent: 25.0,
+            precondition: Precondition::Steady,
+            limits: cell.limits(),
+            seed: cell.seed,
+        };
+        let stop = AtomicBool::new(false);
+        let control = unattended(&stop);
+        let mut play = Play::prepare(&setting, Asked::Workload(&workload), &control).unwrap();
+        play.warm_up(&mut Vec::new()).unwrap();
+        let written = play.drive.counters().host_pages_written;
+        let (least, more) = (2 * play.drive.frontier_pages(), u64::from(pages) * 8);
+        assert!((least..least + more).contains(&written), "{written} of {least} pages");
+    }
 }
 
 #[test]
