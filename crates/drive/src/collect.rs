@@ -9,6 +9,7 @@ use crate::drive::Drive;
 use crate::gang::Pace;
 use crate::map::NONE;
 use crate::policy::{self, Candidates, NOT_CLOSED};
+use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
 
 /// Pages whose entries of the map are asked for together.
@@ -22,7 +23,7 @@ impl Drive {
     }
 
     /// As [`place`](Drive::place), onto this page of the frontier's block.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place_at(&mut self, gang: u32, page: u32, logical: u32) {
         let block = self.gangs[gang as usize].open;
         let new = block * self.shape.pages_per_block + page;
@@ -83,8 +84,8 @@ impl Drive {
 
     /// The next step of collection: moves the next row, or erases.
     #[inline]
-    pub(crate) fn collect(&mut self, die: u32, gang: u32) -> Option<Work> {
-        if !self.flash.accepts(die, WorkKind::Move) {
+    pub(crate) fn collect(&mut self, die: u32, gang: u32, accepts: Accepted) -> Option<Work> {
+        if !accepts.has(WorkKind::Move) {
             return None;
         }
         let state = &self.gangs[gang as usize];
@@ -137,7 +138,7 @@ impl Drive {
             self.close(gang);
         }
         match data {
-            0 => Work { tag: 0, page: row, pages: pages as u8, kind: WorkKind::Program },
+            0 => Work { tag: NONE, page: row, pages: pages as u8, kind: WorkKind::Program },
             _ => Work { tag: 0, page: row, pages: data as u8, kind: WorkKind::Move },
         }
     }

@@ -1,58 +1,68 @@
 //! What a die does next.
 
-use crate::drive::{Drive, MERGE, PendingRead};
+use crate::drive::Drive;
 use crate::gang::Gang;
 use crate::map::NONE;
 use crate::memory::prefetch;
 use crate::policy::NOT_CLOSED;
 use crate::spec::Schedule;
+use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
 
 impl Drive {
     /// Gives a die work for as long as it takes some.
     #[inline(always)]
-    pub(crate) fn feed(&mut self, die: u32) {
+    pub(crate) fn feed(&mut self, die: u32, accepts: Accepted) {
         let queue = &self.dies[die as usize];
         if queue.writes + queue.collecting == 0 {
-            self.feed_reads(die);
-        } else if self.flash.may_accept(die) {
-            self.feed_all(die);
+            self.feed_reads(die, accepts);
+        } else if accepts.any() {
+            self.feed_all(die, accepts);
         }
     }
 
     /// As [`feed`](Drive::feed), for a die that has nothing but reads.
     #[inline(always)]
-    fn feed_reads(&mut self, die: u32) {
-        while self.flash.accepts(die, WorkKind::Read)
-            && let Some(read) = self.dies[die as usize].reads.pop_front()
+    fn feed_reads(&mut self, die: u32, mut accepts: Accepted) {
+        while accepts.has(WorkKind::Read)
+            && let Some(read) = self.dies[die as usize].reads.pop(&self.pages)
         {
-            let work = Work { tag: read.tag, page: read.row, pages: 1, kind: WorkKind::Read };
-            self.flash.start(die, work);
+            self.flash.start(die, self.read(read));
+            accepts = self.flash.accepts(die);
         }
+    }
+
+    /// The work of reading a page.
+    #[inline(always)]
+    fn read(&self, page: u32) -> Work {
+        Work { tag: page, page: self.pages.get(page).row, pages: 1, kind: WorkKind::Read }
     }
 
     /// As [`feed`](Drive::feed), for a die that has something to write or to collect.
     #[inline(never)]
-    fn feed_all(&mut self, die: u32) {
-        while let Some(work) = self.next_work(die) {
+    fn feed_all(&mut self, die: u32, mut accepts: Accepted) {
+        while accepts.any()
+            && let Some(work) = self.next_work(die, accepts)
+        {
             self.flash.start(die, work);
-            if !self.flash.may_accept(die) {
-                return;
-            }
+            accepts = self.flash.accepts(die);
         }
     }
 
     /// Reads before or after older writes, as the schedule says; of the writes, collection where it has
     /// fallen behind; and collection in idle time.
     #[inline(always)]
-    fn next_work(&mut self, die: u32) -> Option<Work> {
+    fn next_work(&mut self, die: u32, accepts: Accepted) -> Option<Work> {
         let queue = &self.dies[die as usize];
-        let Some(&read) = queue.reads.front() else { return self.write_or_collect(die) };
+        let read = queue.reads.first();
+        if read == NONE {
+            return self.write_or_collect(die, accepts);
+        }
         let first = queue.writes == 0
             || self.layout.schedule == Schedule::ReadsFirst
-            || self.is_oldest(die, &read);
-        let write = if first { None } else { self.write_or_collect(die) };
-        write.or_else(|| self.start_read(die, read))
+            || self.is_oldest(die, read);
+        let write = if first { None } else { self.write_or_collect(die, accepts) };
+        write.or_else(|| self.start_read(die, accepts))
     }
 
     /// The gangs of a die.
@@ -64,28 +74,29 @@ impl Drive {
 
     /// Whether a read came before every write that waits on its die.
     #[inline]
-    fn is_oldest(&self, die: u32, read: &PendingRead) -> bool {
+    fn is_oldest(&self, die: u32, read: u32) -> bool {
         let range = self.gangs_of(die);
         let gangs = &self.gangs[range.start as usize..range.end as usize];
-        let older = |write: u32| (write.wrapping_sub(read.order) as i32) < 0;
-        !gangs.iter().any(|gang| gang.writes.front().is_some_and(|write| older(write.order)))
+        let order = self.pages.get(read).order;
+        let older = |write: u32| (self.pages.get(write).order.wrapping_sub(order) as i32) < 0;
+        !gangs.iter().any(|gang| !gang.writes.is_empty() && older(gang.writes.first()))
     }
 
     #[inline]
-    fn start_read(&mut self, die: u32, read: PendingRead) -> Option<Work> {
-        if !self.flash.accepts(die, WorkKind::Read) {
+    fn start_read(&mut self, die: u32, accepts: Accepted) -> Option<Work> {
+        if !accepts.has(WorkKind::Read) {
             return None;
         }
-        self.dies[die as usize].reads.pop_front();
-        Some(Work { tag: read.tag, page: read.row, pages: 1, kind: WorkKind::Read })
+        let read = self.dies[die as usize].reads.pop(&self.pages)?;
+        Some(self.read(read))
     }
 
     /// Work for one of the gangs of a die: those whose host waits take turns, then those that only have
     /// something to collect.
     #[inline(always)]
-    fn write_or_collect(&mut self, die: u32) -> Option<Work> {
+    fn write_or_collect(&mut self, die: u32, accepts: Accepted) -> Option<Work> {
         // Whatever a die takes beside reads, it takes programs as well.
-        if !self.flash.accepts(die, WorkKind::Program) {
+        if !accepts.has(WorkKind::Program) {
             return None;
         }
         let gangs = self.gangs_of(die);
@@ -95,7 +106,7 @@ impl Drive {
             let next = if gang + 1 == gangs.end { gangs.start } else { gang + 1 };
             let state = &self.gangs[gang as usize];
             if !state.writes.is_empty() {
-                if let Some(work) = self.advance_gang(die, gang) {
+                if let Some(work) = self.advance_gang(die, gang, accepts) {
                     self.dies[die as usize].turn = next - gangs.start;
                     return Some(work);
                 }
@@ -104,12 +115,12 @@ impl Drive {
             }
             gang = next;
         }
-        if collectable == NONE { None } else { self.collect(die, collectable) }
+        if collectable == NONE { None } else { self.collect(die, collectable, accepts) }
     }
 
     /// A program for the host, or collection if that is due.
     #[inline(always)]
-    fn advance_gang(&mut self, die: u32, gang: u32) -> Option<Work> {
+    fn advance_gang(&mut self, die: u32, gang: u32, accepts: Accepted) -> Option<Work> {
         let state = &self.gangs[gang as usize];
         if !state.collects() {
             return if state.open == NONE { None } else { self.program(die, gang, u32::MAX) };
@@ -117,7 +128,7 @@ impl Drive {
         let left = self.left_to_move(state);
         let room = self.shape.data_pages_from(gang, state.next).saturating_sub(left);
         if state.is_moving() || left == 0 || room == 0 || state.pace.owes() {
-            return self.collect(die, gang);
+            return self.collect(die, gang, accepts);
         }
         self.program(die, gang, room)
     }
@@ -128,35 +139,62 @@ impl Drive {
         u32::from(self.valid[gang.victim as usize] & !NOT_CLOSED)
     }
 
-    /// Programs the host's next pages, up to the end of the row.
+    /// Programs the host's next pages, up to the end of the row. One waits at least.
     #[inline(always)]
     fn program(&mut self, die: u32, gang: u32, most: u32) -> Option<Work> {
-        let mut page = self.gangs[gang as usize].next;
-        let row = self.shape.row_of(page);
-        let row_begins = page;
+        if self.shape.is_row_a_page() {
+            let page = self.gangs[gang as usize].next;
+            let write = self.place_next_write(gang, page)?;
+            self.pages.end_line(write);
+            self.frontier_went_on(die, gang, page + 1, 1);
+            return Some(Work { tag: write, page: page as u16, pages: 1, kind: WorkKind::Program });
+        }
+        self.program_row(die, gang, most)
+    }
+
+    /// As [`program`](Drive::program), where several pages are programmed together, or some are parity.
+    fn program_row(&mut self, die: u32, gang: u32, most: u32) -> Option<Work> {
+        let row_begins = self.gangs[gang as usize].next;
+        let row = self.shape.row_of(row_begins);
         let row_ends = (u32::from(row) + 1) * self.shape.row_pages;
-        let mut data = 0;
+        let (mut page, mut data) = (row_begins, 0);
+        let (mut first, mut last) = (NONE, NONE);
         while page < row_ends {
             if self.shape.is_parity(gang, page) {
                 self.counters.programmed_for_parity += 1;
             } else if data < most
-                && let Some(write) = self.gangs[gang as usize].writes.pop_front()
+                && let Some(write) = self.place_next_write(gang, page)
             {
-                self.place_at(gang, page, write.logical);
-                data += 1;
-                let programming = &mut self.dies[die as usize].programming;
-                match &mut self.buffer {
-                    Some(buffer) => {
-                        buffer.begin(write.logical);
-                        programming.push_back(write.logical);
-                    }
-                    None => programming.push_back(write.request),
-                }
+                first = if data == 0 { write } else { first };
+                (last, data) = (write, data + 1);
             } else {
                 break;
             }
             page += 1;
         }
+        if last != NONE {
+            self.pages.end_line(last);
+        }
+        self.frontier_went_on(die, gang, page, data);
+        let pages = (page - row_begins) as u8;
+        Some(Work { tag: first, page: row, pages, kind: WorkKind::Program })
+    }
+
+    /// Takes the page that has waited longest for a gang, and puts it onto this page of the frontier's block.
+    #[inline(always)]
+    fn place_next_write(&mut self, gang: u32, page: u32) -> Option<u32> {
+        let write = self.gangs[gang as usize].writes.pop(&self.pages)?;
+        let logical = self.pages.get(write).logical;
+        self.place_at(gang, page, logical);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.begin(logical);
+        }
+        Some(write)
+    }
+
+    /// The frontier of a gang is at this page now, by so many pages of the host.
+    #[inline(always)]
+    fn frontier_went_on(&mut self, die: u32, gang: u32, page: u32, data: u32) {
         self.dies[die as usize].writes -= data;
         self.counters.programmed_for_host += u64::from(data);
         let state = &mut self.gangs[gang as usize];
@@ -166,19 +204,18 @@ impl Drive {
         if page == self.shape.pages_per_block {
             self.close(gang);
         }
-        let pages = (page - row_begins) as u8;
-        Some(Work { tag: data, page: row, pages, kind: WorkKind::Program })
     }
 
     /// Makes ready for the next programs of a gang: it may be long since their requests came in.
-    #[inline]
+    #[inline(always)]
     fn expect_next_writes(&self, gang: u32) {
-        let writes = &self.gangs[gang as usize].writes;
-        if let Some(next) = writes.front() {
-            self.expect_old_page(next.logical);
-        }
-        if let Some(after) = writes.get(self.shape.row_pages as usize) {
-            self.map.expect(after.logical);
+        let next = self.gangs[gang as usize].writes.first();
+        if next != NONE {
+            self.expect_old_page(self.pages.get(next).logical);
+            let after = self.pages.behind(next);
+            if after != NONE {
+                self.map.expect(self.pages.get(after).logical);
+            }
         }
     }
 
@@ -194,9 +231,9 @@ impl Drive {
     #[inline(always)]
     pub(crate) fn work_ended(&mut self, die: u32, work: Work) {
         match work.kind {
-            WorkKind::Read if work.tag & MERGE == 0 => self.end_read(work.tag),
-            WorkKind::Read => self.old_page_read(work.tag & !MERGE),
-            WorkKind::Program => self.programmed(die, work.tag),
+            WorkKind::Read if self.pages.get(work.tag).merges => self.old_page_read(work.tag),
+            WorkKind::Read => self.end_read(work.tag),
+            WorkKind::Program => self.programmed(work.tag),
             WorkKind::Erase => self.erased(work.tag),
             WorkKind::CopyBack => self.copied_back(die, work),
             WorkKind::Move => {}
@@ -205,23 +242,27 @@ impl Drive {
 
     /// The page that a partial write changes has been read.
     #[cold]
-    fn old_page_read(&mut self, place: u32) {
-        self.merging_free.push(place);
-        self.write_page(self.merging[place as usize]);
+    fn old_page_read(&mut self, page: u32) {
+        let read = self.pages.get_mut(page);
+        read.merges = false;
+        let logical = read.logical;
+        self.write_page(page, logical);
         self.front_changed();
     }
 
-    /// A die has programmed so many of the host's pages.
-    #[inline]
-    fn programmed(&mut self, die: u32, pages: u32) {
-        for _ in 0..pages {
-            let Some(page) = self.dies[die as usize].programming.pop_front() else {
-                unreachable!("more pages programmed than were begun")
-            };
+    /// A line of the host's pages has been programmed.
+    #[inline(always)]
+    fn programmed(&mut self, mut page: u32) {
+        while page != NONE {
+            let behind = self.pages.behind(page);
             match &mut self.buffer {
-                Some(buffer) => buffer.end(page),
+                Some(buffer) => {
+                    buffer.end(self.pages.get(page).logical);
+                    self.pages.end_page(page);
+                }
                 None => self.end_write(page),
             }
+            page = behind;
         }
         if self.buffer.is_some() {
             self.front_changed();

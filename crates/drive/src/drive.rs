@@ -5,15 +5,16 @@ use crate::counters::DriveCounters;
 use crate::ends::Ends;
 use crate::error::DriveError;
 use crate::front::{Front, PageJob};
-use crate::gang::{Gang, PendingWrite};
+use crate::gang::Gang;
 use crate::map::{Map, NONE};
+use crate::pages::{Line, Pages};
 use crate::policy::NOT_CLOSED;
-use crate::request::{AccessKind, Done, HostRequest, Requests};
+use crate::request::{AccessKind, Done, HostRequest};
 use crate::shape::Shape;
 use crate::spec::{DeviceSpec, PageMapped};
 use softflash_base::Time;
 use softflash_nand::Timeline;
-use softflash_nand::timeline::Step;
+use softflash_nand::timeline::{Accepted, Step};
 use std::collections::VecDeque;
 
 /// A conventional drive.
@@ -28,13 +29,10 @@ pub struct Drive {
     /// When each block was closed; see [`crate::policy`].
     pub(crate) closed: Vec<u32>,
     pub(crate) dies: Vec<DieQueue>,
-    pub(crate) requests: Requests,
+    pub(crate) pages: Pages,
     pub(crate) front: Front,
     pub(crate) buffer: Option<Buffer>,
     pub(crate) counters: DriveCounters,
-    /// Partial writes whose old page is being read.
-    pub(crate) merging: Vec<PageJob>,
-    pub(crate) merging_free: Vec<u32>,
     ends: Ends,
     /// When the front does something next; the end of time while it is idle.
     front_at: u64,
@@ -51,33 +49,25 @@ pub struct Drive {
 }
 
 /// What a die is asked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct DieQueue {
-    pub(crate) reads: VecDeque<PendingRead>,
-    /// The host's pages being programmed, in order: their requests, or, if buffered, their logical pages.
-    pub(crate) programming: VecDeque<u32>,
+    /// Pages that wait to be read.
+    pub(crate) reads: Line,
     /// Pages that wait to be programmed, in all of its gangs.
     pub(crate) writes: u32,
     /// Gangs of it that collect.
     pub(crate) collecting: u32,
-    /// It is copying back, which a read cuts short.
-    pub(crate) copies_back: bool,
     /// The gang whose turn it is.
     pub(crate) turn: u32,
+    /// It is copying back, which a read cuts short.
+    pub(crate) copies_back: bool,
 }
 
-/// A page that waits to be read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PendingRead {
-    /// The request; with [`MERGE`], the place in `merging`.
-    pub(crate) tag: u32,
-    /// The row in its block.
-    pub(crate) row: u16,
-    pub(crate) order: u32,
+impl DieQueue {
+    fn new() -> DieQueue {
+        DieQueue { reads: Line::EMPTY, writes: 0, collecting: 0, turn: 0, copies_back: false }
+    }
 }
-
-/// Marks a read for a partial write.
-pub(crate) const MERGE: u32 = 1 << 31;
 
 impl Drive {
     /// An empty drive. `op_percent` is spare / logical; where that leaves too little to collect into, the
@@ -95,20 +85,18 @@ impl Drive {
         let buffer_pages = device.controller.write_buffer_bytes / page_bytes;
         let buffer = (layout.write_buffer && buffer_pages > 0).then(|| Buffer::new(buffer_pages));
         let per_gang = shape.blocks_per_gang;
-        let mut drive = Drive {
+        Ok(Drive {
             map: Map::new(shape.logical_pages, shape.pages()),
             gangs: (0..shape.gangs).map(|gang| Gang::new(gang * per_gang, per_gang)).collect(),
             valid: vec![NOT_CLOSED; shape.blocks() as usize],
             closed: vec![0; shape.blocks() as usize],
-            dies: (0..device.geometry.dies()).map(|_| DieQueue::default()).collect(),
-            requests: Requests::default(),
+            dies: (0..device.geometry.dies()).map(|_| DieQueue::new()).collect(),
+            pages: Pages::default(),
             reads_straight: front.is_free_for_reads(),
             writes_straight: front.is_free_for_writes() && buffer.is_none(),
             front,
             buffer,
             counters: DriveCounters::default(),
-            merging: Vec::new(),
-            merging_free: Vec::new(),
             ends: Ends::new(),
             front_at: u64::MAX,
             heard: Vec::new(),
@@ -123,9 +111,7 @@ impl Drive {
             layout: layout.clone(),
             flash,
             shape,
-        };
-        drive.gangs.iter_mut().for_each(|gang| gang.writes.reserve(4));
-        Ok(drive)
+        })
     }
 
     /// The time that has been reached.
@@ -146,7 +132,7 @@ impl Drive {
 
     /// Requests that have not ended.
     pub fn in_flight(&self) -> usize {
-        self.requests.count() + self.waiting.len()
+        self.pages.requests() + self.waiting.len()
     }
 
     /// Makes ready for a request some time from now: its entry of the map.
@@ -166,7 +152,7 @@ impl Drive {
 
     /// Takes a request at `now`, which must not be before what was played nor after
     /// [`next_at`](Drive::next_at).
-    #[inline]
+    #[inline(always)]
     pub fn submit(&mut self, now: Time, request: HostRequest) -> Result<(), DriveError> {
         let end_bytes = request.offset_bytes.saturating_add(request.bytes);
         if request.bytes == 0 || end_bytes > self.capacity_bytes() {
@@ -174,7 +160,7 @@ impl Drive {
         }
         self.pass_to(now.0);
         self.counters.submitted += 1;
-        if self.requests.count() < self.queue_depth {
+        if self.pages.requests() < self.queue_depth {
             self.admit(now.0, &request);
         } else {
             self.waiting.push_back((now.0, request));
@@ -238,34 +224,41 @@ impl Drive {
     pub(crate) fn play_event(&mut self, end: u64) -> bool {
         let (ends_at, front_at) = (self.ends.next_at(), self.front_at);
         let other_at = ends_at.min(front_at);
-        match self.flash.step_before(other_at.min(end)) {
+        let fed = match self.flash.step_before(other_at.min(end)) {
             Some(step) => self.flash_went_on(step),
             None if other_at >= end => return false,
-            None if ends_at <= front_at => self.end_first(),
+            None if ends_at <= front_at => {
+                self.end_first();
+                None
+            }
             None => self.play_front(),
+        };
+        if let Some((die, accepts)) = fed {
+            self.feed(die, accepts);
         }
         true
     }
 
+    /// Takes note of what the flash has done; returns a die that takes work.
     #[inline(always)]
-    fn flash_went_on(&mut self, step: Step) {
+    fn flash_went_on(&mut self, step: Step) -> Option<(u32, Accepted)> {
         self.now = step.at;
         if let Some(work) = step.ended {
             self.work_ended(step.die, work);
+            // What has ended may have let a request in that had something for this die.
+            return Some((step.die, self.flash.accepts(step.die)));
         }
-        if step.ready {
-            self.feed(step.die);
-        }
+        Some((step.die, step.accepts))
     }
 
-    #[inline]
-    fn play_front(&mut self) {
+    /// Takes what comes through the front; returns the die that has something to do then.
+    #[inline(always)]
+    fn play_front(&mut self) -> Option<(u32, Accepted)> {
         self.pass_to(self.front_at);
         let room = self.has_room();
-        if let Some(page) = self.front.play(self.now, room) {
-            self.page_arrived(page);
-        }
+        let die = self.front.play(self.now, room).and_then(|page| self.page_arrived(page));
         self.front_changed();
+        die.map(|die| (die, self.flash.accepts(die)))
     }
 
     /// Something came into the front or through it, or the room behind it has changed. What room made possible may have
@@ -278,7 +271,7 @@ impl Drive {
     /// Ends the request that is first to end.
     #[inline(always)]
     fn end_first(&mut self) {
-        if let Some((at, request)) = self.ends.pop() {
+        if let Some((at, request)) = self.ends.pop(&self.pages) {
             self.pass_to(at);
             self.tell(at, request);
         }
@@ -287,7 +280,7 @@ impl Drive {
     /// The host hears of the end of a request.
     #[inline(always)]
     fn tell(&mut self, at: u64, request: u32) {
-        self.heard.push(self.requests.end(request, at));
+        self.heard.push(self.pages.end_request(request, at));
         self.counters.completed += 1;
         if !self.waiting.is_empty() {
             self.admit_next();
@@ -344,7 +337,7 @@ impl Drive {
         (logical, pages): (u32, u32),
         partial: [bool; 2],
     ) {
-        let place = self.requests.add(since, request, pages);
+        let place = self.pages.add_request(since, request, (logical, pages));
         match request.kind {
             AccessKind::Read => self.counters.host_pages_read += u64::from(pages),
             AccessKind::Write => self.counters.host_pages_written += u64::from(pages),
@@ -352,12 +345,15 @@ impl Drive {
         }
         if self.is_straight(request.kind) {
             for page in 0..pages {
-                self.page_arrived(PageJob {
+                let die = self.page_arrived(PageJob {
                     request: place,
                     logical: logical + page,
                     kind: request.kind,
                     partial: (page == 0 && partial[0]) || (page + 1 == pages && partial[1]),
                 });
+                if let Some(die) = die {
+                    self.feed(die, self.flash.accepts(die));
+                }
             }
         } else {
             let what = ((logical, pages), (request.bytes, partial));
@@ -376,109 +372,113 @@ impl Drive {
             let old = self.map.forget(logical);
             self.invalidate(old);
         }
-        self.requests.get_mut(place).pages_left = 1;
-        self.end_page(place, AccessKind::Trim, self.now);
+        self.end_request(place, AccessKind::Trim, self.now);
     }
 
-    /// A page of the request has come to its end, and is through at `ready_at`.
+    /// A page has come to its end, and is through at `through`.
     #[inline(always)]
-    fn end_page(&mut self, request: u32, kind: AccessKind, ready_at: u64) {
-        if self.requests.get_mut(request).end_page() {
-            let at = ready_at + self.front.complete_ns();
-            if at == self.now {
-                self.tell(at, request);
-            } else {
-                self.ends.push(kind, at, request);
-            }
+    fn end_page(&mut self, page: u32, kind: AccessKind, through: u64) {
+        if let Some(request) = self.pages.end_page(page) {
+            self.end_request(request, kind, through);
+        }
+    }
+
+    /// A request has come to its end, and is through at `through`.
+    #[inline(always)]
+    fn end_request(&mut self, request: u32, kind: AccessKind, through: u64) {
+        let at = through + self.front.complete_ns();
+        if at == self.now {
+            self.tell(at, request);
+        } else {
+            self.ends.push(&mut self.pages, kind, at, request);
         }
     }
 
     /// A page that was read leaves over the link, later than those before it.
-    #[inline]
-    pub(crate) fn end_read(&mut self, request: u32) {
+    #[inline(always)]
+    pub(crate) fn end_read(&mut self, page: u32) {
         let through = self.front.leave(self.now, self.shape.page_bytes.into());
-        self.end_page(request, AccessKind::Read, through);
+        self.end_page(page, AccessKind::Read, through);
     }
 
     /// A page is where it is acknowledged: on flash, or in the buffer.
-    #[inline]
-    pub(crate) fn end_write(&mut self, request: u32) {
-        self.end_page(request, AccessKind::Write, self.now);
+    #[inline(always)]
+    pub(crate) fn end_write(&mut self, page: u32) {
+        self.end_page(page, AccessKind::Write, self.now);
     }
 
-    /// A page has come through the front.
+    /// A page has come through the front; returns the die that has something to do then.
     #[inline(always)]
-    fn page_arrived(&mut self, page: PageJob) {
-        match page.kind {
-            AccessKind::Read => self.read_page(page),
-            _ if page.partial && self.map.physical_of(page.logical) != NONE => {
-                self.read_for_merge(page);
-            }
-            _ => self.write_page(page),
+    fn page_arrived(&mut self, arrived: PageJob) -> Option<u32> {
+        let PageJob { request, logical, kind, partial } = arrived;
+        let page = self.pages.page_of(request, logical);
+        if kind == AccessKind::Read {
+            self.read_page(page, logical)
+        } else if partial && self.map.physical_of(logical) != NONE {
+            self.read_for_merge(page, logical)
+        } else {
+            self.write_page(page, logical)
         }
     }
 
     #[inline(always)]
-    fn read_page(&mut self, page: PageJob) {
-        let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.holds(page.logical));
-        let physical = self.map.physical_of(page.logical);
+    fn read_page(&mut self, page: u32, logical: u32) -> Option<u32> {
+        let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.holds(logical));
+        let physical = self.map.physical_of(logical);
         if buffered || physical == NONE {
             self.counters.read_without_flash += 1;
-            return self.end_read(page.request);
+            self.end_read(page);
+            return None;
         }
         self.counters.read_for_host += 1;
-        self.queue_read(physical, page.request);
+        Some(self.queue_read(page, logical, physical))
     }
 
     #[cold]
-    fn read_for_merge(&mut self, page: PageJob) {
-        let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.holds(page.logical));
+    fn read_for_merge(&mut self, page: u32, logical: u32) -> Option<u32> {
+        let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.holds(logical));
         if buffered {
-            return self.write_page(page);
+            return self.write_page(page, logical);
         }
         self.counters.read_for_partial_writes += 1;
-        let place = self.merging_free.pop().unwrap_or(self.merging.len() as u32);
-        match self.merging.get_mut(place as usize) {
-            Some(free) => *free = page,
-            None => self.merging.push(page),
-        }
-        self.queue_read(self.map.physical_of(page.logical), MERGE | place);
+        self.pages.get_mut(page).merges = true;
+        Some(self.queue_read(page, logical, self.map.physical_of(logical)))
     }
 
     #[inline(always)]
-    fn queue_read(&mut self, physical: u32, tag: u32) {
-        let block = self.shape.block_of(physical);
-        let row = self.shape.row_of(physical - block * self.shape.pages_per_block);
-        let die = self.shape.die_of(self.shape.gang_of_block(block));
+    fn queue_read(&mut self, page: u32, logical: u32, physical: u32) -> u32 {
+        let in_block = physical - self.shape.block_of(physical) * self.shape.pages_per_block;
+        // A page never leaves its gang.
+        let die = self.shape.die_of(self.shape.gang_of(logical));
         self.order = self.order.wrapping_add(1);
-        let order = self.order;
+        let read = self.pages.get_mut(page);
+        (read.row, read.order) = (self.shape.row_of(in_block), self.order);
         let queue = &mut self.dies[die as usize];
-        queue.reads.push_back(PendingRead { tag, row, order });
+        queue.reads.push(&mut self.pages, page);
         if queue.copies_back {
             self.flash.cut(die);
         }
-        self.feed(die);
+        die
     }
 
     /// Queues a page that is complete, and acknowledges it if there is a buffer.
-    #[inline]
-    pub(crate) fn write_page(&mut self, page: PageJob) {
-        let mut request = page.request;
+    #[inline(always)]
+    pub(crate) fn write_page(&mut self, mut page: u32, logical: u32) -> Option<u32> {
         if let Some(buffer) = &mut self.buffer {
-            let new = buffer.put(page.logical);
-            self.end_write(request);
+            let new = buffer.put(logical);
+            self.end_write(page);
             if !new {
                 self.counters.absorbed += 1;
-                return;
+                return None;
             }
-            request = NONE;
+            page = self.pages.add_page(NONE, logical);
         }
-        let gang = self.shape.gang_of(page.logical);
+        let gang = self.shape.gang_of(logical);
         self.order = self.order.wrapping_add(1);
-        let write = PendingWrite { logical: page.logical, request, order: self.order };
-        self.gangs[gang as usize].writes.push_back(write);
+        self.pages.get_mut(page).order = self.order;
+        self.gangs[gang as usize].writes.push(&mut self.pages, page);
         let die = self.shape.die_of(gang);
         self.dies[die as usize].writes += 1;
-        self.feed(die);
+        Some(die)
     }
 }

@@ -1,7 +1,7 @@
 //! What a drive is and has, in numbers.
 
 use crate::buffer::Buffer;
-use crate::drive::{DieQueue, Drive, PendingRead};
+use crate::drive::{DieQueue, Drive};
 use crate::error::DriveError;
 use crate::gang::Gang;
 use crate::shape::Shape;
@@ -79,23 +79,16 @@ impl Drive {
     pub fn memory_bytes(&self) -> u64 {
         let blocks = self.valid.capacity() * 2 + self.closed.capacity() * 4;
         let gangs: u64 = self.gangs.iter().map(Gang::memory_bytes).sum();
-        let queues: usize = self
-            .dies
-            .iter()
-            .map(|die| {
-                die.reads.capacity() * size_of::<PendingRead>() + die.programming.capacity() * 4
-            })
-            .sum();
         let buffer = self.buffer.as_ref().map_or(0, Buffer::memory_bytes);
         let tables = self.gangs.capacity() * size_of::<Gang>()
             + self.dies.capacity() * size_of::<DieQueue>()
             + self.shape.stripe.capacity() * 4;
-        (blocks + queues + tables) as u64
+        (blocks + tables) as u64
             + gangs
             + buffer
             + self.map.memory_bytes()
             + self.flash.memory_bytes()
-            + self.requests.memory_bytes()
+            + self.pages.memory_bytes()
             + self.front.memory_bytes()
     }
 }

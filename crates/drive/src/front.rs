@@ -144,7 +144,7 @@ impl Front {
     }
 
     /// Takes a request that reads or writes `pages` pages from `logical` on, `bytes` in all.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter(
         &mut self,
         now: u64,
@@ -234,8 +234,11 @@ impl Front {
     /// Plays what [`next_at`](Front::next_at) told: returns the page that has come through, if one has.
     #[inline(always)]
     pub(crate) fn play(&mut self, now: u64, room: bool) -> Option<PageJob> {
-        let page = match self.in_hand.take() {
-            Some((_, page)) => page,
+        let page = match self.in_hand {
+            Some((_, page)) => {
+                self.in_hand = None;
+                page
+            }
             None => {
                 let (page, cost_ns) = self.take_next(room)?;
                 if cost_ns > 0 {

@@ -2,22 +2,14 @@
 //! that collection moves, and at most one block that is being collected.
 
 use crate::map::NONE;
+use crate::pages::Line;
 use std::collections::VecDeque;
-
-/// A page that waits to be programmed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PendingWrite {
-    pub(crate) logical: u32,
-    /// The request to tell when it is on flash; [`NONE`] if it was told when the page was buffered.
-    pub(crate) request: u32,
-    /// When it came, as a number that rises, and wraps.
-    pub(crate) order: u32,
-}
 
 /// A gang.
 #[derive(Debug)]
 pub(crate) struct Gang {
-    pub(crate) writes: VecDeque<PendingWrite>,
+    /// Pages that wait to be programmed.
+    pub(crate) writes: Line,
     /// Erased blocks, the first to be used first.
     pub(crate) free: VecDeque<u32>,
     /// The block being written; [`NONE`] while there is none to write.
@@ -59,7 +51,7 @@ impl Pace {
 impl Gang {
     pub(crate) fn new(first_block: u32, blocks: u32) -> Gang {
         Gang {
-            writes: VecDeque::new(),
+            writes: Line::EMPTY,
             free: (first_block + 1..first_block + blocks).collect(),
             open: first_block,
             next: 0,
@@ -83,7 +75,6 @@ impl Gang {
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let writes = self.writes.capacity() * size_of::<PendingWrite>();
-        (writes + self.free.capacity() * size_of::<u32>()) as u64
+        (self.free.capacity() * size_of::<u32>()) as u64
     }
 }

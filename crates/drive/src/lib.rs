@@ -21,6 +21,7 @@
 //!
 //! - [`spec`]: devices and layouts as presets state them; `shape`: what follows from both;
 //! - `map`: logical to physical pages and back; `gang`: blocks that are written and collected together;
+//! - `pages`: requests under way, and the lines that their pages stand in;
 //! - `policy`: which block is collected next;
 //! - [`mod@drive`]: the state machine; `front`: link and firmware, where requests come in; `dispatch`: what
 //!   a die does next; `collect`: garbage collection; `buffer`: the write buffer; `ends`: what the host hears of
@@ -44,6 +45,7 @@ mod front;
 mod gang;
 mod map;
 mod memory;
+mod pages;
 mod policy;
 pub mod precondition;
 mod request;

@@ -179,6 +179,12 @@ impl Shape {
         self.by_row_pages.divide(page_in_block) as u16
     }
 
+    /// Whether pages are programmed one by one, and none is parity.
+    #[inline]
+    pub(crate) fn is_row_a_page(&self) -> bool {
+        self.row_pages == 1 && self.parity_period == 0
+    }
+
     /// Whether a page of a block holds parity. Gangs take turns, so that parity is spread evenly.
     #[inline]
     pub(crate) fn is_parity(&self, gang: u32, page_in_block: u32) -> bool {

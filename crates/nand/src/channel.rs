@@ -77,6 +77,18 @@ impl Channel {
         self.waiting[0] | self.waiting[1] != 0
     }
 
+    /// Takes the bus for a die at once, as nobody waits for it: as [`request`](Channel::request) and then
+    /// [`grant`](Channel::grant).
+    #[inline]
+    pub(crate) fn take(&mut self, place: u8, direction: Direction, planes: u8) -> Transfer {
+        debug_assert!(!self.is_wanted(), "die {place} would overtake those that wait for the bus");
+        let reads_in_a_row = if direction == Direction::Out { self.overtaken } else { 0 };
+        (self.overtaken, self.turn) = (reads_in_a_row, (place + 1) & 63);
+        let transfer = Transfer { place, direction, planes };
+        self.carrying = Some(transfer);
+        transfer
+    }
+
     /// Ends the transfer under way, if any, and begins the next one, if any wants to.
     #[inline]
     pub(crate) fn grant(&mut self, reads_ahead: u8) -> Option<Transfer> {
@@ -118,6 +130,7 @@ fn take_turn(queue: &mut u64, turn: &mut u8) -> u8 {
 mod tests {
     use super::*;
     use Direction::{In, Out};
+    use softflash_base::random::Rng;
 
     fn granted(channel: &mut Channel, reads_ahead: u8) -> Option<(u8, Direction)> {
         channel.grant(reads_ahead).map(|transfer| (transfer.place, transfer.direction))
@@ -147,5 +160,32 @@ mod tests {
         channel.request(0, Out, 1);
         assert_eq!(granted(&mut channel, 2), Some((1, In)), "its turn");
         assert_eq!(granted(&mut channel, 2), Some((0, Out)));
+    }
+
+    #[test]
+    fn taking_a_free_bus_is_asking_for_it_and_getting_it() {
+        for seed in 0..50 {
+            let mut rng = Rng::seeded(seed).fork("take");
+            let (mut taken, mut granted) = (Channel::new(0), Channel::new(0));
+            for _ in 0..100 {
+                let place = rng.below(64) as u8;
+                let direction = if rng.chance(0.5) { In } else { Out };
+                if taken.is_wanted() {
+                    taken.grant(2);
+                    granted.grant(2);
+                } else if rng.chance(0.7) {
+                    let transfer = taken.take(place, direction, 1);
+                    granted.request(place, direction, 1);
+                    assert_eq!(Some(transfer), granted.grant(2), "seed {seed}");
+                } else {
+                    for place in [place, (place + 1) % 64] {
+                        taken.request(place, direction, 1);
+                        granted.request(place, direction, 1);
+                    }
+                }
+                let state = |bus: &Channel| (bus.carrying, bus.turn, bus.overtaken, bus.waiting);
+                assert_eq!(state(&taken), state(&granted), "seed {seed}");
+            }
+        }
     }
 }

@@ -54,20 +54,35 @@ pub(super) enum Owner {
 /// The key of no event.
 const NEVER: u64 = u64::MAX;
 
+/// The events of a lane.
+#[derive(Debug)]
+struct Ring {
+    /// A power of two. Behind the last event is [`NEVER`].
+    keys: Box<[u64]>,
+    /// Where the events begin and end: numbers that only rise.
+    begin: u32,
+    end: u32,
+}
+
+impl Ring {
+    #[inline]
+    fn at(&mut self, place: u32) -> &mut u64 {
+        let mask = self.keys.len() - 1;
+        &mut self.keys[place as usize & mask]
+    }
+}
+
 /// What happens when.
 #[derive(Debug)]
 pub(super) struct Agenda {
-    /// The events of each lane, in rings of a power of two. Behind the last of them is [`NEVER`].
-    rings: [Box<[u64]>; LANES],
-    /// Where each ring begins and ends: numbers that only rise.
-    begins: [u32; LANES],
-    ends: [u32; LANES],
+    rings: [Ring; LANES],
     /// Node `i` holds the least key below it, its children are `2i` and `2i + 1`: the second half are the first keys of
     /// the lanes, and node 1 is the next event's.
     firsts: [u64; 2 * LANES],
     dies: u32,
-    /// Bits below the time in a key.
+    /// Bits below the time in a key, and those of them that tell the owner.
     low_bits: u32,
+    owner_mask: u32,
     /// The time of key 0: keys hold times since then, so that a clock of 64 bits fits.
     base: u64,
 }
@@ -76,13 +91,14 @@ impl Agenda {
     pub(super) fn new(dies: u32, channels: u32) -> Agenda {
         // Each has one event at most, and one place is for the end.
         let places = (dies + channels + 1).next_power_of_two() as usize;
+        let ring = || Ring { keys: vec![NEVER; places].into(), begin: 0, end: 0 };
+        let low_bits = LANE_BITS + (dies + channels).next_power_of_two().trailing_zeros();
         Agenda {
-            rings: std::array::from_fn(|_| vec![NEVER; places].into()),
-            begins: [0; LANES],
-            ends: [0; LANES],
+            rings: std::array::from_fn(|_| ring()),
             firsts: [NEVER; 2 * LANES],
             dies,
-            low_bits: LANE_BITS + (dies + channels).next_power_of_two().trailing_zeros(),
+            low_bits,
+            owner_mask: (1 << low_bits) - 1,
             base: 0,
         }
     }
@@ -99,21 +115,20 @@ impl Agenda {
     pub(super) fn add(&mut self, lane: Lane, at: u64, owner: Owner, now: u64) {
         let lane = lane.number();
         let key = self.key(lane, at, owner, now);
-        let ring = &mut *self.rings[lane];
-        let mut place = self.ends[lane];
-        let end = place.wrapping_add(1);
-        self.ends[lane] = end;
-        ring[in_ring(ring, end)] = NEVER;
-        ring[in_ring(ring, place)] = key;
+        let ring = &mut self.rings[lane];
+        let mut place = ring.end;
+        ring.end = place.wrapping_add(1);
+        *ring.at(ring.end) = NEVER;
         // Mostly it is the last; the one before the first is no event.
-        while place != self.begins[lane] {
-            let (before, here) = (in_ring(ring, place.wrapping_sub(1)), in_ring(ring, place));
-            if ring[before] < key {
+        while place != ring.begin {
+            let before = *ring.at(place.wrapping_sub(1));
+            if before < key {
                 break;
             }
-            ring.swap(before, here);
+            *ring.at(place) = before;
             place = place.wrapping_sub(1);
         }
+        *ring.at(place) = key;
         if key < self.firsts[LANES + lane] {
             self.set_first(lane, key);
         }
@@ -124,11 +139,11 @@ impl Agenda {
     pub(super) fn pop(&mut self) -> Owner {
         let next = self.firsts[1];
         let lane = next as usize % LANES;
-        let id = (next as u32 & ((1 << self.low_bits) - 1)) >> LANE_BITS;
-        let begin = self.begins[lane].wrapping_add(1);
-        self.begins[lane] = begin;
-        let ring = &*self.rings[lane];
-        self.set_first(lane, ring[in_ring(ring, begin)]);
+        let id = (next as u32 & self.owner_mask) >> LANE_BITS;
+        let ring = &mut self.rings[lane];
+        ring.begin = ring.begin.wrapping_add(1);
+        let first = *ring.at(ring.begin);
+        self.set_first(lane, first);
         if id < self.dies { Owner::Die(id) } else { Owner::Bus(id - self.dies) }
     }
 
@@ -149,19 +164,19 @@ impl Agenda {
     pub(super) fn remove(&mut self, lane: Lane, at: u64, owner: Owner, now: u64) {
         let lane = lane.number();
         let key = self.key(lane, at, owner, now);
-        let ring = &mut *self.rings[lane];
-        let (mut place, end) = (self.begins[lane], self.ends[lane]);
-        while place != end && ring[in_ring(ring, place)] != key {
+        let ring = &mut self.rings[lane];
+        let (mut place, end) = (ring.begin, ring.end);
+        while place != end && *ring.at(place) != key {
             place = place.wrapping_add(1);
         }
         assert!(place != end, "an event is taken out that is not there");
         while place != end {
-            let (here, behind) = (in_ring(ring, place), in_ring(ring, place.wrapping_add(1)));
-            ring[here] = ring[behind];
+            let behind = *ring.at(place.wrapping_add(1));
+            *ring.at(place) = behind;
             place = place.wrapping_add(1);
         }
-        self.ends[lane] = self.ends[lane].wrapping_sub(1);
-        let first = ring[in_ring(ring, self.begins[lane])];
+        ring.end = end.wrapping_sub(1);
+        let first = *ring.at(ring.begin);
         self.set_first(lane, first);
     }
 
@@ -182,7 +197,7 @@ impl Agenda {
     fn rebase(&mut self, at: u64, now: u64) {
         assert!(at >= now, "an event at {at} in the past of {now}");
         let shift = (now - self.base) << self.low_bits;
-        let keys = self.rings.iter_mut().flatten().chain(&mut self.firsts);
+        let keys = self.rings.iter_mut().flat_map(|ring| &mut ring.keys).chain(&mut self.firsts);
         for key in keys.filter(|key| **key != NEVER) {
             // What has passed is left in the rings and means nothing.
             *key = key.saturating_sub(shift);
@@ -192,13 +207,8 @@ impl Agenda {
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.rings.iter().map(|ring| size_of_val::<[u64]>(ring)).sum::<usize>() as u64
+        self.rings.iter().map(|ring| size_of_val::<[u64]>(&ring.keys)).sum::<usize>() as u64
     }
-}
-
-#[inline]
-fn in_ring(ring: &[u64], place: u32) -> usize {
-    place as usize & (ring.len() - 1)
 }
 
 #[cfg(test)]

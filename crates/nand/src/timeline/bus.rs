@@ -8,7 +8,7 @@ use super::agenda::{Lane, Owner};
 use super::die::{CellArray, Register};
 use super::recorder::Interval;
 use super::{Timeline, Work, WorkKind};
-use crate::channel::{Channel, Direction};
+use crate::channel::{Channel, Direction, Transfer};
 use std::collections::VecDeque;
 
 /// How a transfer ends.
@@ -30,7 +30,8 @@ pub(super) struct BusLine {
     ends_at: u64,
     end: TransferEnd,
     /// Senses that end while the bus is busy, in order of time: when, and of which of its dies. They only want the bus, so
-    /// that their ends are no events: whoever ends a transfer asks for those that are due.
+    /// that their ends are no events: whoever ends a transfer asks for those that are due. The dies' registers are
+    /// taken for them from the beginning.
     senses: VecDeque<(u64, u32)>,
 }
 
@@ -50,6 +51,13 @@ impl BusLine {
         self.channel.carrying().is_some() && self.end != TransferEnd::Unheard
     }
 
+    /// Whether nobody has it, or waits for it: the last transfer ended unheard, or before nobody.
+    #[inline]
+    fn is_free(&self, now: u64) -> bool {
+        let over = self.end == TransferEnd::Unheard && self.ends_at < now;
+        self.channel.carrying().is_none() || over
+    }
+
     /// Takes note of a sense that nobody need hear of, if it is one.
     #[inline]
     pub(super) fn takes_sense(&mut self, ends: u64, die: u32) -> bool {
@@ -66,32 +74,38 @@ impl Timeline {
     pub(super) fn request_bus(&mut self, die: u32, direction: Direction) {
         let line = &self.dies[die as usize];
         let channel = line.channel as usize;
+        let (place, pages) = (line.place, line.in_register.pages);
         let bus = &mut self.buses[channel];
-        bus.channel.request(line.place, direction, line.in_register.pages);
-        if bus.channel.carrying().is_none() {
-            self.grant(channel);
-        } else if bus.end == TransferEnd::Unheard {
+        if bus.is_free(self.now) {
+            let transfer = bus.channel.take(place, direction, pages);
+            return self.carry(channel, transfer);
+        }
+        bus.channel.request(place, direction, pages);
+        if bus.end == TransferEnd::Unheard {
             self.wait_behind(channel);
         }
     }
 
-    /// Somebody wants a bus whose transfer was thought to end unheard, or has.
+    /// Somebody wants a bus whose transfer was thought to end unheard.
     #[inline]
     fn wait_behind(&mut self, channel: usize) {
         let bus = &mut self.buses[channel];
-        if bus.ends_at < self.now {
-            self.grant(channel);
-        } else {
-            bus.end = TransferEnd::Awaited;
-            self.agenda.add(Lane::Transfer, bus.ends_at, Owner::Bus(channel as u32), self.now);
-        }
+        bus.end = TransferEnd::Awaited;
+        self.agenda.add(Lane::Transfer, bus.ends_at, Owner::Bus(channel as u32), self.now);
     }
 
     /// Begins the next transfer of a bus whose last one has ended.
     #[inline]
     fn grant(&mut self, channel: usize) {
+        if let Some(transfer) = self.buses[channel].channel.grant(self.timing.reads_ahead) {
+            self.carry(channel, transfer);
+        }
+    }
+
+    /// Begins a transfer.
+    #[inline(always)]
+    fn carry(&mut self, channel: usize, transfer: Transfer) {
         let bus = &mut self.buses[channel];
-        let Some(transfer) = bus.channel.grant(self.timing.reads_ahead) else { return };
         let die = bus.channel.first_die + u32::from(transfer.place);
         let line = &self.dies[die as usize];
         let is_move = line.in_register.kind == WorkKind::Move;
@@ -151,11 +165,13 @@ impl Timeline {
     /// Dies whose sense has ended while the bus was busy want it as well.
     #[inline(always)]
     fn sensed_meanwhile(&mut self, channel: usize) {
-        while let Some(&(at, die)) = self.buses[channel].senses.front()
+        let bus = &mut self.buses[channel];
+        while let Some(&(at, die)) = bus.senses.front()
             && at <= self.now
         {
-            self.buses[channel].senses.pop_front();
-            self.array_ended(die);
+            bus.senses.pop_front();
+            let line = &self.dies[die as usize];
+            bus.channel.request(line.place, Direction::Out, line.in_register.pages);
         }
     }
 
@@ -163,6 +179,8 @@ impl Timeline {
     #[inline]
     fn hear_senses(&mut self, channel: usize) {
         while let Some((at, die)) = self.buses[channel].senses.pop_front() {
+            let line = &mut self.dies[die as usize];
+            (line.array, line.register) = (CellArray::Working, Register::Free);
             self.agenda.add(Lane::Sense, at, Owner::Die(die), self.now);
         }
     }

@@ -6,8 +6,10 @@ use super::{Work, WorkKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CellArray {
     Idle,
-    /// At work until the die's event.
+    /// At work until the die's event, on anything but what is next.
     Working,
+    /// At work until the die's event: programming what came from the bus.
+    Programming,
     /// Kept by pages that wait for the register, or are in it while there is no other.
     Holding,
 }
@@ -58,33 +60,63 @@ impl DieLine {
             moving: false,
         }
     }
+}
 
-    /// Whether it takes work of this kind. Where a die has a cache register, it senses the next page while
-    /// one goes out, and loads the next while it programs one.
+/// The kinds of work that a die takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted(u8);
+
+impl Accepted {
+    const NONE: Accepted = Accepted(0);
+    const READS: Accepted = Accepted(1);
+    const PROGRAMS: Accepted = Accepted(2);
+    const ALL: Accepted = Accepted(7);
+
+    /// Whether there is any.
     #[inline]
-    pub(super) fn accepts(&self, kind: WorkKind, cache_read: bool, cache_program: bool) -> bool {
-        let idle = self.array == CellArray::Idle;
-        let free = self.register == Register::Free;
-        match kind {
-            WorkKind::Read => idle & (free | (cache_read & (self.register == Register::Out))),
-            WorkKind::Program => free & (idle | (cache_program & self.programs())),
-            WorkKind::Erase | WorkKind::Move | WorkKind::CopyBack => idle & free,
+    pub fn any(self) -> bool {
+        self != Accepted::NONE
+    }
+
+    /// Whether this is one of them.
+    #[inline]
+    pub fn has(self, kind: WorkKind) -> bool {
+        let bit = match kind {
+            WorkKind::Read => 1,
+            WorkKind::Program => 2,
+            WorkKind::Erase | WorkKind::Move | WorkKind::CopyBack => 4,
+        };
+        self.0 & bit != 0
+    }
+}
+
+/// What dies take, by what their cell array and their register are at.
+#[derive(Debug)]
+pub(super) struct Acceptance([Accepted; 16]);
+
+impl Acceptance {
+    /// Where a die has a cache register, it senses the next page while one goes out, and loads the next while it programs
+    /// one.
+    pub(super) fn new(cache_read: bool, cache_program: bool) -> Acceptance {
+        let mut taken = [Accepted::NONE; 16];
+        let mut takes = |array, register, accepted| taken[place(array, register)] = accepted;
+        takes(CellArray::Idle, Register::Free, Accepted::ALL);
+        if cache_read {
+            takes(CellArray::Idle, Register::Out, Accepted::READS);
         }
-    }
-
-    /// Whether it takes any work.
-    #[inline]
-    pub(super) fn accepts_any(&self, cache_read: bool, cache_program: bool) -> bool {
-        let idle = self.array == CellArray::Idle;
-        match self.register {
-            Register::Free => idle | (cache_program & self.programs()),
-            Register::Out => idle & cache_read,
-            Register::In | Register::Loaded => false,
+        if cache_program {
+            takes(CellArray::Programming, Register::Free, Accepted::PROGRAMS);
         }
+        Acceptance(taken)
     }
 
     #[inline]
-    fn programs(&self) -> bool {
-        self.array == CellArray::Working && self.at_work.kind == WorkKind::Program
+    pub(super) fn of(&self, line: &DieLine) -> Accepted {
+        self.0[place(line.array, line.register)]
     }
+}
+
+#[inline]
+fn place(array: CellArray, register: Register) -> usize {
+    array as usize * 4 + register as usize
 }

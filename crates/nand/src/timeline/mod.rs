@@ -25,7 +25,8 @@ use crate::config::{ArrayConfig, ConfigError};
 use crate::timing::{MAX_LEVELS, Timing};
 use agenda::{Agenda, Lane, Owner};
 use bus::BusLine;
-use die::{CellArray, DieLine, Register};
+pub use die::Accepted;
+use die::{Acceptance, CellArray, DieLine, Register};
 use recorder::Recorder;
 use softflash_base::Time;
 
@@ -66,8 +67,8 @@ pub struct Step {
     pub at: u64,
     /// The die that moved on.
     pub die: u32,
-    /// Whether it may accept work now.
-    pub ready: bool,
+    /// The work that it takes now.
+    pub accepts: Accepted,
     /// What ended there, if anything did.
     pub ended: Option<Work>,
 }
@@ -79,6 +80,7 @@ pub struct Timeline {
     /// Which levels take equally long to program: the first of them.
     program_lanes: [u8; MAX_LEVELS],
     copyback: bool,
+    acceptance: Acceptance,
     dies: Vec<DieLine>,
     buses: Vec<BusLine>,
     agenda: Agenda,
@@ -96,6 +98,7 @@ impl Timeline {
         let first_alike = |ns: &u64| program_ns.iter().position(|first| first == ns).unwrap_or(0);
         Ok(Timeline {
             program_lanes: std::array::from_fn(|level| first_alike(&program_ns[level]) as u8),
+            acceptance: Acceptance::new(timing.cache_read, timing.cache_program),
             timing,
             pages,
             copyback: false,
@@ -138,10 +141,10 @@ impl Timeline {
         self.now = now.0;
     }
 
-    /// Whether a die takes work of this kind now.
+    /// The kinds of work that a die takes now.
     #[inline]
-    pub fn accepts(&self, die: u32, kind: WorkKind) -> bool {
-        self.dies[die as usize].accepts(kind, self.timing.cache_read, self.timing.cache_program)
+    pub fn accepts(&self, die: u32) -> Accepted {
+        self.acceptance.of(&self.dies[die as usize])
     }
 
     /// Begins work on a die, now.
@@ -151,7 +154,7 @@ impl Timeline {
     #[inline(always)]
     pub fn start(&mut self, die: u32, work: Work) {
         debug_assert!(
-            self.accepts(die, work.kind),
+            self.accepts(die).has(work.kind),
             "die {die} was given work that it does not accept"
         );
         match work.kind {
@@ -184,9 +187,9 @@ impl Timeline {
                 Owner::Die(die) => (die, self.array_ended(die)),
                 Owner::Bus(channel) => self.bus_done(channel as usize, at),
             };
-            let ready = self.may_accept(die);
-            if ready || ended.is_some() {
-                return Some(Step { at, die, ready, ended });
+            let accepts = self.accepts(die);
+            if accepts.any() || ended.is_some() {
+                return Some(Step { at, die, accepts, ended });
             }
         }
     }
@@ -233,7 +236,11 @@ impl Timeline {
         let ends = self.occupy(die, work, self.now, sense_ns);
         let channel = self.dies[die as usize].channel as usize;
         // Where the next page cannot be sensed before this one is gone, nothing follows from its end while the bus is busy.
-        if !self.timing.cache_read && self.buses[channel].takes_sense(ends, die) {
+        let only_read = work.kind == WorkKind::Read && !self.timing.cache_read;
+        if only_read && self.buses[channel].takes_sense(ends, die) {
+            let line = &mut self.dies[die as usize];
+            (line.array, line.register) = (CellArray::Holding, Register::Out);
+            line.in_register = work;
             return;
         }
         self.agenda.add(lane, ends, Owner::Die(die), self.now);
@@ -286,7 +293,7 @@ impl Timeline {
         self.agenda.add(Lane::Other, ends, Owner::Die(die), self.now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn program(&mut self, die: u32, work: Work, begin: u64) {
         let level = usize::from(self.pages.page(u32::from(work.page)).level);
         let lane = Lane::Program(self.program_lanes[level]);
@@ -294,7 +301,7 @@ impl Timeline {
     }
 
     /// The cell array works for a time from `begin` on.
-    #[inline]
+    #[inline(always)]
     fn run(&mut self, die: u32, work: Work, begin: u64, work_ns: u64, lane: Lane) {
         let ends = self.occupy(die, work, begin, work_ns);
         self.agenda.add(lane, ends, Owner::Die(die), self.now);
@@ -304,7 +311,8 @@ impl Timeline {
     #[inline]
     fn occupy(&mut self, die: u32, work: Work, begin: u64, work_ns: u64) -> u64 {
         let line = &mut self.dies[die as usize];
-        line.array = CellArray::Working;
+        let programs = work.kind == WorkKind::Program;
+        line.array = if programs { CellArray::Programming } else { CellArray::Working };
         line.at_work = work;
         line.busy_ns += work_ns;
         let ends = begin + work_ns;
@@ -332,7 +340,7 @@ impl Timeline {
     }
 
     /// What is in the register is programmed from `begin` on.
-    #[inline]
+    #[inline(always)]
     fn program_loaded(&mut self, die: u32, begin: u64) {
         let line = &mut self.dies[die as usize];
         line.register = Register::Free;
@@ -364,7 +372,7 @@ impl Timeline {
     }
 
     /// The cell array has come to the end of anything but a read.
-    #[inline]
+    #[inline(always)]
     fn worked(&mut self, die: u32) -> Option<Work> {
         let line = &mut self.dies[die as usize];
         let work = line.at_work;
@@ -386,12 +394,5 @@ impl Timeline {
                 Some(work)
             }
         }
-    }
-
-    /// Whether there is any kind of work that a die accepts now.
-    #[inline]
-    pub fn may_accept(&self, die: u32) -> bool {
-        let line = &self.dies[die as usize];
-        line.accepts_any(self.timing.cache_read, self.timing.cache_program)
     }
 }

@@ -67,7 +67,7 @@ impl Meter {
     }
 
     /// A request has ended.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ended(&mut self, done: &Done, drive: &Drive) {
         if done.at.0 > self.interval.ends_ns || self.interval.requests >= self.interval_requests {
             self.close(done.at.0, drive);

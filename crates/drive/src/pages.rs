@@ -1,0 +1,280 @@
+//! Requests under way and the pages that they ask for, in places that are used again.
+//!
+//! A page stands in one line after the other: for its turn on a die, in the program that it is part of, for the host to
+//! hear of its end. So lines are linked through the places: a page is written down once, and then only its number
+//! moves. Most requests are for one page, and share a place with it.
+
+use crate::map::NONE;
+use crate::request::{AccessKind, Done, HostRequest};
+use softflash_base::Time;
+
+/// A request, a page of one, or both: a line of the processor's cache.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Page {
+    tag: u64,
+    bytes: u64,
+    submitted_at: u64,
+    /// When the host hears of its end, once that is known.
+    pub(crate) ends_at: u64,
+    /// Pages of the request that have not ended.
+    pages_left: u32,
+    kind: AccessKind,
+    /// The request that the page is for; [`NONE`] if nobody waits for it, as it is in the write buffer.
+    request: u32,
+    pub(crate) logical: u32,
+    /// Who stands behind it in its line.
+    next: u32,
+    /// When it came to its die, as a number that rises, and wraps.
+    pub(crate) order: u32,
+    /// The row in its block that is to be read.
+    pub(crate) row: u16,
+    /// It is read because a write covers a part of it.
+    pub(crate) merges: bool,
+}
+
+impl Page {
+    const NOTHING: Page = Page {
+        tag: 0,
+        bytes: 0,
+        submitted_at: 0,
+        ends_at: 0,
+        pages_left: 0,
+        kind: AccessKind::Read,
+        request: NONE,
+        logical: NONE,
+        next: NONE,
+        order: 0,
+        row: 0,
+        merges: false,
+    };
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    places: Vec<Page>,
+    free: Vec<u32>,
+    requests: usize,
+}
+
+impl Pages {
+    /// A request for so many pages from a logical one on.
+    #[inline]
+    pub(crate) fn add_request(
+        &mut self,
+        now: u64,
+        request: &HostRequest,
+        (logical, pages): (u32, u32),
+    ) -> u32 {
+        self.requests += 1;
+        let place = self.free_place();
+        self.places[place as usize] = Page {
+            tag: request.tag,
+            bytes: request.bytes,
+            submitted_at: now,
+            pages_left: pages,
+            kind: request.kind,
+            request: if pages == 1 { place } else { NONE },
+            logical,
+            ..Page::NOTHING
+        };
+        place
+    }
+
+    /// A page of a request: the request's own place if it is the only one.
+    #[inline]
+    pub(crate) fn page_of(&mut self, request: u32, logical: u32) -> u32 {
+        if self.get(request).request == request {
+            return request;
+        }
+        self.add_page(request, logical)
+    }
+
+    /// A page for a request, or for nobody.
+    pub(crate) fn add_page(&mut self, request: u32, logical: u32) -> u32 {
+        let place = self.free_place();
+        self.places[place as usize] = Page { request, logical, ..Page::NOTHING };
+        place
+    }
+
+    #[inline]
+    fn free_place(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| self.new_place())
+    }
+
+    #[cold]
+    fn new_place(&mut self) -> u32 {
+        self.places.push(Page::NOTHING);
+        (self.places.len() - 1) as u32
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, page: u32) -> &Page {
+        &self.places[page as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, page: u32) -> &mut Page {
+        &mut self.places[page as usize]
+    }
+
+    /// Who stands behind a page in its line; [`NONE`] behind the last.
+    #[inline]
+    pub(crate) fn behind(&self, page: u32) -> u32 {
+        self.get(page).next
+    }
+
+    /// Nobody stands behind a page any more.
+    #[inline]
+    pub(crate) fn end_line(&mut self, last: u32) {
+        self.get_mut(last).next = NONE;
+    }
+
+    /// A page has ended; returns its request if that has ended with it.
+    #[inline]
+    pub(crate) fn end_page(&mut self, page: u32) -> Option<u32> {
+        let request = self.get(page).request;
+        if request != page {
+            self.free.push(page);
+        }
+        if request == NONE {
+            return None;
+        }
+        let left = &mut self.get_mut(request).pages_left;
+        *left -= 1;
+        (*left == 0).then_some(request)
+    }
+
+    /// Takes a request out, as it has ended.
+    #[inline]
+    pub(crate) fn end_request(&mut self, request: u32, at: u64) -> Done {
+        self.requests -= 1;
+        self.free.push(request);
+        let &Page { tag, kind, bytes, submitted_at, .. } = self.get(request);
+        Done { tag, kind, bytes, submitted_at: Time(submitted_at), at: Time(at) }
+    }
+
+    /// Requests in the drive.
+    #[inline]
+    pub(crate) fn requests(&self) -> usize {
+        self.requests
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.places.capacity() * size_of::<Page>() + self.free.capacity() * 4) as u64
+    }
+}
+
+/// A line of pages. Each stands in one at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line {
+    first: u32,
+    last: u32,
+}
+
+impl Line {
+    pub(crate) const EMPTY: Line = Line { first: NONE, last: NONE };
+
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.first == NONE
+    }
+
+    /// The first page; [`NONE`] if there is none.
+    #[inline]
+    pub(crate) fn first(self) -> u32 {
+        self.first
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, pages: &mut Pages, page: u32) {
+        pages.get_mut(page).next = NONE;
+        if self.first == NONE {
+            self.first = page;
+        } else {
+            pages.get_mut(self.last).next = page;
+        }
+        self.last = page;
+    }
+
+    /// Takes the first page.
+    #[inline]
+    pub(crate) fn pop(&mut self, pages: &Pages) -> Option<u32> {
+        let first = self.first;
+        (first != NONE).then(|| {
+            self.first = pages.behind(first);
+            first
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use softflash_base::random::Rng;
+    use std::collections::VecDeque;
+
+    fn write(tag: u64) -> HostRequest {
+        HostRequest { tag, kind: AccessKind::Write, offset_bytes: 0, bytes: 4096 }
+    }
+
+    #[test]
+    fn lines_are_queues_of_pages_that_share_places() {
+        for seed in 0..100 {
+            let mut rng = Rng::seeded(seed).fork("pages");
+            let mut pages = Pages::default();
+            let mut lines = [Line::EMPTY; 3];
+            let mut model: [VecDeque<(u32, u64)>; 3] = Default::default();
+            for tag in 0..300 {
+                let at = rng.below(3) as usize;
+                match rng.below(5) {
+                    0 | 1 => {
+                        let page = pages.add_request(tag, &write(tag), (7, 1));
+                        lines[at].push(&mut pages, page);
+                        model[at].push_back((page, tag));
+                    }
+                    // From line to line.
+                    2 => {
+                        let page = lines[at].pop(&pages);
+                        let moved = model[at].pop_front();
+                        assert_eq!(page, moved.map(|(page, _)| page), "seed {seed}");
+                        if let Some((page, _)) = moved {
+                            lines[(at + 1) % 3].push(&mut pages, page);
+                        }
+                        model[(at + 1) % 3].extend(moved);
+                    }
+                    _ => {
+                        let ended = lines[at].pop(&pages).and_then(|page| pages.end_page(page));
+                        let done = ended.map(|request| pages.end_request(request, 1000).tag);
+                        assert_eq!(done, model[at].pop_front().map(|(_, tag)| tag), "seed {seed}");
+                    }
+                }
+                assert_eq!(pages.requests(), model.iter().map(VecDeque::len).sum(), "seed {seed}");
+                for (line, model) in lines.iter().zip(&model) {
+                    assert_eq!(line.is_empty(), model.is_empty(), "seed {seed}");
+                    let first = model.front().map_or(NONE, |&(page, _)| page);
+                    assert_eq!(line.first(), first, "seed {seed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_ends_with_the_last_of_its_pages_and_what_is_buffered_ends_none() {
+        let mut pages = Pages::default();
+        let request = pages.add_request(5, &write(9), (70, 2));
+        let [first, second] = [70, 71].map(|logical| pages.page_of(request, logical));
+        let buffered = pages.add_page(NONE, 70);
+        assert_eq!(pages.get(second).logical, 71);
+        assert_eq!((pages.end_page(second), pages.end_page(buffered)), (None, None));
+        assert_eq!(pages.end_page(first), Some(request));
+        let done = pages.end_request(request, 25);
+        assert_eq!((done.tag, done.bytes, done.latency_ns()), (9, 4096, 20));
+        assert_eq!(pages.requests(), 0);
+        // A single page is its request, and places are used again.
+        let single = pages.add_request(6, &write(1), (3, 1));
+        assert_eq!(pages.page_of(single, 3), single);
+        assert_eq!((pages.places.len(), pages.free.len()), (4, 3));
+    }
+}
