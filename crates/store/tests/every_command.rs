@@ -178,8 +178,10 @@ fn sweep(sticky: bool, as_flash: bool) {
     println!("of {commands} commands every {step}. from {first} on");
     let failing = (first as u64..=commands).step_by(step);
     let noticed = failing.filter(|&k| fail(k, sticky, as_flash).1).count();
-    // What flash does once is survived but for a few reads, of which there need be none in an eighth of all commands.
-    assert!(noticed > 0 || as_flash && !sticky && !thorough, "none is noticed");
+    // What flash does once is survived but for a few reads, of which there need be none in an eighth of all commands. Most
+    // are among the last.
+    let is_noticed = || (1..=commands).rev().any(|k| fail(k, sticky, as_flash).1);
+    assert!(noticed > 0 || is_noticed(), "none is noticed");
 }
 
 #[test]

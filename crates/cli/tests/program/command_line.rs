@@ -250,3 +250,29 @@ fn benchmarks_measure_something() {
     }
     assert_eq!(fs::read_dir(here).unwrap().count(), 0, "nothing is left behind");
 }
+
+#[test]
+fn a_recovery_is_measured_in_virtual_time_the_same_each_time() {
+    let measure = [
+        ["bench", "recovery", "--array", "small", "--capacity", "64MiB"],
+        ["--fullness", "10,30", "--memory", "1MiB", "--value-size", "16KiB"],
+    ];
+    let measure = [&measure.concat()[..], &["--shards", "2"]].concat();
+    let rows = || {
+        let report = json(&softflash([&measure[..], &["-o", "json"]].concat()));
+        let row = |row: &serde_json::Value| {
+            let start = |after: &str| row[after]["virtual_seconds"].as_f64().unwrap();
+            (row["keys"].as_u64().unwrap(), start("after_close"), start("after_cut"))
+        };
+        report["rows"].as_array().unwrap().iter().map(row).collect::<Vec<_>>()
+    };
+    let first = rows();
+    assert_eq!(first.len(), 2);
+    assert!(first[0].0 < first[1].0, "{first:?}: the second has more keys");
+    assert!(first.iter().all(|&(_, close, cut)| close > 0.0 && cut > 0.0), "{first:?}");
+    assert_eq!(first, rows(), "equal seeds take the same virtual time");
+    let full = [&measure[..], &["--fullness", "95"]].concat();
+    fails(1, &full, &["at 95 %", "full", "--capacity"]);
+    fails(2, &[&measure[..2], &["--array", "nope"]].concat(), &["--array", "nope", "sdf"]);
+    fails(2, &[&measure[..2], &["--value-size", "0"]].concat(), &["--value-size"]);
+}

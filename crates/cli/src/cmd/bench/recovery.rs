@@ -103,16 +103,18 @@ impl Recovery {
         fullness.sort_unstable();
         for percent in fullness {
             bar.set_message(format!("filling to {percent} %"));
-            let until = bed.capacity / 100 * percent / self.value_size.max(1);
-            bed.session(Ending::Close, async |stores| bed.write(stores, keys..until).await)?;
+            let until = bed.capacity / 100 * percent / self.value_size;
+            bed.session(percent, Ending::Close, async |stores| {
+                bed.write(stores, keys..until).await
+            })?;
             keys = until;
             bar.set_message(format!("starting at {percent} %"));
-            let after_close = bed.session(Ending::Cut, async |stores| {
+            let after_close = bed.session(percent, Ending::Cut, async |stores| {
                 bed.look_up(stores, keys).await?;
                 bed.write_anew(stores, keys).await
             })?;
-            let after_cut =
-                bed.session(Ending::Close, async |stores| bed.look_up(stores, keys).await)?;
+            let after_cut = bed
+                .session(percent, Ending::Close, async |stores| bed.look_up(stores, keys).await)?;
             rows.push(Row { fullness_percent: percent, keys, after_close, after_cut });
             bar.set_position(percent);
         }
@@ -158,6 +160,11 @@ struct Bed {
 
 impl Bed {
     fn new(arguments: &Recovery) -> Result<Bed, CliError> {
+        if arguments.value_size == 0 {
+            return Err(CliError::Usage(
+                "--value-size: 0 bytes fill nothing; take 1 or more".into(),
+            ));
+        }
         let mut config = ModelConfig::preset(&arguments.array).ok_or_else(|| {
             let name = &arguments.array;
             CliError::Usage(format!(
@@ -198,6 +205,7 @@ impl Bed {
     /// Opens the store, lets it work, and ends it.
     fn session(
         &self,
+        percent: u64,
         ending: Ending,
         work: impl AsyncFnOnce(&[Store]) -> Result<(), StoreError>,
     ) -> Result<Start, CliError> {
@@ -223,7 +231,10 @@ impl Bed {
         }
         match outcome {
             Ok(Ok(start)) => Ok(start),
-            Ok(Err(error)) => Err(CliError::Failed(error.to_string())),
+            Ok(Err(StoreError::OutOfSpace)) => Err(CliError::Failed(format!(
+                "at {percent} % the flash is full: merges need room too; lower --fullness or --memory, or raise --capacity"
+            ))),
+            Ok(Err(error)) => Err(CliError::Failed(format!("at {percent} %: {error}"))),
             Err(deadlock) => Err(CliError::Failed(deadlock.to_string())),
         }
     }
@@ -241,7 +252,7 @@ impl Bed {
     /// As much as memory holds, at random; what is flushed meanwhile was in the log too.
     async fn write_anew(&self, stores: &[Store], keys: u64) -> Result<(), StoreError> {
         let mut rng = Rng::seeded(self.seed).fork("anew").fork(self.cuts.get().to_le_bytes());
-        let writes = self.options.memory_bytes / self.value.len().max(1) as u64;
+        let writes = self.options.memory_bytes / self.value.len() as u64;
         self.write(stores, (0..writes).map(|_| rng.below(keys.max(1)))).await
     }
 

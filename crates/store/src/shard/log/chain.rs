@@ -37,8 +37,8 @@ pub struct Evidence {
 /// number the one with the later block counts: a recovery that did not find the first has written it.
 ///
 /// # Errors
-/// Those of the reader; [`StoreError::DataLoss`](crate::StoreError::DataLoss) where a segment was begun and its first
-/// page is lost.
+/// Those of the reader; [`StoreError::DataLoss`](crate::StoreError::DataLoss) where the last segment stops at
+/// a page that was whole once.
 pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment>> {
     let mut segments: BTreeMap<u64, Segment> = BTreeMap::new();
     for Found { id, kind } in found {

@@ -99,6 +99,7 @@ impl Inner {
             let renewal = self.renewal_wanted.replace(false);
             if renewal {
                 self.start_segment(Segment::InStream).await?;
+                // It counts, and so does the clock in it.
                 self.write(&[], &[]).await?;
                 self.note_reached(self.written_seq.get());
             }
