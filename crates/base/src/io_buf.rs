@@ -120,6 +120,13 @@ impl Drop for Shelf {
     }
 }
 
+/// What a thread's own pool keeps at most.
+const RETAINED_BY_THREAD: usize = 64 << 20;
+
+thread_local! {
+    static OF_THIS_THREAD: BufferPool = BufferPool::new(RETAINED_BY_THREAD);
+}
+
 /// Hands out aligned buffers and takes their memory back, so that hot paths do not allocate.
 /// Belongs to one thread; a clone is the same pool.
 #[derive(Clone, Default)]
@@ -133,6 +140,11 @@ impl BufferPool {
         let pool = BufferPool::default();
         pool.shelf.borrow_mut().retained_limit = retained_limit;
         pool
+    }
+
+    /// The pool of this thread, for devices that live shortly: the next one finds the memory of those before.
+    pub fn of_this_thread() -> BufferPool {
+        OF_THIS_THREAD.with(BufferPool::clone)
     }
 
     /// A zeroed or reused buffer of exactly `len` bytes; its contents are unspecified.

@@ -51,6 +51,8 @@ pub struct StoreStats {
     pub compactions: u64,
     /// Time writers were slowed or stopped, in microseconds.
     pub stall_us: u64,
+    /// Writes refused for lack of space, or as the flash is worn out.
+    pub refused_writes: u64,
     /// Damaged reads reported.
     pub data_losses: u64,
     /// Passes over everything on flash that were completed.
@@ -112,6 +114,7 @@ impl StoreStats {
             flushes,
             compactions,
             stall_us,
+            refused_writes,
             data_losses,
             patrols,
             patrolled_bytes,

@@ -289,6 +289,11 @@ impl Store {
         Ok(total)
     }
 
+    /// The counters of this thread's shard alone, at once.
+    pub fn shard_stats(&self) -> StoreStats {
+        self.shard.stats()
+    }
+
     /// Every unit's state.
     pub async fn units(&self) -> Result<Vec<UnitTelemetry>> {
         let parts = self.run_on_all(|store| Box::pin(async move { store.shard.units() })).await?;

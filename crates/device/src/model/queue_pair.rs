@@ -36,9 +36,6 @@ pub(super) fn lock(group: &Mutex<Group>) -> MutexGuard<'_, Group> {
     group.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes of unused buffers that a queue pair keeps.
-const RETAINED_BYTES: usize = 64 << 20;
-
 impl ModelQueuePair {
     pub(super) fn new(
         shared: Arc<Shared>,
@@ -55,7 +52,7 @@ impl ModelQueuePair {
             group,
             geometry,
             safe_after,
-            pool: BufferPool::new(RETAINED_BYTES),
+            pool: BufferPool::of_this_thread(),
             scratch: Vec::new(),
             now: Time::ZERO,
             shared,

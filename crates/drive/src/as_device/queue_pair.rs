@@ -12,9 +12,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of unused buffers that a queue pair keeps.
-const RETAINED_BYTES: usize = 64 << 20;
-
 /// A queue pair over some units of a drive.
 pub(super) struct DriveQueuePair {
     shared: Arc<Shared>,
@@ -55,7 +52,7 @@ impl DriveQueuePair {
         DriveQueuePair {
             shared,
             claim,
-            pool: BufferPool::new(RETAINED_BYTES),
+            pool: BufferPool::of_this_thread(),
             under_way: BTreeMap::new(),
             in_units: vec![0; units.len()],
             ended: Vec::new(),

@@ -14,8 +14,6 @@ use std::sync::{Arc, Mutex};
 const READ_NS: u64 = 60_000;
 const WRITE_NS: u64 = 20_000;
 const FLUSH_NS: u64 = 400_000;
-/// Bytes of unused buffers that are kept.
-const RETAINED_BYTES: usize = 8 << 20;
 
 /// A command under way.
 struct Active {
@@ -51,7 +49,7 @@ impl DriveQueuePair {
             claim,
             shared,
             rng: Rng::seeded(seed),
-            pool: BufferPool::new(RETAINED_BYTES),
+            pool: BufferPool::of_this_thread(),
             active: BTreeMap::new(),
             submitted: 0,
         }

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::command::Command;
-use super::ledger::{Effect, Ledger};
+use super::ledger::{Effect, Ledger, Sent};
 use super::line::Line;
 use super::requests::Draw;
 use super::semantics::{Change, Held, Impossible, State, Window};
@@ -133,7 +133,7 @@ impl RespClient {
         rng: &mut Rng,
     ) -> Result<(), Trouble> {
         let from_ms = session.clock_ms().from_ms;
-        self.sends_each(session, commands, from_ms);
+        self.sends(session, commands, from_ms, false);
         let words: Vec<Vec<Bytes>> = commands.iter().map(Command::words).collect();
         let replies = line.ask(&words, rng).await?;
         let at = Window { from_ms, to_ms: session.clock_ms().to_ms };
@@ -168,29 +168,10 @@ impl RespClient {
         })
     }
 
-    /// Notes what each of some commands may do, all of them on their own.
-    fn sends_each(&self, session: &Session<'_>, commands: &[Command], from_ms: u64) {
-        let mut state = self.ledger.borrow().current().clone();
-        let mut effects = Vec::new();
-        for command in commands {
-            let change = command.unanswered(&state, Window::from(from_ms));
-            state.extend(change.after.clone());
-            effects.extend(Effect::of(change, &|key| session.shard_of(key)));
-        }
-        self.ledger.borrow_mut().sends(effects);
-    }
-
-    /// Notes what some commands may do, all of them or none.
-    fn sends_together(&self, session: &Session<'_>, commands: &[Command], from_ms: u64) {
-        let mut state = self.ledger.borrow().current().clone();
-        let mut whole = Change::default();
-        for command in commands {
-            let change = command.unanswered(&state, Window::from(from_ms));
-            state.extend(change.after.clone());
-            whole.then(change);
-        }
-        let effects = Effect::of(whole, &|key| session.shard_of(key));
-        self.ledger.borrow_mut().sends(effects);
+    /// Notes what some commands may do: each on its own, or all of them `together` or none.
+    fn sends(&self, session: &Session<'_>, commands: &[Command], from_ms: u64, together: bool) {
+        let sent = Sent { commands: commands.to_vec(), from_ms, together };
+        self.ledger.borrow_mut().sends(sent, &|key| session.shard_of(key));
     }
 
     /// A transaction on own keys, perhaps with some of them watched, perhaps discarded.
@@ -232,7 +213,7 @@ impl RespClient {
             expect(line.ask(&queued, rng).await?, &expected)?;
             self.pause(session, rng).await;
         }
-        self.sends_together(session, &commands, from_ms);
+        self.sends(session, &commands, from_ms, true);
         words.push(vec!["EXEC".into()]);
         let mut replies = line.ask(&words, rng).await?;
         let outcome = replies.pop().unwrap_or(Reply::Nil);
@@ -396,7 +377,7 @@ impl RespClient {
             // Nobody says EXEC, so nothing happens.
             words.insert(0, vec!["MULTI".into()]);
         } else {
-            self.sends_each(session, &commands, session.clock_ms().from_ms);
+            self.sends(session, &commands, session.clock_ms().from_ms, false);
         }
         (words, partial.iter().flat_map(Command::words).collect())
     }

@@ -4,6 +4,7 @@
 //! many of its commands made: at least those whose reply came, if acknowledged writes are on flash. A command on several
 //! shards is in the history of each of them, or of none.
 
+use super::command::Command;
 use super::semantics::{Change, Held, Possible, State, Window, accepts};
 use super::wire::shown;
 use bytes::Bytes;
@@ -68,6 +69,44 @@ impl Slack {
     pub const INTERVAL: Slack = Slack { exchanges: usize::MAX, together: true };
 }
 
+/// Commands on their way to the server.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// In this order.
+    pub commands: Vec<Command>,
+    /// Not earlier than this.
+    pub from_ms: u64,
+    /// All of them happen or none.
+    pub together: bool,
+}
+
+impl Sent {
+    /// What of them happens or does not.
+    fn parts(&self) -> Vec<Sent> {
+        let of = |commands: &[Command]| Sent { commands: commands.to_vec(), ..*self };
+        match self.together {
+            true => vec![of(&self.commands)],
+            false => self.commands.chunks(1).map(of).collect(),
+        }
+    }
+
+    /// What they may do to what is there.
+    fn changes(&self, mut state: State) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for command in &self.commands {
+            let change = command.unanswered(&state, Window::from(self.from_ms));
+            state.extend(change.after.clone());
+            changes.push(change);
+        }
+        if !self.together {
+            return changes;
+        }
+        let mut whole = Change::default();
+        changes.into_iter().for_each(|change| whole.then(change));
+        vec![whole]
+    }
+}
+
 /// A client's book.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
@@ -79,6 +118,8 @@ pub struct Ledger {
     exchanges: Vec<usize>,
     /// What was sent and not answered, in order.
     open: Vec<Effect>,
+    /// The commands of which that comes.
+    sent: Vec<Sent>,
     /// What the client reads.
     current: State,
 }
@@ -89,14 +130,38 @@ impl Ledger {
         &self.current
     }
 
-    /// Requests are about to be sent.
-    pub fn sends(&mut self, effects: Vec<Effect>) {
+    /// Commands are about to be sent.
+    pub fn sends(&mut self, sent: Sent, shard_of: &dyn Fn(&[u8]) -> u16) {
+        let changes = sent.changes(self.current.clone());
+        self.may_come(changes.into_iter().flat_map(|change| Effect::of(change, shard_of)));
+        self.sent.push(sent);
+    }
+
+    /// Something may happen from now on.
+    pub fn may_come(&mut self, effects: impl IntoIterator<Item = Effect>) {
         self.open.extend(effects);
+    }
+
+    /// The server has refused commands for lack of room, perhaps some whose reply did not come: each of those may have
+    /// happened or not, whatever became of those before it.
+    pub fn may_be_refused(&mut self, shard_of: &dyn Fn(&[u8]) -> u16) {
+        let (mut state, mut open) = (self.current.clone(), Vec::new());
+        for sent in self.sent.iter().flat_map(Sent::parts) {
+            for mut change in sent.changes(state.clone()) {
+                change.or_nothing(&state);
+                state.extend(change.after.clone());
+                open.extend(Effect::of(change, shard_of));
+            }
+        }
+        // Nobody removes everything while others wait for replies.
+        open.extend(self.open.drain(..).filter(|effect| effect.clears));
+        self.open = open;
     }
 
     /// What was sent has been answered, with these effects.
     pub fn answered(&mut self, effects: Vec<Effect>) {
         self.open.clear();
+        self.sent.clear();
         self.exchanges.push(self.answered.len());
         effects.iter().for_each(|effect| apply(&mut self.current, effect, None));
         self.answered.extend(effects);
@@ -395,9 +460,9 @@ mod tests {
     #[test]
     fn what_was_answered_is_there_and_what_was_not_is_there_in_order() {
         let mut ledger = Ledger::default();
-        ledger.sends(vec![put(&[("a", "1")])]);
+        ledger.may_come(vec![put(&[("a", "1")])]);
         ledger.answered(vec![put(&[("a", "1")])]);
-        ledger.sends(vec![put(&[("a", "2")]), put(&[("b", "2")]), put(&[("a2", "3")])]);
+        ledger.may_come(vec![put(&[("a", "2")]), put(&[("b", "2")]), put(&[("a2", "3")])]);
         for possible in [
             &[("a", "1")][..],
             &[("a", "2")],
@@ -415,7 +480,7 @@ mod tests {
     #[test]
     fn commands_over_shards_are_there_all_or_none() {
         let mut ledger = Ledger::default();
-        ledger.sends(vec![put(&[("a", "1"), ("b", "1")]), put(&[("b", "2")])]);
+        ledger.may_come(vec![put(&[("a", "1"), ("b", "1")]), put(&[("b", "2")])]);
         assert!(found(&ledger, &[]).is_ok() && found(&ledger, &[("a", "1"), ("b", "1")]).is_ok());
         assert!(found(&ledger, &[("a", "1"), ("b", "2")]).is_ok());
         let torn = found(&ledger, &[("a", "1")]).unwrap_err();
@@ -424,10 +489,30 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_that_nobody_heard_of_leaves_out_what_comes_before_other_commands() {
+        let mut ledger = Ledger::default();
+        ledger.answered(vec![put(&[("a", "1"), ("a2", "1")])]);
+        let commands = vec![
+            Command::Append("a".into(), "2".into()),
+            Command::Append("a".into(), "3".into()),
+            Command::Del(vec!["a2".into()]),
+        ];
+        ledger.sends(Sent { commands, from_ms: 0, together: false }, &shard_of);
+        assert!(found(&ledger, &[("a", "123")]).is_ok());
+        assert!(found(&ledger, &[("a", "1")]).is_err(), "without those before it");
+        ledger.may_be_refused(&shard_of);
+        for possible in ["1", "12", "13", "123"] {
+            assert!(found(&ledger, &[("a", possible)]).is_ok(), "{possible}");
+        }
+        assert!(found(&ledger, &[("a", "2")]).is_err(), "what was answered is there");
+        assert!(found(&ledger, &[("a", "1"), ("a2", "2")]).is_err(), "invented");
+    }
+
+    #[test]
     fn all_is_removed_everywhere_or_nowhere() {
         let mut ledger = Ledger::default();
         ledger.answered(vec![put(&[("a", "1"), ("b", "1")])]);
-        ledger.sends(vec![Effect::clear(2)]);
+        ledger.may_come(vec![Effect::clear(2)]);
         assert_eq!(found(&ledger, &[]), Ok([1].into()));
         assert_eq!(found(&ledger, &[("a", "1"), ("b", "1")]), Ok([0].into()));
         assert!(found(&ledger, &[("a", "1")]).is_err());

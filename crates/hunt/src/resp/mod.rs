@@ -45,9 +45,25 @@ pub struct Crew {
     trace: Cell<u64>,
     /// Somebody has gone in this session, and what it sent may still happen.
     lost: Cell<bool>,
+    /// Writes were refused for lack of room since everything was last compared, perhaps without a word.
+    refused: Cell<bool>,
     /// Requests that have begun in this session.
     requests: Cell<u64>,
     begins: Notify,
+}
+
+/// At the end of a session, notes whether the store has refused writes.
+struct NoteRefusals<'a> {
+    crew: &'a Crew,
+    stores: &'a [Store],
+}
+
+impl Drop for NoteRefusals<'_> {
+    fn drop(&mut self) {
+        if self.stores.iter().any(|store| store.shard_stats().refused_writes > 0) {
+            self.crew.refused.set(true);
+        }
+    }
 }
 
 /// What the clients of a session share.
@@ -92,6 +108,7 @@ impl Crew {
             list_keys,
             trace: Cell::new(0),
             lost: Cell::new(false),
+            refused: Cell::new(false),
             requests: Cell::new(0),
             begins: Notify::new(),
         })
@@ -113,6 +130,8 @@ impl Crew {
             context: Arc::new(Context::new(options)),
             gate: ByteSemaphore::new(u64::from(world.clients.count)),
         };
+        // However this ends: a reply that says so may not have come.
+        let _noted = NoteRefusals { crew: self, stores };
         let work = self.clients.iter().map(|client| client.work(&session));
         try_join_all(work).await.map(drop)
     }
@@ -141,6 +160,9 @@ impl Crew {
         for client in &self.clients {
             let own: Found = client.keys(world).filter_map(|key| rest.remove_entry(&key)).collect();
             let mut ledger = client.ledger.borrow_mut();
+            if self.refused.get() {
+                ledger.may_be_refused(&shard_of);
+            }
             let judged = ledger.judge(&own, at, layout.shards, &shard_of, slack);
             let possible = judged.map_err(|what| format!("client {}: {what}", client.number))?;
             let common = match clears.take() {
@@ -162,6 +184,7 @@ impl Crew {
         if let Some(key) = rest.keys().next() {
             return Err(format!("key `{}` was written by nobody", key.escape_ascii()));
         }
+        self.refused.set(false);
         let clears = clears.unwrap_or_else(|| [0].into());
         self.lists.borrow_mut().found(&lists, slack, &clears)
     }
@@ -208,7 +231,7 @@ impl Crew {
     /// Everybody's keys are about to be removed.
     fn clearing(&self, shards: u16) {
         for client in &self.clients {
-            client.ledger.borrow_mut().sends(vec![Effect::clear(shards)]);
+            client.ledger.borrow_mut().may_come([Effect::clear(shards)]);
         }
     }
 

@@ -61,6 +61,18 @@ impl Change {
         self.written.extend(next.written);
         self.perhaps_written.extend(next.perhaps_written);
     }
+
+    /// This, or nothing.
+    pub fn or_nothing(&mut self, before: &State) {
+        for (key, possible) in &mut self.after {
+            for held in before.get(key).cloned().unwrap_or_else(|| vec![None]) {
+                if !possible.contains(&held) {
+                    possible.push(held);
+                }
+            }
+        }
+        self.written.clear();
+    }
 }
 
 /// What a command answers in one of the possible cases.

@@ -214,8 +214,14 @@ impl BlockLayer {
     pub async fn has_lost(&self, id: BlockId, page: u32, hint: Hint) -> Result<bool> {
         let Ok((copies, on_log)) = self.copies_to_read(id) else { return Ok(false) };
         for copy in &copies {
-            if !self.shelf(on_log).flash.has_lost(copy, page, hint).await? {
-                return Ok(false);
+            match self.shelf(on_log).flash.has_lost(copy, page, hint).await {
+                Ok(true) => {}
+                // What a cut leaves behind is damaged; this was whole.
+                Err(FtlError::Device { error: DeviceError::DeadDie, .. }) if !self.is_half(id) => {}
+                Ok(false) | Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {
+                    return Ok(false);
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(true)

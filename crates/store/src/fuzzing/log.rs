@@ -211,8 +211,7 @@ impl Script {
                 for piece in run.chunks(most.min(run.len())) {
                     match piece {
                         [None] => scanner.feed_unreadable(),
-                        pages => scanner
-                            .feed(&pages.iter().flatten().flatten().copied().collect::<Vec<u8>>()),
+                        pages => scanner.feed(pages.iter().flatten().flatten().copied().collect()),
                     }
                     while let Ok(Some(frame)) = scanner.next_frame() {
                         frames.push(frame);

@@ -70,6 +70,14 @@ impl Shard {
     /// [`StoreError::OutOfSpace`] where the flash is full, [`StoreError::WornOut`] where it is worn out; `grows` is false
     /// for batches that only delete, which are taken longer since they make room.
     pub(super) async fn admit(&self, bytes: usize, grows: bool) -> Result<()> {
+        let admitted = self.wait_until_admitted(bytes, grows).await;
+        if let Err(StoreError::OutOfSpace | StoreError::WornOut { .. }) = admitted {
+            count(&self.counters.refused_writes, 1);
+        }
+        admitted
+    }
+
+    async fn wait_until_admitted(&self, bytes: usize, grows: bool) -> Result<()> {
         self.check_health()?;
         if grows && self.is_full() {
             self.wait_for_space().await?;

@@ -244,7 +244,7 @@ async fn replay_log<'a, 'c>(
     chain: &'c [Segment],
     clock: &ExpiryClock,
 ) -> Result<Replayable<'a, 'c>> {
-    let (mut limit, mut missing) = (None, None);
+    let (mut limit, mut missing, mut looked_again) = (None, None, false);
     loop {
         let evidence = match limit {
             Some(None) => None,
@@ -260,7 +260,13 @@ async fn replay_log<'a, 'c>(
                 missing.get_or_insert(error);
                 continue;
             }
-            None => match missing {
+            None => match missing.take() {
+                Some(_) if !looked_again => {
+                    looked_again = true;
+                    reader.read_anew();
+                    limit = None;
+                    continue;
+                }
                 Some(error) => return Err(error),
                 None => chain,
             },
@@ -325,6 +331,7 @@ async fn replay_surely<'a>(
     if !is_doubtful(&first, needed, reader).await? {
         return Ok(first);
     }
+    reader.read_anew();
     let second = read().await?;
     let goes_on = second.0.next_sequence() > first.0.next_sequence();
     Ok(if goes_on { second } else { first })

@@ -129,7 +129,7 @@ pub struct LogScanner {
     superseded: bool,
     /// The page that `buffer` starts at.
     page: u32,
-    buffer: BytesMut,
+    buffer: Bytes,
     /// Pages of the segment that cannot be read; zeros stand for them in the buffer.
     unreadable: Vec<u32>,
     /// Pages behind the buffer that cannot be read either: most often the unwritten rest of a segment.
@@ -156,7 +156,7 @@ impl LogScanner {
             superseded_from: u64::MAX,
             superseded: false,
             page: 0,
-            buffer: BytesMut::new(),
+            buffer: Bytes::new(),
             unreadable: Vec::new(),
             unreadable_rest: 0,
             disputed: BTreeMap::new(),
@@ -194,9 +194,9 @@ impl LogScanner {
     }
 
     /// Adds the next bytes of the segment.
-    pub fn feed(&mut self, bytes: &[u8]) {
+    pub fn feed(&mut self, bytes: Bytes) {
         self.fill_unreadable();
-        self.buffer.extend_from_slice(bytes);
+        self.append(bytes);
     }
 
     /// Adds a page of the segment that cannot be read. Call it between whole pages.
@@ -206,14 +206,36 @@ impl LogScanner {
 
     /// Adds a page of the segment of which two copies give different things; nothing, where one cannot be read. Call it
     /// between whole pages.
-    pub fn feed_disputed(&mut self, one: Option<&[u8]>, other: Option<&[u8]>) {
-        let (Some(bytes), other) = (one.or(other), one.and(other)) else {
-            return self.feed_unreadable();
+    pub fn feed_disputed(&mut self, one: Option<Bytes>, other: Option<Bytes>) {
+        let (bytes, other) = match (one, other) {
+            (Some(one), other) => (one, other),
+            (None, Some(other)) => (other, None),
+            (None, None) => return self.feed_unreadable(),
         };
         self.fill_unreadable();
         let page = self.page + (self.buffer.len() / self.page_bytes) as u32;
-        self.disputed.insert(page, other.map(Bytes::copy_from_slice));
-        self.buffer.extend_from_slice(bytes);
+        self.disputed.insert(page, other);
+        self.append(bytes);
+    }
+
+    /// What is left in the buffer is copied, which is at most the beginning of a frame, but not what comes.
+    fn append(&mut self, bytes: Bytes) {
+        if self.buffer.is_empty() {
+            self.buffer = bytes;
+            return;
+        }
+        let mut joined = BytesMut::with_capacity(self.buffer.len() + bytes.len());
+        joined.extend_from_slice(&self.buffer);
+        joined.extend_from_slice(&bytes);
+        self.buffer = joined.freeze();
+    }
+
+    /// Appends zeros, up to a length.
+    fn pad_to(&mut self, len: usize) {
+        let missing = len.saturating_sub(self.buffer.len());
+        if missing > 0 {
+            self.append(Bytes::from(vec![0; missing]));
+        }
     }
 
     /// The frames that not all copies have whole.
@@ -223,10 +245,11 @@ impl LogScanner {
 
     /// Puts zeros into the buffer for pages that cannot be read.
     fn fill_unreadable(&mut self) {
-        for _ in 0..std::mem::take(&mut self.unreadable_rest) {
-            let pages = self.buffer.len().div_ceil(self.page_bytes);
-            self.unreadable.push(self.page + pages as u32);
-            self.buffer.resize((pages + 1) * self.page_bytes, 0);
+        let unreadable = std::mem::take(&mut self.unreadable_rest);
+        let first = self.buffer.len().div_ceil(self.page_bytes);
+        self.unreadable.extend((0..unreadable).map(|page| self.page + first as u32 + page));
+        if unreadable > 0 {
+            self.pad_to((first + unreadable as usize) * self.page_bytes);
         }
     }
 
@@ -259,7 +282,7 @@ impl LogScanner {
         }
         // A part of a page is a torn page.
         let whole = self.buffer.len().next_multiple_of(self.page_bytes);
-        self.buffer.resize(whole, 0);
+        self.pad_to(whole);
         while self.advance(true)?.is_some() {}
         Ok(())
     }
@@ -342,7 +365,7 @@ impl LogScanner {
             self.disputed.range(self.page..self.page + pages).filter_map(other).collect();
         let mut best = slot;
         for choice in choices(others.len()) {
-            let mut buffer = self.buffer.clone();
+            let mut buffer = BytesMut::from(&self.buffer[..]);
             for ((page, other), _) in others.iter().zip(choice).filter(|(_, chosen)| *chosen) {
                 let start = (page - self.page) as usize * self.page_bytes;
                 if let Some(place) = buffer.get_mut(start..start + other.len()) {
@@ -353,7 +376,7 @@ impl LogScanner {
                 Slot::Nothing => {}
                 incomplete @ Slot::Incomplete(_) => best = incomplete,
                 found => {
-                    self.buffer = buffer;
+                    self.buffer = buffer.freeze();
                     return found;
                 }
             }
@@ -452,9 +475,7 @@ impl LogScanner {
         let unreadable = self.unreadable.contains(&self.page);
         let (rest, begun) = match page.first() {
             _ if unreadable => (Rest::Unreadable, false),
-            Some(&fill @ (0 | 0xff)) if page.iter().all(|byte| *byte == fill) => {
-                (Rest::Blank, false)
-            }
+            Some(&fill @ (0 | 0xff)) if is_filled_with(fill, page) => (Rest::Blank, false),
             _ => (Rest::Foreign, self.claims_to_be_ours(page)),
         };
         let cut = self.cut.get_or_insert_with(|| Cut::new(at));
@@ -477,8 +498,14 @@ impl LogScanner {
 
     fn skip_pages(&mut self, pages: usize) -> Bytes {
         self.page += pages as u32;
-        self.buffer.split_to((pages * self.page_bytes).min(self.buffer.len())).freeze()
+        self.buffer.split_to((pages * self.page_bytes).min(self.buffer.len()))
     }
+}
+
+fn is_filled_with(fill: u8, page: &[u8]) -> bool {
+    // In parts without a branch, which the processor compares many bytes at a time.
+    let differs = |part: &[u8]| part.iter().fold(0, |differs, byte| differs | (byte ^ fill)) != 0;
+    !page.chunks(256).any(differs)
 }
 
 /// Which of so many pages to take from the other copy: all; then each combination, where those are not too many.

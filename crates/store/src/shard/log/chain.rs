@@ -4,6 +4,7 @@ use super::reader::LogReader;
 use crate::block_layer::{BlockId, BlockKind, Found};
 use crate::error::Result;
 use crate::format::FormatError;
+use crate::format::log::frame::FrameRole;
 use crate::format::log::{EventStream, Frame, Position, Replayed};
 use std::collections::BTreeMap;
 
@@ -27,6 +28,8 @@ pub struct Evidence {
     pub log_start: u64,
     /// The frame that completes the event which says so.
     pub at: Position,
+    /// That frame is part of the stream, not of a segment's opening.
+    in_stream: bool,
 }
 
 /// The segments of a log, in order: the last one that was begun, the one that it goes on from, and so on.
@@ -52,17 +55,17 @@ pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment
     let (mut chain, mut lowest) = (Vec::new(), None);
     let mut next = segments.keys().next_back().copied();
     while let Some(mut segment) = next.and_then(|number| segments.remove(&number)) {
-        let mut first = reader.first_sequence(&segment).await?;
-        if first.is_none() {
-            // A read can go wrong once.
-            first = reader.first_sequence(&segment).await?;
-        }
         if chain.is_empty()
             && let Some(stop) = reader.stops_unproved(&segment).await?
         {
             reader.refuse_lost_page(&[segment], stop).await?;
             next = segments.keys().next_back().copied();
             continue;
+        }
+        let mut first = reader.first_sequence(&segment).await?;
+        if first.is_none() {
+            reader.read_anew();
+            first = reader.first_sequence(&segment).await?;
         }
         segment.superseded_from = lowest;
         lowest = [lowest, first].into_iter().flatten().min();
@@ -85,10 +88,14 @@ pub async fn newest_evidence(
 ) -> Result<Option<Evidence>> {
     for last in (0..chain.len()).rev() {
         let alone = evidence_in(chain.get(last..=last), limit, reader).await?;
-        // An event that starts in the segment before is seen only together with it.
+        // An event that starts in the segment before is seen only together with it, and is older than all that start in
+        // this one.
+        let is_newest = alone.is_some_and(|alone| alone.in_stream);
         let joined = match last.checked_sub(1) {
-            Some(before) => evidence_in(chain.get(before..=last), limit, reader).await?,
-            None => None,
+            Some(before) if !is_newest => {
+                evidence_in(chain.get(before..=last), limit, reader).await?
+            }
+            _ => None,
         };
         let newest = [alone, joined].into_iter().flatten().max_by_key(|evidence| evidence.at);
         // A segment whose checkpoint is not whole was begun just before a crash.
@@ -115,7 +122,8 @@ async fn evidence_in(
                 Replayed::Edit(edit) => edit.log_start,
                 Replayed::Batch { .. } | Replayed::Commit(_) | Replayed::Units(_) => return Ok(()),
             };
-            newest = Some(Evidence { log_start, at });
+            let in_stream = header.role == FrameRole::Stream;
+            newest = Some(Evidence { log_start, at, in_stream });
             Ok::<_, FormatError>(())
         });
         noted.map_err(|error| reader.refuse(error))

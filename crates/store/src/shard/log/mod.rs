@@ -10,7 +10,9 @@
 
 pub mod chain;
 mod exposed;
+mod kept;
 mod patrol;
+mod piece;
 pub mod reader;
 mod segments;
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Reading a log back: pages of its segments become frames, and a verdict on how they end.
 
 use super::chain::Segment;
+use super::kept::{KeptPieces, Pages};
+use super::piece::{Piece, Readings};
 use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
@@ -8,7 +10,6 @@ use crate::format::log::frame::{self, FrameRole, MAX_FRAME_BYTES};
 use crate::format::log::{End, Frame, LogScanner, Position};
 use futures_util::stream;
 use futures_util::{StreamExt, TryStreamExt};
-use smallvec::SmallVec;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
 use softflash_device::DeviceError;
@@ -16,39 +17,18 @@ use softflash_ftl::{FtlError, Hint, Superblock};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
 /// Pieces read at the same time: as segments lie on different units, they come from several of them.
 const PIECES_AHEAD: usize = 32;
-/// Pages read at a time for the first frame alone.
-const FIRST_STEP_PAGES: u32 = 16;
+/// Pages read for the first frame alone, where they are enough; most often they are.
+const FIRST_STEP_PAGES: u32 = 2;
+/// Segments' worth of pages that is kept: what recovery looks at again is the last segment and the one before.
+const KEPT_SEGMENTS: u32 = 2;
 /// Pages read one by one, after a read that failed, at the same time.
 const SINGLE_READS: usize = 32;
-
-/// Neighbouring pages of a segment.
-enum Piece {
-    Whole(IoBuf),
-    /// One by one, as some cannot be read or do not read the same in all copies.
-    Pages(Vec<Readings>),
-}
-
-/// What each copy gives.
-type Readings = SmallVec<[Option<IoBuf>; 2]>;
-
-impl Piece {
-    fn feed(&self, scanner: &mut LogScanner) {
-        match self {
-            Piece::Whole(bytes) => scanner.feed(bytes),
-            Piece::Pages(pages) => pages.iter().for_each(|page| match &page[..] {
-                [Some(bytes)] => scanner.feed(bytes),
-                [Some(one), Some(other)] if one[..] == other[..] => scanner.feed(one),
-                [one, other] => scanner.feed_disputed(one.as_deref(), other.as_deref()),
-                _ => scanner.feed_unreadable(),
-            }),
-        }
-    }
-}
 
 /// Reads the log of a shard.
 pub struct LogReader {
@@ -56,6 +36,7 @@ pub struct LogReader {
     shard: ShardId,
     hint: Hint,
     pieces_ahead: usize,
+    kept: KeptPieces,
     /// The page from which on nothing is read.
     end: Option<Position>,
     /// Frames that were passed over by the last scan, where that is wanted.
@@ -69,11 +50,13 @@ pub struct LogReader {
 impl LogReader {
     /// A reader of the log of `shard`.
     pub fn new(blocks: BlockLayer, shard: ShardId) -> LogReader {
+        let segment_pages = (blocks.capacity_bytes() / blocks.page_bytes()) as u32;
         LogReader {
             blocks,
             shard,
             hint: Hint::FOREGROUND,
             pieces_ahead: PIECES_AHEAD,
+            kept: KeptPieces::of_pages(KEPT_SEGMENTS * segment_pages),
             end: None,
             losses: RefCell::default(),
             uneven: RefCell::default(),
@@ -84,12 +67,19 @@ impl LogReader {
     /// A reader of a log that is in use, of the pages before `end`, with as little trouble to others as can be.
     pub fn patrolling(blocks: BlockLayer, shard: ShardId, end: Position) -> LogReader {
         let reader = LogReader::new(blocks, shard);
-        LogReader { hint: Hint::COMPACTION, pieces_ahead: 1, end: Some(end), ..reader }
+        let kept = KeptPieces::default();
+        LogReader { hint: Hint::COMPACTION, pieces_ahead: 1, kept, end: Some(end), ..reader }
+    }
+
+    /// From now on everything is read anew: a read can go wrong once.
+    pub fn read_anew(&self) {
+        self.kept.forget();
     }
 
     /// From now on goes on behind frames that are lost.
     pub fn pass_losses(&self) {
         *self.losses.borrow_mut() = Some(Vec::new());
+        self.read_anew();
     }
 
     /// The frames that the last scan has passed over.
@@ -127,7 +117,7 @@ impl LogReader {
         });
         let mut pieces = stream::iter(pieces)
             .map(|(segment, first)| async move {
-                (segment, first, self.read_piece(segment, first, step as u32).await)
+                (segment, first, self.piece(segment, first, step as u32).await)
             })
             .buffered(self.pieces_ahead);
         while let Some((segment, first, piece)) = pieces.next().await {
@@ -161,10 +151,12 @@ impl LogReader {
         self.begin(&mut scanner, segment);
         // A copy may come before it.
         let longest = 2 * MAX_FRAME_BYTES.div_ceil(self.blocks.page_bytes()) as u32;
-        let mut page = 0;
+        let (mut page, mut next_step) = (0, FIRST_STEP_PAGES);
         while page < self.end(segment).min(longest) {
-            let piece = self.read_piece(segment, page, FIRST_STEP_PAGES).await?;
-            page += FIRST_STEP_PAGES;
+            let step = self.kept.longest_from(segment.block, page).unwrap_or(next_step);
+            let piece = self.piece(segment, page, step).await?;
+            page += step;
+            next_step = 2 * step;
             piece.feed(&mut scanner);
             if let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
                 return Ok(Some(frame.header.sequence));
@@ -180,8 +172,10 @@ impl LogReader {
     /// As for [`scan`](LogReader::scan).
     pub async fn stops_unproved(&self, segment: &Segment) -> Result<Option<Position>> {
         let mut stop = Position { segment: segment.number, page: 0 };
-        // A read can go wrong once.
-        for _ in 0..2 {
+        for attempt in 0..2 {
+            if attempt > 0 {
+                self.read_anew();
+            }
             let mut proved = false;
             let end = self.scan(std::slice::from_ref(segment), |frame| {
                 stop = stop.max(frame.behind(self.page_bytes()));
@@ -312,20 +306,31 @@ impl LogReader {
         end.map_or(pages, |end| end.page.min(pages))
     }
 
-    /// Reads the next pages, at most `step`.
-    async fn read_piece(&self, segment: &Segment, first: u32, step: u32) -> Result<Piece> {
-        let (block, count) = (segment.block, step.min(self.end(segment).saturating_sub(first)));
+    /// The next pages, at most `step`, as they were read before or as they are read now.
+    async fn piece(&self, segment: &Segment, first: u32, step: u32) -> Result<Rc<Piece>> {
+        let count = step.min(self.end(segment).saturating_sub(first));
+        let pages = (segment.block, first, count);
+        if let Some(piece) = self.kept.get(pages) {
+            return Ok(piece);
+        }
+        let piece = Rc::new(self.read_piece(pages).await?);
+        self.kept.keep(pages, &piece);
+        Ok(piece)
+    }
+
+    async fn read_piece(&self, (block, first, count): Pages) -> Result<Piece> {
         let mut readings = self.read(block, first, count).await?;
         let agree = match &readings[..] {
             [Some(one), Some(other)] => one[..] == other[..],
             readings => readings.len() == 1,
         };
         if let Some(Some(pages)) = readings.drain(..).next().filter(|_| agree) {
-            return Ok(Piece::Whole(pages));
+            return Ok(Piece::whole(&pages));
         }
         // Real flash refuses to read pages that were never programmed. Those that were can still be read.
         let pages = stream::iter(first..first + count).map(|page| self.read(block, page, 1));
-        Ok(Piece::Pages(pages.buffered(SINGLE_READS).try_collect().await?))
+        let pages: Vec<Readings> = pages.buffered(SINGLE_READS).try_collect().await?;
+        Ok(Piece::of_pages(pages))
     }
 
     /// Reads pages; nothing where the flash does not give them all.

@@ -82,6 +82,8 @@ impl Bench {
         let segments = self.log.inner.position.borrow().segments.clone();
         let found: Vec<Found> =
             segments.into_iter().map(|(segment, id)| found(segment, id)).collect();
+        // The log has grown since the last time.
+        self.reader.read_anew();
         chain_of(&found, &self.reader).await.unwrap()
     }
 }

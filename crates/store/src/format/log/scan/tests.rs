@@ -76,7 +76,7 @@ fn scan_in(log: &Written, piece: usize, first: Option<u64>) -> (Vec<Frame>, End)
     for (number, bytes) in &log.segments {
         scanner.begin_segment(*number, identity_of(*number), None);
         for piece in bytes.chunks(piece) {
-            scanner.feed(piece);
+            scanner.feed(Bytes::copy_from_slice(piece));
             while let Some(frame) = scanner.next_frame().unwrap() {
                 frames.push(frame);
             }
@@ -269,7 +269,7 @@ fn a_frame_that_was_cut_off_does_not_come_back_when_it_can_be_read_again() {
     for (number, bytes) in &log.segments {
         let superseded_from = (*number == 10).then_some(101);
         scanner.begin_segment(*number, identity_of(*number), superseded_from);
-        scanner.feed(bytes);
+        scanner.feed(Bytes::copy_from_slice(bytes));
         while let Some(frame) = scanner.next_frame().unwrap() {
             frames.push(frame);
         }
@@ -362,7 +362,7 @@ fn frames_of_another_generation_shard_or_segment_are_not_taken() {
     for (shard, segment, identity) in [(4, 10, 10_007), (SHARD, 11, 10_007), (SHARD, 10, 10_008)] {
         let mut scanner = LogScanner::new(shard, PAGE, None);
         scanner.begin_segment(segment, identity, None);
-        scanner.feed(&log.segments[0].1);
+        scanner.feed(Bytes::copy_from_slice(&log.segments[0].1));
         assert_eq!(scanner.next_frame(), Ok(None));
     }
 }
@@ -381,7 +381,7 @@ fn unreadable_pages_are_judged_like_damage() {
         if page == lost.at.page as usize {
             scanner.feed_unreadable()
         } else {
-            scanner.feed(bytes)
+            scanner.feed(Bytes::copy_from_slice(bytes))
         }
         while scanner.next_frame().unwrap().is_some() {
             read += 1;
