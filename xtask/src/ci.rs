@@ -1,20 +1,21 @@
 //! The gate: what a change has to pass. `.ci/run` runs the same steps.
 
 use crate::run::{cargo, run as run_command};
-use crate::{Outcome, deny, edges, hunt, report, test, tidy};
+use crate::{Outcome, deny, edges, hunt, loom, report, test, tidy};
 use std::time::Instant;
 
 /// A step: its name, and what it does.
 type Step = (&'static str, fn() -> Outcome);
 
 /// In order: what is quick and often wrong comes first.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     ("format", || run_command(cargo().args(["fmt", "--all", "--check"]))),
     ("edges", || report(edges::check())),
     ("tidy", || report(tidy::check())),
     ("clippy", clippy),
     ("docs", docs),
     ("deny", deny::check),
+    ("loom", loom::run),
     ("hunt", hunt::gate),
     ("test", || test::run(&[])),
 ];

@@ -15,6 +15,7 @@ mod findings;
 mod fuzz;
 mod hunt;
 mod kill9;
+mod loom;
 mod run;
 mod test;
 mod tidy;
@@ -30,9 +31,10 @@ usage: cargo xtask COMMAND
 
   test [ARGS]        every test: installs the real clients if it can, runs `cargo test --workspace`
                      (ARGS are passed on) and adds up the results
-  ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, hunt, test
+  ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, loom, hunt, test
   hunt [ARGS]        hunts for lost and wrong data in simulated worlds (`hunt --help` has more)
   fuzz [ARGS]        fuzzers of all decoders, each for 10 s (`--time 3m`, or names of some)
+  loom               what threads share, under every order of their steps
   kill9 [ARGS]       kills the real server at any moment, again and again, for 60 s (`--time 10m`)
   edges              do the crates depend on each other as ARCHITECTURE.md says?
   tidy               do named paths and links exist, are files small and finished?
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ["ci", rest @ ..] => ci::run(rest),
         ["hunt", rest @ ..] => return hunt::run(rest),
         ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["loom"] => loom::run(),
         ["kill9", rest @ ..] => kill9::run(rest),
         ["edges"] => report(edges::check()),
         ["tidy"] => report(tidy::check()),

@@ -1,12 +1,10 @@
 //! Who is connected: what CLIENT LIST shows and CLIENT KILL ends.
 
+use crate::kill::KillSwitch;
 use bytes::Bytes;
-use futures_util::task::AtomicWaker;
 use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 
 /// Locks, also after a panic elsewhere: what is guarded here is valid after every statement.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -44,8 +42,7 @@ pub struct Client {
     /// When it connected, in milliseconds since the Unix epoch.
     pub connected_at_ms: u64,
     activity: Mutex<Activity>,
-    killed: AtomicBool,
-    waker: AtomicWaker,
+    kill: KillSwitch,
 }
 
 impl Client {
@@ -60,22 +57,17 @@ impl Client {
 
     /// Tells its connection to end.
     pub fn kill(&self) {
-        self.killed.store(true, Ordering::Release);
-        self.waker.wake();
+        self.kill.throw();
     }
 
     /// Whether it was killed.
     pub fn is_killed(&self) -> bool {
-        self.killed.load(Ordering::Acquire)
+        self.kill.is_thrown()
     }
 
     /// Completes when it is killed; to be awaited beside reads from the socket, by one task.
     pub async fn killed(&self) {
-        poll_fn(|context| {
-            self.waker.register(context.waker());
-            if self.is_killed() { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
+        self.kill.thrown().await;
     }
 
     /// Its line in CLIENT LIST.
@@ -116,8 +108,7 @@ impl Clients {
             local_address,
             connected_at_ms: now_ms,
             activity: Mutex::new(activity),
-            killed: AtomicBool::new(false),
-            waker: AtomicWaker::new(),
+            kill: KillSwitch::new(),
         });
         lock(&self.connected).insert(id, Arc::clone(&client));
         client

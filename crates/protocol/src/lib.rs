@@ -24,6 +24,7 @@ mod glob;
 mod identity;
 mod info;
 mod inline;
+mod kill;
 mod lane;
 mod load;
 mod long_double;

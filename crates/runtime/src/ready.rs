@@ -1,12 +1,17 @@
 //! The queue of tasks that can run, and the wakers that feed it, also from other threads.
 
-use rustix::event::{EventfdFlags, eventfd};
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Wake;
+
+#[cfg(feature = "loom")]
+mod model;
+
+#[cfg(not(feature = "loom"))]
+use crate::alarm::Alarm;
+#[cfg(feature = "loom")]
+use model::Alarm;
 
 /// Names a task for as long as it lives; a later task in the same place has another generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,19 +38,18 @@ struct Queue {
 pub(crate) struct ReadyQueue {
     queue: Mutex<Queue>,
     /// Interrupts the executor's wait in the kernel; none where it never waits there.
-    alarm: Option<OwnedFd>,
+    alarm: Option<Alarm>,
 }
 
 impl ReadyQueue {
     /// A queue for an executor that never waits in the kernel.
     pub fn new() -> ReadyQueue {
-        ReadyQueue { queue: Mutex::default(), alarm: None }
+        ReadyQueue { queue: Mutex::new(Queue::default()), alarm: None }
     }
 
     /// A queue that can interrupt its executor's wait in the kernel.
-    pub fn with_alarm() -> io::Result<ReadyQueue> {
-        let alarm = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(ReadyQueue { queue: Mutex::default(), alarm: Some(alarm) })
+    pub fn with_alarm(alarm: Alarm) -> ReadyQueue {
+        ReadyQueue { queue: Mutex::new(Queue::default()), alarm: Some(alarm) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -58,8 +62,8 @@ impl ReadyQueue {
         queue.ready.push_back(task);
         let sleeping = std::mem::take(&mut queue.parked);
         drop(queue);
-        if sleeping {
-            self.sound_alarm();
+        if sleeping && let Some(alarm) = &self.alarm {
+            alarm.sound();
         }
     }
 
@@ -87,21 +91,13 @@ impl ReadyQueue {
     pub fn unpark(&self) {
         self.lock().parked = false;
         if let Some(alarm) = &self.alarm {
-            // Not readable (no alarm was sounded) is as good as drained.
-            let _ = rustix::io::read(alarm, &mut [0_u8; 8]);
+            alarm.silence();
         }
     }
 
-    /// The descriptor that becomes readable when a task is woken while the executor is parked.
-    pub fn alarm(&self) -> Option<BorrowedFd<'_>> {
-        self.alarm.as_ref().map(AsFd::as_fd)
-    }
-
-    fn sound_alarm(&self) {
-        if let Some(alarm) = &self.alarm {
-            // The only failure is a counter that is full, and then the alarm sounds already.
-            let _ = rustix::io::write(alarm, &1_u64.to_ne_bytes());
-        }
+    /// Sounds when a task is woken while the executor is parked.
+    pub fn alarm(&self) -> Option<&Alarm> {
+        self.alarm.as_ref()
     }
 }
 
@@ -120,7 +116,8 @@ impl TaskWaker {
 
     /// Called just before the task is polled: wakes from now on queue it again.
     pub fn left_queue(&self) {
-        self.queued.store(false, Ordering::Release);
+        // Not a mere store: whoever found it queued, and left it at that, had done his part before, and the poll must see it.
+        self.queued.swap(false, Ordering::AcqRel);
     }
 }
 

@@ -1,6 +1,7 @@
 //! An executor on the machine's clocks that waits in the kernel.
 
 use crate::RuntimeHandle;
+use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::descriptors::Descriptors;
 use crate::executor::Executor;
@@ -40,7 +41,7 @@ impl Clock for RealClock {
     ) -> bool {
         if ready.park() {
             let timeout = next_timer.map(|at| at - self.now());
-            descriptors.wait(ready.alarm(), timeout);
+            descriptors.wait(ready.alarm().map(Alarm::descriptor), timeout);
             ready.unpark();
         }
         // Another thread may wake a task at any time, so a wait is never hopeless.
@@ -66,7 +67,7 @@ impl RealExecutor {
     /// # Errors
     /// When the kernel grants no further descriptor for the wakes from other threads.
     pub fn new() -> io::Result<RealExecutor> {
-        let ready = ReadyQueue::with_alarm()?;
+        let ready = ReadyQueue::with_alarm(Alarm::new()?);
         Ok(RealExecutor { executor: Executor::new(RealClock::start(), ready) })
     }
 

@@ -6,7 +6,13 @@
 //! anew when it is opened again.
 
 use crate::command::DeviceError;
+#[cfg(feature = "loom")]
+use loom::sync::atomic::{AtomicI32, Ordering};
+#[cfg(not(feature = "loom"))]
 use std::sync::atomic::{AtomicI32, Ordering};
+
+#[cfg(all(test, feature = "loom"))]
+mod model;
 
 /// The first error of a flush or a durable write, for all queue pairs of a device.
 #[derive(Debug, Default)]

@@ -1,0 +1,41 @@
+//! Under every order of the steps of two threads: once a failed flush was told to anybody, nobody is told of success, and all
+//! are told of the same error.
+
+use super::Settled;
+use crate::command::DeviceError;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+use std::sync::Arc;
+
+#[test]
+fn nothing_succeeds_after_a_failure_was_told() {
+    loom::model(|| {
+        let (settled, told) = (Arc::new(Settled::default()), Arc::new(AtomicBool::new(false)));
+        let failing = {
+            let (settled, told) = (Arc::clone(&settled), Arc::clone(&told));
+            thread::spawn(move || {
+                assert!(settled.judge(Err(DeviceError::Io { errno: 5 })).is_err());
+                told.store(true, Ordering::Release);
+            })
+        };
+        let after = told.load(Ordering::Acquire);
+        let judged = settled.judge(Ok(()));
+        assert!(!after || judged == Err(DeviceError::Unsettled { errno: 5 }), "{judged:?}");
+        failing.join().unwrap();
+        assert_eq!(settled.judge(Ok(())), Err(DeviceError::Unsettled { errno: 5 }));
+    });
+}
+
+#[test]
+fn the_first_of_two_failures_is_the_last_word() {
+    loom::model(|| {
+        let settled = Arc::new(Settled::default());
+        let fail = |errno: i32| {
+            let settled = Arc::clone(&settled);
+            thread::spawn(move || settled.judge(Err(DeviceError::Io { errno })))
+        };
+        let (one, other) = (fail(5), fail(28));
+        let (one, other) = (one.join().unwrap(), other.join().unwrap());
+        assert!(one == other && settled.check() == one, "{one:?}, {other:?}");
+    });
+}
