@@ -50,6 +50,8 @@ pub struct Plan {
     pub compression: Compressions,
     /// Copies of everything, on different units.
     pub copies: u8,
+    /// Patches that share a parity block, at most; 0 for no parity.
+    pub parity: u8,
     /// Whether to give up what is there.
     pub force: bool,
 }
@@ -88,7 +90,8 @@ impl Plan {
         let shards = self.shards.unwrap_or_else(|| host::cores().min(most_shards).max(1));
         let slices = self.slices.unwrap_or_else(|| shards.saturating_mul(SLICES_PER_SHARD));
         let compression = self.compression.list(slices)?;
-        let section = StoreSection { shards, slices, compression, copies: self.copies };
+        let section =
+            StoreSection { shards, slices, compression, copies: self.copies, parity: self.parity };
         match Manifest::new("", section.clone()).layout(self.units).problem() {
             Some(problem) => Err(CliError::Usage(problem)),
             None => Ok(section),

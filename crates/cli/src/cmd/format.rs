@@ -133,6 +133,7 @@ impl Format {
             slices: self.slices,
             compression,
             copies: self.copies,
+            parity: 0,
             force: self.force,
         };
         let data = plan.carry_out()?;

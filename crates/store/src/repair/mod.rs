@@ -179,7 +179,7 @@ async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<
     let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
     let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
     let (blocks, found) =
-        BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.copies);
+        BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.redundancy());
     let clock = ExpiryClock::new(runtime.clone());
     let (total, capacity) = (blocks.total_blocks(), blocks.capacity_bytes());
     let budget = Budget::new(&StoreOptions::default(), layout, total, capacity);

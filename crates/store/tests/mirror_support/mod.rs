@@ -1,4 +1,4 @@
-//! Stores with two copies of everything, on a modelled array, and what is done to them.
+//! Stores with two copies of everything or parity, on a modelled array, and what is done to them.
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
@@ -40,9 +40,23 @@ impl Mirror {
         Mirror {
             device,
             faults: Faults::default(),
-            layout: StoreLayout { shards, slices: shards, units, compression, copies: 2 },
+            layout: StoreLayout {
+                shards,
+                slices: shards,
+                units,
+                compression,
+                copies: 2,
+                parity: 0,
+            },
             options: StoreOptions { memory_bytes: 1 << 20, ..StoreOptions::default() },
         }
+    }
+
+    /// As [`new`](Mirror::new), with parity over up to so many patches instead of copies.
+    pub fn with_parity(shards: u16, units: u8, members: u8) -> Mirror {
+        let mut mirror = Mirror::new(shards, units);
+        (mirror.layout.copies, mirror.layout.parity) = (1, members);
+        mirror
     }
 
     fn device(&self) -> Arc<dyn Device> {
@@ -101,7 +115,7 @@ pub async fn write(stores: &[Store], model: &mut Model, random: &mut Rng, count:
     }
 }
 
-/// Waits until every block has both copies.
+/// Waits until every block has both copies, or a group that is whole.
 pub async fn rebuilt(store: &Store, runtime: &RuntimeHandle) {
     let give_up = runtime.now() + REBUILD;
     loop {

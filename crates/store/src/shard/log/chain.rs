@@ -113,7 +113,10 @@ async fn evidence_in(
             let log_start = match event {
                 Replayed::Checkpoint(checkpoint) => checkpoint.log_start,
                 Replayed::Edit(edit) => edit.log_start,
-                Replayed::Batch { .. } | Replayed::Commit(_) | Replayed::Units(_) => return Ok(()),
+                Replayed::Batch { .. }
+                | Replayed::Commit(_)
+                | Replayed::Units(_)
+                | Replayed::Groups(_) => return Ok(()),
             };
             newest = Some(Evidence { log_start, at });
             Ok::<_, FormatError>(())
