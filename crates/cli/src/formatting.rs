@@ -8,7 +8,7 @@ use softflash_device::file::Discard;
 use softflash_device::{FileFormat, ModelConfig, ModelFormat, format_file, format_model};
 use softflash_server::data_dir::{Manifest, NewDataDir, StoreSection, leftovers};
 use softflash_server::{DataDir, DataDirError};
-use softflash_store::layout::Compression;
+use softflash_store::layout::{Compression, LEAST_UNITS_OF_PARITY};
 use std::path::{Path, PathBuf};
 
 /// Payload of a superblock.
@@ -86,7 +86,11 @@ impl Compressions {
 impl Plan {
     /// The store's section of the manifest, checked against the device's units.
     fn store(&self) -> Result<StoreSection, CliError> {
-        let most_shards = self.units / u16::from(self.copies.max(1));
+        let units_each = match self.parity {
+            0 => u16::from(self.copies.max(1)),
+            _ => LEAST_UNITS_OF_PARITY,
+        };
+        let most_shards = self.units / units_each;
         let shards = self.shards.unwrap_or_else(|| host::cores().min(most_shards).max(1));
         let slices = self.slices.unwrap_or_else(|| shards.saturating_mul(SLICES_PER_SHARD));
         let compression = self.compression.list(slices)?;

@@ -51,7 +51,7 @@ pub const fn one_copy() -> u8 {
 /// The most patches that share a parity block.
 pub const MOST_MEMBERS: u8 = 16;
 /// A shard's units where there is parity: two patches and their parity block have one each.
-const LEAST_UNITS_OF_PARITY: u16 = 3;
+pub const LEAST_UNITS_OF_PARITY: u16 = 3;
 
 impl StoreLayout {
     /// Why the layout cannot work, if it cannot.

@@ -2,48 +2,14 @@
 
 mod mirror_support;
 
-use mirror_support::{Mirror, close, rebuilt};
+use mirror_support::{Mirror, close, each_unit_may_die, rebuilt, settled, write_more as write};
 use softflash_base::random::Rng;
 use softflash_device::DeviceError;
 use softflash_device::faulty::OperationKind;
-use softflash_runtime::RuntimeHandle;
-use softflash_store::Store;
+use softflash_store::stats::StoreStats;
 use softflash_testing::Model;
 use softflash_testing::model::{key, value};
 use std::time::Duration;
-
-/// Writes and deletes keys of a dozen patches together.
-async fn write(stores: &[Store], model: &mut Model, random: &mut Rng, count: usize) {
-    for number in 0..count {
-        let store = &stores[number % stores.len()];
-        model.put(store, key(random.below(400)), value(random, 7000)).await;
-        if number % 5 == 0 {
-            model.delete(store, key(random.below(400))).await;
-        }
-    }
-}
-
-/// Waits until compaction rests and nothing is kept for the sake of others.
-async fn settled(store: &Store, runtime: &RuntimeHandle) {
-    for _ in 0..600 {
-        runtime.sleep_until(runtime.now() + Duration::from_millis(100)).await;
-        if store.stats().await.unwrap().pinned_blocks == 0 {
-            return;
-        }
-    }
-    panic!("{:?}", store.stats().await.unwrap());
-}
-
-/// Whichever unit is dead, everything is there, with no chance to write it anew.
-fn each_unit_may_die(parity: &Mirror, model: &Model) {
-    for unit in 0..parity.layout.units {
-        let image = parity.device.image(0..parity.layout.units).unwrap();
-        parity.kill(unit);
-        parity.session(async |stores, _| model.compare(&stores[0]).await);
-        parity.faults.clear();
-        parity.device.restore(&image).unwrap();
-    }
-}
 
 #[test]
 fn what_was_written_survives_whichever_unit_dies() {
@@ -188,5 +154,81 @@ fn what_is_acknowledged_survives_a_unit_whichever_program_or_erase_fails() {
             each_unit_may_die(&parity, &model);
         }
         assert!(failed > 3, "{failed} of kind {kind:?}");
+    }
+}
+
+#[test]
+fn damage_of_any_page_is_reported_and_repaired_and_nothing_is_lost() {
+    let (parity, mut model, mut random) =
+        (Mirror::with_parity(1, 5, 3), Model::default(), Rng::seeded(7));
+    parity.session(async |stores, runtime| {
+        write(stores, &mut model, &mut random, 500).await;
+        settled(&stores[0], runtime).await;
+        close(stores).await;
+    });
+    let image = parity.device.image(0..5).unwrap();
+    let (mut found, mut of_parity) = (0, 0);
+    for unit in 0..5 {
+        for page in [1, 3, 17, 30] {
+            // All blocks of the unit are wrong at this page, whatever they hold.
+            parity.faults.alter_reads(move |target, bytes| {
+                for (row, bytes) in (target.page..).zip(bytes.chunks_mut(4096)) {
+                    if target.unit.0 == unit && row == page {
+                        bytes[random_byte(target.blocks[0])] ^= 0x10;
+                    }
+                }
+            });
+            let report = parity.check();
+            found += usize::from(!report.ok);
+            let repaired = parity.repair();
+            of_parity += repaired.parities.len();
+            assert!(repaired.failures.is_empty() && !repaired.has_loss(), "{repaired:?}");
+            parity.session(async |stores, _| model.compare(&stores[0]).await);
+            parity.faults.clear();
+            parity.session(async |stores, _| {
+                model.compare(&stores[0]).await;
+                close(stores).await;
+            });
+            parity.device.restore(&image).unwrap();
+        }
+    }
+    assert!(found > 10 && of_parity > 5, "{found} found, {of_parity} of parity");
+}
+
+/// A place in a page.
+fn random_byte(block: u32) -> usize {
+    block as usize * 997 % 4096
+}
+
+/// What a store of 1500 keys has and has written after many of them were overwritten at random.
+fn cost_of(copies: u8, members: u8) -> StoreStats {
+    let (mut mirror, mut model, mut random) = (Mirror::new(1, 6), Model::default(), Rng::seeded(8));
+    (mirror.layout.copies, mirror.layout.parity) = (copies, members);
+    mirror.session(async |stores, runtime| {
+        for _ in 0..6000 {
+            model.put(&stores[0], key(random.below(1500)), value(&mut random, 7000)).await;
+        }
+        settled(&stores[0], runtime).await;
+        let stats = stores[0].stats().await.unwrap();
+        close(stores).await;
+        stats
+    })
+}
+
+#[test]
+fn parity_costs_little_more_than_a_block_for_each_group_and_less_than_copies() {
+    let mirrored = cost_of(2, 0).flash_bytes_written;
+    println!("two copies: {} MiB written", mirrored >> 20);
+    println!("one copy: {} MiB written", cost_of(1, 0).flash_bytes_written >> 20);
+    for members in [2, 3, 5] {
+        let stats = cost_of(1, members);
+        let StoreStats { patches, parity_blocks, flash_bytes_written, .. } = stats;
+        let megabytes = flash_bytes_written >> 20;
+        println!(
+            "parity over {members}: {parity_blocks} blocks of it for {patches} patches, {megabytes} MiB written"
+        );
+        // What is in level 0, and where compaction has just been, is in smaller groups.
+        assert!(parity_blocks * u64::from(members) * 2 <= patches * 3 + 12, "{stats:?}");
+        assert!(flash_bytes_written < mirrored, "{stats:?}");
     }
 }

@@ -5,7 +5,7 @@
 
 use super::BlockLayer;
 use super::tag::BlockId;
-use crate::format::log::event::{GroupChange, ParityGroup};
+use crate::format::log::event::{GroupChange, Member, ParityGroup};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -31,14 +31,28 @@ struct Known {
     is_suspect: bool,
 }
 
-/// A group that has members which are given up.
-pub struct Unburdening {
+/// A group as it is.
+pub struct GroupState {
     /// The group.
     pub group: Rc<ParityGroup>,
     /// Its members that are given up.
     pub pinned: BTreeSet<BlockId>,
     /// Some of what was given up may not be as it was written.
     pub is_suspect: bool,
+}
+
+impl GroupState {
+    /// The members that are needed.
+    pub fn needed(&self) -> impl Iterator<Item = Member> {
+        let is_needed = |member: &&Member| !self.pinned.contains(&BlockId(member.block));
+        self.group.members.iter().filter(is_needed).copied()
+    }
+
+    /// The other blocks: members that are given up, and the parity.
+    pub fn rest(&self) -> impl Iterator<Item = Member> {
+        let is_needed = |block: &Member| self.needed().any(|member| member.block == block.block);
+        self.group.blocks().filter(move |block| !is_needed(block))
+    }
 }
 
 /// What became of a block that is given up.
@@ -204,16 +218,22 @@ impl BlockLayer {
         known.is_some_and(|known| known.pinned.contains(&id))
     }
 
-    /// The groups that go on for some of their members only.
-    pub fn burdened_groups(&self) -> Vec<Unburdening> {
-        let groups = self.inner.groups.borrow();
-        let burdened = groups.known.values().filter(|known| !known.pinned.is_empty());
-        let burdened = burdened.map(|known| Unburdening {
+    /// All groups, as they are.
+    pub fn group_states(&self) -> Vec<GroupState> {
+        let state = |known: &Known| GroupState {
             group: Rc::clone(&known.group),
             pinned: known.pinned.clone(),
             is_suspect: known.is_suspect,
-        });
-        burdened.collect()
+        };
+        self.inner.groups.borrow().known.values().map(state).collect()
+    }
+
+    /// One of the groups that have members which are given up, but for these.
+    pub fn burdened_group(&self, passed_over: &BTreeSet<u64>) -> Option<GroupState> {
+        let is_burdened = |state: &GroupState| !state.pinned.is_empty();
+        let is_new = |state: &GroupState| !passed_over.contains(&state.group.parity);
+        let mut states = self.group_states().into_iter();
+        states.find(|state| is_burdened(state) && is_new(state))
     }
 
     /// A group takes the place of others, whose members it has but for some that are given up. Returns what can be deleted

@@ -23,7 +23,7 @@ mod stripe;
 pub mod tag;
 
 pub(crate) use by_others::xor_into;
-pub use groups::Unburdening;
+pub use groups::GroupState;
 pub use old_units::OldUnit;
 pub use open_block::{Apart, OpenBlock};
 pub use redundancy::Redundancy;

@@ -2,21 +2,22 @@
 //! bytes under the same id, made of the others. A group some of whose patches are given up goes on without them: its new parity
 //! is the old one XOR those.
 //!
-//! Only compaction's task does this, so that it never works on what compaction takes away.
+//! Only compaction's task does this, or a repair that serves nobody, so that it never works on what compaction takes away.
 
 use super::{Shard, count};
-use crate::block_layer::{Apart, BlockId, BlockKind, Unburdening, xor_into};
+use crate::block_layer::{Apart, BlockId, BlockKind, GroupState, xor_into};
 use crate::error::{Result, StoreError};
 use crate::format::log::event::{Member, ParityGroup};
 use crate::kv::patch_image;
 use crate::kv::slice::Slice;
 use bytes::Bytes;
 use softflash_ftl::Hint;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 impl Shard {
     /// Makes a block of a group whole that is not. Returns whether there was one.
-    pub(super) async fn restore_once(&self) -> Result<bool> {
+    pub(crate) async fn restore_once(&self) -> Result<bool> {
         let Some(id) = self.blocks.take_restorable() else { return Ok(false) };
         let Some(group) = self.blocks.group_of(id) else { return Ok(true) };
         if let Err(error) = self.restore(id, &group).await {
@@ -72,12 +73,13 @@ impl Shard {
     }
 
     /// Lets every group go on without those of its patches that are given up. Returns whether there was one.
-    pub(super) async fn unburden_groups(&self) -> Result<bool> {
-        let mut any = false;
-        for burdened in self.blocks.burdened_groups() {
+    pub(crate) async fn unburden_groups(&self) -> Result<bool> {
+        let (mut any, mut tried) = (false, BTreeSet::new());
+        while let Some(burdened) = self.blocks.burdened_group(&tried) {
             if self.closing.get() {
                 return Err(StoreError::Closed);
             }
+            tried.insert(burdened.group.parity);
             match self.unburden(burdened).await {
                 Ok(()) => any = true,
                 Err(error @ StoreError::Closed) => return Err(error),
@@ -92,13 +94,13 @@ impl Shard {
         Ok(any)
     }
 
-    async fn unburden(&self, Unburdening { group, pinned, is_suspect }: Unburdening) -> Result<()> {
-        let (given_up, members): (Vec<Member>, Vec<Member>) =
-            group.members.iter().partition(|member| pinned.contains(&BlockId(member.block)));
+    async fn unburden(&self, burdened: GroupState) -> Result<()> {
         let site = self.building.begin(&self.blocks);
-        let parity = Member { block: group.parity, pages: group.pages() };
-        let sources: Vec<Member> = given_up.into_iter().chain([parity]).collect();
-        let is_sure = !is_suspect && self.is_apart(&sources, &members);
+        let groups = self.with_company(burdened);
+        let members: Vec<Member> = groups.iter().flat_map(GroupState::needed).collect();
+        let sources: Vec<Member> = groups.iter().flat_map(GroupState::rest).collect();
+        let is_sure =
+            !groups.iter().any(|group| group.is_suspect) && self.is_apart(&sources, &members);
         let image = match is_sure && sources.len() <= members.len() {
             true => match self.xor_of(&sources, &members).await {
                 Err(_) => self.parity_of(&members).await?,
@@ -116,7 +118,8 @@ impl Shard {
         self.blocks.put_apart(id, BlockKind::Parity, pieces, hint, &apart).await?;
         self.blocks.flash().flush(hint).await?;
         drop(site);
-        let shed = self.blocks.exchange_groups(&[group.parity], new);
+        let old: Vec<u64> = groups.iter().map(|group| group.group.parity).collect();
+        let shed = self.blocks.exchange_groups(&old, new);
         let (Some(shed), Some(slice)) = (shed, self.slices.first()) else {
             self.blocks.delete(id);
             return Ok(());
@@ -127,6 +130,51 @@ impl Shard {
         Ok(())
     }
 
+    /// A group that needs a new parity block, and others that can share it: fewer blocks of parity are to be written, or to be
+    /// kept.
+    fn with_company(&self, burdened: GroupState) -> Vec<GroupState> {
+        let parity = burdened.group.parity;
+        let is_sound = self.is_sound(&burdened);
+        let mut chosen = vec![burdened];
+        if !is_sound {
+            return chosen;
+        }
+        // What is in level 0 is given up soon, all at once.
+        let trees: Vec<_> = self.slices.iter().map(Slice::tree).collect();
+        let level0 =
+            trees.iter().flat_map(|tree| tree.levels.first()).flat_map(|level| level.patches());
+        let young: BTreeSet<u64> = level0.map(|patch| patch.id().0).collect();
+        let is_young =
+            |group: &GroupState| group.needed().any(|member| young.contains(&member.block));
+        let mut others: Vec<GroupState> = self.blocks.group_states();
+        others.retain(|other| {
+            let is_wanted = !other.pinned.is_empty() || !is_young(other);
+            other.group.parity != parity && is_wanted && self.is_sound(other)
+        });
+        others.sort_by_key(|other| (other.pinned.is_empty(), Reverse(other.needed().count())));
+        for other in others {
+            let members: Vec<Member> =
+                chosen.iter().chain([&other]).flat_map(GroupState::needed).collect();
+            let units = self.units_of(&members);
+            // One more for the parity.
+            if members.len() <= self.blocks.group_width() && units.len() == members.len() {
+                chosen.push(other);
+            }
+        }
+        chosen
+    }
+
+    /// Whether all blocks of a group are where they should be, as far as is known.
+    fn is_sound(&self, group: &GroupState) -> bool {
+        let mut blocks = group.group.blocks().map(|block| BlockId(block.block));
+        !group.is_suspect && !blocks.any(|id| self.blocks.is_degraded(id))
+    }
+
+    fn units_of(&self, blocks: &[Member]) -> BTreeSet<u16> {
+        let places = blocks.iter().flat_map(|block| self.blocks.superblocks(BlockId(block.block)));
+        places.map(|place| place.unit.0).collect()
+    }
+
     /// Whether a unit that gives wrong bytes for the `sources` has none of the `members`, which would need them.
     fn is_apart(&self, sources: &[Member], members: &[Member]) -> bool {
         let units = |blocks: &[Member]| -> BTreeSet<u16> {
@@ -135,7 +183,7 @@ impl Shard {
             places.map(|place| place.unit.0).collect()
         };
         !sources.iter().any(|source| self.blocks.is_degraded(BlockId(source.block)))
-            && units(sources).is_disjoint(&units(members))
+            && self.units_of(sources).is_disjoint(&self.units_of(members))
     }
 
     /// The XOR of blocks, as long as the longest of `members`.

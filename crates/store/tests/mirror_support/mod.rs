@@ -128,6 +128,41 @@ pub async fn rebuilt(store: &Store, runtime: &RuntimeHandle) {
     }
 }
 
+/// Writes and deletes keys of a dozen patches together.
+pub async fn write_more(stores: &[Store], model: &mut Model, random: &mut Rng, count: usize) {
+    for number in 0..count {
+        let store = &stores[number % stores.len()];
+        model.put(store, key(random.below(400)), value(random, 7000)).await;
+        if number % 5 == 0 {
+            model.delete(store, key(random.below(400))).await;
+        }
+    }
+}
+
+/// Waits until compaction rests and nothing is kept for the sake of others.
+pub async fn settled(store: &Store, runtime: &RuntimeHandle) {
+    let give_up = runtime.now() + REBUILD;
+    loop {
+        runtime.sleep_until(runtime.now() + Duration::from_secs(1)).await;
+        let stats = store.stats().await.unwrap();
+        if stats.pinned_blocks == 0 {
+            return;
+        }
+        assert!(runtime.now() < give_up, "{stats:?}");
+    }
+}
+
+/// Whichever unit is dead, everything is there, with no chance to write it anew.
+pub fn each_unit_may_die(parity: &Mirror, model: &Model) {
+    for unit in 0..parity.layout.units {
+        let image = parity.device.image(0..parity.layout.units).unwrap();
+        parity.kill(unit);
+        parity.session(async |stores, _| model.compare(&stores[0]).await);
+        parity.faults.clear();
+        parity.device.restore(&image).unwrap();
+    }
+}
+
 pub async fn close(stores: &[Store]) {
     for store in stores {
         store.close().await.unwrap();
