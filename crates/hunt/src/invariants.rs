@@ -56,14 +56,21 @@ impl Books {
     /// How much is not.
     pub fn have_all_copies(&self, world: &World) -> Result<(), String> {
         let StoreStats { degraded_blocks, lost_units, pinned_blocks, .. } = self.stats;
-        let has_spare = world.flash.channels / world.store.shards > u16::from(world.store.copies);
+        let each = usize::from(world.flash.channels / world.store.shards).max(1);
+        let worn_out = |units: &[UnitTelemetry]| {
+            units.iter().filter(|unit| unit.space.is_worn_out()).count() as u64
+        };
+        let worn_out = self.units.chunks(each).map(worn_out).max().unwrap_or(0);
+        let left = (each as u64).saturating_sub(lost_units + worn_out);
         if pinned_blocks > 0 {
             return Err(format!("{pinned_blocks} patches are kept for the parity of others"));
         }
         match degraded_blocks {
             0 => Ok(()),
-            _ if lost_units > 0 && !has_spare => Ok(()),
-            count => Err(format!("{count} blocks lack a copy, with {lost_units} units lost")),
+            _ if left < 2 => Ok(()),
+            count => Err(format!(
+                "{count} blocks lack a copy, with {lost_units} units lost and up to {worn_out} worn out in a shard"
+            )),
         }
     }
 

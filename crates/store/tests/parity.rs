@@ -201,6 +201,7 @@ fn random_byte(block: u32) -> usize {
 }
 
 /// What a store of 1500 keys has and has written after many of them were overwritten at random.
+#[expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 fn cost_of(copies: u8, members: u8) -> StoreStats {
     let (mut mirror, mut model, mut random) = (Mirror::new(1, 6), Model::default(), Rng::seeded(8));
     (mirror.layout.copies, mirror.layout.parity) = (copies, members);

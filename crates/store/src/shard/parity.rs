@@ -177,11 +177,6 @@ impl Shard {
 
     /// Whether a unit that gives wrong bytes for the `sources` has none of the `members`, which would need them.
     fn is_apart(&self, sources: &[Member], members: &[Member]) -> bool {
-        let units = |blocks: &[Member]| -> BTreeSet<u16> {
-            let places =
-                blocks.iter().flat_map(|block| self.blocks.superblocks(BlockId(block.block)));
-            places.map(|place| place.unit.0).collect()
-        };
         !sources.iter().any(|source| self.blocks.is_degraded(BlockId(source.block)))
             && self.units_of(sources).is_disjoint(&self.units_of(members))
     }
