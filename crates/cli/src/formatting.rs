@@ -8,7 +8,7 @@ use softflash_device::file::Discard;
 use softflash_device::{FileFormat, ModelConfig, ModelFormat, format_file, format_model};
 use softflash_server::data_dir::{Manifest, NewDataDir, StoreSection, leftovers};
 use softflash_server::{DataDir, DataDirError};
-use softflash_store::layout::Compression;
+use softflash_store::layout::{Compression, LEAST_UNITS_OF_PARITY};
 use std::path::{Path, PathBuf};
 
 /// Payload of a superblock.
@@ -50,6 +50,8 @@ pub struct Plan {
     pub compression: Compressions,
     /// Copies of everything, on different units.
     pub copies: u8,
+    /// Patches that share a parity block, at most; 0 for no parity.
+    pub parity: u8,
     /// Whether to give up what is there.
     pub force: bool,
 }
@@ -84,11 +86,16 @@ impl Compressions {
 impl Plan {
     /// The store's section of the manifest, checked against the device's units.
     fn store(&self) -> Result<StoreSection, CliError> {
-        let most_shards = self.units / u16::from(self.copies.max(1));
+        let units_each = match self.parity {
+            0 => u16::from(self.copies.max(1)),
+            _ => LEAST_UNITS_OF_PARITY,
+        };
+        let most_shards = self.units / units_each;
         let shards = self.shards.unwrap_or_else(|| host::cores().min(most_shards).max(1));
         let slices = self.slices.unwrap_or_else(|| shards.saturating_mul(SLICES_PER_SHARD));
         let compression = self.compression.list(slices)?;
-        let section = StoreSection { shards, slices, compression, copies: self.copies };
+        let section =
+            StoreSection { shards, slices, compression, copies: self.copies, parity: self.parity };
         match Manifest::new("", section.clone()).layout(self.units).problem() {
             Some(problem) => Err(CliError::Usage(problem)),
             None => Ok(section),

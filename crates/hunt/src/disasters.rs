@@ -1,6 +1,6 @@
 //! What a device does beside its rates of faults: dies that end in the middle of a run, units that come back as they
 //! were, commands that silently do something else. Where there is one copy acknowledged data are lost then: what is left to
-//! promise is that this is said. Where there are two, disasters strike one unit of a world, and nothing is lost.
+//! promise is that this is said. Where there are two, or parity, disasters strike one unit of a world, and nothing is lost.
 
 use crate::world::World;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Fate {
     /// are copies, which must come to be whole then.
     pub fn strikes(&mut self, world: &World, rng: &mut Rng, works: bool) -> Strikes {
         let mut strikes = self.dead();
-        let has_copies = world.store.copies > 1;
+        let has_copies = world.store.is_redundant();
         if has_copies && (!works || !self.dead.is_empty()) {
             return strikes;
         }
@@ -93,7 +93,7 @@ impl Fate {
         device: &ModelDevice,
         rng: &mut Rng,
     ) -> Result<(), String> {
-        let once = world.store.copies > 1;
+        let once = world.store.is_redundant();
         if world.disasters.old_images == 0.0 || once && self.is_old {
             return Ok(());
         }

@@ -49,17 +49,28 @@ impl Books {
         Ok(())
     }
 
-    /// Whether everything is there as often as it should be, unless a shard has a single unit left.
+    /// Whether everything is there as often as it should be, unless a shard has a single unit left, and nothing is kept for
+    /// the sake of other patches' parity.
     ///
     /// # Errors
     /// How much is not.
     pub fn have_all_copies(&self, world: &World) -> Result<(), String> {
-        let StoreStats { degraded_blocks, lost_units, .. } = self.stats;
-        let has_spare = world.flash.channels / world.store.shards > u16::from(world.store.copies);
+        let StoreStats { degraded_blocks, lost_units, pinned_blocks, .. } = self.stats;
+        let each = usize::from(world.flash.channels / world.store.shards).max(1);
+        let worn_out = |units: &[UnitTelemetry]| {
+            units.iter().filter(|unit| unit.space.is_worn_out()).count() as u64
+        };
+        let worn_out = self.units.chunks(each).map(worn_out).max().unwrap_or(0);
+        let left = (each as u64).saturating_sub(lost_units + worn_out);
+        if pinned_blocks > 0 {
+            return Err(format!("{pinned_blocks} patches are kept for the parity of others"));
+        }
         match degraded_blocks {
             0 => Ok(()),
-            _ if lost_units > 0 && !has_spare => Ok(()),
-            count => Err(format!("{count} blocks lack a copy, with {lost_units} units lost")),
+            _ if left < 2 => Ok(()),
+            count => Err(format!(
+                "{count} blocks lack a copy, with {lost_units} units lost and up to {worn_out} worn out in a shard"
+            )),
         }
     }
 
@@ -68,16 +79,19 @@ impl Books {
     /// # Errors
     /// How much more it is.
     pub fn have_no_leak(&self, store: &StoreShape) -> Result<(), String> {
-        let StoreShape { shards, copies, .. } = *store;
+        let StoreShape { shards, copies, parity, .. } = *store;
+        let StoreStats { patches, parity_blocks, pinned_blocks, .. } = self.stats;
         let payload = self.units.first().map_or(1, |unit| unit.superblock_payload_bytes.max(1));
         // A log's first and last segment may be full in part, and one may be on its way.
         let segments = self.stats.log_live_bytes / payload + 3 * u64::from(shards);
-        let known = u64::from(copies) * (self.stats.patches + segments);
+        let log_copies = if parity > 0 { 2 } else { u64::from(copies) };
+        let known =
+            u64::from(copies) * patches + log_copies * segments + parity_blocks + pinned_blocks;
         let used = u64::from(self.used());
         if used > known {
-            let patches = self.stats.patches;
             return Err(format!(
-                "{used} superblocks are in use, and {patches} patches and at most {segments} segments are known"
+                "{used} superblocks are in use, and {patches} patches with {parity_blocks} of parity and at most {segments} \
+                 segments are known"
             ));
         }
         Ok(())

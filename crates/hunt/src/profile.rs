@@ -29,6 +29,8 @@ pub enum Profile {
     /// Two copies of everything, and one unit that dies, comes back as it was, or silently does something else: nothing may
     /// be lost, and all must be made whole
     Mirrored,
+    /// Parity over patches, and one unit that does any of that: nothing may be lost, and all must be made whole
+    Parity,
 }
 
 impl Profile {
@@ -74,6 +76,7 @@ impl Profile {
             Profile::Dead => world.disasters.deaths = 0.1 + some(0.2),
             Profile::Old => world.disasters.old_images = 0.2 + some(0.3),
             Profile::Mirrored => mirror(world, rng),
+            Profile::Parity => parity(world, rng),
         }
     }
 }
@@ -82,6 +85,21 @@ impl Profile {
 fn mirror(world: &mut World, rng: &mut Rng) {
     world.store.copies = 2;
     world.flash.channels *= 2;
+    strike_one_unit(world, rng);
+}
+
+/// Parity, mostly over patches so small that there are some of them, and one kind of disaster that strikes one unit.
+fn parity(world: &mut World, rng: &mut Rng) {
+    world.store.parity = 2 + rng.below(3) as u8;
+    world.flash.channels = world.store.shards * (3 + rng.below(3) as u16);
+    if world.flash.pages > 8 && rng.chance(0.7) {
+        world.flash.pages = 8;
+        world.flash.blocks = 5 * world.flash.blocks / 2;
+    }
+    strike_one_unit(world, rng);
+}
+
+fn strike_one_unit(world: &mut World, rng: &mut Rng) {
     match rng.below(4) {
         0 => world.disasters.deaths = 0.3,
         1 => world.disasters.old_images = 0.3,

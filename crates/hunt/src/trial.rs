@@ -117,9 +117,9 @@ impl Trial<'_> {
         self.session(Task::Prove, None)?;
         self.session(Task::Close, None)?;
         self.session(Task::Close, None)?;
-        // Where there is one copy, what is dead has been told; where there are two, it must not be missed.
-        let has_copies = self.world.store.copies > 1;
-        let dead = if has_copies { self.fate.dead() } else { Default::default() };
+        // Where there is one copy, what is dead has been told; where a unit may be lost, it must not be missed.
+        let is_redundant = self.world.store.is_redundant();
+        let dead = if is_redundant { self.fate.dead() } else { Default::default() };
         match session::check_offline(self.world, &self.medium, &dead, self.wall_ms) {
             None => Ok(()),
             Some(what) if self.world.may_lose() => Err(Trouble::Lost(what)),

@@ -91,6 +91,20 @@ pub struct StoreShape {
     /// Copies of everything, on different units.
     #[serde(default = "one_copy", skip_serializing_if = "is_one")]
     pub copies: u8,
+    /// Patches that share a parity block, at most; 0 for no parity.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub parity: u8,
+}
+
+impl StoreShape {
+    /// Whether a unit may be lost.
+    pub fn is_redundant(&self) -> bool {
+        self.copies > 1 || self.parity > 0
+    }
+}
+
+fn is_none(parity: &u8) -> bool {
+    *parity == 0
 }
 
 fn is_one(copies: &u8) -> bool {
@@ -139,6 +153,7 @@ impl World {
             eager_erases: apart.chance(0.3),
             interval_ms: if interval { 1 + rng.below(20) } else { 0 },
             copies: one_copy(),
+            parity: 0,
         };
         let value_bytes = [16, 200, 3000, 12_000][rng.below(4) as usize];
         let count = 1 + rng.below(4) as u16;
@@ -188,7 +203,7 @@ impl World {
     /// Whether what was acknowledged may be lost, beside what a power cut takes. Not where there is another copy of it.
     pub fn may_lose(&self) -> bool {
         let World { faults, disasters, store, .. } = self;
-        if store.copies > 1 {
+        if store.is_redundant() {
             return false;
         }
         faults.silent != SilentFaults::default()
@@ -217,6 +232,7 @@ impl World {
             units: self.flash.channels,
             compression: Vec::new(),
             copies: self.store.copies,
+            parity: self.store.parity,
         }
     }
 
@@ -232,7 +248,7 @@ impl World {
             durability,
             ..StoreOptions::default()
         };
-        if self.store.copies > 1 {
+        if self.store.is_redundant() {
             options.patrol = Some(PATROL);
         }
         if self.store.eager_erases {
@@ -297,6 +313,12 @@ mod tests {
             let mirrored = World::drawn(seed, Profile::Mirrored);
             assert_eq!(mirrored.layout().problem(), None, "seed {seed}");
             assert_eq!((mirrored.store.copies, mirrored.may_lose()), (2, false));
+            let parity = World::drawn(seed, Profile::Parity);
+            assert_eq!(
+                (parity.layout().problem(), parity.may_lose()),
+                (None, false),
+                "seed {seed}"
+            );
         }
         assert_ne!(World::drawn(1, Profile::Survived), World::drawn(2, Profile::Survived));
     }

@@ -108,3 +108,22 @@ fn fresh_seeds_find_nothing() {
     assert_eq!((tally.seeds, tally.failures.len()), (40, 0), "{:?}", tally.failures);
     assert!(tally.crash_points > 300);
 }
+
+#[test]
+fn a_unit_may_do_whatever_it_likes_where_others_make_up_for_it() {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let first = now.as_secs() * 1_000_003 % (1 << 40);
+    for profile in [Profile::Mirrored, Profile::Parity] {
+        println!("cargo xtask hunt --size small --seed {first} --seeds 30{}", profile.arguments());
+        let tally = campaign::run(&Campaign {
+            first,
+            seeds: 30,
+            profile,
+            size: Size::Small,
+            jobs: 2,
+            stop: &|| false,
+            told: &|_| {},
+        });
+        assert_eq!((tally.seeds, tally.failures.len()), (30, 0), "{:?}", tally.failures);
+    }
+}

@@ -50,6 +50,7 @@ impl Bench {
                 units,
                 compression: Vec::new(),
                 copies: 1,
+                parity: 0,
             },
             options: StoreOptions {
                 memory_bytes: 1 << 30,

@@ -3,6 +3,7 @@
 use crate::block_layer::{BlockId, BlockLayer};
 use crate::driver::Flash;
 use crate::error::Result;
+use crate::format::log::event::ParityGroup;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
@@ -134,7 +135,7 @@ async fn check_shard(
         report.remark(torn.superblock.to_string(), torn.reason.clone());
     }
     let (blocks, found) =
-        BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.copies);
+        BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.redundancy());
     let clock = ExpiryClock::new(runtime);
     let budget = Budget::new(
         &StoreOptions::default(),
@@ -206,11 +207,26 @@ async fn check_shard(
                     yield_now().await;
                 }
             }
+            for group in blocks.groups() {
+                check_parity(&group, &blocks, report).await;
+                yield_now().await;
+            }
             Ok(())
         }
     };
     flash.stop();
     result
+}
+
+/// Compares the parity of patches that are right with them.
+async fn check_parity(group: &ParityGroup, blocks: &BlockLayer, report: &mut CheckReport) {
+    let id = BlockId(group.parity);
+    let agrees = blocks.parity_agrees(group, Hint::COMPACTION).await;
+    if let Some(problem) = blocks.copy_problem(id) {
+        report.fault(format!("the parity of {} patches, {id}", group.members.len()), problem);
+    } else if !agrees && blocks.is_redundant() {
+        report.fault(format!("{id}"), "it is not the parity of its patches");
+    }
 }
 
 /// Reads a patch whole: every checksum, the order, the counts, and that index and filter find every key.

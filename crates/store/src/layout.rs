@@ -1,6 +1,7 @@
 //! How the key space is cut: keys hash to slots, slots to slices, slices to shards, shards own units.
 //! Fixed when the store is formatted.
 
+use crate::block_layer::Redundancy;
 use serde::{Deserialize, Serialize};
 use softflash_base::{ShardId, SliceId};
 use std::ops::Range;
@@ -37,6 +38,9 @@ pub struct StoreLayout {
     /// Copies of everything, on different units: 1, or 2.
     #[serde(default = "one_copy")]
     pub copies: u8,
+    /// Patches that share a parity block, at most; 0 for no parity.
+    #[serde(default)]
+    pub parity: u8,
 }
 
 /// Copies where nothing else is said.
@@ -44,10 +48,15 @@ pub const fn one_copy() -> u8 {
     1
 }
 
+/// The most patches that share a parity block.
+pub const MOST_MEMBERS: u8 = 16;
+/// A shard's units where there is parity: two patches and their parity block have one each.
+pub const LEAST_UNITS_OF_PARITY: u16 = 3;
+
 impl StoreLayout {
     /// Why the layout cannot work, if it cannot.
     pub fn problem(&self) -> Option<String> {
-        let StoreLayout { shards, slices, units, copies, .. } = *self;
+        let StoreLayout { shards, slices, units, copies, parity, .. } = *self;
         if shards == 0 {
             Some("a store needs at least one shard".into())
         } else if slices < shards {
@@ -65,8 +74,28 @@ impl StoreLayout {
                 "{copies} copies need as many units in each shard, and {units} units are spread over {shards} shards; \
                  use fewer shards or more units"
             ))
+        } else if parity != 0 && copies > 1 {
+            Some("a store keeps two copies of everything or parity, not both; choose one".into())
+        } else if parity != 0 && !(2..=MOST_MEMBERS).contains(&parity) {
+            Some(format!(
+                "parity over {parity} patches is not possible; use 2 to {MOST_MEMBERS}, or 0 for none"
+            ))
+        } else if parity != 0 && units / shards < LEAST_UNITS_OF_PARITY {
+            Some(format!(
+                "parity needs {LEAST_UNITS_OF_PARITY} units in each shard, and {units} units are spread over {shards} \
+                 shards; use fewer shards or more units"
+            ))
         } else {
             None
+        }
+    }
+
+    /// What makes up for the loss of a unit.
+    pub fn redundancy(&self) -> Redundancy {
+        match (self.copies, self.parity) {
+            (_, members @ 1..) => Redundancy::Parity { members },
+            (0 | 1, 0) => Redundancy::None,
+            _ => Redundancy::Copies,
         }
     }
 
@@ -159,7 +188,14 @@ mod tests {
     #[test]
     fn slices_and_units_are_spread_without_gaps() {
         for (shards, slices, units) in [(1, 1, 1), (2, 3, 16), (3, 7, 11), (4, 4, 44)] {
-            let layout = StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1 };
+            let layout = StoreLayout {
+                shards,
+                slices,
+                units,
+                compression: Vec::new(),
+                copies: 1,
+                parity: 0,
+            };
             assert_eq!(layout.problem(), None);
             let (mut next_slice, mut next_unit) = (0, 0);
             for shard in (0..shards).map(ShardId) {
@@ -178,10 +214,27 @@ mod tests {
     #[test]
     fn copies_lie_on_units_of_one_shard() {
         let layout = |shards, units, copies| {
-            StoreLayout { shards, slices: shards, units, compression: Vec::new(), copies }.problem()
+            let compression = Vec::new();
+            StoreLayout { shards, slices: shards, units, compression, copies, parity: 0 }.problem()
         };
         assert_eq!((layout(2, 4, 2), layout(2, 5, 2), layout(1, 1, 1)), (None, None, None));
         assert!(layout(2, 3, 2).is_some_and(|problem| problem.contains("2 shards")));
         assert!(layout(1, 4, 3).is_some() && layout(1, 4, 0).is_some());
+    }
+    #[test]
+    fn parity_needs_three_units_of_one_shard() {
+        let layout = |shards, units, copies, parity| {
+            let compression = Vec::new();
+            StoreLayout { shards, slices: shards, units, compression, copies, parity }
+        };
+        let problem =
+            |shards, units, copies, parity| layout(shards, units, copies, parity).problem();
+        assert_eq!((problem(1, 3, 1, 2), problem(2, 7, 1, 16)), (None, None));
+        assert!(problem(2, 5, 1, 2).is_some_and(|problem| problem.contains("2 shards")));
+        assert!(problem(1, 4, 2, 2).is_some_and(|problem| problem.contains("not both")));
+        assert!(problem(1, 9, 1, 1).is_some() && problem(1, 99, 1, 17).is_some());
+        assert_eq!(layout(1, 3, 1, 2).redundancy(), Redundancy::Parity { members: 2 });
+        assert_eq!(layout(1, 3, 2, 0).redundancy(), Redundancy::Copies);
+        assert_eq!(layout(1, 3, 1, 0).redundancy(), Redundancy::None);
     }
 }

@@ -61,11 +61,16 @@ pub struct StoreStats {
     pub patrolled_bytes: u64,
     /// Bytes of patches written anew because they were hard to read.
     pub refreshed_bytes: u64,
-    /// Blocks of which a copy is known to be missing or damaged, where the store keeps two: they are being written anew.
+    /// Blocks of which a copy is known to be missing or damaged, or that no parity makes up for, where the store keeps two
+    /// copies or parity: they are being written anew.
     pub degraded_blocks: u64,
-    /// Units that were lost since the start, where the store keeps two copies.
+    /// Blocks of parity.
+    pub parity_blocks: u64,
+    /// Patches that are given up and kept until the parity of others does without them.
+    pub pinned_blocks: u64,
+    /// Units that were lost since the start, where the store keeps two copies or parity.
     pub lost_units: u64,
-    /// Units that had come back as an image of an earlier time at the start, where the store keeps two copies.
+    /// Units that had come back as an image of an earlier time at the start, where the store keeps two copies or parity.
     pub old_units: u64,
     /// 1 while writes are refused for lack of space.
     pub full: u64,
@@ -120,6 +125,8 @@ impl StoreStats {
             patrolled_bytes,
             refreshed_bytes,
             degraded_blocks,
+            parity_blocks,
+            pinned_blocks,
             lost_units,
             old_units,
             full,

@@ -27,7 +27,8 @@ fn written() -> (VirtualBed, Model) {
     (geometry.blocks_per_plane, geometry.pages_per_block) = (60, 32);
     let device = Arc::new(ModelDevice::in_memory(config).unwrap());
     let units = device.info().units;
-    let layout = StoreLayout { shards: 2, slices: 2, units, compression: Vec::new(), copies: 1 };
+    let layout =
+        StoreLayout { shards: 2, slices: 2, units, compression: Vec::new(), copies: 1, parity: 0 };
     let options = StoreOptions { memory_bytes: 1 << 20, ..StoreOptions::default() };
     let bed = VirtualBed { device, layout, options };
     let (mut model, mut random) = (Model::default(), Rng::seeded(5));

@@ -45,7 +45,14 @@ impl Bench {
         let units = device.info().units;
         Bench {
             device,
-            layout: StoreLayout { shards: 2, slices: 2, units, compression: Vec::new(), copies: 1 },
+            layout: StoreLayout {
+                shards: 2,
+                slices: 2,
+                units,
+                compression: Vec::new(),
+                copies: 1,
+                parity: 0,
+            },
             options: StoreOptions { memory_bytes: 1 << 20, ..StoreOptions::default() },
         }
     }

@@ -37,7 +37,14 @@ impl Bed {
         };
         let bed = Bed {
             directory: Arc::new(directory),
-            layout: StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1 },
+            layout: StoreLayout {
+                shards,
+                slices,
+                units,
+                compression: Vec::new(),
+                copies: 1,
+                parity: 0,
+            },
             options: StoreOptions::default(),
         };
         format_file(&bed.path(), &format).unwrap();

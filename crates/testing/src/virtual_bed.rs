@@ -35,6 +35,7 @@ impl VirtualBed {
                 units,
                 compression: Vec::new(),
                 copies: 1,
+                parity: 0,
             },
             options: StoreOptions { memory_bytes: 4 << 20, ..StoreOptions::default() },
         }

@@ -18,6 +18,7 @@ Examples:
   softflash format ./data --size 100GiB --units 32 --shards 4 --compression lz4
   softflash format ./data --size 8GiB --slices 8 --slice-compression 3=zstd
   softflash format ./data --size 8GiB --copies 2
+  softflash format ./data --size 8GiB --units 8 --shards 1 --parity 6
   softflash format ./data --backend model --size 4GiB
   softflash format ./data --backend model --preset sdf
   softflash format ./data --block-device /dev/nvme1n1 --discard punch --force
@@ -45,6 +46,10 @@ pub struct Format {
     /// Copies of everything, on different units: with 2, the store survives a unit, at half the room
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     copies: u8,
+    /// Parity over up to so many patches, each on another unit, with the log on two: the store survives a unit, at the
+    /// room of one more patch for each group (2 to 16)
+    #[arg(long, value_name = "PATCHES", value_parser = clap::value_parser!(u8).range(2..=16), conflicts_with = "copies")]
+    parity: Option<u8>,
     /// Compression of all slices
     #[arg(long, value_enum, default_value_t)]
     compression: CompressionName,
@@ -133,6 +138,7 @@ impl Format {
             slices: self.slices,
             compression,
             copies: self.copies,
+            parity: self.parity.unwrap_or(0),
             force: self.force,
         };
         let data = plan.carry_out()?;

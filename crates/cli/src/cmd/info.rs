@@ -91,6 +91,10 @@ impl Report {
             [] => "none".to_owned(),
             list => list.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", "),
         };
+        let parity = match self.store.parity {
+            0 => "none".to_owned(),
+            members => format!("over up to {members} patches"),
+        };
         let mut lines = vec![
             ("directory", self.directory.display().to_string()),
             ("format version", self.format_version.to_string()),
@@ -115,6 +119,7 @@ impl Report {
             ("slices", self.store.slices.to_string()),
             ("compression", compression),
             ("copies", self.store.copies.to_string()),
+            ("parity", parity),
         ];
         if !self.device.detail.is_empty() {
             lines.push(("remark", self.device.detail.clone()));

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::output::{self, Form};
 use serde::Serialize;
 use softflash_store::CheckReport;
-use softflash_store::repair::{self, Mended, OnLogLoss, RepairReport};
+use softflash_store::repair::{self, Mended, OnLogLoss, ParityDamage, RepairReport};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -114,6 +114,10 @@ fn print(report: &RepairReport, verb: &str) {
                 "  parts of transactions dropped, as their commit is lost: {dropped}"
             ));
         }
+    }
+    for damage in &report.parities {
+        let ParityDamage { shard, parity, problem } = damage;
+        output::result(&format!("{verb}: shard {shard}, parity, {parity}: {problem}"));
     }
     for failure in &report.failures {
         output::result(&format!("cannot be repaired: {failure}"));

@@ -160,6 +160,7 @@ fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
         slices: None,
         compression: Compressions::default(),
         copies: 1,
+        parity: 0,
         force: false,
     }
     .carry_out()

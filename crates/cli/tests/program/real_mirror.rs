@@ -1,4 +1,4 @@
-//! `format --copies 2` of the real program: a damaged copy is reported and healed, a lost unit costs nothing.
+//! `format --copies 2` and `--parity` of the real program: damage is reported and healed, a lost unit costs nothing.
 
 use crate::support::damage::DeviceMap;
 use crate::support::noise;
@@ -67,22 +67,31 @@ fn blank(map: &DeviceMap, unit: u64) {
 
 #[test]
 fn with_two_copies_damage_is_healed_and_a_unit_may_be_lost() {
+    damage_is_healed_and_a_unit_may_be_lost(["--copies", "2"], 2);
+}
+
+#[test]
+fn with_parity_damage_is_healed_and_a_unit_may_be_lost() {
+    damage_is_healed_and_a_unit_may_be_lost(["--parity", "2"], 1);
+}
+
+fn damage_is_healed_and_a_unit_may_be_lost(redundancy: [&str; 2], least_copies: usize) {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     let path = data.to_str().unwrap();
-    let made = softflash([
-        "format", path, "--size", "1GiB", "--units", "4", "--shards", "1", "--copies", "2",
-    ]);
+    let mut format = vec!["format", path, "--size", "1GiB", "--units", "4", "--shards", "1"];
+    format.extend(redundancy);
+    let made = softflash(&format);
     assert!(made.status.success(), "{}", said(&made));
     let server = Server::start(&data, &MEMORY);
     write_all(&mut server.client());
     server.kill();
     check_clean(&data);
 
-    // One of two copies.
+    // A copy of a patch.
     let map = DeviceMap::read(&data);
     let copies = map.patches_with(&value(17));
-    assert!(copies.len() >= 2, "{} copies", copies.len());
+    assert!(copies.len() >= least_copies, "{} copies", copies.len());
     map.flip(map.path(), &[copies[0].2 + 3000]);
     assert!(!check(&data).ok);
     let server = Server::start(&data, &MEMORY);
@@ -119,6 +128,9 @@ fn copies_need_units_of_their_own() {
     for (arguments, part) in [
         (["--units", "4", "--shards", "3", "--copies", "2"], "3 shards"),
         (["--units", "4", "--shards", "1", "--copies", "3"], "--copies"),
+        (["--units", "5", "--shards", "2", "--parity", "2"], "parity needs 3 units in each shard"),
+        (["--units", "5", "--shards", "1", "--parity", "17"], "--parity"),
+        (["--parity", "2", "--shards", "1", "--copies", "2"], "--copies"),
     ] {
         let mut all = vec!["format", path, "--size", "256MiB"];
         all.extend(arguments);

@@ -38,6 +38,13 @@ pub struct StoreSection {
     /// Copies of everything, on different units; not written where there is one.
     #[serde(default = "one_copy", skip_serializing_if = "is_one")]
     pub copies: u8,
+    /// Patches that share a parity block, at most; not written where there is no parity.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub parity: u8,
+}
+
+fn is_zero(parity: &u8) -> bool {
+    *parity == 0
 }
 
 fn is_one(copies: &u8) -> bool {
@@ -58,6 +65,7 @@ impl Manifest {
             units,
             compression: self.store.compression.clone(),
             copies: self.store.copies,
+            parity: self.store.parity,
         }
     }
 

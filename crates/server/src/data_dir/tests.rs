@@ -5,7 +5,7 @@ use tempfile::TempDir;
 fn manifest() -> Manifest {
     Manifest::new(
         DEVICE_NAME,
-        StoreSection { shards: 1, slices: 4, compression: Vec::new(), copies: 1 },
+        StoreSection { shards: 1, slices: 4, compression: Vec::new(), copies: 1, parity: 0 },
     )
 }
 
@@ -125,6 +125,7 @@ fn a_manifest_reads_back_as_it_was_written() {
         slices: 3,
         compression: vec![Compression::None, Compression::Lz4, Compression::Zstd],
         copies: 2,
+        parity: 3,
     };
     let manifest = Manifest::new("/dev/nvme0n1", store);
     let text = manifest.to_text().unwrap();

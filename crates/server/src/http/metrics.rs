@@ -24,7 +24,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
 }
 
 /// Fields of the store that go up and down; all others only grow.
-const GAUGES: [&str; 12] = [
+const GAUGES: [&str; 14] = [
     "keys",
     "memtable_bytes",
     "cache_bytes",
@@ -34,6 +34,8 @@ const GAUGES: [&str; 12] = [
     "superblocks_free",
     "superblocks_total",
     "degraded_blocks",
+    "parity_blocks",
+    "pinned_blocks",
     "lost_units",
     "old_units",
     "full",

@@ -10,8 +10,10 @@ use std::collections::BTreeSet;
 pub(super) struct Condition {
     /// To be written anew.
     strained: RefCell<BTreeSet<BlockId>>,
-    /// Without one of their copies, or with one that is damaged, until they are no more.
+    /// Without one of their copies, or with one that is damaged, until they are no more or whole again.
     degraded: RefCell<BTreeSet<BlockId>>,
+    /// Those of them that the others of their group can make whole.
+    restorable: RefCell<BTreeSet<BlockId>>,
     /// Rings when a block is degraded.
     pub(super) bell: Notify,
 }
@@ -32,6 +34,19 @@ impl Condition {
         }
     }
 
+    /// A block of a group is missing or damaged: it should be made of the others.
+    pub(super) fn note_restorable(&self, id: BlockId) {
+        if self.degraded.borrow_mut().insert(id) {
+            self.restorable.borrow_mut().insert(id);
+            self.bell.notify_one();
+        }
+    }
+
+    /// One that should be made of others now.
+    pub(super) fn take_restorable(&self) -> Option<BlockId> {
+        self.restorable.borrow_mut().pop_first()
+    }
+
     /// A block that is being written has lost a copy. It waits until degraded blocks are tried again: what writes it may be a
     /// rebuild that is no good.
     pub(super) fn note_failed_copy(&self, id: BlockId) {
@@ -42,9 +57,14 @@ impl Condition {
         }
     }
 
-    /// All degraded blocks should be written anew: what kept them from it may be over.
-    pub(super) fn try_again(&self) {
-        self.strained.borrow_mut().extend(self.degraded.borrow().iter().copied());
+    /// All degraded blocks should be made whole: what kept them from it may be over.
+    pub(super) fn try_again(&self, in_group: impl Fn(BlockId) -> bool) {
+        for id in self.degraded.borrow().iter().copied() {
+            match in_group(id) {
+                true => self.restorable.borrow_mut().insert(id),
+                false => self.strained.borrow_mut().insert(id),
+            };
+        }
     }
 
     pub(super) fn is_strained(&self, id: BlockId) -> bool {
@@ -63,10 +83,11 @@ impl Condition {
     pub(super) fn forget(&self, id: BlockId) {
         self.forget_strain(id);
         self.degraded.borrow_mut().remove(&id);
+        self.restorable.borrow_mut().remove(&id);
     }
 
     pub(super) fn any_strained(&self) -> bool {
-        !self.strained.borrow().is_empty()
+        !self.strained.borrow().is_empty() || !self.restorable.borrow().is_empty()
     }
 
     pub(super) fn degraded(&self) -> u64 {

@@ -6,25 +6,35 @@
 //! the flash.
 //!
 //! A store can keep two copies of each block, on different units, with the same bytes at the same pages. As ids are never
-//! reused, a page of any superblock that claims the id is right if its checksum holds, whichever copy it is of.
+//! reused, a page of any superblock that claims the id is right if its checksum holds, whichever copy it is of. Or blocks
+//! make up for each other in groups that have the XOR of all as one more block.
 
+mod by_others;
 mod condition;
+mod groups;
 mod old_units;
 mod open_block;
 pub mod placement;
 mod reading;
+mod redundancy;
 mod shelf;
 mod stock;
+mod stripe;
 pub mod tag;
 
+pub(crate) use by_others::xor_into;
+pub use groups::GroupState;
 pub use old_units::OldUnit;
-pub use open_block::OpenBlock;
+pub use open_block::{Apart, OpenBlock};
+pub use redundancy::Redundancy;
 pub use stock::Found;
+pub use stripe::Stripe;
 pub use tag::{BlockId, BlockKind};
 
 use crate::driver::Flash;
 use crate::error::StoreError;
 use condition::Condition;
+use groups::{GivenUp, Groups};
 use hashbrown::HashMap;
 use placement::PlacementKind;
 use shelf::Shelf;
@@ -35,6 +45,7 @@ use std::cell::{Cell, RefCell};
 use std::iter;
 use std::rc::Rc;
 use stock::{Copies, Place, take_stock};
+use tag::Tag;
 
 /// A shard's blocks. A clone is the same layer.
 #[derive(Clone)]
@@ -46,14 +57,14 @@ struct Inner {
     main: Shelf,
     /// Where the log's blocks go, if not to the same flash as all others.
     log: Option<Shelf>,
-    /// Copies that each block should have.
-    copies: u8,
+    redundancy: Redundancy,
     device_uuid: u128,
     blocks: RefCell<HashMap<BlockId, Place>>,
     next_id: Cell<u64>,
     /// Blocks that find room, until blocks come or go.
     free: Cell<Option<u32>>,
     condition: Condition,
+    groups: RefCell<Groups>,
     /// The units as the mount found them.
     mounted: Vec<old_units::Mounted>,
 }
@@ -62,8 +73,7 @@ struct Inner {
 const ID_GAP: u64 = 1 << 16;
 
 impl BlockLayer {
-    /// A block layer over mounted flash that keeps so many copies of each block, and the blocks that it holds, in order of
-    /// their ids.
+    /// A block layer over mounted flash with this redundancy, and the blocks that it holds, in order of their ids.
     ///
     /// Where several superblocks claim one id they are copies of it, or a crash came between the attempts to write it: the
     /// last one counts and the others are released.
@@ -72,9 +82,9 @@ impl BlockLayer {
         shard: ShardId,
         device_uuid: u128,
         inventory: &Inventory,
-        copies: u8,
+        redundancy: Redundancy,
     ) -> (BlockLayer, Vec<Found>) {
-        BlockLayer::assemble((flash, inventory), None, shard, device_uuid, copies)
+        BlockLayer::assemble((flash, inventory), None, shard, device_uuid, redundancy)
     }
 
     /// As [`new`](BlockLayer::new), with the blocks of the log on flash of their own, whose superblocks and pages are
@@ -84,9 +94,9 @@ impl BlockLayer {
         log: (Flash, &Inventory),
         shard: ShardId,
         device_uuid: u128,
-        copies: u8,
+        redundancy: Redundancy,
     ) -> (BlockLayer, Vec<Found>) {
-        BlockLayer::assemble((flash, inventory), Some(log), shard, device_uuid, copies)
+        BlockLayer::assemble((flash, inventory), Some(log), shard, device_uuid, redundancy)
     }
 
     fn assemble(
@@ -94,7 +104,7 @@ impl BlockLayer {
         log: Option<(Flash, &Inventory)>,
         shard: ShardId,
         device_uuid: u128,
-        copies: u8,
+        redundancy: Redundancy,
     ) -> (BlockLayer, Vec<Found>) {
         let mut blocks: HashMap<BlockId, Place> = HashMap::new();
         let mut found = take_stock(&main.0, main.1, false, &mut blocks);
@@ -108,27 +118,28 @@ impl BlockLayer {
             .flat_map(|inventory| &inventory.erase_headers_lost)
             .map(|lost| lost.superblock)
             .collect();
-        let main = Shelf::new(main.0, copies);
+        let main = Shelf::new(main.0, redundancy);
         let inner = Inner {
             mounted: old_units::survey(&main),
             main,
-            log: log.map(|(flash, _)| Shelf::new(flash, copies)),
-            copies,
+            log: log.map(|(flash, _)| Shelf::new(flash, redundancy)),
+            redundancy,
             device_uuid,
             blocks: RefCell::new(blocks),
             next_id: Cell::new(last),
             free: Cell::new(None),
             condition: Condition::default(),
+            groups: RefCell::default(),
         };
         let lacking = |found: &&Found| {
             let blocks = inner.blocks.borrow();
             blocks.get(&found.id).is_some_and(|Place { copies: there, .. }| {
-                there.len() < usize::from(copies)
-                    || copies > 1 && there.iter().any(|copy| headless.contains(copy))
+                there.len() < usize::from(redundancy.copies_of(found.kind))
+                    || redundancy.is_some() && there.iter().any(|copy| headless.contains(copy))
             })
         };
         for found in found.iter().filter(lacking) {
-            inner.condition.note_degraded(found.id, inner.main.copies_now() > 1);
+            inner.condition.note_degraded(found.id, inner.main.is_redundant());
         }
         (BlockLayer { inner: Rc::new(inner) }, found)
     }
@@ -200,6 +211,20 @@ impl BlockLayer {
         self.inner.main.total_blocks()
     }
 
+    /// Patches that a new group may have; 0 where there is no parity.
+    pub fn group_width(&self) -> usize {
+        self.inner.main.group_width()
+    }
+
+    /// Whether what is written from now on survives a unit.
+    pub fn is_redundant(&self) -> bool {
+        self.inner.main.is_redundant()
+    }
+
+    fn in_group(&self, id: BlockId) -> bool {
+        self.inner.groups.borrow().contains(id)
+    }
+
     /// Whether the block is known.
     pub fn contains(&self, id: BlockId) -> bool {
         self.inner.blocks.borrow().contains_key(&id)
@@ -234,10 +259,17 @@ impl BlockLayer {
         self.inner.condition.any_strained()
     }
 
+    /// One of the blocks that the others of their group should make whole now.
+    pub fn take_restorable(&self) -> Option<BlockId> {
+        self.inner.condition.take_restorable()
+    }
+
     /// A copy of the block is missing or damaged.
     pub fn note_degraded(&self, id: BlockId) {
-        if self.contains(id) {
-            self.inner.condition.note_degraded(id, self.inner.main.copies_now() > 1);
+        if self.in_group(id) {
+            self.inner.condition.note_restorable(id);
+        } else if self.contains(id) {
+            self.inner.condition.note_degraded(id, self.inner.main.is_redundant());
         }
     }
 
@@ -255,10 +287,18 @@ impl BlockLayer {
     /// What is wrong with the copies of a block, for reports. `None` where nothing is, or where writing it anew would not
     /// help, as a single unit is left.
     pub fn copy_problem(&self, id: BlockId) -> Option<String> {
-        if !self.is_degraded(id) || self.inner.main.copies_now() == 1 {
+        if !self.is_degraded(id) || !self.inner.main.is_redundant() {
             return None;
         }
+        let in_group = self.in_group(id);
         Some(match &self.superblocks(id)[..] {
+            [] if in_group => "it is missing; the others of its group make up for it".to_owned(),
+            [only] if in_group => {
+                format!("it is not whole in {only}; the others of its group make up for it")
+            }
+            [only] if matches!(self.inner.redundancy, Redundancy::Parity { .. }) => {
+                format!("nothing makes up for it if {only} is lost")
+            }
             [] => "it is missing".to_owned(),
             [only] => format!("one of its copies is missing; the other is in {only}"),
             [one, other, ..] => format!("its copies in {one} and {other} are not both whole"),
@@ -277,8 +317,8 @@ impl BlockLayer {
 
     /// Asks again for all degraded blocks to be written anew, if that can make them whole.
     pub fn retry_degraded(&self) {
-        if self.inner.main.copies_now() > 1 {
-            self.inner.condition.try_again();
+        if self.inner.main.is_redundant() {
+            self.inner.condition.try_again(|id| self.in_group(id));
         }
     }
 
@@ -304,7 +344,7 @@ impl BlockLayer {
     /// All that the unit has should be written anew.
     fn distrust(&self, unit: u16, on_log: bool) {
         let inner = &self.inner;
-        let curable = inner.main.copies_now() > 1;
+        let curable = inner.main.is_redundant();
         let mut there: Vec<BlockId> = inner
             .blocks
             .borrow()
@@ -314,16 +354,34 @@ impl BlockLayer {
             .map(|(id, _)| *id)
             .collect();
         there.sort_unstable();
-        there.iter().for_each(|id| inner.condition.note_degraded(*id, curable));
+        for id in there {
+            match self.in_group(id) {
+                true => inner.condition.note_restorable(id),
+                false => inner.condition.note_degraded(id, curable),
+            }
+        }
     }
 
-    fn enter(&self, id: BlockId, copies: Copies, on_log: bool) {
-        let lacks = copies.len() < usize::from(self.inner.copies);
-        self.inner.blocks.borrow_mut().insert(id, Place { copies, on_log, is_half: false });
+    fn enter(&self, tag: Tag, copies: Copies, on_log: bool) {
+        let Tag { id, kind, attempt, .. } = tag;
+        let lacks = copies.len() < usize::from(self.inner.redundancy.copies_of(kind));
+        let place = Place { copies, on_log, attempt, is_half: false };
+        self.inner.blocks.borrow_mut().insert(id, place);
         self.inner.free.set(None);
         if lacks {
             self.note_degraded(id);
         }
+    }
+
+    /// A block has been written once more: what was there before goes back.
+    fn replace(&self, id: BlockId, copies: Copies, attempt: u8) {
+        let place = Place { copies, on_log: false, attempt, is_half: false };
+        let before = self.inner.blocks.borrow_mut().insert(id, place);
+        let before = before.map(|place| place.copies).unwrap_or_default();
+        before.iter().for_each(|copy| self.flash().release(copy));
+        self.inner.condition.forget(id);
+        self.inner.groups.borrow_mut().note_change();
+        self.inner.free.set(None);
     }
 
     /// Gives the copies of a block back that are not among these.
@@ -338,8 +396,20 @@ impl BlockLayer {
         self.inner.free.set(None);
     }
 
-    /// Gives a block's space back. Unknown ids are ignored: deleting twice is deleting once.
+    /// Gives a block's space back, unless others of its group need it. Unknown ids are ignored: deleting twice is deleting
+    /// once.
     pub fn delete(&self, id: BlockId) {
+        let is_suspect = self.is_degraded(id);
+        self.inner.condition.forget(id);
+        let given_up = self.inner.groups.borrow_mut().give_up(id, is_suspect);
+        match given_up {
+            GivenUp::Alone => self.erase(id),
+            GivenUp::Pinned => {}
+            GivenUp::WithGroup(blocks) => blocks.into_iter().for_each(|id| self.erase(id)),
+        }
+    }
+
+    fn erase(&self, id: BlockId) {
         let place = self.inner.blocks.borrow_mut().remove(&id);
         self.inner.condition.forget(id);
         if let Some(Place { copies, on_log, .. }) = place {

@@ -19,6 +19,30 @@ const MAX_ATTEMPTS: u8 = 4;
 /// A block that takes appends. Dropping it ends the appends; the block stays.
 pub struct OpenBlock(Rc<Appends>);
 
+/// Blocks that must lie on different units, and the units that they have taken so far. A clone is the same.
+#[derive(Clone, Default)]
+pub struct Apart(Rc<RefCell<Vec<(BlockId, u16)>>>);
+
+impl Apart {
+    /// Units that are taken by blocks which are there.
+    pub fn of(taken: impl IntoIterator<Item = (BlockId, u16)>) -> Apart {
+        Apart(Rc::new(RefCell::new(taken.into_iter().collect())))
+    }
+
+    /// The units taken.
+    pub fn units(&self) -> Vec<u16> {
+        self.0.borrow().iter().map(|(_, unit)| *unit).collect()
+    }
+
+    fn take(&self, id: BlockId, copies: &[Superblock]) {
+        self.0.borrow_mut().extend(copies.iter().map(|copy| (id, copy.unit.0)));
+    }
+
+    fn give_back(&self, id: BlockId) {
+        self.0.borrow_mut().retain(|(taker, _)| *taker != id);
+    }
+}
+
 /// What an open block shares with its appends that are under way.
 struct Appends {
     layer: BlockLayer,
@@ -53,6 +77,21 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+/// Superblocks that go back should they not come to hold a block.
+struct Unused<'a> {
+    layer: &'a BlockLayer,
+    copies: Option<Copies>,
+}
+
+impl Drop for Unused<'_> {
+    fn drop(&mut self) {
+        if let Some(copies) = self.copies.take() {
+            copies.iter().for_each(|copy| self.layer.flash().release(copy));
+            self.layer.inner.free.set(None);
+        }
+    }
+}
+
 impl BlockLayer {
     /// Writes a whole block from pieces of whole pages. A unit that fails is replaced by another; the block
     /// is there when this returns, with all copies if the flash can take them, and durable after the next flush.
@@ -60,12 +99,28 @@ impl BlockLayer {
         &self,
         id: BlockId,
         kind: BlockKind,
+        pieces: Vec<IoBuf>,
+        hint: Hint,
+    ) -> Result<()> {
+        self.put_apart(id, kind, pieces, hint, &Apart::default()).await
+    }
+
+    /// As [`put`](BlockLayer::put), on another unit than those that others have taken, if any other has room.
+    pub async fn put_apart(
+        &self,
+        id: BlockId,
+        kind: BlockKind,
         mut pieces: Vec<IoBuf>,
         hint: Hint,
+        apart: &Apart,
     ) -> Result<()> {
         let mut unfinished = Unfinished { layer: self, id: Some(id) };
         for attempt in 0..MAX_ATTEMPTS {
-            let block = self.attempt(id, kind, attempt, hint)?;
+            apart.give_back(id);
+            let taken = apart.units();
+            let taken = if self.units_apart(&taken) == 0 { Vec::new() } else { taken };
+            let block = self.attempt(Tag { id, kind, attempt, copy: None }, &taken, hint)?;
+            apart.take(id, &block.0.copies);
             let is_last = attempt + 1 == MAX_ATTEMPTS;
             pieces = match block.write_all(pieces, hint).await {
                 Ok(Some(returned)) if !is_last && block.lacks_copy().is_some() => returned,
@@ -81,18 +136,64 @@ impl BlockLayer {
         Err(StoreError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
     }
 
-    /// Opens a new block for appends, on the unit that the placement policy chooses.
-    pub fn open(&self, id: BlockId, kind: BlockKind, hint: Hint) -> Result<OpenBlock> {
-        self.attempt(id, kind, 0, hint)
+    /// Writes a block of a group once more: the same bytes under the same id, on a unit that none of the others has. It takes
+    /// the place of the one that was there once it is durable.
+    pub async fn put_again(
+        &self,
+        id: BlockId,
+        kind: BlockKind,
+        mut pieces: Vec<IoBuf>,
+        hint: Hint,
+        apart: &Apart,
+    ) -> Result<()> {
+        let before = self.inner.blocks.borrow().get(&id).map(|place| place.attempt);
+        let first = before.map_or(Some(0), |attempt| attempt.checked_add(1));
+        let attempts =
+            first.into_iter().flat_map(|first| first..first.saturating_add(MAX_ATTEMPTS));
+        for attempt in attempts {
+            let (tag, taken) = (Tag { id, kind, attempt, copy: None }, apart.units());
+            if self.units_apart(&taken) == 0 {
+                return Err(self.lack_of_space());
+            }
+            let copies = self.shelf(false).allocate(tag, &taken, hint)?;
+            let mut unused = Unused { layer: self, copies: Some(copies.clone()) };
+            let block = self.opened(tag, false, copies.clone());
+            pieces = match block.write_all(pieces, hint).await {
+                Ok(_) => {
+                    block.seal();
+                    self.flash().flush(hint).await?;
+                    if self.in_group(id) {
+                        unused.copies = None;
+                        self.replace(id, copies, attempt);
+                    }
+                    return Ok(());
+                }
+                Err((error, returned)) => returned.ok_or(error)?,
+            };
+        }
+        Err(StoreError::DataLoss(format!("{id} could not be written again")))
     }
 
-    fn attempt(&self, id: BlockId, kind: BlockKind, attempt: u8, hint: Hint) -> Result<OpenBlock> {
-        let on_log = self.inner.log.is_some() && matches!(kind, BlockKind::Log { .. });
-        let shelf = self.shelf(on_log);
-        let copies = shelf.allocate(Tag { id, kind, attempt, copy: None }, hint)?;
-        self.enter(id, copies.clone(), on_log);
+    /// Opens a new block for appends, on the unit that the placement policy chooses.
+    pub fn open(&self, id: BlockId, kind: BlockKind, hint: Hint) -> Result<OpenBlock> {
+        self.attempt(Tag { id, kind, attempt: 0, copy: None }, &[], hint)
+    }
+
+    fn attempt(&self, tag: Tag, taken: &[u16], hint: Hint) -> Result<OpenBlock> {
+        let on_log = self.inner.log.is_some() && matches!(tag.kind, BlockKind::Log { .. });
+        let copies = self.shelf(on_log).allocate(tag, taken, hint)?;
+        self.enter(tag, copies.clone(), on_log);
+        Ok(self.opened(tag, on_log, copies))
+    }
+
+    fn opened(&self, Tag { id, kind, .. }: Tag, on_log: bool, copies: Copies) -> OpenBlock {
         let (layer, fates) = (self.clone(), Default::default());
-        Ok(OpenBlock(Rc::new(Appends { layer, id, kind, on_log, copies, fates })))
+        OpenBlock(Rc::new(Appends { layer, id, kind, on_log, copies, fates }))
+    }
+
+    /// Units beside those taken that have room for a block.
+    pub fn units_apart(&self, taken: &[u16]) -> usize {
+        self.inner.main.units_apart(taken)
     }
 }
 

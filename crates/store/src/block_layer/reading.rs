@@ -1,9 +1,9 @@
 //! Reading blocks. Whoever reads need not know how many copies there are: he says what he makes of the bytes, and where
-//! those of one copy are not right he gets those of another. Whatever is amiss with a copy is noted, so that the block is
+//! those of one copy are not right he gets those of another, or what the other blocks of a parity group tell. Whatever is amiss with a copy is noted, so that the block is
 //! written anew.
 
 use super::BlockLayer;
-use super::stock::Copies;
+use super::stock::{Copies, Place};
 use super::tag::BlockId;
 use crate::error::{Result, StoreError};
 use smallvec::SmallVec;
@@ -16,14 +16,19 @@ const STRAINED_RETRIES: u8 = 2;
 
 /// Neighbouring pages of a block.
 #[derive(Debug, Clone, Copy)]
-struct Extent {
-    id: BlockId,
-    first_page: u32,
-    pages: u32,
-    hint: Hint,
+pub(super) struct Extent {
+    pub(super) id: BlockId,
+    pub(super) first_page: u32,
+    pub(super) pages: u32,
+    pub(super) hint: Hint,
 }
 
 impl Extent {
+    /// The page behind them.
+    pub(super) fn end(self) -> u32 {
+        self.first_page + self.pages
+    }
+
     /// Page number `number` of them.
     fn page(self, number: u32) -> Extent {
         Extent { first_page: self.first_page + number, pages: 1, ..self }
@@ -107,9 +112,12 @@ impl BlockLayer {
         make: impl Fn(IoBuf) -> Result<T>,
     ) -> Result<T> {
         let extent = Extent { id, first_page, pages, hint };
-        let (copies, on_log) = self.copies_to_read(id)?;
+        let (copies, on_log) = match self.copies_to_read(id) {
+            Err(_) if self.in_group(id) => (Copies::new(), false),
+            found => found?,
+        };
         let mut failure = None;
-        for copy in &copies {
+        for copy in copies.iter().filter(|copy| !self.is_passed_over(id, copy, on_log)) {
             match self.read_copy(extent, copy, on_log).await.and_then(&make) {
                 Ok(made) => {
                     if failure.is_some() {
@@ -120,7 +128,10 @@ impl BlockLayer {
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        let failure = failure.unwrap_or(StoreError::Closed);
+        let failure = failure.unwrap_or_else(|| self.missing(id));
+        if self.in_group(id) {
+            return self.make_of_others(extent, &copies, make).await.ok_or(failure);
+        }
         if copies.len() > 1 {
             self.note_degraded(id);
             let mixed = self.read_mixed(extent, &copies, on_log).await;
@@ -139,7 +150,12 @@ impl BlockLayer {
         make: impl Fn(IoBuf) -> Result<T>,
     ) -> Result<T> {
         let extent = Extent { id, first_page, pages, hint };
-        let (copies, on_log) = self.copies_to_read(id)?;
+        let (copies, on_log) = match self.copies_to_read(id) {
+            Err(_) if self.in_group(id) => {
+                return self.read_as(id, first_page, pages, hint, make).await;
+            }
+            found => found?,
+        };
         let Some((last, others)) = copies.split_last() else { return Err(self.missing(id)) };
         for copy in others {
             if self.read_copy(extent, copy, on_log).await.and_then(&make).is_err() {
@@ -151,13 +167,15 @@ impl BlockLayer {
                 self.note_degraded(id);
                 self.read_as(id, first_page, pages, hint, make).await
             }
+            Err(_) if self.in_group(id) => self.read_as(id, first_page, pages, hint, make).await,
             made => made,
         }
     }
 
     /// Whether what was read of the block may read otherwise if it is asked for again with [`read_as`](BlockLayer::read_as).
     pub fn has_other_copy(&self, id: BlockId) -> bool {
-        self.inner.blocks.borrow().get(&id).is_some_and(|place| place.copies.len() > 1)
+        let has_copies = |place: &Place| place.copies.len() > 1;
+        self.inner.blocks.borrow().get(&id).is_some_and(has_copies) || self.in_group(id)
     }
 
     /// As [`read`](BlockLayer::read), for a search of what is there: `None` where the flash does not give all of the pages,
@@ -248,6 +266,11 @@ impl BlockLayer {
         }
     }
 
+    /// Whether there is no use in asking for a copy: its unit is lost, and others of its group make up for it.
+    fn is_passed_over(&self, id: BlockId, copy: &Superblock, on_log: bool) -> bool {
+        self.shelf(on_log).is_lost(copy.unit.0) && self.in_group(id)
+    }
+
     fn missing(&self, id: BlockId) -> StoreError {
         StoreError::DataLoss(format!("{id} is missing"))
     }
@@ -271,6 +294,14 @@ impl BlockLayer {
             }
         }
         Ok((place.copies, place.on_log))
+    }
+
+    /// Reads a block as it is where it is.
+    pub(super) async fn read_only_copy(&self, extent: Extent) -> Result<IoBuf> {
+        let (copies, on_log) = self.copies_to_read(extent.id)?;
+        let readable = |copy: &&Superblock| !self.shelf(on_log).is_lost(copy.unit.0);
+        let Some(copy) = copies.iter().find(readable) else { return Err(self.missing(extent.id)) };
+        self.read_copy(extent, copy, on_log).await
     }
 
     async fn read_raw(

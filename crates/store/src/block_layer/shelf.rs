@@ -1,6 +1,7 @@
 //! Flash that blocks are placed on: which units take a block, and which can be trusted to.
 
 use super::placement::{Candidate, Placement, PlacementKind};
+use super::redundancy::Redundancy;
 use super::stock::Copies;
 use super::tag::{self, Tag};
 use crate::driver::Flash;
@@ -27,16 +28,16 @@ struct Unit {
 /// Flash that blocks are placed on.
 pub(super) struct Shelf {
     pub(super) flash: Flash,
-    copies: u8,
+    redundancy: Redundancy,
     units: Vec<Unit>,
     placement: RefCell<Box<dyn Placement>>,
 }
 
 impl Shelf {
-    pub(super) fn new(flash: Flash, copies: u8) -> Shelf {
+    pub(super) fn new(flash: Flash, redundancy: Redundancy) -> Shelf {
         let units = flash.units().map(|_| Unit::default()).collect();
         let placement = RefCell::new(PlacementKind::default().policy());
-        Shelf { flash, copies, units, placement }
+        Shelf { flash, redundancy, units, placement }
     }
 
     pub(super) fn place_by(&self, placement: PlacementKind) {
@@ -74,14 +75,30 @@ impl Shelf {
         StoreError::WornOut { bad, total: spaces.iter().map(SpaceAccount::total).sum() }
     }
 
-    /// Copies that a new block gets: as many as it should, or one where a single unit is left.
-    pub(super) fn copies_now(&self) -> u8 {
-        if self.copies > 1 && self.serving().nth(1).is_none() { 1 } else { self.copies }
+    /// Whether what is written survives a unit: not where a single one is left.
+    pub(super) fn is_redundant(&self) -> bool {
+        self.redundancy.is_some() && self.serving().nth(1).is_some()
     }
 
-    /// Whether a new block gets several copies.
+    /// Whether a new block that should have several copies gets them.
     pub(super) fn takes_copies(&self) -> bool {
-        self.copies_now() > 1 && self.free_blocks() > 0
+        self.is_redundant() && self.free_blocks() > 0
+    }
+
+    /// Patches that a new group may have: each needs a unit of its own, and so does their parity.
+    pub(super) fn group_width(&self) -> usize {
+        match self.redundancy {
+            Redundancy::Parity { members } => {
+                self.serving().count().saturating_sub(1).min(members.into())
+            }
+            _ => 0,
+        }
+    }
+
+    /// Units beside those taken that have room for a block.
+    pub(super) fn units_apart(&self, taken: &[u16]) -> usize {
+        let has_room = |unit: &u16| self.flash.space(*unit).allocatable() > 0;
+        self.serving().filter(|unit| !taken.contains(unit)).filter(has_room).count()
     }
 
     /// Blocks that find room.
@@ -97,9 +114,10 @@ impl Shelf {
         })
     }
 
-    /// Blocks that so many superblocks are enough for, where no two copies lie on one unit.
+    /// Blocks that so many superblocks are enough for, where no two copies lie on one unit. With parity fewer superblocks may
+    /// do, but a group may be of one patch.
     fn blocks_in(&self, superblocks: impl Fn(u16) -> u32) -> u32 {
-        if self.copies_now() == 1 {
+        if !self.is_redundant() {
             return self.serving().map(superblocks).sum();
         }
         let (sum, most) = self
@@ -118,7 +136,7 @@ impl Shelf {
         };
         let untaken = self.serving().filter(|unit| !taken.contains(unit));
         let mut candidates: Vec<Candidate> = untaken.map(candidate).collect();
-        if self.copies > 1 && taken.is_empty() {
+        if self.redundancy.is_some() && taken.is_empty() {
             // A unit that has as much room as all others together must take a copy of each block, or its room is of no use.
             let room: u32 = candidates.iter().map(|candidate| candidate.free).sum();
             if let Some(roomy) = candidates.iter().copied().find(|c| 2 * c.free >= room) {
@@ -128,10 +146,10 @@ impl Shelf {
         self.placement.borrow_mut().choose(&candidates)
     }
 
-    /// Takes a superblock for each copy of a block, on different units.
-    pub(super) fn allocate(&self, tag: Tag, hint: Hint) -> Result<Copies> {
-        let wanted = self.copies_now();
-        let (mut copies, mut taken) = (Copies::new(), SmallVec::<[u16; 2]>::new());
+    /// Takes a superblock for each copy of a block, on different units, none of them among `taken`.
+    pub(super) fn allocate(&self, tag: Tag, taken: &[u16], hint: Hint) -> Result<Copies> {
+        let wanted = if self.is_redundant() { self.redundancy.copies_of(tag.kind) } else { 1 };
+        let (mut copies, mut taken) = (Copies::new(), SmallVec::<[u16; 2]>::from_slice(taken));
         while copies.len() < usize::from(wanted) {
             let copy = (wanted > 1).then_some(copies.len() as u8);
             let allocated = match self.choose_unit(&taken) {
@@ -163,9 +181,11 @@ impl Shelf {
         }
     }
 
-    /// What came of a command. Returns whether the unit is found lost by it; only where its blocks have other copies.
+    /// What came of a command. Returns whether the unit is found lost by it; only where something makes up for that.
     pub(super) fn note_outcome(&self, unit: u16, error: Option<&FtlError>) -> bool {
-        let Some(known) = self.unit(unit).filter(|_| self.copies > 1) else { return false };
+        let Some(known) = self.unit(unit).filter(|_| self.redundancy.is_some()) else {
+            return false;
+        };
         match error {
             None => known.errors.set(0),
             Some(FtlError::Device { error: DeviceError::DeadDie, .. }) => {

@@ -15,6 +15,8 @@ pub(super) type Copies = SmallVec<[Superblock; 2]>;
 pub(super) struct Place {
     pub(super) copies: Copies,
     pub(super) on_log: bool,
+    /// How often writing it was tried before.
+    pub(super) attempt: u8,
     /// The mount found one of two copies. The other was lost; or a cut came before both were begun, and nothing that is in
     /// the one was acknowledged.
     pub(super) is_half: bool,
@@ -54,7 +56,7 @@ pub(super) fn take_stock(
         };
         let Some(known) = blocks.get_mut(&id) else {
             let copies = SmallVec::from_slice(&[entry.superblock]);
-            blocks.insert(id, Place { copies, on_log, is_half: false });
+            blocks.insert(id, Place { copies, on_log, attempt, is_half: false });
             claims.insert(id, Claim { attempt, numbers: SmallVec::from_slice(&[copy]) });
             found.push(Found { id, kind });
             continue;
@@ -70,6 +72,7 @@ pub(super) fn take_stock(
                 flash.release(&older);
             });
             known.copies.push(entry.superblock);
+            known.attempt = attempt;
             *claim = Claim { attempt, numbers: SmallVec::from_slice(&[copy]) };
         } else {
             flash.release(&entry.superblock);

@@ -40,6 +40,8 @@ pub enum BlockKind {
         /// The slice.
         slice: u16,
     },
+    /// The parity of a group of patches.
+    Parity,
     /// Bytes of a user of the block layer.
     User,
 }
@@ -70,6 +72,7 @@ pub fn encode(Tag { id, kind, attempt, copy }: Tag) -> OwnerTag {
         BlockKind::Log { segment, after } => (1, segment, after),
         BlockKind::Patch { slice } => (2, u64::from(slice), 0),
         BlockKind::User => (3, 0, 0),
+        BlockKind::Parity => (4, 0, 0),
     };
     let mut tag = [0; 64];
     tag[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -100,6 +103,7 @@ pub fn decode(tag: &OwnerTag) -> Option<Tag> {
         1 => BlockKind::Log { segment: detail, after: word(24)? },
         2 => BlockKind::Patch { slice: u16::try_from(detail).ok()? },
         3 => BlockKind::User,
+        4 => BlockKind::Parity,
         _ => return None,
     };
     let copy = match (version, tag.0[7]) {
@@ -118,7 +122,7 @@ mod tests {
     fn tags_come_back_as_they_were() {
         let id = BlockId(BlockId::first(ShardId(3)).0 + 77);
         let log = BlockKind::Log { segment: 9, after: 6 };
-        for kind in [log, BlockKind::Patch { slice: 5 }, BlockKind::User] {
+        for kind in [log, BlockKind::Patch { slice: 5 }, BlockKind::User, BlockKind::Parity] {
             for copy in [None, Some(0), Some(1)] {
                 let tag = Tag { id, kind, attempt: 2, copy };
                 assert_eq!(decode(&encode(tag)), Some(tag));

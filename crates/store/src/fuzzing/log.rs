@@ -37,6 +37,7 @@ fn encoded(replayed: &Replayed) -> Vec<u8> {
         Replayed::Edit(edit) => Event::Edit(edit),
         Replayed::Checkpoint(checkpoint) => Event::Checkpoint(checkpoint),
         Replayed::Units(units) => Event::Units(units),
+        Replayed::Groups(change) => Event::Groups(change),
     };
     event::encode(&event, &mut stream);
     stream
@@ -236,7 +237,7 @@ fn taken<'a>(data: &mut &'a [u8], len: usize) -> &'a [u8] {
 
 #[cfg(test)]
 pub(super) fn event_seeds() -> Vec<Vec<u8>> {
-    use crate::format::log::event::UnitMark;
+    use crate::format::log::event::{GroupChange, Member, ParityGroup, UnitMark};
     use crate::format::log::{Checkpoint, Edit, PatchEntry, SliceState};
     let patches = vec![PatchEntry { block: 4, level: 1, run: 9 }; 2];
     let edit = Edit {
@@ -257,6 +258,7 @@ pub(super) fn event_seeds() -> Vec<Vec<u8>> {
         states,
         ..Checkpoint::default()
     };
+    let group = ParityGroup { parity: 7, members: vec![Member { block: 4, pages: 3 }; 2] };
     let mut script: &[u8] = b"\x03\x04\x05\x00keyyvalue\x02\x01\x06ke";
     let entries = changes(&mut script);
     let events = [
@@ -266,6 +268,8 @@ pub(super) fn event_seeds() -> Vec<Vec<u8>> {
         Replayed::Edit(edit),
         Replayed::Checkpoint(checkpoint),
         Replayed::Units(vec![UnitMark { unit: 3, generation: 9 }; 2]),
+        Replayed::Checkpoint(Checkpoint { groups: vec![group.clone()], ..Checkpoint::default() }),
+        Replayed::Groups(GroupChange { added: vec![group], removed: vec![7, 8] }),
     ];
     events.iter().map(|event| encoded(event)[event::LENGTH_BYTES..].to_vec()).collect()
 }

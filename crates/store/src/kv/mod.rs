@@ -6,6 +6,7 @@ pub mod cursor;
 pub mod memtable;
 pub mod merge;
 pub mod patch;
+pub mod patch_image;
 pub mod slice;
 pub mod tree;
 pub mod windows;

@@ -1,8 +1,9 @@
 //! Writes records that come in order as patches, several at a time, on the units that are free soonest.
 
-use crate::block_layer::{BlockId, BlockKind, BlockLayer};
+use crate::block_layer::{Apart, BlockId, BlockKind, BlockLayer, Stripe};
 use crate::error::{Result, StoreError};
-use crate::format::patch::{Added, BuilderConfig, PatchBuilder, PatchImage};
+use crate::format::log::event::ParityGroup;
+use crate::format::patch::{Added, BuilderConfig, PatchBuilder};
 use crate::format::record::Record;
 use crate::kv::patch::Patch;
 use crate::layout::Compression;
@@ -19,11 +20,16 @@ use std::rc::Rc;
 const PATCHES_UNDER_WAY: usize = 2;
 /// Bytes of records after which other tasks get a turn.
 const TURN_BYTES: usize = 512 << 10;
-/// Bytes per append of a patch.
-const PIECE_BYTES: usize = 1 << 20;
 
-/// A patch that was built, or why not.
-type Written = Result<Rc<Patch>, (BlockId, StoreError)>;
+/// What was built.
+enum Built {
+    Patch(Rc<Patch>),
+    /// The parity of patches; none where there was no room for it.
+    Parity(Option<ParityGroup>),
+}
+
+/// What was built, or why not.
+type Written = Result<Built, (BlockId, StoreError)>;
 
 /// Builds and writes patches of one slice.
 pub struct PatchWriter {
@@ -34,6 +40,9 @@ pub struct PatchWriter {
     builder: Option<PatchBuilder>,
     under_way: FuturesUnordered<LocalBoxFuture<'static, Written>>,
     done: Vec<Rc<Patch>>,
+    /// The group that the next patch may join.
+    stripe: Option<Stripe>,
+    groups: Vec<ParityGroup>,
     since_turn: usize,
     /// Bytes of patches written, metadata and padding included.
     pub bytes_written: u64,
@@ -55,6 +64,8 @@ impl PatchWriter {
             builder: None,
             under_way: FuturesUnordered::new(),
             done: Vec::new(),
+            stripe: None,
+            groups: Vec::new(),
             since_turn: 0,
             bytes_written: 0,
         }
@@ -94,21 +105,47 @@ impl PatchWriter {
         }
         let id = self.blocks.new_id();
         let image = builder.finish(id.0, self.blocks.identity(id));
-        let pieces = pieces_of(&self.blocks, &image);
+        let mut pieces = self.blocks.pieces_of(&image.metadata);
+        pieces.extend(self.blocks.pieces_of(&image.data));
         self.bytes_written += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        let apart = self.join_group(id, &pieces);
         let (blocks, hint, slice) = (self.blocks.clone(), self.hint, self.slice.0);
         self.under_way.push(Box::pin(async move {
-            match blocks.put(id, BlockKind::Patch { slice }, pieces, hint).await {
-                Ok(()) => Ok(Rc::new(Patch::new(id, blocks, image.index))),
+            match blocks.put_apart(id, BlockKind::Patch { slice }, pieces, hint, &apart).await {
+                Ok(()) => Ok(Built::Patch(Rc::new(Patch::new(id, blocks, image.index)))),
                 Err(error) => Err((id, error)),
             }
         }));
         Ok(())
     }
 
+    /// The patch joins the group that is being written, or begins one.
+    fn join_group(&mut self, id: BlockId, pieces: &[IoBuf]) -> Apart {
+        if self.stripe.as_ref().is_some_and(|stripe| !stripe.takes_another()) {
+            self.close_group();
+        }
+        if self.stripe.is_none() {
+            self.stripe = self.blocks.new_stripe();
+        }
+        self.stripe.as_mut().map(|stripe| stripe.add(id, pieces)).unwrap_or_default()
+    }
+
+    /// Starts writing the parity of the group.
+    fn close_group(&mut self) {
+        let (Some(stripe), hint) = (self.stripe.take(), self.hint) else { return };
+        self.under_way.push(Box::pin(async move {
+            let written = stripe.close(hint).await;
+            if let Err(error) = &written {
+                tracing::warn!(%error, "parity could not be written");
+            }
+            Ok(Built::Parity(written.ok()))
+        }));
+    }
+
     async fn collect_one(&mut self) -> Result<()> {
         match self.under_way.next().await {
-            Some(Ok(patch)) => self.done.push(patch),
+            Some(Ok(Built::Patch(patch))) => self.done.push(patch),
+            Some(Ok(Built::Parity(group))) => self.groups.extend(group),
             Some(Err((id, error))) => {
                 self.blocks.delete(id);
                 return Err(error);
@@ -121,13 +158,16 @@ impl PatchWriter {
     /// Waits until all is written and durable; the patches are in key order.
     pub async fn finish(mut self) -> Result<(Vec<Rc<Patch>>, u64)> {
         self.start_writing().await?;
+        self.close_group();
         while !self.under_way.is_empty() {
             self.collect_one().await?;
         }
         if !self.done.is_empty() && !planted::bug(Bug::PatchNotFlushed) {
             self.blocks.flash().flush(self.hint).await?;
         }
+        self.groups.drain(..).for_each(|group| self.blocks.form_group(group));
         let mut patches = std::mem::take(&mut self.done);
+        patches.iter().for_each(|patch| self.blocks.note_written(patch.id()));
         // Ids rise in the order of building, which is key order.
         patches.sort_by_key(|patch| patch.id());
         Ok((patches, self.bytes_written))
@@ -138,26 +178,11 @@ impl Drop for PatchWriter {
     /// Patches of a writer that did not finish are of no use.
     fn drop(&mut self) {
         self.done.drain(..).for_each(|patch| patch.retire());
+        self.groups.drain(..).for_each(|group| self.blocks.delete(BlockId(group.parity)));
     }
 }
 
 fn new_builder(blocks: &BlockLayer, slice: SliceId, compression: Compression) -> PatchBuilder {
     let config = BuilderConfig::new(blocks.capacity_bytes(), blocks.page_bytes(), compression);
     PatchBuilder::new(config, slice)
-}
-
-/// The image as buffers that the device takes.
-fn pieces_of(blocks: &BlockLayer, image: &PatchImage) -> Vec<IoBuf> {
-    let page = blocks.page_bytes();
-    [&image.metadata[..], &image.data[..]]
-        .into_iter()
-        .flat_map(|section| section.chunks(PIECE_BYTES))
-        .map(|chunk| {
-            let mut piece = blocks.flash().buffer(chunk.len().next_multiple_of(page));
-            let (front, padding) = piece.split_at_mut(chunk.len());
-            front.copy_from_slice(chunk);
-            padding.fill(0);
-            piece
-        })
-        .collect()
 }

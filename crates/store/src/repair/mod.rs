@@ -8,13 +8,14 @@
 //! what was written before and after what is lost. All of it goes into patches, and the log begins anew.
 
 mod image;
+mod parity;
 mod report;
 mod salvage;
 mod stale;
 mod stretch;
 mod torn;
 
-pub use report::{Bound, KeyText, LogDamage, LostRange, Mended, RepairReport};
+pub use report::{Bound, KeyText, LogDamage, LostRange, Mended, ParityDamage, RepairReport};
 
 use crate::block_layer::{BlockId, BlockLayer};
 use crate::driver::Flash;
@@ -179,7 +180,7 @@ async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<
     let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
     let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
     let (blocks, found) =
-        BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.copies);
+        BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.redundancy());
     let clock = ExpiryClock::new(runtime.clone());
     let (total, capacity) = (blocks.total_blocks(), blocks.capacity_bytes());
     let budget = Budget::new(&StoreOptions::default(), layout, total, capacity);
@@ -208,6 +209,7 @@ async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<
             for slice in &recovered.slices {
                 walked = walked.and(mend_slice(shard, slice, &facts, &blocks, None, report).await);
             }
+            report.parities = parity::examine(shard, &blocks).await;
             walked.map(|()| facts)
         }
     };
@@ -273,6 +275,7 @@ async fn mend_shard(shard: &Shard, facts: &Facts, report: &mut RepairReport) -> 
     for slice in shard.all_slices() {
         mend_slice(shard.id(), slice, facts, shard.blocks(), Some(shard), report).await?;
     }
+    report.parities = parity::mend(shard).await?;
     if facts.log_is_damaged { shard.give_up_old_log().await } else { Ok(()) }
 }
 

@@ -108,6 +108,17 @@ pub struct LogDamage {
     pub has_loss: bool,
 }
 
+/// Parity that is missing or damaged; it is made anew of its patches, which are whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ParityDamage {
+    /// Its shard.
+    pub shard: u16,
+    /// Its block.
+    pub parity: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
 /// What a repair has found and, unless it only looked, mended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RepairReport {
@@ -117,6 +128,8 @@ pub struct RepairReport {
     pub patches: Vec<Mended>,
     /// Damaged logs.
     pub logs: Vec<LogDamage>,
+    /// Damaged parity.
+    pub parities: Vec<ParityDamage>,
     /// What cannot be repaired, and why.
     pub failures: Vec<String>,
 }
@@ -124,7 +137,8 @@ pub struct RepairReport {
 impl RepairReport {
     /// Whether there is nothing to repair.
     pub fn is_clean(&self) -> bool {
-        self.patches.is_empty() && self.logs.is_empty() && self.failures.is_empty()
+        let nothing_found = self.patches.is_empty() && self.logs.is_empty();
+        nothing_found && self.parities.is_empty() && self.failures.is_empty()
     }
 
     /// Whether something that was durable is gone, or may be.
@@ -135,6 +149,7 @@ impl RepairReport {
     pub(super) fn merge(&mut self, part: RepairReport) {
         self.patches.extend(part.patches);
         self.logs.extend(part.logs);
+        self.parities.extend(part.parities);
         self.failures.extend(part.failures);
     }
 }

@@ -1,4 +1,4 @@
-//! The shard's background tasks: one flushes, one compacts, one patrols, and with two copies one rebuilds. Client traffic comes first: they yield often and
+//! The shard's background tasks: one flushes, one compacts, one patrols, and with redundancy one rebuilds. Client traffic comes first: they yield often and
 //! their requests rank below in the scheduler of every die.
 
 use super::Shard;
@@ -20,7 +20,7 @@ impl Shard {
             let patroller = Rc::clone(self);
             self.start(async move { patroller.patrol_forever(period).await });
         }
-        if self.layout.copies > 1 {
+        if self.layout.redundancy().is_some() {
             let rebuilder = Rc::clone(self);
             self.start(async move { rebuilder.rebuild_forever().await });
         }
@@ -82,11 +82,13 @@ impl Shard {
 
     /// What will be lost soon goes before what takes space.
     async fn refresh_or_compact(&self, slice: &Slice) -> Result<bool> {
-        if self.layout.copies > 1 {
+        if self.layout.redundancy().is_some() {
             // A rebuild can be long: compaction has its turns meanwhile, or writers would wait.
             // What it writes must not take the room that those and the log need.
-            let refreshed = !self.is_full() && self.refresh_once(slice).await?;
-            return Ok(self.compact_once(slice).await? || refreshed);
+            let refreshed =
+                !self.is_full() && (self.restore_once().await? || self.refresh_once(slice).await?);
+            let compacted = self.compact_once(slice).await?;
+            return Ok(self.unburden_groups().await? || compacted || refreshed);
         }
         Ok(self.refresh_once(slice).await? || self.compact_once(slice).await?)
     }

@@ -84,8 +84,14 @@ mod tests {
 
     #[test]
     fn compaction_reads_patches_whole_only_where_reads_wait_in_line() {
-        let layout =
-            StoreLayout { shards: 1, slices: 1, units: 1, compression: Vec::new(), copies: 1 };
+        let layout = StoreLayout {
+            shards: 1,
+            slices: 1,
+            units: 1,
+            compression: Vec::new(),
+            copies: 1,
+            parity: 0,
+        };
         let step_bytes = |reads_first| {
             let mut options = StoreOptions::default();
             options.ftl.reads_first = reads_first;

@@ -101,6 +101,7 @@ impl Shard {
             .iter()
             .map(|(level, run, patch)| PatchEntry { block: patch.id().0, level: *level, run: *run })
             .collect();
+        self.note_groups();
         let tree = slice.tree().edited(&removed, &added);
         *slice.tree.borrow_mut() = Rc::new(tree);
         let seq = self.next_seq();
@@ -119,9 +120,16 @@ impl Shard {
         self.note_units();
     }
 
+    /// Writes to the log which groups patches have come to be in, before a tree lists them.
+    fn note_groups(&self) {
+        if let Some(change) = self.blocks.take_group_change() {
+            self.log.append(&Event::Groups(&change), self.seq.get());
+        }
+    }
+
     /// Writes to the log how far the units have come, where another copy of it can tell that of a unit that comes back old.
     pub(super) fn note_units(&self) {
-        if self.layout.copies > 1 {
+        if self.layout.redundancy().is_some() {
             self.log.append(&Event::Units(&self.blocks.unit_marks()), self.seq.get());
         }
     }

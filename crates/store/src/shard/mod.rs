@@ -13,6 +13,7 @@ pub mod gate;
 pub mod log;
 mod mend;
 pub mod open;
+mod parity;
 mod patrol;
 pub mod read;
 mod rebuild;
@@ -209,6 +210,8 @@ impl Shard {
             patrolled_bytes: counters.patrolled_bytes.get(),
             refreshed_bytes: counters.refreshed_bytes.get(),
             degraded_blocks: self.blocks.degraded_blocks(),
+            parity_blocks: self.blocks.parity_blocks(),
+            pinned_blocks: self.blocks.pinned_blocks(),
             lost_units: self.blocks.lost_units(),
             old_units: self.old_units,
             full: u64::from(self.is_full()),

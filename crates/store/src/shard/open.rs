@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use super::clock::ExpiryClock;
 use super::gate::Gate;
-use super::log::event::{Checkpoint, Event, SliceState};
+use super::log::event::{Checkpoint, Event, ParityGroup, SliceState};
 use super::log::{Log, event};
 use super::recovery::{self, OnFlash, OnLogLoss, Recovered};
 use super::transactions::{COORDINATOR, Transactions};
@@ -87,6 +87,7 @@ impl Shard {
             unlisted_from: self.building.unlisted_from(&self.blocks),
             commits: self.transactions.unforgotten(),
             states: states.collect(),
+            groups: self.blocks.groups().iter().map(|group| ParityGroup::clone(group)).collect(),
         };
         let mut stream = Vec::new();
         event::encode(&Event::Checkpoint(&checkpoint), &mut stream);
@@ -107,12 +108,12 @@ async fn open(
         .open_queue_pair(layout.units_of(id))
         .map_err(|error| StoreError::Unusable(error.to_string()))?;
     let (flash, inventory) = Flash::mount(queue, options.ftl, runtime.clone()).await?;
-    let uuid = device.info().uuid;
+    let (uuid, redundancy) = (device.info().uuid, layout.redundancy());
     let (blocks, found) = match log_device {
-        None => BlockLayer::new(flash, id, uuid, &inventory, layout.copies),
+        None => BlockLayer::new(flash, id, uuid, &inventory, redundancy),
         Some(log_device) => {
             let log = mount_log(&log_device, &flash, &layout, id, &runtime).await?;
-            BlockLayer::with_log((flash, &inventory), (log.0, &log.1), id, uuid, layout.copies)
+            BlockLayer::with_log((flash, &inventory), (log.0, &log.1), id, uuid, redundancy)
         }
     };
     blocks.place_by(options.placement);

@@ -6,6 +6,7 @@
 //! and the log goes on in a new segment. What is well is only read, so that a shard which is idle does not wear its flash.
 
 use super::{Shard, count};
+use crate::block_layer::BlockId;
 use crate::error::{Result, StoreError};
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
@@ -25,7 +26,10 @@ impl Shard {
     pub(super) async fn patrol_forever(&self, period: Duration) {
         while !self.closing.get() {
             let end = self.runtime.now() + period;
-            self.patrol_patches(period).await;
+            // Parity is compared with what was found to be right.
+            let share = if self.blocks.has_parity() { period / 2 } else { period };
+            self.patrol_patches(share).await;
+            self.patrol_groups(period - share).await;
             self.rest_until(end).await;
             if self.closing.get() {
                 return;
@@ -62,6 +66,27 @@ impl Shard {
                 }
             }
             passed += bytes;
+        }
+    }
+
+    /// Compares the parity of every group there is now with its patches, spread over `period`.
+    async fn patrol_groups(&self, period: Duration) {
+        let (began, groups) = (self.runtime.now(), self.blocks.groups());
+        for (number, group) in groups.iter().enumerate() {
+            let passed = number as f64 / groups.len() as f64;
+            self.rest_until(began + period.mul_f64(passed)).await;
+            if self.closing.get() {
+                return;
+            }
+            let is_there = self.blocks.group_of(BlockId(group.parity)).is_some();
+            if is_there && !self.blocks.parity_agrees(group, Hint::COMPACTION).await {
+                tracing::error!(
+                    shard = self.id.0,
+                    parity = group.parity,
+                    "the patrol has found parity that does not agree with its patches"
+                );
+                self.compact_work.notify_one();
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Rebuild: what lacks a copy, or has one that is damaged, is written anew while the shard serves.
 //!
 //! Whoever reads, writes or mounts notes the blocks in question. Compaction writes such patches anew, as those that are hard
-//! to read; the log goes on in a new segment. What cannot be written anew, as there is no room or as copies fail again, is tried
+//! to read, or makes them of the others of their parity group; the log goes on in a new segment. What cannot be written anew, as there is no room or as copies fail again, is tried
 //! again, ever more rarely: each try wears the flash.
 
 use super::Shard;
@@ -22,9 +22,13 @@ impl Shard {
             self.compact_work.notify_one();
             let degraded = self.blocks.degraded_blocks();
             if before == 0 && degraded > 0 {
-                tracing::warn!(shard = self.id.0, degraded, "blocks lack a copy; rebuilding");
+                tracing::warn!(
+                    shard = self.id.0,
+                    degraded,
+                    "blocks lack a copy or parity; rebuilding"
+                );
             } else if before > 0 && degraded == 0 {
-                tracing::info!(shard = self.id.0, "rebuilt: all blocks have both copies");
+                tracing::info!(shard = self.id.0, "rebuilt: all blocks may lose a unit again");
             }
             // As long as there is progress there is no reason to wait longer.
             pause = if degraded == before { (2 * pause).min(LONGEST_PAUSE) } else { FIRST_PAUSE };

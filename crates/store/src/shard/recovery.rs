@@ -155,12 +155,18 @@ pub async fn recover(
     let commits =
         if shard == COORDINATOR { std::mem::take(&mut replay.commits) } else { BTreeSet::new() };
     blocks.reserve_ids(replay.next_block);
+    replay.adopt_groups(blocks);
     let slices = replay.build(blocks, budget).await?;
-    let referred: BTreeSet<BlockId> = slices
+    let listed: BTreeSet<BlockId> = slices
         .iter()
         .flat_map(|slice| slice.tree().patches().map(|(.., p)| p.id()).collect::<Vec<_>>())
-        .chain(needed.iter().map(|segment| segment.block))
         .collect();
+    blocks.settle_groups(&listed);
+    let groups = blocks.groups();
+    let grouped = groups.iter().flat_map(|group| group.blocks()).map(|block| BlockId(block.block));
+    let data: BTreeSet<BlockId> = listed.into_iter().chain(grouped).collect();
+    let segments = needed.iter().map(|segment| segment.block);
+    let referred: BTreeSet<BlockId> = data.iter().copied().chain(segments).collect();
     // Begun by a start that was cut off. Were they kept until the log has begun, many of them in a row would leave it no
     // room to begin in.
     let is_left_out = |segment: u64| on_log_loss == OnLogLoss::Refuse && segment > end;
@@ -184,8 +190,9 @@ pub async fn recover(
         .partition(|found| match found.kind {
             BlockKind::Log { segment, .. } => segment < dead_before || is_left_out(segment),
             _ => {
-                found.id.0 < replay.known.unlisted_from
-                    || replay.known.removed.contains(&found.id.0)
+                let is_known = found.id.0 < replay.known.unlisted_from
+                    || replay.known.removed.contains(&found.id.0);
+                is_known && !replay.is_newly_dead(found.id.0)
             }
         });
     let ids = |blocks: Vec<&Found>| blocks.into_iter().map(|found| found.id).collect();
@@ -206,10 +213,7 @@ pub async fn recover(
     // The last frame may have been under way when the power went.
     let mut uneven = reader.uneven();
     uneven.retain(|at| Some(*at) < replay.last_frame);
-    let mut patches = slices
-        .iter()
-        .flat_map(|slice| slice.tree().patches().map(|(.., p)| p.id()).collect::<Vec<_>>());
-    let lacks_copies = !uneven.is_empty() || patches.any(|patch| blocks.is_degraded(patch));
+    let lacks_copies = !uneven.is_empty() || data.iter().any(|id| blocks.is_degraded(*id));
     let old_units = if lacks_copies { blocks.old_units(&replay.units) } else { Vec::new() };
     Ok(Recovered {
         slices,

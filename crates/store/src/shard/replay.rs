@@ -2,7 +2,9 @@
 
 use super::budget::Budget;
 use super::clock::ExpiryClock;
-use super::log::event::{Checkpoint, Edit, KeyChange, PatchEntry, Replayed, UnitMark};
+use super::log::event::{
+    Checkpoint, Edit, GroupChange, KeyChange, ParityGroup, PatchEntry, Replayed, UnitMark,
+};
 use super::log::reader::LogReader;
 use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
@@ -43,14 +45,17 @@ struct SliceManifest {
 pub(super) struct DeadPatches {
     /// Those of lower blocks that no tree lists.
     pub(super) unlisted_from: u64,
-    /// Those that were taken out of their trees.
+    /// Those that were taken out of their trees, and what groups let go.
     pub(super) removed: BTreeSet<u64>,
+    /// Everything was removed.
+    pub(super) cleared: bool,
 }
 
 impl DeadPatches {
     fn add(&mut self, more: &mut DeadPatches) {
         self.unlisted_from = self.unlisted_from.max(more.unlisted_from);
         self.removed.append(&mut more.removed);
+        self.cleared |= std::mem::take(&mut more.cleared);
     }
 }
 
@@ -95,9 +100,11 @@ pub(super) struct Replay<'a> {
     pub(super) started: bool,
     /// The segment of that checkpoint.
     pub(super) first_checkpoint: Option<u64>,
-    /// Which patches are dead, as the log tells.
+    /// Parity groups, by their parity blocks.
+    groups: BTreeMap<u64, ParityGroup>,
+    /// Which patches are dead, as the last frame tells.
     told: DeadPatches,
-    /// The same without the last frame, which may be gone the next time.
+    /// The same of those before the last frame, which may be gone the next time.
     pub(super) known: DeadPatches,
     /// Where the last frame of the log is.
     pub(super) last_frame: Option<Position>,
@@ -128,6 +135,7 @@ impl<'a> Replay<'a> {
             last_seq: 0,
             started: false,
             first_checkpoint: None,
+            groups: BTreeMap::new(),
             told: DeadPatches::default(),
             known: DeadPatches::default(),
             last_frame: None,
@@ -179,11 +187,13 @@ impl<'a> Replay<'a> {
             Replayed::Checkpoint(checkpoint) => self.take_checkpoint(checkpoint, segment)?,
             Replayed::Edit(edit) => self.take_edit(edit),
             Replayed::Units(units) => self.units = units,
+            Replayed::Groups(change) => self.take_group_change(change),
             Replayed::Commit(number) => {
                 self.commits.insert(number);
             }
             Replayed::Batch { transaction, seq, clear, entries } => {
                 self.last_seq = self.last_seq.max(seq);
+                self.told.cleared |= clear;
                 self.batches.push(PendingBatch { transaction, seq, clear, entries });
             }
         }
@@ -210,6 +220,7 @@ impl<'a> Replay<'a> {
             self.first_checkpoint = Some(segment);
         }
         self.told.unlisted_from = checkpoint.unlisted_from;
+        self.groups = checkpoint.groups.into_iter().map(|group| (group.parity, group)).collect();
         for state in checkpoint.states {
             let slice = SliceManifest {
                 patches: state.patches.iter().map(|patch| (patch.block, *patch)).collect(),
@@ -221,6 +232,34 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
+    fn take_group_change(&mut self, change: GroupChange) {
+        for group in change.removed.iter().filter_map(|parity| self.groups.remove(parity)) {
+            self.told.removed.extend(group.blocks().map(|block| block.block));
+        }
+        let blocks = change.added.iter().flat_map(ParityGroup::blocks);
+        let next = blocks.map(|block| block.block + 1).max().unwrap_or(0);
+        self.next_block = self.next_block.max(next);
+        self.groups.extend(change.added.into_iter().map(|group| (group.parity, group)));
+    }
+
+    /// Tells the block layer which blocks make up for each other.
+    pub(super) fn adopt_groups(&self, blocks: &BlockLayer) {
+        blocks.adopt_groups(self.groups.values().cloned());
+    }
+
+    /// Whether a block that nothing refers to may have been given up by the last frame alone, which may be gone the next
+    /// time: it may be needed then.
+    pub(super) fn is_newly_dead(&self, block: u64) -> bool {
+        let told = |block: u64| self.told.cleared || self.told.removed.contains(&block);
+        let mut groups = self.groups.values();
+        told(block)
+            || groups.any(|group| {
+                let mut blocks = group.blocks();
+                group.blocks().any(|each| each.block == block)
+                    && blocks.any(|each| told(each.block))
+            })
+    }
+
     fn take_edit(&mut self, edit: Edit) {
         let slice = self.manifest.entry(edit.slice).or_default();
         let kept = planted::bug(Bug::RemovalNotReplayed);
@@ -228,8 +267,11 @@ impl<'a> Replay<'a> {
             slice.patches.remove(block);
         });
         let unlisted_from = edit.unlisted_from;
-        self.told
-            .add(&mut DeadPatches { unlisted_from, removed: edit.removed.into_iter().collect() });
+        self.told.add(&mut DeadPatches {
+            unlisted_from,
+            removed: edit.removed.into_iter().collect(),
+            cleared: false,
+        });
         slice.patches.extend(edit.added.iter().map(|patch| (patch.block, *patch)));
         slice.flushed_seq = edit.flushed_seq;
         // Edits have numbers of their own, which a flush may have counted in: a batch must not get one of them again, or

@@ -1,4 +1,4 @@
-//! Stores with two copies of everything, on a modelled array, and what is done to them.
+//! Stores with two copies of everything or parity, on a modelled array, and what is done to them.
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
@@ -40,9 +40,23 @@ impl Mirror {
         Mirror {
             device,
             faults: Faults::default(),
-            layout: StoreLayout { shards, slices: shards, units, compression, copies: 2 },
+            layout: StoreLayout {
+                shards,
+                slices: shards,
+                units,
+                compression,
+                copies: 2,
+                parity: 0,
+            },
             options: StoreOptions { memory_bytes: 1 << 20, ..StoreOptions::default() },
         }
+    }
+
+    /// As [`new`](Mirror::new), with parity over up to so many patches instead of copies.
+    pub fn with_parity(shards: u16, units: u8, members: u8) -> Mirror {
+        let mut mirror = Mirror::new(shards, units);
+        (mirror.layout.copies, mirror.layout.parity) = (1, members);
+        mirror
     }
 
     fn device(&self) -> Arc<dyn Device> {
@@ -101,7 +115,7 @@ pub async fn write(stores: &[Store], model: &mut Model, random: &mut Rng, count:
     }
 }
 
-/// Waits until every block has both copies.
+/// Waits until every block has both copies, or a group that is whole.
 pub async fn rebuilt(store: &Store, runtime: &RuntimeHandle) {
     let give_up = runtime.now() + REBUILD;
     loop {
@@ -111,6 +125,41 @@ pub async fn rebuilt(store: &Store, runtime: &RuntimeHandle) {
         }
         assert!(runtime.now() < give_up, "{degraded} blocks lack a copy");
         runtime.sleep_until(runtime.now() + Duration::from_millis(100)).await;
+    }
+}
+
+/// Writes and deletes keys of a dozen patches together.
+pub async fn write_more(stores: &[Store], model: &mut Model, random: &mut Rng, count: usize) {
+    for number in 0..count {
+        let store = &stores[number % stores.len()];
+        model.put(store, key(random.below(400)), value(random, 7000)).await;
+        if number % 5 == 0 {
+            model.delete(store, key(random.below(400))).await;
+        }
+    }
+}
+
+/// Waits until compaction rests and nothing is kept for the sake of others.
+pub async fn settled(store: &Store, runtime: &RuntimeHandle) {
+    let give_up = runtime.now() + REBUILD;
+    loop {
+        runtime.sleep_until(runtime.now() + Duration::from_secs(1)).await;
+        let stats = store.stats().await.unwrap();
+        if stats.pinned_blocks == 0 {
+            return;
+        }
+        assert!(runtime.now() < give_up, "{stats:?}");
+    }
+}
+
+/// Whichever unit is dead, everything is there, with no chance to write it anew.
+pub fn each_unit_may_die(parity: &Mirror, model: &Model) {
+    for unit in 0..parity.layout.units {
+        let image = parity.device.image(0..parity.layout.units).unwrap();
+        parity.kill(unit);
+        parity.session(async |stores, _| model.compare(&stores[0]).await);
+        parity.faults.clear();
+        parity.device.restore(&image).unwrap();
     }
 }
 

@@ -15,7 +15,7 @@ use softflash_device::{DeviceInfo, FileFormat, format_file};
 use softflash_ftl::{FtlConfig, Hint};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::StoreError;
-use softflash_store::block_layer::{BlockId, BlockKind, BlockLayer};
+use softflash_store::block_layer::{BlockId, BlockKind, BlockLayer, Redundancy};
 use softflash_store::driver::Flash;
 use std::path::{Path, PathBuf};
 
@@ -117,7 +117,8 @@ impl DeviceBench {
             let failed = |error| CliError::store(path)(error);
             let (flash, inventory) =
                 Flash::mount(queue, FtlConfig::default(), runtime.clone()).await.map_err(failed)?;
-            let (blocks, _) = BlockLayer::new(flash.clone(), ShardId(0), info.uuid, &inventory, 1);
+            let (blocks, _) =
+                BlockLayer::new(flash.clone(), ShardId(0), info.uuid, &inventory, Redundancy::None);
             let drive = Drive { blocks, runtime, bench: self };
             let report = drive.run(&info).await.map_err(failed);
             flash.stop();

@@ -182,6 +182,7 @@ impl Bed {
             units: geometry.channels,
             compression: Vec::new(),
             copies: 1,
+            parity: 0,
         };
         if let Some(problem) = layout.problem() {
             return Err(CliError::Usage(format!("--shards: {problem}")));

@@ -36,7 +36,7 @@ pub fn store_layout(workload: &KvWorkload, units: u16) -> StoreLayout {
         Operation::Read | Operation::Scan { .. } => false,
     };
     let shards = if writes { slices.min(units) } else { 1 };
-    StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1 }
+    StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1, parity: 0 }
 }
 
 /// The store's settings on a layout: units are used as the layout says. What firmware does with its flash no store can

@@ -9,8 +9,11 @@ use crate::format::version::{Checksums, Version};
 use crate::value::{Entry, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 use bytes::{BufMut, Bytes};
 
+mod groups;
 #[cfg(test)]
 mod tests;
+
+pub use groups::{GroupChange, Member, ParityGroup};
 
 const WHAT: &str = "a log event";
 /// Bytes of the length in front of each event.
@@ -92,6 +95,8 @@ pub struct Checkpoint {
     pub commits: Vec<u64>,
     /// The shard's slices.
     pub states: Vec<SliceState>,
+    /// Parity groups; empty where the store keeps none.
+    pub groups: Vec<ParityGroup>,
 }
 
 /// An event to be written.
@@ -123,8 +128,10 @@ pub enum Event<'a> {
     Edit(&'a Edit),
     /// The state of the shard.
     Checkpoint(&'a Checkpoint),
-    /// How far the shard's units have come; only where everything is kept twice.
+    /// How far the shard's units have come; only where a unit may be lost.
     Units(&'a [UnitMark]),
+    /// Parity groups have changed.
+    Groups(&'a GroupChange),
 }
 
 /// An event that was read.
@@ -149,6 +156,8 @@ pub enum Replayed {
     Checkpoint(Checkpoint),
     /// How far the shard's units have come.
     Units(Vec<UnitMark>),
+    /// Parity groups have changed.
+    Groups(GroupChange),
 }
 
 const BATCH: u8 = 1;
@@ -157,6 +166,9 @@ const COMMIT: u8 = 3;
 const EDIT: u8 = 4;
 const CHECKPOINT: u8 = 5;
 const UNITS: u8 = 6;
+const GROUPS: u8 = 7;
+/// A checkpoint with parity groups behind it.
+const CHECKPOINT_OF_GROUPS: u8 = 8;
 
 const DELETE: u8 = 0;
 const PUT: u8 = 1;
@@ -198,6 +210,11 @@ pub fn encode(event: &Event<'_>, stream: &mut Vec<u8>) {
                 stream.put_u16_le(*unit);
                 stream.put_u64_le(*generation);
             }
+        }
+        Event::Groups(change) => {
+            stream.put_u8(GROUPS);
+            groups::encode(&change.added, stream);
+            encode_numbers(&change.removed, stream);
         }
     }
     let len = (stream.len() - start - LENGTH_BYTES) as u32;
@@ -244,7 +261,8 @@ fn encode_edit(edit: &Edit, stream: &mut Vec<u8>) {
 }
 
 fn encode_checkpoint(checkpoint: &Checkpoint, stream: &mut Vec<u8>) {
-    stream.put_u8(CHECKPOINT);
+    let has_groups = !checkpoint.groups.is_empty();
+    stream.put_u8(if has_groups { CHECKPOINT_OF_GROUPS } else { CHECKPOINT });
     stream.put_u16_le(checkpoint.shards);
     stream.put_u16_le(checkpoint.slices);
     stream.put_u64_le(checkpoint.seq);
@@ -259,6 +277,9 @@ fn encode_checkpoint(checkpoint: &Checkpoint, stream: &mut Vec<u8>) {
         stream.put_u64_le(state.flushed_seq);
         stream.put_u64_le(state.live_keys);
         encode_patches(&state.patches, stream);
+    }
+    if has_groups {
+        groups::encode(&checkpoint.groups, stream);
     }
 }
 
@@ -299,7 +320,7 @@ pub fn decode(bytes: &Bytes) -> Result<Replayed, FormatError> {
             added: decode_patches(&mut body)?,
             removed: decode_numbers(&mut body)?,
         }),
-        CHECKPOINT => Replayed::Checkpoint(Checkpoint {
+        kind @ (CHECKPOINT | CHECKPOINT_OF_GROUPS) => Replayed::Checkpoint(Checkpoint {
             shards: body.u16()?,
             slices: body.u16()?,
             seq: body.u64()?,
@@ -309,6 +330,14 @@ pub fn decode(bytes: &Bytes) -> Result<Replayed, FormatError> {
             unlisted_from: body.u64()?,
             commits: decode_numbers(&mut body)?,
             states: decode_states(&mut body)?,
+            groups: match kind {
+                CHECKPOINT => Vec::new(),
+                _ => groups::decode_some(&mut body)?,
+            },
+        }),
+        GROUPS => Replayed::Groups(GroupChange {
+            added: groups::decode(&mut body)?,
+            removed: decode_numbers(&mut body)?,
         }),
         UNITS => Replayed::Units(list(&mut body, UNIT_BYTES, |body| {
             Ok(UnitMark { unit: body.u16()?, generation: body.u64()? })

@@ -120,7 +120,10 @@ async fn evidence_in(
             let log_start = match event {
                 Replayed::Checkpoint(checkpoint) => checkpoint.log_start,
                 Replayed::Edit(edit) => edit.log_start,
-                Replayed::Batch { .. } | Replayed::Commit(_) | Replayed::Units(_) => return Ok(()),
+                Replayed::Batch { .. }
+                | Replayed::Commit(_)
+                | Replayed::Units(_)
+                | Replayed::Groups(_) => return Ok(()),
             };
             let in_stream = header.role == FrameRole::Stream;
             newest = Some(Evidence { log_start, at, in_stream });

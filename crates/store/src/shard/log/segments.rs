@@ -41,14 +41,16 @@ impl Inner {
         self.try_segment(kind).await
     }
 
-    /// The segment that was begun last is not: the numbers of its frames are used again.
+    /// The segment that was begun last is not: its number and those of its frames are used again. An edit that is on its way
+    /// may name it as the first that is needed.
     fn take_segment_back(&self, next_frame: u64) {
         let mut position = self.position.borrow_mut();
         position.open = None;
         position.next_page = u32::MAX;
         position.landed_pages = u32::MAX;
         position.next_frame = next_frame;
-        if let Some((_, block)) = position.segments.pop_back() {
+        if let Some((number, block)) = position.segments.pop_back() {
+            position.segment = number.saturating_sub(1);
             self.blocks.delete(block);
         }
     }

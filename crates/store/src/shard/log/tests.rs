@@ -1,7 +1,7 @@
 use super::chain::{Segment, chain_of, newest_evidence};
 use super::reader::LogReader;
 use super::*;
-use crate::block_layer::{BlockKind, Found};
+use crate::block_layer::{BlockKind, Found, Redundancy};
 use crate::driver::Flash;
 use crate::format::FormatError;
 use crate::format::log::{Checkpoint, EventStream, Replayed};
@@ -29,7 +29,8 @@ impl Bench {
         let queue = device.open_queue_pair(bed.layout.units_of(SHARD)).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();
-        let (blocks, _) = BlockLayer::new(flash, SHARD, device.info().uuid, &inventory, 1);
+        let (blocks, _) =
+            BlockLayer::new(flash, SHARD, device.info().uuid, &inventory, Redundancy::None);
         let clock = Rc::new(ExpiryClock::new(runtime.clone()));
         let log = Log::new(
             SHARD,
@@ -122,7 +123,10 @@ fn a_checkpoint_in_the_stream_names_only_what_the_log_before_it_vouches_for() {
                         checkpoints += 1;
                     }
                     Replayed::Edit(edit) => told = Some(edit.log_start),
-                    Replayed::Batch { .. } | Replayed::Commit(_) | Replayed::Units(_) => {}
+                    Replayed::Batch { .. }
+                    | Replayed::Commit(_)
+                    | Replayed::Units(_)
+                    | Replayed::Groups(_) => {}
                 }
                 Ok::<_, FormatError>(())
             });

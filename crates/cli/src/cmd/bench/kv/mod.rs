@@ -134,6 +134,7 @@ impl Kv {
             slices: None,
             compression: Compressions::default(),
             copies: 1,
+            parity: 0,
             force: true,
         }
     }

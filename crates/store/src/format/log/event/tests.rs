@@ -30,6 +30,12 @@ fn any_patches() -> impl Strategy<Value = Vec<PatchEntry>> {
     )
 }
 
+fn any_groups() -> impl Strategy<Value = Vec<ParityGroup>> {
+    let member = any::<(u64, u32)>().prop_map(|(block, pages)| Member { block, pages });
+    let group = (any::<u64>(), prop::collection::vec(member, 1..5));
+    prop::collection::vec(group.prop_map(|(parity, members)| ParityGroup { parity, members }), 0..4)
+}
+
 fn any_batch() -> impl Strategy<Value = Replayed> {
     let changes = any::<u64>().prop_flat_map(|seq| (Just(seq), any_changes(seq)));
     (prop::option::of(any::<u64>()), any::<bool>(), changes).prop_map(
@@ -67,13 +73,22 @@ fn any_event() -> impl Strategy<Value = Replayed> {
                 })
             }
         ),
-        (any::<[u16; 2]>(), any::<[u64; 5]>(), numbers(), prop::collection::vec(state, 0..4))
+        (any_groups(), numbers())
+            .prop_map(|(added, removed)| Replayed::Groups(GroupChange { added, removed })),
+        (
+            any::<[u16; 2]>(),
+            any::<[u64; 5]>(),
+            numbers(),
+            prop::collection::vec(state, 0..4),
+            any_groups()
+        )
             .prop_map(
                 |(
                     [shards, slices],
                     [seq, next_block, next_transaction, log_start, unlisted_from],
                     commits,
                     states,
+                    groups,
                 )| {
                     Replayed::Checkpoint(Checkpoint {
                         shards,
@@ -85,6 +100,7 @@ fn any_event() -> impl Strategy<Value = Replayed> {
                         unlisted_from,
                         commits,
                         states,
+                        groups,
                     })
                 }
             ),
@@ -103,6 +119,7 @@ fn append(event: &Replayed, stream: &mut Vec<u8>) {
         Replayed::Edit(edit) => Event::Edit(edit),
         Replayed::Checkpoint(checkpoint) => Event::Checkpoint(checkpoint),
         Replayed::Units(units) => Event::Units(units),
+        Replayed::Groups(change) => Event::Groups(change),
     };
     encode(&event, stream);
 }

@@ -1,0 +1,34 @@
+//! What makes up for the loss of a unit.
+
+use super::tag::BlockKind;
+
+/// What makes up for the loss of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Redundancy {
+    /// Nothing: each block is there once.
+    #[default]
+    None,
+    /// Each block is on two units.
+    Copies,
+    /// Up to so many patches share a parity block, all on different units. The log, whose appends are acknowledged one by one
+    /// and cannot wait for others, is on two.
+    Parity {
+        /// The most patches of a group.
+        members: u8,
+    },
+}
+
+impl Redundancy {
+    /// Whether there is any.
+    pub fn is_some(self) -> bool {
+        self != Redundancy::None
+    }
+
+    /// Copies that a block of the kind should have.
+    pub fn copies_of(self, kind: BlockKind) -> u8 {
+        match (self, kind) {
+            (Redundancy::Copies, _) | (Redundancy::Parity { .. }, BlockKind::Log { .. }) => 2,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! A parity group that is being written: patches that are built together, each on a unit of its own, and what their parity comes
+//! to so far.
+
+use super::by_others::xor_into;
+use super::open_block::Apart;
+use super::tag::{BlockId, BlockKind};
+use super::{BlockLayer, Redundancy};
+use crate::error::Result;
+use crate::format::log::event::{Member, ParityGroup};
+use softflash_base::IoBuf;
+use softflash_ftl::Hint;
+
+/// Bytes per append of a parity block.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// A parity group that is being written.
+pub struct Stripe {
+    blocks: BlockLayer,
+    members: Vec<Member>,
+    parity: Vec<u8>,
+    apart: Apart,
+}
+
+impl BlockLayer {
+    /// A new group, where the store keeps parity and more than one unit is left.
+    pub fn new_stripe(&self) -> Option<Stripe> {
+        (self.group_width() > 0).then(|| Stripe {
+            blocks: self.clone(),
+            members: Vec::new(),
+            parity: Vec::new(),
+            apart: Apart::default(),
+        })
+    }
+
+    /// Whether each patch should be in a group.
+    pub fn has_parity(&self) -> bool {
+        matches!(self.inner.redundancy, Redundancy::Parity { .. })
+    }
+
+    /// Bytes as buffers that the device takes.
+    pub fn pieces_of(&self, bytes: &[u8]) -> Vec<IoBuf> {
+        let piece_of = |chunk: &[u8]| {
+            let mut piece = self.flash().buffer(chunk.len().next_multiple_of(self.page_bytes()));
+            let (front, padding) = piece.split_at_mut(chunk.len());
+            front.copy_from_slice(chunk);
+            padding.fill(0);
+            piece
+        };
+        bytes.chunks(PIECE_BYTES).map(piece_of).collect()
+    }
+}
+
+impl Stripe {
+    /// Whether there are units for another patch and the parity.
+    pub fn takes_another(&self) -> bool {
+        let taken = self.apart.units();
+        // Some have not chosen theirs yet.
+        let to_be_taken = self.members.len().saturating_sub(taken.len());
+        self.members.len() < self.blocks.group_width()
+            && self.blocks.units_apart(&taken) >= to_be_taken + 2
+    }
+
+    /// Takes a patch, to be written apart from the others.
+    pub fn add(&mut self, id: BlockId, pieces: &[IoBuf]) -> Apart {
+        let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+        if bytes > self.parity.len() {
+            self.parity.resize(bytes, 0);
+        }
+        let mut at = 0;
+        for piece in pieces {
+            xor_into(self.parity.get_mut(at..).unwrap_or_default(), piece);
+            at += piece.len();
+        }
+        let pages = (bytes / self.blocks.page_bytes()) as u32;
+        self.members.push(Member { block: id.0, pages });
+        self.apart.clone()
+    }
+
+    /// Writes the parity. The group is durable after the next flush, when its patches are written, too.
+    pub async fn close(self, hint: Hint) -> Result<ParityGroup> {
+        let Stripe { blocks, members, parity, apart } = self;
+        let id = blocks.new_id();
+        let pieces = blocks.pieces_of(&parity);
+        blocks.put_apart(id, BlockKind::Parity, pieces, hint, &apart).await?;
+        Ok(ParityGroup { parity: id.0, members })
+    }
+}

@@ -1,0 +1,86 @@
+//! All bytes of a patch, for parity: other patches may come to depend on each of them, so they are as they were written or
+//! nothing.
+
+use crate::block_layer::{BlockId, BlockLayer};
+use crate::error::{Result, StoreError};
+use crate::format::FormatError;
+use crate::format::log::event::{Member, ParityGroup};
+use crate::format::patch::{decode_block, decode_metadata};
+use bytes::{Bytes, BytesMut};
+use softflash_base::IoBuf;
+use softflash_ftl::Hint;
+use softflash_runtime::yield_now;
+
+/// Pages read at a time.
+const STEP_PAGES: u32 = 64;
+
+/// Reads all pages of a patch and verifies them. What is not as it was written is made of the others of its group.
+///
+/// # Errors
+/// [`StoreError::DataLoss`] where that does not help either.
+pub async fn read(blocks: &BlockLayer, patch: Member, hint: Hint) -> Result<Bytes> {
+    let id = BlockId(patch.block);
+    let read = async |first, pages| blocks.read(id, first, pages, hint).await;
+    let image = collect(blocks, patch.pages, read).await?;
+    let Err(error) = verify(&image, blocks.identity(id)).await else { return Ok(image) };
+    blocks.note_degraded(id);
+    match blocks.group_of(id) {
+        Some(group) => make_of_others(blocks, &group, patch, hint).await,
+        None => Err(lost(id, &error)),
+    }
+}
+
+/// Makes all pages of a patch out of the others of its group, and verifies them.
+///
+/// # Errors
+/// [`StoreError::DataLoss`] where the others do not make up for it.
+pub async fn make_of_others(
+    blocks: &BlockLayer,
+    group: &ParityGroup,
+    patch: Member,
+    hint: Hint,
+) -> Result<Bytes> {
+    let id = BlockId(patch.block);
+    let read = async |first, pages| blocks.read_of_others(group, id, first, pages, hint).await;
+    let image = collect(blocks, patch.pages, read).await?;
+    verify(&image, blocks.identity(id)).await.map_err(|error| lost(id, &error))?;
+    Ok(image)
+}
+
+/// Reads pages in steps.
+pub async fn collect(
+    blocks: &BlockLayer,
+    pages: u32,
+    read: impl AsyncFn(u32, u32) -> Result<IoBuf>,
+) -> Result<Bytes> {
+    let mut image = BytesMut::with_capacity(pages as usize * blocks.page_bytes());
+    for first in (0..pages).step_by(STEP_PAGES as usize) {
+        image.extend_from_slice(&read(first, STEP_PAGES.min(pages - first)).await?);
+    }
+    Ok(image.freeze())
+}
+
+fn lost(id: BlockId, error: &FormatError) -> StoreError {
+    StoreError::DataLoss(format!("{id}: {error}"))
+}
+
+/// Whether these are the bytes of the patch, padding included.
+async fn verify(image: &Bytes, identity: u64) -> Result<(), FormatError> {
+    let index = decode_metadata(image, identity)?;
+    let start = index.data_offset();
+    for (number, block) in index.blocks().enumerate() {
+        let place = (start + block.start) as usize..(start + block.end) as usize;
+        if place.end > image.len() {
+            return Err(FormatError::Truncated { what: "a patch" });
+        }
+        decode_block(image.slice(place), identity, block.start)?;
+        if number % 64 == 0 {
+            yield_now().await;
+        }
+    }
+    let end = (start + index.data_len()) as usize;
+    match image.get(end..).is_some_and(|padding| padding.iter().all(|byte| *byte == 0)) {
+        true => Ok(()),
+        false => Err(FormatError::Malformed { what: "a patch", reason: "the padding is not zero" }),
+    }
+}

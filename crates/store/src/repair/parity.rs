@@ -1,0 +1,30 @@
+//! Parity that is missing or damaged, and groups of which patches were written anew.
+
+use super::report::ParityDamage;
+use crate::block_layer::{BlockId, BlockLayer};
+use crate::error::Result;
+use crate::shard::Shard;
+use softflash_base::ShardId;
+use softflash_ftl::Hint;
+
+/// Compares the parity of each group with its patches.
+pub(super) async fn examine(shard: ShardId, blocks: &BlockLayer) -> Vec<ParityDamage> {
+    let mut damaged = Vec::new();
+    for group in blocks.groups() {
+        if blocks.parity_agrees(&group, Hint::COMPACTION).await {
+            continue;
+        }
+        let id = BlockId(group.parity);
+        let problem = blocks.copy_problem(id).unwrap_or("it is not that of its patches".to_owned());
+        damaged.push(ParityDamage { shard: shard.0, parity: id.to_string(), problem });
+    }
+    damaged
+}
+
+/// Makes all groups whole, and lets them go on without the patches that were written anew.
+pub(super) async fn mend(shard: &Shard) -> Result<Vec<ParityDamage>> {
+    let damaged = examine(shard.id(), shard.blocks()).await;
+    shard.unburden_groups().await?;
+    while shard.restore_once().await? {}
+    Ok(damaged)
+}
