@@ -145,10 +145,14 @@ impl BlockLayer {
         for group in told {
             let blocks: Vec<BlockId> = group.blocks().map(|block| BlockId(block.block)).collect();
             self.inner.groups.borrow_mut().insert(group.clone(), BTreeSet::new());
-            blocks
-                .into_iter()
-                .filter(|id| !self.contains(*id))
-                .for_each(|id| self.note_degraded(id));
+            for id in blocks {
+                // What the mount found was noted before anybody knew that it is in a group.
+                let was_degraded = self.is_degraded(id);
+                self.inner.condition.forget(id);
+                if was_degraded || !self.contains(id) {
+                    self.note_degraded(id);
+                }
+            }
             self.note_cramped(&group);
         }
     }
