@@ -169,7 +169,7 @@ fn damage_of_any_page_is_reported_and_repaired_and_nothing_is_lost() {
     let image = parity.device.image(0..5).unwrap();
     let (mut found, mut of_parity) = (0, 0);
     for unit in 0..5 {
-        for page in [1, 3, 17, 30] {
+        for page in [0, 1, 3, 17, 30] {
             // All blocks of the unit are wrong at this page, whatever they hold.
             parity.faults.alter_reads(move |target, bytes| {
                 for (row, bytes) in (target.page..).zip(bytes.chunks_mut(4096)) {

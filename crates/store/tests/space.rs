@@ -19,7 +19,27 @@ async fn delete(store: &Store, number: u64) -> Result<(), StoreError> {
 
 #[test]
 fn a_full_store_refuses_writes_and_recovers_when_keys_are_deleted() {
-    let mut bed = Bed::new(1, 1, 4, 24, 1 << 20);
+    fill_and_empty(Bed::new(1, 1, 4, 24, 1 << 20), 48 << 20);
+}
+
+#[test]
+fn a_full_store_with_two_copies_does_so_too() {
+    let mut bed = Bed::new(1, 1, 4, 48, 1 << 20);
+    bed.layout.copies = 2;
+    fill_and_empty(bed, 32 << 20);
+}
+
+#[test]
+fn a_full_store_with_parity_does_so_too() {
+    let mut bed = Bed::new(1, 1, 4, 48, 1 << 20);
+    bed.layout.parity = 3;
+    // More than with two copies.
+    fill_and_empty(bed, 68 << 20);
+}
+
+#[expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
+#[expect(clippy::print_stdout, reason = "how much fits is worth knowing")]
+fn fill_and_empty(mut bed: Bed, least_bytes: u64) {
     bed.options.memory_bytes = 8 << 20;
     let value = Bytes::from(vec![42; 8000]);
     bed.run(async |stores, runtime| {
@@ -36,11 +56,11 @@ fn a_full_store_refuses_writes_and_recovers_when_keys_are_deleted() {
                     }
                     Err(error) => unreachable!("{error}"),
                 }
-                assert!(written < 100_000, "the device holds 96 MiB");
+                assert!(written < 100_000, "the device holds less");
             }
-            println!("round {round}: {} of {} bytes", written * 8000, 96 << 20);
             let payload = written * 8000;
-            assert!(payload > 48 << 20, "round {round}: only {payload} bytes fit 96 MiB");
+            println!("round {round}: {payload} bytes");
+            assert!(payload > least_bytes, "round {round}: only {payload} bytes fit");
             for number in 0..written {
                 let found = store.view().get(&key(number)).await.unwrap();
                 assert!(found.is_some_and(|entry| entry.value.to_bytes() == value));

@@ -69,6 +69,11 @@ impl Known {
     fn parity(&self) -> BlockId {
         BlockId(self.group.parity)
     }
+
+    fn state(&self) -> GroupState {
+        let Known { group, pinned, is_suspect } = self;
+        GroupState { group: Rc::clone(group), pinned: pinned.clone(), is_suspect: *is_suspect }
+    }
 }
 
 impl Groups {
@@ -140,10 +145,14 @@ impl BlockLayer {
         for group in told {
             let blocks: Vec<BlockId> = group.blocks().map(|block| BlockId(block.block)).collect();
             self.inner.groups.borrow_mut().insert(group.clone(), BTreeSet::new());
-            blocks
-                .into_iter()
-                .filter(|id| !self.contains(*id))
-                .for_each(|id| self.note_degraded(id));
+            for id in blocks {
+                // What the mount found was noted before anybody knew that it is in a group.
+                let was_degraded = self.is_degraded(id);
+                self.inner.condition.forget(id);
+                if was_degraded || !self.contains(id) {
+                    self.note_degraded(id);
+                }
+            }
             self.note_cramped(&group);
         }
     }
@@ -218,22 +227,18 @@ impl BlockLayer {
         known.is_some_and(|known| known.pinned.contains(&id))
     }
 
-    /// All groups, as they are.
-    pub fn group_states(&self) -> Vec<GroupState> {
-        let state = |known: &Known| GroupState {
-            group: Rc::clone(&known.group),
-            pinned: known.pinned.clone(),
-            is_suspect: known.is_suspect,
-        };
-        self.inner.groups.borrow().known.values().map(state).collect()
+    /// The groups that need so many of their members at most.
+    pub fn groups_of_up_to(&self, members: usize) -> Vec<GroupState> {
+        let groups = self.inner.groups.borrow();
+        let needed = |known: &Known| known.group.members.len() - known.pinned.len();
+        groups.known.values().filter(|known| needed(known) <= members).map(Known::state).collect()
     }
 
     /// One of the groups that have members which are given up, but for these.
     pub fn burdened_group(&self, passed_over: &BTreeSet<u64>) -> Option<GroupState> {
-        let is_burdened = |state: &GroupState| !state.pinned.is_empty();
-        let is_new = |state: &GroupState| !passed_over.contains(&state.group.parity);
-        let mut states = self.group_states().into_iter();
-        states.find(|state| is_burdened(state) && is_new(state))
+        let groups = self.inner.groups.borrow();
+        let mut burdened = groups.known.values().filter(|known| !known.pinned.is_empty());
+        burdened.find(|known| !passed_over.contains(&known.group.parity)).map(Known::state)
     }
 
     /// A group takes the place of others, whose members it has but for some that are given up. Returns what can be deleted

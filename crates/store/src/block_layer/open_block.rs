@@ -282,6 +282,10 @@ impl OpenBlock {
             let (result, piece) = outcome.await;
             written.extend(piece);
             if let Err(error) = result {
+                if self.0.layer.has_parity() {
+                    // It may be the first that finds the unit lost.
+                    self.0.note_outcome(0, &error);
+                }
                 failure.get_or_insert(error.into());
             }
         }

@@ -38,6 +38,7 @@ mod tests {
             (BlockKind::Patch { slice: 3 }, None),
             (BlockKind::User, None),
             (BlockKind::Patch { slice: 3 }, Some(1)),
+            (BlockKind::Parity, None),
         ];
         let id = BlockId(9 << 48 | 5);
         let seeds =

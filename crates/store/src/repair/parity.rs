@@ -11,12 +11,12 @@ use softflash_ftl::Hint;
 pub(super) async fn examine(shard: ShardId, blocks: &BlockLayer) -> Vec<ParityDamage> {
     let mut damaged = Vec::new();
     for group in blocks.groups() {
-        if blocks.parity_agrees(&group, Hint::COMPACTION).await {
-            continue;
-        }
         let id = BlockId(group.parity);
-        let problem = blocks.copy_problem(id).unwrap_or("it is not that of its patches".to_owned());
-        damaged.push(ParityDamage { shard: shard.0, parity: id.to_string(), problem });
+        let agrees = blocks.parity_agrees(&group, Hint::COMPACTION).await;
+        let differs = || (!agrees).then(|| "it is not that of its patches".to_owned());
+        if let Some(problem) = blocks.copy_problem(id).or_else(differs) {
+            damaged.push(ParityDamage { shard: shard.0, parity: id.to_string(), problem });
+        }
     }
     damaged
 }

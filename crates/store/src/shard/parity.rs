@@ -146,7 +146,11 @@ impl Shard {
         let young: BTreeSet<u64> = level0.map(|patch| patch.id().0).collect();
         let is_young =
             |group: &GroupState| group.needed().any(|member| young.contains(&member.block));
-        let mut others: Vec<GroupState> = self.blocks.group_states();
+        let room = self
+            .blocks
+            .group_width()
+            .saturating_sub(chosen.iter().flat_map(GroupState::needed).count());
+        let mut others = self.blocks.groups_of_up_to(room);
         others.retain(|other| {
             let is_wanted = !other.pinned.is_empty() || !is_young(other);
             other.group.parity != parity && is_wanted && self.is_sound(other)

@@ -185,6 +185,7 @@ pub async fn recover(
             )));
         }
     }
+    let is_newly_dead = replay.newly_dead();
     let (dead, orphans): (Vec<&Found>, Vec<&Found>) = unreferred
         .filter(|found| !matches!(found.kind, BlockKind::User))
         .partition(|found| match found.kind {
@@ -192,7 +193,7 @@ pub async fn recover(
             _ => {
                 let is_known = found.id.0 < replay.known.unlisted_from
                     || replay.known.removed.contains(&found.id.0);
-                is_known && !replay.is_newly_dead(found.id.0)
+                is_known && !is_newly_dead(found.id.0)
             }
         });
     let ids = |blocks: Vec<&Found>| blocks.into_iter().map(|found| found.id).collect();

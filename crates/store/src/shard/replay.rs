@@ -247,17 +247,16 @@ impl<'a> Replay<'a> {
         blocks.adopt_groups(self.groups.values().cloned());
     }
 
-    /// Whether a block that nothing refers to may have been given up by the last frame alone, which may be gone the next
-    /// time: it may be needed then.
-    pub(super) fn is_newly_dead(&self, block: u64) -> bool {
-        let told = |block: u64| self.told.cleared || self.told.removed.contains(&block);
-        let mut groups = self.groups.values();
-        told(block)
-            || groups.any(|group| {
-                let mut blocks = group.blocks();
-                group.blocks().any(|each| each.block == block)
-                    && blocks.any(|each| told(each.block))
-            })
+    /// Tells of a block that nothing refers to whether it may have been given up by the last frame alone, which may be gone the
+    /// next time: it may be needed then, and so may its group.
+    pub(super) fn newly_dead(&self) -> impl Fn(u64) -> bool + use<> {
+        let (removed, cleared) = (&self.told.removed, self.told.cleared);
+        let is_touched =
+            |group: &&ParityGroup| group.blocks().any(|block| removed.contains(&block.block));
+        let groups = self.groups.values().filter(is_touched).flat_map(ParityGroup::blocks);
+        let newly: BTreeSet<u64> =
+            groups.map(|block| block.block).chain(removed.iter().copied()).collect();
+        move |block| cleared || newly.contains(&block)
     }
 
     fn take_edit(&mut self, edit: Edit) {
