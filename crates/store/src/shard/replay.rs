@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Patches whose metadata is read at once.
-const LOADS_UNDER_WAY: usize = 32;
+const LOADS_UNDER_WAY: usize = 64;
 /// A batch that was read from the log.
 struct PendingBatch {
     transaction: Option<u64>,
@@ -325,7 +325,7 @@ impl<'a> Replay<'a> {
         blocks: &BlockLayer,
         budget: &Budget,
     ) -> Result<Vec<Slice>> {
-        let mut slices = Vec::new();
+        let (mut slices, mut listed) = (Vec::new(), Vec::new());
         for id in self.layout.slices_of(self.shard).map(SliceId) {
             let slice = Slice::new(id, self.layout.compression_of(id));
             let told = self.manifest.remove(&id.0).unwrap_or_default();
@@ -335,10 +335,13 @@ impl<'a> Replay<'a> {
             let runs = entries.iter().filter(|_| !planted::bug(Bug::RunNumberReused));
             let next_run = runs.map(|entry| entry.run + 1).max().unwrap_or(1);
             slice.next_run.set(next_run.max(1));
-            let patches = load(blocks, entries).await;
-            let tree = slice.tree().edited(&[], &patches);
-            *slice.tree.borrow_mut() = Rc::new(tree);
+            listed.extend(entries.into_iter().map(|entry| (id, entry)));
             slices.push(slice);
+        }
+        let mut patches = load(blocks, listed).await;
+        for slice in &slices {
+            let tree = slice.tree().edited(&[], &patches.remove(&slice.id).unwrap_or_default());
+            *slice.tree.borrow_mut() = Rc::new(tree);
         }
         // Until they are flushed, the next recovery starts where this one did: checkpoints behind may be ahead of what a
         // crash has left of the log.
@@ -387,9 +390,17 @@ fn clear(slices: &[Slice], seq: u64) {
     }
 }
 
-async fn load(blocks: &BlockLayer, entries: Vec<PatchEntry>) -> Vec<(u8, u64, Rc<Patch>)> {
-    stream::iter(entries)
-        .map(|entry| async move {
+/// A patch in its place in a tree.
+type Placed = (u8, u64, Rc<Patch>);
+
+/// Reads the metadata of patches that slices list.
+async fn load(
+    blocks: &BlockLayer,
+    listed: Vec<(SliceId, PatchEntry)>,
+) -> BTreeMap<SliceId, Vec<Placed>> {
+    // All slices at once: each has few patches, and would leave most dies idle.
+    let mut loads = stream::iter(listed)
+        .map(|(slice, entry)| async move {
             let patch = Patch::load(BlockId(entry.block), blocks.clone()).await;
             if let Some(reason) = patch.damage() {
                 tracing::error!(
@@ -398,9 +409,12 @@ async fn load(blocks: &BlockLayer, entries: Vec<PatchEntry>) -> Vec<(u8, u64, Rc
                     "a patch is lost; its keys give errors"
                 );
             }
-            (entry.level, entry.run, Rc::new(patch))
+            (slice, (entry.level, entry.run, Rc::new(patch)))
         })
-        .buffer_unordered(LOADS_UNDER_WAY)
-        .collect()
-        .await
+        .buffer_unordered(LOADS_UNDER_WAY);
+    let mut loaded: BTreeMap<SliceId, Vec<Placed>> = BTreeMap::new();
+    while let Some((slice, patch)) = loads.next().await {
+        loaded.entry(slice).or_default().push(patch);
+    }
+    loaded
 }
