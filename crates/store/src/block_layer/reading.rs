@@ -1,6 +1,6 @@
 //! Reading blocks. Whoever reads need not know how many copies there are: he says what he makes of the bytes, and where
-//! those of one copy are not right he gets those of another, or what the other blocks of a parity group tell. Whatever is amiss with a copy is noted, so that the block is
-//! written anew.
+//! those of one copy are not right he gets those of another, or what the other blocks of a parity group tell. Whatever is
+//! amiss with a copy is noted, so that the block is written anew.
 
 use super::BlockLayer;
 use super::stock::{Copies, Place};
