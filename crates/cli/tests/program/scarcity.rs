@@ -1,5 +1,6 @@
-//! What is scarce: descriptors, room for a device. Memory has tests of its own (`memory.rs`), and so have
-//! a device that is full (`real_limits.rs`) and a file system below it that is (`file_faults.rs` of the store).
+//! What is scarce: descriptors, room for a device, memory that the machine does not give. What the server takes of memory has
+//! tests of its own (`memory.rs`), and so have a device that is full (`real_limits.rs`) and a file system below it that is
+//! (`file_faults.rs` of the store).
 
 use crate::support::program::{Backend, check_clean, format, said, softflash};
 use crate::support::server::Server;
@@ -67,6 +68,45 @@ fn the_limit_of_descriptors_is_raised_as_far_as_it_may() {
     let clients: Vec<_> = (0..200).map(|_| ping(&server)).collect();
     assert!(clients.iter().all(Option::is_some), "a client was refused");
     assert!(server.terminate().success());
+}
+
+/// Values that no two keys share and that do not compress.
+fn value(number: u32) -> Vec<u8> {
+    let mut state = u64::from(number) + 1;
+    let mut next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u8
+    };
+    (0..64 << 10).map(|_| next()).collect()
+}
+
+#[test]
+fn where_the_machine_has_less_memory_than_was_promised_nothing_acknowledged_is_lost() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format(&data, Backend::File, 1024 * MIB);
+    // The process may have 120 MiB and believes in 800: it comes to its end in the middle of the load.
+    let mut server = Server::start_under("ulimit -d 122880", &data, &["--memory", "800MiB"]);
+    let mut client = server.client();
+    let key = |number: u32| format!("key {number}").into_bytes();
+    let mut is_written = |number: u32| {
+        let reply = client.try_call(&[b"SET", &key(number), &value(number)]);
+        reply.is_ok_and(|reply| reply.is_ok())
+    };
+    let acknowledged = (0..8000).take_while(|number| is_written(*number)).count() as u32;
+    assert!((1..8000).contains(&acknowledged), "{acknowledged} written, and there was memory");
+    assert!(!server.wait().success());
+    let server = Server::start(&data, &["--memory", "100MiB"]);
+    let mut client = server.client();
+    for number in 0..acknowledged {
+        assert!(
+            client.get(&key(number)).unwrap() == value(number),
+            "key {number} of {acknowledged}"
+        );
+    }
+    assert!(server.terminate().success());
+    check_clean(&data);
 }
 
 #[test]

@@ -120,14 +120,16 @@ fn manifests_are_checked_field_by_field() {
 #[test]
 fn a_manifest_reads_back_as_it_was_written() {
     use softflash_store::layout::Compression;
-    let store = StoreSection {
-        shards: 2,
-        slices: 3,
-        compression: vec![Compression::None, Compression::Lz4, Compression::Zstd],
-        copies: 2,
-        parity: 3,
-    };
-    let manifest = Manifest::new("/dev/nvme0n1", store);
-    let text = manifest.to_text().unwrap();
-    assert_eq!(Manifest::parse(Path::new("x"), &text).unwrap(), manifest);
+    for (copies, parity) in [(2, 0), (1, 3)] {
+        let store = StoreSection {
+            shards: 2,
+            slices: 3,
+            compression: vec![Compression::None, Compression::Lz4, Compression::Zstd],
+            copies,
+            parity,
+        };
+        let manifest = Manifest::new("/dev/nvme0n1", store);
+        let text = manifest.to_text().unwrap();
+        assert_eq!(Manifest::parse(Path::new("x"), &text).unwrap(), manifest);
+    }
 }
