@@ -52,15 +52,21 @@ impl Medium {
 
     /// Whether half of the superblocks of a unit have a bad block.
     pub fn is_worn_out(&self) -> bool {
-        let Some(flash) = self.flash() else { return false };
+        !self.worn_out_units().is_empty()
+    }
+
+    /// The units of which half of the superblocks have a bad block.
+    pub fn worn_out_units(&self) -> BTreeSet<u16> {
+        let Some(flash) = self.flash() else { return BTreeSet::new() };
         let units = 0..flash.info().units;
-        let Ok(queue) = flash.open_queue_pair(units.clone()) else { return false };
+        let Ok(queue) = flash.open_queue_pair(units.clone()) else { return BTreeSet::new() };
         let superblocks = queue.geometry().blocks_per_plane;
-        units.map(UnitId).any(|unit| {
+        let is_worn_out = |unit: &u16| {
             let bad: BTreeSet<u32> =
-                queue.bad_blocks(unit).into_iter().map(|(.., block)| block).collect();
+                queue.bad_blocks(UnitId(*unit)).into_iter().map(|(.., block)| block).collect();
             bad.len() as u32 * 2 >= superblocks
-        })
+        };
+        units.filter(is_worn_out).collect()
     }
 
     /// Cuts the power.

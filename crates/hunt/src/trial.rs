@@ -64,6 +64,8 @@ pub fn run(world: &World) -> Result<Record, String> {
         Err(Trouble::Lost(_) | Trouble::WornOut(_)) if world.may_lose() => trial.record.loss = true,
         // Its life is over; what it held could be read to the end.
         Err(Trouble::WornOut(_)) if trial.medium.is_worn_out() => trial.record.worn_out = true,
+        // One unit is left of a shard: what that one does nothing makes up for.
+        Err(Trouble::Lost(_)) if trial.has_single_units() => trial.record.worn_out = true,
         Err(trouble) => {
             let (cuts, open) = (trial.record.crash_points + trial.open, trial.open);
             let what = trouble.what();
@@ -125,6 +127,16 @@ impl Trial<'_> {
             Some(what) if self.world.may_lose() => Err(Trouble::Lost(what)),
             Some(what) => Err(Trouble::Wrong(what)),
         }
+    }
+
+    /// Whether a shard that should survive the loss of a unit has but one that is not worn out.
+    fn has_single_units(&self) -> bool {
+        let worn_out = self.medium.worn_out_units();
+        let shards = self.world.store.shards;
+        let units: Vec<u16> = (0..self.world.flash.channels).collect();
+        let left = |units: &[u16]| units.iter().filter(|unit| !worn_out.contains(unit)).count();
+        let mut shards = units.chunks((units.len() / usize::from(shards)).max(1));
+        self.world.store.is_redundant() && shards.any(|units| left(units) < 2)
     }
 
     /// When the next session is cut off. Where clients rest, half of the cuts come soon after a request.
