@@ -9,6 +9,7 @@ use softflash_base::random::Rng;
 use softflash_device::{ModelDevice, UnitsImage};
 use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
 use softflash_runtime::{RuntimeHandle, yield_now};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How often.
@@ -32,7 +33,8 @@ fn is_zero(count: &u32) -> bool {
 #[derive(Default)]
 pub struct Fate {
     dead: Vec<u32>,
-    image: Option<UnitsImage>,
+    /// Of this unit.
+    image: Option<(u16, UnitsImage)>,
     /// A unit is older than it should be.
     is_old: bool,
 }
@@ -54,6 +56,13 @@ impl Fate {
         self.dead.iter().map(|die| death(*die, Time::ZERO)).collect()
     }
 
+    /// Whether a disaster has struck the unit, or may have.
+    pub fn has_struck(&self, unit: u16, world: &World) -> bool {
+        let is_old = self.is_old && self.image.as_ref().is_some_and(|(old, _)| *old == unit);
+        let does_otherwise = world.disasters.strikes > 0 && struck_unit(world) == unit;
+        is_old || does_otherwise || self.dead.contains(&u32::from(unit))
+    }
+
     /// Draws what strikes in the next session; the dead stay dead. Nothing new strikes where clients do not work, if there
     /// are copies, which must come to be whole then.
     pub fn strikes(&mut self, world: &World, rng: &mut Rng, works: bool) -> Strikes {
@@ -67,7 +76,7 @@ impl Fate {
             strikes.push(death(die, Time(1 << (10 + rng.below(22)))));
             self.dead.push(die);
         }
-        let unit = (world.seed % u64::from(world.flash.channels)) as u32;
+        let unit = u32::from(struck_unit(world));
         for _ in 0..world.disasters.strikes {
             let command = 1 + rng.below(LATEST_COMMAND);
             let (when, what) = match rng.below(6) {
@@ -98,7 +107,7 @@ impl Fate {
             return Ok(());
         }
         match &self.image {
-            Some(image) if rng.chance(world.disasters.old_images) => {
+            Some((_, image)) if rng.chance(world.disasters.old_images) => {
                 device.restore(image).map_err(|error| format!("an image: {error}"))?;
                 self.is_old = true;
             }
@@ -106,11 +115,25 @@ impl Fate {
             None => {
                 let unit = rng.below(u64::from(world.flash.channels)) as u16;
                 let image = device.image(unit..unit + 1);
-                self.image = Some(image.map_err(|error| format!("an image: {error}"))?);
+                self.image = Some((unit, image.map_err(|error| format!("an image: {error}"))?));
             }
         }
         Ok(())
     }
+}
+
+/// The unit of a world whose commands do something else than they say.
+fn struck_unit(world: &World) -> u16 {
+    (world.seed % u64::from(world.flash.channels)) as u16
+}
+
+/// The dies that are dead from the beginning.
+pub fn dead_dies(strikes: &Strikes) -> BTreeSet<u16> {
+    let of = |fault: &PlannedFault| match fault {
+        PlannedFault { place: FaultPlace::Die(die), what: Strike::Death, .. } => Some(*die as u16),
+        _ => None,
+    };
+    strikes.iter().filter_map(of).collect()
 }
 
 fn death(die: u32, at: Time) -> PlannedFault {

@@ -4,6 +4,7 @@ use crate::world::{StoreShape, World};
 use softflash_ftl::UnitTelemetry;
 use softflash_store::stats::StoreStats;
 use softflash_store::{Store, StoreError};
+use std::collections::BTreeSet;
 
 /// The books of one look.
 #[derive(Debug, Clone, Default)]
@@ -49,19 +50,17 @@ impl Books {
         Ok(())
     }
 
-    /// Whether everything is there as often as it should be, unless a shard has a single unit left, and nothing is kept for
-    /// the sake of other patches' parity.
+    /// Whether everything is there as often as it should be, unless a shard has a single unit left that is neither dead nor
+    /// worn out, and nothing is kept for the sake of other patches' parity.
     ///
     /// # Errors
     /// How much is not.
-    pub fn have_all_copies(&self, world: &World) -> Result<(), String> {
+    pub fn have_all_copies(&self, world: &World, dead: &BTreeSet<u16>) -> Result<(), String> {
         let StoreStats { degraded_blocks, lost_units, pinned_blocks, .. } = self.stats;
-        let each = usize::from(world.flash.channels / world.store.shards).max(1);
-        let worn_out = |units: &[UnitTelemetry]| {
-            units.iter().filter(|unit| unit.space.is_worn_out()).count() as u64
-        };
-        let worn_out = self.units.chunks(each).map(worn_out).max().unwrap_or(0);
-        let left = (each as u64).saturating_sub(lost_units + worn_out);
+        let serves =
+            |unit: &&UnitTelemetry| !unit.space.is_worn_out() && !dead.contains(&unit.unit.0);
+        let left = |units: &[UnitTelemetry]| units.iter().filter(serves).count();
+        let left = self.units.chunks(world.units_of_a_shard()).map(left).min().unwrap_or(0);
         if pinned_blocks > 0 {
             return Err(format!("{pinned_blocks} patches are kept for the parity of others"));
         }
@@ -69,7 +68,7 @@ impl Books {
             0 => Ok(()),
             _ if left < 2 => Ok(()),
             count => Err(format!(
-                "{count} blocks lack a copy, with {lost_units} units lost and up to {worn_out} worn out in a shard"
+                "{count} blocks lack a copy, with {lost_units} units lost and at least {left} that serve in each shard"
             )),
         }
     }

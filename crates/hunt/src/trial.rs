@@ -129,14 +129,22 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether a shard that should survive the loss of a unit has but one that is not worn out.
+    /// Whether a shard that should survive the loss of a unit has but one that is not worn out, and a disaster has struck it.
     fn has_single_units(&self) -> bool {
         let worn_out = self.medium.worn_out_units();
-        let shards = self.world.store.shards;
         let units: Vec<u16> = (0..self.world.flash.channels).collect();
-        let left = |units: &[u16]| units.iter().filter(|unit| !worn_out.contains(unit)).count();
-        let mut shards = units.chunks((units.len() / usize::from(shards)).max(1));
-        self.world.store.is_redundant() && shards.any(|units| left(units) < 2)
+        let is_struck = |unit: &u16| self.fate.has_struck(*unit, self.world);
+        let relies_on_it = |units: &[u16]| {
+            let left: Vec<u16> =
+                units.iter().filter(|unit| !worn_out.contains(unit)).copied().collect();
+            match &left[..] {
+                [] => units.iter().any(is_struck),
+                [last] => is_struck(last),
+                _ => false,
+            }
+        };
+        self.world.store.is_redundant()
+            && units.chunks(self.world.units_of_a_shard()).any(relies_on_it)
     }
 
     /// When the next session is cut off. Where clients rest, half of the cuts come soon after a request.

@@ -200,6 +200,11 @@ impl World {
         self
     }
 
+    /// How many units each shard has.
+    pub fn units_of_a_shard(&self) -> usize {
+        usize::from(self.flash.channels / self.store.shards).max(1)
+    }
+
     /// Whether what was acknowledged may be lost, beside what a power cut takes. Not where there is another copy of it.
     pub fn may_lose(&self) -> bool {
         let World { faults, disasters, store, .. } = self;
