@@ -10,7 +10,7 @@ use softflash_store::layout::Compression;
 use softflash_store::{Entry, Store, StoreOptions};
 use softflash_testing::Bed;
 
-const KEYS: u64 = 12_000;
+const KEYS: u64 = 24_000;
 const VALUE_BYTES: usize = 1000;
 const SUPERBLOCK_BYTES: u64 = 1 << 20;
 
@@ -25,7 +25,7 @@ fn value(number: u64) -> Bytes {
     Bytes::from(text)
 }
 
-/// A store that holds 12 000 keys in patches, and little memory to keep them in.
+/// A store that holds 24 000 keys in patches, and little memory to keep them in.
 fn filled(compression: Vec<Compression>) -> Bed {
     let mut bed = Bed::new(1, 2, 4, 32, SUPERBLOCK_BYTES);
     bed.layout.compression = compression;

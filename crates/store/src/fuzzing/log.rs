@@ -166,6 +166,7 @@ impl Script {
             251 => FrameRole::Checkpoint,
             252 => FrameRole::Copy,
             253 => FrameRole::Padding,
+            254 => FrameRole::End,
             _ => FrameRole::Stream,
         };
         let all = op & 8 != 0;

@@ -12,8 +12,15 @@ use softflash_ftl::Hint;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Pages read at first to find a patch's metadata; most fits.
-const METADATA_GUESS_PAGES: u32 = 32;
+/// Pages that are read at first to find a patch's metadata: as many as that of the patch before took, as neighbours hold
+/// much the same. Whole blocks lie between metadata, so that a start reads little more than it needs.
+pub struct MetadataGuess(Cell<u32>);
+
+impl Default for MetadataGuess {
+    fn default() -> MetadataGuess {
+        MetadataGuess(Cell::new(1))
+    }
+}
 
 /// One immutable patch.
 pub struct Patch {
@@ -51,9 +58,9 @@ impl Patch {
     }
 
     /// Loads a patch's metadata. One that is damaged becomes a lost patch.
-    pub async fn load(id: BlockId, blocks: BlockLayer) -> Patch {
+    pub async fn load(id: BlockId, blocks: BlockLayer, guess: &MetadataGuess) -> Patch {
         let identity = blocks.identity(id);
-        let state = match load_index(id, &blocks, identity).await {
+        let state = match load_index(id, &blocks, identity, guess).await {
             Ok(index) => State::Whole(Box::new(index)),
             Err(StoreError::DataLoss(what)) => State::Lost(what),
             Err(error) => State::Lost(error.to_string()),
@@ -121,7 +128,10 @@ impl Patch {
     /// Whether the metadata, which is in memory, can still be read from flash.
     pub async fn has_whole_metadata(&self) -> bool {
         if !self.has_other_copy() {
-            return load_index(self.id, &self.blocks, self.identity).await.is_ok();
+            let Ok(index) = self.index() else { return false };
+            let pages = index.data_offset().div_ceil(self.blocks.page_bytes() as u32);
+            let guess = MetadataGuess(Cell::new(pages));
+            return load_index(self.id, &self.blocks, self.identity, &guess).await.is_ok();
         }
         let Ok(index) = self.index() else { return false };
         let pages = index.data_offset().div_ceil(self.blocks.page_bytes() as u32);
@@ -235,8 +245,13 @@ impl Drop for Patch {
     }
 }
 
-async fn load_index(id: BlockId, blocks: &BlockLayer, identity: u64) -> Result<PatchIndex> {
-    match load_index_at_once(id, blocks, identity).await {
+async fn load_index(
+    id: BlockId,
+    blocks: &BlockLayer,
+    identity: u64,
+    guess: &MetadataGuess,
+) -> Result<PatchIndex> {
+    match load_index_at_once(id, blocks, identity, guess).await {
         Err(_) if blocks.has_other_copy(id) => {
             let lost = |error: FormatError| StoreError::DataLoss(format!("{id}: {error}"));
             let len = |page: IoBuf| metadata_len(&page, identity).map_err(lost);
@@ -249,13 +264,18 @@ async fn load_index(id: BlockId, blocks: &BlockLayer, identity: u64) -> Result<P
     }
 }
 
-/// With one read where the metadata is no longer than most are.
-async fn load_index_at_once(id: BlockId, blocks: &BlockLayer, identity: u64) -> Result<PatchIndex> {
+/// With one read where the metadata is no longer than guessed.
+async fn load_index_at_once(
+    id: BlockId,
+    blocks: &BlockLayer,
+    identity: u64,
+    guess: &MetadataGuess,
+) -> Result<PatchIndex> {
     let page = blocks.page_bytes();
     let capacity_pages = (blocks.capacity_bytes() / page) as u32;
     let lost = |error: &dyn std::fmt::Display| StoreError::DataLoss(format!("{id}: {error}"));
-    let guess = METADATA_GUESS_PAGES.min(capacity_pages);
-    let mut metadata = match blocks.search(id, 0, guess, Hint::FOREGROUND).await {
+    let guessed = guess.0.get().min(capacity_pages);
+    let mut metadata = match blocks.search(id, 0, guessed, Hint::FOREGROUND).await {
         Ok(Some(metadata)) => metadata,
         // A patch may be shorter than the guess, and flash that was never written cannot be read.
         _ => blocks.read(id, 0, 1, Hint::FOREGROUND).await?,
@@ -265,6 +285,7 @@ async fn load_index_at_once(id: BlockId, blocks: &BlockLayer, identity: u64) -> 
     if pages > capacity_pages {
         return Err(lost(&"the metadata is longer than the block"));
     }
+    guess.0.set(pages);
     if pages as usize > metadata.len() / page {
         metadata = blocks.read(id, 0, pages, Hint::FOREGROUND).await?;
     }

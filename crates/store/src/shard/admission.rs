@@ -173,6 +173,10 @@ impl Shard {
         self.log.check()
     }
 
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.borrow().is_some() || self.log.check().is_err()
+    }
+
     /// Sets to work what gives memory and flash back.
     fn make_room(&self) {
         self.freeze_largest();

@@ -53,6 +53,9 @@ impl Shard {
                 }
             };
             if let Err(error) = worked {
+                if self.closing.get() && matches!(error, StoreError::Closed) {
+                    return;
+                }
                 // What is in memory stays readable and is in the log; nothing more can be taken.
                 tracing::error!(shard = self.id.0, %error, "a memtable could not be flushed");
                 *self.failure.borrow_mut() = Some(error);

@@ -17,6 +17,8 @@ use std::rc::Rc;
 
 /// Keys after which other tasks get a turn.
 const TURN_KEYS: usize = 256;
+/// A log that a start reads at once.
+const SHORT_LOG_BYTES: u64 = 1 << 20;
 
 impl Shard {
     /// Flushes the oldest frozen memtable of a slice.
@@ -68,6 +70,29 @@ impl Shard {
         self.log.release_before(needed);
         self.room.notify_all();
         Ok(())
+    }
+
+    /// Lets the log begin anew, so that of the older segments only those are needed that tell of what is in memory.
+    pub(super) async fn begin_log_anew(&self) -> Result<()> {
+        self.log.renew().await?;
+        self.trim_log().await
+    }
+
+    /// At the end, leaves the next start little to read: where the log is long, what is in memory goes into patches. Where
+    /// that cannot be done, the log has it all.
+    pub(super) async fn shorten_log(&self) {
+        let short = SHORT_LOG_BYTES.min(self.blocks.capacity_bytes() as u64 / 8);
+        let is_short = self.log.bytes_from(self.first_segment_needed()) <= short;
+        if is_short || self.is_full() || self.has_failed() {
+            return;
+        }
+        let shortened = async {
+            self.flush_everything().await?;
+            self.begin_log_anew().await
+        };
+        if let Err(error) = shortened.await {
+            tracing::warn!(shard = self.id.0, %error, "the log stays as long as it is");
+        }
     }
 
     /// The run takes the memtable's place, in memory and in the log, in one step.

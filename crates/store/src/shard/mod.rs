@@ -249,6 +249,7 @@ impl Shard {
         if self.closing.replace(true) {
             return Ok(());
         }
+        self.log.end_undecided();
         self.work.notify_one();
         self.compact_work.notify_one();
         self.patrol_work.notify_one();
@@ -256,6 +257,7 @@ impl Shard {
         while self.tasks.get() > 0 {
             self.room.notified().await;
         }
+        self.shorten_log().await;
         let closed = self.log.close().await;
         self.blocks.flash().stop();
         self.blocks.log_flash().stop();

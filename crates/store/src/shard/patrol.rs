@@ -154,13 +154,7 @@ impl Shard {
     /// Brings what is in memory into patches and begins a new segment of the log, so that no older one is needed.
     async fn renew_log(&self) -> Result<()> {
         self.flush().await?;
-        self.log.renew().await?;
-        let Some(slice) = self.slices.first() else { return Ok(()) };
-        self.edit(slice, &[], Vec::new());
-        let (seq, needed) = (self.seq.get(), self.first_segment_needed());
-        self.log.stable_soon(seq).await?;
-        self.log.release_before(needed);
-        Ok(())
+        self.begin_log_anew().await
     }
 
     /// Writes a strained patch of the slice anew, in its place. Returns whether there was one. To be called by compaction

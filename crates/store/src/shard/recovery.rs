@@ -10,7 +10,7 @@
 use super::budget::Budget;
 use super::clock::ExpiryClock;
 use super::log::Resume;
-use super::log::chain::{self, Segment};
+use super::log::chain::{Chain, Evidence, Segment, newest_evidence};
 use super::log::reader::LogReader;
 use super::replay::Replay;
 use super::transactions::COORDINATOR;
@@ -111,22 +111,22 @@ pub async fn recover(
     budget: &Budget,
 ) -> Result<Recovered> {
     let reader = LogReader::new(blocks.clone(), shard);
-    let chain = match chain::chain_of(found, &reader).await {
+    let mut chain = match Chain::of(found, &reader).await {
         Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
             reader.pass_losses();
-            chain::chain_of(found, &reader).await?
+            Chain::of(found, &reader).await?
         }
         ordered => ordered?,
     };
-    let end = chain.last().map_or(0, |segment| segment.number);
+    let end = chain.last_number();
     for superblock in damaged {
         reader.refuse_lost_segment(&superblock.superblock, end).await?;
     }
     let Replayable { needed, dead_before, mut replay } =
-        match replay_log(layout, shard, &reader, &chain, clock).await {
+        match replay_log(layout, shard, &reader, &mut chain, clock).await {
             Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
                 reader.pass_losses();
-                replay_log(layout, shard, &reader, &chain, clock).await?
+                replay_log(layout, shard, &reader, &mut chain, clock).await?
             }
             replayed => replayed?,
         };
@@ -214,7 +214,7 @@ pub async fn recover(
     // The last frame may have been under way when the power went.
     let mut uneven = reader.uneven();
     uneven.retain(|at| Some(*at) < replay.last_frame);
-    let lacks_copies = !uneven.is_empty() || data.iter().any(|id| blocks.is_degraded(*id));
+    let lacks_copies = !uneven.is_empty() || referred.iter().any(|id| blocks.is_degraded(*id));
     let old_units = if lacks_copies { blocks.old_units(&replay.units) } else { Vec::new() };
     Ok(Recovered {
         slices,
@@ -233,50 +233,55 @@ pub async fn recover(
 }
 
 /// A log that was replayed.
-struct Replayable<'a, 'c> {
+struct Replayable<'a> {
     /// The segments from the first that is needed to the last with events.
-    needed: &'c [Segment],
+    needed: Vec<Segment>,
     /// Segments of lower numbers are not needed, whatever can still be read the next time.
     dead_before: u64,
     replay: Replay<'a>,
 }
 
 /// Replays the log from the first segment that is needed.
-async fn replay_log<'a, 'c>(
+async fn replay_log<'a>(
     layout: &'a StoreLayout,
     shard: ShardId,
     reader: &LogReader,
-    chain: &'c [Segment],
+    chain: &mut Chain,
     clock: &ExpiryClock,
-) -> Result<Replayable<'a, 'c>> {
+) -> Result<Replayable<'a>> {
     let (mut limit, mut missing, mut looked_again) = (None, None, false);
     loop {
         let evidence = match limit {
             Some(None) => None,
-            limit => chain::newest_evidence(chain, limit.flatten(), reader).await?,
+            limit => newest_evidence(chain, limit.flatten(), reader).await?,
         };
-        let needed = match evidence.map(|found| segments_from(chain, found.log_start, reader)) {
-            Some(Ok(needed)) => needed,
-            // It may have been lost before it was flushed, with all that was said in later ones: what is before it goes
-            // on with frames that tell whether it was durable.
-            Some(Err(error)) => {
-                let start = evidence.map_or(0, |found| found.log_start);
-                limit = Some(Some(Position { segment: start, page: 0 }.before()));
-                missing.get_or_insert(error);
-                continue;
-            }
-            None => match missing.take() {
-                Some(_) if !looked_again => {
+        let needed = match evidence {
+            Some(Evidence { log_start, .. }) => chain.from_number(log_start, reader).await?,
+            None if missing.is_some() => None,
+            None => Some(chain.whole(reader).await?),
+        };
+        let Some(needed) = needed.map(<[Segment]>::to_vec) else {
+            match (evidence, missing.take()) {
+                // It may have been lost before it was flushed, with all that was said in later ones: what is before it goes
+                // on with frames that tell whether it was durable.
+                (Some(Evidence { log_start, .. }), told) => {
+                    limit = Some(Some(Position { segment: log_start, page: 0 }.before()));
+                    missing = told.or(Some(log_start));
+                }
+                (None, Some(_)) if !looked_again => {
                     looked_again = true;
                     reader.read_anew();
                     limit = None;
-                    continue;
                 }
-                Some(error) => return Err(error),
-                None => chain,
-            },
+                (None, start) => {
+                    let found = chain.first_number();
+                    let what = format!("it is missing; the first one found is {found}");
+                    return Err(reader.damage(start.unwrap_or(0), &what));
+                }
+            }
+            continue;
         };
-        let (mut replay, end) = replay_surely(layout, shard, reader, needed, clock).await?;
+        let (mut replay, end) = replay_surely(layout, shard, reader, &needed, clock).await?;
         if let End::Corrupt { at, lost } = &end {
             let what = format!(
                 "frame {} was durable and is damaged or missing, and so may be those up to {}",
@@ -286,14 +291,14 @@ async fn replay_log<'a, 'c>(
             return Err(reader.damage(at.segment, &what));
         }
         if let Some(behind) = replay.behind {
-            reader.refuse_lost_page(needed, behind).await?;
+            reader.refuse_lost_page(&needed, behind).await?;
         }
-        let used = |needed: &'c [Segment], replay: &Replay<'_>| {
+        let used = |needed: Vec<Segment>, replay: &Replay<'_>| {
             let beyond = |segment: &Segment| Some(segment.number) > replay.end.segment;
-            needed.split(beyond).next().unwrap_or_default()
+            needed.split(beyond).next().unwrap_or_default().to_vec()
         };
         let Some(evidence) = evidence else {
-            return Ok(Replayable { needed: used(chain, &replay), dead_before: 0, replay });
+            return Ok(Replayable { needed: used(needed, &replay), dead_before: 0, replay });
         };
         if replay.last_frame >= Some(evidence.at) {
             if !reader.losses().is_empty() && replay.started {
@@ -307,7 +312,7 @@ async fn replay_log<'a, 'c>(
             let sure = match replay.last_frame {
                 // It may be gone the next time, and what came before it counts.
                 Some(last) if last == evidence.at => {
-                    chain::newest_evidence(chain, Some(last.before()), reader).await?
+                    newest_evidence(chain, Some(last.before()), reader).await?
                 }
                 _ => Some(evidence),
             };
@@ -363,16 +368,4 @@ fn describe_torn(end: &End) -> Option<String> {
         at.segment,
         at.page
     ))
-}
-
-fn segments_from<'c>(
-    chain: &'c [Segment],
-    start: u64,
-    reader: &LogReader,
-) -> Result<&'c [Segment]> {
-    let first = chain.iter().position(|segment| segment.number == start);
-    first.and_then(|first| chain.get(first..)).ok_or_else(|| {
-        let found = chain.first().map_or(0, |segment| segment.number);
-        reader.damage(start, &format!("it is missing; the first one found is {found}"))
-    })
 }

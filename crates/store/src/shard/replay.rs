@@ -10,7 +10,7 @@ use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
 use crate::format::log::{EventStream, Frame, FrameHeader, FrameRole, Position};
-use crate::kv::patch::Patch;
+use crate::kv::patch::{MetadataGuess, Patch};
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
 use futures_util::StreamExt;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Patches whose metadata is read at once.
-const LOADS_UNDER_WAY: usize = 64;
+const LOADS_UNDER_WAY: usize = 256;
 /// A batch that was read from the log.
 struct PendingBatch {
     transaction: Option<u64>,
@@ -399,9 +399,10 @@ async fn load(
     listed: Vec<(SliceId, PatchEntry)>,
 ) -> BTreeMap<SliceId, Vec<Placed>> {
     // All slices at once: each has few patches, and would leave most dies idle.
+    let guess = &MetadataGuess::default();
     let mut loads = stream::iter(listed)
         .map(|(slice, entry)| async move {
-            let patch = Patch::load(BlockId(entry.block), blocks.clone()).await;
+            let patch = Patch::load(BlockId(entry.block), blocks.clone(), guess).await;
             if let Some(reason) = patch.damage() {
                 tracing::error!(
                     block = entry.block,

@@ -32,15 +32,18 @@ pub enum FrameRole {
     Copy,
     /// It fills pages; the payload means nothing.
     Padding,
+    /// The log was closed with it: nothing was written behind it, and the next writer begins another segment.
+    End,
 }
 
 impl FrameRole {
-    const FLAGS: [(FrameRole, u16); 5] = [
+    const FLAGS: [(FrameRole, u16); 6] = [
         (FrameRole::Stream, 0),
         (FrameRole::Opening, 1 | 8),
         (FrameRole::Checkpoint, 1),
         (FrameRole::Copy, 2),
         (FrameRole::Padding, 4),
+        (FrameRole::End, 16),
     ];
 
     fn flags(self) -> u16 {
@@ -207,7 +210,7 @@ mod tests {
     fn header(payload_len: u32) -> FrameHeader {
         FrameHeader {
             shard: 3,
-            role: FrameRole::FLAGS[payload_len as usize % 5].0,
+            role: FrameRole::FLAGS[payload_len as usize % FrameRole::FLAGS.len()].0,
             payload_len,
             segment: 9,
             sequence: 1_000,

@@ -7,6 +7,7 @@ use crate::format::FormatError;
 use crate::format::log::frame::FrameRole;
 use crate::format::log::{EventStream, Frame, Position, Replayed};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A segment that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,43 +39,103 @@ pub struct Evidence {
 /// given back for its sake, so that it can be left out; and it is left out, as an opening that a power cut struck may
 /// be readable now and not the next time. The next segment goes on from where this one would have. Of two with one
 /// number the one with the later block counts: a recovery that did not find the first has written it.
-///
-/// # Errors
-/// Those of the reader; [`StoreError::DataLoss`](crate::StoreError::DataLoss) where the last segment stops at
-/// a page that was whole once.
-pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment>> {
-    let mut segments: BTreeMap<u64, Segment> = BTreeMap::new();
-    for Found { id, kind } in found {
-        let BlockKind::Log { segment: number, after } = *kind else { continue };
-        let segment = Segment { number, after, block: *id, superseded_from: None };
-        let kept = segments.entry(number).or_insert(segment);
-        if kept.block < *id {
-            *kept = segment;
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    segments: Vec<Segment>,
+    /// The place from which on it is known where segments are superseded. Most of those before it were given back and have not
+    /// been erased yet; a large device has thousands of them, and nobody looks into them.
+    settled_from: usize,
+    /// The lowest sequence with which one of those from there on starts.
+    lowest: Option<u64>,
+}
+
+impl Chain {
+    /// Puts the segments that were found in order.
+    ///
+    /// # Errors
+    /// Those of the reader; [`StoreError::DataLoss`](crate::StoreError::DataLoss) where the last segment stops at
+    /// a page that was whole once.
+    pub async fn of(found: &[Found], reader: &LogReader) -> Result<Chain> {
+        let mut begun: BTreeMap<u64, Segment> = BTreeMap::new();
+        for Found { id, kind } in found {
+            let BlockKind::Log { segment: number, after } = *kind else { continue };
+            let segment = Segment { number, after, block: *id, superseded_from: None };
+            let kept = begun.entry(number).or_insert(segment);
+            if kept.block < *id {
+                *kept = segment;
+            }
+        }
+        let mut segments = Vec::new();
+        let mut next = begun.keys().next_back().copied();
+        while let Some(segment) = next.and_then(|number| begun.remove(&number)) {
+            if segments.is_empty()
+                && let Some(stop) = reader.stops_unproved(&segment).await?
+            {
+                reader.refuse_lost_page(&[segment], stop).await?;
+                next = begun.keys().next_back().copied();
+                continue;
+            }
+            // Where that one is missing, as it was never flushed or has been given back, the frames tell whether it matters.
+            next = begun.range(..=segment.after).next_back().map(|(number, _)| *number);
+            segments.push(segment);
+        }
+        segments.reverse();
+        Ok(Chain { settled_from: segments.len(), segments, lowest: None })
+    }
+
+    /// The number of the last segment; 0 where there is none.
+    pub fn last_number(&self) -> u64 {
+        self.segments.last().map_or(0, |segment| segment.number)
+    }
+
+    /// The number of the first segment that was found; 0 where there is none.
+    pub fn first_number(&self) -> u64 {
+        self.segments.first().map_or(0, |segment| segment.number)
+    }
+
+    /// The segments from the one with this number on, if that is there.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub async fn from_number(
+        &mut self,
+        number: u64,
+        reader: &LogReader,
+    ) -> Result<Option<&[Segment]>> {
+        match self.segments.iter().position(|segment| segment.number == number) {
+            Some(first) => self.settled(first..self.segments.len(), reader).await.map(Some),
+            None => Ok(None),
         }
     }
-    let (mut chain, mut lowest) = (Vec::new(), None);
-    let mut next = segments.keys().next_back().copied();
-    while let Some(mut segment) = next.and_then(|number| segments.remove(&number)) {
-        if chain.is_empty()
-            && let Some(stop) = reader.stops_unproved(&segment).await?
+
+    /// All segments.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub async fn whole(&mut self, reader: &LogReader) -> Result<&[Segment]> {
+        self.settled(0..self.segments.len(), reader).await
+    }
+
+    /// Some of the segments, ready to be read.
+    async fn settled(&mut self, places: Range<usize>, reader: &LogReader) -> Result<&[Segment]> {
+        while let Some(place) = self.settled_from.checked_sub(1)
+            && place >= places.start
         {
-            reader.refuse_lost_page(&[segment], stop).await?;
-            next = segments.keys().next_back().copied();
-            continue;
+            if let Some(behind) = self.segments.get(self.settled_from) {
+                let mut first = reader.first_sequence(behind).await?;
+                if first.is_none() {
+                    reader.read_anew();
+                    first = reader.first_sequence(behind).await?;
+                }
+                self.lowest = [self.lowest, first].into_iter().flatten().min();
+            }
+            if let Some(segment) = self.segments.get_mut(place) {
+                segment.superseded_from = self.lowest;
+            }
+            self.settled_from = place;
         }
-        let mut first = reader.first_sequence(&segment).await?;
-        if first.is_none() {
-            reader.read_anew();
-            first = reader.first_sequence(&segment).await?;
-        }
-        segment.superseded_from = lowest;
-        lowest = [lowest, first].into_iter().flatten().min();
-        // Where that one is missing, as it was never flushed or has been given back, the frames tell whether it matters.
-        next = segments.range(..=segment.after).next_back().map(|(number, _)| *number);
-        chain.push(segment);
+        Ok(self.segments.get(places).unwrap_or_default())
     }
-    chain.reverse();
-    Ok(chain)
 }
 
 /// The newest evidence of where the log starts, in frames not behind `limit`.
@@ -82,18 +143,20 @@ pub async fn chain_of(found: &[Found], reader: &LogReader) -> Result<Vec<Segment
 /// # Errors
 /// Those of the reader.
 pub async fn newest_evidence(
-    chain: &[Segment],
+    chain: &mut Chain,
     limit: Option<Position>,
     reader: &LogReader,
 ) -> Result<Option<Evidence>> {
-    for last in (0..chain.len()).rev() {
-        let alone = evidence_in(chain.get(last..=last), limit, reader).await?;
+    for last in (0..chain.segments.len()).rev() {
+        let segment = chain.settled(last..last + 1, reader).await?;
+        let alone = evidence_in(segment, limit, reader).await?;
         // An event that starts in the segment before is seen only together with it, and is older than all that start in
         // this one.
         let is_newest = alone.is_some_and(|alone| alone.in_stream);
         let joined = match last.checked_sub(1) {
             Some(before) if !is_newest => {
-                evidence_in(chain.get(before..=last), limit, reader).await?
+                let both = chain.settled(before..last + 1, reader).await?;
+                evidence_in(both, limit, reader).await?
             }
             _ => None,
         };
@@ -107,7 +170,7 @@ pub async fn newest_evidence(
 }
 
 async fn evidence_in(
-    segments: Option<&[Segment]>,
+    segments: &[Segment],
     limit: Option<Position>,
     reader: &LogReader,
 ) -> Result<Option<Evidence>> {
@@ -131,6 +194,6 @@ async fn evidence_in(
         });
         noted.map_err(|error| reader.refuse(error))
     };
-    reader.scan(segments.unwrap_or_default(), note).await?;
+    reader.scan(segments, note).await?;
     Ok(newest)
 }

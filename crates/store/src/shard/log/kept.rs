@@ -27,15 +27,6 @@ impl KeptPieces {
         self.pieces.borrow().get(&pages).cloned()
     }
 
-    /// How many pages the longest piece has that starts at this page.
-    pub(super) fn longest_from(&self, block: BlockId, first: u32) -> Option<u32> {
-        let pieces = self.pieces.borrow();
-        pieces
-            .range((block, first, 0)..=(block, first, u32::MAX))
-            .next_back()
-            .map(|(pages, _)| pages.2)
-    }
-
     pub(super) fn keep(&self, pages: Pages, piece: &Rc<Piece>) {
         let mut pieces = self.pieces.borrow_mut();
         let kept: u32 = pieces.keys().map(|(.., count)| count).sum();

@@ -65,6 +65,8 @@ struct Inner {
     rolling_over: Cell<bool>,
     /// Prepares without a commit, by sequence number.
     holds: RefCell<BTreeMap<u64, u64>>,
+    /// What is undecided now stays so until the next recovery.
+    ends_undecided: Cell<bool>,
     /// Someone waits for everything appended so far.
     hurry: Cell<bool>,
     clock_wanted: Cell<bool>,
@@ -160,6 +162,7 @@ impl Log {
             told_start: Cell::new(0),
             rolling_over: Cell::new(false),
             holds: RefCell::default(),
+            ends_undecided: Cell::new(false),
             hurry: Cell::new(false),
             clock_wanted: Cell::new(false),
             renewal_wanted: Cell::new(false),
@@ -219,8 +222,19 @@ impl Log {
     }
 
     /// Waits until everything up to `seq` is durable and no transaction below is undecided.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`] where a transaction below will not be decided any more.
     pub async fn stable(&self, seq: u64) -> Result<()> {
-        self.wait_until(|log| log.is_stable(seq)).await
+        let undecidable = |log: &Inner| log.ends_undecided.get() && log.is_undecided(seq);
+        self.wait_until(|log| log.is_stable(seq) || undecidable(log)).await?;
+        if undecidable(&self.inner) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    /// From now on nobody waits for transactions to be decided: who decides may have stopped.
+    pub fn end_undecided(&self) {
+        self.inner.ends_undecided.set(true);
+        self.inner.progress.notify_all();
     }
 
     /// As [`stable`](Log::stable), without waiting for the end of the interval.
@@ -320,6 +334,13 @@ impl Log {
         full as u64 + page * self.inner.blocks.page_bytes() as u64
     }
 
+    /// Bytes of frames in this segment and those behind it.
+    pub fn bytes_from(&self, segment: u64) -> u64 {
+        let position = self.inner.position.borrow();
+        let before = position.segments.iter().filter(|(number, _)| *number < segment).count();
+        self.live_bytes() - (before * self.inner.blocks.capacity_bytes()) as u64
+    }
+
     /// Gives back segments below `segment`, the current one excepted. The caller has made sure that a durable
     /// event says that they are not needed.
     pub fn release_before(&self, segment: u64) {
@@ -346,8 +367,12 @@ impl Log {
 }
 
 impl Inner {
-    fn is_stable(&self, seq: u64) -> bool {
+    fn is_undecided(&self, seq: u64) -> bool {
         let undecided = self.holds.borrow().keys().next().is_some_and(|held| *held <= seq);
-        self.durable_seq.get() >= seq && (!undecided || planted::bug(Bug::HeldIsStable))
+        undecided && !planted::bug(Bug::HeldIsStable)
+    }
+
+    fn is_stable(&self, seq: u64) -> bool {
+        self.durable_seq.get() >= seq && !self.is_undecided(seq)
     }
 }

@@ -1,7 +1,7 @@
 //! The patrol's look at the log: it is read as a recovery would read it, while it goes on.
 
 use super::Log;
-use super::chain::chain_of;
+use super::chain::Chain;
 use super::reader::LogReader;
 use crate::block_layer::{BlockKind, Found};
 use crate::error::{Result, StoreError};
@@ -52,8 +52,9 @@ impl Log {
 
 /// The sequence of the frame behind the last one that is found; `None` where some that were durable are missing.
 async fn frame_behind(reader: &LogReader, extent: &Extent) -> Result<Option<u64>> {
-    let chain = chain_of(&extent.segments, reader).await?;
-    Ok(match reader.scan(&chain, |_| Ok(())).await? {
+    let mut chain = Chain::of(&extent.segments, reader).await?;
+    let segments = chain.whole(reader).await?;
+    Ok(match reader.scan(segments, |_| Ok(())).await? {
         End::Clean { next_sequence, .. } | End::Torn { next_sequence, .. } => next_sequence,
         End::Corrupt { .. } => None,
     })

@@ -16,6 +16,7 @@ use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::iter;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -23,12 +24,15 @@ use std::rc::Rc;
 const PIECE_BYTES: usize = 1 << 20;
 /// Pieces read at the same time: as segments lie on different units, they come from several of them.
 const PIECES_AHEAD: usize = 32;
-/// Pages read for the first frame alone, where they are enough; most often they are.
+/// Pages read for the first frame of a segment, where they are enough; most often they are.
 const FIRST_STEP_PAGES: u32 = 2;
 /// Segments' worth of pages that is kept: what recovery looks at again is the last segment and the one before.
 const KEPT_SEGMENTS: u32 = 2;
 /// Pages read one by one, after a read that failed, at the same time.
 const SINGLE_READS: usize = 32;
+
+/// A segment, the first page of a piece of it, and how many pages that has at most.
+type PieceOf<'s> = (&'s Segment, u32, u32);
 
 /// Reads the log of a shard.
 pub struct LogReader {
@@ -111,23 +115,17 @@ impl LogReader {
         if self.losses.borrow().is_some() {
             scanner = scanner.passing_losses();
         }
-        let step = (PIECE_BYTES / self.blocks.page_bytes()).max(1);
-        let pieces = segments.iter().flat_map(|segment| {
-            (0..self.end(segment)).step_by(step).map(move |first| (segment, first))
-        });
-        let mut pieces = stream::iter(pieces)
-            .map(|(segment, first)| async move {
-                (segment, first, self.piece(segment, first, step as u32).await)
-            })
-            .buffered(self.pieces_ahead);
-        while let Some((segment, first, piece)) = pieces.next().await {
-            if first == 0 {
-                scanner.end_segment().map_err(|error| self.refuse(error))?;
-                self.begin(&mut scanner, segment);
-            }
-            piece?.feed(&mut scanner);
-            while let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
-                sink(frame)?;
+        if let Some((last, before)) = segments.split_last() {
+            let pieces = before.iter().flat_map(|segment| self.pieces(segment));
+            self.scan_pieces(pieces, self.pieces_ahead, &mut scanner, &mut sink).await?;
+            // In a log that was closed, the frame that says so stands near the beginning: one piece after the other, or most of
+            // what is read was never written.
+            let is_short = |(.., step): &PieceOf<'_>| *step < self.longest_step();
+            let begins = self.pieces(last).take_while(is_short);
+            let found = self.scan_pieces(begins, 1, &mut scanner, &mut sink).await?;
+            if found != Some(FrameRole::End) {
+                let goes_on = self.pieces(last).skip_while(is_short);
+                self.scan_pieces(goes_on, self.pieces_ahead, &mut scanner, &mut sink).await?;
             }
         }
         scanner.end_segment().map_err(|error| self.refuse(error))?;
@@ -142,6 +140,32 @@ impl LogReader {
         Ok(scanner.finish())
     }
 
+    /// Reads pieces, some at a time, and hands their frames to `sink`. Returns what the last frame is.
+    async fn scan_pieces<'s>(
+        &self,
+        pieces: impl Iterator<Item = PieceOf<'s>>,
+        ahead: usize,
+        scanner: &mut LogScanner,
+        sink: &mut impl FnMut(Frame) -> Result<()>,
+    ) -> Result<Option<FrameRole>> {
+        let read =
+            async |(segment, first, step)| (segment, first, self.piece(segment, first, step).await);
+        let mut pieces = stream::iter(pieces).map(read).buffered(ahead);
+        let mut last = None;
+        while let Some((segment, first, piece)) = pieces.next().await {
+            if first == 0 {
+                scanner.end_segment().map_err(|error| self.refuse(error))?;
+                self.begin(scanner, segment);
+            }
+            piece?.feed(scanner);
+            while let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
+                last = Some(frame.header.role);
+                sink(frame)?;
+            }
+        }
+        Ok(last)
+    }
+
     /// The sequence of the frame with which a segment starts, copies left aside, if that frame is whole.
     ///
     /// # Errors
@@ -151,12 +175,8 @@ impl LogReader {
         self.begin(&mut scanner, segment);
         // A copy may come before it.
         let longest = 2 * MAX_FRAME_BYTES.div_ceil(self.blocks.page_bytes()) as u32;
-        let (mut page, mut next_step) = (0, FIRST_STEP_PAGES);
-        while page < self.end(segment).min(longest) {
-            let step = self.kept.longest_from(segment.block, page).unwrap_or(next_step);
+        for (_, page, step) in self.pieces(segment).take_while(|(_, page, _)| *page < longest) {
             let piece = self.piece(segment, page, step).await?;
-            page += step;
-            next_step = 2 * step;
             piece.feed(&mut scanner);
             if let Some(frame) = scanner.next_frame().map_err(|error| self.refuse(error))? {
                 return Ok(Some(frame.header.sequence));
@@ -304,6 +324,21 @@ impl LogReader {
         let end = self.end.filter(|end| end.segment == segment.number);
         let pages = self.pages() - u32::from(planted::bug(Bug::LastPageUnread));
         end.map_or(pages, |end| end.page.min(pages))
+    }
+
+    /// A segment in pieces, each twice as long as the one before up to some length: most who look only want to know how it begins.
+    fn pieces<'s>(&self, segment: &'s Segment) -> impl Iterator<Item = PieceOf<'s>> + use<'s> {
+        let (end, longest) = (self.end(segment), self.longest_step());
+        let next = move |(first, step): &(u32, u32)| Some((first + step, (2 * step).min(longest)));
+        let steps = iter::successors(Some((0, FIRST_STEP_PAGES.min(longest))), next);
+        steps
+            .take_while(move |(first, _)| *first < end)
+            .map(move |(first, step)| (segment, first, step))
+    }
+
+    /// Pages of the longest piece.
+    fn longest_step(&self) -> u32 {
+        (PIECE_BYTES / self.blocks.page_bytes()).max(1) as u32
     }
 
     /// The next pages, at most `step`, as they were read before or as they are read now.

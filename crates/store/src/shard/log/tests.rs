@@ -1,10 +1,10 @@
-use super::chain::{Segment, chain_of, newest_evidence};
+use super::chain::{Chain, Segment, newest_evidence};
 use super::reader::LogReader;
 use super::*;
 use crate::block_layer::{BlockKind, Found, Redundancy};
 use crate::driver::Flash;
 use crate::format::FormatError;
-use crate::format::log::{Checkpoint, EventStream, Replayed};
+use crate::format::log::{Checkpoint, End, EventStream, FrameRole, Replayed};
 use crate::format::testing::rng;
 use crate::format::version::Version;
 use crate::value::Entry;
@@ -79,13 +79,17 @@ impl Bench {
         log_start
     }
 
-    async fn chain(&self) -> Vec<Segment> {
+    async fn chain(&self) -> Chain {
         let segments = self.log.inner.position.borrow().segments.clone();
         let found: Vec<Found> =
             segments.into_iter().map(|(segment, id)| found(segment, id)).collect();
         // The log has grown since the last time.
         self.reader.read_anew();
-        chain_of(&found, &self.reader).await.unwrap()
+        Chain::of(&found, &self.reader).await.unwrap()
+    }
+
+    async fn segments(&self, chain: &mut Chain) -> Vec<Segment> {
+        chain.whole(&self.reader).await.unwrap().to_vec()
     }
 }
 
@@ -111,7 +115,7 @@ fn a_checkpoint_in_the_stream_names_only_what_the_log_before_it_vouches_for() {
             bench.append_batch(400_000);
             bench.log.written_soon(bench.seq).await.unwrap();
         }
-        let chain = bench.chain().await;
+        let chain = bench.segments(&mut bench.chain().await).await;
         let (mut stream, mut told, mut checkpoints) = (EventStream::default(), None, 0);
         let scanned = bench.reader.scan(&chain, |frame| {
             let fed = stream.feed(&frame.header, frame.payload, |event| {
@@ -148,10 +152,10 @@ fn an_edit_is_found_wherever_it_lies_and_what_it_gives_up_is_not_needed() {
             bench.log.written_soon(bench.seq).await.unwrap();
             over_two += u32::from(bench.log.segment() > named);
             bench.log.release_before(named);
-            let chain = bench.chain().await;
-            let evidence = newest_evidence(&chain, None, &bench.reader).await.unwrap();
+            let mut chain = bench.chain().await;
+            let evidence = newest_evidence(&mut chain, None, &bench.reader).await.unwrap();
             assert_eq!(evidence.map(|evidence| evidence.log_start), Some(named));
-            assert_eq!(chain.first().map(|segment| segment.number), Some(named));
+            assert_eq!(chain.first_number(), named);
         }
         assert!(over_two > 3, "{over_two} edits over two segments");
         assert!(bench.blocks.free_blocks() > 80, "segments were given back");
@@ -163,14 +167,36 @@ fn of_two_segments_with_one_number_the_later_block_counts() {
     on_bench(async |mut bench| {
         bench.append_batch(300_000);
         bench.log.written_soon(bench.seq).await.unwrap();
-        let chain = bench.chain().await;
-        let mut all: Vec<Found> = chain.iter().map(|s| found(s.number, s.block)).collect();
+        let segments = bench.segments(&mut bench.chain().await).await;
+        let mut all: Vec<Found> = segments.iter().map(|s| found(s.number, s.block)).collect();
         let stale = BlockId(0);
-        all.push(found(chain[0].number, stale));
-        all.push(found(chain[0].number + 40, chain[0].block));
-        let with_another = chain_of(&all, &bench.reader).await.unwrap();
-        assert_eq!(with_another, chain, "a segment that was never begun is no part of the log");
+        all.push(found(segments[0].number, stale));
+        all.push(found(segments[0].number + 40, segments[0].block));
+        let mut with_another = Chain::of(&all, &bench.reader).await.unwrap();
+        assert_eq!(
+            bench.segments(&mut with_another).await,
+            segments,
+            "a segment that was never begun is no part of the log"
+        );
         all.pop();
-        assert_eq!(chain_of(&all, &bench.reader).await.unwrap(), chain);
+        let mut without = Chain::of(&all, &bench.reader).await.unwrap();
+        assert_eq!(bench.segments(&mut without).await, segments);
+    });
+}
+
+#[test]
+fn a_log_that_was_closed_says_so_and_is_not_read_on() {
+    on_bench(async |mut bench| {
+        bench.append_batch(10_000);
+        bench.log.close().await.unwrap();
+        let segments = bench.segments(&mut bench.chain().await).await;
+        let mut roles = Vec::new();
+        let scanned = bench.reader.scan(&segments, |frame| {
+            roles.push(frame.header.role);
+            Ok(())
+        });
+        let end = scanned.await.unwrap();
+        assert!(matches!(end, End::Clean { .. }), "{end:?}");
+        assert_eq!(roles.last(), Some(&FrameRole::End));
     });
 }

@@ -112,7 +112,7 @@ impl Inner {
                 // A proof is not worth a segment of its own, least of all on a full device.
                 tail.unproved_since = None;
             }
-            let proof = tail.proof_due().is_some_and(|due| closing || now >= due);
+            let proof = !closing && tail.proof_due().is_some_and(|due| now >= due);
             if planted::bug(Bug::AcknowledgedBeforeWrite) {
                 self.durable_seq.set(seq);
                 self.progress.notify_all();
@@ -147,10 +147,28 @@ impl Inner {
             }
             self.note_safe_clock();
             self.progress.notify_all();
-            if closing && self.pending.borrow().is_empty() && tail.proof_due().is_none() {
-                return Ok(());
+            if closing && self.pending.borrow().is_empty() && tail.unsynced_since.is_none() {
+                return self.write_end().await;
             }
         }
+    }
+
+    /// Says that the log ends here, and that all of it is durable: who reads it need not look for more.
+    async fn write_end(&self) -> Result<()> {
+        if self.segment_is_full() {
+            return Ok(());
+        }
+        let draft = Draft {
+            role: FrameRole::End,
+            payload: &[],
+            first_event: u32::MAX,
+            sequence: None,
+            durable: self.durability == Durability::Flash,
+        };
+        if let Err(error) = self.try_frame(draft).await? {
+            tracing::debug!(shard = self.shard.0, %error, "the log ends without a frame that says so");
+        }
+        self.flush().await
     }
 
     /// The log was written up to sequence number `seq`.

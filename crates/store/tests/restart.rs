@@ -1,0 +1,75 @@
+//! What a start reads: little after a close, however much was written before.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
+
+use bytes::Bytes;
+use softflash_store::{Entry, Store, StoreOptions};
+use softflash_testing::Bed;
+
+const UNITS: u16 = 4;
+const SUPERBLOCKS: u32 = 48;
+const KEYS: u64 = 400;
+const VALUE_BYTES: usize = 8 << 10;
+/// What each shard reads of its log beside what the headers and the metadata of the patches take: the last segment's opening, the
+/// frame that says that the log was closed, and the page behind that.
+const LOG_READS: u64 = 40;
+
+fn key(number: u64) -> Bytes {
+    Bytes::from(format!("key:{number:06}"))
+}
+
+async fn write(store: &Store, keys: impl Iterator<Item = u64>) {
+    for number in keys {
+        let mut view = store.view();
+        let value = vec![number as u8; VALUE_BYTES];
+        view.put(key(number), Entry::new(Bytes::from(value))).unwrap();
+        let ticket = store.commit(view).await.unwrap();
+        store.durable(&ticket).await.unwrap();
+    }
+}
+
+/// Many segments of the log have been given back and are not erased yet, so that the mount finds them.
+#[test]
+fn after_a_close_a_start_reads_the_end_of_the_log_alone() {
+    let mut bed = Bed::new(1, 2, UNITS, SUPERBLOCKS, 1 << 20);
+    bed.options = StoreOptions { memory_bytes: 2 << 20, ..bed.options };
+    bed.run(async |stores, _| {
+        for _ in 0..8 {
+            write(&stores[0], 0..KEYS).await;
+        }
+        let written = stores[0].stats().await.unwrap().log_bytes_written;
+        assert!(written > 20 << 20, "{written} bytes of log");
+    });
+    bed.run(async |stores, _| {
+        let stats = stores[0].stats().await.unwrap();
+        // One read for both headers of a superblock, one more where the opening header is blank, and two for metadata.
+        let headers = 2 * u64::from(UNITS) * u64::from(SUPERBLOCKS);
+        let most = headers + 2 * stats.patches + LOG_READS;
+        let reads = stats.device_reads;
+        assert!(reads <= most, "{reads} reads, {} patches: more than {most}", stats.patches);
+        assert_eq!(stats.memtable_bytes, 0, "nothing had to be replayed");
+        for number in 0..KEYS {
+            let found = stores[0].view().get(&key(number)).await.unwrap().unwrap();
+            assert_eq!(found.value.to_bytes(), vec![number as u8; VALUE_BYTES]);
+        }
+    });
+}
+
+/// A few writes do not make a patch of their own at every close.
+#[test]
+fn a_short_log_stays_as_it_is_at_a_close() {
+    let bed = Bed::new(1, 1, UNITS, SUPERBLOCKS, 1 << 20);
+    for number in 0..6 {
+        bed.run(async |stores, _| {
+            // What the session before has left in the log is in a segment of its own now.
+            let patches = stores[0].stats().await.unwrap().patches;
+            assert_eq!(patches, number / 2, "at start {number}");
+            write(&stores[0], number..number + 1).await;
+        });
+    }
+    bed.run(async |stores, _| {
+        for number in 0..6 {
+            assert!(stores[0].view().get(&key(number)).await.unwrap().is_some(), "{number}");
+        }
+    });
+}
