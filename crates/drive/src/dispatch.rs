@@ -27,8 +27,7 @@ impl Drive {
         while accepts.has(WorkKind::Read)
             && let Some(read) = self.dies[die as usize].reads.pop(&self.pages)
         {
-            self.flash.start(die, self.read(read));
-            accepts = self.flash.accepts(die);
+            accepts = self.flash.start(die, self.read(read));
         }
     }
 
@@ -44,8 +43,7 @@ impl Drive {
         while accepts.any()
             && let Some(work) = self.next_work(die, accepts)
         {
-            self.flash.start(die, work);
-            accepts = self.flash.accepts(die);
+            accepts = self.flash.start(die, work);
         }
     }
 
