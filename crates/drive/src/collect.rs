@@ -1,19 +1,18 @@
 //! Garbage collection: the valid pages of a block are moved to the write frontier of its gang, then it is
 //! erased.
 //!
-//! Pages are moved in chunks: the map is changed for a chunk at once, then the die does its part. Entries of the map are
-//! scattered over all memory; asked for together, they come together. Where pages are copied back one by one, a chunk is
+//! Pages are moved in chunks: the map is changed for a chunk at once, then the die does its part. Where pages are copied back one by one, a chunk is
 //! one piece of work for the die, which reads cut short; the host's writes wait for it.
 
 use crate::drive::Drive;
-use crate::gang::Pace;
+use crate::gang::{Gang, Pace};
 use crate::map::NONE;
 use crate::policy::{self, Candidates, NOT_CLOSED};
 use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
 
-/// Pages whose entries of the map are asked for together.
-const CHUNK_PAGES: usize = 16;
+/// Pages of a chunk.
+const CHUNK_PAGES: u16 = 16;
 
 impl Drive {
     /// Puts a logical page onto the frontier of its gang, and makes its old place invalid.
@@ -80,6 +79,7 @@ impl Drive {
         state.pace = Pace { to_move, moved: 0, room, written: 0 };
         self.dies[self.shape.die_of(gang) as usize].collecting += 1;
         self.map.expect_block(victim * self.shape.pages_per_block);
+        self.expect_chunk(gang);
     }
 
     /// The next step of collection: moves the next row, or erases.
@@ -143,33 +143,45 @@ impl Drive {
         }
     }
 
-    /// Changes the map for the next pages of the victim.
+    /// Changes the map for the next pages of the victim. Where they lie is known, so the map is told and not asked.
     pub(crate) fn move_chunk(&mut self, gang: u32) {
-        let state = &self.gangs[gang as usize];
+        let state = &mut self.gangs[gang as usize];
         let end = (state.victim + 1) * self.shape.pages_per_block;
-        let mut cursor = state.cursor;
-        let mut chunk = [0; CHUNK_PAGES];
+        let open = state.open * self.shape.pages_per_block;
         let mut pages = 0;
         while pages < CHUNK_PAGES
-            && cursor < end
-            && let Some(page) = self.map.next_valid(cursor, end)
+            && state.cursor < end
+            && let Some(page) = self.map.next_valid(state.cursor, end)
         {
-            chunk[pages] = self.map.logical_of(page);
-            self.map.expect(chunk[pages]);
+            while self.shape.is_parity(gang, state.next) {
+                state.next += 1;
+            }
+            self.map.relocate(page, open + state.next);
+            state.next += 1;
+            state.cursor = page + 1;
             pages += 1;
+        }
+        state.pace.moved += u32::from(pages);
+        self.valid[state.open as usize] += pages;
+        self.valid[state.victim as usize] -= pages;
+        self.map.expect_behind(open + state.next);
+        self.expect_chunk(gang);
+    }
+
+    /// Makes ready for the next chunk of a victim, as far as it is known by now: its entries of the map are
+    /// scattered over all memory.
+    fn expect_chunk(&self, gang: u32) {
+        let &Gang { victim, mut cursor, .. } = &self.gangs[gang as usize];
+        let end = (victim + 1) * self.shape.pages_per_block;
+        for _ in 0..CHUNK_PAGES {
+            if cursor >= end {
+                return;
+            }
+            let Some(page) = self.map.next_valid(cursor, end) else { return };
+            self.map.expect(self.map.logical_of(page));
             cursor = page + 1;
         }
         self.map.expect_behind(cursor);
-        let state = &mut self.gangs[gang as usize];
-        state.cursor = cursor;
-        state.pace.moved += pages as u32;
-        for &logical in &chunk[..pages] {
-            while self.shape.is_parity(gang, self.gangs[gang as usize].next) {
-                self.gangs[gang as usize].next += 1;
-            }
-            self.place(gang, logical);
-            self.gangs[gang as usize].next += 1;
-        }
     }
 
     /// The gang has moved all of its victim, which is to be erased.

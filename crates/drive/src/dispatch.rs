@@ -232,9 +232,17 @@ impl Drive {
             WorkKind::Read if self.pages.get(work.tag).merges => self.old_page_read(work.tag),
             WorkKind::Read => self.end_read(work.tag),
             WorkKind::Program => self.programmed(work.tag),
+            _ => self.collected(die, work),
+        }
+    }
+
+    /// Work of collection on a die has ended.
+    #[inline(never)]
+    fn collected(&mut self, die: u32, work: Work) {
+        match work.kind {
             WorkKind::Erase => self.erased(work.tag),
             WorkKind::CopyBack => self.copied_back(die, work),
-            WorkKind::Move => {}
+            _ => {}
         }
     }
 

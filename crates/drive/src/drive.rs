@@ -33,7 +33,7 @@ pub struct Drive {
     pub(crate) front: Front,
     pub(crate) buffer: Option<Buffer>,
     pub(crate) counters: DriveCounters,
-    ends: Ends,
+    pub(crate) ends: Ends,
     /// When the front does something next; the end of time while it is idle.
     front_at: u64,
     /// Ends that the host has heard of and not been told.
@@ -271,10 +271,9 @@ impl Drive {
     /// Ends the request that is first to end.
     #[inline(always)]
     fn end_first(&mut self) {
-        if let Some((at, request)) = self.ends.pop(&self.pages) {
-            self.pass_to(at);
-            self.tell(at, request);
-        }
+        let (at, request) = self.ends.pop();
+        self.pass_to(at);
+        self.tell(at, request);
     }
 
     /// The host hears of the end of a request.
@@ -390,7 +389,7 @@ impl Drive {
         if at == self.now {
             self.tell(at, request);
         } else {
-            self.ends.push(&mut self.pages, kind, at, request);
+            self.ends.push(kind, at, request);
         }
     }
 

@@ -89,6 +89,7 @@ impl Drive {
             + self.map.memory_bytes()
             + self.flash.memory_bytes()
             + self.pages.memory_bytes()
+            + self.ends.memory_bytes()
             + self.front.memory_bytes()
     }
 }

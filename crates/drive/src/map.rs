@@ -49,6 +49,16 @@ impl Map {
         old
     }
 
+    /// Puts what a valid physical page holds into a new place.
+    #[inline]
+    pub(crate) fn relocate(&mut self, from: u32, to: u32) {
+        let logical = self.logical_of[from as usize];
+        self.physical_of[logical as usize] = to;
+        self.logical_of[to as usize] = logical;
+        self.valid[to as usize / 64] |= 1 << (to % 64);
+        self.valid[from as usize / 64] &= !(1 << (from % 64));
+    }
+
     /// Forgets a logical page; returns where it was.
     pub(crate) fn forget(&mut self, logical: u32) -> u32 {
         let old = std::mem::replace(&mut self.physical_of[logical as usize], NONE);

@@ -1,7 +1,6 @@
 //! Requests under way and the pages that they ask for, in places that are used again.
 //!
-//! A page stands in one line after the other: for its turn on a die, in the program that it is part of, for the host to
-//! hear of its end. So lines are linked through the places: a page is written down once, and then only its number
+//! A page stands in one line after the other: for its turn on a die, in the program that it is part of. So lines are linked through the places: a page is written down once, and then only its number
 //! moves. Most requests are for one page, and share a place with it.
 
 use crate::map::NONE;
@@ -15,8 +14,6 @@ pub(crate) struct Page {
     tag: u64,
     bytes: u64,
     submitted_at: u64,
-    /// When the host hears of its end, once that is known.
-    pub(crate) ends_at: u64,
     /// Pages of the request that have not ended.
     pages_left: u32,
     kind: AccessKind,
@@ -38,7 +35,6 @@ impl Page {
         tag: 0,
         bytes: 0,
         submitted_at: 0,
-        ends_at: 0,
         pages_left: 0,
         kind: AccessKind::Read,
         request: NONE,
