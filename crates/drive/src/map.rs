@@ -7,7 +7,7 @@ use crate::memory::{prefetch, table};
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Entries of a table in a line of the cache.
-const ENTRIES_PER_LINE: usize = 16;
+pub(crate) const ENTRIES_PER_LINE: u32 = 16;
 
 /// The map of a drive.
 pub(crate) struct Map {
@@ -111,10 +111,10 @@ impl Map {
         prefetch(&self.logical_of, first as usize);
     }
 
-    /// Makes ready for looks at what physical pages hold that lie a little further on.
+    /// Makes ready for looks at what physical pages hold that lie a little further on, or for pages to be put there.
     #[inline]
     pub(crate) fn expect_behind(&self, physical: u32) {
-        prefetch(&self.logical_of, physical as usize + ENTRIES_PER_LINE);
+        prefetch(&self.logical_of, physical as usize + ENTRIES_PER_LINE as usize);
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {

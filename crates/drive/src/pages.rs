@@ -183,14 +183,21 @@ impl Line {
         self.first
     }
 
+    /// The first page; if there is none, the one that was the last. There must have been one.
+    #[inline]
+    pub(crate) fn first_or_last(self) -> u32 {
+        if self.first == NONE { self.last } else { self.first }
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, pages: &mut Pages, page: u32) {
+        // Whether somebody waits is as good as random, so nothing is decided by it: where nobody does, a page is put behind
+        // itself for a moment.
+        let alone = self.first == NONE;
+        let before = if alone { page } else { self.last };
+        pages.get_mut(before).next = page;
         pages.get_mut(page).next = NONE;
-        if self.first == NONE {
-            self.first = page;
-        } else {
-            pages.get_mut(self.last).next = page;
-        }
+        self.first = if alone { page } else { self.first };
         self.last = page;
     }
 

@@ -99,7 +99,8 @@ impl Timeline {
         let ended = clock.transferred(&mut dies[die as usize], bus, transfer.direction);
         bus.sensed_meanwhile(clock.now);
         if let Some(next) = bus.channel.grant(clock.timing.reads_ahead) {
-            clock.carry(&mut dies[bus.die_of(next) as usize], bus, next);
+            let line = &mut dies[bus.die_of(next) as usize];
+            clock.carry(line, bus, line.in_register, next);
         }
         if !bus.ends_heard() && !bus.senses.is_empty() {
             clock.hear_senses(dies, bus);
@@ -127,26 +128,27 @@ impl Clock {
             // It was programmed at once, before somebody came to wait behind it.
             Direction::In if bus.end == TransferEnd::Awaited => {}
             Direction::In if line.array == CellArray::Idle || work.kind == WorkKind::Move => {
-                self.program_loaded(line, self.now);
+                self.program_loaded(line, work, self.now);
             }
             Direction::In => line.register = Register::Loaded,
         }
         None
     }
 
+    /// What is in the register of a die, which is this, wants to cross the bus.
     #[inline(always)]
     pub(super) fn request_bus(
         &mut self,
         line: &mut DieLine,
         bus: &mut BusLine,
+        work: Work,
         direction: Direction,
     ) {
-        let (place, pages) = (line.place, line.in_register.pages);
         if bus.is_free(self.now) {
-            let transfer = bus.channel.take(place, direction, pages);
-            return self.carry(line, bus, transfer);
+            let transfer = bus.channel.take(line.place, direction, work.pages);
+            return self.carry(line, bus, work, transfer);
         }
-        bus.channel.request(place, direction, pages);
+        bus.channel.request(line.place, direction, work.pages);
         if bus.end == TransferEnd::Unheard {
             // The end of the transfer was to go unheard.
             bus.end = TransferEnd::Awaited;
@@ -154,10 +156,10 @@ impl Clock {
         }
     }
 
-    /// Begins a transfer of a die.
+    /// Begins a transfer of what is in the register of a die, which is this.
     #[inline(always)]
-    fn carry(&mut self, line: &mut DieLine, bus: &mut BusLine, transfer: Transfer) {
-        let is_move = line.in_register.kind == WorkKind::Move;
+    fn carry(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work, transfer: Transfer) {
+        let is_move = work.kind == WorkKind::Move;
         let crossings = if is_move { 2 } else { 1 };
         let transfer_ns = crossings * self.timing.transfer_ns(transfer.planes);
         bus.channel.busy_ns += transfer_ns;
@@ -169,7 +171,7 @@ impl Clock {
         let idle = line.array == CellArray::Idle || is_move;
         if alone && idle && !self.timing.cache_program {
             bus.end = TransferEnd::Unheard;
-            self.program_loaded(line, ends);
+            self.program_loaded(line, work, ends);
         } else {
             bus.end = TransferEnd::Event;
             self.agenda.add(Lane::Transfer, ends, Owner::Bus(bus.number), self.now);

@@ -114,8 +114,11 @@ impl Clock {
         self.run(line, work, self.now, self.timing.erase_ns, Lane::Erase);
     }
 
+    /// Programs what is in the register, which is this, from `begin` on.
     #[inline(always)]
-    fn program(&mut self, line: &mut DieLine, work: Work, begin: u64) {
+    pub(super) fn program_loaded(&mut self, line: &mut DieLine, work: Work, begin: u64) {
+        line.register = Register::Free;
+        line.moving = work.kind == WorkKind::Move;
         let level = self.level(work.page);
         let lane = Lane::Program(self.program_lanes[level]);
         self.run(line, work, begin, self.timing.program_ns[level], lane);
@@ -145,7 +148,7 @@ impl Clock {
     pub(super) fn load(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work) {
         line.register = Register::In;
         line.in_register = work;
-        self.request_bus(line, bus, Direction::In);
+        self.request_bus(line, bus, work, Direction::In);
     }
 
     /// Pages that were sensed want to cross the bus.
@@ -154,16 +157,7 @@ impl Clock {
         line.register = Register::Out;
         line.in_register = work;
         line.array = if self.timing.cache_read { CellArray::Idle } else { CellArray::Holding };
-        self.request_bus(line, bus, Direction::Out);
-    }
-
-    /// What is in the register is programmed from `begin` on.
-    #[inline(always)]
-    pub(super) fn program_loaded(&mut self, line: &mut DieLine, begin: u64) {
-        line.register = Register::Free;
-        let work = line.in_register;
-        line.moving = work.kind == WorkKind::Move;
-        self.program(line, work, begin);
+        self.request_bus(line, bus, work, Direction::Out);
     }
 
     /// The cell array of a die has come to the end of its work.
@@ -189,8 +183,7 @@ impl Clock {
                 line.moving = false;
                 line.array = CellArray::Idle;
                 if line.register == Register::Loaded {
-                    line.register = Register::Free;
-                    self.program(line, line.in_register, self.now);
+                    self.program_loaded(line, line.in_register, self.now);
                 }
                 Some(work)
             }

@@ -47,8 +47,9 @@ pub enum WorkKind {
     CopyBack,
 }
 
-/// A piece of work for a die.
+/// A piece of work for a die: eight bytes, copied as one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(8))]
 pub struct Work {
     /// Returned at the end.
     pub tag: u32,
