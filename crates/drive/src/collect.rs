@@ -1,8 +1,8 @@
 //! Garbage collection: the valid pages of a block are moved to the write frontier of its gang, then it is
 //! erased.
 //!
-//! Pages are moved in chunks: the map is changed for a chunk at once, then the die does its part. Where pages are copied back one by one, a chunk is
-//! one piece of work for the die, which reads cut short; the host's writes wait for it.
+//! Pages are moved in chunks: the map is changed for a chunk at once, then the die does its part. Where pages are copied
+//! back one by one, a chunk is one piece of work for the die, which reads cut short; the host's writes wait for it.
 
 use crate::drive::Drive;
 use crate::gang::{Gang, Pace};

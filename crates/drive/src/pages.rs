@@ -1,7 +1,8 @@
 //! Requests under way and the pages that they ask for, in places that are used again.
 //!
-//! A page stands in one line after the other: for its turn on a die, in the program that it is part of. So lines are linked through the places: a page is written down once, and then only its number
-//! moves. Most requests are for one page, and share a place with it.
+//! A page stands in one line after the other: for its turn on a die, and in the program that it is part of. So lines are
+//! linked through the places: a page is written down once, and then only its number moves. Most requests are for one
+//! page, and share a place with it.
 
 use crate::map::NONE;
 use crate::request::{AccessKind, Done, HostRequest};

@@ -48,9 +48,9 @@ pub(crate) struct Shape {
     /// Pages that one command can program: planes of a gang.
     pub(crate) row_pages: u32,
     pub(crate) blocks_per_gang: u32,
-    /// From the first block of a gang to that of the next one. Gangs are written in step for long stretches, and mostly have a
-    /// power of two of blocks: an odd number apart, what is noted of them does not fall into the same few sets of
-    /// the processor's caches.
+    /// From the first block of a gang to that of the next one. Gangs are written in step for long stretches, and mostly
+    /// have a power of two of blocks: an odd number apart, what is noted of them does not fall into the same few sets
+    /// of the processor's caches.
     block_stride: u32,
     pub(crate) pages_per_block: u32,
     /// Every so many pages of a block one is parity; 0: none.

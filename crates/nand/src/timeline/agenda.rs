@@ -62,7 +62,7 @@ struct Ring {
     /// Where the events begin and end: numbers that only rise.
     begin: u32,
     end: u32,
-    /// The key that was entered last of all, whether it is still pending or not.
+    /// A key that none of the pending ones is greater than: mostly that of the last event, still pending or not.
     last: u64,
 }
 
