@@ -1,19 +1,18 @@
 //! Garbage collection: the valid pages of a block are moved to the write frontier of its gang, then it is
 //! erased.
 //!
-//! Pages are moved in chunks: the map is changed for a chunk at once, then the die does its part. Entries of the map are
-//! scattered over all memory; asked for together, they come together. Where pages are copied back one by one, a chunk is
-//! one piece of work for the die, which reads cut short; the host's writes wait for it.
+//! Pages are moved in chunks: the map is changed for a chunk at once, then the die does its part. Where pages are copied
+//! back one by one, a chunk is one piece of work for the die, which reads cut short; the host's writes wait for it.
 
 use crate::drive::Drive;
-use crate::gang::Pace;
-use crate::map::NONE;
+use crate::gang::{Gang, Pace};
+use crate::map::{ENTRIES_PER_LINE, NONE};
 use crate::policy::{self, Candidates, NOT_CLOSED};
 use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
 
-/// Pages whose entries of the map are asked for together.
-const CHUNK_PAGES: usize = 16;
+/// Pages of a chunk.
+const CHUNK_PAGES: u16 = 16;
 
 impl Drive {
     /// Puts a logical page onto the frontier of its gang, and makes its old place invalid.
@@ -27,7 +26,9 @@ impl Drive {
     pub(crate) fn place_at(&mut self, gang: u32, page: u32, logical: u32) {
         let block = self.gangs[gang as usize].open;
         let new = block * self.shape.pages_per_block + page;
-        self.map.expect_behind(new);
+        if page.is_multiple_of(ENTRIES_PER_LINE) {
+            self.map.expect_behind(new);
+        }
         let old = self.map.put(logical, new);
         self.valid[block as usize] += 1;
         self.invalidate(old);
@@ -54,15 +55,16 @@ impl Drive {
     /// Opens a free block; where it is the last one, something must be collected.
     fn open(&mut self, gang: u32) {
         let state = &mut self.gangs[gang as usize];
-        let Some(block) = state.free.pop_front() else { return };
+        let free = &mut self.free[gang as usize];
+        let Some(block) = free.pop_front() else { return };
         (state.open, state.next, state.programmed) = (block, 0, 0);
-        if state.free.is_empty() && !state.collects() {
+        if free.is_empty() && !state.collects() {
             self.choose_victim(gang);
         }
     }
 
     fn choose_victim(&mut self, gang: u32) {
-        let first = gang * self.shape.blocks_per_gang;
+        let first = self.shape.first_block_of(gang);
         let range = first as usize..(first + self.shape.blocks_per_gang) as usize;
         let state = &mut self.gangs[gang as usize];
         let candidates = Candidates {
@@ -80,11 +82,12 @@ impl Drive {
         state.pace = Pace { to_move, moved: 0, room, written: 0 };
         self.dies[self.shape.die_of(gang) as usize].collecting += 1;
         self.map.expect_block(victim * self.shape.pages_per_block);
+        self.expect_chunk(gang);
     }
 
-    /// The next step of collection: moves the next row, or erases.
-    #[inline]
-    pub(crate) fn collect(&mut self, die: u32, gang: u32, accepts: Accepted) -> Option<Work> {
+    /// The next step of collection: moves the next row, or erases. Returns what the die takes beside that.
+    #[inline(never)]
+    pub(crate) fn collect(&mut self, die: u32, gang: u32, accepts: Accepted) -> Option<Accepted> {
         if !accepts.has(WorkKind::Move) {
             return None;
         }
@@ -93,22 +96,28 @@ impl Drive {
             if self.left_to_move(state) == 0 {
                 let victim = self.take_victim(gang);
                 self.counters.erases += 1;
-                return Some(Work { tag: victim, page: 0, pages: 1, kind: WorkKind::Erase });
+                let work = Work { tag: victim, page: 0, pages: 1, kind: WorkKind::Erase };
+                return Some(self.flash.start(die, work));
             }
             self.move_chunk(gang);
         }
-        Some(if self.copies_back { self.copy_back(die, gang) } else { self.program_moved(gang) })
+        Some(if self.copies_back {
+            self.copy_back(die, gang)
+        } else {
+            self.program_moved(die, gang)
+        })
     }
 
     /// The die copies back what the map says is moved; a page only where a read waits.
     #[inline]
-    fn copy_back(&mut self, die: u32, gang: u32) -> Work {
+    fn copy_back(&mut self, die: u32, gang: u32) -> Accepted {
         let state = &self.gangs[gang as usize];
         let queue = &mut self.dies[die as usize];
         queue.copies_back = true;
         let pages = if queue.reads.is_empty() { state.next - state.programmed } else { 1 };
         let page = self.shape.row_of(state.programmed);
-        Work { tag: gang, page, pages: pages as u8, kind: WorkKind::CopyBack }
+        let work = Work { tag: gang, page, pages: pages as u8, kind: WorkKind::CopyBack };
+        self.flash.start(die, work)
     }
 
     /// A die has copied pages back.
@@ -124,7 +133,7 @@ impl Drive {
 
     /// The die moves the next row of what the map says is moved.
     #[inline]
-    fn program_moved(&mut self, gang: u32) -> Work {
+    fn program_moved(&mut self, die: u32, gang: u32) -> Accepted {
         let state = &self.gangs[gang as usize];
         let row = self.shape.row_of(state.programmed);
         let row_ends = ((u32::from(row) + 1) * self.shape.row_pages).min(state.next);
@@ -137,39 +146,52 @@ impl Drive {
         if row_ends == self.shape.pages_per_block {
             self.close(gang);
         }
-        match data {
+        let work = match data {
             0 => Work { tag: NONE, page: row, pages: pages as u8, kind: WorkKind::Program },
             _ => Work { tag: 0, page: row, pages: data as u8, kind: WorkKind::Move },
-        }
+        };
+        self.flash.start(die, work)
     }
 
-    /// Changes the map for the next pages of the victim.
+    /// Changes the map for the next pages of the victim. Where they lie is known, so the map is told and not asked.
     pub(crate) fn move_chunk(&mut self, gang: u32) {
-        let state = &self.gangs[gang as usize];
+        let state = &mut self.gangs[gang as usize];
         let end = (state.victim + 1) * self.shape.pages_per_block;
-        let mut cursor = state.cursor;
-        let mut chunk = [0; CHUNK_PAGES];
+        let open = state.open * self.shape.pages_per_block;
         let mut pages = 0;
         while pages < CHUNK_PAGES
-            && cursor < end
-            && let Some(page) = self.map.next_valid(cursor, end)
+            && state.cursor < end
+            && let Some(page) = self.map.next_valid(state.cursor, end)
         {
-            chunk[pages] = self.map.logical_of(page);
-            self.map.expect(chunk[pages]);
+            while self.shape.is_parity(gang, state.next) {
+                state.next += 1;
+            }
+            self.map.relocate(page, open + state.next);
+            state.next += 1;
+            state.cursor = page + 1;
             pages += 1;
+        }
+        state.pace.moved += u32::from(pages);
+        self.valid[state.open as usize] += pages;
+        self.valid[state.victim as usize] -= pages;
+        self.map.expect_behind(open + state.next);
+        self.expect_chunk(gang);
+    }
+
+    /// Makes ready for the next chunk of a victim, as far as it is known by now: its entries of the map are
+    /// scattered over all memory.
+    fn expect_chunk(&self, gang: u32) {
+        let &Gang { victim, mut cursor, .. } = &self.gangs[gang as usize];
+        let end = (victim + 1) * self.shape.pages_per_block;
+        for _ in 0..CHUNK_PAGES {
+            if cursor >= end {
+                return;
+            }
+            let Some(page) = self.map.next_valid(cursor, end) else { return };
+            self.map.expect(self.map.logical_of(page));
             cursor = page + 1;
         }
         self.map.expect_behind(cursor);
-        let state = &mut self.gangs[gang as usize];
-        state.cursor = cursor;
-        state.pace.moved += pages as u32;
-        for &logical in &chunk[..pages] {
-            while self.shape.is_parity(gang, self.gangs[gang as usize].next) {
-                self.gangs[gang as usize].next += 1;
-            }
-            self.place(gang, logical);
-            self.gangs[gang as usize].next += 1;
-        }
     }
 
     /// The gang has moved all of its victim, which is to be erased.
@@ -183,9 +205,8 @@ impl Drive {
     #[inline]
     pub(crate) fn erased(&mut self, block: u32) {
         let gang = self.shape.gang_of_block(block);
-        let state = &mut self.gangs[gang as usize];
-        state.free.push_back(block);
-        if state.open == NONE {
+        self.free[gang as usize].push_back(block);
+        if self.gangs[gang as usize].open == NONE {
             self.open(gang);
         }
     }

@@ -27,32 +27,32 @@ impl Drive {
         while accepts.has(WorkKind::Read)
             && let Some(read) = self.dies[die as usize].reads.pop(&self.pages)
         {
-            self.flash.start(die, self.read(read));
-            accepts = self.flash.accepts(die);
+            accepts = self.read(die, read);
         }
     }
 
-    /// The work of reading a page.
+    /// A die reads a page.
     #[inline(always)]
-    fn read(&self, page: u32) -> Work {
-        Work { tag: page, page: self.pages.get(page).row, pages: 1, kind: WorkKind::Read }
+    fn read(&mut self, die: u32, page: u32) -> Accepted {
+        let row = self.pages.get(page).row;
+        self.flash.start(die, Work { tag: page, page: row, pages: 1, kind: WorkKind::Read })
     }
 
     /// As [`feed`](Drive::feed), for a die that has something to write or to collect.
     #[inline(never)]
     fn feed_all(&mut self, die: u32, mut accepts: Accepted) {
         while accepts.any()
-            && let Some(work) = self.next_work(die, accepts)
+            && let Some(further) = self.start_next(die, accepts)
         {
-            self.flash.start(die, work);
-            accepts = self.flash.accepts(die);
+            accepts = further;
         }
     }
 
     /// Reads before or after older writes, as the schedule says; of the writes, collection where it has
-    /// fallen behind; and collection in idle time.
+    /// fallen behind; and collection in idle time. Returns what the die takes beside the work that it was given, if
+    /// there was some.
     #[inline(always)]
-    fn next_work(&mut self, die: u32, accepts: Accepted) -> Option<Work> {
+    fn start_next(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
         let queue = &self.dies[die as usize];
         let read = queue.reads.first();
         if read == NONE {
@@ -61,8 +61,10 @@ impl Drive {
         let first = queue.writes == 0
             || self.layout.schedule == Schedule::ReadsFirst
             || self.is_oldest(die, read);
-        let write = if first { None } else { self.write_or_collect(die, accepts) };
-        write.or_else(|| self.start_read(die, accepts))
+        if !first && let Some(further) = self.write_or_collect(die, accepts) {
+            return Some(further);
+        }
+        self.start_read(die, accepts)
     }
 
     /// The gangs of a die.
@@ -83,18 +85,18 @@ impl Drive {
     }
 
     #[inline]
-    fn start_read(&mut self, die: u32, accepts: Accepted) -> Option<Work> {
+    fn start_read(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
         if !accepts.has(WorkKind::Read) {
             return None;
         }
         let read = self.dies[die as usize].reads.pop(&self.pages)?;
-        Some(self.read(read))
+        Some(self.read(die, read))
     }
 
     /// Work for one of the gangs of a die: those whose host waits take turns, then those that only have
     /// something to collect.
     #[inline(always)]
-    fn write_or_collect(&mut self, die: u32, accepts: Accepted) -> Option<Work> {
+    fn write_or_collect(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
         // Whatever a die takes beside reads, it takes programs as well.
         if !accepts.has(WorkKind::Program) {
             return None;
@@ -106,9 +108,9 @@ impl Drive {
             let next = if gang + 1 == gangs.end { gangs.start } else { gang + 1 };
             let state = &self.gangs[gang as usize];
             if !state.writes.is_empty() {
-                if let Some(work) = self.advance_gang(die, gang, accepts) {
+                if let Some(further) = self.advance_gang(die, gang, accepts) {
                     self.dies[die as usize].turn = next - gangs.start;
-                    return Some(work);
+                    return Some(further);
                 }
             } else if collectable == NONE && state.collects() {
                 collectable = gang;
@@ -120,17 +122,19 @@ impl Drive {
 
     /// A program for the host, or collection if that is due.
     #[inline(always)]
-    fn advance_gang(&mut self, die: u32, gang: u32, accepts: Accepted) -> Option<Work> {
+    fn advance_gang(&mut self, die: u32, gang: u32, accepts: Accepted) -> Option<Accepted> {
         let state = &self.gangs[gang as usize];
-        if !state.collects() {
-            return if state.open == NONE { None } else { self.program(die, gang, u32::MAX) };
+        let mut most = u32::MAX;
+        if state.collects() {
+            let left = self.left_to_move(state);
+            most = self.shape.data_pages_from(gang, state.next).saturating_sub(left);
+            if state.is_moving() || left == 0 || most == 0 || state.pace.owes() {
+                return self.collect(die, gang, accepts);
+            }
+        } else if state.open == NONE {
+            return None;
         }
-        let left = self.left_to_move(state);
-        let room = self.shape.data_pages_from(gang, state.next).saturating_sub(left);
-        if state.is_moving() || left == 0 || room == 0 || state.pace.owes() {
-            return self.collect(die, gang, accepts);
-        }
-        self.program(die, gang, room)
+        self.program(die, gang, most)
     }
 
     /// Valid pages of the block that a gang collects.
@@ -141,19 +145,21 @@ impl Drive {
 
     /// Programs the host's next pages, up to the end of the row. One waits at least.
     #[inline(always)]
-    fn program(&mut self, die: u32, gang: u32, most: u32) -> Option<Work> {
+    fn program(&mut self, die: u32, gang: u32, most: u32) -> Option<Accepted> {
         if self.shape.is_row_a_page() {
             let page = self.gangs[gang as usize].next;
             let write = self.place_next_write(gang, page)?;
             self.pages.end_line(write);
             self.frontier_went_on(die, gang, page + 1, 1);
-            return Some(Work { tag: write, page: page as u16, pages: 1, kind: WorkKind::Program });
+            let work = Work { tag: write, page: page as u16, pages: 1, kind: WorkKind::Program };
+            return Some(self.flash.start(die, work));
         }
-        self.program_row(die, gang, most)
+        Some(self.program_row(die, gang, most))
     }
 
     /// As [`program`](Drive::program), where several pages are programmed together, or some are parity.
-    fn program_row(&mut self, die: u32, gang: u32, most: u32) -> Option<Work> {
+    #[inline(never)]
+    fn program_row(&mut self, die: u32, gang: u32, most: u32) -> Accepted {
         let row_begins = self.gangs[gang as usize].next;
         let row = self.shape.row_of(row_begins);
         let row_ends = (u32::from(row) + 1) * self.shape.row_pages;
@@ -177,7 +183,7 @@ impl Drive {
         }
         self.frontier_went_on(die, gang, page, data);
         let pages = (page - row_begins) as u8;
-        Some(Work { tag: first, page: row, pages, kind: WorkKind::Program })
+        self.flash.start(die, Work { tag: first, page: row, pages, kind: WorkKind::Program })
     }
 
     /// Takes the page that has waited longest for a gang, and puts it onto this page of the frontier's block.
@@ -206,17 +212,15 @@ impl Drive {
         }
     }
 
-    /// Makes ready for the next programs of a gang: it may be long since their requests came in.
+    /// Makes ready for the next programs of a gang: it may be long since their requests came in. How many wait is as good
+    /// as random, so nothing is decided by it: in place of one that is not there, the one before it is expected again.
     #[inline(always)]
     fn expect_next_writes(&self, gang: u32) {
-        let next = self.gangs[gang as usize].writes.first();
-        if next != NONE {
-            self.expect_old_page(self.pages.get(next).logical);
-            let after = self.pages.behind(next);
-            if after != NONE {
-                self.map.expect(self.pages.get(after).logical);
-            }
-        }
+        let next = self.gangs[gang as usize].writes.first_or_last();
+        self.expect_old_page(self.pages.get(next).logical);
+        let after = self.pages.behind(next);
+        let after = if after == NONE { next } else { after };
+        self.map.expect(self.pages.get(after).logical);
     }
 
     /// Makes ready for the replacement of a logical page.
@@ -234,9 +238,17 @@ impl Drive {
             WorkKind::Read if self.pages.get(work.tag).merges => self.old_page_read(work.tag),
             WorkKind::Read => self.end_read(work.tag),
             WorkKind::Program => self.programmed(work.tag),
+            _ => self.collected(die, work),
+        }
+    }
+
+    /// Work of collection on a die has ended.
+    #[inline(never)]
+    fn collected(&mut self, die: u32, work: Work) {
+        match work.kind {
             WorkKind::Erase => self.erased(work.tag),
             WorkKind::CopyBack => self.copied_back(die, work),
-            WorkKind::Move => {}
+            _ => {}
         }
     }
 

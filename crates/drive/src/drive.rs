@@ -24,6 +24,8 @@ pub struct Drive {
     pub(crate) flash: Timeline,
     pub(crate) map: Map,
     pub(crate) gangs: Vec<Gang>,
+    /// Erased blocks of each gang, the first to be used first.
+    pub(crate) free: Vec<VecDeque<u32>>,
     /// Valid pages of each block; [`NOT_CLOSED`] is added unless it can be collected.
     pub(crate) valid: Vec<u16>,
     /// When each block was closed; see [`crate::policy`].
@@ -33,7 +35,7 @@ pub struct Drive {
     pub(crate) front: Front,
     pub(crate) buffer: Option<Buffer>,
     pub(crate) counters: DriveCounters,
-    ends: Ends,
+    pub(crate) ends: Ends,
     /// When the front does something next; the end of time while it is idle.
     front_at: u64,
     /// Ends that the host has heard of and not been told.
@@ -85,11 +87,13 @@ impl Drive {
         let buffer_pages = device.controller.write_buffer_bytes / page_bytes;
         let buffer = (layout.write_buffer && buffer_pages > 0).then(|| Buffer::new(buffer_pages));
         let per_gang = shape.blocks_per_gang;
+        let first_blocks = || (0..shape.gangs).map(|gang| shape.first_block_of(gang));
         Ok(Drive {
-            map: Map::new(shape.logical_pages, shape.pages()),
-            gangs: (0..shape.gangs).map(|gang| Gang::new(gang * per_gang, per_gang)).collect(),
-            valid: vec![NOT_CLOSED; shape.blocks() as usize],
-            closed: vec![0; shape.blocks() as usize],
+            map: Map::new(shape.logical_pages, shape.pages_end()),
+            gangs: first_blocks().map(Gang::new).collect(),
+            free: first_blocks().map(|first| (first + 1..first + per_gang).collect()).collect(),
+            valid: vec![NOT_CLOSED; shape.blocks_end() as usize],
+            closed: vec![0; shape.blocks_end() as usize],
             dies: (0..device.geometry.dies()).map(|_| DieQueue::new()).collect(),
             pages: Pages::default(),
             reads_straight: front.is_free_for_reads(),
@@ -271,10 +275,9 @@ impl Drive {
     /// Ends the request that is first to end.
     #[inline(always)]
     fn end_first(&mut self) {
-        if let Some((at, request)) = self.ends.pop(&self.pages) {
-            self.pass_to(at);
-            self.tell(at, request);
-        }
+        let (at, request) = self.ends.pop();
+        self.pass_to(at);
+        self.tell(at, request);
     }
 
     /// The host hears of the end of a request.
@@ -390,7 +393,7 @@ impl Drive {
         if at == self.now {
             self.tell(at, request);
         } else {
-            self.ends.push(&mut self.pages, kind, at, request);
+            self.ends.push(kind, at, request);
         }
     }
 

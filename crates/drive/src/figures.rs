@@ -47,7 +47,7 @@ impl Drive {
 
     /// Flash pages, spare ones included.
     pub fn flash_pages(&self) -> u64 {
-        self.shape.pages() as u64
+        self.shape.flash_pages()
     }
 
     /// Over-provisioning as it is: spare / logical, in percent.
@@ -78,17 +78,17 @@ impl Drive {
     /// Memory of the simulated drive, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let blocks = self.valid.capacity() * 2 + self.closed.capacity() * 4;
-        let gangs: u64 = self.gangs.iter().map(Gang::memory_bytes).sum();
+        let free = self.free.iter().map(|free| free.capacity() * 4 + size_of_val(free));
         let buffer = self.buffer.as_ref().map_or(0, Buffer::memory_bytes);
         let tables = self.gangs.capacity() * size_of::<Gang>()
             + self.dies.capacity() * size_of::<DieQueue>()
             + self.shape.stripe.capacity() * 4;
-        (blocks + tables) as u64
-            + gangs
+        (blocks + tables + free.sum::<usize>()) as u64
             + buffer
             + self.map.memory_bytes()
             + self.flash.memory_bytes()
             + self.pages.memory_bytes()
+            + self.ends.memory_bytes()
             + self.front.memory_bytes()
     }
 }

@@ -3,15 +3,13 @@
 
 use crate::map::NONE;
 use crate::pages::Line;
-use std::collections::VecDeque;
 
-/// A gang.
+/// A gang: a line of the processor's cache.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Gang {
     /// Pages that wait to be programmed.
     pub(crate) writes: Line,
-    /// Erased blocks, the first to be used first.
-    pub(crate) free: VecDeque<u32>,
     /// The block being written; [`NONE`] while there is none to write.
     pub(crate) open: u32,
     /// The next page of it to be given out.
@@ -49,10 +47,10 @@ impl Pace {
 }
 
 impl Gang {
-    pub(crate) fn new(first_block: u32, blocks: u32) -> Gang {
+    /// A gang that writes its first block.
+    pub(crate) fn new(first_block: u32) -> Gang {
         Gang {
             writes: Line::EMPTY,
-            free: (first_block + 1..first_block + blocks).collect(),
             open: first_block,
             next: 0,
             programmed: 0,
@@ -72,9 +70,5 @@ impl Gang {
     #[inline]
     pub(crate) fn collects(&self) -> bool {
         self.victim != NONE
-    }
-
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.free.capacity() * size_of::<u32>()) as u64
     }
 }

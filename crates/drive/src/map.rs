@@ -7,7 +7,7 @@ use crate::memory::{prefetch, table};
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Entries of a table in a line of the cache.
-const ENTRIES_PER_LINE: usize = 16;
+pub(crate) const ENTRIES_PER_LINE: u32 = 16;
 
 /// The map of a drive.
 pub(crate) struct Map {
@@ -47,6 +47,16 @@ impl Map {
             self.valid[old as usize / 64] &= !(1 << (old % 64));
         }
         old
+    }
+
+    /// Puts what a valid physical page holds into a new place.
+    #[inline]
+    pub(crate) fn relocate(&mut self, from: u32, to: u32) {
+        let logical = self.logical_of[from as usize];
+        self.physical_of[logical as usize] = to;
+        self.logical_of[to as usize] = logical;
+        self.valid[to as usize / 64] |= 1 << (to % 64);
+        self.valid[from as usize / 64] &= !(1 << (from % 64));
     }
 
     /// Forgets a logical page; returns where it was.
@@ -101,10 +111,10 @@ impl Map {
         prefetch(&self.logical_of, first as usize);
     }
 
-    /// Makes ready for looks at what physical pages hold that lie a little further on.
+    /// Makes ready for looks at what physical pages hold that lie a little further on, or for pages to be put there.
     #[inline]
     pub(crate) fn expect_behind(&self, physical: u32) {
-        prefetch(&self.logical_of, physical as usize + ENTRIES_PER_LINE);
+        prefetch(&self.logical_of, physical as usize + ENTRIES_PER_LINE as usize);
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {

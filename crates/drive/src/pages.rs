@@ -1,8 +1,8 @@
 //! Requests under way and the pages that they ask for, in places that are used again.
 //!
-//! A page stands in one line after the other: for its turn on a die, in the program that it is part of, for the host to
-//! hear of its end. So lines are linked through the places: a page is written down once, and then only its number
-//! moves. Most requests are for one page, and share a place with it.
+//! A page stands in one line after the other: for its turn on a die, and in the program that it is part of. So lines are
+//! linked through the places: a page is written down once, and then only its number moves. Most requests are for one
+//! page, and share a place with it.
 
 use crate::map::NONE;
 use crate::request::{AccessKind, Done, HostRequest};
@@ -15,8 +15,6 @@ pub(crate) struct Page {
     tag: u64,
     bytes: u64,
     submitted_at: u64,
-    /// When the host hears of its end, once that is known.
-    pub(crate) ends_at: u64,
     /// Pages of the request that have not ended.
     pages_left: u32,
     kind: AccessKind,
@@ -38,7 +36,6 @@ impl Page {
         tag: 0,
         bytes: 0,
         submitted_at: 0,
-        ends_at: 0,
         pages_left: 0,
         kind: AccessKind::Read,
         request: NONE,
@@ -187,14 +184,21 @@ impl Line {
         self.first
     }
 
+    /// The first page; if there is none, the one that was the last. There must have been one.
+    #[inline]
+    pub(crate) fn first_or_last(self) -> u32 {
+        if self.first == NONE { self.last } else { self.first }
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, pages: &mut Pages, page: u32) {
+        // Whether somebody waits is as good as random, so nothing is decided by it: where nobody does, a page is put behind
+        // itself for a moment.
+        let alone = self.first == NONE;
+        let before = if alone { page } else { self.last };
+        pages.get_mut(before).next = page;
         pages.get_mut(page).next = NONE;
-        if self.first == NONE {
-            self.first = page;
-        } else {
-            pages.get_mut(self.last).next = page;
-        }
+        self.first = if alone { page } else { self.first };
         self.last = page;
     }
 

@@ -154,7 +154,7 @@ impl Drive {
     /// wrong first.
     pub fn check(&self) -> Result<(), String> {
         let mut valid = 0_u64;
-        for block in 0..self.shape.blocks() {
+        for block in 0..self.shape.blocks_end() {
             let first = block * self.shape.pages_per_block;
             let found = self.map.count_valid(first, first + self.shape.pages_per_block);
             let counted = u32::from(self.valid[block as usize] & !NOT_CLOSED);
@@ -179,10 +179,10 @@ impl Drive {
             return Err(format!("{mapped} logical pages lie in {valid} valid ones"));
         }
         for (gang, state) in self.gangs.iter().enumerate() {
-            let first = gang * self.shape.blocks_per_gang as usize;
+            let first = self.shape.first_block_of(gang as u32) as usize;
             let blocks = &self.valid[first..first + self.shape.blocks_per_gang as usize];
             let not_closed = blocks.iter().filter(|&&valid| valid & NOT_CLOSED != 0).count();
-            let known = state.free.len()
+            let known = self.free[gang].len()
                 + usize::from(state.open != NONE)
                 + usize::from(state.victim != NONE);
             // One more may be being erased.

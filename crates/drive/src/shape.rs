@@ -3,7 +3,7 @@
 //!
 //! A *gang* is what has a write frontier of its own: a plane, or all planes of a die. Its *blocks* are
 //! erase blocks, or the same erase block of each of its planes. Pages are numbered through: a physical
-//! page is `block * pages_per_block + page`, a block `gang * blocks_per_gang + number`; in a block of several
+//! page is `block * pages_per_block + page`, a block `gang * block_stride + number`; in a block of several
 //! planes, page after page goes from plane to plane, then to the next row.
 
 use crate::error::DriveError;
@@ -48,6 +48,10 @@ pub(crate) struct Shape {
     /// Pages that one command can program: planes of a gang.
     pub(crate) row_pages: u32,
     pub(crate) blocks_per_gang: u32,
+    /// From the first block of a gang to that of the next one. Gangs are written in step for long stretches, and mostly
+    /// have a power of two of blocks: an odd number apart, what is noted of them does not fall into the same few sets
+    /// of the processor's caches.
+    block_stride: u32,
     pub(crate) pages_per_block: u32,
     /// Every so many pages of a block one is parity; 0: none.
     pub(crate) parity_period: u32,
@@ -58,7 +62,7 @@ pub(crate) struct Shape {
     pub(crate) page_shift: u32,
     by_gangs: Divisor,
     by_pages_per_block: Divisor,
-    by_blocks_per_gang: Divisor,
+    by_block_stride: Divisor,
     by_gangs_per_die: Divisor,
     by_row_pages: Divisor,
 }
@@ -97,20 +101,26 @@ impl Shape {
             0 => 0,
             data => data + 1,
         };
+        let gangs = geometry.dies() * gangs_per_die;
+        let block_stride = geometry.blocks_per_plane | 1;
+        let numbers = u64::from(gangs) * u64::from(block_stride) * u64::from(pages_per_block);
+        let block_stride =
+            if numbers > MOST_PAGES { geometry.blocks_per_plane } else { block_stride };
         let mut shape = Shape {
             page_bytes: geometry.page_bytes,
-            gangs: geometry.dies() * gangs_per_die,
+            gangs,
             gangs_per_die,
             row_pages,
             blocks_per_gang: geometry.blocks_per_plane,
+            block_stride,
             pages_per_block,
             parity_period,
             logical_pages: 0,
             stripe: stripe(geometry, gangs_per_die),
             page_shift: geometry.page_bytes.trailing_zeros(),
-            by_gangs: Divisor::new(geometry.dies() * gangs_per_die),
+            by_gangs: Divisor::new(gangs),
             by_pages_per_block: Divisor::new(pages_per_block),
-            by_blocks_per_gang: Divisor::new(geometry.blocks_per_plane),
+            by_block_stride: Divisor::new(block_stride),
             by_gangs_per_die: Divisor::new(gangs_per_die),
             by_row_pages: Divisor::new(row_pages),
         };
@@ -131,12 +141,25 @@ impl Shape {
         u64::from(self.gangs) * u64::from(blocks) * u64::from(of_block)
     }
 
-    pub(crate) fn blocks(&self) -> u32 {
-        self.gangs * self.blocks_per_gang
+    /// Pages of the flash.
+    pub(crate) fn flash_pages(&self) -> u64 {
+        u64::from(self.gangs) * u64::from(self.blocks_per_gang) * u64::from(self.pages_per_block)
     }
 
-    pub(crate) fn pages(&self) -> usize {
-        self.blocks() as usize * self.pages_per_block as usize
+    /// The first number that no block has.
+    pub(crate) fn blocks_end(&self) -> u32 {
+        self.gangs * self.block_stride
+    }
+
+    /// The first number that no page has.
+    pub(crate) fn pages_end(&self) -> usize {
+        self.blocks_end() as usize * self.pages_per_block as usize
+    }
+
+    /// The first block of a gang.
+    #[inline]
+    pub(crate) fn first_block_of(&self, gang: u32) -> u32 {
+        gang * self.block_stride
     }
 
     /// Bytes that the host sees.
@@ -170,7 +193,7 @@ impl Shape {
 
     #[inline]
     pub(crate) fn gang_of_block(&self, block: u32) -> u32 {
-        self.by_blocks_per_gang.divide(block)
+        self.by_block_stride.divide(block)
     }
 
     /// The row of a page in its erase block.

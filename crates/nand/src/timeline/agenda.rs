@@ -57,11 +57,13 @@ const NEVER: u64 = u64::MAX;
 /// The events of a lane.
 #[derive(Debug)]
 struct Ring {
-    /// A power of two. Behind the last event is [`NEVER`].
+    /// A power of two.
     keys: Box<[u64]>,
     /// Where the events begin and end: numbers that only rise.
     begin: u32,
     end: u32,
+    /// A key that none of the pending ones is greater than: mostly that of the last event, still pending or not.
+    last: u64,
 }
 
 impl Ring {
@@ -69,6 +71,55 @@ impl Ring {
     fn at(&mut self, place: u32) -> &mut u64 {
         let mask = self.keys.len() - 1;
         &mut self.keys[place as usize & mask]
+    }
+
+    /// The first key, or [`NEVER`].
+    #[inline]
+    fn first(&mut self) -> u64 {
+        let first = *self.at(self.begin);
+        if self.begin == self.end { NEVER } else { first }
+    }
+
+    /// Enters a key behind all others; returns whether it belongs there.
+    #[inline]
+    fn push(&mut self, key: u64) -> bool {
+        *self.at(self.end) = key;
+        self.end = self.end.wrapping_add(1);
+        let in_order = key >= self.last;
+        self.last = self.last.max(key);
+        in_order
+    }
+
+    /// Moves the key that was pushed last forward to where it belongs.
+    #[inline(never)]
+    fn settle(&mut self) {
+        let mut place = self.end.wrapping_sub(1);
+        let key = *self.at(place);
+        while place != self.begin {
+            let before = *self.at(place.wrapping_sub(1));
+            if before < key {
+                break;
+            }
+            *self.at(place) = before;
+            place = place.wrapping_sub(1);
+        }
+        *self.at(place) = key;
+        self.last = *self.at(self.end.wrapping_sub(1));
+    }
+
+    /// Takes out a key, wherever it stands.
+    fn remove(&mut self, key: u64) {
+        let mut place = self.begin;
+        while place != self.end && *self.at(place) != key {
+            place = place.wrapping_add(1);
+        }
+        assert!(place != self.end, "an event is taken out that is not there");
+        self.end = self.end.wrapping_sub(1);
+        while place != self.end {
+            let behind = *self.at(place.wrapping_add(1));
+            *self.at(place) = behind;
+            place = place.wrapping_add(1);
+        }
     }
 }
 
@@ -85,13 +136,15 @@ pub(super) struct Agenda {
     owner_mask: u32,
     /// The time of key 0: keys hold times since then, so that a clock of 64 bits fits.
     base: u64,
+    /// The first time that keys do not hold.
+    horizon: u64,
 }
 
 impl Agenda {
     pub(super) fn new(dies: u32, channels: u32) -> Agenda {
-        // Each has one event at most, and one place is for the end.
-        let places = (dies + channels + 1).next_power_of_two() as usize;
-        let ring = || Ring { keys: vec![NEVER; places].into(), begin: 0, end: 0 };
+        // Each has one event at most.
+        let places = (dies + channels).next_power_of_two() as usize;
+        let ring = || Ring { keys: vec![0; places].into(), begin: 0, end: 0, last: 0 };
         let low_bits = LANE_BITS + (dies + channels).next_power_of_two().trailing_zeros();
         Agenda {
             rings: std::array::from_fn(|_| ring()),
@@ -100,6 +153,7 @@ impl Agenda {
             low_bits,
             owner_mask: (1 << low_bits) - 1,
             base: 0,
+            horizon: 1 << (63 - low_bits),
         }
     }
 
@@ -111,24 +165,14 @@ impl Agenda {
     }
 
     /// Enters an event. It is `now`: no pending or later event is before that.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&mut self, lane: Lane, at: u64, owner: Owner, now: u64) {
         let lane = lane.number();
         let key = self.key(lane, at, owner, now);
         let ring = &mut self.rings[lane];
-        let mut place = ring.end;
-        ring.end = place.wrapping_add(1);
-        *ring.at(ring.end) = NEVER;
-        // Mostly it is the last; the one before the first is no event.
-        while place != ring.begin {
-            let before = *ring.at(place.wrapping_sub(1));
-            if before < key {
-                break;
-            }
-            *ring.at(place) = before;
-            place = place.wrapping_sub(1);
+        if !ring.push(key) {
+            ring.settle();
         }
-        *ring.at(place) = key;
         if key < self.firsts[LANES + lane] {
             self.set_first(lane, key);
         }
@@ -142,7 +186,7 @@ impl Agenda {
         let id = (next as u32 & self.owner_mask) >> LANE_BITS;
         let ring = &mut self.rings[lane];
         ring.begin = ring.begin.wrapping_add(1);
-        let first = *ring.at(ring.begin);
+        let first = ring.first();
         self.set_first(lane, first);
         if id < self.dies { Owner::Die(id) } else { Owner::Bus(id - self.dies) }
     }
@@ -165,18 +209,8 @@ impl Agenda {
         let lane = lane.number();
         let key = self.key(lane, at, owner, now);
         let ring = &mut self.rings[lane];
-        let (mut place, end) = (ring.begin, ring.end);
-        while place != end && *ring.at(place) != key {
-            place = place.wrapping_add(1);
-        }
-        assert!(place != end, "an event is taken out that is not there");
-        while place != end {
-            let behind = *ring.at(place.wrapping_add(1));
-            *ring.at(place) = behind;
-            place = place.wrapping_add(1);
-        }
-        ring.end = end.wrapping_sub(1);
-        let first = *ring.at(ring.begin);
+        ring.remove(key);
+        let first = ring.first();
         self.set_first(lane, first);
     }
 
@@ -186,7 +220,7 @@ impl Agenda {
             Owner::Die(die) => die,
             Owner::Bus(channel) => self.dies + channel,
         };
-        if (at - self.base) >> (63 - self.low_bits) != 0 {
+        if at >= self.horizon {
             self.rebase(at, now);
         }
         (at - self.base) << self.low_bits | u64::from(id) << LANE_BITS | lane as u64
@@ -197,13 +231,17 @@ impl Agenda {
     fn rebase(&mut self, at: u64, now: u64) {
         assert!(at >= now, "an event at {at} in the past of {now}");
         let shift = (now - self.base) << self.low_bits;
-        let keys = self.rings.iter_mut().flat_map(|ring| &mut ring.keys).chain(&mut self.firsts);
-        for key in keys.filter(|key| **key != NEVER) {
+        let entered = self
+            .rings
+            .iter_mut()
+            .flat_map(|Ring { keys, last, .. }| keys.iter_mut().chain(std::iter::once(last)));
+        for key in entered.chain(&mut self.firsts).filter(|key| **key != NEVER) {
             // What has passed is left in the rings and means nothing.
             *key = key.saturating_sub(shift);
         }
         self.base = now;
-        assert!((at - now) >> (63 - self.low_bits) == 0, "an event beyond the span of keys");
+        self.horizon = now.saturating_add(1 << (63 - self.low_bits));
+        assert!(at < self.horizon, "an event beyond the span of keys");
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {

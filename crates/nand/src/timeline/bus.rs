@@ -5,11 +5,12 @@
 //! behind it: the program that follows can be entered at once, with its end.
 
 use super::agenda::{Lane, Owner};
-use super::die::{CellArray, Register};
+use super::clock::Clock;
+use super::die::{CellArray, DieLine, Register};
 use super::recorder::Interval;
+use super::senses::{Sense, Senses};
 use super::{Timeline, Work, WorkKind};
 use crate::channel::{Channel, Direction, Transfer};
-use std::collections::VecDeque;
 
 /// How a transfer ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,22 +27,24 @@ pub(super) enum TransferEnd {
 #[derive(Debug)]
 pub(super) struct BusLine {
     pub(super) channel: Channel,
+    /// Its number.
+    number: u32,
     /// When its last transfer ends, or has, and how.
     ends_at: u64,
     end: TransferEnd,
-    /// Senses that end while the bus is busy, in order of time: when, and of which of its dies. They only want the bus, so
-    /// that their ends are no events: whoever ends a transfer asks for those that are due. The dies' registers are
-    /// taken for them from the beginning.
-    senses: VecDeque<(u64, u32)>,
+    /// Senses that end while the bus is busy: they only want the bus. The dies' registers are taken for them from the
+    /// beginning.
+    senses: Senses,
 }
 
 impl BusLine {
-    pub(super) fn new(first_die: u32, dies: u32) -> BusLine {
+    pub(super) fn new(number: u32, dies: u32) -> BusLine {
         BusLine {
-            channel: Channel::new(first_die),
+            channel: Channel::new(number * dies),
+            number,
             ends_at: 0,
             end: TransferEnd::Event,
-            senses: VecDeque::with_capacity(dies as usize),
+            senses: Senses::new(),
         }
     }
 
@@ -60,141 +63,140 @@ impl BusLine {
 
     /// Takes note of a sense that nobody need hear of, if it is one.
     #[inline]
-    pub(super) fn takes_sense(&mut self, ends: u64, die: u32) -> bool {
-        let unheard = self.ends_heard() && self.senses.back().is_none_or(|&(last, _)| last <= ends);
+    pub(super) fn takes_sense(&mut self, ends_at: u64, place: u8, pages: u8) -> bool {
+        let unheard = self.ends_heard() && self.senses.is_last(ends_at);
         if unheard {
-            self.senses.push_back((ends, die));
+            self.senses.push(Sense { ends_at, place, pages });
         }
         unheard
+    }
+
+    /// Dies whose sense has ended while the bus was busy want it as well.
+    #[inline]
+    fn sensed_meanwhile(&mut self, now: u64) {
+        while let Some(sense) = self.senses.pop_due(now) {
+            self.channel.request(sense.place, Direction::Out, sense.pages);
+        }
+    }
+
+    /// The die that a transfer is of.
+    #[inline]
+    fn die_of(&self, transfer: Transfer) -> u32 {
+        self.channel.first_die + u32::from(transfer.place)
     }
 }
 
 impl Timeline {
+    /// A transfer has ended: of which die, and what ended with it.
     #[inline(always)]
-    pub(super) fn request_bus(&mut self, die: u32, direction: Direction) {
-        let line = &self.dies[die as usize];
-        let channel = line.channel as usize;
-        let (place, pages) = (line.place, line.in_register.pages);
-        let bus = &mut self.buses[channel];
+    pub(super) fn bus_done(&mut self, channel: u32) -> (u32, Option<Work>) {
+        let Timeline { clock, dies, buses, .. } = self;
+        let bus = &mut buses[channel as usize];
+        let Some(transfer) = bus.channel.carrying() else {
+            unreachable!("an event of an idle bus")
+        };
+        let die = bus.die_of(transfer);
+        let ended = clock.transferred(&mut dies[die as usize], bus, transfer.direction);
+        bus.sensed_meanwhile(clock.now);
+        if let Some(next) = bus.channel.grant(clock.timing.reads_ahead) {
+            let line = &mut dies[bus.die_of(next) as usize];
+            clock.carry(line, bus, line.in_register, next);
+        }
+        if !bus.ends_heard() && !bus.senses.is_empty() {
+            clock.hear_senses(dies, bus);
+        }
+        (die, ended)
+    }
+}
+
+impl Clock {
+    /// What a die has on the bus is through; returns the work that ends with it.
+    #[inline(always)]
+    fn transferred(
+        &mut self,
+        line: &mut DieLine,
+        bus: &mut BusLine,
+        direction: Direction,
+    ) -> Option<Work> {
+        let work = line.in_register;
+        match direction {
+            Direction::Out => {
+                line.register = Register::Free;
+                self.after_unload(line, bus);
+                return Some(work);
+            }
+            // It was programmed at once, before somebody came to wait behind it.
+            Direction::In if bus.end == TransferEnd::Awaited => {}
+            Direction::In if line.array == CellArray::Idle || work.kind == WorkKind::Move => {
+                self.program_loaded(line, work, self.now);
+            }
+            Direction::In => line.register = Register::Loaded,
+        }
+        None
+    }
+
+    /// What is in the register of a die, which is this, wants to cross the bus.
+    #[inline(always)]
+    pub(super) fn request_bus(
+        &mut self,
+        line: &mut DieLine,
+        bus: &mut BusLine,
+        work: Work,
+        direction: Direction,
+    ) {
         if bus.is_free(self.now) {
-            let transfer = bus.channel.take(place, direction, pages);
-            return self.carry(channel, transfer);
+            let transfer = bus.channel.take(line.place, direction, work.pages);
+            return self.carry(line, bus, work, transfer);
         }
-        bus.channel.request(place, direction, pages);
+        bus.channel.request(line.place, direction, work.pages);
         if bus.end == TransferEnd::Unheard {
-            self.wait_behind(channel);
+            // The end of the transfer was to go unheard.
+            bus.end = TransferEnd::Awaited;
+            self.agenda.add(Lane::Transfer, bus.ends_at, Owner::Bus(bus.number), self.now);
         }
     }
 
-    /// Somebody wants a bus whose transfer was thought to end unheard.
-    #[inline]
-    fn wait_behind(&mut self, channel: usize) {
-        let bus = &mut self.buses[channel];
-        bus.end = TransferEnd::Awaited;
-        self.agenda.add(Lane::Transfer, bus.ends_at, Owner::Bus(channel as u32), self.now);
-    }
-
-    /// Begins the next transfer of a bus whose last one has ended.
-    #[inline]
-    fn grant(&mut self, channel: usize) {
-        if let Some(transfer) = self.buses[channel].channel.grant(self.timing.reads_ahead) {
-            self.carry(channel, transfer);
-        }
-    }
-
-    /// Begins a transfer.
+    /// Begins a transfer of what is in the register of a die, which is this.
     #[inline(always)]
-    fn carry(&mut self, channel: usize, transfer: Transfer) {
-        let bus = &mut self.buses[channel];
-        let die = bus.channel.first_die + u32::from(transfer.place);
-        let line = &self.dies[die as usize];
-        let is_move = line.in_register.kind == WorkKind::Move;
+    fn carry(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work, transfer: Transfer) {
+        let is_move = work.kind == WorkKind::Move;
         let crossings = if is_move { 2 } else { 1 };
         let transfer_ns = crossings * self.timing.transfer_ns(transfer.planes);
         bus.channel.busy_ns += transfer_ns;
         let ends = self.now + transfer_ns;
         bus.ends_at = ends;
-        self.recorder.note(|| Interval::of_bus(die, self.now, ends));
+        self.recorder.note(|| Interval::of_bus(line.die, self.now, ends));
         // A die that can do nothing else before programs what comes, and its end is all that matters.
         let alone = !bus.channel.is_wanted() && transfer.direction == Direction::In;
         let idle = line.array == CellArray::Idle || is_move;
         if alone && idle && !self.timing.cache_program {
             bus.end = TransferEnd::Unheard;
-            self.program_loaded(die, ends);
+            self.program_loaded(line, work, ends);
         } else {
             bus.end = TransferEnd::Event;
-            self.agenda.add(Lane::Transfer, ends, Owner::Bus(channel as u32), self.now);
-        }
-    }
-
-    /// A transfer has ended: of which die, and what ended with it.
-    #[inline(always)]
-    pub(super) fn bus_done(&mut self, channel: usize, at: u64) -> (u32, Option<Work>) {
-        let bus = &self.buses[channel];
-        let Some(transfer) = bus.channel.carrying() else {
-            unreachable!("an event of an idle bus")
-        };
-        let die = bus.channel.first_die + u32::from(transfer.place);
-        let line = &mut self.dies[die as usize];
-        let work = line.in_register;
-        let ended = match transfer.direction {
-            Direction::Out => {
-                line.register = Register::Free;
-                self.after_unload(die);
-                Some(work)
-            }
-            // It was programmed at once, before somebody came to wait behind it.
-            Direction::In if bus.end == TransferEnd::Awaited => None,
-            Direction::In if line.array == CellArray::Idle || work.kind == WorkKind::Move => {
-                self.program_loaded(die, at);
-                None
-            }
-            Direction::In => {
-                line.register = Register::Loaded;
-                None
-            }
-        };
-        self.sensed_meanwhile(channel);
-        self.grant(channel);
-        if !self.buses[channel].ends_heard() {
-            self.hear_senses(channel);
-        }
-        (die, ended)
-    }
-
-    /// Dies whose sense has ended while the bus was busy want it as well.
-    #[inline(always)]
-    fn sensed_meanwhile(&mut self, channel: usize) {
-        let bus = &mut self.buses[channel];
-        while let Some(&(at, die)) = bus.senses.front()
-            && at <= self.now
-        {
-            bus.senses.pop_front();
-            let line = &self.dies[die as usize];
-            bus.channel.request(line.place, Direction::Out, line.in_register.pages);
+            self.agenda.add(Lane::Transfer, ends, Owner::Bus(bus.number), self.now);
         }
     }
 
     /// The bus is free, or will not be heard of when it is: the ends of senses are events again.
-    #[inline]
-    fn hear_senses(&mut self, channel: usize) {
-        while let Some((at, die)) = self.buses[channel].senses.pop_front() {
-            let line = &mut self.dies[die as usize];
+    #[inline(never)]
+    fn hear_senses(&mut self, dies: &mut [DieLine], bus: &mut BusLine) {
+        while let Some(sense) = bus.senses.pop() {
+            let die = bus.channel.first_die + u32::from(sense.place);
+            let line = &mut dies[die as usize];
             (line.array, line.register) = (CellArray::Working, Register::Free);
-            self.agenda.add(Lane::Sense, at, Owner::Die(die), self.now);
+            self.agenda.add(Lane::Sense, sense.ends_at, Owner::Die(die), self.now);
         }
     }
 
     /// The register is free: for what the cell array holds, if anything.
-    #[inline]
-    fn after_unload(&mut self, die: u32) {
-        let line = &mut self.dies[die as usize];
+    #[inline(always)]
+    fn after_unload(&mut self, line: &mut DieLine, bus: &mut BusLine) {
         if line.array != CellArray::Holding {
             return;
         }
         if self.timing.cache_read {
-            let held = line.at_work;
-            self.unload(die, held);
+            self.unload(line, bus, line.at_work);
         } else {
             // It was kept by the page that has just gone.
             line.array = CellArray::Idle;

@@ -26,8 +26,9 @@ pub(super) enum Register {
     Loaded,
 }
 
-/// A die.
+/// A die: a line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub(super) struct DieLine {
     /// What the cell array works at, or holds.
     pub(super) at_work: Work,
@@ -36,6 +37,8 @@ pub(super) struct DieLine {
     pub(super) busy_ns: u64,
     /// When the copy-back at work began.
     pub(super) began_at: u64,
+    /// Its number in the array.
+    pub(super) die: u32,
     pub(super) channel: u32,
     /// Its number in the channel.
     pub(super) place: u8,
@@ -46,15 +49,16 @@ pub(super) struct DieLine {
 }
 
 impl DieLine {
-    pub(super) fn new(channel: u32, place: u32) -> DieLine {
+    pub(super) fn new(die: u32, per_channel: u32) -> DieLine {
         let none = Work { tag: 0, page: 0, pages: 0, kind: WorkKind::Read };
         DieLine {
             at_work: none,
             in_register: none,
             busy_ns: 0,
             began_at: 0,
-            channel,
-            place: place as u8,
+            die,
+            channel: die / per_channel,
+            place: (die % per_channel) as u8,
             array: CellArray::Idle,
             register: Register::Free,
             moving: false,
