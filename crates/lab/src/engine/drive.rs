@@ -3,6 +3,7 @@
 mod ahead;
 mod host;
 pub(super) mod meter;
+mod standstill;
 pub(super) mod state;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use softflash_drive::{Done, Drive, DriveError, HostRequest};
 use softflash_nand::timeline::{Activity, Interval};
 use softflash_trace::{Request, TraceError};
 use softflash_workload::{BlockWorkload, Precondition, WorkloadError};
+use standstill::Standstill;
 
 /// Virtual time that is charted.
 const CHART_NS: u64 = 10_000_000;
@@ -142,6 +144,8 @@ struct Course {
     requests: u64,
     /// No request is made from then on.
     until: u64,
+    /// Watches the time of a run that ends with it.
+    standstill: Standstill,
 }
 
 impl Course {
@@ -199,7 +203,7 @@ impl Play<'_, '_> {
             Some(requests) if !self.trace => requests,
             _ => u64::MAX,
         };
-        Course { meter, made: 0, requests, until }
+        Course { meter, made: 0, requests, until, standstill: Standstill::default() }
     }
 
     /// Plays on while every client that hears of an end makes its next request there and then: none has to be put into
@@ -244,6 +248,7 @@ impl Play<'_, '_> {
     fn warm_up(&mut self, done: &mut Vec<Done>) -> Result<(), LabError> {
         let page_bytes = u64::from(self.drive.page_bytes());
         let (until, mut pages) = (self.limits.warm_up_ns, 0_u64);
+        let mut standstill = Standstill::default();
         while pages < self.warm_up_pages || self.drive.now().0 < until {
             if self.control.stopped() {
                 return Err(LabError::Stopped);
@@ -253,6 +258,7 @@ impl Play<'_, '_> {
             {
                 let made_bytes = self.make(at, 0)?;
                 pages += made_bytes.map_or(0, |bytes| bytes.div_ceil(page_bytes));
+                standstill.note(at, 1)?;
             }
             // With nothing under way, only a request after the warm-up can be next.
             if !self.drive.step(done) {
@@ -286,13 +292,16 @@ impl Play<'_, '_> {
     }
 
     #[cold]
-    fn report(&self, course: &Course) -> Result<(), LabError> {
+    fn report(&self, course: &mut Course) -> Result<(), LabError> {
         if self.control.stopped() {
             return Err(LabError::Stopped);
         }
         let now = self.drive.now().0;
         let of_requests = match course.requests {
-            u64::MAX => 0.0,
+            u64::MAX => {
+                course.standstill.note(now, UNHEARD)?;
+                0.0
+            }
             requests => course.made as f64 / requests as f64,
         };
         let begin = course.meter.begin_ns();

@@ -135,3 +135,20 @@ fn clients_that_answer_at_once_are_as_those_in_order_of_time() {
         assert_eq!(at_once, run((ordered, cell)), "seed {seed}");
     }
 }
+
+#[test]
+fn a_device_that_takes_no_time_is_told_where_the_run_ends_with_time() {
+    for (warm_up_ms, duration_ms) in [(1, None), (0, Some(1))] {
+        let (mut workload, mut cell) = cell(Load::closed(1, 8), 2000);
+        workload.read_fraction = 1.0;
+        cell.workload = Workload::Block(workload);
+        cell.parameters.precondition = Precondition::None;
+        cell.parameters.warm_up_ms = warm_up_ms;
+        if duration_ms.is_some() {
+            (cell.parameters.requests, cell.parameters.duration_ms) = (None, duration_ms);
+        }
+        let stop = AtomicBool::new(false);
+        let told = crate::engine::run(&cell, &unattended(&stop)).unwrap_err().to_string();
+        assert!(told.starts_with("time stands still at 0 ns: "), "{told}");
+    }
+}
