@@ -2,7 +2,6 @@
 
 use crate::kv::compaction::leveled::Leveled;
 use crate::kv::memtable::{Memtable, Version};
-use crate::kv::patch::Patch;
 use crate::kv::tree::Tree;
 use crate::layout::Compression;
 use bytes::Bytes;
@@ -48,8 +47,6 @@ pub struct Slice {
     pub clears: Cell<u64>,
     /// The sequence number of the last of them.
     pub cleared_seq: Cell<u64>,
-    /// Patches removed by a transaction that is not decided yet.
-    pub doomed: RefCell<Vec<Rc<Patch>>>,
     /// The number of the next run in level 0.
     pub next_run: Cell<u64>,
 }
@@ -70,7 +67,6 @@ impl Slice {
             compacting: Cell::new(false),
             clears: Cell::new(0),
             cleared_seq: Cell::new(0),
-            doomed: RefCell::default(),
             next_run: Cell::new(1),
         }
     }

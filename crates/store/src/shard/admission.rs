@@ -22,8 +22,9 @@ const LEAST_RATE: f64 = 0.05;
 /// Writers may be ahead of their rate by this much: shorter sleeps cost more than they even out.
 const AHEAD: Duration = Duration::from_millis(1);
 
-/// How long a write waits on a full device while compaction goes on.
-const SPACE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a write waits on a full device while compaction goes on. One can take long where many share a slow drive, and gives
+/// room back only at its end; where none is under way, nobody waits.
+const SPACE_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a deletion waits for room on a full device.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often writers that wait look whether there is room, beside being told.

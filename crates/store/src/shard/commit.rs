@@ -10,7 +10,6 @@ use crate::value::Entry;
 use crate::view::{ReadMark, View};
 use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
-use std::rc::Rc;
 
 /// The writes of a transaction in one shard.
 #[derive(Debug, Clone, Default)]
@@ -126,7 +125,10 @@ impl Shard {
         };
         let segment = self.log.append(&event, seq);
         if clear {
-            self.clear(seq, transaction.is_none());
+            self.clear(seq);
+        }
+        if clear && transaction.is_none() {
+            self.doom(None);
         }
         count(&self.counters.host_bytes, bytes);
         let snapshot = self.snapshots.newest();
@@ -146,47 +148,6 @@ impl Shard {
             self.work.notify_one();
         }
         seq
-    }
-
-    /// Removes everything, in memory at once. `decided` is false for a part of a transaction that may still be
-    /// undone by a crash: the manifest then keeps the patches until [`Shard::doom`].
-    fn clear(&self, seq: u64, decided: bool) {
-        for slice in &self.slices {
-            slice.clears.set(slice.clears.get() + 1);
-            slice.cleared_seq.set(seq);
-            slice.clear_memory();
-            slice.live_keys.set(0);
-            let tree = slice.tree.take();
-            slice.doomed.borrow_mut().extend(tree.patches().map(|(.., patch)| Rc::clone(patch)));
-        }
-        self.cache.borrow_mut().clear();
-        self.watches.borrow_mut().touch_all();
-        self.room.notify_all();
-        if decided {
-            self.doom();
-        }
-    }
-
-    /// The removal of everything counts: the manifest forgets the patches, and when that is durable their space
-    /// is free.
-    pub(super) fn doom(&self) {
-        let mut doomed = Vec::new();
-        for slice in &self.slices {
-            let patches = slice.doomed.take();
-            if !patches.is_empty() {
-                self.edit(slice, &patches, Vec::new());
-                doomed.extend(patches);
-            }
-        }
-        if doomed.is_empty() {
-            return;
-        }
-        let (log, seq) = (self.log.clone(), self.seq.get());
-        self.runtime.spawn(Box::pin(async move {
-            if log.stable_soon(seq).await.is_ok() {
-                doomed.iter().for_each(|patch| patch.retire());
-            }
-        }));
     }
 
     /// Registers a token that is told when the key is written.

@@ -5,6 +5,7 @@ pub mod admission;
 pub mod background;
 pub mod budget;
 pub mod building;
+mod clear;
 pub mod clock;
 pub mod commit;
 pub mod compact;
@@ -41,6 +42,7 @@ use crate::stats::StoreStats;
 use admission::Throttle;
 use budget::Budget;
 use building::Building;
+use clear::PendingClears;
 use clock::ExpiryClock;
 use gate::Gate;
 use log::Log;
@@ -74,6 +76,7 @@ pub struct Shard {
     /// The sequence number of the last batch.
     seq: Cell<u64>,
     throttle: Throttle,
+    clears: PendingClears,
     /// There may be something to flush.
     work: Notify,
     /// There may be something to compact.

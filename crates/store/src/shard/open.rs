@@ -185,6 +185,7 @@ async fn open(
         transactions: Transactions::new(next_transaction, commits, shards),
         seq: Cell::new(seq),
         throttle: Default::default(),
+        clears: Default::default(),
         work: Notify::new(),
         compact_work: Notify::new(),
         patrol_work: Notify::new(),

@@ -264,8 +264,8 @@ impl Shard {
     fn note_committed(&self, store: &Store, number: u64) {
         let seq = self.next_seq();
         self.log.append(&Event::Commit(number), seq);
-        // Before anything after the transaction can be flushed: see `Shard::clear`.
-        self.doom();
+        // Before anything after the transaction can be flushed: see `shard/clear.rs`.
+        self.doom(Some(number));
         self.log.let_go(number);
         let (store, log, shard) = (store.clone(), self.log.clone(), self.id);
         self.runtime.spawn(Box::pin(async move {

@@ -277,6 +277,13 @@ impl Log {
         self.inner.holds.borrow_mut().insert(seq, transaction);
     }
 
+    /// The lowest sequence number of what is undecided, but for this transaction; `u64::MAX` where all is decided.
+    pub fn undecided_from(&self, but_for: Option<u64>) -> u64 {
+        let holds = self.inner.holds.borrow();
+        let mut others = holds.iter().filter(|(_, held)| Some(**held) != but_for);
+        others.next().map_or(u64::MAX, |(seq, _)| *seq)
+    }
+
     /// The transaction is committed.
     pub fn let_go(&self, transaction: u64) {
         self.inner.holds.borrow_mut().retain(|_, held| *held != transaction);

@@ -1,0 +1,85 @@
+//! Removing everything: in memory at once, on flash when it is sure to count.
+//!
+//! A removal that is part of a transaction, or comes behind one that is undecided, is undone by a crash before the commit:
+//! the log is cut there. Until then the manifest keeps the patches, and the log what was in memory.
+
+use super::Shard;
+use crate::kv::patch::Patch;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Removals that may still be undone, oldest first.
+#[derive(Default)]
+pub(super) struct PendingClears {
+    pending: RefCell<VecDeque<Pending>>,
+}
+
+struct Pending {
+    seq: u64,
+    /// The first segment of the log that tells of what was in memory before.
+    first_segment: u64,
+    /// The patches of each slice.
+    patches: Vec<Vec<Rc<Patch>>>,
+}
+
+impl PendingClears {
+    /// The first segment of the log that is needed if they are undone; `u64::MAX` if none is.
+    pub(super) fn first_segment_needed(&self) -> u64 {
+        let pending = self.pending.borrow();
+        pending.iter().map(|clear| clear.first_segment).min().unwrap_or(u64::MAX)
+    }
+
+    /// Takes the oldest out, if it is older than what is undecided.
+    fn take_decided(&self, undecided_from: u64) -> Option<Pending> {
+        let mut pending = self.pending.borrow_mut();
+        if pending.front()?.seq >= undecided_from {
+            return None;
+        }
+        pending.pop_front()
+    }
+}
+
+impl Shard {
+    /// Removes everything, in memory at once; what is on flash goes with [`Shard::doom`].
+    pub(super) fn clear(&self, seq: u64) {
+        let first_segment = self.first_segment_needed();
+        let mut patches = Vec::new();
+        for slice in &self.slices {
+            slice.clears.set(slice.clears.get() + 1);
+            slice.cleared_seq.set(seq);
+            slice.clear_memory();
+            slice.live_keys.set(0);
+            let tree = slice.tree.take();
+            patches.push(tree.patches().map(|(.., patch)| Rc::clone(patch)).collect());
+        }
+        self.clears.pending.borrow_mut().push_back(Pending { seq, first_segment, patches });
+        self.cache.borrow_mut().clear();
+        self.watches.borrow_mut().touch_all();
+        self.room.notify_all();
+    }
+
+    /// The removals that nothing undoes any more, now that this transaction counts: the manifest forgets the patches, and when
+    /// that is durable their space is free.
+    pub(super) fn doom(&self, decided: Option<u64>) {
+        let undecided_from = self.log.undecided_from(decided);
+        let mut doomed = Vec::new();
+        while let Some(clear) = self.clears.take_decided(undecided_from) {
+            for (slice, patches) in self.slices.iter().zip(clear.patches) {
+                if !patches.is_empty() {
+                    self.edit(slice, &patches, Vec::new());
+                    doomed.extend(patches);
+                }
+            }
+        }
+        if doomed.is_empty() {
+            return;
+        }
+        let (log, seq) = (self.log.clone(), self.seq.get());
+        self.runtime.spawn(Box::pin(async move {
+            if log.stable_soon(seq).await.is_ok() {
+                doomed.iter().for_each(|patch| patch.retire());
+            }
+        }));
+    }
+}
