@@ -108,6 +108,14 @@ impl Ftl {
         }
     }
 
+    /// For each block of a superblock the first payload page from `page` on, and the last one of all. Pages of a block are
+    /// programmed in order.
+    pub fn rest_of_blocks(&self, page: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let layout = self.layout;
+        let end = (page + layout.seats()).min(layout.payload_pages());
+        (page..end).map(move |first| (first, layout.last_of_block(first)))
+    }
+
     /// Bytes per page.
     pub fn page_bytes(&self) -> u32 {
         self.layout.page_bytes

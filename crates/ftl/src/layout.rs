@@ -112,6 +112,12 @@ impl Layout {
         first..first + self.planes
     }
 
+    /// The last payload page in the block of payload page `page`.
+    pub fn last_of_block(&self, page: u32) -> u32 {
+        let seat = self.seat(page + HEADER_PAGES);
+        (self.pages_per_block - 1) * self.seats() + seat - HEADER_PAGES
+    }
+
     /// Pages that the owner of a superblock can write.
     pub fn payload_pages(&self) -> u32 {
         self.seats() * self.pages_per_block - HEADER_PAGES
@@ -222,6 +228,19 @@ mod tests {
                 let expected: Vec<u32> =
                     (0..all).filter(|later| place(*later) == (die, pairs(row))).collect();
                 assert_eq!(layout.successors(page, pairs).collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_page_of_a_block_is_behind_all_others_of_it() {
+        for (dies, planes) in [(1, 1), (1, 2), (2, 2), (3, 1)] {
+            let layout = layout(dies, planes, 1);
+            let all = layout.payload_pages();
+            let seat = |page: u32| layout.seat(page + HEADER_PAGES);
+            for page in 0..all {
+                let last = (0..all).rfind(|other| seat(*other) == seat(page));
+                assert_eq!(Some(layout.last_of_block(page)), last);
             }
         }
     }

@@ -213,6 +213,31 @@ impl Flash {
         Ok(false)
     }
 
+    /// Whether a superblock has been written up to page `page` and on, as far as blocks tell that have room left: one whose
+    /// erase was cut off reads like one that was full. Nor does a page tell that a program has gone astray to.
+    pub async fn was_written_beyond(
+        &self,
+        superblock: &Superblock,
+        page: u32,
+        hint: Hint,
+    ) -> Result<bool, FtlError> {
+        let blocks: Vec<(u32, u32)> = self.inner.ftl.borrow().rest_of_blocks(page).collect();
+        for before in 0..page {
+            if self.page_state(superblock, before, hint).await? == PageState::Erased {
+                return Ok(false);
+            }
+        }
+        for (first, last) in blocks {
+            if self.page_state(superblock, first, hint).await? == PageState::Erased {
+                return Ok(false);
+            }
+            if self.page_state(superblock, last, hint).await? == PageState::Erased {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     async fn page_state(
         &self,
         superblock: &Superblock,

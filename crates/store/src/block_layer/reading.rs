@@ -266,6 +266,24 @@ impl BlockLayer {
         }
     }
 
+    /// Whether a superblock of which nobody knows what block it is was written up to page `page` and on, as far as
+    /// can be told.
+    pub async fn was_written_beyond(
+        &self,
+        superblock: &Superblock,
+        page: u32,
+        hint: Hint,
+    ) -> Result<bool> {
+        let shelf = self.shelf(false);
+        if shelf.is_lost(superblock.unit.0) {
+            return Ok(false);
+        }
+        match shelf.flash.was_written_beyond(superblock, page, hint).await {
+            Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => Ok(false),
+            told => Ok(told?),
+        }
+    }
+
     /// Whether there is no use in asking for a copy: its unit is lost, and others of its group make up for it.
     fn is_passed_over(&self, id: BlockId, copy: &Superblock, on_log: bool) -> bool {
         self.shelf(on_log).is_lost(copy.unit.0) && self.in_group(id)

@@ -39,7 +39,8 @@ struct Claim {
 }
 
 /// Enters the blocks of mounted flash into the table. Where several superblocks claim one id, those of the last attempt
-/// count, one for each copy; the others are released.
+/// count, one for each copy; the others are released. A start that could not read the header of one, and found no log that
+/// counts, gives its id once more: of two on one unit the younger counts.
 pub(super) fn take_stock(
     flash: &Flash,
     inventory: &Inventory,
@@ -61,13 +62,20 @@ pub(super) fn take_stock(
             found.push(Found { id, kind });
             continue;
         };
+        let is_older = |other: &Superblock| {
+            let Superblock { unit, generation, .. } = entry.superblock;
+            other.unit == unit && other.generation < generation
+        };
+        let is_given_again = copy.is_none() && known.copies.iter().all(is_older);
         let claim = claims
             .entry(id)
             .or_insert_with(|| Claim { attempt, numbers: SmallVec::from_slice(&[copy]) });
         if attempt == claim.attempt && !claim.numbers.contains(&copy) {
             known.copies.push(entry.superblock);
             claim.numbers.push(copy);
-        } else if (attempt > claim.attempt) != planted::bug(Bug::FailedAttemptKept) {
+        } else if (attempt > claim.attempt) != planted::bug(Bug::FailedAttemptKept)
+            || attempt == claim.attempt && is_given_again
+        {
             known.copies.drain(..).for_each(|older| {
                 flash.release(&older);
             });

@@ -225,10 +225,15 @@ fn note_log_loss(shard: ShardId, loss: &LogLoss, facts: &mut Facts, report: &mut
     facts.log_is_damaged = true;
     let names: Vec<String> =
         loss.frames.iter().map(|lost| format!("{} to {}", lost.start, lost.end - 1)).collect();
-    let problem = match names.is_empty() {
-        true => "the log has transactions whose commit is in another shard's log, which is damaged"
-            .into(),
-        false => format!(
+    let problem = match (loss.is_whole, names.is_empty()) {
+        (true, _) => {
+            "nothing is left of the log, nor of what only it told of: the shard begins anew".into()
+        }
+        (false, true) => {
+            "the log has transactions whose commit is in another shard's log, which is damaged"
+                .into()
+        }
+        (false, false) => format!(
             "frames {} of the log are lost; the state may mix what was written before and after them",
             names.join(", ")
         ),

@@ -54,6 +54,8 @@ pub enum OnLogLoss {
 pub struct LogLoss {
     /// Frames, by their sequence.
     pub frames: Vec<Range<u64>>,
+    /// There was a log, and nothing is left of it.
+    pub is_whole: bool,
     /// Transactions over several shards whose commit is not known.
     pub transactions: u64,
     /// Patches that no tree lists: an edit that is lost may have listed them.
@@ -122,6 +124,15 @@ pub async fn recover(
     for superblock in damaged {
         reader.refuse_lost_segment(&superblock.superblock, end).await?;
     }
+    let mut log_loss = LogLoss::default();
+    if chain.is_empty() {
+        match reader.refuse_lost_log(layout, damaged).await {
+            Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
+                log_loss.is_whole = true;
+            }
+            looked => looked?,
+        }
+    }
     let Replayable { needed, dead_before, mut replay } =
         match replay_log(layout, shard, &reader, &mut chain, clock).await {
             Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
@@ -130,8 +141,8 @@ pub async fn recover(
             }
             replayed => replayed?,
         };
-    let mut log_loss = LogLoss { frames: reader.losses(), ..LogLoss::default() };
-    if reader.has_lost_end() {
+    log_loss.frames = reader.losses();
+    if reader.has_lost_end() || log_loss.is_whole {
         log_loss.frames.push(replay.next_sequence()..replay.next_sequence() + 1);
     }
     if !replay.started && found.iter().any(|found| matches!(found.kind, BlockKind::Patch { .. })) {

@@ -83,6 +83,11 @@ impl Chain {
         Ok(Chain { settled_from: segments.len(), segments, lowest: None })
     }
 
+    /// Whether no segment counts: the log was never begun, or is lost as a whole.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
     /// The number of the last segment; 0 where there is none.
     pub fn last_number(&self) -> u64 {
         self.segments.last().map_or(0, |segment| segment.number)

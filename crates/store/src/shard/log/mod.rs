@@ -8,6 +8,7 @@
 //! in the middle of the stream names only a start that the log before it already vouches for; its own segment can be
 //! named by edits behind it, which arrive after all that it was ahead by.
 
+mod beginning;
 pub mod chain;
 mod exposed;
 mod kept;

@@ -310,6 +310,14 @@ impl LogReader {
         scanner.begin_segment(segment.number, identity, segment.superseded_from);
     }
 
+    pub(super) fn blocks(&self) -> &BlockLayer {
+        &self.blocks
+    }
+
+    pub(super) fn shard(&self) -> ShardId {
+        self.shard
+    }
+
     /// Bytes per page.
     pub fn page_bytes(&self) -> usize {
         self.blocks.page_bytes()

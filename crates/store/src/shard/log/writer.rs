@@ -3,7 +3,7 @@
 use super::Inner;
 use super::exposed::Reach;
 use super::segments::Segment;
-use crate::block_layer::OpenBlock;
+use crate::block_layer::{BlockLayer, OpenBlock};
 use crate::error::{Result, StoreError};
 use crate::format::log::event;
 use crate::format::log::frame::{self, FrameHeader, FrameRole};
@@ -325,9 +325,8 @@ impl Inner {
         (self.blocks.capacity_bytes() / self.blocks.page_bytes()) as u32
     }
 
-    /// The longest frame, header included: a fraction of a segment.
     pub(super) fn frame_bytes(&self) -> usize {
-        FRAME_BYTES.min(self.blocks.capacity_bytes() / 4).max(self.blocks.page_bytes())
+        longest_frame(&self.blocks)
     }
 
     pub(super) async fn write_frame(&self, draft: Draft<'_>) -> Result<()> {
@@ -418,6 +417,11 @@ impl Inner {
             error
         })
     }
+}
+
+/// Bytes of the longest frame, header included: a fraction of a segment.
+pub(super) fn longest_frame(blocks: &BlockLayer) -> usize {
+    FRAME_BYTES.min(blocks.capacity_bytes() / 4).max(blocks.page_bytes())
 }
 
 /// Bytes of the event at `at`, its length included.
