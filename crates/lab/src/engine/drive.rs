@@ -248,7 +248,7 @@ impl Play<'_, '_> {
     fn warm_up(&mut self, done: &mut Vec<Done>) -> Result<(), LabError> {
         let page_bytes = u64::from(self.drive.page_bytes());
         let (until, mut pages) = (self.limits.warm_up_ns, 0_u64);
-        let mut standstill = Standstill::default();
+        let (mut standstill, mut made) = (Standstill::default(), 0);
         while pages < self.warm_up_pages || self.drive.now().0 < until {
             if self.control.stopped() {
                 return Err(LabError::Stopped);
@@ -258,7 +258,8 @@ impl Play<'_, '_> {
             {
                 let made_bytes = self.make(at, 0)?;
                 pages += made_bytes.map_or(0, |bytes| bytes.div_ceil(page_bytes));
-                standstill.note(at, 1)?;
+                made += 1;
+                standstill.note(at, made)?;
             }
             // With nothing under way, only a request after the warm-up can be next.
             if !self.drive.step(done) {
@@ -299,7 +300,7 @@ impl Play<'_, '_> {
         let now = self.drive.now().0;
         let of_requests = match course.requests {
             u64::MAX => {
-                course.standstill.note(now, UNHEARD)?;
+                course.standstill.note(now, course.meter.completed())?;
                 0.0
             }
             requests => course.made as f64 / requests as f64,

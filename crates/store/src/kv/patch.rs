@@ -127,14 +127,12 @@ impl Patch {
 
     /// Whether the metadata, which is in memory, can still be read from flash.
     pub async fn has_whole_metadata(&self) -> bool {
+        let Ok(index) = self.index() else { return false };
+        let pages = index.data_offset().div_ceil(self.blocks.page_bytes() as u32);
         if !self.has_other_copy() {
-            let Ok(index) = self.index() else { return false };
-            let pages = index.data_offset().div_ceil(self.blocks.page_bytes() as u32);
             let guess = MetadataGuess(Cell::new(pages));
             return load_index(self.id, &self.blocks, self.identity, &guess).await.is_ok();
         }
-        let Ok(index) = self.index() else { return false };
-        let pages = index.data_offset().div_ceil(self.blocks.page_bytes() as u32);
         let whole = |bytes: IoBuf| match decode_metadata(&bytes, self.identity) {
             Ok(_) => Ok(()),
             Err(error) => Err(self.damaged(0, &error)),

@@ -22,6 +22,7 @@ use std::rc::Rc;
 
 /// Patches whose metadata is read at once.
 const LOADS_UNDER_WAY: usize = 256;
+
 /// A batch that was read from the log.
 struct PendingBatch {
     transaction: Option<u64>,
