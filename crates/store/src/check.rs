@@ -182,6 +182,9 @@ async fn check_shard(
                     "a transaction that was never acknowledged is cut off",
                 );
             }
+            // As a start does, and in memory alone: which units still take a copy shows when what is no longer needed is gone.
+            unreferred.iter().for_each(|id| blocks.delete(*id));
+            inventory.damaged.iter().for_each(|torn| flash.release(&torn.superblock));
             for old in &recovered.old_units {
                 report.fault(format!("unit {}", old.unit), old.to_string());
             }
