@@ -90,14 +90,21 @@ impl Plan<'_> {
 /// How a session went.
 #[derive(Debug)]
 pub struct Session {
-    /// Everything was compared with what was promised.
-    pub compared: bool,
     /// When it ended, from its beginning.
     pub ended_at: Time,
     /// Why it ended early.
     pub trouble: Option<Trouble>,
-    /// The flash's books as everything was compared.
-    pub books: Option<Books>,
+    /// The flash as everything was compared with what was promised, if it came to that.
+    pub compared: Option<Comparison>,
+}
+
+/// The flash as everything was compared with what was promised.
+#[derive(Debug)]
+pub struct Comparison {
+    /// Its books.
+    pub books: Books,
+    /// Programs that had silently done something else by then.
+    pub silent: u64,
 }
 
 /// All clients of a world.
@@ -183,7 +190,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
     let Plan { world, medium, number, crew, task, cut, wall_ms, strikes, .. } = plan;
     let executor = VirtualExecutor::new(*wall_ms);
     let runtime = executor.handle();
-    let books = Cell::new(None);
+    let compared = Cell::new(None);
     crew.begins_session();
     if let Some(flash) = medium.flash() {
         disasters::plan(strikes, flash, &runtime);
@@ -192,7 +199,8 @@ pub fn run(plan: &Plan<'_>) -> Session {
         let options = world.options(*number);
         let stores = open_all(medium.device(), &world.layout(), &options, &runtime).await?;
         compare(&stores, plan).await?;
-        books.set(Some(Books::of(&stores[0]).await?));
+        let books = Books::of(&stores[0]).await?;
+        compared.set(Some(Comparison { books, silent: silent_programs(medium) }));
         match task {
             Task::Work => crew.work(&stores, world).await,
             Task::Prove => {
@@ -231,8 +239,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
         Ok(()) => trouble,
         Err(error) => Some(Trouble::Wrong(format!("the cut: {error}"))),
     };
-    let books = books.take();
-    Session { compared: books.is_some(), ended_at, trouble, books }
+    Session { ended_at, trouble, compared: compared.take() }
 }
 
 /// How long the requests of a session may take: a minute each beside the rests, in which a slow flash is waited for
@@ -315,7 +322,7 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
 }
 
 /// Programs that were acknowledged and did something else.
-pub fn silent_programs(medium: &Medium) -> u64 {
+fn silent_programs(medium: &Medium) -> u64 {
     let Some(device) = medium.flash() else { return 0 };
     let injected = device.injected_faults();
     injected.phantom_programs + injected.misdirected_programs

@@ -3,7 +3,7 @@
 use crate::disasters::Fate;
 use crate::invariants::Books;
 use crate::medium::Medium;
-use crate::session::{self, Crew, Cut, Plan, Session, Task};
+use crate::session::{self, Comparison, Crew, Cut, Plan, Session, Task};
 use crate::trouble::Trouble;
 use crate::world::World;
 use softflash_base::Time;
@@ -107,7 +107,7 @@ impl Trial<'_> {
         while done < self.world.cuts {
             let cut = self.cut();
             let session = self.session(Task::Work, Some(cut))?;
-            if session.compared || nested == MOST_NESTED {
+            if session.compared.is_some() || nested == MOST_NESTED {
                 done += 1;
             } else {
                 nested += 1;
@@ -188,15 +188,15 @@ impl Trial<'_> {
         self.record.trace = identity(&[
             self.record.trace,
             session.ended_at.0,
-            u64::from(session.compared),
+            u64::from(session.compared.is_some()),
             self.crew.trace(),
         ]);
-        if let Some(books) = &session.books {
+        if let Some(Comparison { books, silent }) = &session.compared {
             if let Some(before) = self.books.as_ref().filter(|_| !self.fate.is_forgetful()) {
                 books.follow(before).map_err(Trouble::Wrong)?;
             }
             self.books = Some(books.clone());
-            self.silent = session::silent_programs(&self.medium);
+            self.silent = *silent;
             self.record.crash_points += self.open;
             self.record.comparisons += 1;
             self.record.deepest = self.record.deepest.max(self.open);
