@@ -69,18 +69,24 @@ pub(super) struct LogEnd {
     pub(super) segment: Option<u64>,
     /// The sequence behind it.
     pub(super) next_frame: Option<u64>,
+    /// The segment of the last frame of any kind.
+    reached: Option<u64>,
 }
 
 impl LogEnd {
     fn take(&mut self, frame: &Frame) {
+        let before = self.reached.replace(frame.at.segment);
         let FrameHeader { role, sequence, payload_len, .. } = frame.header;
         if !role.is_stream() || payload_len == 0 {
             self.next_frame.get_or_insert(sequence);
             return;
         }
-        if role == FrameRole::Stream {
-            self.segment = Some(frame.at.segment);
-        }
+        self.segment = match role {
+            FrameRole::Stream => Some(frame.at.segment),
+            // A copy is read where the frame is torn in its first place. That was behind the frame before it, as every segment
+            // begins with others.
+            _ => before,
+        };
         self.next_frame = Some(sequence + 1);
         self.last_frame = Some(frame.clone());
     }
