@@ -133,7 +133,7 @@ pub async fn recover(
             looked => looked?,
         }
     }
-    let Replayable { needed, dead_before, mut replay } =
+    let Replayable { needed, dead, mut replay } =
         match replay_log(layout, shard, &reader, &mut chain, clock).await {
             Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
                 reader.pass_losses();
@@ -200,7 +200,9 @@ pub async fn recover(
     let (dead, orphans): (Vec<&Found>, Vec<&Found>) = unreferred
         .filter(|found| !matches!(found.kind, BlockKind::User))
         .partition(|found| match found.kind {
-            BlockKind::Log { segment, .. } => segment < dead_before || is_left_out(segment),
+            BlockKind::Log { segment, .. } => {
+                dead.iter().any(|dead| dead.contains(&segment)) || is_left_out(segment)
+            }
             _ => {
                 let is_known = found.id.0 < replay.known.unlisted_from
                     || replay.known.removed.contains(&found.id.0);
@@ -247,8 +249,8 @@ pub async fn recover(
 struct Replayable<'a> {
     /// The segments from the first that is needed to the last with events.
     needed: Vec<Segment>,
-    /// Segments of lower numbers are not needed, whatever can still be read the next time.
-    dead_before: u64,
+    /// Numbers of segments that are not needed, whatever can still be read the next time.
+    dead: Vec<Range<u64>>,
     replay: Replay<'a>,
 }
 
@@ -309,7 +311,8 @@ async fn replay_log<'a>(
             needed.split(beyond).next().unwrap_or_default().to_vec()
         };
         let Some(evidence) = evidence else {
-            return Ok(Replayable { needed: used(needed, &replay), dead_before: 0, replay });
+            let dead = passed_over(&needed, &replay);
+            return Ok(Replayable { needed: used(needed, &replay), dead, replay });
         };
         if replay.last_frame >= Some(evidence.at) {
             if !reader.losses().is_empty() && replay.started {
@@ -327,12 +330,20 @@ async fn replay_log<'a>(
                 }
                 _ => Some(evidence),
             };
-            let dead_before = sure.map_or(0, |evidence| evidence.log_start);
-            return Ok(Replayable { needed: used(needed, &replay), dead_before, replay });
+            let mut dead = passed_over(&needed, &replay);
+            dead.extend(sure.map(|evidence| 0..evidence.log_start));
+            return Ok(Replayable { needed: used(needed, &replay), dead, replay });
         }
         // The frame that named the start is behind a place where the log was torn: it is no part of the log.
         limit = Some(replay.last_frame);
     }
+}
+
+/// Numbers of segments that the log does not go through: they were begun by starts that came to nothing, and a later one, which
+/// counts for good, goes on from an earlier one.
+fn passed_over(needed: &[Segment], replay: &Replay<'_>) -> Vec<Range<u64>> {
+    let counts = |segment: &&Segment| replay.surely_counting.contains(&segment.number);
+    needed.iter().filter(counts).map(|segment| segment.after + 1..segment.number).collect()
 }
 
 /// Replays a run of segments, once more where they may go on: a read can go wrong once.

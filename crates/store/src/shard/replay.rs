@@ -123,6 +123,10 @@ pub(super) struct Replay<'a> {
     next_sequence: Option<u64>,
     /// Frames that were passed over may have held edits: a checkpoint behind them knows better.
     distrusts_manifest: bool,
+    /// Segments that count whatever the next start can read: something was written behind what proves them.
+    pub(super) surely_counting: BTreeSet<u64>,
+    /// The segment of the last frame, if that proves it.
+    proved: Option<u64>,
     /// The page behind the last frame.
     pub(super) behind: Option<Position>,
     /// How the log ends, where it ends in a torn write.
@@ -152,6 +156,8 @@ impl<'a> Replay<'a> {
             next_sequence: None,
             distrusts_manifest: false,
             torn: None,
+            surely_counting: BTreeSet::new(),
+            proved: None,
             behind: None,
         }
     }
@@ -175,6 +181,9 @@ impl<'a> Replay<'a> {
         self.next_sequence = Some(frame.header.sequence + 1);
         // Frames are written one after the other: those before this one were complete.
         self.known.add(&mut self.told);
+        let is_proof = frame.header.role == FrameRole::Stream;
+        let proved = std::mem::replace(&mut self.proved, is_proof.then_some(frame.at.segment));
+        self.surely_counting.extend(proved.filter(|segment| *segment == frame.at.segment));
         self.end.take(&frame);
         let mut events = Vec::new();
         let joined = self.events.feed(&frame.header, frame.payload, |event| {
