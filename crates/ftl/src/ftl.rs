@@ -241,6 +241,7 @@ impl Ftl {
             erase_count_mean,
             erase_count_max,
             bad_blocks,
+            damaged_headers: unit.damaged_headers,
             reads: unit.counters.reads,
             programs: unit.counters.programs,
             erases: unit.counters.erases,

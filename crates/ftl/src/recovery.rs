@@ -53,6 +53,13 @@ impl Finding {
         })
     }
 
+    fn damaged_headers(&self) -> u32 {
+        [&self.erase, &self.opening]
+            .map(|page| u32::from(matches!(page, Decoded::Damaged(_))))
+            .iter()
+            .sum()
+    }
+
     fn verdict(&self) -> Verdict<'_> {
         match (&self.erase, &self.opening) {
             // Erased since it was opened; an erase need not blank the pages of every device.
@@ -89,6 +96,7 @@ pub(crate) fn recover(
 
     let mut unit = Unit::new(id, blocks, superblocks, layout.dies, now);
     unit.next_generation = newest + GENERATION_STRIDE;
+    unit.damaged_headers = findings.iter().map(Finding::damaged_headers).sum();
     for header in findings.iter().flat_map(Finding::headers) {
         unit.note_header(header.blocks[0].block, header.generation);
     }

@@ -77,6 +77,9 @@ pub struct UnitTelemetry {
     pub erase_count_max: u32,
     /// Blocks marked bad.
     pub bad_blocks: u32,
+    /// Header pages that the mount found damaged: cut off, or lost. What lost ones told of erases may stand nowhere else; erase
+    /// counts are those that are left.
+    pub damaged_headers: u32,
     /// Commands since the mount: reads.
     pub reads: u64,
     /// Programs.

@@ -106,6 +106,8 @@ pub(crate) struct Unit {
     pub next_generation: u64,
     /// The superblock whose header on the flash has the greatest generation, and that generation.
     pub newest: Option<(u64, u32)>,
+    /// Header pages that the mount found damaged.
+    pub damaged_headers: u32,
     /// Allocated superblocks whose first append has not come.
     pub openings: Vec<Opening>,
     /// Programs that wait for their superblock's erase, in order.
@@ -136,6 +138,7 @@ impl Unit {
             account,
             next_generation: 0,
             newest: None,
+            damaged_headers: 0,
             openings: Vec::new(),
             held: Vec::new(),
             awaiting_headers: Vec::new(),

@@ -27,11 +27,12 @@ impl Books {
         self.units.iter().map(|unit| unit.space.open + unit.space.live).sum()
     }
 
-    /// Whether they can follow the books of before.
+    /// Whether they can follow the books of before. Where the flash may lose what it has, the most worn block's header may be
+    /// among that, if telemetry says that headers are damaged.
     ///
     /// # Errors
     /// Which rule is broken.
-    pub fn follow(&self, before: &Books) -> Result<(), String> {
+    pub fn follow(&self, before: &Books, world: &World) -> Result<(), String> {
         for (unit, earlier) in self.units.iter().zip(&before.units) {
             let (total, was) = (unit.space.total(), earlier.space.total());
             if total != was {
@@ -42,7 +43,8 @@ impl Books {
                 return Err(format!("unit {}: {now} bad blocks, {was} before", unit.unit));
             }
             let same = unit.bad_blocks == earlier.bad_blocks;
-            if same && unit.erase_count_max < earlier.erase_count_max {
+            let is_lost = world.may_lose() && unit.damaged_headers > 0;
+            if same && !is_lost && unit.erase_count_max < earlier.erase_count_max {
                 let (now, was) = (unit.erase_count_max, earlier.erase_count_max);
                 return Err(format!("unit {}: wear ran back from {was} to {now}", unit.unit));
             }

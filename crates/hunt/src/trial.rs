@@ -193,7 +193,7 @@ impl Trial<'_> {
         ]);
         if let Some(Comparison { books, silent }) = &session.compared {
             if let Some(before) = self.books.as_ref().filter(|_| !self.fate.is_forgetful()) {
-                books.follow(before).map_err(Trouble::Wrong)?;
+                books.follow(before, self.world).map_err(Trouble::Wrong)?;
             }
             self.books = Some(books.clone());
             self.silent = *silent;

@@ -17,7 +17,7 @@ pub(crate) fn units(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
             let _ = write!(
                 lines,
                 "unit:{},state={:?},queue={},free={},open={},live={},bad={},erases_min={},\
-                 erases_mean={:.1},erases_max={},bad_blocks={},reads={},programs={},erases={},\
+                 erases_mean={:.1},erases_max={},bad_blocks={},damaged_headers={},reads={},programs={},erases={},\
                  errors={}\r\n",
                 unit.unit,
                 unit.state,
@@ -30,6 +30,7 @@ pub(crate) fn units(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
                 unit.erase_count_mean,
                 unit.erase_count_max,
                 unit.bad_blocks,
+                unit.damaged_headers,
                 unit.reads,
                 unit.programs,
                 unit.erases,

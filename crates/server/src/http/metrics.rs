@@ -98,7 +98,7 @@ fn store_field(out: &mut Out<'_, '_>, name: &str, value: u64) -> fmt::Result {
 type PerUnit = fn(&UnitTelemetry) -> f64;
 
 fn units_metrics(out: &mut Out<'_, '_>, units: &[UnitTelemetry]) -> fmt::Result {
-    let gauges: [(&str, &str, PerUnit); 9] = [
+    let gauges: [(&str, &str, PerUnit); 10] = [
         ("unit_online", "1 where the unit takes writes", |unit| {
             f64::from(unit.state == UnitState::Online)
         }),
@@ -111,6 +111,9 @@ fn units_metrics(out: &mut Out<'_, '_>, units: &[UnitTelemetry]) -> fmt::Result 
         }),
         ("unit_superblocks_bad", "Superblocks out of service", |unit| f64::from(unit.space.bad)),
         ("unit_bad_blocks", "Blocks marked bad", |unit| f64::from(unit.bad_blocks)),
+        ("unit_damaged_headers", "Header pages that the mount found damaged", |unit| {
+            f64::from(unit.damaged_headers)
+        }),
         ("unit_erase_count_min", "Least erase count of a block", |unit| {
             f64::from(unit.erase_count_min)
         }),
