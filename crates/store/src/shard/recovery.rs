@@ -222,6 +222,9 @@ pub async fn recover(
         next_frame: replay.end.next_frame.unwrap_or(0),
         last_frame: replay.end.last_frame.take(),
         seq: replay.last_seq.max(1),
+        follows_vain_starts: orphans
+            .iter()
+            .any(|found| matches!(found.kind, BlockKind::Log { .. })),
     };
     let torn = replay.torn.take();
     // The last frame may have been under way when the power went.

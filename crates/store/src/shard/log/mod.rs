@@ -78,6 +78,8 @@ struct Inner {
     left_short: Cell<usize>,
     /// The frame that the first segment repeats.
     recovered_frame: RefCell<Option<Frame>>,
+    /// Starts before this one have begun segments that have come to nothing, and cannot be given back yet.
+    follows_vain_starts: bool,
     /// There is something to write.
     work: Notify,
     /// Something has been written, or has failed.
@@ -122,6 +124,8 @@ pub struct Resume {
     pub last_frame: Option<Frame>,
     /// The last sequence number found.
     pub seq: u64,
+    /// Starts before this one have begun segments that have come to nothing, and cannot be given back yet.
+    pub follows_vain_starts: bool,
 }
 
 impl Log {
@@ -170,6 +174,7 @@ impl Log {
             position: RefCell::new(position),
             left_short: Cell::new(0),
             recovered_frame: RefCell::new(resume.last_frame),
+            follows_vain_starts: resume.follows_vain_starts,
             work: Notify::new(),
             progress: Notify::new(),
             failure: RefCell::default(),

@@ -24,31 +24,31 @@ const GATHER_TIME: Duration = Duration::from_millis(5);
 /// How long a frame may be the last one where its segment has room for another: until then, damage to it looks like a
 /// torn write.
 const PROOF_TIME: Duration = Duration::from_secs(1);
-/// The same of what a start has written: until then, the next start has to keep what starts before it have begun in vain, and
-/// many of them in a row would leave it no room to begin in.
-const PROOF_TIME_OF_START: Duration = Duration::from_millis(20);
 /// Blocks that are tried for one frame before the log gives up.
 pub(super) const MAX_ATTEMPTS: usize = 4;
 /// What is known of the end of the log.
+#[derive(Default)]
 struct Tail {
     /// Since when there are frames that may not be durable.
     unsynced_since: Option<Time>,
-    /// When a later frame is to say, if none has, that those there are were durable.
-    proof_due: Option<Time>,
+    /// Since when there are frames of which no later one says that they were durable.
+    unproved_since: Option<Time>,
 }
 
 impl Tail {
     /// When a frame is to be written only to prove that those before it were durable.
     fn proof_due(&self) -> Option<Time> {
-        self.proof_due.filter(|_| self.unsynced_since.is_none())
+        self.unproved_since
+            .filter(|_| self.unsynced_since.is_none())
+            .map(|since| since + PROOF_TIME)
     }
 
     /// A frame was written, with events or without.
     fn note_written(&mut self, with_events: bool, now: Time) {
         if with_events {
-            self.proof_due = Some(now + PROOF_TIME);
+            self.unproved_since = Some(now);
         } else if self.unsynced_since.is_none() {
-            self.proof_due = None;
+            self.unproved_since = None;
         }
         self.unsynced_since.get_or_insert(now);
     }
@@ -91,12 +91,14 @@ impl Inner {
         // A recovery leaves a segment out that has nothing behind its opening; from here on, it counts.
         self.write(&[], &[]).await?;
         self.note_reached(self.written_seq.get());
+        if self.follows_vain_starts {
+            // What is behind it makes that sure, also for a start that comes soon: it needs to keep nothing of those before, of
+            // which many in a row would leave it no room to begin in.
+            self.write(&[], &[]).await?;
+        }
         self.make_durable().await?;
         self.note_safe_clock();
-        let mut tail = Tail {
-            unsynced_since: None,
-            proof_due: Some(self.runtime.now() + PROOF_TIME_OF_START),
-        };
+        let mut tail = Tail::default();
         loop {
             self.gather(&tail).await;
             let renewal = self.renewal_wanted.replace(false);
@@ -113,7 +115,7 @@ impl Inner {
             let now = self.runtime.now();
             if self.segment_is_full() {
                 // A proof is not worth a segment of its own, least of all on a full device.
-                tail.proof_due = None;
+                tail.unproved_since = None;
             }
             let proof = !closing && tail.proof_due().is_some_and(|due| now >= due);
             if planted::bug(Bug::AcknowledgedBeforeWrite) {
