@@ -218,7 +218,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 // What is compacted at first is in use twice.
                 runtime.sleep_until(runtime.now() + REST).await;
                 let books = Books::of(&stores[0]).await?;
-                books.have_no_leak(&world.store).map_err(Trouble::Wrong)?;
+                books.have_no_leak(world).map_err(Trouble::Wrong)?;
                 books
                     .have_all_copies(world, &disasters::dead_dies(strikes))
                     .map_err(Trouble::Wrong)?;
