@@ -242,11 +242,11 @@ pub fn run(plan: &Plan<'_>) -> Session {
     Session { ended_at, trouble, compared: compared.take() }
 }
 
-/// How long the requests of a session may take: a minute each beside the rests, in which a slow flash is waited for
-/// and a full one cleaned.
+/// How long the requests of a session may take: a minute each, in which a slow flash is waited for and a full one cleaned,
+/// and the rests between them, which all clients take at the same time.
 fn patience(world: &World) -> Duration {
-    let each = Duration::from_millis(60_000 + world.pace.longest_pause_ms * 4);
-    each * world.clients.requests * u32::from(world.clients.count)
+    let rests = Duration::from_millis(world.pace.longest_pause_ms * 4);
+    (Duration::from_secs(60) * u32::from(world.clients.count) + rests) * world.clients.requests
 }
 
 async fn close(stores: &[Store]) -> Result<(), Trouble> {
