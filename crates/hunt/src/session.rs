@@ -139,6 +139,14 @@ impl Crew {
         }
     }
 
+    /// Requests made in this session, where they are counted.
+    fn requests_made(&self) -> u64 {
+        match self {
+            Crew::Direct(_) => 0,
+            Crew::Resp(crew) => crew.requests_made(),
+        }
+    }
+
     fn keys(&self, world: &World) -> Vec<Bytes> {
         match self {
             Crew::Direct(clients) => clients.iter().flat_map(Client::keys).collect(),
@@ -204,14 +212,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
         match task {
             Task::Work => crew.work(&stores, world).await,
             Task::Prove => {
-                let work = pin!(crew.work(&stores, world));
-                let patience = runtime.sleep_until(runtime.now() + patience(world));
-                match select(work, patience).await {
-                    Either::Left((outcome, _)) => outcome?,
-                    Either::Right(_) => {
-                        return Err(Trouble::Wrong("requests do not come to an end".to_owned()));
-                    }
-                }
+                work_to_the_end(crew, &stores, world, &runtime).await?;
                 close(&stores).await
             }
             Task::Close => {
@@ -242,11 +243,31 @@ pub fn run(plan: &Plan<'_>) -> Session {
     Session { ended_at, trouble, compared: compared.take() }
 }
 
-/// How long the requests of a session may take: a minute each, in which a slow flash is waited for and a full one cleaned,
-/// and the rests between them, which all clients take at the same time.
-fn patience(world: &World) -> Duration {
-    let rests = Duration::from_millis(world.pace.longest_pause_ms * 4);
-    (Duration::from_secs(60) * u32::from(world.clients.count) + rests) * world.clients.requests
+/// Makes all requests of a session. Until the next one is made, or until all have been where nobody counts them, each may take
+/// a minute, in which a slow flash is waited for and a full one cleaned, and a rest.
+async fn work_to_the_end(
+    crew: &Crew,
+    stores: &[Store],
+    world: &World,
+    runtime: &RuntimeHandle,
+) -> Result<(), Trouble> {
+    let minutes = Duration::from_secs(60) * u32::from(world.clients.count);
+    let patience = match crew {
+        Crew::Resp(_) => minutes + Duration::from_millis(world.pace.longest_pause_ms),
+        Crew::Direct(_) => minutes * world.clients.requests,
+    };
+    let mut work = pin!(crew.work(stores, world));
+    loop {
+        let made = crew.requests_made();
+        let due = runtime.sleep_until(runtime.now() + patience);
+        match select(work.as_mut(), due).await {
+            Either::Left((outcome, _)) => return outcome,
+            Either::Right(_) if crew.requests_made() > made => {}
+            Either::Right(_) => {
+                return Err(Trouble::Wrong("requests do not come to an end".to_owned()));
+            }
+        }
+    }
 }
 
 async fn close(stores: &[Store]) -> Result<(), Trouble> {

@@ -218,6 +218,11 @@ impl Crew {
         }
     }
 
+    /// Requests that have begun in this session.
+    pub fn requests_made(&self) -> u64 {
+        self.requests.get()
+    }
+
     fn note_request(&self) {
         self.requests.set(self.requests.get() + 1);
         self.begins.notify_all();
