@@ -212,7 +212,11 @@ pub fn run(plan: &Plan<'_>) -> Session {
         match task {
             Task::Work => crew.work(&stores, world).await,
             Task::Prove => {
-                work_to_the_end(crew, &stores, world, &runtime).await?;
+                let work = pin!(crew.work(&stores, world));
+                match select(work, pin!(stall(crew, world, &runtime))).await {
+                    Either::Left((outcome, _)) => outcome?,
+                    Either::Right((trouble, _)) => return Err(trouble),
+                }
                 close(&stores).await
             }
             Task::Close => {
@@ -227,7 +231,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
             }
         }
     };
-    let outcome = executor.try_block_on(until(*cut, work, crew, &runtime));
+    let outcome = executor.try_block_on(until(*cut, work, (crew, world), &runtime));
     let ended_at = executor.now();
     // Before anything falls: what falls takes its commands back.
     let cut = cut.map_or(Ok(()), |cut| medium.power_cut(ended_at, cut.seed));
@@ -243,29 +247,19 @@ pub fn run(plan: &Plan<'_>) -> Session {
     Session { ended_at, trouble, compared: compared.take() }
 }
 
-/// Makes all requests of a session. Until the next one is made, or until all have been where nobody counts them, each may take
-/// a minute, in which a slow flash is waited for and a full one cleaned, and a rest.
-async fn work_to_the_end(
-    crew: &Crew,
-    stores: &[Store],
-    world: &World,
-    runtime: &RuntimeHandle,
-) -> Result<(), Trouble> {
+/// Ends when no request has been made for longer than any takes: a minute of each client, in which a slow flash is waited for
+/// and a full one cleaned, and a rest. Where nobody counts requests, all of them have to be made meanwhile.
+async fn stall(crew: &Crew, world: &World, runtime: &RuntimeHandle) -> Trouble {
     let minutes = Duration::from_secs(60) * u32::from(world.clients.count);
     let patience = match crew {
         Crew::Resp(_) => minutes + Duration::from_millis(world.pace.longest_pause_ms),
         Crew::Direct(_) => minutes * world.clients.requests,
     };
-    let mut work = pin!(crew.work(stores, world));
     loop {
         let made = crew.requests_made();
-        let due = runtime.sleep_until(runtime.now() + patience);
-        match select(work.as_mut(), due).await {
-            Either::Left((outcome, _)) => return outcome,
-            Either::Right(_) if crew.requests_made() > made => {}
-            Either::Right(_) => {
-                return Err(Trouble::Wrong("requests do not come to an end".to_owned()));
-            }
+        runtime.sleep_until(runtime.now() + patience).await;
+        if crew.requests_made() == made {
+            return Trouble::Wrong("requests do not come to an end".to_owned());
         }
     }
 }
@@ -278,20 +272,23 @@ async fn close(stores: &[Store]) -> Result<(), Trouble> {
 async fn until(
     cut: Option<Cut>,
     work: impl Future<Output = Result<(), Trouble>>,
-    crew: &Crew,
+    (crew, world): (&Crew, &World),
     runtime: &RuntimeHandle,
 ) -> Result<(), Trouble> {
     let Some(Cut { requests, then, .. }) = cut else { return work.await };
     let due = async {
-        if let (Some(requests), Crew::Resp(crew)) = (requests, crew) {
-            crew.begun(requests).await;
+        if let (Some(requests), Crew::Resp(counting)) = (requests, crew) {
+            let begun = pin!(counting.begun(requests));
+            if let Either::Right((trouble, _)) =
+                select(begun, pin!(stall(crew, world, runtime))).await
+            {
+                return Err(trouble);
+            }
         }
         runtime.sleep_until(runtime.now() + then.0).await;
+        Ok(())
     };
-    match select(pin!(work), pin!(due)).await {
-        Either::Left((outcome, _)) => outcome,
-        Either::Right(_) => Ok(()),
-    }
+    select(pin!(work), pin!(due)).await.factor_first().0
 }
 
 /// Looks every key up, and scans every slice: both must show what was promised, and nothing else. Where the flash may
