@@ -79,6 +79,12 @@ impl Cell {
         Cell::Ratio { value, verdict }
     }
 
+    /// A ratio that was judged by other means.
+    pub fn judged(ratio: Option<f64>, agrees: bool) -> Cell {
+        let verdict = if agrees { Verdict::Within } else { Verdict::Outside };
+        Cell::Ratio { value: ratio.unwrap_or(f64::NAN), verdict }
+    }
+
     /// The same with another unit, where it is a number.
     #[must_use]
     pub fn unit(mut self, to: impl Into<Unit>) -> Cell {
@@ -103,13 +109,15 @@ impl Cell {
             Cell::Text(text) => ("", text.clone()),
             Cell::Number { value, unit, digits } => ("number", unit.write(*value, *digits)),
             Cell::Ratio { value, verdict } => {
-                let number = number::significant(*value, 3);
+                let number = match value.is_finite() {
+                    true => number::significant(*value, 3),
+                    false => NONE.to_string(),
+                };
                 // Never by colour alone.
                 match verdict {
                     Verdict::Within => ("number within", format!("{number} ✓")),
                     Verdict::Outside => ("number outside", format!("{number} ✗")),
-                    Verdict::NoReference if value.is_finite() => ("number unknown", number),
-                    Verdict::NoReference => ("number unknown", NONE.to_string()),
+                    Verdict::NoReference => ("number unknown", number),
                 }
             }
         }

@@ -31,6 +31,8 @@ pub(super) const CHARTED: usize = 4000;
 
 /// Requests between two looks at whether to stop.
 const UNHEARD: u64 = 1 << 16;
+/// The most requests that wait at once: they take some two gigabytes.
+const MOST_WAITING: u64 = 1 << 24;
 
 /// Marks requests of the measured part.
 const MEASURED: u64 = 1 << 63;
@@ -154,6 +156,19 @@ impl Course {
     fn goes_on(&self, at: u64) -> bool {
         self.made < self.requests && at < self.until
     }
+
+    /// Ends a run whose requests come so much faster than the drive serves them that memory would not do.
+    #[inline]
+    fn check_backlog(&self) -> Result<(), LabError> {
+        let waiting = self.made - self.meter.completed();
+        if waiting <= MOST_WAITING {
+            return Ok(());
+        }
+        Err(LabError::Parameter(format!(
+            "{waiting} requests wait for the drive, which serves them more slowly than they come: let them come more slowly \
+             (a lower --speed or rate), in fewer copies, or to a faster drive"
+        )))
+    }
 }
 
 impl Play<'_, '_> {
@@ -172,6 +187,7 @@ impl Play<'_, '_> {
                 && course.goes_on(at)
             {
                 course.made += u64::from(self.make(at, MEASURED)?.is_some());
+                course.check_backlog()?;
             }
             if answers_at_once {
                 self.answer_all(&mut course, &mut done)?;

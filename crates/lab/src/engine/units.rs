@@ -116,6 +116,7 @@ impl<'a> Run<'a> {
     }
 
     async fn on_bed(&self, bed: &BedHandle) -> Result<Outcome, LabError> {
+        clients::check_workload(self.workload, bed.flash.payload_bytes() as u64)?;
         let progress = Progress::new(self.control);
         let blocks = self.precondition(bed, &progress).await?;
         // What the FTL does after so many writes, erasing ahead of need, is no part of the run.

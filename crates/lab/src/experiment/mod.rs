@@ -5,11 +5,13 @@ mod expand;
 mod fields;
 mod label;
 mod plan;
+mod published;
 mod spec;
 
 pub use derive::Derivation;
 pub use fields::{Assignment, Tables};
 pub use plan::{Form, Plan, PlannedRow, Point};
+pub use published::{Bound, Published};
 pub use spec::{Derived, Function, Group, Plot, Row, Spec, Variant};
 
 use crate::error::LabError;

@@ -2,6 +2,7 @@
 
 use super::derive::Derivation;
 use super::expand::expand;
+use super::published::Published;
 use super::{Experiment, spec};
 use crate::cell::Cell;
 use crate::error::LabError;
@@ -42,7 +43,7 @@ pub struct Plan {
     /// How rows are drawn.
     pub plots: Vec<spec::Plot>,
     /// Published figures.
-    pub paper: BTreeMap<String, f64>,
+    pub paper: BTreeMap<String, Published>,
     tolerance: f64,
     tolerances: BTreeMap<String, f64>,
 }

@@ -1,5 +1,6 @@
 //! What stands in an experiment's file; `docs/laboratory.md` describes it for those who write one.
 
+use super::published::Published;
 use crate::theory::Law;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ pub struct Spec {
     pub plots: Vec<Plot>,
     /// The published figures, by the label of the row.
     #[serde(default)]
-    pub paper: BTreeMap<String, f64>,
+    pub paper: BTreeMap<String, Published>,
     /// How far a row may be from the published figure and still agree, as a share of it.
     #[serde(default = "five_percent")]
     pub tolerance: f64,

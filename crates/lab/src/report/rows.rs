@@ -11,15 +11,20 @@ pub fn table(result: &ExperimentResult) -> Table {
     let mut table = Table::new("Figures", ["", against, "ours", "ratio", "tolerance"]);
     for row in &result.rows {
         let number = |value: f64| Cell::number(value).unit(row.unit.as_str()).digits(4);
-        let tolerance = match row.reference() {
-            Some(_) => Cell::number(row.tolerance).unit(Unit::Share),
-            None => Cell::Empty,
+        let tolerance = match (row.reference(), row.bound) {
+            (Some(_), None) => Cell::number(row.tolerance).unit(Unit::Share),
+            (Some(_), Some(bound)) => Cell::text(bound.words()),
+            (None, _) => Cell::Empty,
+        };
+        let ratio = match row.agrees {
+            Some(agrees) if row.bound.is_some() => Cell::judged(row.ratio, agrees),
+            _ => Cell::ratio(row.ours, row.reference(), row.tolerance),
         };
         table = table.row([
             Cell::text(&*row.label),
             row.reference().map_or(Cell::Empty, number),
             number(row.ours),
-            Cell::ratio(row.ours, row.reference(), row.tolerance),
+            ratio,
             tolerance,
         ]);
     }

@@ -2,7 +2,7 @@
 
 use super::{Directory, write_atomically, write_json};
 use crate::error::LabError;
-use crate::experiment::{Plan, Plot};
+use crate::experiment::{Bound, Plan, Plot, Published};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,9 @@ pub struct ResultRow {
     pub unit: String,
     /// The published figure.
     pub paper: Option<f64>,
+    /// Where that is a bound: which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
     /// What theory says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theory: Option<f64>,
@@ -50,9 +53,9 @@ pub struct ResultRow {
     pub ours: f64,
     /// Ours divided by the published figure, or else by what theory says.
     pub ratio: Option<f64>,
-    /// How far the ratio may be from 1.
+    /// How far the ratio may be from 1; bounds have no tolerance.
     pub tolerance: f64,
-    /// Whether it is no further.
+    /// Whether it is no further, or the bound is kept.
     pub agrees: Option<bool>,
     /// The run that it is of; none for rows that are calculated from others.
     pub cell: Option<String>,
@@ -145,19 +148,25 @@ impl ResultRow {
 }
 
 fn result_row(plan: &Plan, label: &str, unit: &str, ours: f64, theory: Option<f64>) -> ResultRow {
-    let paper = plan.paper.get(label).copied();
+    let published = plan.paper.get(label).copied();
+    let (paper, bound) = (published.map(Published::value), published.and_then(Published::bound));
     let tolerance = plan.tolerance(label);
     let ratio =
         paper.or(theory).filter(|reference| *reference != 0.0).map(|reference| ours / reference);
+    let agrees = match (bound, paper) {
+        (Some(bound), Some(paper)) => Some(bound.holds(ours, paper)),
+        _ => ratio.map(|ratio| (ratio - 1.0).abs() <= tolerance + ROUNDING),
+    };
     ResultRow {
         label: label.to_owned(),
         unit: unit.to_owned(),
         paper,
+        bound,
         theory,
         ours,
         ratio,
         tolerance,
-        agrees: ratio.map(|ratio| (ratio - 1.0).abs() <= tolerance + ROUNDING),
+        agrees,
         cell: None,
         point: None,
     }

@@ -20,6 +20,9 @@ pub enum AdaptError {
     /// Not a finite number above 0.
     #[error("speed {0} is not a number above 0; 2 replays twice as fast, 0.5 half as fast")]
     Speed(f64),
+    /// A time that 64 bits of nanoseconds do not hold.
+    #[error("at speed {0} the trace lasts longer than 146 years; 0.5 replays half as fast")]
+    TooSlow(f64),
     /// No copies.
     #[error("0 copies of a trace are no trace; 1 leaves it as it is")]
     NoCopies,

@@ -2,6 +2,9 @@
 
 use super::{AdaptError, Item};
 
+/// 146 years, which leaves room for what comes behind the last request.
+const LATEST_NS: f64 = (1_u64 << 62) as f64;
+
 /// See [`TraceExt::speed`](super::TraceExt::speed).
 #[derive(Debug, Clone)]
 pub struct Speed<I> {
@@ -24,12 +27,16 @@ impl<I: Iterator<Item = Item>> Iterator for Speed<I> {
 
     #[inline]
     fn next(&mut self) -> Option<Item> {
-        Some(self.trace.next()?.map(|mut request| {
+        Some(self.trace.next()?.and_then(|mut request| {
             // Dividing keeps the order; beyond 104 days (53 bits) nanoseconds are rounded. At speed 1 nothing is.
             if self.factor != 1.0 {
-                request.at_ns = (request.at_ns as f64 / self.factor) as u64;
+                let at_ns = request.at_ns as f64 / self.factor;
+                if at_ns > LATEST_NS {
+                    return Err(AdaptError::TooSlow(self.factor).into());
+                }
+                request.at_ns = at_ns as u64;
             }
-            request
+            Ok(request)
         }))
     }
 }

@@ -109,6 +109,12 @@ impl BlockWorkload {
         self.rate_caps.validate()
     }
 
+    /// The sizes in bytes of which writes are made; none where nothing is written.
+    pub fn bytes_of_writes(&self) -> Vec<u32> {
+        let sizes = self.sizes_of_writes().ok().flatten().map(RequestSize::shares);
+        sizes.unwrap_or_default().iter().map(|size| size.bytes).collect()
+    }
+
     /// The sizes of reads; none where nothing is read.
     pub(crate) fn sizes_of_reads(&self) -> Result<Option<&RequestSize>, Problem> {
         let sizes = self.read_size.as_ref().or(self.size.as_ref());

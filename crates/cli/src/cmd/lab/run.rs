@@ -183,7 +183,10 @@ fn cells(row: &ResultRow) -> Vec<String> {
     vec![
         row.label.clone(),
         row.unit.clone(),
-        or_nothing(row.reference().map(figure)),
+        or_nothing(row.reference().map(|published| match row.bound {
+            Some(bound) => format!("{} {}", bound.words(), figure(published)),
+            None => figure(published),
+        })),
         figure(row.ours),
         or_nothing(row.ratio.map(|ratio| format!("{ratio:.3}"))),
         or_nothing(agrees),

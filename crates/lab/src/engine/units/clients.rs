@@ -8,7 +8,7 @@ use crate::error::LabError;
 use crate::layout::Scheduler;
 use softflash_base::random::Rng;
 use softflash_base::{IoBuf, Time};
-use softflash_workload::{Access, AccessKind, BlockSource};
+use softflash_workload::{Access, AccessKind, BlockSource, BlockWorkload};
 
 /// Which units a client works on.
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +102,14 @@ impl Client {
         self.buffer = Some(bed.overwrite(unit, data).await?);
         Ok(payload)
     }
+}
+
+/// Whether units take such a workload: known before they are filled, which takes long.
+pub fn check_workload(workload: &BlockWorkload, payload: u64) -> Result<(), LabError> {
+    if workload.trim_fraction > 0.0 && workload.trim_fraction < 1.0 {
+        return Err(no_trims());
+    }
+    workload.bytes_of_writes().into_iter().try_for_each(|bytes| check_write(bytes.into(), payload))
 }
 
 /// How much longer than its payload a write may be called: headers take two pages of it.
