@@ -392,7 +392,7 @@ fn what_is_kept_in_memory_changes_no_time() {
 fn busy_times_and_recordings_are_numbered_through_the_device() {
     let device = small();
     let mut second = Driver::new(device.open_queue_pair(1..2).unwrap());
-    device.record(Time::ZERO, Time::MAX);
+    device.record(Time::ZERO, Time::MAX, usize::MAX);
     second.program(target(1, 0, 0, 1), &pattern(1, 4096)).unwrap();
     let busy = device.busy_times();
     assert_eq!(busy.channels_ns, [0, 10_000]);

@@ -256,7 +256,7 @@ impl SmallWorld {
         runtime.spawn(Box::pin(async move {
             // All queue pairs are opened before anybody waits.
             yield_now().await;
-            device.record(Time::ZERO, Time(u64::MAX));
+            device.record(Time::ZERO, Time(u64::MAX), usize::MAX);
         }));
     }
 

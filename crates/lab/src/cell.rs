@@ -158,6 +158,8 @@ pub struct Control<'a> {
     pub on_progress: &'a (dyn Fn(f64) + Sync),
     /// Told once, when preconditioning and warm-up are over and the measured part begins.
     pub on_measuring: &'a (dyn Fn() + Sync),
+    /// Told once, when the measured part is over; what comes behind looks at the simulation's books.
+    pub on_measured: &'a (dyn Fn() + Sync),
 }
 
 impl Control<'_> {
@@ -170,5 +172,5 @@ impl Control<'_> {
 
 /// A control that lets a run go to its end.
 pub fn unattended(stop: &AtomicBool) -> Control<'_> {
-    Control { stop, on_progress: &|_| {}, on_measuring: &|| {} }
+    Control { stop, on_progress: &|_| {}, on_measuring: &|| {}, on_measured: &|| {} }
 }

@@ -298,7 +298,7 @@ fn the_recorder_sees_what_begins_in_its_window_with_its_times() {
     let erase = DieCommand::single(1, die, CommandKind::Erase, 0, 0);
     array.submit(Time::ZERO, &erase, &[]).unwrap();
     array.advance(Time(5_000_000), &mut Vec::new());
-    array.record(Time(5_000_000), Time(5_100_000));
+    array.record(Time(5_000_000), Time(5_100_000), usize::MAX);
     let program = DieCommand::single(2, die, CommandKind::Program, 0, 0);
     array.submit(array.now(), &program, &[]).unwrap();
     array.advance(Time(6_000_000), &mut Vec::new());

@@ -88,7 +88,7 @@ pub fn measured(
 ) -> Result<Report, CliError> {
     let stop = AtomicBool::new(false);
     let before = Stopwatch::start();
-    let measuring = Mutex::new(None);
+    let (measuring, measured) = (Mutex::new(None), Mutex::new(None));
     let outcome = run(&Control {
         stop: &stop,
         on_progress: &|share| show(bar, share),
@@ -96,11 +96,18 @@ pub fn measured(
             let cost = (before.stop(), Stopwatch::start());
             *measuring.lock().unwrap_or_else(PoisonError::into_inner) = Some(cost);
         },
+        on_measured: &|| {
+            let mut measuring = measuring.lock().unwrap_or_else(PoisonError::into_inner);
+            let cost = measuring.take().map(|(before, running)| (before, running.stop()));
+            *measured.lock().unwrap_or_else(PoisonError::into_inner) = cost;
+        },
     });
     let measuring = measuring.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (precondition_cpu_seconds, cost) = match measuring {
-        Some((before, measured)) => (before.cpu_seconds, measured.stop()),
-        None => (0.0, before.stop()),
+    let measured = measured.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (precondition_cpu_seconds, cost) = match (measured, measuring) {
+        (Some((before, cost)), _) => (before.cpu_seconds, cost),
+        (None, Some((before, running))) => (before.cpu_seconds, running.stop()),
+        (None, None) => (0.0, before.stop()),
     };
     let outcome = outcome?;
     if outcome.requests != outcome.completed {

@@ -46,9 +46,9 @@ impl ModelDevice {
         busy
     }
 
-    /// Records what the dies of the open queue pairs begin from `from` on and before `until`.
-    pub fn record(&self, from: Time, until: Time) {
-        self.each_group(|group, _| group.array.record(from, until));
+    /// Records what the dies of the open queue pairs begin from `from` on and before `until`, of each queue pair the first `most`.
+    pub fn record(&self, from: Time, until: Time, most: usize) {
+        self.each_group(|group, _| group.array.record(from, until, most));
     }
 
     /// What was recorded, in the order of the beginnings, with dies numbered through the device.

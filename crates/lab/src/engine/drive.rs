@@ -205,6 +205,9 @@ impl Play<'_, '_> {
             }
             done.clear();
         }
+        (self.control.on_measured)();
+        // No page is lost or held twice, whatever was run.
+        self.drive.check().map_err(LabError::Simulation)?;
         let mut outcome = course.meter.outcome(&self.drive);
         outcome.requests = course.made;
         self.describe(&mut outcome);

@@ -35,13 +35,14 @@ pub struct Recorded {
 pub(super) struct Recorder {
     from: u64,
     until: u64,
+    most: usize,
     recorded: Vec<Recorded>,
 }
 
 impl Array {
-    /// Records what begins from `from` on and before `until`; forgets what was recorded before.
-    pub fn record(&mut self, from: Time, until: Time) {
-        let recorder = Recorder { from: from.0, until: until.0, recorded: Vec::new() };
+    /// Records what begins from `from` on and before `until`, the first `most`; forgets what was recorded before.
+    pub fn record(&mut self, from: Time, until: Time, most: usize) {
+        let recorder = Recorder { from: from.0, until: until.0, most, recorded: Vec::new() };
         self.core.recorder = Some(Box::new(recorder));
     }
 
@@ -65,6 +66,7 @@ impl Core {
         let (begin, end) = (Time(self.now), Time(self.now + takes_ns));
         if let Some(recorder) = &mut self.recorder
             && (recorder.from..recorder.until).contains(&begin.0)
+            && recorder.recorded.len() < recorder.most
         {
             recorder.recorded.push(Recorded { die, activity, begin, end });
         }

@@ -104,6 +104,7 @@ impl Pool<'_> {
             stop: self.stop,
             on_progress: &|share| self.advance(index, share),
             on_measuring: &|| {},
+            on_measured: &|| {},
         };
         let outcome = engine::run(job.cell, &control)?;
         CellFile::keep(job.directory, job.cell, &outcome, self.program)?;

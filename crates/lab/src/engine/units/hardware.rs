@@ -9,6 +9,7 @@ use softflash_device::{
 };
 use softflash_drive::spec::{DeviceSpec, HostSpec, LinkSpec};
 use softflash_nand::{Activity, FaultConfig};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The longest that a completion waits for others to share an interrupt with, in nanoseconds. No source
@@ -17,6 +18,8 @@ const INTERRUPT_WAIT_NS: u64 = 20_000;
 
 /// Channels whose dies are charted: enough to see a pattern, few enough to be legible.
 const CHARTED_CHANNELS: u32 = 4;
+/// The most operations that are recorded of a queue pair's flash: more than come in the window that is drawn.
+const MOST_RECORDED: usize = 1 << 14;
 
 /// A device in virtual time, and what is observed of it from outside.
 pub struct Hardware {
@@ -53,10 +56,11 @@ impl Hardware {
 
     /// Begins an observation, and a chart of the next `chart_ns`.
     pub fn observe(&self, now: Time, chart_ns: u64) -> Observation {
-        self.model.record(now, now + chart_ns);
+        self.model.record(now, Time(u64::MAX), MOST_RECORDED);
         let (busy, traffic) = (self.model.busy_times(), self.path.traffic());
         Observation {
             begin: now,
+            chart_ns,
             busy,
             interrupts: traffic.interrupts,
             completions: traffic.completions,
@@ -79,16 +83,24 @@ impl Hardware {
             channel_utilisation: shares(&channels_ns, &since.busy.channels_ns),
             die_utilisation: shares(&dies_ns, &since.busy.dies_ns),
             interrupts_per_completion: interrupts as f64 / completions.max(1) as f64,
-            gantt: self.gantt(since.begin),
+            gantt: self.gantt(since),
             bytes_per_page: self.model.memory_bytes() as f64
                 / self.model.config().array.geometry.pages() as f64,
         }
     }
 
-    fn gantt(&self, begin: Time) -> Vec<Span> {
-        let dies = CHARTED_CHANNELS * self.model.config().array.geometry.dies_per_channel();
-        let charted = self.model.recorded().into_iter().filter(|recorded| recorded.die.0 < dies);
-        charted
+    /// A few dies for a short time from the first operation on (a store may gather in memory for long before): the first of
+    /// those that work then.
+    fn gantt(&self, &Observation { begin, chart_ns, .. }: &Observation) -> Vec<Span> {
+        let recorded = self.model.recorded();
+        let until = recorded.first().map_or(begin, |first| first.begin) + chart_ns;
+        let window: Vec<_> =
+            recorded.into_iter().take_while(|recorded| recorded.begin < until).collect();
+        let working: BTreeSet<u32> = window.iter().map(|recorded| recorded.die.0).collect();
+        let most = CHARTED_CHANNELS * self.model.config().array.geometry.dies_per_channel();
+        let charted: BTreeSet<u32> = working.into_iter().take(most as usize).collect();
+        let of_charted = window.into_iter().filter(|recorded| charted.contains(&recorded.die.0));
+        of_charted
             .map(|recorded| Span {
                 die: recorded.die.0,
                 what: match recorded.activity {
@@ -107,6 +119,8 @@ impl Hardware {
 /// The state at the beginning of an observation.
 pub struct Observation {
     begin: Time,
+    /// How long dies are charted.
+    chart_ns: u64,
     busy: BusyTimes,
     interrupts: u64,
     completions: u64,
@@ -120,7 +134,7 @@ pub struct Observed {
     pub die_utilisation: Vec<f64>,
     /// Interrupts for each command that completed.
     pub interrupts_per_completion: f64,
-    /// What the first dies did in the beginning.
+    /// What some dies did when they began to.
     pub gantt: Vec<Span>,
     /// Memory that the simulated flash takes, for each of its pages.
     pub bytes_per_page: f64,
