@@ -158,7 +158,7 @@ pub struct Control<'a> {
     pub on_progress: &'a (dyn Fn(f64) + Sync),
     /// Told once, when preconditioning and warm-up are over and the measured part begins.
     pub on_measuring: &'a (dyn Fn() + Sync),
-    /// Told once, when the measured part is over; what comes behind looks at the simulation's books.
+    /// Told once, when the measured part is over, where the simulation's books are looked at behind it.
     pub on_measured: &'a (dyn Fn() + Sync),
 }
 

@@ -102,6 +102,8 @@ fn what_makes_no_sense_is_refused() {
     }
     assert_eq!(nothing().copies(0, 1).err(), Some(AdaptError::NoCopies));
     assert_eq!(nothing().wrap(0).err(), Some(AdaptError::EmptyDevice));
+    let slow = items(&[request(0, 512)]).speed(1e-300).unwrap().next().unwrap().unwrap_err();
+    assert!(matches!(slow, TraceError::Adapt(AdaptError::TooSlow(_))), "{slow}");
     let far = [request(1 << 62, 512)];
     let mut too_far = items(&far).copies(5, 1 << 62).unwrap();
     assert_eq!(too_far.by_ref().take(3).filter(Result::is_ok).count(), 3);

@@ -67,3 +67,23 @@ impl Bound {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn bounds_are_read_and_kept_on_their_side() {
+        let text = "about = 1\nleast = { at_least = 400 }\nmost = { at_most = 0.15 }";
+        let read: BTreeMap<String, Published> = toml::from_str(text).unwrap();
+        let known = |name: &str| (read[name].value(), read[name].bound());
+        assert_eq!(known("about"), (1.0, None));
+        assert_eq!(known("least"), (400.0, Some(Bound::AtLeast)));
+        assert_eq!(known("most"), (0.15, Some(Bound::AtMost)));
+        assert!(Bound::AtLeast.holds(400.0, 400.0) && !Bound::AtLeast.holds(399.0, 400.0));
+        assert!(Bound::AtMost.holds(0.15, 0.15) && !Bound::AtMost.holds(0.16, 0.15));
+        let wrong = toml::from_str::<BTreeMap<String, Published>>("a = { atleast = 1 }");
+        assert!(wrong.unwrap_err().to_string().contains("at_least = NUMBER"));
+    }
+}
