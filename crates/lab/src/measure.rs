@@ -14,6 +14,13 @@ pub enum Measure {
         /// Divided by this.
         scale: Scale,
     },
+    /// Bytes a second that flash and link allow, whatever the layout.
+    Limit {
+        /// Of what.
+        of: Direction,
+        /// Divided by this.
+        scale: Scale,
+    },
     /// Requests a second.
     Rate(Direction),
     /// A latency.
@@ -117,6 +124,9 @@ fn all() -> Vec<(String, Measure)> {
         }
     }
     for (name, of) in [("read", Read), ("write", Write)] {
+        for scale in BANDWIDTHS {
+            all.push((format!("{name}_limit_{}", scale.suffix), Measure::Limit { of, scale }));
+        }
         for (figure, what) in LATENCIES {
             for scale in TIMES {
                 let measure = Measure::Latency { of, what, scale };
@@ -144,7 +154,9 @@ impl Measure {
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
         match self {
-            Measure::Bandwidth { scale, .. } | Measure::Latency { scale, .. } => scale.unit,
+            Measure::Bandwidth { scale, .. }
+            | Measure::Limit { scale, .. }
+            | Measure::Latency { scale, .. } => scale.unit,
             Measure::Rate(_) => "IOPS",
             Measure::Simulated => "s",
             Measure::Erases => "blocks",
@@ -183,12 +195,23 @@ impl Measure {
             Measure::Simulated => seconds,
             Measure::ChannelUtilisation => mean(&outcome.channel_utilisation),
             Measure::DieUtilisation => mean(&outcome.die_utilisation),
-            Measure::Figure(name) => *outcome.figures.get(name).ok_or_else(|| {
-                let known: Vec<&str> = outcome.figures.keys().map(String::as_str).collect();
-                format!("the run gives no figure `{name}`; {}", suggestion(name, known))
-            })?,
+            Measure::Limit { of, scale } => {
+                let name = match of {
+                    Direction::Write => "write_limit_bytes_per_second",
+                    _ => "read_limit_bytes_per_second",
+                };
+                figure(outcome, name)? / scale.divisor
+            }
+            Measure::Figure(name) => figure(outcome, name)?,
         })
     }
+}
+
+fn figure(outcome: &Outcome, name: &str) -> Result<f64, String> {
+    outcome.figures.get(name).copied().ok_or_else(|| {
+        let known: Vec<&str> = outcome.figures.keys().map(String::as_str).collect();
+        format!("the run gives no figure `{name}`; {}", suggestion(name, known))
+    })
 }
 
 fn latency(outcome: &Outcome, of: Direction, what: LatencyFigure) -> Result<f64, String> {

@@ -41,13 +41,35 @@ pub fn toml_error(file: &str, text: &str, error: &toml::de::Error) -> TomlError 
         // The span of a key in a tagged table is that of the whole table.
         (Some(unknown), span) => line_of_word(text, &unknown.word, span.map_or(0, |s| s.start)),
         (None, Some(span)) if span.end > 0 => Some(line_at(text, span.start)),
-        _ => None,
+        // Out of a table that was put together there is no span, but the value is named.
+        (None, _) => quoted(&message).and_then(|value| line_of_word(text, value, 0)),
     };
     let problem = match unknown {
         Some(unknown) => unknown.to_string(),
         None => message,
     };
     TomlError { file: file.to_owned(), line, problem }
+}
+
+/// What is wrong with values that can be read, but mean nothing possible: `problem` names the key.
+pub fn impossible(file: &str, text: &str, problem: String) -> TomlError {
+    let line = |key: &str| {
+        let is_key = |line: &str| {
+            let rest = line.trim_start().strip_prefix(key);
+            rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+        };
+        text.lines().position(is_key).map(|index| index + 1)
+    };
+    let words = problem.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let line = words.filter(|word| !word.is_empty()).find_map(line);
+    TomlError { file: file.to_owned(), line, problem }
+}
+
+/// The first value that serde's message quotes, as in ``invalid type: string "x"``.
+fn quoted(message: &str) -> Option<&str> {
+    let mark = message.find(['"', '`'])?;
+    let (quote, rest) = message.get(mark..)?.split_at_checked(1)?;
+    rest.split(quote).next()
 }
 
 /// Of all `known` words the one that is most like `word`, if any is.
@@ -176,6 +198,22 @@ mod tests {
         assert!(problem::<Drive>("channels = = 4").starts_with("a.toml: line 1: "));
         let missing = problem::<Drive>("schedule = \"fifo\"");
         assert!(missing.contains("missing field `channels`"), "{missing}");
+    }
+
+    #[test]
+    fn a_value_out_of_a_table_has_its_line_too() {
+        let text = "schedule = \"fifo\"\nchannels = \"four\"\n";
+        let table: toml::Table = toml::from_str(text).unwrap();
+        let error = from_table::<Drive>("a.toml", text, table).unwrap_err().to_string();
+        assert!(error.starts_with("a.toml: line 2: invalid type: string \"four\""), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_has_the_line_of_its_key() {
+        let text = "[geometry]\n# channels = 3\n  channels = 0\n";
+        let error = impossible("a.toml", text, "geometry: channels is 0".to_owned()).to_string();
+        assert_eq!(error, "a.toml: line 3: geometry: channels is 0");
+        assert_eq!(impossible("a.toml", text, "too much".to_owned()).line, None);
     }
 
     #[test]

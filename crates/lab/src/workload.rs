@@ -2,7 +2,7 @@
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-use softflash_workload::{BlockWorkload, KvWorkload};
+use softflash_workload::{BlockWorkload, KvWorkload, WorkloadError};
 use toml::{Table, Value};
 
 /// A workload, as a preset in TOML states it. `kind` says which, `block` or `kv`; where it is not said, a
@@ -35,6 +35,17 @@ impl<'de> Deserialize<'de> for Workload {
 }
 
 impl Workload {
+    /// Checks its values.
+    ///
+    /// # Errors
+    /// Says which value cannot be.
+    pub fn validate(&self) -> Result<(), WorkloadError> {
+        match self {
+            Workload::Block(workload) => workload.validate(),
+            Workload::Kv(workload) => workload.validate(),
+        }
+    }
+
     /// Requests and virtual nanoseconds of a run, where the workload says.
     pub fn limits(&self) -> (Option<u64>, Option<u64>) {
         match self {

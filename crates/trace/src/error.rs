@@ -19,15 +19,32 @@ pub enum TraceError {
         source: io::Error,
     },
     /// A line is not what the format says.
-    #[error(
-        "{0}; to count such lines and go on, read leniently; if all are, another format was meant"
-    )]
+    #[error("{0}; a reader that is not strict counts such lines and goes on")]
     Malformed(Malformed),
     /// The first lines are of no known format.
     #[error("{file}: its first lines are of no known format; name it: {}", Format::names())]
     UnknownFormat {
         /// The trace.
         file: Arc<str>,
+    },
+    /// Nothing but white space.
+    #[error("{file}: it is empty")]
+    Empty {
+        /// The trace.
+        file: Arc<str>,
+    },
+    /// Not one line is a request.
+    #[error(
+        "{first}; none of its {lines} lines is a request of format {format}, so another is meant: {}",
+        Format::names()
+    )]
+    NothingRead {
+        /// The first of the lines.
+        first: Malformed,
+        /// How many there are.
+        lines: u64,
+        /// What they were read as.
+        format: Format,
     },
     /// A request cannot be changed as asked.
     #[error(transparent)]

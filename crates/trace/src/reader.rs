@@ -73,7 +73,12 @@ impl<R: Read> Reader<R> {
         let mut lines = Lines::new(Input::open(input).map_err(failed)?);
         let beginning = lines.peek().map_err(failed)?;
         let format = options.format.or_else(|| detect(beginning));
-        let Some(format) = format else { return Err(TraceError::UnknownFormat { file }) };
+        let Some(format) = format else {
+            return Err(match beginning.trim_ascii().is_empty() {
+                true => TraceError::Empty { file },
+                false => TraceError::UnknownFormat { file },
+            });
+        };
         Ok(Reader {
             decoder: Decoder::new(format, beginning),
             lines,
@@ -125,6 +130,13 @@ impl<R: Read> Reader<R> {
             }
         }
     }
+
+    /// A trace of malformed lines alone is no trace of this format.
+    fn nothing_read(&self) -> Option<TraceError> {
+        let first = self.tally.first_malformed.first().filter(|_| self.tally.requests == 0)?;
+        let (lines, format) = (self.tally.malformed, self.format);
+        Some(TraceError::NothingRead { first: first.clone(), lines, format })
+    }
 }
 
 /// Empty lines are in no format, and in many files.
@@ -171,7 +183,10 @@ impl<R: Read> Iterator for Reader<R> {
                     self.ended = true;
                     return Some(Err(TraceError::Read { file: Arc::clone(&self.file), source }));
                 }
-                Step::End => self.ended = true,
+                Step::End => {
+                    self.ended = true;
+                    return self.nothing_read().map(Err);
+                }
             }
         }
         None

@@ -109,7 +109,18 @@ fn the_message_has_all_that_is_needed() {
         message.starts_with("disk.csv: line 2: offset: not a number: `0,R,\u{fffd}[31m,512,1`"),
         "{message}"
     );
-    assert!(message.contains("leniently"), "{message}");
+    assert!(message.contains("not strict"), "{message}");
+}
+
+#[test]
+fn a_trace_without_one_good_line_is_none_for_a_lenient_reader_too() {
+    let options =
+        ReadOptions { format: Some(Format::Msr), lenient: true, ..ReadOptions::default() };
+    let mut reader = Reader::open(&b"hello\nworld\n"[..], "x", options).unwrap();
+    let message = reader.next().unwrap().unwrap_err().to_string();
+    assert!(message.contains("x: line 1: Timestamp: not a number"), "{message}");
+    assert!(message.contains("none of its 2 lines is a request of format msr"), "{message}");
+    assert!(reader.next().is_none());
 }
 
 #[test]

@@ -184,13 +184,15 @@ fn tencent() {
 
 #[test]
 fn what_no_format_begins_with_is_not_detected() {
-    for text in
-        ["", "\n\n", "hello, world\n", "1 2 3\n", "a,b,c,d,e\n", "8,0 is a device\n", "\0\0\0\0"]
-    {
+    for text in ["hello, world\n", "1 2 3\n", "a,b,c,d,e\n", "8,0 is a device\n", "\0\0\0\0"] {
         assert_eq!(detect(text.as_bytes()), None, "{text:?}");
         let refused = Reader::open(text.as_bytes(), "sample", ReadOptions::default());
         let message = refused.err().unwrap().to_string();
         assert!(message.contains("sample") && message.contains("alibaba"), "{message}");
+    }
+    for text in ["", "\n\n"] {
+        let refused = Reader::open(text.as_bytes(), "sample", ReadOptions::default());
+        assert_eq!(refused.err().unwrap().to_string(), "sample: it is empty");
     }
 }
 

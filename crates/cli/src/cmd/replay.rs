@@ -10,7 +10,9 @@ use serde::Serialize;
 use softflash_lab::engine::drive::{Asked, Setting, simulate};
 use softflash_lab::{DeviceSpec, LabError, LayoutKind, Limits, PageMapped, presets};
 use softflash_trace::adapt::{AdaptError, Item};
-use softflash_trace::{Format, ReadOptions, Tally, TraceError, TraceExt};
+use softflash_trace::{Format, Kind, ReadOptions, Request, Tally, TraceError, TraceExt};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Arguments of `replay`.
@@ -30,7 +32,7 @@ pub struct Replay {
     #[command(flatten)]
     target: Target,
     /// Its format; known by its first lines unless said
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "from")]
     format: Option<Format>,
     /// Unit of the times of vscsi
     #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
@@ -38,6 +40,9 @@ pub struct Replay {
     /// Fail at the first malformed line, instead of counting and going on
     #[arg(long)]
     strict: bool,
+    /// Only the requests to this device of the trace; without it, all devices share the drive's addresses
+    #[arg(long, value_name = "DEVICE")]
+    only_device: Option<u32>,
     /// Times as fast: 2 halves all times, 0.5 doubles them
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     speed: f64,
@@ -64,7 +69,41 @@ struct ReplayReport {
     format: Format,
     tally: Tally,
     #[serde(flatten)]
+    played: Played,
+    #[serde(flatten)]
     report: Report,
+}
+
+/// What of a trace was replayed.
+#[derive(Default, Serialize)]
+struct Played {
+    devices: BTreeSet<u32>,
+    /// A simulated drive acknowledges what is safe, so these ask nothing of it.
+    flushes_passed_over: u64,
+}
+
+impl Played {
+    fn note(&mut self, request: &Request) {
+        self.devices.insert(request.device);
+        self.flushes_passed_over += u64::from(request.kind == Kind::Flush);
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.devices.len() > 1 {
+            remarks.push(format!(
+                "the requests of {} devices went to the same addresses of one drive; --only-device takes one of them",
+                self.devices.len()
+            ));
+        }
+        if self.flushes_passed_over > 0 {
+            remarks.push(format!(
+                "{} flushes were passed over: the drive acknowledges only what is safe",
+                self.flushes_passed_over
+            ));
+        }
+        remarks
+    }
 }
 
 impl Replay {
@@ -86,26 +125,50 @@ impl Replay {
             vscsi_tick_ns: self.vscsi_tick.ns(),
         };
         let (mut reader, bar) = open(&self.path, options)?;
-        let mut trace = self.changed(reader.by_ref(), capacity_bytes).map_err(TraceError::from)?;
+        let played = RefCell::new(Played::default());
+        let only = self.only_device;
+        let chosen = reader
+            .by_ref()
+            .filter(|item| {
+                only.is_none_or(|only| !matches!(item, Ok(request) if request.device != only))
+            })
+            .inspect(|item| item.iter().for_each(|request| played.borrow_mut().note(request)));
+        let mut trace = self.changed(chosen, capacity_bytes).map_err(TraceError::from)?;
         let report = measured(&device.name, &layout_name, None, |control| {
             simulate(&setting, Asked::Trace(&mut trace), control)
         })?;
         drop(trace);
         bar.finish_and_clear();
+        let played = played.into_inner();
+        if played.devices.is_empty() {
+            return Err(self.nothing_to_replay(reader.tally()));
+        }
         let report = ReplayReport {
             trace: self.path.display().to_string(),
             format: reader.format(),
             tally: reader.tally().clone(),
+            played,
             report,
         };
         match self.output {
             Form::Json => output::json(&report),
             Form::Table => {
                 remarks(&report.tally).iter().for_each(|remark| output::say(remark));
+                report.played.remarks().iter().for_each(|remark| output::say(remark));
                 output::pairs(report.report.lines());
                 Ok(())
             }
         }
+    }
+
+    fn nothing_to_replay(&self, tally: &Tally) -> CliError {
+        let (path, requests) = (self.path.display(), tally.requests);
+        CliError::Failed(match self.only_device {
+            Some(device) if requests > 0 => format!(
+                "{path}: none of its {requests} requests is to device {device}; `softflash trace summary` lists the devices"
+            ),
+            _ => format!("{path}: it holds no request"),
+        })
     }
 
     fn drive(&self) -> Result<(DeviceSpec, String, PageMapped), LabError> {

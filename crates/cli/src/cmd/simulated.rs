@@ -24,7 +24,7 @@ pub struct Target {
     #[arg(long, value_name = "NAME")]
     pub layout: Option<String>,
     /// Over-provisioning in percent, spare / logical; the layout's own unless given
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     pub op: Option<f64>,
     /// The drive's state before: none, fill, overwrite:TIMES or steady
     #[arg(long, value_name = "STATE", default_value_t)]

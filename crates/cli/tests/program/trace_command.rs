@@ -114,7 +114,7 @@ fn a_trace_goes_through_all_formats_and_packings() {
 fn changes_are_made_on_the_way() {
     let (_directory, path) = directory();
     let (from, to) = (path("disk.csv"), path("out"));
-    let changes = ["--speed", "2", "--copies", "3", "--stride", "64MiB", "--wrap", "16MiB"];
+    let changes = ["--speed", "2", "--copies", "3", "--copy-offset", "64MiB", "--wrap", "16MiB"];
     let arguments = [&["convert", &from, &to, "--to", "mqsim"], &changes[..]].concat();
     succeeds(&[&arguments[..], &["--device-size", "16MiB"]].concat());
     let summary = json(&succeeds(&["summary", &to, "-o", "json"]));
@@ -145,19 +145,19 @@ fn what_is_wrong_is_said_and_leaves_no_file() {
     let convert = |from: &str, more: &[&str], code: i32, parts: &[&str]| {
         fails(code, &[&["convert", from, &out], &to[..], more].concat(), parts);
     };
-    convert(&path("bad.csv"), &[], 1, &["bad.csv: line 101: opcode", "lenient"]);
+    convert(&path("bad.csv"), &["--strict"], 1, &["bad.csv: line 101: opcode", "strict"]);
     convert(&path("other"), &[], 1, &["no known format", "blkparse"]);
     convert(&path("none"), &[], 1, &["none: No such file"]);
     convert(&disk, &["--device-size", "1MiB"], 1, &["beyond the device", "--wrap"]);
     convert(&disk, &["--speed", "0"], 2, &["speed 0"]);
-    convert(&disk, &["--copies", "2"], 2, &["--stride"]);
+    convert(&disk, &["--copies", "2"], 2, &["--copy-offset"]);
     convert(&disk, &["--from", "csv"], 2, &["csv", "tencent"]);
     convert(&disk, &["--wrap", "0"], 2, &["0 bytes"]);
     assert_eq!(names(directory.path()), ["bad.csv", "disk.csv", "other"]);
-    let lenient = json(&succeeds(&["summary", &path("bad.csv"), "--lenient", "-o", "json"]));
+    let lenient = json(&succeeds(&["summary", &path("bad.csv"), "-o", "json"]));
     assert_eq!((&lenient["requests"], &lenient["tally"]["malformed"]), (&200.into(), &1.into()));
     assert_eq!(lenient["tally"]["out_of_order"], 99);
-    let remarks = succeeds(&["convert", &path("bad.csv"), &out, "--to", "msr", "--lenient"]);
+    let remarks = succeeds(&["convert", &path("bad.csv"), &out, "--to", "msr"]);
     assert!(
         String::from_utf8_lossy(&remarks.stderr).contains("line 101: opcode"),
         "{}",

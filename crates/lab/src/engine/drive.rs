@@ -9,6 +9,7 @@ pub(super) mod state;
 mod tests;
 
 use crate::cell::{Cell, Control, Limits};
+use crate::engine::limits::add_limits;
 use crate::error::LabError;
 use crate::outcome::{Outcome, Programs, Span, SpanKind};
 use ahead::Ahead;
@@ -92,7 +93,9 @@ pub fn simulate(
     asked: Asked<'_>,
     control: &Control,
 ) -> Result<Outcome, LabError> {
-    Play::prepare(setting, asked, control)?.play()
+    let mut outcome = Play::prepare(setting, asked, control)?.play()?;
+    add_limits(setting.device, outcome.bytes_per_second(), &mut outcome.figures);
+    Ok(outcome)
 }
 
 /// A run.

@@ -78,12 +78,13 @@ impl Watch for OnUnits {
         self.since = Some(self.hardware.observe(now, CHART_NS));
     }
 
-    fn ended(&mut self, now: Time, outcome: &mut Outcome) {
-        let Some(since) = &self.since else { return };
+    fn ended(&mut self, now: Time, outcome: &mut Outcome) -> Result<(), LabError> {
+        let Some(since) = &self.since else { return Ok(()) };
         let observed = self.hardware.observed(since, now);
         outcome.channel_utilisation = observed.channel_utilisation;
         outcome.die_utilisation = observed.die_utilisation;
         outcome.gantt = observed.gantt;
         outcome.bytes_per_page = observed.bytes_per_page;
+        Ok(())
     }
 }

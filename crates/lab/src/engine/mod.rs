@@ -2,6 +2,7 @@
 
 pub mod drive;
 pub mod kv;
+pub mod limits;
 pub mod units;
 
 use crate::cell::{Cell, Control};

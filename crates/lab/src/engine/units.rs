@@ -17,6 +17,7 @@ pub mod progress;
 pub mod tally;
 
 use crate::cell::{Cell, Control, Limits};
+use crate::engine::limits::add_limits;
 use crate::error::LabError;
 use crate::layout::{Order, Units};
 use crate::outcome::{Outcome, Programs};
@@ -24,7 +25,7 @@ use bed::{Bed, BedHandle};
 use caps::Caps;
 use clients::Phase;
 use futures_util::future::try_join_all;
-use hardware::{Hardware, physical_limits};
+use hardware::Hardware;
 use pace::Clients;
 use progress::Progress;
 use softflash_base::random::Rng;
@@ -215,17 +216,12 @@ impl<'a> Run<'a> {
         blocks: usize,
         interrupts_per_completion: f64,
     ) {
-        let [read, write] = outcome.bytes_per_second();
-        let [read_limit, write_limit] = physical_limits(&self.cell.device);
+        add_limits(&self.cell.device, outcome.bytes_per_second(), &mut outcome.figures);
         let units = bed.flash.units();
         let usable: u64 = units.map(|unit| u64::from(bed.flash.space(unit).total())).sum();
         let payload = bed.flash.payload_bytes() as u64;
         let raw = self.cell.device.geometry.bytes() as f64;
         let figures = [
-            ("read_limit_share", read / read_limit),
-            ("write_limit_share", write / write_limit),
-            ("read_limit_bytes_per_second", read_limit),
-            ("write_limit_bytes_per_second", write_limit),
             ("capacity_share", (usable * payload) as f64 / raw),
             ("filled_share", (blocks as u64 * payload * bed.units() as u64) as f64 / raw),
             ("interrupts_per_completion", interrupts_per_completion),

@@ -45,6 +45,14 @@ impl Experiment {
         Ok(Experiment { name: name.to_owned(), file: file.to_owned(), text: text.to_owned(), spec })
     }
 
+    /// Says where the file names a preset that there is not.
+    fn unknown(&self, name: &str, error: LabError) -> LabError {
+        match error {
+            LabError::NoSuchPreset { .. } => self.wrong(name, error.to_string()),
+            other => other,
+        }
+    }
+
     /// Something that is wrong in the file, about where `word` stands.
     fn wrong(&self, word: &str, problem: impl Into<String>) -> LabError {
         let written = |(_, line): &(usize, &str)| {

@@ -9,15 +9,23 @@ pub enum Published {
     /// So much.
     Figure(f64),
     /// So much or more.
-    AtLeast {
-        /// So much.
-        at_least: f64,
-    },
+    AtLeast(AtLeast),
     /// So much or less.
-    AtMost {
-        /// So much.
-        at_most: f64,
-    },
+    AtMost(AtMost),
+}
+
+/// A bound from below.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtLeast {
+    at_least: f64,
+}
+
+/// A bound from above.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtMost {
+    at_most: f64,
 }
 
 /// On which side of what was published ours should be.
@@ -35,8 +43,8 @@ impl Published {
     pub fn value(self) -> f64 {
         match self {
             Published::Figure(value)
-            | Published::AtLeast { at_least: value }
-            | Published::AtMost { at_most: value } => value,
+            | Published::AtLeast(AtLeast { at_least: value })
+            | Published::AtMost(AtMost { at_most: value }) => value,
         }
     }
 
@@ -44,8 +52,8 @@ impl Published {
     pub fn bound(self) -> Option<Bound> {
         match self {
             Published::Figure(_) => None,
-            Published::AtLeast { .. } => Some(Bound::AtLeast),
-            Published::AtMost { .. } => Some(Bound::AtMost),
+            Published::AtLeast(_) => Some(Bound::AtLeast),
+            Published::AtMost(_) => Some(Bound::AtMost),
         }
     }
 }
@@ -83,7 +91,9 @@ mod tests {
         assert_eq!(known("most"), (0.15, Some(Bound::AtMost)));
         assert!(Bound::AtLeast.holds(400.0, 400.0) && !Bound::AtLeast.holds(399.0, 400.0));
         assert!(Bound::AtMost.holds(0.15, 0.15) && !Bound::AtMost.holds(0.16, 0.15));
-        let wrong = toml::from_str::<BTreeMap<String, Published>>("a = { atleast = 1 }");
-        assert!(wrong.unwrap_err().to_string().contains("at_least = NUMBER"));
+        for wrong in ["{ atleast = 1 }", "{ at_least = 1, at_most = 2 }"] {
+            let wrong = toml::from_str::<BTreeMap<String, Published>>(&format!("a = {wrong}"));
+            assert!(wrong.unwrap_err().to_string().contains("at_least = NUMBER"));
+        }
     }
 }

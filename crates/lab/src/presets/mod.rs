@@ -4,7 +4,7 @@ mod embedded;
 
 use crate::error::LabError;
 use crate::layout::Layout;
-use crate::toml_text::{TomlError, from_text};
+use crate::toml_text::{TomlError, from_text, impossible};
 use crate::workload::Workload;
 use serde::de::DeserializeOwned;
 use softflash_drive::spec::DeviceSpec;
@@ -102,11 +102,19 @@ impl Document {
         // Without the detour over the table, errors have their line.
         from_text(&self.file, &self.text)
     }
+
+    fn impossible(&self, problem: String) -> TomlError {
+        impossible(&self.file, &self.text, problem)
+    }
 }
 
 /// The device of this name or path.
 pub fn device(name: &str) -> Result<DeviceSpec, LabError> {
-    Ok(Kind::Device.find(name)?.read()?)
+    let document = Kind::Device.find(name)?;
+    let device: DeviceSpec = document.read()?;
+    let possible = device.array().validate();
+    possible.map_err(|error| document.impossible(error.to_string()))?;
+    Ok(device)
 }
 
 /// The layout of this name or path, and its name.
@@ -118,5 +126,7 @@ pub fn layout(name: &str) -> Result<(String, Layout), LabError> {
 /// The workload of this name or path, and its name.
 pub fn workload(name: &str) -> Result<(String, Workload), LabError> {
     let document = Kind::Workload.find(name)?;
-    Ok((document.name.clone(), document.read()?))
+    let workload: Workload = document.read()?;
+    workload.validate().map_err(|error| document.impossible(error.to_string()))?;
+    Ok((document.name, workload))
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 Examples:
   softflash trace convert disk.csv.gz disk.fio --to fio-v3
   softflash trace convert disk.csv.gz half.csv.zst --to alibaba --speed 2 --wrap 64GiB
-  softflash trace convert disk.csv four.trace --to mqsim --copies 4 --stride 32GiB
+  softflash trace convert disk.csv four.trace --to mqsim --copies 4 --copy-offset 32GiB
   blkparse sda | softflash trace convert - - --from blkparse --to msr | gzip > sda.csv.gz
 
 Changes are made in this order: speed, copies, wrap, device size. The name of the output says how it is packed: .gz,
@@ -37,12 +37,12 @@ pub struct Convert {
     /// Times as fast: 2 halves all times, 0.5 doubles them
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     speed: f64,
-    /// Every request that many times, each copy further on by --stride
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "stride")]
+    /// Every request that many times, each copy further on by --copy-offset
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "copy_offset")]
     copies: u32,
     /// From one copy to the next
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    stride: Option<u64>,
+    copy_offset: Option<u64>,
     /// Fold addresses onto a device of this size
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     wrap: Option<u64>,
@@ -126,7 +126,7 @@ impl Convert {
         trace: impl Iterator<Item = Item> + 'a,
     ) -> Result<Box<dyn Iterator<Item = Item> + 'a>, AdaptError> {
         let mut changed: Box<dyn Iterator<Item = Item> + 'a> =
-            Box::new(trace.speed(self.speed)?.copies(self.copies, self.stride.unwrap_or(0))?);
+            Box::new(trace.speed(self.speed)?.copies(self.copies, self.copy_offset.unwrap_or(0))?);
         if let Some(device_bytes) = self.wrap {
             changed = Box::new(changed.wrap(device_bytes)?);
         }

@@ -50,11 +50,11 @@ struct Source {
     #[arg(value_name = "FILE")]
     path: PathBuf,
     /// Its format; known by its first lines unless said
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format")]
     from: Option<Format>,
-    /// Count malformed lines and go on, instead of failing at the first
+    /// Fail at the first malformed line, instead of counting and going on
     #[arg(long)]
-    lenient: bool,
+    strict: bool,
     /// Unit of the times of vscsi
     #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
     vscsi_tick: Tick,
@@ -94,7 +94,7 @@ impl Source {
     fn open(&self) -> Result<(Reader<Input>, ProgressBar), CliError> {
         let options = ReadOptions {
             format: self.from,
-            lenient: self.lenient,
+            lenient: !self.strict,
             vscsi_tick_ns: self.vscsi_tick.ns(),
         };
         open(&self.path, options)

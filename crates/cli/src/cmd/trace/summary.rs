@@ -15,7 +15,7 @@ use std::time::Duration;
 #[command(after_help = "\
 Examples:
   softflash trace summary disk.csv.gz
-  zcat disk.csv.gz | softflash trace summary - --from msr --lenient -o json | jq .mix
+  zcat disk.csv.gz | softflash trace summary - --from msr --strict -o json | jq .mix
 
 One pass, at most about 60 MB of memory beside the program itself. What each figure means is said in docs/traces.md.")]
 pub struct Summarize {

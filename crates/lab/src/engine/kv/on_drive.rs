@@ -68,7 +68,7 @@ impl Watch for OnDrive {
         });
     }
 
-    fn ended(&mut self, now: Time, outcome: &mut Outcome) {
+    fn ended(&mut self, now: Time, outcome: &mut Outcome) -> Result<(), LabError> {
         let elapsed_ns = now.since_ns(self.begin).max(1) as f64;
         let shares = |after: Vec<u64>, before: &[u64]| {
             let busy = after.into_iter().zip(before).map(|(after, before)| after - before);
@@ -92,6 +92,8 @@ impl Watch for OnDrive {
                 ("drive_erases", counters.erases as f64),
             ];
             outcome.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
-        });
+            // No page is lost or held twice, whatever the store did.
+            drive.check().map_err(LabError::Simulation)
+        })
     }
 }

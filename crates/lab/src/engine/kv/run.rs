@@ -43,7 +43,10 @@ pub trait Watch {
     /// The measured part begins.
     fn begins(&mut self, now: Time);
     /// It is over.
-    fn ended(&mut self, now: Time, outcome: &mut Outcome);
+    ///
+    /// # Errors
+    /// [`LabError::Simulation`] where the simulated device is in a state that cannot be.
+    fn ended(&mut self, now: Time, outcome: &mut Outcome) -> Result<(), LabError>;
 }
 
 impl<'a> Run<'a> {
@@ -123,7 +126,7 @@ impl<'a> Run<'a> {
         let told = || progress.measured(&self.limits, begin, bed.runtime.now());
         self.phase(bed, Some(&tally), clients, quotas, &told).await?;
         let mut outcome = tally.outcome(self.limits.samples);
-        watch.ended(bed.runtime.now(), &mut outcome);
+        watch.ended(bed.runtime.now(), &mut outcome)?;
         add_up(&mut outcome, &before, &bed.stats().await?, bed.geometry.page_bytes.into());
         Ok(outcome)
     }
@@ -150,7 +153,7 @@ impl<'a> Run<'a> {
             let before = bed.stats().await?;
             bed.runtime.sleep_until(end).await;
             let mut seen = Outcome { simulated_ns: duration_ns, ..Outcome::default() };
-            watch.ended(end, &mut seen);
+            watch.ended(end, &mut seen)?;
             add_up(&mut seen, &before, &bed.stats().await?, bed.geometry.page_bytes.into());
             Ok(seen)
         };

@@ -1,8 +1,9 @@
 //! Erases alone, at the queue pair: all blocks of a unit one after the other, as the FTL erases them.
 
-use super::hardware::{Hardware, physical_limits};
+use super::hardware::Hardware;
 use super::tally::{Quota, Tally, Way};
 use crate::cell::Cell;
+use crate::engine::limits::physical_limits;
 use crate::error::LabError;
 use crate::outcome::Outcome;
 use crate::workload::Workload;

@@ -151,32 +151,3 @@ fn host_path(link: &LinkSpec, host: &HostSpec) -> HostPathConfig {
         interrupt_wait_ns: INTERRUPT_WAIT_NS,
     }
 }
-
-/// What flash and link can do at most, in bytes a second of reads and of writes: the lower of the raw flash and the
-/// link.
-pub fn physical_limits(spec: &DeviceSpec) -> [f64; 2] {
-    let geometry = &spec.geometry;
-    let page = f64::from(geometry.page_bytes);
-    let on_bus = match spec.bus.transfer_spare {
-        true => page + f64::from(geometry.spare_bytes),
-        false => page,
-    };
-    let transfer_s = on_bus / spec.bus.bytes_per_second as f64;
-    let mean_s = |times: &[u64]| times.iter().sum::<u64>() as f64 / times.len().max(1) as f64 / 1e9;
-    let dies = f64::from(geometry.chips_per_channel) * f64::from(geometry.dies_per_chip);
-    let row = page * f64::from(geometry.planes_per_die);
-    let loads_s = transfer_s * f64::from(geometry.planes_per_die);
-    let (sense_s, program_s) = (mean_s(&spec.die.read_ns), mean_s(&spec.die.program_ns));
-    // With a cache register a die works while data move; without, it does one after the other.
-    let cycle_s = |work_s: f64, cached: bool| match cached {
-        true => work_s.max(loads_s),
-        false => work_s + loads_s,
-    };
-    let raw =
-        |cycle_s: f64| f64::from(geometry.channels) * (page / transfer_s).min(dies * row / cycle_s);
-    let limited = |raw: f64, link: u64| if link == 0 { raw } else { raw.min(link as f64) };
-    [
-        limited(raw(cycle_s(sense_s, spec.die.cache_read)), spec.link.read_bytes_per_second),
-        limited(raw(cycle_s(program_s, spec.die.cache_program)), spec.link.write_bytes_per_second),
-    ]
-}

@@ -1,9 +1,9 @@
-use super::hardware::physical_limits;
-use crate::cell::{Cell, Parameters, unattended};
+use crate::cell::{Cell, Control, Parameters, unattended};
+use crate::engine::limits::physical_limits;
 use crate::layout::{Layout, LayoutKind, Order, Scheduler, Units};
 use crate::workload::Workload;
 use crate::{LabError, Outcome, presets};
-use softflash_workload::{BlockWorkload, Load, Pattern, RequestSize, Span};
+use softflash_workload::{BlockWorkload, Load, Pattern, Precondition, RequestSize, Span};
 use std::sync::atomic::AtomicBool;
 
 const SUPERBLOCK: u32 = 8 << 20;
@@ -47,6 +47,17 @@ fn one_thread_reads_at_the_speed_that_its_steps_add_up_to() {
     assert_eq!((outcome.requests, outcome.completed, outcome.bytes_read), (500, 500, 500 * 8192));
     near(outcome.channel_utilisation[0], 204_800.0 / wanted_ns, 0.001);
     assert!(outcome.channel_utilisation[1..].iter().all(|share| *share == 0.0));
+}
+
+#[test]
+fn a_write_that_units_do_not_take_is_refused_before_they_are_filled() {
+    let mut cell = cell(0.0, 4096, Load::closed(1, 1), 1);
+    cell.parameters.precondition = Precondition::Fill;
+    let stop = AtomicBool::new(false);
+    let told = |_| panic!("nothing was to be done");
+    let control = Control { on_progress: &told, ..unattended(&stop) };
+    let refused = crate::engine::run(&cell, &control).unwrap_err().to_string();
+    assert!(refused.contains("a write of 4096 bytes"), "{refused}");
 }
 
 #[test]
@@ -134,7 +145,7 @@ fn what_units_cannot_do_is_refused_with_a_remedy() {
     let refusal = |cell: Cell| run(&cell).unwrap_err().to_string();
     assert!(refusal(cell(0.0, 4096, Load::closed(1, 1), 1)).contains("8372224"));
     let mut empty = cell(1.0, 8192, Load::closed(1, 1), 1);
-    empty.parameters.precondition = softflash_workload::Precondition::None;
+    empty.parameters.precondition = Precondition::None;
     assert!(refusal(empty).contains("nothing to read"));
     let mut wide = cell(1.0, 8192, Load::closed(1, 1), 1);
     let LayoutKind::Units(units) = &mut wide.layout.kind else { unreachable!() };
