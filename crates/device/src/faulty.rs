@@ -173,6 +173,10 @@ impl FaultyQueuePair {
 impl QueuePair for FaultyQueuePair {
     described_by_inner!();
 
+    fn sector_bytes(&self) -> u32 {
+        self.inner.sector_bytes()
+    }
+
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         if let Some(error) = self.faults.judge(&command) {
             self.failed.push((command, error));

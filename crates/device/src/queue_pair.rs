@@ -36,6 +36,11 @@ pub trait QueuePair {
         page + 1
     }
 
+    /// The least of a page that can be read, its first bytes; a whole page where that is not told.
+    fn sector_bytes(&self) -> u32 {
+        self.geometry().page_bytes
+    }
+
     /// Blocks of a unit marked bad, at the factory or since, as `(die, plane, block)` in ascending order.
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)>;
 

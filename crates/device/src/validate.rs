@@ -4,12 +4,13 @@ use crate::command::{Command, DeviceError, Operation, Target};
 use crate::geometry::{MAX_PLANES, UnitGeometry};
 use std::ops::Range;
 
-/// Whether the command lies inside `units` and its buffer fits its target.
+/// Whether the command lies inside `units` and its buffer fits its target; a read may ask for a page's first `sector_bytes`.
 ///
 /// # Errors
 /// [`DeviceError::OutOfRange`] says what does not.
 pub fn check(
     geometry: &UnitGeometry,
+    sector_bytes: u32,
     units: &Range<u16>,
     command: &Command,
 ) -> Result<(), DeviceError> {
@@ -17,6 +18,10 @@ pub fn check(
     match &command.operation {
         Operation::Flush => Ok(()),
         Operation::Erase | Operation::MarkBad => check_blocks(geometry, units, target),
+        Operation::Read(buffer) if is_head(geometry, sector_bytes, target, buffer.len()) => {
+            check_blocks(geometry, units, target)?;
+            check_pages(geometry, target)
+        }
         Operation::Read(buffer) | Operation::Program { data: buffer, .. } => {
             check_blocks(geometry, units, target)?;
             check_pages(geometry, target)?;
@@ -55,6 +60,17 @@ fn check_blocks(
 /// The blocks of a target whose planes have been checked.
 pub(crate) fn blocks(target: &Target) -> &[u32] {
     &target.blocks[..usize::from(target.planes).min(MAX_PLANES)]
+}
+
+/// Whether a read of `len` bytes asks for the beginning of a page alone.
+pub(crate) fn is_head(
+    geometry: &UnitGeometry,
+    sector_bytes: u32,
+    target: &Target,
+    len: usize,
+) -> bool {
+    let one_page = target.rows == 1 && target.planes == 1;
+    one_page && len == sector_bytes as usize && sector_bytes < geometry.page_bytes
 }
 
 fn check_pages(geometry: &UnitGeometry, target: &Target) -> Result<(), DeviceError> {

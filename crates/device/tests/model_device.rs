@@ -73,6 +73,29 @@ fn commands_take_the_time_of_the_flash() {
 }
 
 #[test]
+fn the_beginning_of_a_page_is_read_in_less_time() {
+    let device = small();
+    let mut driver = drive(&device);
+    let bytes = pattern(3, 2 * 4096);
+    driver.program(target(0, 0, 0, 2), &bytes).unwrap();
+    let sector = driver.queue.sector_bytes() as usize;
+    assert_eq!(sector, 1024);
+    let mut read = |target, len| {
+        let begin = driver.now;
+        let buffer = driver.pool().take(len);
+        let ended = driver.run(target, Operation::Read(buffer));
+        let bytes = ended.buffer.map(|buffer| buffer.to_vec());
+        (ended.result, bytes.unwrap_or_default(), ended.finished_at.since_ns(begin))
+    };
+    let (result, head, took_ns) = read(target(0, 0, 1, 1), sector);
+    assert_eq!((result, took_ns), (Ok(()), READ_NS + TRANSFER_NS / 4));
+    assert_eq!(head, bytes[4096..4096 + sector]);
+    for (target, len) in [(target(0, 0, 0, 2), sector), (target(0, 0, 0, 1), sector / 2)] {
+        assert!(matches!(read(target, len).0, Err(DeviceError::OutOfRange(_))));
+    }
+}
+
+#[test]
 fn rows_follow_each_other_on_a_die_and_a_late_poll_changes_nothing() {
     let mut driver = drive(&small());
     let rows = rows_of(&driver.geometry(), (0, 0, 0), 0, 3);

@@ -9,7 +9,9 @@ use crate::superblock::OwnerTag;
 use softflash_base::checksum::{checksum64, identity};
 
 /// The newest format that this program reads and writes.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 2;
+/// The oldest that it reads. It has no checksum of the head, so that only whole pages tell.
+const OLDEST_VERSION: u32 = 1;
 
 const ERASE_MAGIC: [u8; 8] = *b"SFerase\0";
 const OPENING_MAGIC: [u8; 8] = *b"SFopen\0\0";
@@ -21,6 +23,12 @@ const CHECKSUM_BYTES: usize = 8;
 
 /// Bytes of a page that a header of `seats` blocks needs.
 pub(crate) fn encoded_bytes(seats: u32) -> usize {
+    head_bytes(seats) + CHECKSUM_BYTES
+}
+
+/// Bytes at the beginning of a page that say all that a header says, under a checksum of their own: what a mount reads where
+/// the device gives parts of pages.
+pub(crate) fn head_bytes(seats: u32) -> usize {
     FIXED_BYTES + seats as usize * BLOCK_BYTES + CHECKSUM_BYTES
 }
 
@@ -100,7 +108,8 @@ pub(crate) fn encode(
     blocks: impl ExactSizeIterator<Item = SeatRecord>,
     page: &mut [u8],
 ) {
-    assert!(encoded_bytes(blocks.len() as u32) <= page.len(), "a header fits its page");
+    let seats = blocks.len() as u32;
+    assert!(encoded_bytes(seats) <= page.len(), "a header fits its page");
     page.fill(0);
     let kind = match fields.opening {
         None => HeaderKind::Erase,
@@ -109,7 +118,7 @@ pub(crate) fn encode(
     let place = fields.place;
     put(page, 0, &kind.magic());
     put(page, 8, &FORMAT_VERSION.to_le_bytes());
-    put(page, 12, &(blocks.len() as u32).to_le_bytes());
+    put(page, 12, &seats.to_le_bytes());
     put(page, 16, &place.device_uuid.to_le_bytes());
     put(page, 32, &place.index.to_le_bytes());
     put(page, 36, &place.unit.to_le_bytes());
@@ -125,8 +134,22 @@ pub(crate) fn encode(
         put(page, at, &record.block.to_le_bytes());
         put(page, at + 4, &record.erase_count.to_le_bytes());
     }
-    let (covered, checksum) = page.split_at_mut(page.len() - CHECKSUM_BYTES);
-    checksum.copy_from_slice(&checksum64(seed(kind, place), covered).to_le_bytes());
+    seal(kind, place, seats, page);
+}
+
+/// Puts both checksums: that of the head, and that of the page, which covers it.
+fn seal(kind: HeaderKind, place: HeaderPlace, seats: u32, page: &mut [u8]) {
+    let seed = seed(kind, place);
+    for end in [head_bytes(seats), page.len()] {
+        let (covered, checksum) = page[..end].split_at_mut(end - CHECKSUM_BYTES);
+        checksum.copy_from_slice(&checksum64(seed, covered).to_le_bytes());
+    }
+}
+
+/// Whether the last bytes are the checksum of those before.
+fn is_sealed(kind: HeaderKind, place: HeaderPlace, bytes: &[u8]) -> bool {
+    let (covered, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+    checksum == checksum64(seed(kind, place), covered).to_le_bytes()
 }
 
 /// The stream that an opening header names.
@@ -156,15 +179,49 @@ pub(crate) fn decode(
     if !magic_fits {
         return damaged("not a header of this kind");
     }
-    let place = HeaderPlace {
-        device_uuid: u128::from_le_bytes(array(page, 16)),
-        index: u32::from_le_bytes(array(page, 32)),
-        unit: u16::from_le_bytes(array(page, 36)),
-    };
-    let (covered, checksum) = page.split_at(page.len() - CHECKSUM_BYTES);
-    if checksum != checksum64(seed(kind, place), covered).to_le_bytes() {
+    if !is_sealed(kind, place_in(page), page) {
         return damaged("the checksum does not match");
     }
+    decode_sealed(kind, expected, seats, blocks_per_plane, page)
+}
+
+/// Reads a header from the beginning of its page. What is no whole header of the place is left to [`decode`], and the whole
+/// page.
+pub(crate) fn decode_head(
+    kind: HeaderKind,
+    expected: HeaderPlace,
+    seats: u32,
+    blocks_per_plane: u32,
+    beginning: &[u8],
+) -> Option<Decoded> {
+    let head = beginning.get(..head_bytes(seats))?;
+    if head[..8] != kind.magic() || !is_sealed(kind, place_in(head), head) {
+        return None;
+    }
+    match decode_sealed(kind, expected, seats, blocks_per_plane, head) {
+        told @ (Decoded::Valid(_) | Decoded::Newer(_)) => Some(told),
+        _ => None,
+    }
+}
+
+fn place_in(head: &[u8]) -> HeaderPlace {
+    HeaderPlace {
+        device_uuid: u128::from_le_bytes(array(head, 16)),
+        index: u32::from_le_bytes(array(head, 32)),
+        unit: u16::from_le_bytes(array(head, 36)),
+    }
+}
+
+/// Understands a header whose magic and checksum fit.
+fn decode_sealed(
+    kind: HeaderKind,
+    expected: HeaderPlace,
+    seats: u32,
+    blocks_per_plane: u32,
+    page: &[u8],
+) -> Decoded {
+    let damaged = |reason: &str| Decoded::Damaged(reason.to_owned());
+    let place = place_in(page);
     let version = u32::from_le_bytes(array(page, 8));
     if version > FORMAT_VERSION && place.device_uuid == expected.device_uuid {
         return Decoded::Newer(version);
@@ -172,7 +229,9 @@ pub(crate) fn decode(
     if place != expected {
         return Decoded::Foreign;
     }
-    if version != FORMAT_VERSION || u32::from_le_bytes(array(page, 12)) != seats {
+    if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version)
+        || u32::from_le_bytes(array(page, 12)) != seats
+    {
         return damaged("the version or the number of blocks does not match");
     }
     let blocks: Vec<SeatRecord> = (0..seats as usize)
@@ -212,8 +271,7 @@ pub(crate) fn claim(kind: HeaderKind, place: HeaderPlace, seats: u32, page: &mut
     put(page, 16, &place.device_uuid.to_le_bytes());
     put(page, 32, &place.index.to_le_bytes());
     put(page, 36, &place.unit.to_le_bytes());
-    let (covered, checksum) = page.split_at_mut(page.len() - CHECKSUM_BYTES);
-    checksum.copy_from_slice(&checksum64(seed(kind, place), covered).to_le_bytes());
+    seal(kind, place, seats, page);
 }
 
 fn seed(kind: HeaderKind, place: HeaderPlace) -> u64 {

@@ -2,7 +2,9 @@
 
 use crate::config::FtlConfig;
 use crate::ftl::Ftl;
-use crate::header::{Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode};
+use crate::header::{
+    Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode, decode_head, head_bytes,
+};
 use crate::hint::Stream;
 use crate::layout::{HEADER_PAGES, Layout};
 use crate::recovery::{Finding, recover};
@@ -53,6 +55,9 @@ pub struct Inventory {
 enum Step {
     /// Both in one read, where they lie in one block.
     Both,
+    /// The beginning of one, where the device gives parts of pages. Where that is no header, the whole page is read.
+    EraseHead,
+    OpeningHead,
     Erase,
     Opening,
     /// The opening header once more, as it was not found.
@@ -71,6 +76,8 @@ struct Scan {
     id: UnitId,
     bad: Vec<(u8, u8, u32)>,
     findings: Vec<Finding>,
+    /// Whether beginnings of pages are read first.
+    heads: bool,
     /// Reads to submit.
     pending: VecDeque<(u32, Step)>,
     in_device: Vec<u16>,
@@ -82,7 +89,7 @@ impl Scan {
     }
 }
 
-/// An FTL on its way: reads two pages of every superblock, so its time is bounded by the device.
+/// An FTL on its way: reads two pages of every superblock, or their beginnings, so its time is bounded by the device.
 pub struct Mounting {
     queue: Option<Box<dyn QueuePair>>,
     config: FtlConfig,
@@ -167,7 +174,10 @@ impl Mounting {
                 if self.scans[unit].in_device[die] >= depth {
                     break;
                 }
-                let bytes = target.rows as usize * layout.page_bytes as usize;
+                let bytes = match step {
+                    Step::EraseHead | Step::OpeningHead => queue.sector_bytes() as usize,
+                    _ => target.rows as usize * layout.page_bytes as usize,
+                };
                 let operation = Operation::Read(queue.buffers().take(bytes));
                 let read = HeaderRead { unit, index, step, die: target.die };
                 let place = self.reads.insert(read);
@@ -189,8 +199,8 @@ impl Mounting {
         let scan = &self.scans[unit];
         let (page, rows) = match step {
             Step::Both => (0, HEADER_PAGES),
-            Step::Erase => (0, 1),
-            Step::Opening | Step::OpeningAgain => (1, 1),
+            Step::Erase | Step::EraseHead => (0, 1),
+            Step::Opening | Step::OpeningAgain | Step::OpeningHead => (1, 1),
         };
         let run = layout.run(page, 1);
         let mut blocks = [0; MAX_PLANES];
@@ -220,6 +230,9 @@ impl Mounting {
         let read = |kind, bytes: &[u8]| {
             decode(kind, place, layout.seats(), layout.blocks_per_plane, bytes)
         };
+        let head = |kind, bytes: &[u8]| {
+            decode_head(kind, place, layout.seats(), layout.blocks_per_plane, bytes)
+        };
         let outcome = match (&completion.result, &completion.buffer) {
             (Ok(()), Some(buffer)) => Ok(buffer),
             (Ok(()), None) => Err(Decoded::Damaged("the device lost the buffer".to_owned())),
@@ -234,6 +247,23 @@ impl Mounting {
             }
             (Step::Both, Err(_)) => {
                 scan.pending.push_back((index, Step::Erase));
+            }
+            (Step::EraseHead, outcome) => {
+                match outcome.map_or_else(Some, |bytes| head(HeaderKind::Erase, bytes)) {
+                    Some(told @ (Decoded::Valid(_) | Decoded::Newer(_) | Decoded::Blank)) => {
+                        finding.erase = told;
+                        look_for_opening(scan, layout, index);
+                    }
+                    _ => scan.pending.push_back((index, Step::Erase)),
+                }
+            }
+            (Step::OpeningHead, outcome) => {
+                match outcome.map_or_else(Some, |bytes| head(HeaderKind::Opening, bytes)) {
+                    Some(told @ (Decoded::Valid(_) | Decoded::Newer(_) | Decoded::Blank)) => {
+                        finding.opening = told;
+                    }
+                    _ => scan.pending.push_back((index, Step::Opening)),
+                }
             }
             (Step::Erase, outcome) => {
                 finding.erase =
@@ -272,11 +302,19 @@ impl Mounting {
 fn scan(queue: &dyn QueuePair, layout: &Layout, id: UnitId) -> Scan {
     let mut bad = queue.bad_blocks(id);
     bad.sort_unstable();
-    let step = if layout.seats() == 1 { Step::Both } else { Step::Erase };
+    let sector_bytes = queue.sector_bytes();
+    let heads =
+        sector_bytes < layout.page_bytes && head_bytes(layout.seats()) <= sector_bytes as usize;
+    let step = match (heads, layout.seats()) {
+        (true, _) => Step::EraseHead,
+        (false, 1) => Step::Both,
+        (false, _) => Step::Erase,
+    };
     let mut scan = Scan {
         id,
         bad,
         findings: vec![Finding::default(); layout.blocks_per_plane as usize],
+        heads,
         pending: VecDeque::new(),
         in_device: vec![0; layout.dies as usize],
     };
@@ -297,7 +335,8 @@ fn look_for_opening(scan: &mut Scan, layout: &Layout, index: u32) {
     let readable = known || !scan.is_bad(run.die, run.plane, block);
     let erase_damaged = matches!(finding.erase, Decoded::Damaged(_));
     if readable {
-        scan.pending.push_back((index, Step::Opening));
+        let step = if scan.heads { Step::OpeningHead } else { Step::Opening };
+        scan.pending.push_back((index, step));
     } else if erase_damaged {
         // Another block stood in for the bad one, and only the erase header told which.
         let reason = "the erase header, which tells where it lies, is damaged".to_owned();

@@ -12,8 +12,10 @@ pub enum LabError {
     #[error(transparent)]
     Toml(#[from] TomlError),
     /// No preset or experiment has this name.
-    #[error("no {what} is called `{name}`; {suggestion}; a path to a TOML file works too")]
+    #[error("{place}no {what} is called `{name}`; {suggestion}; a path to a TOML file works too")]
     NoSuchPreset {
+        /// Where a file asks for it, as `a.toml: line 3: `; empty for a command line.
+        place: String,
         /// What was looked for: `device`, `layout`, `workload`, `experiment`.
         what: &'static str,
         /// The name.
@@ -76,7 +78,7 @@ impl LabError {
         known: impl IntoIterator<Item = &'a str> + Clone,
     ) -> LabError {
         let suggestion = suggestion(name, known);
-        LabError::NoSuchPreset { what, name: name.to_owned(), suggestion }
+        LabError::NoSuchPreset { place: String::new(), what, name: name.to_owned(), suggestion }
     }
 
     /// Whether the caller asked for something that cannot be, rather than that it failed.

@@ -216,7 +216,7 @@ fn command(
     block: u32,
     page: u32,
 ) -> DieCommand {
-    DieCommand { tag: 0, die, kind, plane, planes, blocks: [block; MAX_PLANES], page }
+    DieCommand { tag: 0, die, kind, plane, planes, blocks: [block; MAX_PLANES], page, head: false }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub(crate) struct Transfer {
     /// The die's number in the channel.
     pub(crate) place: u8,
     pub(crate) direction: Direction,
-    /// Pages that travel.
+    /// Pages that travel, or [`HEAD`](crate::timing::HEAD).
     pub(crate) planes: u8,
 }
 

@@ -35,12 +35,24 @@ pub struct DieCommand {
     pub blocks: [u32; MAX_PLANES],
     /// The page of the blocks; not looked at by an erase.
     pub page: u32,
+    /// Whether a read of one plane transfers only the first [`sector_bytes`](crate::Geometry::sector_bytes) of the page: a
+    /// controller may leave the rest in the die. The page is sensed, and fails, as a whole.
+    pub head: bool,
 }
 
 impl DieCommand {
     /// A command on one plane.
     pub fn single(tag: u64, die: DieIndex, kind: CommandKind, block: u32, page: u32) -> DieCommand {
-        DieCommand { tag, die, kind, plane: 0, planes: 1, blocks: [block, 0, 0, 0], page }
+        DieCommand {
+            tag,
+            die,
+            kind,
+            plane: 0,
+            planes: 1,
+            blocks: [block, 0, 0, 0],
+            page,
+            head: false,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::address::DieIndex;
 use crate::command::{CommandKind, PageStatus};
 use crate::geometry::MAX_PLANES;
+use crate::timing::HEAD;
 
 /// No slot.
 pub(crate) const NONE: u8 = u8::MAX;
@@ -68,6 +69,16 @@ pub(crate) struct Slot {
     pub(crate) kind: CommandKind,
     pub(crate) planes: u8,
     pub(crate) retries: u8,
+    /// Only the beginning of the page is transferred.
+    pub(crate) head: bool,
+}
+
+impl Slot {
+    /// Pages that cross the bus, or [`HEAD`].
+    #[inline]
+    pub(crate) fn transferred(&self) -> u8 {
+        if self.head { HEAD } else { self.planes }
+    }
 }
 
 const EMPTY: Slot = Slot {
@@ -79,6 +90,7 @@ const EMPTY: Slot = Slot {
     kind: CommandKind::Read,
     planes: 0,
     retries: 0,
+    head: false,
 };
 
 /// What the cell array of a die does.

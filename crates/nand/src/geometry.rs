@@ -77,7 +77,16 @@ pub enum GeometryError {
     },
 }
 
+/// Bytes that ECC corrects at a time, as data sheets of MLC ask for (BCH, bits in each 1 KiB), and so the least of a page that
+/// can be read.
+pub const SECTOR_BYTES: u32 = 1024;
+
 impl Geometry {
+    /// Bytes that the read of a page's beginning transfers.
+    pub fn sector_bytes(&self) -> u32 {
+        self.page_bytes.min(SECTOR_BYTES)
+    }
+
     /// Checks every limit.
     pub fn validate(&self) -> Result<(), GeometryError> {
         let fields = [

@@ -106,6 +106,9 @@ pub enum TimingError {
     NoRate,
 }
 
+/// What stands for the number of planes where only the beginning of one page is transferred.
+pub(crate) const HEAD: u8 = 0;
+
 /// Times compiled for look-up.
 #[derive(Debug, Clone)]
 pub(crate) struct Timing {
@@ -113,7 +116,7 @@ pub(crate) struct Timing {
     pub(crate) program_ns: [u64; MAX_LEVELS],
     pub(crate) retry_ns: [u64; MAX_LEVELS],
     pub(crate) erase_ns: u64,
-    /// Bus time of a transfer, by the number of planes.
+    /// Bus time of a transfer, by the number of planes; at [`HEAD`] that of a page's beginning.
     transfer_ns: [u64; MAX_PLANES + 1],
     pub(crate) cache_read: bool,
     pub(crate) cache_program: bool,
@@ -141,10 +144,16 @@ impl Timing {
             at_most("suspend_ns", suspend.suspend_ns)?;
             at_most("resume_ns", suspend.resume_ns)?;
         }
+        let spare = if bus.transfer_spare { u64::from(geometry.spare_bytes) } else { 0 };
+        let page = u64::from(geometry.page_bytes);
         let mut transfer_ns = [0; MAX_PLANES + 1];
         for (planes, ns) in transfer_ns.iter_mut().enumerate().skip(1) {
-            *ns = in_range("a page's bus time", bus_ns(geometry, bus, planes as u64)?)?;
+            let bytes = planes as u64 * (page + spare);
+            *ns = in_range("a page's bus time", bus_ns(bus, bytes)?)?;
         }
+        // The spare bytes of a sector travel with it.
+        let head = u64::from(geometry.sector_bytes());
+        transfer_ns[usize::from(HEAD)] = bus_ns(bus, head + (spare * head).div_ceil(page))?;
         Ok(Timing {
             read_ns,
             program_ns: levels("program_ns", die.cell, &die.program_ns)?,
@@ -167,12 +176,10 @@ impl Timing {
     }
 }
 
-fn bus_ns(geometry: &Geometry, bus: &BusTiming, planes: u64) -> Result<u64, TimingError> {
+fn bus_ns(bus: &BusTiming, bytes: u64) -> Result<u64, TimingError> {
     if bus.bytes_per_second == 0 {
         return Err(TimingError::NoRate);
     }
-    let spare = if bus.transfer_spare { geometry.spare_bytes } else { 0 };
-    let bytes = planes * (u64::from(geometry.page_bytes) + u64::from(spare));
     let data_ns = (bytes * 1_000_000_000).div_ceil(bus.bytes_per_second);
     Ok(data_ns.saturating_add(bus.command_overhead_ns))
 }
@@ -221,6 +228,8 @@ mod tests {
         let spare = BusTiming { transfer_spare: true, command_overhead_ns: 500, ..sdf.bus };
         let timing = Timing::new(&sdf.geometry, &sdf.die, &spare).unwrap();
         assert_eq!(timing.transfer_ns(1), 216_500);
+        // 1 KiB and an eighth of the 448 spare bytes.
+        assert_eq!(timing.transfer_ns(HEAD), 500 + (1024 + 56) * 25);
     }
 
     #[test]

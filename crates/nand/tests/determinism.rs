@@ -129,7 +129,7 @@ fn digest_of(
         let mut data = vec![0; programs * usize::from(planes) * 4096];
         rng.fill(&mut data);
         let blocks = [number; 4];
-        let command = DieCommand { tag, die, kind, plane: 0, planes, blocks, page };
+        let command = DieCommand { tag, die, kind, plane: 0, planes, blocks, page, head: false };
         let taken = array.submit(now, &command, &data);
         sum = sum.wrapping_add(u64::from(taken.is_ok()));
     }

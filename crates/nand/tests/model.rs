@@ -62,7 +62,8 @@ fn tries() -> impl Strategy<Value = Vec<Try>> {
         |(wait_us, kind, (die, plane, planes, first, second, page), in_order)| {
             let planes = if plane == 1 { 1 } else { planes };
             let (die, blocks) = (DieIndex(die), [first, second, 0, 0]);
-            let command = DieCommand { tag: 0, die, kind, plane, planes, blocks, page };
+            let command =
+                DieCommand { tag: 0, die, kind, plane, planes, blocks, page, head: false };
             Try { wait_us, command, in_order }
         },
     );

@@ -52,6 +52,18 @@ fn command_overhead_and_spare_area_cost_bus_time() {
 }
 
 #[test]
+fn the_beginning_of_a_page_costs_bus_time_for_itself_alone() {
+    let mut rig = Rig::new(&presets::small());
+    let head = |command| DieCommand { head: true, ..command };
+    // The first 1 KiB of pages of 4 KiB.
+    assert_eq!(rig.run(head(read(0, 0, 0, 0)), &[]).latency_ns(), READ + BUS / 4);
+    // Nothing else has a beginning to be taken alone.
+    let both = DieCommand { planes: 2, ..read(0, 0, 0, 0) };
+    assert_eq!(rig.run(head(both), &[]).latency_ns(), READ + 2 * BUS);
+    assert_eq!(rig.run(head(program(0, 0, 0, 0)), &[]).latency_ns(), BUS + LOWER);
+}
+
+#[test]
 fn reads_of_two_dies_share_the_bus_of_their_channel_only() {
     let mut rig = Rig::new(&presets::small());
     for die in 0..4 {

@@ -107,7 +107,7 @@ impl Planner {
     }
 
     fn check(&self, command: &Command) -> Result<(), DeviceError> {
-        check(&self.geometry, &self.units, command)?;
+        check(&self.geometry, self.geometry.page_bytes, &self.units, command)?;
         match &command.operation {
             Operation::Read(buffer) => self.check_alignment(buffer),
             Operation::Program { data, .. } => {

@@ -191,6 +191,10 @@ impl HostQueuePair {
 impl QueuePair for HostQueuePair {
     described_by_inner!();
 
+    fn sector_bytes(&self) -> u32 {
+        self.inner.sector_bytes()
+    }
+
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         match &command.operation {
             Operation::Program { data, .. } => {

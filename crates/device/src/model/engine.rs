@@ -18,6 +18,8 @@ struct Active {
     target: Target,
     die: DieIndex,
     buffer: Option<IoBuf>,
+    /// Of a read whose buffer takes only the beginning of its page.
+    head: bool,
     durable: bool,
     /// Rows of pages; an erase has one.
     rows: u32,
@@ -49,7 +51,16 @@ impl Active {
         let Target { plane, planes, blocks, page, .. } = self.target;
         let page = if self.kind == CommandKind::Erase { 0 } else { page + row };
         let tag = u64::from(slot) << 32 | u64::from(row);
-        DieCommand { tag, die: self.die, kind: self.kind, plane, planes, blocks, page }
+        DieCommand {
+            tag,
+            die: self.die,
+            kind: self.kind,
+            plane,
+            planes,
+            blocks,
+            page,
+            head: self.head,
+        }
     }
 }
 
@@ -128,6 +139,7 @@ impl Engine {
     /// Takes a checked read, program or erase, and starts what can start.
     pub(super) fn accept(&mut self, group: &mut Group, die: DieIndex, command: Command) {
         let Command { tag, target, operation } = command;
+        let page_bytes = self.geometry.page_bytes as usize;
         let (kind, buffer, durable) = match operation {
             Operation::Read(buffer) => (CommandKind::Read, Some(buffer), false),
             Operation::Program { data, durable } => (CommandKind::Program, Some(data), durable),
@@ -139,6 +151,8 @@ impl Engine {
             kind,
             target,
             die,
+            head: kind == CommandKind::Read
+                && buffer.as_ref().is_some_and(|buffer| buffer.len() < page_bytes),
             buffer,
             durable,
             rows,
@@ -248,6 +262,7 @@ impl Engine {
             (CommandKind::Read, _) if active.failure.is_some() => {}
             (CommandKind::Read, Some(buffer)) => {
                 let data = group.array.read_data(finished);
+                let data = &data[..data.len().min(buffer.len())];
                 buffer[row as usize * data.len()..][..data.len()].copy_from_slice(data);
             }
             (CommandKind::Read, None) => {}

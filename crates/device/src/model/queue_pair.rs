@@ -92,7 +92,16 @@ impl ModelQueuePair {
 /// The blocks of a checked target, for the array.
 fn blocks_of(target: &Target, die: DieIndex) -> DieCommand {
     let Target { plane, planes, blocks, .. } = *target;
-    DieCommand { tag: 0, die, kind: CommandKind::Erase, plane, planes, blocks, page: 0 }
+    DieCommand {
+        tag: 0,
+        die,
+        kind: CommandKind::Erase,
+        plane,
+        planes,
+        blocks,
+        page: 0,
+        head: false,
+    }
 }
 
 impl QueuePair for ModelQueuePair {
@@ -106,6 +115,10 @@ impl QueuePair for ModelQueuePair {
 
     fn units(&self) -> Range<u16> {
         self.claim.units()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.shared.config.array.geometry.sector_bytes()
     }
 
     fn safe_after(&self, page: u32) -> u32 {
@@ -133,7 +146,7 @@ impl QueuePair for ModelQueuePair {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         self.now = self.now.max(now);
         let die = self.die_of(&command.target);
-        let checked = check(&self.geometry, &self.claim.units(), &command);
+        let checked = check(&self.geometry, self.sector_bytes(), &self.claim.units(), &command);
         let ModelQueuePair { engine, group, scratch, now, shared, .. } = self;
         let Some(mut group) = Self::catch_up(shared, group, engine, scratch, *now) else {
             engine.end(command, Err(DeviceError::Io { errno: libc::ENODEV }), *now);

@@ -142,7 +142,12 @@ impl QueuePair for DriveQueuePair {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.state();
         let now = state.play(now);
-        let checked = check(&shared.info.geometry, &self.claim.units(), &command);
+        let checked = check(
+            &shared.info.geometry,
+            shared.info.geometry.page_bytes,
+            &self.claim.units(),
+            &command,
+        );
         if checked.is_ok() && self.is_full(&command) {
             return Submit::Full(command);
         }

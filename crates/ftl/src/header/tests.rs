@@ -35,8 +35,13 @@ fn encoded(kind: HeaderKind) -> Vec<u8> {
 #[test]
 fn headers_read_back_as_written() {
     for kind in [HeaderKind::Erase, HeaderKind::Opening] {
-        let decoded = decode(kind, PLACE, 4, 16, &encoded(kind));
-        assert_eq!(decoded, Decoded::Valid(header(kind)));
+        let page = encoded(kind);
+        assert_eq!(decode(kind, PLACE, 4, 16, &page), Decoded::Valid(header(kind)));
+        for beginning in [&page[..head_bytes(4)], &page[..1024], &page] {
+            let decoded = decode_head(kind, PLACE, 4, 16, beginning);
+            assert_eq!(decoded, Some(Decoded::Valid(header(kind))));
+        }
+        assert_eq!(decode_head(kind, PLACE, 4, 16, &page[..head_bytes(4) - 1]), None);
     }
 }
 
@@ -53,6 +58,9 @@ fn every_damaged_byte_is_detected() {
                     matches!(decoded, Decoded::Damaged(_)),
                     "{kind:?} with byte {at} changed by {flip:#x} was read as {decoded:?}"
                 );
+                if at < head_bytes(4) {
+                    assert_eq!(decode_head(kind, PLACE, 4, 16, &page), None, "byte {at}");
+                }
                 page[at] = whole[at];
             }
         }
@@ -102,11 +110,39 @@ fn zeros_are_blank() {
 #[test]
 fn a_newer_format_is_told_apart_from_damage() {
     let mut page = encoded(HeaderKind::Erase);
-    page[8] = 2;
-    let end = page.len() - 8;
-    let checksum = checksum64(seed(HeaderKind::Erase, PLACE), &page[..end]);
+    page[8] = FORMAT_VERSION as u8 + 1;
+    seal(HeaderKind::Erase, PLACE, 4, &mut page);
+    let newer = Decoded::Newer(FORMAT_VERSION + 1);
+    assert_eq!(decode(HeaderKind::Erase, PLACE, 4, 16, &page), newer);
+    assert_eq!(decode_head(HeaderKind::Erase, PLACE, 4, 16, &page), Some(newer));
+}
+
+/// Version 1 had zeros where the head's checksum is now.
+#[test]
+fn the_format_before_is_read_from_its_whole_page() {
+    let mut page = encoded(HeaderKind::Opening);
+    page[8] = 1;
+    let (head, end) = (head_bytes(4), page.len() - 8);
+    page[head - 8..head].fill(0);
+    let checksum = checksum64(seed(HeaderKind::Opening, PLACE), &page[..end]);
     page[end..].copy_from_slice(&checksum.to_le_bytes());
-    assert_eq!(decode(HeaderKind::Erase, PLACE, 4, 16, &page), Decoded::Newer(2));
+    let expected = Decoded::Valid(header(HeaderKind::Opening));
+    assert_eq!(decode(HeaderKind::Opening, PLACE, 4, 16, &page), expected);
+    assert_eq!(decode_head(HeaderKind::Opening, PLACE, 4, 16, &page), None);
+    page[8] = 0;
+    let checksum = checksum64(seed(HeaderKind::Opening, PLACE), &page[..end]);
+    page[end..].copy_from_slice(&checksum.to_le_bytes());
+    assert!(matches!(decode(HeaderKind::Opening, PLACE, 4, 16, &page), Decoded::Damaged(_)));
+}
+
+/// Whose place it is, is left to the whole page: a read that went astray must not decide it.
+#[test]
+fn the_beginning_of_a_header_elsewhere_decides_nothing() {
+    let page = encoded(HeaderKind::Erase);
+    let elsewhere = HeaderPlace { index: 4, ..PLACE };
+    assert_eq!(decode_head(HeaderKind::Erase, elsewhere, 4, 16, &page), None);
+    assert_eq!(decode_head(HeaderKind::Opening, PLACE, 4, 16, &page), None);
+    assert_eq!(decode_head(HeaderKind::Erase, PLACE, 4, 16, &[0; 4096]), None);
 }
 
 #[test]

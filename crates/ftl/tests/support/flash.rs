@@ -191,7 +191,7 @@ impl Flash {
                     let block = &self.blocks[blocks[number % blocks.len()]];
                     let page = target.page + (number / blocks.len()) as u32;
                     match (&block.pages[page as usize].now, self.media) {
-                        (Some(bytes), _) => piece.copy_from_slice(bytes),
+                        (Some(bytes), _) => piece.copy_from_slice(&bytes[..piece.len()]),
                         (None, Media::File) => piece.fill(0),
                         (None, Media::Nand) => return Err(DeviceError::Erased { page }),
                     }
@@ -279,6 +279,13 @@ impl Drop for FlashQueue {
 impl QueuePair for FlashQueue {
     fn geometry(&self) -> &UnitGeometry {
         &self.geometry
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        match self.flash.borrow().media {
+            Media::Nand => 1024,
+            Media::File => self.geometry.page_bytes,
+        }
     }
 
     fn device_uuid(&self) -> u128 {

@@ -109,7 +109,8 @@ impl QueuePair for DriveQueuePair {
             Operation::Program { durable: false, .. } | Operation::Erase => WRITE_NS,
             Operation::Program { .. } | Operation::Flush | Operation::MarkBad => FLUSH_NS,
         };
-        let refused = check(&self.geometry, &self.claim.units(), &command).err();
+        let refused =
+            check(&self.geometry, self.geometry.page_bytes, &self.claim.units(), &command).err();
         let ends = now + duration(&mut self.rng, usual_ns).0;
         let writes_before = lock(&self.shared).shelf.writes();
         self.submitted += 1;

@@ -39,8 +39,7 @@ pub fn expand(
     let prefix = group.name.clone().unwrap_or_else(|| (number + 1).to_string());
     let axes = axes(experiment, group, quick)?;
     let find = |kind: Kind, names: &[String]| -> Result<Vec<Document>, LabError> {
-        let found =
-            |name: &String| kind.find(name).map_err(|error| experiment.unknown(name, error));
+        let found = |name: &String| kind.find(name).map_err(|error| experiment.unknown(error));
         names.iter().map(found).collect()
     };
     let devices = find(Kind::Device, &group.device)?;

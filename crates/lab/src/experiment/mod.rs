@@ -46,19 +46,27 @@ impl Experiment {
     }
 
     /// Says where the file names a preset that there is not.
-    fn unknown(&self, name: &str, error: LabError) -> LabError {
+    fn unknown(&self, error: LabError) -> LabError {
         match error {
-            LabError::NoSuchPreset { .. } => self.wrong(name, error.to_string()),
+            LabError::NoSuchPreset { what, name, suggestion, .. } => {
+                let line = self.line_of(&name).map(|line| format!("line {line}: "));
+                let place = format!("{}: {}", self.file, line.unwrap_or_default());
+                LabError::NoSuchPreset { place, what, name, suggestion }
+            }
             other => other,
         }
     }
 
     /// Something that is wrong in the file, about where `word` stands.
     fn wrong(&self, word: &str, problem: impl Into<String>) -> LabError {
+        let line = self.line_of(word);
+        LabError::Toml(TomlError { file: self.file.clone(), line, problem: problem.into() })
+    }
+
+    fn line_of(&self, word: &str) -> Option<usize> {
         let written = |(_, line): &(usize, &str)| {
             line.split('#').next().is_some_and(|line| line.contains(word))
         };
-        let line = self.text.lines().enumerate().find(written).map(|(index, _)| index + 1);
-        LabError::Toml(TomlError { file: self.file.clone(), line, problem: problem.into() })
+        self.text.lines().enumerate().find(written).map(|(index, _)| index + 1)
     }
 }

@@ -234,7 +234,7 @@ impl Core {
 
     #[inline]
     fn request_bus(&mut self, die: &Die, bus: &mut Channel, direction: Direction, slot: u8) {
-        bus.request(die.place, direction, die.slot(slot).planes);
+        bus.request(die.place, direction, die.slot(slot).transferred());
         if bus.carrying().is_none() {
             self.grant(bus, die.channel);
         }

@@ -77,6 +77,7 @@ impl Core {
         slot.kind = command.kind;
         slot.planes = command.planes;
         slot.retries = 0;
+        slot.head = command.head && command.kind == CommandKind::Read && command.planes == 1;
         for plane in 0..usize::from(command.planes) {
             let block = self.flat_block(command, first_plane, plane);
             slot.blocks[plane] = block.0;
