@@ -10,7 +10,7 @@ use softflash_base::checksum::{checksum64, identity};
 
 /// The newest format that this program reads and writes.
 pub(crate) const FORMAT_VERSION: u32 = 2;
-/// The oldest that it reads. It has no checksum of the head, so that only whole pages tell.
+/// The oldest that it reads. Its checksum is at the end of the page, and covers all of it.
 const OLDEST_VERSION: u32 = 1;
 
 const ERASE_MAGIC: [u8; 8] = *b"SFerase\0";
@@ -21,14 +21,9 @@ const FIXED_BYTES: usize = 128;
 const BLOCK_BYTES: usize = 8;
 const CHECKSUM_BYTES: usize = 8;
 
-/// Bytes of a page that a header of `seats` blocks needs.
+/// Bytes of a header of `seats` blocks, at the beginning of its page. The rest of the page says nothing, and a mount need not
+/// read it where the device gives parts of pages.
 pub(crate) fn encoded_bytes(seats: u32) -> usize {
-    head_bytes(seats) + CHECKSUM_BYTES
-}
-
-/// Bytes at the beginning of a page that say all that a header says, under a checksum of their own: what a mount reads where
-/// the device gives parts of pages.
-pub(crate) fn head_bytes(seats: u32) -> usize {
     FIXED_BYTES + seats as usize * BLOCK_BYTES + CHECKSUM_BYTES
 }
 
@@ -137,13 +132,11 @@ pub(crate) fn encode(
     seal(kind, place, seats, page);
 }
 
-/// Puts both checksums: that of the head, and that of the page, which covers it.
+/// Puts the checksum.
 fn seal(kind: HeaderKind, place: HeaderPlace, seats: u32, page: &mut [u8]) {
-    let seed = seed(kind, place);
-    for end in [head_bytes(seats), page.len()] {
-        let (covered, checksum) = page[..end].split_at_mut(end - CHECKSUM_BYTES);
-        checksum.copy_from_slice(&checksum64(seed, covered).to_le_bytes());
-    }
+    let end = encoded_bytes(seats) - CHECKSUM_BYTES;
+    let checksum = checksum64(seed(kind, place), &page[..end]);
+    put(page, end, &checksum.to_le_bytes());
 }
 
 /// Whether the last bytes are the checksum of those before.
@@ -179,7 +172,11 @@ pub(crate) fn decode(
     if !magic_fits {
         return damaged("not a header of this kind");
     }
-    if !is_sealed(kind, place_in(page), page) {
+    let header = match version_in(page) {
+        OLDEST_VERSION => page,
+        _ => &page[..encoded_bytes(seats)],
+    };
+    if !is_sealed(kind, place_in(page), header) {
         return damaged("the checksum does not match");
     }
     decode_sealed(kind, expected, seats, blocks_per_plane, page)
@@ -194,7 +191,7 @@ pub(crate) fn decode_head(
     blocks_per_plane: u32,
     beginning: &[u8],
 ) -> Option<Decoded> {
-    let head = beginning.get(..head_bytes(seats))?;
+    let head = beginning.get(..encoded_bytes(seats))?;
     if head[..8] != kind.magic() || !is_sealed(kind, place_in(head), head) {
         return None;
     }
@@ -202,6 +199,10 @@ pub(crate) fn decode_head(
         told @ (Decoded::Valid(_) | Decoded::Newer(_)) => Some(told),
         _ => None,
     }
+}
+
+fn version_in(head: &[u8]) -> u32 {
+    u32::from_le_bytes(array(head, 8))
 }
 
 fn place_in(head: &[u8]) -> HeaderPlace {
@@ -222,7 +223,7 @@ fn decode_sealed(
 ) -> Decoded {
     let damaged = |reason: &str| Decoded::Damaged(reason.to_owned());
     let place = place_in(page);
-    let version = u32::from_le_bytes(array(page, 8));
+    let version = version_in(page);
     if version > FORMAT_VERSION && place.device_uuid == expected.device_uuid {
         return Decoded::Newer(version);
     }

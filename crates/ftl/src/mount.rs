@@ -3,7 +3,7 @@
 use crate::config::FtlConfig;
 use crate::ftl::Ftl;
 use crate::header::{
-    Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode, decode_head, head_bytes,
+    Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode, decode_head, encoded_bytes,
 };
 use crate::hint::Stream;
 use crate::layout::{HEADER_PAGES, Layout};
@@ -304,7 +304,7 @@ fn scan(queue: &dyn QueuePair, layout: &Layout, id: UnitId) -> Scan {
     bad.sort_unstable();
     let sector_bytes = queue.sector_bytes();
     let heads =
-        sector_bytes < layout.page_bytes && head_bytes(layout.seats()) <= sector_bytes as usize;
+        sector_bytes < layout.page_bytes && encoded_bytes(layout.seats()) <= sector_bytes as usize;
     let step = match (heads, layout.seats()) {
         (true, _) => Step::EraseHead,
         (false, 1) => Step::Both,
