@@ -84,6 +84,11 @@ bugs! {
     WrongPageRead: "the last page of a superblock is read one page early", "ftl/src/transfer.rs";
     WearLost: "erase counts are not taken from headers", "ftl/src/recovery.rs";
     FailedAttemptKept: "of two attempts to write a block the failed one is kept", "store/src/block_layer/mod.rs";
+    // Copies and parity.
+    SecondCopyUnwritten: "appends go to one of two copies", "store/src/block_layer/open_block.rs";
+    FailedCopyHidden: "a copy whose program failed is taken for whole", "store/src/block_layer/open_block.rs";
+    ParityForgetsPatch: "the second patch of a group is not in its parity", "store/src/block_layer/stripe.rs";
+    GroupOnOneUnit: "patches of a group are not kept apart from each other", "store/src/block_layer/open_block.rs";
 }
 
 impl Bug {

@@ -8,6 +8,7 @@ use crate::driver::Outcome;
 use crate::error::{Result, StoreError};
 use futures_util::future::{Either, join};
 use softflash_base::IoBuf;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::{FtlError, Hint, Superblock};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -118,7 +119,8 @@ impl BlockLayer {
         for attempt in 0..MAX_ATTEMPTS {
             apart.give_back(id);
             let taken = apart.units();
-            let taken = if self.units_apart(&taken) == 0 { Vec::new() } else { taken };
+            let apart_no_more = self.units_apart(&taken) == 0 || planted::bug(Bug::GroupOnOneUnit);
+            let taken = if apart_no_more { Vec::new() } else { taken };
             let block = self.attempt(Tag { id, kind, attempt, copy: None }, &taken, hint)?;
             apart.take(id, &block.0.copies);
             let is_last = attempt + 1 == MAX_ATTEMPTS;
@@ -217,6 +219,7 @@ impl OpenBlock {
             let unit = superblock.map(|superblock| superblock.unit).unwrap_or_default();
             return Err((FtlError::NoSpace { unit }, data));
         };
+        let second = second.filter(|_| !planted::bug(Bug::SecondCopyUnwritten));
         let Some((second_number, second)) = second else {
             let (page, outcome) = flash.append(copy, data, durable, hint)?;
             return Ok((page, Either::Left(outcome)));
@@ -350,6 +353,7 @@ impl Appends {
                 for (number, result) in [one, other].into_iter().enumerate() {
                     match result {
                         Ok(()) => self.fates[number].holds.set(true),
+                        Err(_) if planted::bug(Bug::FailedCopyHidden) => {}
                         Err(error) => self.note_failure(number, &error),
                     }
                 }
