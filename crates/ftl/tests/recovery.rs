@@ -431,3 +431,28 @@ fn a_lead_that_was_bad_from_the_start_and_cannot_be_read_is_no_loss() {
         assert_eq!((space.live, space.bad, space.free()), (0, 1, 7));
     }
 }
+
+#[test]
+fn a_read_that_goes_wrong_once_without_a_word_does_not_make_a_superblock_free() {
+    for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
+        let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);
+        let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
+        let (superblock, other) = (rig.fill(0, 1), rig.fill(0, 2));
+        drop(rig);
+        let mut went_wrong = false;
+        flash.borrow_mut().blank_read = Some(Box::new(move |target| {
+            let place = (target.die, target.plane, target.page + target.rows - 1);
+            let opening = [(1, 1, (0, 0, 1)), (1, 2, (0, 1, 0)), (2, 1, (1, 0, 0))];
+            let hit = target.blocks[0] == superblock.index
+                && opening.contains(&(dies, planes, place))
+                && !went_wrong;
+            went_wrong |= hit;
+            hit
+        }));
+        let (mut rig, inventory) = Rig::mount(&flash, FtlConfig::default());
+        let found: Vec<Superblock> =
+            inventory.superblocks.iter().map(|found| found.superblock).collect();
+        assert_eq!(found, [superblock, other]);
+        rig.verify(&superblock, 0, 5);
+    }
+}
