@@ -278,6 +278,15 @@ mod tests {
     }
 
     #[test]
+    fn a_header_is_claimed_only_with_the_mark_and_in_its_place() {
+        let mut frame = sealed(b"payload", 4);
+        assert_eq!(claimed_header(&frame, 4), Some(header(7)));
+        assert_eq!(claimed_header(&frame, 5), None);
+        frame[0] ^= 1;
+        assert_eq!(claimed_header(&frame, 4), None);
+    }
+
+    #[test]
     fn a_newer_version_is_told_from_damage() {
         let mut frame = sealed(b"payload", 0);
         put_at(&mut frame, 4, &7u16.to_le_bytes());

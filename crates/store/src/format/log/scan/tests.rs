@@ -3,6 +3,9 @@ use crate::format::testing::{cases, noise, rng};
 use proptest::prelude::*;
 use softflash_base::random::Rng;
 
+mod copies;
+mod places;
+
 const PAGE: usize = 512;
 const SHARD: u16 = 3;
 
