@@ -5,6 +5,7 @@ use softflash_base::random::Rng;
 
 mod copies;
 mod places;
+mod verdicts;
 
 const PAGE: usize = 512;
 const SHARD: u16 = 3;
