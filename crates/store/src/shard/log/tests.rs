@@ -13,6 +13,8 @@ use softflash_ftl::FtlConfig;
 use softflash_runtime::RealExecutor;
 use softflash_testing::Bed;
 
+mod reading;
+
 const SHARD: ShardId = ShardId(0);
 
 /// A log on a real device, whose owner has nothing in memory: it would name the current segment at any time.
