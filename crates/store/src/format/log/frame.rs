@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(carrying[..4], expected);
         assert_eq!(carrying[4..], [(false, false); 2]);
         let flags = FrameRole::FLAGS.map(|(role, _)| role.flags());
-        assert_eq!(flags, [0, 9, 1, 2, 4, 16], "as docs/formats-store.md has them");
+        assert_eq!(flags, [0, 9, 1, 2, 4, 16], "as docs/formats.md has them");
     }
 
     #[test]

@@ -109,7 +109,10 @@ fn a_log_ends_with_its_last_events_in_the_segment_that_they_were_first_written_t
     end.take(&frame(6, 14, FrameRole::Stream, events));
     assert_eq!((end.segment, end.next_frame), (Some(6), Some(15)));
     end.take(&frame(6, 15, FrameRole::End, Bytes::new()));
-    assert_eq!(end.last_frame.unwrap().header.sequence, 14);
+    assert_eq!(end.last_frame.as_ref().unwrap().header.sequence, 14);
+    // Where what a segment begins with is lost and passed over.
+    end.take(&frame(7, 20, FrameRole::Stream, Bytes::from_static(b"events")));
+    assert_eq!((end.segment, end.next_frame), (Some(7), Some(21)));
 }
 
 #[test]
