@@ -437,4 +437,4 @@ async fn load(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

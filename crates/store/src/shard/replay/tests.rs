@@ -12,7 +12,7 @@ use softflash_testing::Bed;
 
 const SHARD: ShardId = ShardId(0);
 
-fn layout() -> StoreLayout {
+pub(in crate::shard) fn layout() -> StoreLayout {
     StoreLayout { shards: 1, slices: 2, units: 2, compression: Vec::new(), copies: 1, parity: 0 }
 }
 
@@ -65,7 +65,9 @@ fn listed(replay: &Replay<'_>) -> Vec<u64> {
 }
 
 /// Runs with blocks and a reader on a device of its own.
-fn on_flash<R>(test: impl AsyncFnOnce(&BlockLayer, &LogReader, &ExpiryClock) -> R) -> R {
+pub(in crate::shard) fn on_flash<R>(
+    test: impl AsyncFnOnce(&BlockLayer, &LogReader, &ExpiryClock) -> R,
+) -> R {
     let bed = Bed::new(1, 2, 2, 48, 256 << 10);
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
