@@ -16,6 +16,7 @@ mod fuzz;
 mod hunt;
 mod kill9;
 mod loom;
+mod mutants;
 mod run;
 mod test;
 mod tidy;
@@ -36,6 +37,8 @@ usage: cargo xtask COMMAND
   fuzz [ARGS]        fuzzers of all decoders, each for 10 s (`--time 3m`, or names of some)
   loom               what threads share, under every order of their steps
   kill9 [ARGS]       kills the real server at any moment, again and again, for 60 s (`--time 10m`)
+  mutants [ARGS]     changes recovery, journal and mapping in small ways: does a test notice? (for hours;
+                     `-F recovery.rs`: one file; needs cargo-mutants)
   edges              do the crates depend on each other as ARCHITECTURE.md says?
   tidy               do named paths and links exist, are files small and finished?
   clients            find the real clients that the tests drive, install those that are missing";
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["loom"] => loom::run(),
         ["kill9", rest @ ..] => kill9::run(rest),
+        ["mutants", rest @ ..] => mutants::run(rest),
         ["edges"] => report(edges::check()),
         ["tidy"] => report(tidy::check()),
         ["clients"] => clients::Clients::find_or_install().map(|clients| clients.describe()),

@@ -264,3 +264,6 @@ impl BlockTable {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

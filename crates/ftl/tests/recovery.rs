@@ -10,7 +10,7 @@
 mod support;
 
 use softflash_base::{Time, UnitId};
-use softflash_device::ModelDevice;
+use softflash_device::{DeviceError, ModelDevice, Operation};
 use softflash_ftl::{Ftl, FtlConfig, FtlError, Hint, RequestId, Superblock};
 use std::collections::HashMap;
 use support::{Choices, Flash, Media, Medium, Rig, geometry, model, seeds, tag};
@@ -374,4 +374,101 @@ fn unsupported_shapes_are_refused_at_the_mount() {
     let queue = support::flash::FlashQueue::open(&flash, usize::MAX);
     let mounted = Ftl::mount(queue, FtlConfig::default()).poll(Time::ZERO).unwrap();
     assert!(matches!(mounted.map(|_| ()), Err(FtlError::Unsupported { .. })));
+}
+
+#[test]
+fn a_superblock_with_both_headers_damaged_is_reported_and_not_taken_for_free() {
+    for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
+        let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);
+        let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
+        assert_eq!(rig.ftl.telemetry(UnitId(0)).damaged_headers, 0);
+        let (lost, kept) = (rig.fill(0, 1), rig.fill(0, 2));
+        flash.borrow_mut().corrupt(0, 0, 0, lost.index, 0, 60);
+        let (die, plane, page) = match (dies, planes) {
+            (1, 1) => (0, 0, 1),
+            (1, _) => (0, 1, 0),
+            _ => (1, 0, 0),
+        };
+        flash.borrow_mut().corrupt(0, die, plane, lost.index, page, 60);
+        flash.borrow_mut().corrupt(0, 0, 0, kept.index, 0, 60);
+        drop(rig);
+        let (mut rig, inventory) = Rig::mount(&flash, FtlConfig::default());
+        assert_eq!(inventory.superblocks.len(), 1);
+        assert_eq!(inventory.damaged.len(), 1);
+        let damaged = inventory.damaged[0].superblock;
+        assert_eq!(damaged.index, lost.index);
+        assert!(damaged.generation > kept.generation, "nothing tells the old one");
+        assert_eq!(rig.ftl.telemetry(UnitId(0)).damaged_headers, 3);
+        assert_eq!(rig.ftl.space(UnitId(0)).live, 2);
+        let next = rig.allocate(3);
+        assert!(next.generation > damaged.generation, "generations rise");
+        // Its pages can still be read, as they were written by the old handle.
+        let mut expected = vec![0; 4096];
+        support::pattern(&mut expected, &lost, 3);
+        assert_eq!(rig.read(&damaged, 3, 1).unwrap()[..], expected[..]);
+        assert_eq!(rig.ftl.space(UnitId(0)).live, 2);
+        assert!(rig.ftl.release(rig.now, &damaged));
+        assert_eq!(rig.ftl.space(UnitId(0)).live, 1);
+    }
+}
+
+#[test]
+fn what_was_erased_for_another_use_does_not_come_back_where_an_erase_blanks_nothing() {
+    let flash = Flash::new(geometry(1, 1, 4, 8), 1, Media::File);
+    let config = FtlConfig { prepared_target: 4, ..FtlConfig::default() };
+    let (mut rig, _) = Rig::mount(&flash, config);
+    let filled: Vec<Superblock> = (0..4).map(|number| rig.fill(0, number)).collect();
+    for superblock in &filled {
+        assert!(rig.ftl.release(rig.now, superblock));
+    }
+    // All are erased ahead of need: new erase headers stand before the old opening headers.
+    rig.settle();
+    assert_eq!(rig.ftl.space(UnitId(0)).prepared, 4);
+    drop(rig);
+    let (rig, inventory) = Rig::mount(&flash, config);
+    assert_eq!(inventory, Default::default());
+    assert_eq!(rig.ftl.space(UnitId(0)).free(), 4);
+}
+
+#[test]
+fn a_lead_that_was_bad_from_the_start_and_cannot_be_read_is_no_loss() {
+    for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
+        let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);
+        flash.borrow_mut().make_bad(0, 0, 0, 5);
+        flash.borrow_mut().fault = Some(Box::new(|command| {
+            let reads = matches!(command.operation, Operation::Read(_));
+            let target = &command.target;
+            let lead = (target.die, target.plane, target.blocks[0]) == (0, 0, 5);
+            (reads && lead).then_some(DeviceError::Uncorrectable)
+        }));
+        let (rig, inventory) = Rig::mount(&flash, FtlConfig::default());
+        assert_eq!(inventory, Default::default());
+        let space = rig.ftl.space(UnitId(0));
+        assert_eq!((space.live, space.bad, space.free()), (0, 1, 7));
+    }
+}
+
+#[test]
+fn a_read_that_goes_wrong_once_without_a_word_does_not_make_a_superblock_free() {
+    for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
+        let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);
+        let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
+        let (superblock, other) = (rig.fill(0, 1), rig.fill(0, 2));
+        drop(rig);
+        let mut went_wrong = false;
+        flash.borrow_mut().blank_read = Some(Box::new(move |target| {
+            let place = (target.die, target.plane, target.page + target.rows - 1);
+            let opening = [(1, 1, (0, 0, 1)), (1, 2, (0, 1, 0)), (2, 1, (1, 0, 0))];
+            let hit = target.blocks[0] == superblock.index
+                && opening.contains(&(dies, planes, place))
+                && !went_wrong;
+            went_wrong |= hit;
+            hit
+        }));
+        let (mut rig, inventory) = Rig::mount(&flash, FtlConfig::default());
+        let found: Vec<Superblock> =
+            inventory.superblocks.iter().map(|found| found.superblock).collect();
+        assert_eq!(found, [superblock, other]);
+        rig.verify(&superblock, 0, 5);
+    }
 }

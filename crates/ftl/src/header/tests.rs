@@ -1,5 +1,7 @@
 use super::*;
 
+mod bounds;
+
 const PLACE: HeaderPlace =
     HeaderPlace { device_uuid: 0x1234_5678_9abc_def0_0fed_cba9_8765_4321, unit: 7, index: 3 };
 

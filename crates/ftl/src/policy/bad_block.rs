@@ -83,14 +83,15 @@ mod tests {
 
     #[test]
     fn one_superblock_with_several_holes_saves_the_others() {
+        // The one with several is not the last, which goes first among equals.
         let drafts = vec![
             draft(0, [true, false, true]),
-            draft(1, [true, true, false]),
-            draft(2, [true, false, false]),
+            draft(1, [true, false, false]),
+            draft(2, [true, true, false]),
             draft(3, [true, true, true]),
         ];
         let (kept, given_up) = give_up(drafts, &[0, 1, 1]);
-        assert_eq!(given_up, [draft(2, [true, false, false])]);
+        assert_eq!(given_up, [draft(1, [true, false, false])]);
         assert_eq!(kept.len(), 3);
     }
 
@@ -99,6 +100,13 @@ mod tests {
         let drafts = vec![draft(0, [true, false, true]), draft(1, [true, true, false])];
         let (kept, given_up) = give_up(drafts, &[0, 0, 0]);
         assert_eq!((kept[0].index, given_up[0].index), (0, 1));
+    }
+
+    #[test]
+    fn the_lead_of_one_given_up_fills_no_other() {
+        let drafts = vec![draft(0, [false, true, true]), draft(1, [true, false, true])];
+        let (kept, given_up) = give_up(drafts, &[0, 0, 0]);
+        assert_eq!((kept.len(), given_up.len()), (0, 2));
     }
 
     #[test]

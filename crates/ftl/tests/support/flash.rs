@@ -62,6 +62,8 @@ pub struct Flash {
     blocks: Vec<Block>,
     /// Says which commands fail.
     pub fault: Option<Fault>,
+    /// Says which reads go wrong without a word, and give zeros.
+    pub blank_read: Option<Box<dyn FnMut(&Target) -> bool>>,
     /// Commands in the order in which they were submitted.
     pub log: Vec<(Time, Kind, Target)>,
     /// Commands in the device, oldest first.
@@ -86,6 +88,7 @@ impl Flash {
             units,
             blocks: (0..count).map(|_| block()).collect(),
             fault: None,
+            blank_read: None,
             log: Vec::new(),
             in_device: VecDeque::new(),
             uuid: 77,
@@ -356,7 +359,13 @@ impl QueuePair for FlashQueue {
                 None => flash.execute(&mut command),
             };
             let buffer = match command.operation {
-                Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
+                Operation::Read(mut buffer) => {
+                    if flash.blank_read.as_mut().is_some_and(|blank| blank(&command.target)) {
+                        buffer.fill(0);
+                    }
+                    Some(buffer)
+                }
+                Operation::Program { data: buffer, .. } => Some(buffer),
                 _ => None,
             };
             completions.push(Completion {

@@ -44,10 +44,13 @@ impl Rig {
         mut now: Time,
     ) -> (Rig, Inventory) {
         let mut mounting = Ftl::mount(queue, config);
+        let mut polls = 0;
         let (ftl, inventory) = loop {
             if let Some(mounted) = mounting.poll(now) {
                 break mounted.unwrap();
             }
+            polls += 1;
+            assert!(polls < 1_000_000, "a mount that never ends");
             match mounting.wake() {
                 Wake::At(at) => now = now.max(at),
                 Wake::Now => {}

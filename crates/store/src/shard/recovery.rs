@@ -394,3 +394,6 @@ fn describe_torn(end: &End) -> Option<String> {
         at.page
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -435,3 +435,6 @@ async fn load(
     }
     loaded
 }
+
+#[cfg(test)]
+pub(super) mod tests;

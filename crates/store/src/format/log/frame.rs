@@ -278,6 +278,25 @@ mod tests {
     }
 
     #[test]
+    fn only_the_stream_and_its_copies_carry_events() {
+        let carrying = FrameRole::FLAGS.map(|(role, _)| (role.is_stream(), role.is_checkpoint()));
+        let expected = [(true, false), (false, true), (false, true), (true, false)];
+        assert_eq!(carrying[..4], expected);
+        assert_eq!(carrying[4..], [(false, false); 2]);
+        let flags = FrameRole::FLAGS.map(|(role, _)| role.flags());
+        assert_eq!(flags, [0, 9, 1, 2, 4, 16], "as docs/formats.md has them");
+    }
+
+    #[test]
+    fn a_header_is_claimed_only_with_the_mark_and_in_its_place() {
+        let mut frame = sealed(b"payload", 4);
+        assert_eq!(claimed_header(&frame, 4), Some(header(7)));
+        assert_eq!(claimed_header(&frame, 5), None);
+        frame[0] ^= 1;
+        assert_eq!(claimed_header(&frame, 4), None);
+    }
+
+    #[test]
     fn a_newer_version_is_told_from_damage() {
         let mut frame = sealed(b"payload", 0);
         put_at(&mut frame, 4, &7u16.to_le_bytes());

@@ -256,7 +256,7 @@ impl LogScanner {
     /// Passes over pages that cannot be read and that nothing in front reaches into.
     fn pass_unreadable(&mut self) {
         let pages = std::mem::take(&mut self.unreadable_rest);
-        if pages > 0 && !self.superseded {
+        if !self.superseded {
             let at = Position { segment: self.segment, page: self.page };
             let cut = self.cut.get_or_insert_with(|| Cut::new(at));
             cut.rest = cut.rest.max(Rest::Unreadable);
@@ -277,9 +277,6 @@ impl LogScanner {
     /// # Errors
     /// [`FormatError::Version`] where a newer program wrote to the log.
     pub fn end_segment(&mut self) -> Result<(), FormatError> {
-        if !self.buffer.is_empty() {
-            self.fill_unreadable();
-        }
         // A part of a page is a torn page.
         let whole = self.buffer.len().next_multiple_of(self.page_bytes);
         self.pad_to(whole);
@@ -295,9 +292,7 @@ impl LogScanner {
         };
         let missing = next_sequence.unwrap_or(0);
         match cut.repeated {
-            Some(repeated) => {
-                End::Corrupt { at: cut.at, lost: repeated..missing.max(repeated + 1) }
-            }
+            Some(repeated) => End::Corrupt { at: cut.at, lost: repeated..missing },
             None if next_sequence.is_some() && cut.durable_before > missing => {
                 End::Corrupt { at: cut.at, lost: missing..cut.durable_before }
             }
@@ -324,7 +319,7 @@ impl LogScanner {
     fn advance_in_buffer(&mut self, complete: bool) -> Result<Option<Frame>, FormatError> {
         while self.buffer.len() >= self.page_bytes {
             if self.superseded {
-                self.skip_pages(self.buffer.len() / self.page_bytes);
+                self.buffer.clear();
                 break;
             }
             match self.open() {
@@ -359,7 +354,7 @@ impl LogScanner {
         if !begins(&self.buffer) && !other.is_some_and(|other| begins(other)) {
             return slot;
         }
-        let pages = (self.buffer.len() / self.page_bytes).min(self.longest_frame()) as u32;
+        let pages = self.longest_frame() as u32;
         let other = |(page, other): (&u32, &Option<Bytes>)| Some((*page, other.clone()?));
         let others: Vec<(u32, Bytes)> =
             self.disputed.range(self.page..self.page + pages).filter_map(other).collect();

@@ -13,6 +13,8 @@ use softflash_ftl::FtlConfig;
 use softflash_runtime::RealExecutor;
 use softflash_testing::Bed;
 
+mod reading;
+
 const SHARD: ShardId = ShardId(0);
 
 /// A log on a real device, whose owner has nothing in memory: it would name the current segment at any time.
@@ -159,6 +161,30 @@ fn an_edit_is_found_wherever_it_lies_and_what_it_gives_up_is_not_needed() {
         }
         assert!(over_two > 3, "{over_two} edits over two segments");
         assert!(bench.blocks.free_blocks() > 80, "segments were given back");
+    });
+}
+
+#[test]
+fn an_edit_that_begins_in_the_segment_before_the_last_is_found() {
+    on_bench(async |mut bench| {
+        for _ in 0..4 {
+            // Together longer than a segment, and shorter than two.
+            bench.append_batch(100_000);
+            let named = bench.append_edit(10_000);
+            bench.log.written_soon(bench.seq).await.unwrap();
+            assert!(bench.log.segment() > named);
+            bench.log.release_before(named);
+            let mut chain = bench.chain().await;
+            let evidence = newest_evidence(&mut chain, None, &bench.reader).await.unwrap();
+            let evidence = evidence.unwrap();
+            assert_eq!(evidence.log_start, named, "not what the checkpoint behind its start says");
+            // What is told in the frame itself counts up to that frame, and what is older does before it.
+            let upto = newest_evidence(&mut chain, Some(evidence.at), &bench.reader).await.unwrap();
+            assert_eq!(upto, Some(evidence));
+            let before = Some(evidence.at.before());
+            let older = newest_evidence(&mut chain, before, &bench.reader).await.unwrap();
+            assert!(older.is_none_or(|older| older.at < evidence.at));
+        }
     });
 }
 

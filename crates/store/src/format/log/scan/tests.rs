@@ -3,6 +3,10 @@ use crate::format::testing::{cases, noise, rng};
 use proptest::prelude::*;
 use softflash_base::random::Rng;
 
+mod copies;
+mod places;
+mod verdicts;
+
 const PAGE: usize = 512;
 const SHARD: u16 = 3;
 

@@ -1,0 +1,160 @@
+//! What the reader says of single places, and of segments that are longer than the pieces it reads.
+
+use super::*;
+use crate::format::log::{Frame, Position};
+
+/// A bench with segments of 4 MiB.
+fn on_large_bench<R>(test: impl AsyncFnOnce(Bench) -> R) -> R {
+    let bed = Bed::new(1, 1, 2, 16, 4 << 20);
+    let executor = RealExecutor::new().unwrap();
+    let runtime = executor.handle();
+    executor.block_on(async { test(Bench::new(&bed, &runtime).await).await })
+}
+
+async fn frames(reader: &LogReader, segments: &[Segment]) -> (Vec<Frame>, End) {
+    let mut frames = Vec::new();
+    let end = reader.scan(segments, |frame| {
+        frames.push(frame);
+        Ok(())
+    });
+    let end = end.await.unwrap();
+    (frames, end)
+}
+
+#[test]
+fn a_long_segment_is_read_to_its_end() {
+    on_large_bench(async |mut bench| {
+        // Some 3 MiB, in frames of 100 KB: behind the pieces that grow there are some of full length.
+        for _ in 0..30 {
+            bench.append_batch(100_000);
+            bench.log.written_soon(bench.seq).await.unwrap();
+        }
+        let segments = bench.segments(&mut bench.chain().await).await;
+        assert_eq!(segments.len(), 1);
+        let (frames, end) = frames(&bench.reader, &segments).await;
+        let data = frames.iter().filter(|frame| frame.header.payload_len > 100_000);
+        assert_eq!(data.count(), 30);
+        assert!(matches!(end, End::Clean { .. }), "{end:?}");
+        assert_eq!(bench.reader.losses(), []);
+        assert!(!bench.reader.has_lost_end());
+    });
+}
+
+#[test]
+fn a_patrol_reads_up_to_where_it_is_told() {
+    on_bench(async |mut bench| {
+        for _ in 0..20 {
+            bench.append_batch(40_000);
+            bench.log.written_soon(bench.seq).await.unwrap();
+        }
+        let segments = bench.segments(&mut bench.chain().await).await;
+        assert!(segments.len() > 2);
+        let (all, _) = frames(&bench.reader, &segments).await;
+        let last = segments.last().unwrap().number;
+        let end = all.iter().rfind(|frame| frame.at.segment == last).unwrap().at;
+        let patrol = LogReader::patrolling(bench.blocks.clone(), SHARD, end);
+        let (seen, _) = frames(&patrol, &segments).await;
+        let before: Vec<Frame> = all.iter().filter(|frame| frame.at < end).cloned().collect();
+        assert_eq!(seen, before, "all of the other segments, and of the last what is before");
+    });
+}
+
+#[test]
+fn each_segment_tells_the_sequence_it_starts_with() {
+    for large in [false, true] {
+        let test = async |mut bench: Bench| {
+            for _ in 0..14 {
+                bench.append_batch(if large { 900_000 } else { 60_000 });
+                bench.log.written_soon(bench.seq).await.unwrap();
+            }
+            let segments = bench.segments(&mut bench.chain().await).await;
+            assert!(segments.len() > 2);
+            for segment in &segments {
+                let alone = frames(&bench.reader, std::slice::from_ref(segment)).await.0;
+                let told = bench.reader.first_sequence(segment).await.unwrap();
+                assert_eq!(told, Some(alone[0].header.sequence), "segment {}", segment.number);
+            }
+        };
+        if large { on_large_bench(test) } else { on_bench(test) }
+    }
+}
+
+#[test]
+fn a_segment_is_proved_by_what_stands_behind_its_opening() {
+    on_bench(async |mut bench| {
+        let number = bench.log.segment();
+        let (_, block) = bench.log.inner.position.borrow().segments[0];
+        let segment = Segment { number, after: 0, block, superseded_from: None };
+        let (opened, _) = frames(&bench.reader, &[segment]).await;
+        let is_opening = opened.iter().all(|frame| frame.header.role != FrameRole::Stream);
+        let stop = bench.reader.stops_unproved(&segment).await.unwrap();
+        let behind = opened.last().unwrap().behind(bench.reader.page_bytes());
+        assert_eq!(stop, is_opening.then_some(behind));
+        bench.append_batch(100);
+        bench.log.written_soon(bench.seq).await.unwrap();
+        bench.reader.read_anew();
+        assert_eq!(bench.reader.stops_unproved(&segment).await.unwrap(), None);
+    });
+}
+
+#[test]
+fn a_log_goes_on_where_the_next_frame_of_this_log_begins() {
+    on_bench(async |mut bench| {
+        for _ in 0..3 {
+            bench.append_batch(9_000);
+            bench.log.written_soon(bench.seq).await.unwrap();
+        }
+        let segments = bench.segments(&mut bench.chain().await).await;
+        let (all, _) = frames(&bench.reader, &segments).await;
+        let next = all.last().unwrap();
+        let (at, sequence) = (next.at, next.header.sequence);
+        let reader = &bench.reader;
+        assert!(reader.goes_on(&segments, at, sequence).await.unwrap());
+        assert!(!reader.goes_on(&segments, at, sequence + 1).await.unwrap());
+        let inside = Position { page: at.page + 1, ..at };
+        assert!(!reader.goes_on(&segments, inside, sequence).await.unwrap());
+        let (behind, beyond) = (next.behind(reader.page_bytes()), Position { page: 62, ..at });
+        assert!(!reader.goes_on(&segments, behind, sequence + 1).await.unwrap());
+        assert!(!reader.goes_on(&segments, beyond, sequence + 1).await.unwrap());
+        let elsewhere = Position { segment: at.segment + 1, ..at };
+        assert!(!reader.goes_on(&segments, elsewhere, sequence).await.unwrap());
+        // The same bytes as another segment, or as another shard's.
+        let renamed = [Segment { number: at.segment + 1, ..segments[0] }];
+        assert!(!reader.goes_on(&renamed, elsewhere, sequence).await.unwrap());
+        let stranger = LogReader::new(bench.blocks.clone(), ShardId(1));
+        assert!(!stranger.goes_on(&segments, at, sequence).await.unwrap());
+    });
+}
+
+#[test]
+fn a_superblock_of_unknown_contents_is_refused_if_it_holds_what_was_durable() {
+    on_bench(async |mut bench| {
+        let number = bench.log.segment();
+        let (_, block) = bench.log.inner.position.borrow().segments[0];
+        let superblock = bench.blocks.superblocks(block)[0];
+        let look = async |reader: &LogReader, end| {
+            reader.refuse_lost_segment(&superblock, end).await.map_err(|error| error.to_string())
+        };
+        for _ in 0..4 {
+            bench.append_batch(100);
+            bench.log.written_soon(bench.seq).await.unwrap();
+        }
+        let refused = look(&bench.reader, number - 1).await.unwrap_err();
+        assert!(refused.contains("it holds what was durable"), "{refused}");
+        assert_eq!(look(&bench.reader, number).await, Ok(()), "the log goes on behind it");
+        let stranger = LogReader::new(bench.blocks.clone(), ShardId(1));
+        assert_eq!(look(&stranger, number - 1).await, Ok(()), "another shard's");
+    });
+}
+
+#[test]
+fn what_a_newer_program_wrote_is_no_loss() {
+    on_bench(async |bench| {
+        let version = FormatError::Version { what: "the log", found: 9, known: 2 };
+        assert!(matches!(bench.reader.refuse(version), StoreError::Unusable(_)));
+        let torn = FormatError::Truncated { what: "an event" };
+        assert!(matches!(bench.reader.refuse(torn), StoreError::DataLoss(_)));
+        let reader = LogReader::new(bench.blocks.clone(), ShardId(3));
+        assert_eq!((reader.shard(), reader.page_bytes()), (ShardId(3), 4096));
+    });
+}
