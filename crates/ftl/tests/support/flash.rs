@@ -53,6 +53,7 @@ struct Block {
 }
 
 type Fault = Box<dyn FnMut(&Command) -> Option<DeviceError>>;
+type BlankRead = Box<dyn FnMut(&Target) -> bool>;
 
 /// What survives the queue pairs.
 pub struct Flash {
@@ -63,7 +64,7 @@ pub struct Flash {
     /// Says which commands fail.
     pub fault: Option<Fault>,
     /// Says which reads go wrong without a word, and give zeros.
-    pub blank_read: Option<Box<dyn FnMut(&Target) -> bool>>,
+    pub blank_read: Option<BlankRead>,
     /// Commands in the order in which they were submitted.
     pub log: Vec<(Time, Kind, Target)>,
     /// Commands in the device, oldest first.

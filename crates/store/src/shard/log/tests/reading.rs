@@ -116,6 +116,8 @@ fn a_log_goes_on_where_the_next_frame_of_this_log_begins() {
         let (behind, beyond) = (next.behind(reader.page_bytes()), Position { page: 62, ..at });
         assert!(!reader.goes_on(&segments, behind, sequence + 1).await.unwrap());
         assert!(!reader.goes_on(&segments, beyond, sequence + 1).await.unwrap());
+        // A segment that is full to its end has lost nothing there.
+        assert!(reader.refuse_lost_page(&segments, beyond).await.is_ok());
         let elsewhere = Position { segment: at.segment + 1, ..at };
         assert!(!reader.goes_on(&segments, elsewhere, sequence).await.unwrap());
         // The same bytes as another segment, or as another shard's.
