@@ -9,9 +9,11 @@ use crate::format::testing::rng;
 use crate::format::version::Version;
 use crate::value::Entry;
 use bytes::Bytes;
+use softflash_device::Device;
 use softflash_ftl::FtlConfig;
 use softflash_runtime::RealExecutor;
 use softflash_testing::Bed;
+use std::sync::Arc;
 
 mod reading;
 
@@ -27,7 +29,11 @@ struct Bench {
 
 impl Bench {
     async fn new(bed: &Bed, runtime: &RuntimeHandle) -> Bench {
-        let device = bed.device();
+        Bench::on(bed, bed.device(), runtime).await
+    }
+
+    /// On the bed's device, or a wrapper of it.
+    async fn on(bed: &Bed, device: Arc<dyn Device>, runtime: &RuntimeHandle) -> Bench {
         let queue = device.open_queue_pair(bed.layout.units_of(SHARD)).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();

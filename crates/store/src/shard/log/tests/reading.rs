@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::format::log::{Frame, Position};
+use softflash_device::faulty::{Faults, FaultyDevice};
+use softflash_device::{DeviceError, Operation};
 
 /// A bench with segments of 4 MiB.
 fn on_large_bench<R>(test: impl AsyncFnOnce(Bench) -> R) -> R {
@@ -158,5 +160,41 @@ fn what_a_newer_program_wrote_is_no_loss() {
         assert!(matches!(bench.reader.refuse(torn), StoreError::DataLoss(_)));
         let reader = LogReader::new(bench.blocks.clone(), ShardId(3));
         assert_eq!((reader.shard(), reader.page_bytes()), (ShardId(3), 4096));
+    });
+}
+
+#[test]
+fn a_page_that_was_whole_and_cannot_be_read_is_refused_and_told_where_losses_are_passed() {
+    let (bed, faults) = (Bed::new(1, 1, 2, 48, 256 << 10), Faults::default());
+    let device = Arc::new(FaultyDevice::new(bed.device(), faults.clone()));
+    let executor = RealExecutor::new().unwrap();
+    let runtime = executor.handle();
+    executor.block_on(async {
+        let mut bench = Bench::on(&bed, device, &runtime).await;
+        for _ in 0..3 {
+            bench.append_batch(9_000);
+            bench.log.written_soon(bench.seq).await.unwrap();
+        }
+        let segments = bench.segments(&mut bench.chain().await).await;
+        let (all, _) = frames(&bench.reader, &segments).await;
+        let at = all[all.len() - 2].at;
+        assert!(bench.reader.refuse_lost_page(&segments, at).await.is_ok(), "it can be read");
+        let superblock = bench.blocks.superblocks(segments[0].block)[0];
+        // Two header pages stand before the payload.
+        let page = at.page + 2;
+        faults.fail_if(move |command| {
+            let target = command.target;
+            let is_read = matches!(command.operation, Operation::Read(_));
+            let here = (target.unit, target.blocks[0]) == (superblock.unit, superblock.index);
+            let covered = (target.page..target.page + target.rows).contains(&page);
+            (is_read && here && covered).then_some(DeviceError::Uncorrectable)
+        });
+        let refused = bench.reader.refuse_lost_page(&segments, at).await.unwrap_err();
+        assert!(matches!(refused, StoreError::DataLoss(_)), "{refused}");
+        assert!(refused.to_string().contains("cannot be read"), "{refused}");
+        assert!(!bench.reader.has_lost_end());
+        bench.reader.pass_losses();
+        assert!(bench.reader.refuse_lost_page(&segments, at).await.is_ok());
+        assert!(bench.reader.has_lost_end());
     });
 }
