@@ -120,7 +120,7 @@ fn cases(map: &DeviceMap) -> Vec<Case> {
         ),
         case(
             "the opening header of a patch",
-            patches.iter().map(|(s, ..)| s.opening + 4000).collect(),
+            patches.iter().map(|(s, ..)| s.opening + 100).collect(),
             lost,
         ),
         case("the header of a patch", in_patches(|patch| patch.header + 24), lost),
