@@ -139,18 +139,12 @@ fn seal(kind: HeaderKind, place: HeaderPlace, seats: u32, page: &mut [u8]) {
     put(page, end, &checksum.to_le_bytes());
 }
 
-/// Whether the last bytes are the checksum of those before.
-fn is_sealed(kind: HeaderKind, place: HeaderPlace, bytes: &[u8]) -> bool {
-    let (covered, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
-    checksum == checksum64(seed(kind, place), covered).to_le_bytes()
-}
-
 /// The stream that an opening header names.
 pub(crate) fn named_stream(page: &[u8]) -> Option<Stream> {
     stream_of(*page.get(38)?)
 }
 
-/// Reads a header from a whole page; `seats` and `blocks_per_plane` bound what it may say.
+/// Reads a header from its page, or from the beginning of it: what is valid there is valid. `seats` and `blocks_per_plane` bound what it may say.
 pub(crate) fn decode(
     kind: HeaderKind,
     expected: HeaderPlace,
@@ -172,58 +166,20 @@ pub(crate) fn decode(
     if !magic_fits {
         return damaged("not a header of this kind");
     }
-    let header = match version_in(page) {
+    let place = HeaderPlace {
+        device_uuid: u128::from_le_bytes(array(page, 16)),
+        index: u32::from_le_bytes(array(page, 32)),
+        unit: u16::from_le_bytes(array(page, 36)),
+    };
+    let version = u32::from_le_bytes(array(page, 8));
+    let header = match version {
         OLDEST_VERSION => page,
         _ => &page[..encoded_bytes(seats)],
     };
-    if !is_sealed(kind, place_in(page), header) {
+    let (covered, checksum) = header.split_at(header.len() - CHECKSUM_BYTES);
+    if checksum != checksum64(seed(kind, place), covered).to_le_bytes() {
         return damaged("the checksum does not match");
     }
-    decode_sealed(kind, expected, seats, blocks_per_plane, page)
-}
-
-/// Reads a header from the beginning of its page. What is no whole header of the place is left to [`decode`], and the whole
-/// page.
-pub(crate) fn decode_head(
-    kind: HeaderKind,
-    expected: HeaderPlace,
-    seats: u32,
-    blocks_per_plane: u32,
-    beginning: &[u8],
-) -> Option<Decoded> {
-    let head = beginning.get(..encoded_bytes(seats))?;
-    if head[..8] != kind.magic() || !is_sealed(kind, place_in(head), head) {
-        return None;
-    }
-    match decode_sealed(kind, expected, seats, blocks_per_plane, head) {
-        told @ (Decoded::Valid(_) | Decoded::Newer(_)) => Some(told),
-        _ => None,
-    }
-}
-
-fn version_in(head: &[u8]) -> u32 {
-    u32::from_le_bytes(array(head, 8))
-}
-
-fn place_in(head: &[u8]) -> HeaderPlace {
-    HeaderPlace {
-        device_uuid: u128::from_le_bytes(array(head, 16)),
-        index: u32::from_le_bytes(array(head, 32)),
-        unit: u16::from_le_bytes(array(head, 36)),
-    }
-}
-
-/// Understands a header whose magic and checksum fit.
-fn decode_sealed(
-    kind: HeaderKind,
-    expected: HeaderPlace,
-    seats: u32,
-    blocks_per_plane: u32,
-    page: &[u8],
-) -> Decoded {
-    let damaged = |reason: &str| Decoded::Damaged(reason.to_owned());
-    let place = place_in(page);
-    let version = version_in(page);
     if version > FORMAT_VERSION && place.device_uuid == expected.device_uuid {
         return Decoded::Newer(version);
     }

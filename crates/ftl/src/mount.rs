@@ -2,15 +2,13 @@
 
 use crate::config::FtlConfig;
 use crate::ftl::Ftl;
-use crate::header::{
-    Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode, decode_head, encoded_bytes,
-};
+use crate::header::{Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode, encoded_bytes};
 use crate::hint::Stream;
 use crate::layout::{HEADER_PAGES, Layout};
 use crate::recovery::{Finding, recover};
 use crate::slab::Slab;
 use crate::superblock::{FtlError, OwnerTag, Superblock};
-use softflash_base::{Time, UnitId};
+use softflash_base::{IoBuf, Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
 use softflash_device::{
     Command, Completion, DeviceError, Operation, QueuePair, Submit, Tag, Target, Wake,
@@ -230,8 +228,11 @@ impl Mounting {
         let read = |kind, bytes: &[u8]| {
             decode(kind, place, layout.seats(), layout.blocks_per_plane, bytes)
         };
-        let head = |kind, bytes: &[u8]| {
-            decode_head(kind, place, layout.seats(), layout.blocks_per_plane, bytes)
+        // What the beginning of a page shows counts if it is a header or nothing; what else it is, the whole page tells.
+        let by_head = |kind, outcome: Result<&IoBuf, Decoded>| match outcome {
+            Ok(bytes) => Some(read(kind, bytes))
+                .filter(|told| matches!(told, Decoded::Valid(_) | Decoded::Newer(_))),
+            Err(reason) => Some(reason).filter(|reason| *reason == Decoded::Blank),
         };
         let outcome = match (&completion.result, &completion.buffer) {
             (Ok(()), Some(buffer)) => Ok(buffer),
@@ -248,23 +249,17 @@ impl Mounting {
             (Step::Both, Err(_)) => {
                 scan.pending.push_back((index, Step::Erase));
             }
-            (Step::EraseHead, outcome) => {
-                match outcome.map_or_else(Some, |bytes| head(HeaderKind::Erase, bytes)) {
-                    Some(told @ (Decoded::Valid(_) | Decoded::Newer(_) | Decoded::Blank)) => {
-                        finding.erase = told;
-                        look_for_opening(scan, layout, index);
-                    }
-                    _ => scan.pending.push_back((index, Step::Erase)),
+            (Step::EraseHead, outcome) => match by_head(HeaderKind::Erase, outcome) {
+                Some(told) => {
+                    finding.erase = told;
+                    look_for_opening(scan, layout, index);
                 }
-            }
-            (Step::OpeningHead, outcome) => {
-                match outcome.map_or_else(Some, |bytes| head(HeaderKind::Opening, bytes)) {
-                    Some(told @ (Decoded::Valid(_) | Decoded::Newer(_) | Decoded::Blank)) => {
-                        finding.opening = told;
-                    }
-                    _ => scan.pending.push_back((index, Step::Opening)),
-                }
-            }
+                None => scan.pending.push_back((index, Step::Erase)),
+            },
+            (Step::OpeningHead, outcome) => match by_head(HeaderKind::Opening, outcome) {
+                Some(told) => finding.opening = told,
+                None => scan.pending.push_back((index, Step::Opening)),
+            },
             (Step::Erase, outcome) => {
                 finding.erase =
                     outcome.map_or_else(|reason| reason, |bytes| read(HeaderKind::Erase, bytes));

@@ -19,7 +19,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// A line is not what the format says.
-    #[error("{0}; a reader that is not strict counts such lines and goes on")]
+    #[error("{0}; without --strict such lines are counted and left out")]
     Malformed(Malformed),
     /// The first lines are of no known format.
     #[error("{file}: its first lines are of no known format; name it: {}", Format::names())]

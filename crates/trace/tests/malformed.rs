@@ -109,7 +109,7 @@ fn the_message_has_all_that_is_needed() {
         message.starts_with("disk.csv: line 2: offset: not a number: `0,R,\u{fffd}[31m,512,1`"),
         "{message}"
     );
-    assert!(message.contains("not strict"), "{message}");
+    assert!(message.contains("without --strict"), "{message}");
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn what_is_wrong_is_said_and_leaves_no_file() {
     let convert = |from: &str, more: &[&str], code: i32, parts: &[&str]| {
         fails(code, &[&["convert", from, &out], &to[..], more].concat(), parts);
     };
-    convert(&path("bad.csv"), &["--strict"], 1, &["bad.csv: line 101: opcode", "strict"]);
+    convert(&path("bad.csv"), &["--strict"], 1, &["bad.csv: line 101: opcode", "--strict"]);
     convert(&path("other"), &[], 1, &["no known format", "blkparse"]);
     convert(&path("none"), &[], 1, &["none: No such file"]);
     convert(&disk, &["--device-size", "1MiB"], 1, &["beyond the device", "--wrap"]);

@@ -14,6 +14,18 @@ fn identity_of(segment: u64) -> u64 {
     segment * 1_000 + 7
 }
 
+/// Reads segment 10, the first of the log; gives the sequences of its frames.
+fn sequences_read(scanner: &mut LogScanner, log: &Written) -> Vec<u64> {
+    scanner.begin_segment(10, identity_of(10), None);
+    scanner.feed(Bytes::copy_from_slice(&log.segments[0].1));
+    let mut read = Vec::new();
+    while let Some(frame) = scanner.next_frame().unwrap() {
+        read.push(frame.header.sequence);
+    }
+    scanner.end_segment().unwrap();
+    read
+}
+
 /// Segments as a writer leaves them, and what it wrote.
 #[derive(Clone, Default)]
 struct Written {

@@ -83,13 +83,7 @@ fn losses_are_passed_over_where_that_is_wanted_and_told() {
     }
     let mut scanner = LogScanner::new(SHARD, PAGE, Some(100)).passing_losses();
     assert_eq!(scanner.losses(), []);
-    scanner.begin_segment(10, identity_of(10), None);
-    scanner.feed(Bytes::copy_from_slice(&log.segments[0].1));
-    let mut read = Vec::new();
-    while let Some(frame) = scanner.next_frame().unwrap() {
-        read.push(frame.header.sequence);
-    }
-    scanner.end_segment().unwrap();
+    let read = sequences_read(&mut scanner, &log);
     assert_eq!(read, [100, 101, 104, 105, 107]);
     assert_eq!(scanner.losses(), [102..104, 106..107]);
     let end = End::Clean { next_sequence: Some(108), rest: Rest::Nothing };

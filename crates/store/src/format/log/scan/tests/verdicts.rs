@@ -184,13 +184,7 @@ fn what_follows_in_a_superseded_segment_is_no_place_where_frames_stop() {
 fn passing_losses_takes_no_copy_and_nothing_that_does_not_go_on() {
     let passing = |log: &Written| {
         let mut scanner = LogScanner::new(SHARD, PAGE, Some(100)).passing_losses();
-        scanner.begin_segment(10, identity_of(10), None);
-        scanner.feed(Bytes::copy_from_slice(&log.segments[0].1));
-        let mut read = Vec::new();
-        while let Some(frame) = scanner.next_frame().unwrap() {
-            read.push(frame.header.sequence);
-        }
-        scanner.end_segment().unwrap();
+        let read = sequences_read(&mut scanner, log);
         (read, scanner.losses().to_vec())
     };
     let mut log = begun(10);
