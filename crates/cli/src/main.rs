@@ -78,6 +78,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    allocator::set_up();
     let arguments = Arguments::parse();
     match start_logging(arguments.log.as_deref()).and_then(|()| run(arguments.command)) {
         Ok(code) => code,

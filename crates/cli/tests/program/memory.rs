@@ -80,6 +80,29 @@ fn requests_with_several_large_arguments_all_end() {
 }
 
 #[test]
+fn values_that_come_faster_than_the_log_takes_them_wait() {
+    let temp = tempfile::tempdir().unwrap();
+    let server = server(&temp.path().join("data"));
+    let value = noise(3, 2 << 20);
+    std::thread::scope(|scope| {
+        for number in 0..8_u64 {
+            let (mut client, value): (Client, _) = (server.client(), &value);
+            scope.spawn(move || {
+                let key = |round: u64| format!("{number}:{}", round % 12).into_bytes();
+                for round in 0..90 {
+                    assert!(client.set(&key(round), value).is_ok(), "client {number}");
+                }
+                for round in 0..60 {
+                    assert_eq!(client.get(&key(round)).unwrap(), *value, "client {number}");
+                }
+            });
+        }
+    });
+    assert_bounded(&server, "a log that lags behind");
+    assert!(server.terminate().success());
+}
+
+#[test]
 fn a_request_that_cannot_fit_is_refused_with_words() {
     let temp = tempfile::tempdir().unwrap();
     let server = server(&temp.path().join("data"));

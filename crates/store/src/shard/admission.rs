@@ -146,19 +146,24 @@ impl Shard {
             (value as f64 - slow as f64) / stop.saturating_sub(slow).max(1) as f64
         };
         // One memtable fills while another is flushed: that is as it should be.
-        let memory = self.memtable_bytes() as u64;
+        let memory = self.unwritten_bytes() as u64;
         let memory = between(memory, freeze_bytes as u64, memtables_total_bytes as u64);
         let log = between(self.log.live_bytes(), log_bytes, log_bytes + log_bytes / 2);
         let runs = between(self.level0_runs() as u64, SLOW_RUNS as u64, STOP_RUNS as u64);
         memory.max(log).max(runs)
     }
 
+    /// Bytes of memtables, and of what the log has still to write: that is in memory a second time.
+    fn unwritten_bytes(&self) -> usize {
+        self.memtable_bytes() + self.log.backlog_bytes()
+    }
+
     /// Whether memtables, log and flash can take `bytes` now.
     fn has_room(&self, bytes: usize) -> bool {
-        let used = self.memtable_bytes();
-        // A value larger than the budget is taken when nothing else is in memory.
-        let fits = used == 0 || used + bytes <= self.budget.memtables_total_bytes;
-        fits && self.log.backlog_bytes() <= self.budget.memtables_total_bytes
+        let total = self.budget.memtables_total_bytes;
+        // A value larger than the budget is taken when nothing else is in memtables.
+        let fits = self.memtable_bytes() == 0 || self.unwritten_bytes() + bytes <= total;
+        fits && self.log.backlog_bytes() <= total
             && self.log.live_bytes() <= self.budget.log_bytes + self.budget.log_bytes / 2
             && self.blocks.free_blocks() >= self.budget.last_blocks
     }

@@ -9,7 +9,8 @@ use crate::options::StoreOptions;
 pub struct Budget {
     /// When the active memtables of all slices are this large together, the largest is flushed.
     pub freeze_bytes: usize,
-    /// All memtables of the shard together, those being flushed included.
+    /// All memtables of the shard together, those being flushed included, and with them what the log has still to
+    /// write: a second copy of what was written last.
     pub memtables_total_bytes: usize,
     /// Runs of level 0 that are merged at once; bounds the room that a compaction needs.
     pub level0_runs: usize,

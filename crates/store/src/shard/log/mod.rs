@@ -53,6 +53,8 @@ struct Inner {
     checkpoint: RefCell<Option<CheckpointMaker>>,
     /// Events appended and not yet taken by the writer.
     pending: RefCell<Vec<u8>>,
+    /// Bytes of events that the writer has taken and not yet written all.
+    writing_bytes: Cell<usize>,
     appended_seq: Cell<u64>,
     /// Everything up to here is on the device, durable or not.
     written_seq: Cell<u64>,
@@ -160,6 +162,7 @@ impl Log {
             durability,
             checkpoint: RefCell::default(),
             pending: RefCell::default(),
+            writing_bytes: Cell::new(0),
             appended_seq: Cell::new(resume.seq),
             written_seq: Cell::new(resume.seq),
             durable_seq: Cell::new(0),
@@ -222,9 +225,9 @@ impl Log {
         position.segments.front().map_or(position.segment, |(number, _)| *number)
     }
 
-    /// Bytes appended and not yet written.
+    /// Bytes appended and not yet written, those being written included.
     pub fn backlog_bytes(&self) -> usize {
-        self.inner.pending.borrow().len()
+        self.inner.pending.borrow().len() + self.inner.writing_bytes.get()
     }
 
     /// Waits until everything up to `seq` is durable and no transaction below is undecided.

@@ -110,6 +110,7 @@ impl Inner {
             }
             let (hurry, closing) = (self.hurry.replace(false), self.closing.get());
             let stream = std::mem::take(&mut *self.pending.borrow_mut());
+            self.writing_bytes.set(stream.len());
             let (seq, clock) = (self.appended_seq.get(), self.clock_wanted.replace(false));
             let starts = self.appended_starts.take();
             let now = self.runtime.now();
@@ -265,6 +266,7 @@ impl Inner {
 
     /// Keeps the stream's memory for the next events, unless it has grown beyond use.
     fn recycle(&self, mut stream: Vec<u8>) {
+        self.writing_bytes.set(0);
         let mut pending = self.pending.borrow_mut();
         if pending.capacity() == 0 && stream.capacity() <= 4 * FRAME_BYTES {
             stream.clear();
