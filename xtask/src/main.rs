@@ -8,6 +8,7 @@
 
 mod ci;
 mod clients;
+mod coverage;
 mod deny;
 mod edges;
 mod files;
@@ -39,6 +40,7 @@ usage: cargo xtask COMMAND
   kill9 [ARGS]       kills the real server at any moment, again and again, for 60 s (`--time 10m`)
   mutants [ARGS]     changes recovery, journal and mapping in small ways: does a test notice? (for hours;
                      `-F recovery.rs`: one file; needs cargo-mutants)
+  coverage           lines of nand, ftl and store that no test runs, and their share (needs cargo-llvm-cov)
   edges              do the crates depend on each other as ARCHITECTURE.md says?
   tidy               do named paths and links exist, are files small and finished?
   clients            find the real clients that the tests drive, install those that are missing";
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["loom"] => loom::run(),
         ["kill9", rest @ ..] => kill9::run(rest),
+        ["coverage"] => coverage::run(),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["edges"] => report(edges::check()),
         ["tidy"] => report(tidy::check()),

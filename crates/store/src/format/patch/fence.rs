@@ -179,13 +179,19 @@ impl Fences {
             return Err(reader.malformed("the number of blocks is impossible"));
         }
         let prefix: usize = reader.varint_as()?;
-        let mut arena = Vec::with_capacity(bytes.len().saturating_sub(4 * count));
+        // What remains but for places and lengths, which mostly are of one byte.
+        let keys_len = reader.remaining().saturating_sub(5 * count - 1);
+        let mut arena = Vec::with_capacity(keys_len);
         arena.extend_from_slice(reader.take(prefix)?);
         let (mut ends, mut blocks) = (Vec::with_capacity(count - 1), Vec::with_capacity(count));
+        let (mut before, mut ascend): (&[u8], _) = (&[], true);
         for number in 0..count {
             if number > 0 {
                 let len: usize = reader.varint_as()?;
-                arena.extend_from_slice(reader.take(len)?);
+                let suffix = reader.take(len)?;
+                ascend &= before <= suffix;
+                before = suffix;
+                arena.extend_from_slice(suffix);
                 ends.push(arena.len() as u32);
             }
             blocks.push(reader.u32()?);
@@ -198,11 +204,14 @@ impl Fences {
             blocks: blocks.into(),
             data_len,
         };
-        fences.check(&reader, min_block)?;
+        if !ascend || fences.is_continued(0) {
+            return Err(reader.malformed("keys are not in order"));
+        }
+        fences.check_places(&reader, min_block)?;
         Ok(fences)
     }
 
-    fn check(&self, reader: &Reader<'_>, min_block: u32) -> Result<(), FormatError> {
+    fn check_places(&self, reader: &Reader<'_>, min_block: u32) -> Result<(), FormatError> {
         let mut expected = 0;
         for number in 0..self.block_count() {
             let range = self.block_range(number);
@@ -212,12 +221,6 @@ impl Fences {
             }
             expected = range.end;
         }
-        let ascend =
-            (1..self.ends.len()).all(|number| self.suffix(number - 1) <= self.suffix(number));
-        if ascend && !self.is_continued(0) {
-            Ok(())
-        } else {
-            Err(reader.malformed("keys are not in order"))
-        }
+        Ok(())
     }
 }

@@ -89,10 +89,8 @@ impl Filter {
         let (seed, segment_length) = (reader.u64()?, reader.u32()?);
         let segment_count_length = reader.u32()?;
         let prints = reader.take(reader.remaining())?;
-        let fingerprints = prints
-            .chunks_exact(2)
-            .map(|pair| pair.iter().rev().fold(0, |print, byte| print << 8 | u16::from(*byte)))
-            .collect();
+        let fingerprints =
+            prints.as_chunks().0.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
         let filter = Filter { seed, segment_length, segment_count_length, fingerprints };
         if prints.len() % 2 == 0 && filter.is_sound() {
             Ok(filter)

@@ -1,0 +1,87 @@
+//! A log on a device of its own, as simulations of systems that have one use it.
+
+use bytes::Bytes;
+use softflash_device::{Device, ModelConfig, ModelDevice, OpenError};
+use softflash_runtime::VirtualExecutor;
+use softflash_store::{Store, StoreError, open_all, open_all_with_log};
+use softflash_testing::{Model, VirtualBed, model};
+use std::sync::Arc;
+
+const SHARDS: u16 = 2;
+const WALL_MS: u64 = 1_000_000;
+
+/// A device with a unit for each shard, of superblocks as those of a bed, but for what `change` changes.
+fn log_device(change: impl FnOnce(&mut ModelConfig)) -> Result<Arc<dyn Device>, OpenError> {
+    let mut config = ModelConfig::model();
+    config.array.geometry.channels = SHARDS;
+    config.array.geometry.blocks_per_plane = 24;
+    config.array.geometry.pages_per_block = 64;
+    change(&mut config);
+    Ok(Arc::new(ModelDevice::in_memory(config)?))
+}
+
+fn session<R>(
+    bed: &VirtualBed,
+    log: Option<&Arc<dyn Device>>,
+    work: impl AsyncFnOnce(&[Store]) -> R,
+) -> Result<R, StoreError> {
+    let executor = VirtualExecutor::new(WALL_MS);
+    let runtime = executor.handle();
+    let device: Arc<dyn Device> = Arc::clone(&bed.device) as Arc<dyn Device>;
+    executor.block_on(async {
+        let (layout, options) = (&bed.layout, &bed.options);
+        let stores = match log {
+            Some(log) => {
+                open_all_with_log(device, Arc::clone(log), layout, options, &runtime).await?
+            }
+            None => open_all(device, layout, options, &runtime).await?,
+        };
+        let result = work(&stores).await;
+        for store in &stores {
+            store.close().await?;
+        }
+        Ok(result)
+    })
+}
+
+#[test]
+fn what_is_only_in_a_log_of_its_own_comes_back_with_it() {
+    let bed = VirtualBed::new(SHARDS, 64);
+    let log = log_device(|_| {}).unwrap();
+    let mut model = Model::default();
+    for round in 0..3_u64 {
+        model = session(&bed, Some(&log), async |stores| {
+            model.compare(&stores[0]).await;
+            for number in 0..40 {
+                let value = Bytes::from(vec![round as u8; 30_000 + number as usize]);
+                model.put(&stores[0], model::key(number), value).await;
+            }
+            // Small and last: only the log has it.
+            model.put(&stores[0], Bytes::from_static(b"last"), round.to_string().into()).await;
+            model
+        })
+        .unwrap();
+    }
+    session(&bed, Some(&log), async |stores| model.compare(&stores[0]).await).unwrap();
+    // Without it, there is something missing, and that is said.
+    let alone = session(&bed, None, async |stores| {
+        let found = stores[0].view().get(&Bytes::from_static(b"last")).await.unwrap();
+        found.map(|entry| entry.value.to_bytes())
+    });
+    assert!(
+        matches!(&alone, Err(StoreError::DataLoss(what)) if what.contains("no log")),
+        "{alone:?}"
+    );
+}
+
+#[test]
+fn a_log_needs_superblocks_as_large_and_a_unit_for_each_shard() {
+    let bed = VirtualBed::new(SHARDS, 64);
+    let refused = |log: &Arc<dyn Device>| {
+        session(&bed, Some(log), async |_| ()).expect_err("refused").to_string()
+    };
+    let smaller = log_device(|config| config.array.geometry.pages_per_block = 32).unwrap();
+    assert!(refused(&smaller).contains("as large as those of the data"), "{}", refused(&smaller));
+    let narrow = log_device(|config| config.array.geometry.channels = 1).unwrap();
+    assert!(refused(&narrow).contains("the log's device"), "{}", refused(&narrow));
+}
