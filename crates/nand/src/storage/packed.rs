@@ -88,7 +88,7 @@ fn unpack(mut code: &[u8], mut into: &mut [u8]) -> Option<()> {
         let (words, left) = into.split_at_mut_checked(usize::from(token >> 1) * WORD)?;
         if token & 1 == 1 {
             let (word, rest) = rest.split_first_chunk::<WORD>()?;
-            words.as_chunks_mut().0.fill(*word);
+            fill(words, word);
             code = rest;
         } else {
             let (literal, rest) = rest.split_at_checked(words.len())?;
@@ -98,6 +98,14 @@ fn unpack(mut code: &[u8], mut into: &mut [u8]) -> Option<()> {
         into = left;
     }
     (code.len() == into.len()).then(|| into.copy_from_slice(code))
+}
+
+/// Most runs are of one byte, of zeros above all: those the machine fills several times as fast as words.
+fn fill(words: &mut [u8], word: &[u8; WORD]) {
+    match word.iter().all(|byte| *byte == word[0]) {
+        true => words.fill(word[0]),
+        false => words.as_chunks_mut().0.fill(*word),
+    }
 }
 
 /// [`Storage::Packed`](super::Storage::Packed).
