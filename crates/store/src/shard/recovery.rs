@@ -396,4 +396,4 @@ fn describe_torn(end: &End) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

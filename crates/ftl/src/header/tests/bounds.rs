@@ -64,3 +64,16 @@ fn a_claimed_page_is_a_header_of_its_place() {
         assert!(matches!(decoded, Decoded::Valid(_)), "{decoded:?}");
     }
 }
+
+#[test]
+fn a_header_of_an_unknown_version_or_of_other_seats_is_refused_though_it_is_whole() {
+    for (at, number) in [(8, 0_u32), (12, 5)] {
+        let mut page = encoded(HeaderKind::Erase);
+        put(&mut page, at, &number.to_le_bytes());
+        seal(HeaderKind::Erase, PLACE, 4, &mut page);
+        let Decoded::Damaged(reason) = decode(HeaderKind::Erase, PLACE, 4, 16, &page) else {
+            panic!("byte {at} says {number}");
+        };
+        assert!(reason.contains("does not match") && reason.contains("version"), "{reason}");
+    }
+}

@@ -15,6 +15,7 @@ use softflash_runtime::RealExecutor;
 use softflash_testing::Bed;
 use std::sync::Arc;
 
+mod by_hand;
 mod reading;
 
 const SHARD: ShardId = ShardId(0);

@@ -2,6 +2,10 @@ use super::*;
 use crate::format::log::scan::Rest;
 use crate::shard::replay::tests::{layout, on_flash};
 
+pub(in crate::shard) mod by_hand;
+mod losses;
+mod remains;
+
 fn segment(number: u64, after: u64) -> Segment {
     Segment { number, after, block: BlockId(number), superseded_from: None }
 }
