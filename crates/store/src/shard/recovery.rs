@@ -368,8 +368,10 @@ async fn replay_surely<'a>(
     }
     reader.read_anew();
     let second = read().await?;
-    let goes_on = second.0.next_sequence() > first.0.next_sequence();
-    Ok(if goes_on { second } else { first })
+    let (sequence, before) = (second.0.next_sequence(), first.0.next_sequence());
+    // Who has read once that something durable follows has seen it.
+    let knows_more = sequence == before && matches!(second.1, End::Corrupt { .. });
+    Ok(if sequence > before || knows_more { second } else { first })
 }
 
 /// Whether the log may go on where frames were found to stop.

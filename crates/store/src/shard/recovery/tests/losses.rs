@@ -156,6 +156,23 @@ fn what_was_seen_to_be_durable_counts_though_it_cannot_be_read_again() {
 }
 
 #[test]
+fn what_is_seen_to_be_durable_only_when_it_is_read_again_counts_too() {
+    by_hand(Redundancy::None, async |mut hand| {
+        let drafts = [opening(5), batch(), batch().lost(), batch()];
+        let block = hand.segment(5, 4, &drafts).await;
+        hand.alter_reads(block, 0, 3);
+        let reader = hand.reader();
+        let needed =
+            Chain::of(&hand.found, &reader).await.unwrap().whole(&reader).await.unwrap().to_vec();
+        hand.faults.clear();
+        let layout = layout();
+        let replayed = replay_surely(&layout, SHARD, &reader, &needed, &hand.clock).await.unwrap();
+        assert_eq!(replayed.0.next_sequence(), 3);
+        assert!(matches!(replayed.1, End::Corrupt { .. }), "{:?}", replayed.1);
+    });
+}
+
+#[test]
 fn a_log_that_ends_where_its_last_segment_does_has_lost_nothing() {
     by_hand(Redundancy::None, async |mut hand| {
         let pages = hand.blocks.capacity_bytes() / hand.blocks.page_bytes();
