@@ -123,19 +123,25 @@ fn the_start_of_a_log_that_was_misread_is_looked_for_once_more() {
     });
 }
 
+/// The sequence at which the replay of a log stops, and how, where `change` comes over the flash behind the first look at it.
+async fn replayed_after(hand: &Hand, change: impl FnOnce()) -> (u64, End) {
+    let reader = hand.reader();
+    let needed =
+        Chain::of(&hand.found, &reader).await.unwrap().whole(&reader).await.unwrap().to_vec();
+    change();
+    let layout = layout();
+    let replayed = replay_surely(&layout, SHARD, &reader, &needed, &hand.clock).await.unwrap();
+    (replayed.0.next_sequence(), replayed.1)
+}
+
 #[test]
 fn a_log_that_was_misread_is_replayed_as_far_as_it_goes() {
     by_hand(Redundancy::None, async |mut hand| {
         let block = hand.segment(5, 4, &[opening(5), batch(), batch()]).await;
         hand.alter_reads(block, 0, 2);
-        let reader = hand.reader();
-        let needed =
-            Chain::of(&hand.found, &reader).await.unwrap().whole(&reader).await.unwrap().to_vec();
-        hand.faults.clear();
-        let layout = layout();
-        let replayed = replay_surely(&layout, SHARD, &reader, &needed, &hand.clock).await.unwrap();
-        assert_eq!(replayed.0.next_sequence(), 4);
-        assert!(matches!(replayed.1, End::Clean { .. }), "{:?}", replayed.1);
+        let (sequence, end) = replayed_after(&hand, || hand.faults.clear()).await;
+        assert_eq!(sequence, 4);
+        assert!(matches!(end, End::Clean { .. }), "{end:?}");
     });
 }
 
@@ -144,14 +150,12 @@ fn what_was_seen_to_be_durable_counts_though_it_cannot_be_read_again() {
     by_hand(Redundancy::None, async |mut hand| {
         let drafts = [opening(5), batch(), batch().lost(), batch()];
         let block = hand.segment(5, 4, &drafts).await;
-        let reader = hand.reader();
-        let needed =
-            Chain::of(&hand.found, &reader).await.unwrap().whole(&reader).await.unwrap().to_vec();
-        hand.fail_reads(block, 0, 3, DeviceError::Uncorrectable);
-        let layout = layout();
-        let replayed = replay_surely(&layout, SHARD, &reader, &needed, &hand.clock).await.unwrap();
-        assert_eq!(replayed.0.next_sequence(), 3);
-        assert!(matches!(replayed.1, End::Corrupt { .. }), "{:?}", replayed.1);
+        let (sequence, end) = replayed_after(&hand, || {
+            hand.fail_reads(block, 0, 3, DeviceError::Uncorrectable);
+        })
+        .await;
+        assert_eq!(sequence, 3);
+        assert!(matches!(end, End::Corrupt { .. }), "{end:?}");
     });
 }
 
@@ -161,14 +165,9 @@ fn what_is_seen_to_be_durable_only_when_it_is_read_again_counts_too() {
         let drafts = [opening(5), batch(), batch().lost(), batch()];
         let block = hand.segment(5, 4, &drafts).await;
         hand.alter_reads(block, 0, 3);
-        let reader = hand.reader();
-        let needed =
-            Chain::of(&hand.found, &reader).await.unwrap().whole(&reader).await.unwrap().to_vec();
-        hand.faults.clear();
-        let layout = layout();
-        let replayed = replay_surely(&layout, SHARD, &reader, &needed, &hand.clock).await.unwrap();
-        assert_eq!(replayed.0.next_sequence(), 3);
-        assert!(matches!(replayed.1, End::Corrupt { .. }), "{:?}", replayed.1);
+        let (sequence, end) = replayed_after(&hand, || hand.faults.clear()).await;
+        assert_eq!(sequence, 3);
+        assert!(matches!(end, End::Corrupt { .. }), "{end:?}");
     });
 }
 
