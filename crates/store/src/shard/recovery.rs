@@ -266,10 +266,12 @@ async fn replay_log<'a>(
     clock: &ExpiryClock,
 ) -> Result<Replayable<'a>> {
     let (mut limit, mut missing, mut looked_again) = (None, None, false);
+    let mut newer = None;
     loop {
-        let evidence = match limit {
-            Some(None) => None,
-            limit => newest_evidence(chain, limit.flatten(), reader).await?,
+        let evidence = match (newer.take(), limit) {
+            (Some(newer), _) => Some(newer),
+            (None, Some(None)) => None,
+            (None, limit) => newest_evidence(chain, limit.flatten(), reader).await?,
         };
         let needed = match evidence {
             Some(Evidence { log_start, .. }) => chain.from_number(log_start, reader).await?,
@@ -317,6 +319,12 @@ async fn replay_log<'a>(
             let dead = passed_over(&needed, &replay);
             return Ok(Replayable { needed: used(needed, &replay), dead, replay });
         };
+        // It was misread when the start was looked for. What lies before must not be replayed: what an earlier recovery has
+        // cut off may be there, and would cut off all that has come behind it since.
+        newer = replay.evidence.filter(|newer| newer.log_start > evidence.log_start);
+        if newer.is_some() {
+            continue;
+        }
         if replay.last_frame >= Some(evidence.at) {
             if !reader.losses().is_empty() && replay.started {
                 // Until all is in patches, the next recovery has to start where this one did.

@@ -2,6 +2,7 @@
 
 use super::budget::Budget;
 use super::clock::ExpiryClock;
+use super::log::chain::Evidence;
 use super::log::event::{
     Checkpoint, Edit, GroupChange, KeyChange, ParityGroup, PatchEntry, Replayed, UnitMark,
 };
@@ -107,6 +108,8 @@ pub(super) struct Replay<'a> {
     pub(super) started: bool,
     /// The segment of that checkpoint.
     pub(super) first_checkpoint: Option<u64>,
+    /// What the newest event that says so says of where the log starts.
+    pub(super) evidence: Option<Evidence>,
     /// Parity groups, by their parity blocks.
     groups: BTreeMap<u64, ParityGroup>,
     /// Which patches are dead, as the last frame tells.
@@ -146,6 +149,7 @@ impl<'a> Replay<'a> {
             last_seq: 0,
             started: false,
             first_checkpoint: None,
+            evidence: None,
             groups: BTreeMap::new(),
             told: DeadPatches::default(),
             known: DeadPatches::default(),
@@ -194,7 +198,11 @@ impl<'a> Replay<'a> {
             StoreError::DataLoss(_) => reader.damage(frame.at.segment, &error.to_string()),
             refused => refused,
         })?;
-        events.into_iter().try_for_each(|event| self.take(event, frame.at.segment))
+        for event in events {
+            self.evidence = Evidence::of(&event, frame.at, frame.header.role).or(self.evidence);
+            self.take(event, frame.at.segment)?;
+        }
+        Ok(())
     }
 
     /// Takes an event that ends in this segment.

@@ -33,6 +33,21 @@ pub struct Evidence {
     in_stream: bool,
 }
 
+impl Evidence {
+    /// What an event says, which a frame of this role at this place completes.
+    pub fn of(event: &Replayed, at: Position, role: FrameRole) -> Option<Evidence> {
+        let log_start = match event {
+            Replayed::Checkpoint(checkpoint) => checkpoint.log_start,
+            Replayed::Edit(edit) => edit.log_start,
+            Replayed::Batch { .. }
+            | Replayed::Commit(_)
+            | Replayed::Units(_)
+            | Replayed::Groups(_) => return None,
+        };
+        Some(Evidence { log_start, at, in_stream: role == FrameRole::Stream })
+    }
+}
+
 /// The segments of a log, in order: the last one that was begun, the one that it goes on from, and so on.
 ///
 /// The last segment is part of the log once there is an event, or a proof, behind its opening. Until then nothing was
@@ -185,16 +200,7 @@ async fn evidence_in(
             return Ok(());
         }
         let noted = stream.feed(&header, payload, |event| {
-            let log_start = match event {
-                Replayed::Checkpoint(checkpoint) => checkpoint.log_start,
-                Replayed::Edit(edit) => edit.log_start,
-                Replayed::Batch { .. }
-                | Replayed::Commit(_)
-                | Replayed::Units(_)
-                | Replayed::Groups(_) => return Ok(()),
-            };
-            let in_stream = header.role == FrameRole::Stream;
-            newest = Some(Evidence { log_start, at, in_stream });
+            newest = Evidence::of(&event, at, header.role).or(newest);
             Ok::<_, FormatError>(())
         });
         noted.map_err(|error| reader.refuse(error))

@@ -123,6 +123,27 @@ fn the_start_of_a_log_that_was_misread_is_looked_for_once_more() {
     });
 }
 
+#[test]
+fn what_was_cut_off_once_does_not_cut_again_though_the_start_was_misread() {
+    by_hand(Redundancy::None, async |mut hand| {
+        let undecided =
+            stream(&[Event::Prepare { transaction: 7, seq: 5, clear: false, entries: &entries() }]);
+        hand.segment(4, 0, &[opening(4), undecided]).await;
+        // The recovery that has cut it off has said so by a new start, and given it back; it is not erased yet.
+        let given_back = stream(&[Event::Edit(&edit(&[], &[], 5))]);
+        let block = hand.segment(5, 4, &[opening(4), given_back, batch()]).await;
+        hand.alter_reads(block, 0, 1);
+        let reader = hand.reader();
+        let mut chain = Chain::of(&hand.found, &reader).await.unwrap();
+        hand.faults.clear();
+        let layout = layout();
+        let mut replayed =
+            replay_log(&layout, SHARD, &reader, &mut chain, &hand.clock).await.unwrap();
+        assert_eq!(replayed.needed.iter().map(|segment| segment.number).collect::<Vec<_>>(), [5]);
+        assert!(!replayed.replay.settle(&BTreeSet::new()));
+    });
+}
+
 /// The sequence at which the replay of a log stops, and how, where `change` comes over the flash behind the first look at it.
 async fn replayed_after(hand: &Hand, change: impl FnOnce()) -> (u64, End) {
     let reader = hand.reader();
