@@ -4,11 +4,14 @@ use crate::Outcome;
 use crate::run::{cargo, run as run_command};
 use std::process::{Command, ExitCode};
 
-/// How the hunter is built and run: optimised.
+/// The profile for hunts.
+const OPTIMISED: &str = "--profile=hunt";
+
+/// How the hunter is built and run: optimised as a whole.
 const RUN: [&str; 9] = [
     "run",
     "--quiet",
-    "--release",
+    OPTIMISED,
     "--locked",
     "--package",
     "softflash-hunt",
@@ -22,7 +25,7 @@ const RUN: [&str; 9] = [
 const RUN_PLANTED: [&str; 11] = [
     "run",
     "--quiet",
-    "--release",
+    OPTIMISED,
     "--locked",
     "--package",
     "softflash-hunt",
@@ -54,11 +57,11 @@ pub fn run(arguments: &[&str]) -> ExitCode {
     }
 }
 
-/// Fresh seeds, small worlds all over, and a few planted bugs, which a printed seed chooses. Built as the tests are: a
-/// release build would take longer than it saves.
+/// Fresh seeds, small worlds all over, and a few planted bugs, which a printed seed chooses. Built as the tests are:
+/// another build would take longer than it saves.
 pub fn gate() -> Outcome {
     let as_tests = |run: &[&'static str]| -> Vec<&'static str> {
-        run.iter().copied().filter(|argument| *argument != "--release").collect()
+        run.iter().copied().filter(|argument| *argument != OPTIMISED).collect()
     };
     let hunt = |hunter: &[&'static str], arguments: &[&str]| {
         run_command(

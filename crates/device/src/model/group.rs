@@ -90,8 +90,10 @@ impl Group {
                 scratch.clear();
             }
         }
-        self.array.advance(self.until(now).max(self.array.now()), scratch);
-        assert!(scratch.is_empty(), "no event is left before now");
+        if self.until(now) > self.array.now() {
+            self.array.advance(self.until(now), scratch);
+            assert!(scratch.is_empty(), "no event is left before now");
+        }
     }
 
     /// How far the array may go on the way to `now`.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// which touches its own blocks only.
 pub(super) trait Medium: Send + Sync {
     fn write_page(&self, page: PageIndex, data: &[u8]) -> io::Result<()>;
+    /// Brings back a page, or as many of its first bytes as are asked for.
     fn read_page(&self, page: PageIndex, into: &mut [u8]) -> io::Result<()>;
     /// Forgets the pages of a block.
     fn erase_block(&self, block: BlockIndex) -> io::Result<()>;
@@ -112,8 +113,8 @@ impl Medium for RamMedium {
         match &self.block(block)?.pages {
             RamPages::Bytes(bytes) => {
                 let start = page * self.page_bytes;
-                let page = bytes.get(start..start + self.page_bytes);
-                into.copy_from_slice(page.ok_or(io::ErrorKind::UnexpectedEof)?);
+                let asked = bytes.get(start..start + into.len());
+                into.copy_from_slice(asked.ok_or(io::ErrorKind::UnexpectedEof)?);
             }
             RamPages::Packed(pages) if pages.read(page, into) => {}
             RamPages::Packed(_) | RamPages::Nothing => {

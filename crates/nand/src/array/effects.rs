@@ -101,6 +101,11 @@ impl Core {
         }
         let mut register = std::mem::take(&mut self.registers[die.register(slot)]);
         let command = die.slot_mut(slot);
+        // The flash senses all of the page. Only a read that shows what the register held could tell.
+        let asked = match command.head && self.injector.is_none() {
+            true => self.geometry.sector_bytes() as usize,
+            false => page_bytes,
+        };
         register.resize(usize::from(command.planes) * page_bytes, 0);
         for (plane, bytes) in register.chunks_exact_mut(page_bytes).enumerate() {
             let status = &mut command.status[plane];
@@ -110,7 +115,7 @@ impl Core {
                 continue;
             }
             let read = match shown[plane] {
-                Shown::Itself => self.read_page(own, command.page, bytes),
+                Shown::Itself => self.read_page(own, command.page, &mut bytes[..asked]),
                 faulty => self.read_page_wrong(own, command.page, bytes, faulty),
             };
             if let Err(failure) = read {

@@ -29,7 +29,8 @@ pub trait PageStore: Send {
     /// Keeps a page. `data` is one page long.
     fn write(&mut self, page: PageIndex, data: &[u8]) -> Result<(), StoreFailure>;
 
-    /// Brings back a page that was written since its block's erase. `into` is one page long.
+    /// Brings back the beginning of a page that was written since its block's erase. `into` is at most one page long, and if it
+    /// is less, a multiple of eight bytes.
     fn read(&mut self, page: PageIndex, into: &mut [u8]) -> Result<(), StoreFailure>;
 
     /// Forgets a block.
@@ -102,7 +103,7 @@ impl PageStore for RamStore {
 
     fn read(&mut self, page: PageIndex, into: &mut [u8]) -> Result<(), StoreFailure> {
         let (block, start) = self.place(page);
-        let bytes = self.blocks[block].get(start..start + self.page_bytes);
+        let bytes = self.blocks[block].get(start..start + into.len());
         into.copy_from_slice(bytes.ok_or(StoreFailure::NO_DATA)?);
         Ok(())
     }
@@ -138,6 +139,8 @@ mod tests {
         let mut page = [0; 4096];
         store.read(second, &mut page).unwrap();
         assert_eq!(page, [2; 4096]);
+        store.read(first, &mut page[..512]).unwrap();
+        assert_eq!((page[511], page[512]), (1, 2), "as much as was asked for");
         store.erase(BlockIndex(5)).unwrap();
         assert_eq!(store.read(first, &mut page), Err(StoreFailure::NO_DATA));
         assert_eq!(store.blocks[5].capacity(), 0, "an erased block takes no memory of its own");

@@ -35,7 +35,7 @@ impl PackedPages {
         self.ends.push(self.codes.len() as u32);
     }
 
-    /// Brings a page back, if it is kept and as long as `into`.
+    /// Brings back a page, or as many of its first bytes as `into` takes, a multiple of eight then; if it is kept and not shorter.
     #[must_use]
     pub fn read(&self, page: usize, into: &mut [u8]) -> bool {
         let start = page.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before));
@@ -80,24 +80,26 @@ fn put_token(words: usize, equal: bool, codes: &mut Vec<u8>) {
     codes.extend_from_slice(&token.to_le_bytes());
 }
 
-/// The page of a code; `None` where their lengths do not fit.
+/// The page of a code, or its beginning; `None` where the code ends before.
 fn unpack(mut code: &[u8], mut into: &mut [u8]) -> Option<()> {
     while into.len() >= WORD {
         let (token, rest) = code.split_first_chunk::<2>()?;
         let token = u16::from_le_bytes(*token);
-        let (words, left) = into.split_at_mut_checked(usize::from(token >> 1) * WORD)?;
+        let bytes = usize::from(token >> 1) * WORD;
+        let (words, left) = into.split_at_mut(bytes.min(into.len()));
         if token & 1 == 1 {
             let (word, rest) = rest.split_first_chunk::<WORD>()?;
             fill(words, word);
             code = rest;
         } else {
-            let (literal, rest) = rest.split_at_checked(words.len())?;
-            words.copy_from_slice(literal);
+            let (literal, rest) = rest.split_at_checked(bytes)?;
+            words.copy_from_slice(&literal[..words.len()]);
             code = rest;
         }
         into = left;
     }
-    (code.len() == into.len()).then(|| into.copy_from_slice(code))
+    into.copy_from_slice(code.get(..into.len())?);
+    Some(())
 }
 
 /// Most runs are of one byte, of zeros above all: those the machine fills several times as fast as words.
@@ -189,6 +191,11 @@ mod tests {
                 assert_eq!(page, first);
                 assert!(pages.read(2, &mut page));
                 assert_eq!(page, second);
+                let beginning = bytes / 2 / WORD * WORD;
+                page.fill(0);
+                assert!(pages.read(0, &mut page[..beginning]));
+                assert_eq!(page[..beginning], first[..beginning]);
+                assert!(page[beginning..].iter().all(|byte| *byte == 0));
                 assert!(!pages.read(1, &mut page), "left out");
                 assert!(!pages.read(3, &mut page), "never written");
             }
