@@ -319,8 +319,8 @@ async fn replay_log<'a>(
             let dead = passed_over(&needed, &replay);
             return Ok(Replayable { needed: used(needed, &replay), dead, replay });
         };
-        // It was misread when the start was looked for. What lies before must not be replayed: what an earlier recovery has
-        // cut off may be there, and would cut off all that has come behind it since.
+        // One that was misread when the start was looked for. What it gives up must not be replayed: what an earlier recovery
+        // has cut off may be there, and would cut off all that has come behind it since.
         newer = replay.evidence.filter(|newer| newer.log_start > evidence.log_start);
         if newer.is_some() {
             continue;

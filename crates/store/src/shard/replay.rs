@@ -21,8 +21,8 @@ use softflash_base::{ShardId, SliceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Patches whose metadata is read at once.
-const LOADS_UNDER_WAY: usize = 256;
+/// Patches whose metadata is read at once: enough for all dies, and no more than the processor's cache takes.
+const LOADS_UNDER_WAY: usize = 64;
 
 /// A batch that was read from the log.
 struct PendingBatch {

@@ -1,6 +1,7 @@
 //! `softflash bench recovery`
 
 use super::measure::Stopwatch;
+use crate::allocator;
 use crate::error::CliError;
 use crate::formatting::{human_bytes, parse_size};
 use crate::output::{self, Form};
@@ -212,6 +213,8 @@ impl Bed {
     ) -> Result<Start, CliError> {
         let executor = VirtualExecutor::new(WALL_MS);
         let runtime = executor.handle();
+        // Of the session before; a start of its own has nothing to free.
+        allocator::tidy_up();
         let session = async {
             let watch = Stopwatch::start();
             let device = Arc::clone(&self.device) as Arc<dyn Device>;
