@@ -202,7 +202,7 @@ impl Array {
 
     /// The data of a finished read, its planes' pages one after the other; empty for other commands,
     /// and if the array keeps no data. Bytes of a plane whose status is not good mean nothing, nor do those of a
-    /// [`head`](DieCommand::head) behind the first sector. Valid until the next command is submitted to the same die.
+    /// [`head`](crate::DieCommand::head) behind the first sector. Valid until the next command is submitted to the same die.
     ///
     /// # Panics
     /// If `finished` comes from another array.
