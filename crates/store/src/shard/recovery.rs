@@ -2,7 +2,8 @@
 //!
 //! 1. The log's segments are put in order; the newest checkpoint or edit says which is the first needed.
 //! 2. From there the log is replayed: the checkpoint gives the trees, edits change them, batches fill memtables. Where
-//!    frames stop before the one that named the start, the start is looked for again in front of that place.
+//!    frames stop before the one that named the start, the start is looked for again in front of that place; where they
+//!    tell of a later start, the replay begins anew from that.
 //! 3. A transaction over several shards counts if a commit says so, here or in the coordinator's log. The log is cut
 //!    at the first that does not: nothing after it was acknowledged.
 //! 4. The metadata of every patch is loaded. What no tree refers to is an orphan.
