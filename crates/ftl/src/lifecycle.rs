@@ -32,7 +32,7 @@ impl Ftl {
         if self.units[place].space().is_worn_out() {
             return Err(FtlError::NoSpace { unit });
         }
-        let Some(chosen) = self.units[place].choose(|_| true) else {
+        let Some(chosen) = self.units[place].choose() else {
             return Err(FtlError::NoSpace { unit });
         };
         let lane = Lane::new(Class::Program, hint.priority);

@@ -194,7 +194,7 @@ impl Unit {
     }
 
     /// The superblocks that can be allocated.
-    fn candidates(&self) -> impl Iterator<Item = Candidate> {
+    pub fn candidates(&self) -> impl Iterator<Item = Candidate> {
         (0_u32..).zip(&self.slots).filter_map(|(index, slot)| {
             let (readiness, erase_to_come) = match slot.state {
                 State::Prepared => (Readiness::Prepared, 0),
@@ -210,14 +210,13 @@ impl Unit {
 
     /// The free superblock to use next. The one whose header has the greatest generation is spared where
     /// there is another: a crash between its erase and its next header would let generations run back.
-    pub fn choose(&self, suits: impl Fn(&Candidate) -> bool) -> Option<Candidate> {
+    pub fn choose(&self) -> Option<Candidate> {
         let newest = self.newest.map(|(_, index)| index);
         let spared = |candidate: &Candidate| {
             candidate.readiness == Readiness::Reclaimable && Some(candidate.index) == newest
         };
-        let others = self.candidates().filter(|candidate| !spared(candidate));
-        wear::choose(others.filter(&suits))
-            .or_else(|| wear::choose(self.candidates().filter(&suits)))
+        wear::choose(self.candidates().filter(|candidate| !spared(candidate)))
+            .or_else(|| wear::choose(self.candidates()))
     }
 
     /// Notes a header on the flash.

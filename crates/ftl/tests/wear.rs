@@ -93,3 +93,24 @@ fn cold_data_is_named_when_it_lags_far_behind() {
     rig.ftl.release(rig.now, &cold);
     assert_eq!(rig.ftl.worth_moving(UnitId(0)), None);
 }
+
+#[test]
+fn the_newest_header_is_not_erased_ahead_of_need() {
+    let flash = Flash::new(geometry(1, 1, 6, 4), 1, Media::Nand);
+    let config = FtlConfig { prepared_target: u32::MAX, ..FtlConfig::default() };
+    let (mut rig, _) = Rig::mount(&flash, config);
+    let mut live: Vec<_> = (0..6).map(|number| rig.fill(0, number)).collect();
+    let newest = live.pop().unwrap();
+    rig.ftl.release(rig.now, &newest);
+    rig.settle();
+    let space = rig.ftl.space(UnitId(0));
+    assert_eq!((space.prepared, space.reclaimable), (0, 1), "a cut would forget its generation");
+    // Another header takes over: then both can be erased.
+    rig.ftl.release(rig.now, &live.remove(0));
+    rig.settle();
+    let space = rig.ftl.space(UnitId(0));
+    assert_eq!((space.prepared, space.reclaimable), (2, 0));
+    // Where it is the only one free, a write is not refused for its sake.
+    rig.fill(0, 7);
+    rig.fill(0, 8);
+}
