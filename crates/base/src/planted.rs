@@ -38,6 +38,7 @@ bugs! {
     DurableBeforeTooHigh: "a frame says of one more before it that it was durable", "store/src/shard/log/writer.rs";
     CheckpointAheadOfLog: "a checkpoint in the middle of the stream names its own segment as the start", "store/src/shard/log/mod.rs";
     HeldIsStable: "a batch is acknowledged behind a transaction that is undecided", "store/src/shard/log/mod.rs";
+    SegmentUnannounced: "what is in a segment is acknowledged before another one tells of it", "store/src/shard/log/segments.rs";
     // The log as it is read.
     FrameChecksumIgnored: "the checksum of a frame is not verified", "store/src/format/log/frame.rs";
     LastPageUnread: "the last page of a segment is not read", "store/src/shard/log/reader.rs";

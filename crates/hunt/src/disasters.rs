@@ -6,7 +6,7 @@ use crate::world::World;
 use serde::{Deserialize, Serialize};
 use softflash_base::Time;
 use softflash_base::random::Rng;
-use softflash_device::{ModelDevice, UnitsImage};
+use softflash_device::{ModelDevice, OpenError, UnitsImage};
 use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
 use softflash_runtime::{RuntimeHandle, yield_now};
 use std::collections::BTreeSet;
@@ -20,9 +20,17 @@ pub struct Disasters {
     pub deaths: f64,
     /// A unit comes back as it was some sessions ago: the chance of it, a session.
     pub old_images: f64,
+    /// One whole unit is replaced: it reads as random bytes, as zeros, or as it was some sessions ago. The chance of it, a
+    /// session; once in a world.
+    #[serde(skip_serializing_if = "is_never")]
+    pub replacements: f64,
     /// Commands of one unit that do something else than they say, a session.
     #[serde(skip_serializing_if = "is_zero")]
     pub strikes: u32,
+}
+
+fn is_never(chance: &f64) -> bool {
+    *chance == 0.0
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -102,20 +110,33 @@ impl Fate {
         device: &ModelDevice,
         rng: &mut Rng,
     ) -> Result<(), String> {
-        let once = world.store.is_redundant();
-        if world.disasters.old_images == 0.0 || once && self.is_old {
+        let Disasters { old_images, replacements, .. } = world.disasters;
+        let once = world.store.is_redundant() || replacements > 0.0;
+        if old_images + replacements == 0.0 || once && self.is_old {
             return Ok(());
         }
+        let failed = |error: OpenError| format!("an image: {error}");
         match &self.image {
-            Some((_, image)) if rng.chance(world.disasters.old_images) => {
-                device.restore(image).map_err(|error| format!("an image: {error}"))?;
+            Some((unit, _)) if rng.chance(replacements) => {
+                let left = match rng.below(3) {
+                    0 => self.image.as_ref().map(|(_, image)| image.clone()),
+                    1 => Some(device.image(*unit..unit + 1).map_err(failed)?.overwritten(|_| {})),
+                    _ => {
+                        let now = device.image(*unit..unit + 1).map_err(failed)?;
+                        Some(now.overwritten(|page| rng.fill(page)))
+                    }
+                };
+                left.iter().try_for_each(|image| device.restore(image)).map_err(failed)?;
+                self.is_old = true;
+            }
+            Some((_, image)) if rng.chance(old_images) => {
+                device.restore(image).map_err(failed)?;
                 self.is_old = true;
             }
             Some(_) => {}
             None => {
                 let unit = rng.below(u64::from(world.flash.channels)) as u16;
-                let image = device.image(unit..unit + 1);
-                self.image = Some((unit, image.map_err(|error| format!("an image: {error}"))?));
+                self.image = Some((unit, device.image(unit..unit + 1).map_err(failed)?));
             }
         }
         Ok(())

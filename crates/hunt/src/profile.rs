@@ -24,8 +24,8 @@ pub enum Profile {
     Silent,
     /// Also dies that die: losses must be told
     Dead,
-    /// Also units that come back as they were: losses must be told
-    Old,
+    /// Also one whole unit that reads as random bytes, as zeros, or as it was: losses must be told
+    Unit,
     /// Two copies of everything, and one unit that dies, comes back as it was, or silently does something else: nothing may
     /// be lost, and all must be made whole
     Mirrored,
@@ -74,7 +74,11 @@ impl Profile {
                 };
             }
             Profile::Dead => world.disasters.deaths = 0.1 + some(0.2),
-            Profile::Old => world.disasters.old_images = 0.2 + some(0.3),
+            Profile::Unit => {
+                world.disasters.replacements = 0.1 + some(0.2);
+                // A shard that loses all of its units has nothing left that tells of it.
+                world.flash.channels = world.store.shards * (2 + rng.below(3) as u16);
+            }
             Profile::Mirrored => mirror(world, rng),
             Profile::Parity => parity(world, rng),
         }

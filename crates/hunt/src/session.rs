@@ -74,12 +74,13 @@ pub struct Plan<'a> {
 
 impl Plan<'_> {
     /// What may be lost without a word. Where data may be lost, the last page of each log: before a cut nobody can tell
-    /// it from one that was cut off. That goes for more of them where programs silently did something else.
+    /// it from one that was cut off. That goes for more of them where programs silently did something else. The loss of a
+    /// whole unit is no excuse.
     fn slack(&self) -> Slack {
         if self.world.store.interval_ms > 0 {
             return Slack::INTERVAL;
         }
-        if !self.world.may_lose() {
+        if !self.world.may_lose() || self.world.disasters.replacements > 0.0 {
             return Slack::NONE;
         }
         let silent = silent_programs(self.medium) - self.silent_before;

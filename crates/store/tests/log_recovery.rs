@@ -228,6 +228,7 @@ fn crashes_right_after_a_segment_was_begun_lose_nothing() {
             let opens = |frame: &FoundFrame| frame.header.role == FrameRole::Opening;
             let opening = segment.frames.iter().position(opens).unwrap();
             let checkpoint = &segment.frames[opening];
+            raw(&bed).erase_announcements(0);
             segment.frames.iter().skip(opening + 1).for_each(|frame| raw(&bed).zero(frame));
             raw(&bed).write(checkpoint.at + left, &vec![0; PAGE - left as usize]);
         }
@@ -245,6 +246,7 @@ fn a_fresh_store_may_crash_before_its_first_checkpoint_again_and_again() {
             compare(&bed, &model);
             let segment = newest(&bed);
             let (checkpoint, behind) = segment.frames.split_first().unwrap();
+            raw(&bed).erase_announcements(0);
             behind.iter().for_each(|frame| raw(&bed).zero(frame));
             raw(&bed).write(checkpoint.at + left, &vec![0; PAGE - left as usize]);
         }
@@ -357,6 +359,44 @@ fn a_segment_that_is_gone_is_a_loss_where_its_frames_were_durable() {
     assert!(segments.len() >= 2, "the log has rolled over");
     raw.write(segments[0].at, &vec![0; SUPERBLOCK as usize]);
     assert!(matches!(try_open(&bed), Err(StoreError::DataLoss(_))));
+}
+
+#[test]
+fn a_newest_segment_that_is_lost_as_a_whole_is_told() {
+    let superblock = SUPERBLOCK as usize + 2 * PAGE;
+    let random = || {
+        let mut bytes = vec![0; superblock];
+        rng(7).fill(&mut bytes);
+        bytes
+    };
+    for left in [vec![0; superblock], random()] {
+        let (bed, mut model) = (Bed::new(1, 2, 2, 32, SUPERBLOCK), Model::default());
+        write_some(&bed, &mut model, 0, 5);
+        write_some(&bed, &mut model, 10, 5);
+        let (raw, segment) = (raw(&bed), newest(&bed));
+        raw.write(segment.at - 2 * PAGE as u64, &left);
+        let name = format!("segment {} of the log", segment.number);
+        match try_open(&bed) {
+            Err(StoreError::DataLoss(what)) => assert!(what.contains(&name), "{what}"),
+            other => panic!("{other:?}"),
+        }
+        assert!(!bed.check().ok);
+        // Without the announcement nothing tells of it.
+        raw.erase_announcements(0);
+        assert!(try_open(&bed).is_ok());
+    }
+}
+
+#[test]
+fn a_segment_is_announced_on_another_unit() {
+    let (bed, mut model) = (Bed::new(1, 2, 2, 32, SUPERBLOCK), Model::default());
+    for round in 0..6 {
+        write_some(&bed, &mut model, 10 * round, 5);
+        let (segment, announcing) = (newest(&bed), raw(&bed).announcing(0).pop().unwrap());
+        assert_eq!(announcing.number, segment.number + 1);
+        let unit = |segment: &FoundSegment| raw(&bed).unit_of(segment, 2);
+        assert_ne!(unit(&segment), unit(&announcing));
+    }
 }
 
 #[test]

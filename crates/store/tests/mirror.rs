@@ -186,7 +186,9 @@ fn damage_the_log(mirror: &Mirror) {
     mirror.faults.alter_reads(move |target, bytes| {
         for (row, bytes) in bytes.chunks_mut(4096).enumerate() {
             let place = (target.unit, target.blocks[0], target.page + row as u32);
-            if bytes.starts_with(b"SFLG") && *damaged.get_or_insert(place) == place {
+            // Not the announcement, which has no payload.
+            let has_payload = bytes[12..16] != [0; 4];
+            if bytes.starts_with(b"SFLG") && has_payload && *damaged.get_or_insert(place) == place {
                 bytes[100] ^= 1;
             }
         }

@@ -4,7 +4,7 @@
 use super::device::ModelDevice;
 use super::medium::Medium;
 use crate::queue_pair::OpenError;
-use softflash_nand::{BlockIndex, BlockRecord, PageIndex};
+use softflash_nand::{BlockIndex, BlockRecord, Health, PageIndex};
 use std::io;
 use std::ops::Range;
 
@@ -13,6 +13,8 @@ use std::ops::Range;
 pub struct UnitsImage {
     device_uuid: u128,
     units: Range<u16>,
+    page_bytes: u32,
+    pages_per_block: u32,
     blocks: Vec<BlockImage>,
 }
 
@@ -28,6 +30,25 @@ impl UnitsImage {
     pub fn units(&self) -> Range<u16> {
         self.units.clone()
     }
+
+    /// The same units with every page of every good block overwritten: programmed, with what `fill` makes of its bytes.
+    pub fn overwritten(mut self, mut fill: impl FnMut(&mut [u8])) -> UnitsImage {
+        let (page_bytes, pages) = (self.page_bytes as usize, self.pages_per_block);
+        for block in &mut self.blocks {
+            if block.record.health == Health::FactoryBad {
+                continue;
+            }
+            block.record.write_pointer = Some(pages);
+            block.record.damaged.clear();
+            block.pages.clear();
+            block.pages.resize_with(pages as usize, || {
+                let mut bytes = vec![0; page_bytes].into_boxed_slice();
+                fill(&mut bytes);
+                Some(bytes)
+            });
+        }
+        self
+    }
 }
 
 impl ModelDevice {
@@ -42,7 +63,9 @@ impl ModelDevice {
         let blocks = blocks.map(|block| self.take(block)).collect::<io::Result<_>>();
         let blocks = blocks.map_err(|source| self.io_error(source))?;
         let device_uuid = self.shared().info.uuid;
-        Ok(UnitsImage { device_uuid, units: claim.units(), blocks })
+        let geometry = &self.config().array.geometry;
+        let (page_bytes, pages_per_block) = (geometry.page_bytes, geometry.pages_per_block);
+        Ok(UnitsImage { device_uuid, units: claim.units(), page_bytes, pages_per_block, blocks })
     }
 
     /// Brings units that no queue pair drives back to what they were when the image was taken. Chance

@@ -426,6 +426,11 @@ impl BlockLayer {
         ids
     }
 
+    /// Whether the log has several copies.
+    pub fn keeps_log_copies(&self) -> bool {
+        self.inner.redundancy.is_some()
+    }
+
     /// The superblocks of a block, one a copy, for reports.
     pub fn superblocks(&self, id: BlockId) -> Vec<Superblock> {
         self.inner.blocks.borrow().get(&id).map(|place| place.copies.to_vec()).unwrap_or_default()

@@ -7,6 +7,7 @@ use super::tag::{BlockId, BlockKind, Tag};
 use crate::driver::Outcome;
 use crate::error::{Result, StoreError};
 use futures_util::future::{Either, join};
+use smallvec::SmallVec;
 use softflash_base::IoBuf;
 use softflash_base::planted::{self, Bug};
 use softflash_ftl::{FtlError, Hint, Superblock};
@@ -181,8 +182,28 @@ impl BlockLayer {
         self.attempt(Tag { id, kind, attempt: 0, copy: None }, &[], hint)
     }
 
+    /// As [`open`](BlockLayer::open), on another unit than that of block `other`, if any other has room.
+    pub fn open_apart(
+        &self,
+        id: BlockId,
+        kind: BlockKind,
+        hint: Hint,
+        other: Option<BlockId>,
+    ) -> Result<OpenBlock> {
+        let others = other.map(|other| self.superblocks(other)).unwrap_or_default();
+        let taken: SmallVec<[u16; 2]> = others.iter().map(|other| other.unit.0).collect();
+        let on_log = self.is_on_log(kind);
+        let taken = if self.shelf(on_log).units_apart(&taken) == 0 { &[] } else { &taken[..] };
+        self.attempt(Tag { id, kind, attempt: 0, copy: None }, taken, hint)
+    }
+
+    /// Whether blocks of this kind go to the log's own flash.
+    fn is_on_log(&self, kind: BlockKind) -> bool {
+        self.inner.log.is_some() && matches!(kind, BlockKind::Log { .. })
+    }
+
     fn attempt(&self, tag: Tag, taken: &[u16], hint: Hint) -> Result<OpenBlock> {
-        let on_log = self.inner.log.is_some() && matches!(tag.kind, BlockKind::Log { .. });
+        let on_log = self.is_on_log(tag.kind);
         let copies = self.shelf(on_log).allocate(tag, taken, hint)?;
         self.enter(tag, copies.clone(), on_log);
         Ok(self.opened(tag, on_log, copies))

@@ -128,6 +128,7 @@ async fn open(
         cut,
         dead,
         orphans,
+        announcer,
         commits,
         decided_elsewhere,
         torn,
@@ -216,7 +217,7 @@ async fn open(
         noted => noted?,
     }
     shard.note_units();
-    let orphans = orphans.into_iter().filter(|_| !planted::bug(Bug::BlocksLeak));
+    let orphans = orphans.into_iter().chain(announcer).filter(|_| !planted::bug(Bug::BlocksLeak));
     orphans.for_each(|block| shard.blocks.delete(block));
     if shard.slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none())) {
         // Torn by a crash. Where a patch is missing, one of these may be what is left of it: kept for salvage.

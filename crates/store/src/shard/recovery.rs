@@ -11,7 +11,7 @@
 use super::budget::Budget;
 use super::clock::ExpiryClock;
 use super::log::Resume;
-use super::log::chain::{Chain, Evidence, Segment, newest_evidence};
+use super::log::chain::{Announced, Chain, Evidence, Segment, newest_evidence};
 use super::log::reader::LogReader;
 use super::replay::Replay;
 use super::transactions::COORDINATOR;
@@ -81,6 +81,8 @@ pub struct Recovered {
     pub commits: BTreeSet<u64>,
     /// Transactions with a part here, of whose commit only the coordinator's log tells.
     pub decided_elsewhere: Vec<u64>,
+    /// The segment that announces the last one: nothing in it counts, and it stays until another segment does.
+    pub announcer: Option<BlockId>,
     /// How the log ends, where it ends in a write that is not whole.
     pub torn: Option<String>,
     /// What was given up, where that was wanted.
@@ -143,6 +145,24 @@ pub async fn recover(
             replayed => replayed?,
         };
     log_loss.frames = reader.losses();
+    let announced = chain.announced();
+    if let Some(Announced { segment, durable_before, .. }) = announced
+        && (segment > end || durable_before > replay.next_sequence())
+    {
+        match on_log_loss {
+            OnLogLoss::Refuse => {
+                let what = format!(
+                    "it was begun and used, and is gone from frame {} on",
+                    replay.next_sequence()
+                );
+                return Err(reader.damage(segment, &what));
+            }
+            OnLogLoss::Accept => {
+                let next = replay.next_sequence();
+                log_loss.frames.push(next..durable_before.max(next + 1));
+            }
+        }
+    }
     if reader.has_lost_end() || log_loss.is_whole {
         log_loss.frames.push(replay.next_sequence()..replay.next_sequence() + 1);
     }
@@ -182,7 +202,9 @@ pub async fn recover(
     // Begun by a start that was cut off. Were they kept until the log has begun, many of them in a row would leave it no
     // room to begin in.
     let is_left_out = |segment: u64| on_log_loss == OnLogLoss::Refuse && segment > end;
-    let unreferred = found.iter().filter(|found| !referred.contains(&found.id));
+    let announcer = announced.map(|announced| announced.by);
+    let unreferred =
+        found.iter().filter(|found| !referred.contains(&found.id) && Some(found.id) != announcer);
     if !log_loss.frames.is_empty() {
         let is_unlisted = |found: &&Found| {
             matches!(found.kind, BlockKind::Patch { .. })
@@ -242,6 +264,7 @@ pub async fn recover(
         orphans: ids(orphans),
         commits,
         decided_elsewhere,
+        announcer,
         torn,
         log_loss,
         uneven,
@@ -269,6 +292,7 @@ async fn replay_log<'a>(
     let (mut limit, mut missing, mut looked_again) = (None, None, false);
     let mut newer = None;
     loop {
+        let is_of_the_log = newer.is_some();
         let evidence = match (newer.take(), limit) {
             (Some(newer), _) => Some(newer),
             (None, Some(None)) => None,
@@ -281,6 +305,10 @@ async fn replay_log<'a>(
         };
         let Some(needed) = needed.map(<[Segment]>::to_vec) else {
             match (evidence, missing.take()) {
+                // The replay has come to the frame that names it.
+                (Some(Evidence { log_start, .. }), _) if is_of_the_log => {
+                    return Err(reader.damage(log_start, "it is needed, and missing"));
+                }
                 // It may have been lost before it was flushed, with all that was said in later ones: what is before it goes
                 // on with frames that tell whether it was durable.
                 (Some(Evidence { log_start, .. }), told) => {

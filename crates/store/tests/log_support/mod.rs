@@ -39,7 +39,10 @@ pub struct FoundSegment {
     pub at: u64,
     /// The identity of its block.
     pub identity: u64,
+    /// Its announcement excepted.
     pub frames: Vec<FoundFrame>,
+    /// It was allocated ahead of need, and holds nothing but the announcement of the segment before.
+    pub only_announces: bool,
     /// Bytes that fit it.
     pub capacity: usize,
 }
@@ -67,8 +70,36 @@ impl Raw {
         Raw { file, superblock_bytes, uuid }
     }
 
-    /// All segments of the log of `shard`, by number.
+    /// All segments of the log of `shard` that were begun, by number.
     pub fn segments(&self, shard: u16) -> Vec<FoundSegment> {
+        let mut segments = self.all_segments(shard);
+        segments.retain(|segment| !segment.only_announces);
+        segments
+    }
+
+    /// The segments of `shard` that hold nothing but an announcement, by number.
+    pub fn announcing(&self, shard: u16) -> Vec<FoundSegment> {
+        let mut segments = self.all_segments(shard);
+        segments.retain(|segment| segment.only_announces);
+        segments
+    }
+
+    /// The unit that a segment lies on, of so many.
+    pub fn unit_of(&self, segment: &FoundSegment, units: u64) -> u64 {
+        let stride = self.superblock_bytes + HEADER_PAGES * PAGE as u64;
+        let superblocks = (self.file.metadata().unwrap().len() - LABEL_BYTES) / stride;
+        (segment.at - LABEL_BYTES) / stride / (superblocks / units)
+    }
+
+    /// Erases what announces segments of `shard`, as if it had not been written when the power went.
+    pub fn erase_announcements(&self, shard: u16) {
+        for segment in self.announcing(shard) {
+            let headers = HEADER_PAGES * PAGE as u64;
+            self.write(segment.at - headers, &vec![0; (self.superblock_bytes + headers) as usize]);
+        }
+    }
+
+    fn all_segments(&self, shard: u16) -> Vec<FoundSegment> {
         let stride = self.superblock_bytes + HEADER_PAGES * PAGE as u64;
         let end = self.file.metadata().unwrap().len();
         let mut segments = Vec::new();
@@ -95,10 +126,15 @@ impl Raw {
         let capacity = self.superblock_bytes as usize;
         let mut bytes = vec![0; capacity];
         self.file.read_exact_at(&mut bytes, at).unwrap();
-        let (mut frames, mut page) = (Vec::new(), 0u32);
+        let (mut frames, mut page, mut announces) = (Vec::new(), 0u32, false);
         while let Some(rest) = bytes.get(page as usize * PAGE..)
             && let Slot::Frame(header) = frame::open(rest, identity, page)
         {
+            if header.role == FrameRole::Announcement {
+                announces = true;
+                page += 1;
+                continue;
+            }
             frames.push(FoundFrame {
                 header,
                 page,
@@ -107,7 +143,8 @@ impl Raw {
             });
             page += frame::pages(header.payload_len as usize, PAGE) as u32;
         }
-        FoundSegment { number, block, at, identity, frames, capacity }
+        let only_announces = announces && frames.is_empty();
+        FoundSegment { number, block, at, identity, frames, only_announces, capacity }
     }
 
     /// Flips a bit.

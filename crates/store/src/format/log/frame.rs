@@ -34,16 +34,20 @@ pub enum FrameRole {
     Padding,
     /// The log was closed with it: nothing was written behind it, and the next writer begins another segment.
     End,
+    /// It is the first page of a segment that was allocated ahead of need, and says how far the log was durable in the segment
+    /// before. It takes no sequence number of its own.
+    Announcement,
 }
 
 impl FrameRole {
-    const FLAGS: [(FrameRole, u16); 6] = [
+    const FLAGS: [(FrameRole, u16); 7] = [
         (FrameRole::Stream, 0),
         (FrameRole::Opening, 1 | 8),
         (FrameRole::Checkpoint, 1),
         (FrameRole::Copy, 2),
         (FrameRole::Padding, 4),
         (FrameRole::End, 16),
+        (FrameRole::Announcement, 32),
     ];
 
     fn flags(self) -> u16 {
@@ -282,9 +286,9 @@ mod tests {
         let carrying = FrameRole::FLAGS.map(|(role, _)| (role.is_stream(), role.is_checkpoint()));
         let expected = [(true, false), (false, true), (false, true), (true, false)];
         assert_eq!(carrying[..4], expected);
-        assert_eq!(carrying[4..], [(false, false); 2]);
+        assert_eq!(carrying[4..], [(false, false); 3]);
         let flags = FrameRole::FLAGS.map(|(role, _)| role.flags());
-        assert_eq!(flags, [0, 9, 1, 2, 4, 16], "as docs/formats.md has them");
+        assert_eq!(flags, [0, 9, 1, 2, 4, 16, 32], "as docs/formats.md has them");
     }
 
     #[test]

@@ -15,4 +15,4 @@ pub use scan::{End, Frame, LogScanner, Position, Rest};
 pub use stream::EventStream;
 
 /// The version of the format of frames and events that this program writes.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;

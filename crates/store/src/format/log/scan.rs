@@ -398,6 +398,11 @@ impl LogScanner {
         let at = Position { segment: self.segment, page: self.page };
         let len = HEADER_BYTES + header.payload_len as usize;
         let pages = self.frame_bytes(&header) / self.page_bytes;
+        if header.role == FrameRole::Announcement {
+            // It is of another time than the frames around it.
+            self.skip_pages(pages);
+            return None;
+        }
         if header.sequence >= self.superseded_from {
             self.superseded = true;
             return None;

@@ -47,7 +47,7 @@ impl EventStream {
             self.aligned = false;
         }
         self.next = header.sequence.checked_add(1);
-        if matches!(header.role, FrameRole::Padding | FrameRole::End) {
+        if matches!(header.role, FrameRole::Padding | FrameRole::End | FrameRole::Announcement) {
             return Ok(());
         }
         if header.role.is_checkpoint() {

@@ -62,6 +62,19 @@ pub struct Chain {
     settled_from: usize,
     /// The lowest sequence with which one of those from there on starts.
     lowest: Option<u64>,
+    /// What is said of the end of the log by a segment that was allocated ahead of need.
+    announced: Option<Announced>,
+}
+
+/// What a segment that does not count says of the log before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announced {
+    /// The block of the segment that says so.
+    pub by: BlockId,
+    /// The segment in front of that one; more was durable in it than its opening.
+    pub segment: u64,
+    /// Frames below this sequence were durable.
+    pub durable_before: u64,
 }
 
 impl Chain {
@@ -80,13 +93,20 @@ impl Chain {
                 *kept = segment;
             }
         }
-        let mut segments = Vec::new();
+        let (mut segments, mut announced) = (Vec::new(), None::<Announced>);
         let mut next = begun.keys().next_back().copied();
         while let Some(segment) = next.and_then(|number| begun.remove(&number)) {
             if segments.is_empty()
                 && let Some(stop) = reader.stops_unproved(&segment).await?
             {
                 reader.refuse_lost_page(&[segment], stop).await?;
+                // Of several the first one met is the last one written.
+                if announced.is_none()
+                    && let Some(durable_before) = reader.announcement(&segment).await?
+                {
+                    let Segment { after, block, .. } = segment;
+                    announced = Some(Announced { by: block, segment: after, durable_before });
+                }
                 next = begun.keys().next_back().copied();
                 continue;
             }
@@ -95,7 +115,12 @@ impl Chain {
             segments.push(segment);
         }
         segments.reverse();
-        Ok(Chain { settled_from: segments.len(), segments, lowest: None })
+        Ok(Chain { settled_from: segments.len(), segments, lowest: None, announced })
+    }
+
+    /// What segments behind the last one that counts say of the end of the log.
+    pub fn announced(&self) -> Option<Announced> {
+        self.announced
     }
 
     /// Whether no segment counts: the log was never begun, or is lost as a whole.

@@ -108,6 +108,10 @@ struct Position {
     durable_frames: u64,
     /// What is written and not out of reach of later writes.
     exposed: Exposed,
+    /// The sequence of the first frame behind the opening of the current segment.
+    opened_at: u64,
+    /// The next segment, which announces the current one.
+    successor: Option<OpenBlock>,
     /// All segments kept, oldest first.
     segments: VecDeque<(u64, BlockId)>,
 }
@@ -152,6 +156,8 @@ impl Log {
             next_frame: resume.next_frame,
             durable_frames,
             exposed: Exposed::new(reach),
+            opened_at: 0,
+            successor: None,
             segments: resume.segments.into(),
         };
         let inner = Inner {

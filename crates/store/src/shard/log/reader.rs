@@ -6,7 +6,7 @@ use super::piece::{Piece, Readings};
 use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
-use crate::format::log::frame::{self, FrameRole, MAX_FRAME_BYTES};
+use crate::format::log::frame::{self, FrameRole, MAX_FRAME_BYTES, Slot};
 use crate::format::log::{End, Frame, LogScanner, Position};
 use futures_util::stream;
 use futures_util::{StreamExt, TryStreamExt};
@@ -185,13 +185,32 @@ impl LogReader {
         Ok(None)
     }
 
+    /// What the announcement in front of a segment's frames says, where there is one: frames below this sequence were durable
+    /// when it was written.
+    ///
+    /// # Errors
+    /// Those of the device, unreadable pages excepted.
+    pub async fn announcement(&self, segment: &Segment) -> Result<Option<u64>> {
+        let identity = self.blocks.identity(segment.block);
+        let announced = |page: &IoBuf| match frame::open(page, identity, 0) {
+            Slot::Frame(header) if header.role == FrameRole::Announcement => {
+                (header.shard == self.shard.0 && header.segment == segment.number)
+                    .then_some(header.durable_before)
+            }
+            _ => None,
+        };
+        let readings = self.read(segment.block, 0, 1).await?;
+        Ok(readings.iter().flatten().find_map(announced))
+    }
+
     /// Where the frames of a segment stop, if nothing can rely on the segment yet: its opening is not whole, or no event
     /// stands behind it. Of a log that is in use all is relied on.
     ///
     /// # Errors
     /// As for [`scan`](LogReader::scan).
     pub async fn stops_unproved(&self, segment: &Segment) -> Result<Option<Position>> {
-        let mut stop = Position { segment: segment.number, page: 0 };
+        let first_page = u32::from(self.announcement(segment).await?.is_some());
+        let mut stop = Position { segment: segment.number, page: first_page };
         for attempt in 0..2 {
             if attempt > 0 {
                 self.read_anew();
@@ -288,7 +307,8 @@ impl LogReader {
                 Err(_) => continue,
             };
             let Some(header) = frame::claimed_header(&bytes, page) else { continue };
-            if header.shard != self.shard.0 || header.segment <= end {
+            let is_announcement = header.role == FrameRole::Announcement;
+            if header.shard != self.shard.0 || header.segment <= end || is_announcement {
                 continue;
             }
             if header.durable_before > *first.get_or_insert(header.sequence) {

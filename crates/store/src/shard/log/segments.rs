@@ -1,20 +1,28 @@
 //! Segments of the log: how one ends and the next begins, with what it must hold before anything else.
+//!
+//! Nothing in a segment is acknowledged before its successor is allocated, on another unit where one has room, with an
+//! *announcement* in its first page: how far the log is durable. So a newest segment that is lost as a whole, with its unit or
+//! alone, is missed by the next recovery. A log with copies needs none of that.
 
 use super::Inner;
 use super::writer::{Draft, MAX_ATTEMPTS};
 use crate::block_layer::{BlockKind, OpenBlock};
 use crate::error::{Result, StoreError};
 use crate::format::log::event::{self, Replayed};
-use crate::format::log::frame::{self, FrameRole};
+use crate::format::log::frame::{self, FrameHeader, FrameRole};
 use crate::options::Durability;
 use bytes::Bytes;
-use softflash_ftl::Hint;
+use softflash_base::planted::{self, Bug};
+use softflash_ftl::{FtlError, Hint};
 use std::iter;
 use std::time::Duration;
 
 /// How often and how long a full device is waited for when a segment is needed.
 const SPACE_ATTEMPTS: usize = 500;
 const SPACE_WAIT: Duration = Duration::from_millis(20);
+
+/// Pages of an announcement: it has no payload.
+const ANNOUNCEMENT_PAGES: u32 = 1;
 
 /// When a segment starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +65,11 @@ impl Inner {
 
     /// Starts a segment with a checkpoint.
     async fn try_segment(&self, kind: Segment) -> Result<()> {
-        let block = self.open_block().await?;
+        let successor = self.position.borrow_mut().successor.take();
+        let (block, pages) = match successor {
+            Some(block) => (block, ANNOUNCEMENT_PAGES),
+            None => (self.open_block().await?, 0),
+        };
         {
             let mut position = self.position.borrow_mut();
             if let Some(full) = position.open.take() {
@@ -65,8 +77,8 @@ impl Inner {
             }
             position.exposed.leave_segment();
             position.segment += 1;
-            position.next_page = 0;
-            position.landed_pages = 0;
+            position.next_page = pages;
+            position.landed_pages = pages;
             let entry = (position.segment, block.id());
             position.segments.push_back(entry);
             position.open = Some(block);
@@ -96,6 +108,10 @@ impl Inner {
         for draft in drafts {
             Box::pin(self.write_frame(draft)).await?;
         }
+        {
+            let mut position = self.position.borrow_mut();
+            position.opened_at = position.next_frame;
+        }
         if durable && !alone { self.flush().await } else { Ok(()) }
     }
 
@@ -120,14 +136,85 @@ impl Inner {
         Ok(checkpoint)
     }
 
-    async fn open_block(&self) -> Result<OpenBlock> {
-        let (segment, after) = {
-            let position = self.position.borrow();
-            (position.segment + 1, position.segments.back().map_or(0, |(number, _)| *number))
+    /// Announces the current segment, if it is to be and has not been: a frame behind its opening is out of the reach of a power
+    /// cut and about to be acknowledged.
+    pub(super) async fn announce(&self) -> Result<()> {
+        if self.blocks.keeps_log_copies() || planted::bug(Bug::SegmentUnannounced) {
+            return Ok(());
+        }
+        let durable_before = {
+            let mut position = self.position.borrow_mut();
+            let programmed = position.next_page;
+            let durable_before = position.exposed.settle(programmed).next_frame;
+            if position.successor.is_some() || durable_before <= position.opened_at {
+                return Ok(());
+            }
+            durable_before
         };
+        for _ in 0..MAX_ATTEMPTS {
+            let successor = match self.open_successor() {
+                // The device is full for the moment. What is acknowledged meanwhile is safe, but for the loss of this segment.
+                Err(StoreError::OutOfSpace | StoreError::WornOut { .. }) => return Ok(()),
+                opened => opened?,
+            };
+            match self.write_announcement(&successor, durable_before).await {
+                Ok(()) => {
+                    self.position.borrow_mut().successor = Some(successor);
+                    return Ok(());
+                }
+                Err(error) => {
+                    tracing::warn!(shard = self.shard.0, %error, "a log segment failed before it was needed");
+                    self.blocks.delete(successor.id());
+                }
+            }
+        }
+        Err(StoreError::DataLoss(format!("{MAX_ATTEMPTS} blocks failed to take an announcement")))
+    }
+
+    /// Allocates the segment behind the current one.
+    fn open_successor(&self) -> Result<OpenBlock> {
+        let current = self.position.borrow().segments.back().map(|(_, block)| *block);
+        let id = self.blocks.new_id();
+        self.blocks.open_apart(id, self.next_kind(), Hint::LOG, current)
+    }
+
+    async fn write_announcement(
+        &self,
+        successor: &OpenBlock,
+        durable_before: u64,
+    ) -> Result<(), FtlError> {
+        let header = {
+            let position = self.position.borrow();
+            FrameHeader {
+                shard: self.shard.0,
+                role: FrameRole::Announcement,
+                payload_len: 0,
+                segment: position.segment + 1,
+                sequence: position.next_frame,
+                durable_before,
+                clock_ms: self.written_clock_ms.get(),
+                first_event: u32::MAX,
+            }
+        };
+        let frame = self.sealed(&header, &[], successor.id(), 0);
+        match successor.append(frame, true, Hint::LOG) {
+            Err((error, _)) => Err(error),
+            Ok((_, outcome)) => outcome.await.0,
+        }
+    }
+
+    /// What the block of the segment behind the current one is.
+    fn next_kind(&self) -> BlockKind {
+        let position = self.position.borrow();
+        let after = position.segments.back().map_or(0, |(number, _)| *number);
+        BlockKind::Log { segment: position.segment + 1, after }
+    }
+
+    async fn open_block(&self) -> Result<OpenBlock> {
+        let kind = self.next_kind();
         for _ in 0..SPACE_ATTEMPTS {
             let id = self.blocks.new_id();
-            match self.blocks.open(id, BlockKind::Log { segment, after }, Hint::LOG) {
+            match self.blocks.open(id, kind, Hint::LOG) {
                 Err(StoreError::OutOfSpace) => {
                     // Compaction gives space back; what it needs for that is kept in reserve.
                     self.runtime.sleep_until(self.runtime.now() + SPACE_WAIT).await;

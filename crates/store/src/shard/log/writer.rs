@@ -3,14 +3,14 @@
 use super::Inner;
 use super::exposed::Reach;
 use super::segments::Segment;
-use crate::block_layer::{BlockLayer, OpenBlock};
+use crate::block_layer::{BlockId, BlockLayer, OpenBlock};
 use crate::error::{Result, StoreError};
 use crate::format::log::event;
 use crate::format::log::frame::{self, FrameHeader, FrameRole};
 use crate::options::Durability;
 use futures_util::future::select;
-use softflash_base::Time;
 use softflash_base::planted::{self, Bug};
+use softflash_base::{IoBuf, Time};
 use softflash_ftl::{FtlError, Hint};
 use std::pin::pin;
 use std::time::Duration;
@@ -101,6 +101,7 @@ impl Inner {
         let mut tail = Tail::default();
         loop {
             self.gather(&tail).await;
+
             let renewal = self.renewal_wanted.replace(false);
             if renewal {
                 self.start_segment(Segment::InStream).await?;
@@ -149,6 +150,7 @@ impl Inner {
             }
             if due || self.durability == Durability::Flash {
                 tail.unsynced_since = None;
+                self.announce().await?;
                 self.note_durable();
             }
             self.note_safe_clock();
@@ -200,6 +202,7 @@ impl Inner {
     async fn make_durable(&self) -> Result<()> {
         self.close_word_lines().await?;
         self.flush().await?;
+        self.announce().await?;
         self.note_durable();
         Ok(())
     }
@@ -373,16 +376,7 @@ impl Inner {
                 clock_ms,
                 first_event,
             };
-            let mut buffer = self.blocks.flash().buffer(pages * page_bytes);
-            let end = frame::HEADER_BYTES + payload.len();
-            if let Some(place) = buffer.get_mut(frame::HEADER_BYTES..end) {
-                place.copy_from_slice(payload);
-            }
-            if let Some(padding) = buffer.get_mut(end..) {
-                padding.fill(0);
-            }
-            let identity = self.blocks.identity(open.id());
-            frame::seal(&mut buffer, &header, identity, position.next_page);
+            let buffer = self.sealed(&header, payload, open.id(), position.next_page);
             let durable = durable && !planted::bug(Bug::FrameNotForced);
             match open.append(buffer, durable, Hint::LOG) {
                 Err((error, _)) => return Ok(Err(error)),
@@ -406,6 +400,28 @@ impl Inner {
         self.bytes_written.set(self.bytes_written.get() + (pages * page_bytes) as u64);
         self.written_clock_ms.set(clock_ms);
         Ok(Ok(()))
+    }
+
+    /// A frame as it goes to this page of a block, padded to whole pages.
+    pub(super) fn sealed(
+        &self,
+        header: &FrameHeader,
+        payload: &[u8],
+        block: BlockId,
+        page: u32,
+    ) -> IoBuf {
+        let page_bytes = self.blocks.page_bytes();
+        let pages = frame::pages(payload.len(), page_bytes);
+        let mut buffer = self.blocks.flash().buffer(pages * page_bytes);
+        let end = frame::HEADER_BYTES + payload.len();
+        if let Some(place) = buffer.get_mut(frame::HEADER_BYTES..end) {
+            place.copy_from_slice(payload);
+        }
+        if let Some(padding) = buffer.get_mut(end..) {
+            padding.fill(0);
+        }
+        frame::seal(&mut buffer, header, self.blocks.identity(block), page);
+        buffer
     }
 }
 
