@@ -90,7 +90,7 @@ fn a_deletion_in_what_a_compaction_takes_beyond_its_range_goes_on_hiding_what_li
         }
         put(store, "k", entry(10)).await;
         flush_to(shard, 1).await;
-        still_deleted_before(store).await;
+        assert_eq!((found(store, "b").await, found(store, "x").await), (None, None));
         compact(store, shard, slice, "k").await;
         assert_eq!(levels(slice), [0, 1, 2]);
         still_deleted(stores).await;
@@ -98,10 +98,6 @@ fn a_deletion_in_what_a_compaction_takes_beyond_its_range_goes_on_hiding_what_li
         shard.log.stable_soon(seq).await.unwrap();
     });
     bench.run(async |stores, _| still_deleted(stores).await);
-}
-
-async fn still_deleted_before(store: &Store) {
-    assert_eq!((found(store, "b").await, found(store, "x").await), (None, None));
 }
 
 #[test]

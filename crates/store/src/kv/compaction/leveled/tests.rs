@@ -47,26 +47,17 @@ fn level_0_gives_its_oldest_runs_once_there_are_enough() {
 #[test]
 fn what_level_0_gives_meets_what_it_overlaps_below() {
     with_blocks(async |blocks| {
-        let above = [patch(blocks, "d", "g", 10), patch(blocks, "f", "i", 10)];
-        let below = ["ac", "bd", "ef", "ij", "kl"].map(|k| patch(blocks, &k[..1], &k[1..], 10));
-        let [_, b1, b2, b3, b4] = &below;
-        let first = patch(blocks, "a", "b", 10);
-        let full = tree(&[
-            (0, 1, &above[0]),
-            (0, 2, &above[1]),
-            (1, 0, &first),
-            (1, 0, &patch(blocks, "c", "d", 10)),
-            (1, 0, b2),
-            (1, 0, b3),
-            (1, 0, b4),
-        ]);
-        let choice = choose(&full).unwrap();
+        let [early, late] = [("d", "g"), ("f", "i")].map(|(a, z)| patch(blocks, a, z, 10));
+        let below = ["ab", "cd", "ef", "ij", "kl"].map(|k| patch(blocks, &k[..1], &k[1..], 10));
+        let [first, .., last] = &below;
+        let above = [(0, 1, &early), (0, 2, &late)];
+        let full = [&above[..], &below.each_ref().map(|patch| (1, 0, patch))].concat();
+        let choice = choose(&tree(&full)).unwrap();
         let overlapping = pairs(&[("c", "d"), ("e", "f"), ("i", "j")]);
         assert_eq!(bounds(&choice)[2], overlapping, "both bounds count");
-        // Nothing there overlaps: two runs alone.
-        let apart = tree(&[(0, 1, &above[0]), (0, 2, &above[1]), (1, 0, &first), (1, 0, b4)]);
-        assert_eq!(choose(&apart).unwrap().inputs.len(), 2);
-        drop((apart, b1));
+        let apart = [&above[..], &[(1, 0, first), (1, 0, last)]].concat();
+        let choice = choose(&tree(&apart)).unwrap();
+        assert_eq!(choice.inputs.len(), 2, "nothing there overlaps");
     });
 }
 
