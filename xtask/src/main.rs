@@ -38,7 +38,7 @@ usage: cargo xtask COMMAND
   fuzz [ARGS]        fuzzers of all decoders, each for 10 s (`--time 3m`, or names of some)
   loom               what threads share, under every order of their steps
   kill9 [ARGS]       kills the real server at any moment, again and again, for 60 s (`--time 10m`)
-  mutants [ARGS]     changes recovery, journal and mapping in small ways: does a test notice? (for hours;
+  mutants [ARGS]     changes recovery, transactions, mapping and more in small ways: does a test notice? (for hours;
                      `-F recovery.rs`: one file; needs cargo-mutants)
   coverage           lines of nand, ftl and store that no test runs, and their share (needs cargo-llvm-cov)
   edges              do the crates depend on each other as ARCHITECTURE.md says?

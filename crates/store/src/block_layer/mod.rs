@@ -436,3 +436,6 @@ impl BlockLayer {
         self.inner.blocks.borrow().get(&id).map(|place| place.copies.to_vec()).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests;

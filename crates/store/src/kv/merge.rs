@@ -173,3 +173,6 @@ impl Retention {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

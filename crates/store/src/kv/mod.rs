@@ -8,6 +8,8 @@ pub mod merge;
 pub mod patch;
 pub mod patch_image;
 pub mod slice;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod tree;
 pub mod windows;
 pub mod writer;

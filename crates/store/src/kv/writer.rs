@@ -99,7 +99,10 @@ impl PatchWriter {
 
     /// Ends the patch being built and starts writing it.
     async fn start_writing(&mut self) -> Result<()> {
-        let Some(builder) = self.builder.take() else { return Ok(()) };
+        // One that has taken nothing, not even its first record, makes no patch.
+        let Some(builder) = self.builder.take_if(|builder| !builder.is_empty()) else {
+            return Ok(());
+        };
         while self.under_way.len() >= PATCHES_UNDER_WAY {
             self.collect_one().await?;
         }
@@ -186,3 +189,6 @@ fn new_builder(blocks: &BlockLayer, slice: SliceId, compression: Compression) ->
     let config = BuilderConfig::new(blocks.capacity_bytes(), blocks.page_bytes(), compression);
     PatchBuilder::new(config, slice)
 }
+
+#[cfg(test)]
+mod tests;

@@ -216,3 +216,6 @@ impl Shard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,3 +83,6 @@ impl Shard {
         }));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,8 @@ pub mod recovery;
 mod replay;
 pub mod scan;
 pub mod snapshots;
+#[cfg(test)]
+mod tests;
 pub mod transactions;
 pub mod watch;
 

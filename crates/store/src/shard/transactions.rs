@@ -279,3 +279,6 @@ impl Shard {
         }));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,3 +42,6 @@ impl Watches {
         self.tokens.drain().flat_map(|(_, tokens)| tokens).for_each(|token| token.touch());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -154,3 +154,6 @@ fn clean_cut(run: &Run, mut start: usize, mut end: usize) -> Vec<Rc<Patch>> {
     }
     run.patches.get(start..end).unwrap_or_default().to_vec()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+use super::*;
+use crate::kv::testing::on_blocks;
+use softflash_ftl::Hint;
+use softflash_runtime::RuntimeHandle;
+
+const PATCH: BlockKind = BlockKind::Patch { slice: 0 };
+const SECOND_NS: u64 = 1_000_000_000;
+
+async fn put(blocks: &BlockLayer) -> BlockId {
+    let id = blocks.new_id();
+    blocks.put(id, PATCH, blocks.pieces_of(&[1; 100]), Hint::FLUSH).await.unwrap();
+    id
+}
+
+/// Free superblocks as the FTL counts them, and of them those that are erased.
+fn free_superblocks(blocks: &BlockLayer) -> (u32, u32) {
+    let spaces = || blocks.flash().units().map(|unit| blocks.flash().space(unit));
+    (spaces().map(|space| space.free()).sum(), spaces().map(|space| space.prepared).sum())
+}
+
+/// Puts and deletes, with the count of free blocks taken before and after each, at once and when the flash has erased.
+async fn count_is_fresh(blocks: &BlockLayer, runtime: &RuntimeHandle, superblocks_each: u32) {
+    let all = blocks.free_blocks();
+    let mut ids = Vec::new();
+    for number in 1..=5 {
+        ids.push(put(blocks).await);
+        assert_eq!(blocks.free_blocks(), all - number);
+    }
+    let (free, erased) = free_superblocks(blocks);
+    for (id, number) in ids.into_iter().zip(1..) {
+        blocks.delete(id);
+        assert_eq!(blocks.free_blocks(), all - 5 + number, "right after the delete");
+        assert_eq!(free_superblocks(blocks).0, free + number * superblocks_each);
+        blocks.delete(id);
+        assert_eq!(blocks.free_blocks(), all - 5 + number, "deleting twice is deleting once");
+    }
+    runtime.sleep_until(runtime.now() + SECOND_NS).await;
+    assert_eq!(blocks.free_blocks(), all, "erased or not, they are free");
+    let after = free_superblocks(blocks);
+    assert_eq!(after.0, free + 5 * superblocks_each);
+    assert!(after.1 >= erased);
+}
+
+#[test]
+fn blocks_are_free_right_after_they_are_deleted() {
+    on_blocks(Redundancy::None, async |blocks, runtime| count_is_fresh(blocks, runtime, 1).await);
+    on_blocks(Redundancy::Copies, async |blocks, runtime| count_is_fresh(blocks, runtime, 2).await);
+}
+
+#[test]
+fn what_was_counted_as_free_can_be_written_to_the_last_block() {
+    on_blocks(Redundancy::None, async |blocks, _| {
+        let mut ids = Vec::new();
+        while blocks.free_blocks() > 0 {
+            ids.push(put(blocks).await);
+        }
+        assert_eq!(ids.len() as u32, blocks.total_blocks());
+        let refused = blocks.put(blocks.new_id(), PATCH, blocks.pieces_of(&[1]), Hint::FLUSH).await;
+        assert_eq!(refused, Err(StoreError::OutOfSpace));
+        for id in ids.drain(..).take(3) {
+            blocks.delete(id);
+        }
+        assert_eq!(blocks.free_blocks(), 3);
+        for left in [2, 1, 0] {
+            put(blocks).await;
+            assert_eq!(blocks.free_blocks(), left);
+        }
+    });
+}

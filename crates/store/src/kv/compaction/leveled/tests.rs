@@ -1,0 +1,240 @@
+use super::*;
+use crate::block_layer::{BlockId, BlockLayer, Redundancy};
+use crate::kv::testing::{deletion, fragment, lost_patch, on_blocks, patch, patch_of, tree, value};
+
+const OPTIONS: Options = Options { level0_runs: 2, base_bytes: 10_000, fanout: 8 };
+
+/// The keys between which the inputs of each run lie.
+fn bounds(choice: &Choice) -> Vec<Vec<(String, String)>> {
+    let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+    let of_patch = |patch: &Rc<Patch>| (text(patch.first_key()), text(patch.last_key()));
+    choice.inputs.iter().map(|run| run.patches.iter().map(of_patch).collect()).collect()
+}
+
+fn pairs(keys: &[(&str, &str)]) -> Vec<(String, String)> {
+    keys.iter().map(|(first, last)| ((*first).to_owned(), (*last).to_owned())).collect()
+}
+
+fn choose(tree: &Tree) -> Option<Choice> {
+    Leveled::default().choose(tree, &OPTIONS, false)
+}
+
+fn under_pressure(tree: &Tree) -> Option<Choice> {
+    Leveled::default().choose(tree, &OPTIONS, true)
+}
+
+fn with_blocks(test: impl AsyncFnOnce(&BlockLayer)) {
+    on_blocks(Redundancy::None, async |blocks, _| test(blocks).await);
+}
+
+#[test]
+fn level_0_gives_its_oldest_runs_once_there_are_enough() {
+    with_blocks(async |blocks| {
+        let runs = ["ac", "bd", "ce"].map(|keys| patch(blocks, &keys[..1], &keys[1..], 10));
+        assert!(choose(&Tree::default()).is_none());
+        assert!(choose(&tree(&[(0, 1, &runs[0])])).is_none());
+        let choice = choose(&tree(&[(0, 1, &runs[0]), (0, 2, &runs[1])])).unwrap();
+        assert_eq!((choice.from, choice.to, choice.bottom), (0, 1, true));
+        assert_eq!(bounds(&choice), [pairs(&[("b", "d")]), pairs(&[("a", "c")])]);
+        let three = tree(&[(0, 1, &runs[0]), (0, 2, &runs[1]), (0, 3, &runs[2])]);
+        let choice = choose(&three).unwrap();
+        assert_eq!(bounds(&choice), [pairs(&[("b", "d")]), pairs(&[("a", "c")])], "the oldest");
+        let numbers: Vec<u64> = choice.inputs.iter().map(|run| run.number).collect();
+        assert_eq!(numbers, [2, 1], "newest first");
+    });
+}
+
+#[test]
+fn what_level_0_gives_meets_what_it_overlaps_below() {
+    with_blocks(async |blocks| {
+        let [early, late] = [("d", "g"), ("f", "i")].map(|(a, z)| patch(blocks, a, z, 10));
+        let below = ["ab", "cd", "ef", "ij", "kl"].map(|k| patch(blocks, &k[..1], &k[1..], 10));
+        let [first, .., last] = &below;
+        let above = [(0, 1, &early), (0, 2, &late)];
+        let full = [&above[..], &below.each_ref().map(|patch| (1, 0, patch))].concat();
+        let choice = choose(&tree(&full)).unwrap();
+        let overlapping = pairs(&[("c", "d"), ("e", "f"), ("i", "j")]);
+        assert_eq!(bounds(&choice)[2], overlapping, "both bounds count");
+        let apart = [&above[..], &[(1, 0, first), (1, 0, last)]].concat();
+        let choice = choose(&tree(&apart)).unwrap();
+        assert_eq!(choice.inputs.len(), 2, "nothing there overlaps");
+    });
+}
+
+#[test]
+fn deletions_are_dropped_only_where_nothing_older_lies_below() {
+    with_blocks(async |blocks| {
+        let above = [patch(blocks, "d", "g", 10), patch(blocks, "f", "i", 10)];
+        let is_bottom = |first: &str, last: &str, level: u8| {
+            let below = patch(blocks, first, last, 10);
+            choose(&tree(&[(0, 1, &above[0]), (0, 2, &above[1]), (level, 0, &below)]))
+                .unwrap()
+                .bottom
+        };
+        for (first, last) in [("a", "d"), ("i", "z"), ("e", "f"), ("a", "z")] {
+            assert!(!is_bottom(first, last, 2), "{first} to {last}");
+            assert!(!is_bottom(first, last, 4), "{first} to {last}, further down");
+            assert!(is_bottom(first, last, 1), "what lies there is merged with it");
+        }
+        for (first, last) in [("a", "c"), ("j", "z")] {
+            assert!(is_bottom(first, last, 2), "{first} to {last}");
+        }
+    });
+}
+
+#[test]
+fn a_deletion_in_the_widened_part_of_a_range_is_kept_above_what_it_deletes() {
+    with_blocks(async |blocks| {
+        let above = [patch(blocks, "k", "k", 10), patch(blocks, "k", "l", 10)];
+        // What is merged with the runs reaches further than they do: a deletion of "b", of "y".
+        let wide = patch_of(blocks, &[deletion("b", 4), value("k", 4, 10), deletion("y", 4)]);
+        for (first, last) in [("a", "b"), ("b", "c"), ("x", "y"), ("y", "z")] {
+            let older = patch(blocks, first, last, 10);
+            let choice = choose(&tree(&[
+                (0, 1, &above[0]),
+                (0, 2, &above[1]),
+                (1, 0, &wide),
+                (2, 0, &older),
+            ]));
+            assert!(!choice.unwrap().bottom, "{first} to {last} lies below");
+        }
+        let outside = [patch(blocks, "a", "a", 10), patch(blocks, "z", "z", 10)];
+        let choice = choose(&tree(&[
+            (0, 1, &above[0]),
+            (0, 2, &above[1]),
+            (1, 0, &wide),
+            (2, 0, &outside[0]),
+            (2, 0, &outside[1]),
+        ]));
+        assert!(choice.unwrap().bottom);
+    });
+}
+
+/// Patches "a" to "c", three times parts of the value of "c", "c" to "e", and "f".
+fn straddled(blocks: &BlockLayer) -> Vec<Rc<Patch>> {
+    let part = |number| fragment("c", 5, number, 0);
+    let middle = (1..4).map(|number| patch_of(blocks, &[part(number)]));
+    let front = patch_of(blocks, &[value("a", 5, 10), part(0)]);
+    let back = patch_of(blocks, &[part(4), value("e", 5, 10)]);
+    [front].into_iter().chain(middle).chain([back, patch(blocks, "f", "f", 10)]).collect()
+}
+
+#[test]
+fn a_cut_never_splits_the_fragments_of_a_value() {
+    with_blocks(async |blocks| {
+        let patches = straddled(blocks);
+        let run = Run { number: 0, patches: patches.clone() };
+        let ids = |patches: &[Rc<Patch>]| patches.iter().map(|p| p.id()).collect::<Vec<BlockId>>();
+        for number in 0..5 {
+            let cut = clean_cut(&run, number, number + 1);
+            assert_eq!(ids(&cut), ids(&patches[..5]), "from patch {number} on");
+        }
+        assert_eq!(ids(&clean_cut(&run, 5, 6)), ids(&patches[5..]));
+        assert_eq!(ids(&clean_cut(&run, 1, 6)), ids(&patches));
+        // As the level that gives.
+        let small = Options { base_bytes: 100, ..OPTIONS };
+        let listed: Vec<_> = patches.iter().map(|patch| (1, 0, patch)).collect();
+        let mut policy = Leveled::default();
+        let first = policy.choose(&tree(&listed), &small, false).unwrap();
+        assert_eq!(ids(&first.inputs[0].patches), ids(&patches[..5]));
+        let second = policy.choose(&tree(&listed), &small, false).unwrap();
+        assert_eq!(ids(&second.inputs[0].patches), ids(&patches[5..]), "it goes on behind them");
+        // As the level that takes: runs that meet the front alone, or the back alone.
+        for key in ["b", "d"] {
+            let above = [patch(blocks, key, key, 10), patch(blocks, key, key, 10)];
+            let mut listed = listed.clone();
+            listed.extend([(0, 1, &above[0]), (0, 2, &above[1])]);
+            let choice = choose(&tree(&listed)).unwrap();
+            assert_eq!(ids(&choice.inputs[2].patches), ids(&patches[..5]), "{key}");
+        }
+    });
+}
+
+#[test]
+fn a_level_that_outgrows_its_target_gives_a_patch_at_a_time_in_turn() {
+    with_blocks(async |blocks| {
+        let patches = ["ab", "cd", "ef"].map(|k| patch(blocks, &k[..1], &k[1..], 2000));
+        let level1 = patches.each_ref().map(|patch| (1, 0, patch));
+        assert!(choose(&tree(&level1[..2])).is_none(), "8,000 bytes are within the target");
+        let full = tree(&level1);
+        let mut policy = Leveled::default();
+        for expected in [("a", "b"), ("c", "d"), ("e", "f"), ("a", "b")] {
+            let choice = policy.choose(&full, &OPTIONS, false).unwrap();
+            assert_eq!((choice.from, choice.to, choice.bottom), (1, 2, true));
+            assert_eq!(bounds(&choice), [pairs(&[expected])]);
+        }
+        // The next level is eight times as large, and each has a place of its own.
+        let level2 = patches.each_ref().map(|patch| (2, 0, patch));
+        assert!(choose(&tree(&level2)).is_none());
+        let large = Options { base_bytes: 1500, ..OPTIONS };
+        let choice = policy.choose(&tree(&level2), &large, false).unwrap();
+        assert_eq!((choice.from, bounds(&choice)), (2, vec![pairs(&[("a", "b")])]));
+        let exact = Options { base_bytes: tree(&level2).levels[2].bytes() / 8, ..OPTIONS };
+        assert!(Leveled::default().choose(&tree(&level2), &exact, false).is_some());
+        let more = Options { base_bytes: exact.base_bytes + 1, ..OPTIONS };
+        assert!(Leveled::default().choose(&tree(&level2), &more, false).is_none());
+    });
+}
+
+#[test]
+fn the_level_that_is_furthest_from_its_target_goes_first() {
+    with_blocks(async |blocks| {
+        let runs = [patch(blocks, "a", "b", 10), patch(blocks, "a", "b", 10)];
+        let large = [patch(blocks, "c", "d", 9_000), patch(blocks, "e", "f", 9_000)];
+        let mut listed =
+            vec![(0, 1, &runs[0]), (0, 2, &runs[1]), (1, 0, &large[0]), (1, 0, &large[1])];
+        assert_eq!(choose(&tree(&listed)).unwrap().from, 1, "3.6 of its target, level 0 has 1");
+        listed.pop();
+        let third = patch(blocks, "a", "b", 10);
+        let fourth = patch(blocks, "a", "b", 10);
+        listed.extend([(0, 3, &third), (0, 4, &fourth)]);
+        assert_eq!(choose(&tree(&listed)).unwrap().from, 0, "2, level 1 has 1.8");
+    });
+}
+
+#[test]
+fn where_patches_are_lost_all_of_their_run_is_merged() {
+    with_blocks(async |blocks| {
+        let (lost, other) = (lost_patch(blocks).await, patch(blocks, "a", "b", 6_000));
+        let level1 = tree(&[(1, 0, &lost), (1, 0, &other)]);
+        let choice = choose(&level1).unwrap();
+        assert_eq!(
+            choice.inputs[0].patches.len(),
+            2,
+            "versions of its keys may be in the lost one"
+        );
+        let above = [patch(blocks, "x", "y", 10), patch(blocks, "x", "y", 10)];
+        let level0 = [(0, 1, &above[0]), (0, 2, &above[1]), (1, 0, &lost), (1, 0, &other)];
+        // Level 1 is no longer furthest from its target.
+        let options = Options { base_bytes: 100_000, ..OPTIONS };
+        let choice = Leveled::default().choose(&tree(&level0), &options, false).unwrap();
+        assert_eq!(choice.inputs[2].patches.len(), 2, "it may hold any key");
+    });
+}
+
+#[test]
+fn under_pressure_what_drops_dead_data_is_merged_though_nothing_is_due() {
+    with_blocks(async |blocks| {
+        let [a, b, c] = [(); 3].map(|()| patch(blocks, "a", "b", 10));
+        let dead = patch_of(blocks, &[deletion("a", 7)]);
+        let from = |patches: &[(u8, u64, &Rc<Patch>)]| {
+            assert!(choose(&tree(patches)).is_none(), "nothing is due");
+            under_pressure(&tree(patches)).map(|choice| choice.from)
+        };
+        assert_eq!(from(&[]), None);
+        assert_eq!(from(&[(0, 1, &a)]), None, "a lone run has nothing to meet");
+        assert_eq!(from(&[(0, 1, &dead)]), Some(0), "deletions go");
+        assert_eq!(from(&[(0, 1, &a), (1, 0, &b)]), Some(0), "it may hide what is below");
+        assert_eq!(from(&[(1, 0, &a)]), None, "the lowest level has nothing to meet");
+        assert_eq!(from(&[(1, 0, &dead)]), None, "nor has it any further to go");
+        assert_eq!(from(&[(1, 0, &a), (2, 0, &b)]), Some(1), "level 0 has nothing to give");
+        assert_eq!(from(&[(1, 0, &a), (3, 0, &b)]), Some(1));
+        assert_eq!(from(&[(0, 1, &a), (1, 0, &b), (2, 0, &c)]), Some(0), "the uppermost first");
+        // Two runs of level 0 that are not enough to be due.
+        let options = Options { level0_runs: 3, ..OPTIONS };
+        let two = tree(&[(0, 1, &a), (0, 2, &b)]);
+        assert!(Leveled::default().choose(&two, &options, false).is_none());
+        let choice = Leveled::default().choose(&two, &options, true).unwrap();
+        assert_eq!((choice.from, choice.inputs.len()), (0, 2));
+    });
+}

@@ -1,0 +1,348 @@
+use super::*;
+use crate::format::version::Version;
+use crate::kv::memtable::OVERHEAD_BYTES;
+use crate::shard::commit::Writes;
+use crate::shard::log::{Event, event};
+use crate::shard::tests::{Bench, SECOND_NS, bytes, entry, found, put, rest, within};
+use crate::store::Store;
+use futures_util::future::join;
+use softflash_runtime::RuntimeHandle;
+use std::future::Future;
+
+mod space;
+
+const MIB: usize = 1 << 20;
+const MS_NS: u64 = 1_000_000;
+/// What a flush achieves in these tests, in bytes per second: 100 KB in a millisecond.
+const DRAIN_BYTES: u64 = 100_000_000;
+
+/// A shard with little memory beside its device: memtables of 576 KiB together, and a log of 4 MiB.
+fn with_shard(test: impl AsyncFnOnce(&Store, &Shard, &RuntimeHandle)) {
+    let mut bench = Bench::new(1, 16, 2048);
+    bench.options.memory_bytes = MIB as u64;
+    bench.run(async |stores, runtime| {
+        let shard: &Shard = stores[0].local();
+        shard.throttle.note_flush(2 * DRAIN_BYTES - FIRST_DRAIN_BYTES as u64, SECOND_NS);
+        test(&stores[0], shard, runtime).await;
+    });
+}
+
+/// What `work` comes to, and how many nanoseconds it takes.
+async fn timed<T>(runtime: &RuntimeHandle, work: impl Future<Output = T>) -> (T, u64) {
+    let began = runtime.now();
+    let done = work.await;
+    (done, runtime.now().since_ns(began))
+}
+
+/// Lets the memtable have exactly so many bytes, which the log knows nothing of.
+fn fill(shard: &Shard, wanted: usize) {
+    let key = |number: usize| bytes(&format!("{number:06}"));
+    for number in 0.. {
+        let missing = wanted - shard.memtable_bytes();
+        if missing == 0 {
+            break;
+        }
+        let cost = OVERHEAD_BYTES + key(number).len();
+        let value = if missing < 20_000 { missing } else { 10_000 } - cost;
+        let version = Version::seal(&key(number), shard.next_seq(), Some(entry(value))).unwrap();
+        shard.slices[0].insert(key(number), version, 1, None);
+    }
+    assert_eq!(shard.memtable_bytes(), wanted);
+}
+
+/// Bytes of memtables at this share of the way from where writers are slowed to where they stop.
+fn memory_at(shard: &Shard, share: f64) -> usize {
+    let Budget { freeze_bytes, memtables_total_bytes, .. } = shard.budget;
+    freeze_bytes + ((memtables_total_bytes - freeze_bytes) as f64 * share) as usize
+}
+
+/// Puts so many bytes into the log, and nothing into memory.
+fn append(shard: &Shard, encoded_bytes: usize) {
+    let seq = shard.next_seq();
+    let with = |len: usize| {
+        let key = bytes("key");
+        let entries = [(key.clone(), Version::seal(&key, seq, Some(entry(len))).unwrap())];
+        let batch = Event::Batch { seq, clear: false, entries: &entries };
+        let mut stream = Vec::new();
+        event::encode(&batch, &mut stream);
+        if stream.len() == encoded_bytes {
+            shard.log.append(&batch, seq);
+        }
+        stream.len()
+    };
+    let beside = with(encoded_bytes / 2) - encoded_bytes / 2;
+    assert!((encoded_bytes - beside - 20..=encoded_bytes).any(|len| with(len) == encoded_bytes));
+}
+
+#[test]
+fn a_value_larger_than_the_budget_is_taken_when_nothing_else_is_in_memory() {
+    with_shard(async |store, shard, runtime| {
+        let total = shard.budget.memtables_total_bytes;
+        assert!(total < MIB, "{total}");
+        let large = within(runtime, SECOND_NS, put(store, "large", entry(2 * MIB))).await;
+        assert!(large.is_some(), "an empty memtable takes it");
+        assert!(shard.memtable_bytes() > 2 * MIB);
+        // Not beside anything else, however little.
+        let small = within(runtime, SECOND_NS, put(store, "small", entry(1))).await;
+        assert!(small.is_none(), "it would be more beyond the budget");
+        shard.flush_everything().await.unwrap();
+        assert!(within(runtime, SECOND_NS, put(store, "small", entry(1))).await.is_some());
+        let flush = async {
+            rest(runtime, 3 * SECOND_NS).await;
+            shard.flush_everything().await.unwrap();
+        };
+        let both = join(put(store, "large", entry(3 * MIB)), flush);
+        let (_, took_ns) = timed(runtime, both).await;
+        assert!((3 * SECOND_NS..4 * SECOND_NS).contains(&took_ns), "{took_ns}");
+        assert_eq!(found(store, "large").await, Some(3 * MIB));
+        let waited_us = shard.counters.stall_us.get();
+        assert!((3_000_000..4_000_000).contains(&waited_us), "{waited_us} us");
+    });
+}
+
+#[test]
+fn a_transaction_counts_what_its_keys_cost_beside_their_values() {
+    with_shard(async |_, shard, runtime| {
+        fill(shard, 1000);
+        let keys = shard.budget.memtables_total_bytes / OVERHEAD_BYTES;
+        let admit = async |keys: usize, len: usize| {
+            let entries = (0..keys).map(|n| (bytes(&n.to_string()), Some(entry(len)))).collect();
+            let writes = Writes { entries, clear: false };
+            within(runtime, SECOND_NS, shard.admit_writes(&writes)).await
+        };
+        assert_eq!(admit(keys / 2, 1).await, Some(Ok(())));
+        assert_eq!(admit(keys + 1, 1).await, None, "many small ones");
+        assert_eq!(admit(1, keys * OVERHEAD_BYTES).await, None, "a large one");
+    });
+}
+
+#[test]
+fn memory_is_full_to_the_byte() {
+    with_shard(async |_, shard, runtime| {
+        let total = shard.budget.memtables_total_bytes;
+        fill(shard, 1000);
+        assert!(shard.has_room(total - 1000) && !shard.has_room(total - 999));
+        // What the log has still to write is in memory a second time.
+        append(shard, 5000);
+        assert_eq!(shard.unwritten_bytes(), 6000);
+        assert!(shard.has_room(total - 6000) && !shard.has_room(total - 5999));
+        let admitted = within(runtime, SECOND_NS, shard.admit(total, true)).await;
+        assert_eq!(admitted, None, "a writer waits, and is not refused");
+    });
+}
+
+#[test]
+fn a_log_that_does_not_keep_up_takes_no_more() {
+    with_shard(async |_, shard, runtime| {
+        let total = shard.budget.memtables_total_bytes;
+        append(shard, total);
+        assert_eq!((shard.memtable_bytes(), shard.log.backlog_bytes()), (0, total));
+        assert!(shard.has_room(1));
+        append(shard, 1000);
+        assert!(!shard.has_room(1));
+        rest(runtime, SECOND_NS).await;
+        assert!(shard.log.backlog_bytes() == 0 && shard.has_room(1));
+        // Nor one that is half as long again as it should be.
+        let log_bytes = shard.budget.log_bytes;
+        let (mut last, mut passed) = (0, 0);
+        while last <= log_bytes * 3 / 2 {
+            assert_eq!(shard.has_room(1), last <= log_bytes * 3 / 2, "{last} bytes");
+            passed += u64::from(last > log_bytes * 5 / 4);
+            append(shard, 100_000);
+            rest(runtime, SECOND_NS / 10).await;
+            last = shard.log.live_bytes();
+        }
+        assert!(!shard.has_room(1) && passed > 2);
+    });
+}
+
+#[test]
+fn the_backlog_is_what_is_furthest_from_usual() {
+    let close = |shard: &Shard, share: f64| (shard.backlog() - share).abs() < 1e-9;
+    with_shard(async |_, shard, _| {
+        assert!(close(shard, -8.0 / 12.0), "nothing at all: {}", shard.backlog());
+        for share in [0.0, 0.25, 0.5, 1.0] {
+            fill(shard, memory_at(shard, share));
+            assert!(close(shard, share), "memory: {} for {share}", shard.backlog());
+        }
+    });
+    with_shard(async |store, shard, _| {
+        for runs in 1..=14 {
+            put(store, "key", entry(1)).await;
+            shard.flush_everything().await.unwrap();
+            assert_eq!(shard.level0_runs(), runs);
+            assert!(close(shard, (runs as f64 - 8.0) / 12.0), "runs: {}", shard.backlog());
+        }
+    });
+    with_shard(async |_, shard, runtime| {
+        let log_bytes = shard.budget.log_bytes as f64;
+        while shard.log.live_bytes() < shard.budget.log_bytes * 5 / 4 {
+            append(shard, 500_000);
+            rest(runtime, SECOND_NS).await;
+        }
+        let share = (shard.log.live_bytes() as f64 - log_bytes) / (log_bytes / 2.0);
+        assert!(share > 0.4 && close(shard, share), "log: {} for {share}", shard.backlog());
+    });
+}
+
+#[test]
+fn writers_get_a_share_of_the_rate_of_the_flushes() {
+    let throttle = Throttle::default();
+    let now = Time(5_000);
+    let cost = |share: f64| {
+        let before = throttle.paid_until.get().max(now);
+        throttle.admits_at(now, 64 << 20, share).since_ns(before)
+    };
+    assert_eq!(cost(0.5), SECOND_NS, "as fast as the first guess");
+    assert_eq!(throttle.paid_until.get(), now + SECOND_NS);
+    assert_eq!((cost(0.2), cost(0.8)), (SECOND_NS / 4, 4 * SECOND_NS));
+    assert_eq!(cost(0.999), 20 * SECOND_NS, "at the least");
+    throttle.note_flush(16 << 20, SECOND_NS / 2);
+    let after = cost(0.5);
+    assert_eq!(after, SECOND_NS * 4 / 3, "48 MiB a second");
+    // Who has paid long ago has saved nothing.
+    let later = Time(1000 * SECOND_NS);
+    assert_eq!(throttle.admits_at(later, 48 << 20, 0.5), later + SECOND_NS);
+    throttle.drain_bytes.set(0.0);
+    assert_eq!(throttle.admits_at(later, 1, 0.5), later + 2 * SECOND_NS, "a byte a second");
+}
+
+#[test]
+fn writers_are_slowed_once_something_has_gathered() {
+    for (share, bytes, expected_ns) in [
+        (-0.5, 1000, 0),
+        (0.0, 1000, 0),
+        (0.5, 99_900, 0),
+        // Exactly as far as they may be ahead.
+        (0.5, 100_000, 0),
+        (0.5, 100_100, 1_001_000),
+        (0.75, 50_000, 3 * 500_000),
+    ] {
+        with_shard(async |_, shard, runtime| {
+            fill(shard, memory_at(shard, share));
+            let (admitted, took_ns) = timed(runtime, shard.admit(bytes, true)).await;
+            assert_eq!((admitted, took_ns), (Ok(()), expected_ns), "{bytes} bytes at {share}");
+            assert_eq!(shard.counters.stall_us.get(), expected_ns / 1000);
+        });
+    }
+}
+
+#[test]
+fn who_waits_for_room_anyway_does_not_wait_for_a_rate_too() {
+    // As much as makes a long wait at the least rate, with a memtable that is all but empty, and with one that is full.
+    for share in [-0.9, 1.0] {
+        with_shard(async |_, shard, runtime| {
+            let flush = async || {
+                rest(runtime, MS_NS).await;
+                // The log has to know what is flushed.
+                append(shard, 1000);
+                shard.flush_everything().await.unwrap();
+            };
+            fill(shard, memory_at(shard, share));
+            let (_, alone_ns) = timed(runtime, flush()).await;
+            fill(shard, memory_at(shard, share));
+            let ((admitted, ()), took_ns) =
+                timed(runtime, join(shard.admit(2 * MIB, true), flush())).await;
+            assert_eq!(admitted, Ok(()));
+            // At the least rate 2 MiB take 419 ms.
+            assert!(took_ns < alone_ns + 100 * MS_NS, "{took_ns} ns, {alone_ns} of them the flush");
+        });
+    }
+}
+
+#[test]
+fn twenty_runs_in_level_0_stop_writers_until_one_has_gone() {
+    with_shard(async |store, shard, runtime| {
+        let admitted = async || within(runtime, SECOND_NS, shard.admit(1, true)).await.is_some();
+        while shard.level0_runs() < 20 {
+            assert!(admitted().await, "{} runs", shard.level0_runs());
+            put(store, "key", entry(1)).await;
+            shard.flush_everything().await.unwrap();
+        }
+        assert!(!admitted().await);
+        put_down(shard).await;
+        assert!(shard.level0_runs() < 20 && admitted().await);
+    });
+}
+
+async fn put_down(shard: &Shard) {
+    assert!(shard.compact_once(&shard.slices[0]).await.unwrap());
+}
+
+#[test]
+fn who_waits_sets_to_work_what_makes_room() {
+    with_shard(async |_, shard, runtime| {
+        let frozen = || shard.slices[0].frozen.borrow().len();
+        fill(shard, 1000);
+        shard.compaction_idle.set(true);
+        assert_eq!(shard.admit(1, true).await, Ok(()));
+        assert_eq!((frozen(), shard.compaction_idle.get()), (0, true), "there is room");
+        let total = shard.budget.memtables_total_bytes;
+        assert_eq!(within(runtime, MS_NS, shard.admit(total, true)).await, None);
+        assert_eq!((frozen(), shard.compaction_idle.get()), (1, false));
+    });
+}
+
+#[test]
+fn the_largest_memtable_is_frozen() {
+    let mut bench = Bench::new(1, 32, 256);
+    bench.layout.slices = 3;
+    bench.run(async |stores, _| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        let key = |slice: &crate::kv::slice::Slice| {
+            let mut keys = (0..).map(|number| number.to_string());
+            keys.find(|key| shard.layout.slice_of(key.as_bytes()) == slice.id).unwrap()
+        };
+        for (slice, len) in shard.slices.iter().zip([10, 1000, 100]) {
+            put(store, &key(slice), entry(len)).await;
+        }
+        shard.freeze_largest();
+        let frozen = || shard.slices.iter().map(|s| s.frozen.borrow().len()).collect::<Vec<_>>();
+        assert_eq!(frozen(), [0, 1, 0]);
+        for (slice, runs) in shard.slices.iter().zip([1, 3, 2]) {
+            for _ in 0..runs {
+                put(store, &key(slice), entry(1)).await;
+                shard.flush_everything().await.unwrap();
+            }
+        }
+        assert_eq!(shard.level0_runs(), 4, "of the slice that has most");
+    });
+}
+
+#[test]
+fn a_shard_that_has_failed_or_closes_takes_no_writes() {
+    with_shard(async |_, shard, _| {
+        assert_eq!((shard.check_health(), shard.has_failed()), (Ok(()), false));
+        let lost = StoreError::DataLoss("a test says so".into());
+        *shard.failure.borrow_mut() = Some(lost.clone());
+        assert!(shard.has_failed());
+        assert_eq!(
+            (shard.check_health(), shard.admit(1, true).await),
+            (Err(lost.clone()), Err(lost))
+        );
+        shard.failure.take();
+        shard.log.fail("a test says so");
+        assert!(
+            shard.has_failed() && matches!(shard.check_health(), Err(StoreError::LogFailed(_)))
+        );
+        assert_eq!(shard.counters.refused_writes.get(), 0, "that is no lack of space");
+        shard.closing.set(true);
+        assert_eq!(shard.admit(1, false).await, Err(StoreError::Closed));
+    });
+}
+
+#[test]
+fn a_write_to_a_log_that_is_long_wakes_who_cuts_it() {
+    with_shard(async |store, shard, runtime| {
+        let is_woken = async || within(runtime, MS_NS, shard.work.notified()).await.is_some();
+        put(store, "key", entry(1)).await;
+        assert!(!is_woken().await);
+        while shard.log.live_bytes() <= shard.budget.log_bytes {
+            append(shard, 500_000);
+            rest(runtime, SECOND_NS).await;
+        }
+        assert!(!is_woken().await, "nobody has looked");
+        put(store, "key", entry(1)).await;
+        assert!(is_woken().await);
+    });
+}

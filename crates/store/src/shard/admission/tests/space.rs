@@ -1,0 +1,115 @@
+//! A flash that is full, or nearly.
+
+use super::*;
+use crate::block_layer::BlockKind;
+use softflash_ftl::Hint;
+
+const FULL: Result<(), StoreError> = Err(StoreError::OutOfSpace);
+
+/// Takes blocks until so many are free, or gives some of these back.
+async fn leave_free(shard: &Shard, free: u32) {
+    let blocks = &shard.blocks;
+    while blocks.free_blocks() > free {
+        let id = blocks.new_id();
+        let kind = BlockKind::Patch { slice: 0 };
+        blocks.put(id, kind, blocks.pieces_of(&[1]), Hint::FLUSH).await.unwrap();
+    }
+    let log = shard.log.segments();
+    for id in blocks.ids().into_iter().filter(|id| !log.contains(id)) {
+        if blocks.free_blocks() < free {
+            blocks.delete(id);
+        }
+    }
+    assert_eq!(blocks.free_blocks(), free);
+}
+
+#[test]
+fn space_is_short_before_new_data_is_refused_and_that_before_deletions_are() {
+    with_shard(async |_, shard, _| {
+        let Budget { reserve_blocks, last_blocks, .. } = shard.budget;
+        let states = [
+            (reserve_blocks * 3 / 2, false, false, true),
+            (reserve_blocks * 3 / 2 - 1, true, false, true),
+            (reserve_blocks, true, false, true),
+            (reserve_blocks - 1, true, true, true),
+            (last_blocks, true, true, true),
+            (last_blocks - 1, true, true, false),
+        ];
+        for (free, is_short, is_full, has_room) in states {
+            leave_free(shard, free).await;
+            let found = (shard.space_is_short(), shard.is_full(), shard.has_room(1));
+            assert_eq!(found, (is_short, is_full, has_room), "{free} free");
+        }
+    });
+}
+
+#[test]
+fn new_data_is_refused_when_nothing_will_make_room() {
+    with_shard(async |_, shard, runtime| {
+        leave_free(shard, shard.budget.reserve_blocks - 1).await;
+        // Compaction looks once more, and finds nothing.
+        let compaction = async {
+            rest(runtime, SECOND_NS).await;
+            shard.compaction_idle.set(true);
+        };
+        let ((admitted, ()), took_ns) =
+            timed(runtime, join(shard.admit(1, true), compaction)).await;
+        assert_eq!(admitted, FULL);
+        assert!((SECOND_NS..SECOND_NS + 50 * MS_NS).contains(&took_ns), "{took_ns}");
+        assert_eq!(shard.counters.refused_writes.get(), 1);
+        let (admitted, took_ns) = timed(runtime, shard.admit(1, false)).await;
+        assert_eq!((admitted, took_ns), (Ok(()), 0), "deletions are taken");
+        leave_free(shard, shard.budget.reserve_blocks).await;
+        assert_eq!(shard.admit(1, true).await, Ok(()));
+        assert_eq!(shard.counters.refused_writes.get(), 1);
+    });
+}
+
+#[test]
+fn new_data_waits_while_a_compaction_or_a_flush_may_make_room() {
+    for flushing in [false, true] {
+        with_shard(async |_, shard, runtime| {
+            leave_free(shard, shard.budget.reserve_blocks - 1).await;
+            if flushing {
+                fill(shard, 1000);
+                shard.freeze_largest();
+            }
+            let compaction = async {
+                rest(runtime, MS_NS).await;
+                shard.compaction_idle.set(flushing);
+            };
+            let ((admitted, ()), took_ns) =
+                timed(runtime, join(shard.admit(1, true), compaction)).await;
+            assert_eq!(admitted, FULL, "in the end it gives up");
+            assert!((30 * SECOND_NS..31 * SECOND_NS).contains(&took_ns), "{took_ns}");
+            let room = async {
+                shard.compaction_idle.set(flushing);
+                rest(runtime, 5 * SECOND_NS).await;
+                leave_free(shard, shard.budget.reserve_blocks).await;
+            };
+            let ((admitted, ()), took_ns) = timed(runtime, join(shard.admit(1, true), room)).await;
+            assert_eq!(admitted, Ok(()));
+            assert!((5 * SECOND_NS..6 * SECOND_NS).contains(&took_ns), "{took_ns}");
+        });
+    }
+}
+
+#[test]
+fn deletions_wait_for_the_last_blocks_and_new_data_does_not() {
+    with_shard(async |_, shard, runtime| {
+        leave_free(shard, shard.budget.last_blocks - 1).await;
+        let (admitted, took_ns) = timed(runtime, shard.wait_for_room(1, true)).await;
+        assert_eq!((admitted, took_ns), (FULL, 0));
+        let (admitted, took_ns) = timed(runtime, shard.wait_for_room(1, false)).await;
+        assert_eq!(admitted, FULL);
+        assert!((10 * SECOND_NS..11 * SECOND_NS).contains(&took_ns), "{took_ns}");
+        // Where memory is what lacks, nobody is refused.
+        leave_free(shard, shard.budget.last_blocks).await;
+        fill(shard, 1000);
+        let total = shard.budget.memtables_total_bytes;
+        for grows in [true, false] {
+            let waiting = within(runtime, 60 * SECOND_NS, shard.wait_for_room(total, grows)).await;
+            assert_eq!(waiting, None);
+        }
+    });
+}

@@ -1,0 +1,139 @@
+use super::*;
+
+/// The only shard of a store, and its only slice.
+fn only(stores: &[Store]) -> (&Store, &Shard, &Slice) {
+    let shard: &Shard = stores[0].local();
+    (&stores[0], shard, &shard.slices[0])
+}
+
+/// Brings what is in memory into a run of its own and that to another level, as compactions would in time.
+async fn flush_to(shard: &Shard, level: u8) {
+    let slice = &shard.slices[0];
+    let before = slice.tree();
+    shard.flush_everything().await.unwrap();
+    let is_new = |patch: &Rc<Patch>| before.patches().all(|(.., known)| known.id() != patch.id());
+    let fresh: Vec<_> = slice.tree().patches().map(|(.., p)| Rc::clone(p)).filter(is_new).collect();
+    assert!(!fresh.is_empty());
+    if level > 0 {
+        shard.edit(slice, &fresh, fresh.iter().map(|p| (level, 0, Rc::clone(p))).collect());
+    }
+}
+
+/// Fills level 0 with runs that have this key, and merges them down.
+async fn compact(store: &Store, shard: &Shard, slice: &Slice, key: &str) {
+    for _ in 0..shard.budget.level0_runs {
+        put(store, key, entry(20)).await;
+        flush_to(shard, 0).await;
+    }
+    assert!(shard.compact_once(slice).await.unwrap());
+    assert_eq!(slice.tree().level0_runs(), 0);
+}
+
+fn levels(slice: &Slice) -> Vec<usize> {
+    slice.tree().levels.iter().map(|level| level.patches().count()).collect()
+}
+
+#[test]
+fn an_expired_version_that_is_dropped_does_not_bring_an_older_one_back() {
+    // Where the older one is merged with it, and where it lies below.
+    for level in [1, 2] {
+        let bench = Bench::new(1, 32, 256);
+        let still_dead = async |stores: &[Store]| {
+            let (store, ..) = only(stores);
+            assert_eq!(found(store, "b").await, None, "older one in level {level}");
+            assert_eq!(found(store, "c").await, Some(20));
+        };
+        bench.run(async |stores, runtime| {
+            let (store, shard, slice) = only(stores);
+            put(store, "b", entry(10)).await;
+            flush_to(shard, level).await;
+            assert_eq!(found(store, "b").await, Some(10));
+            let expires_at_ms = WALL_MS + 60_000;
+            put(store, "b", Entry { expires_at_ms, ..entry(11) }).await;
+            assert_eq!(found(store, "b").await, Some(11));
+            rest(runtime, 61 * SECOND_NS).await;
+            let keys = ["a", "b", "c", "d"].map(|key| (key, key != "b"));
+            for (key, _) in keys.iter().filter(|(_, written)| *written) {
+                put(store, key, entry(20)).await;
+            }
+            compact(store, shard, slice, "c").await;
+            still_dead(stores).await;
+            if level == 2 {
+                assert_eq!(levels(slice), [0, 1, 1], "the older one is still there");
+            }
+            let seq = shard.seq.get();
+            shard.log.stable_soon(seq).await.unwrap();
+        });
+        bench.run(async |stores, _| still_dead(stores).await);
+    }
+}
+
+#[test]
+fn a_deletion_in_what_a_compaction_takes_beyond_its_range_goes_on_hiding_what_lies_below() {
+    let bench = Bench::new(1, 32, 256);
+    let still_deleted = async |stores: &[Store]| {
+        let (store, ..) = only(stores);
+        for key in ["b", "x"] {
+            assert_eq!(found(store, key).await, None, "{key}");
+        }
+        assert_eq!(found(store, "k").await, Some(20));
+    };
+    bench.run(async |stores, _| {
+        let (store, shard, slice) = only(stores);
+        for key in ["b", "x"] {
+            put(store, key, entry(10)).await;
+            // Neither reaches to "k".
+            flush_to(shard, 2).await;
+        }
+        for key in ["b", "x"] {
+            delete(store, key).await;
+        }
+        put(store, "k", entry(10)).await;
+        flush_to(shard, 1).await;
+        assert_eq!((found(store, "b").await, found(store, "x").await), (None, None));
+        compact(store, shard, slice, "k").await;
+        assert_eq!(levels(slice), [0, 1, 2]);
+        still_deleted(stores).await;
+        let seq = shard.seq.get();
+        shard.log.stable_soon(seq).await.unwrap();
+    });
+    bench.run(async |stores, _| still_deleted(stores).await);
+}
+
+#[test]
+fn a_value_over_several_patches_stays_whole_when_a_part_of_its_run_is_compacted() {
+    const LARGE: usize = (7 << 20) / 2;
+    let mut bench = Bench::new(1, 16, 2048);
+    // So that level 1 should be smaller than the value.
+    bench.options.memory_bytes = 1 << 20;
+    bench.run(async |stores, _| {
+        let (store, shard, slice) = only(stores);
+        let mut view = store.view();
+        for (key, len) in [("a", 10), ("c", LARGE), ("e", 10)] {
+            view.put(bytes(key), entry(len)).unwrap();
+        }
+        store.commit(view).await.unwrap();
+        shard.flush_everything().await.unwrap();
+        flush_to_level_1(shard, slice);
+        let parts = levels(slice)[1];
+        assert!(parts >= 3, "the value lies in {parts} patches");
+        assert!(shard.compact_once(slice).await.unwrap());
+        assert_eq!(found(store, "c").await, Some(LARGE));
+        assert_eq!(levels(slice), [0, 0, parts], "all of them went, and nothing else was there");
+        // What lies above, on either side and between.
+        for key in ["b", "d", "c"] {
+            compact(store, shard, slice, key).await;
+            while shard.compact_once(slice).await.unwrap() {}
+            let expected = if key == "c" { 20 } else { LARGE };
+            assert_eq!(found(store, "c").await, Some(expected), "after {key}");
+            for key in ["a", "e"] {
+                assert_eq!(found(store, key).await, Some(10));
+            }
+        }
+    });
+}
+
+fn flush_to_level_1(shard: &Shard, slice: &Slice) {
+    let patches: Vec<_> = slice.tree().patches().map(|(.., patch)| Rc::clone(patch)).collect();
+    shard.edit(slice, &patches, patches.iter().map(|p| (1, 0, Rc::clone(p))).collect());
+}

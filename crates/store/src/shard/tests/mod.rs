@@ -1,0 +1,96 @@
+//! Shards without background tasks, in virtual time: a test does step by step what those would do.
+
+mod commit;
+mod compact;
+mod over_shards;
+
+use super::open::open_all_for_repair;
+use super::recovery::OnLogLoss;
+use super::*;
+use crate::kv::testing::array;
+use crate::store::{Store, Ticket};
+use crate::value::Entry;
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use softflash_device::Device;
+use softflash_runtime::VirtualExecutor;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+pub(in crate::shard) const WALL_MS: u64 = 1_000_000;
+pub(in crate::shard) const SECOND_NS: u64 = 1_000_000_000;
+
+/// A device, opened again and again.
+pub(in crate::shard) struct Bench {
+    device: Arc<dyn Device>,
+    pub(in crate::shard) layout: StoreLayout,
+    pub(in crate::shard) options: StoreOptions,
+}
+
+impl Bench {
+    /// Four units of `superblocks` superblocks of `kib` KiB each, with one slice in each shard.
+    pub(in crate::shard) fn new(shards: u16, superblocks: u32, kib: u32) -> Bench {
+        let (slices, units, compression) = (shards, 4, Vec::new());
+        let layout = StoreLayout { shards, slices, units, compression, copies: 1, parity: 0 };
+        Bench { device: array(superblocks, kib), layout, options: StoreOptions::default() }
+    }
+
+    /// Opens the shards, lets `test` work, and drops everything.
+    pub(in crate::shard) fn run<R>(
+        &self,
+        test: impl AsyncFnOnce(&[Store], &RuntimeHandle) -> R,
+    ) -> R {
+        let executor = VirtualExecutor::new(WALL_MS);
+        let runtime = executor.handle();
+        executor.block_on(async {
+            let device = Arc::clone(&self.device);
+            let (layout, options) = (&self.layout, &self.options);
+            let stores = open_all_for_repair(device, layout, options, &runtime, OnLogLoss::Refuse);
+            test(&stores.await.unwrap(), &runtime).await
+        })
+    }
+}
+
+pub(in crate::shard) fn bytes(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+pub(in crate::shard) fn entry(len: usize) -> Entry {
+    Entry::new(Bytes::from(vec![7; len]))
+}
+
+pub(in crate::shard) async fn put(store: &Store, key: &str, entry: Entry) {
+    let mut view = store.view();
+    view.put(bytes(key), entry).unwrap();
+    store.commit(view).await.unwrap();
+}
+
+pub(in crate::shard) async fn delete(store: &Store, key: &str) {
+    let mut view = store.view();
+    view.delete(bytes(key)).unwrap();
+    store.commit(view).await.unwrap();
+}
+
+/// The length of a value, read from the memtables and from flash, past the cache.
+pub(in crate::shard) async fn found(store: &Store, key: &str) -> Option<usize> {
+    store.local().cache.borrow_mut().clear();
+    let entry = store.view().get(&bytes(key)).await.unwrap();
+    entry.map(|entry| entry.value.to_bytes().len())
+}
+
+/// What comes of `work`, unless it takes longer than this.
+pub(in crate::shard) async fn within<T>(
+    runtime: &RuntimeHandle,
+    ns: u64,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    match select(pin!(work), runtime.sleep_until(runtime.now() + ns)).await {
+        Either::Left((done, _)) => Some(done),
+        Either::Right(_) => None,
+    }
+}
+
+pub(in crate::shard) async fn rest(runtime: &RuntimeHandle, ns: u64) {
+    runtime.sleep_until(runtime.now() + ns).await;
+}

@@ -1,0 +1,49 @@
+use super::*;
+use std::sync::Arc;
+
+fn token() -> WatchToken {
+    WatchToken(Arc::default())
+}
+
+fn key(number: usize) -> Bytes {
+    Bytes::from(format!("key{number}"))
+}
+
+#[test]
+fn a_write_tells_all_who_watch_its_key_and_nobody_else() {
+    let mut watches = Watches::default();
+    let tokens = [token(), token(), token()];
+    for (token, number) in tokens.iter().zip([1, 1, 2]) {
+        watches.add(key(number), token.clone());
+    }
+    watches.touch(b"another");
+    assert_eq!(tokens.each_ref().map(WatchToken::touched), [false, false, false]);
+    watches.touch(&key(1));
+    assert_eq!(tokens.each_ref().map(WatchToken::touched), [true, true, false]);
+    assert_eq!(watches.tokens.len(), 1, "who was told is not told again");
+    watches.touch_all();
+    assert!(tokens[2].touched() && watches.tokens.is_empty());
+}
+
+#[test]
+fn a_sweep_drops_those_that_nobody_holds_and_keeps_the_others() {
+    let mut watches = Watches::default();
+    // Two that live: one alone with its key, one whose key was watched in vain before and behind it.
+    let (alone, among) = (token(), token());
+    watches.add(key(0), alone.clone());
+    watches.add(key(1), token());
+    watches.add(key(1), among.clone());
+    for number in 1..=100 {
+        watches.add(key(number), token());
+    }
+    assert_eq!(watches.tokens.len(), 101, "a sweep for each of them would take long");
+    for number in 101..3000 {
+        watches.add(key(number), token());
+    }
+    assert!(watches.tokens.len() < 2000, "{} keys", watches.tokens.len());
+    assert_eq!(watches.tokens.get(&key(1)).map(Vec::len), Some(1));
+    assert!(!alone.touched() && !among.touched(), "a sweep is no write");
+    watches.touch(&key(0));
+    watches.touch(&key(1));
+    assert!(alone.touched() && among.touched());
+}
