@@ -279,3 +279,70 @@ impl Shard {
         }));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [ShardId; 3] = [ShardId(0), ShardId(1), ShardId(2)];
+
+    fn books() -> Transactions {
+        Transactions::new(7, BTreeSet::new(), 3)
+    }
+
+    fn ready(books: &Transactions, number: u64, shard: u16) -> Vec<u64> {
+        books.prepared(number, ShardId(shard)).into_iter().map(|(number, _)| number).collect()
+    }
+
+    #[test]
+    fn transactions_are_committed_whole_and_in_the_order_of_their_numbers() {
+        let books = books();
+        let numbers: Vec<u64> = (0..3).map(|_| books.register(&ALL)).collect();
+        assert_eq!(numbers, [7, 8, 9]);
+        // The last is prepared first, in every shard, and has to wait.
+        assert!((0..3).all(|shard| ready(&books, 9, shard).is_empty()));
+        assert_eq!(ready(&books, 7, 0), [] as [u64; 0]);
+        assert_eq!(ready(&books, 7, 2), [] as [u64; 0]);
+        assert_eq!(ready(&books, 7, 2), [] as [u64; 0], "told twice by one shard");
+        assert_eq!(ready(&books, 7, 1), [7]);
+        assert_eq!(ready(&books, 8, 1), [] as [u64; 0]);
+        assert_eq!(ready(&books, 8, 0), [] as [u64; 0]);
+        assert_eq!(ready(&books, 8, 2), [8, 9]);
+        assert_eq!(ready(&books, 9, 0), [] as [u64; 0], "it is committed already");
+        assert_eq!(books.next(), 10);
+    }
+
+    #[test]
+    fn only_its_participants_are_waited_for() {
+        let books = books();
+        let number = books.register(&[ShardId(0), ShardId(2)]);
+        assert_eq!(ready(&books, number, 2), [] as [u64; 0]);
+        let committed = books.prepared(number, ShardId(0));
+        assert_eq!(committed, [(number, vec![ShardId(0), ShardId(2)])]);
+    }
+
+    #[test]
+    fn a_commit_is_remembered_until_every_participant_has_noted_it() {
+        let books = books();
+        books.committed.borrow_mut().insert(7, ALL.into());
+        books.committed.borrow_mut().insert(8, [ShardId(1)].into());
+        books.forget(7, ShardId(0));
+        books.forget(7, ShardId(0));
+        books.forget(8, ShardId(1));
+        assert_eq!(books.unforgotten(), [7]);
+        books.forget(7, ShardId(2));
+        assert_eq!(books.unforgotten(), [7]);
+        books.forget(7, ShardId(1));
+        assert_eq!(books.unforgotten(), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn what_the_log_told_is_remembered_until_every_shard_has_noted_its_own() {
+        let books = Transactions::new(7, [3, 5].into(), 3);
+        for shard in ALL {
+            assert_eq!(books.unforgotten(), [3, 5]);
+            books.caught_up(shard);
+        }
+        assert_eq!(books.unforgotten(), [] as [u64; 0]);
+    }
+}
