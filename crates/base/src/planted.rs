@@ -91,6 +91,24 @@ bugs! {
     FailedCopyHidden: "a copy whose program failed is taken for whole", "store/src/block_layer/open_block.rs";
     ParityForgetsPatch: "the second patch of a group is not in its parity", "store/src/block_layer/stripe.rs";
     GroupOnOneUnit: "patches of a group are not kept apart from each other", "store/src/block_layer/open_block.rs";
+    // The removal of everything beside others.
+    UndecidedDoomed: "the patches of a removal are given up while it is undecided itself", "store/src/shard/clear.rs";
+    ClearKeepsCache: "a removal of everything leaves the read cache", "store/src/shard/clear.rs";
+    ClearTouchesNoWatch: "a removal of everything does not end watches", "store/src/shard/clear.rs";
+    ClearIgnoredByCommit: "a commit does not see that everything was removed since its reads", "store/src/shard/commit.rs";
+    ClearToldEarly: "a read tells of a removal of everything before that is durable", "store/src/shard/read.rs";
+    RememberedAcrossClear: "a read puts into the cache what was removed while it waited", "store/src/shard/read.rs";
+    FlushedAcrossClear: "a flush brings back what was removed while it wrote", "store/src/shard/flush.rs";
+    CompactedAcrossClear: "a compaction brings back what was removed while it merged", "store/src/shard/compact.rs";
+    // What transactions read and watch.
+    ExclusiveSeesExpired: "expired keys are there for transactions over several keys", "store/src/shard/read.rs";
+    ScanHidesUnlogged: "a scan hides expired keys without noting in the log how late it is", "store/src/shard/scan.rs";
+    AloneReadsBeforeGate: "a command over several shards reads before it has their gates", "protocol/src/write.rs";
+    ExecChecksBeforeGate: "EXEC looks at its watches before it has the gates", "protocol/src/exec.rs";
+    ExecKeepsWatches: "EXEC does not let go of its watches", "protocol/src/exec.rs";
+    ExpiryNotWatched: "a watched key that expires does not end the transaction", "protocol/src/exec.rs";
+    WatchStopsAtKnown: "WATCH ends at a key that is watched already", "protocol/src/exec.rs";
+    DiscardKeepsWatches: "DISCARD does not let go of the watches", "protocol/src/commands/transaction.rs";
 }
 
 impl Bug {

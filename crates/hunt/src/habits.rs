@@ -21,6 +21,18 @@ pub struct Resp {
     pub list_share: f64,
     /// Share of requests that remove everything.
     pub clears: f64,
+    /// While others make their requests; otherwise nobody else does anything meanwhile.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub clears_beside: bool,
+    /// Share of requests that are whole iterations of SCAN.
+    #[serde(default = "few_scans", skip_serializing_if = "are_few_scans")]
+    pub scans: f64,
+    /// Most keys that a transaction watches.
+    #[serde(default = "one_key", skip_serializing_if = "is_one_key")]
+    pub watched: u64,
+    /// Share of requests that watch keys and let go of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub litter: f64,
     /// Share of requests that are the last, as the connection is lost in their middle.
     pub vanishing: f64,
 }
@@ -39,14 +51,46 @@ pub struct Pace {
     pub steps_back: bool,
 }
 
+fn is_not(flag: &bool) -> bool {
+    !flag
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
+/// The share of SCANs where nobody does many.
+pub(crate) fn few_scans() -> f64 {
+    0.02
+}
+
+fn are_few_scans(share: &f64) -> bool {
+    *share == few_scans()
+}
+
+fn one_key() -> u64 {
+    1
+}
+
+fn is_one_key(keys: &u64) -> bool {
+    *keys == one_key()
+}
+
 impl Resp {
-    /// Drawn habits; `firm` where acknowledged writes are on flash.
-    pub fn drawn(rng: &mut Rng, firm: bool) -> Resp {
+    /// Drawn habits, some of them `apart`; `firm` where acknowledged writes are on flash.
+    pub fn drawn(rng: &mut Rng, apart: &mut Rng, firm: bool) -> Resp {
         let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
         let (transactions, list_share) = (some(0.2, 0.6), some(0.2, 0.5));
         let (expiry, vanishing) = (some(0.4, 0.6), some(0.02, 0.4));
         // Who may lose the last writes of each shard may lose a part of what was removed with them.
         let clears = if firm { some(0.01, 0.3) } else { 0.0 };
+        let beside = apart.chance(0.35);
+        // Often, and so rarely that much is on flash by then.
+        let often = 0.002 * 50_f64.powf(apart.unit_f64());
+        let (clears_beside, clears) = if firm && beside { (true, often) } else { (false, clears) };
+        let scans = if apart.chance(0.3) { 0.1 } else { few_scans() };
+        let (watched, litter) =
+            if apart.chance(0.5) { (2 + apart.below(7), 0.05) } else { (one_key(), 0.0) };
         Resp {
             pipeline: 1 + rng.below(6),
             transactions,
@@ -55,6 +99,10 @@ impl Resp {
             lists: if list_share > 0.0 { 1 + rng.below(3) } else { 0 },
             list_share,
             clears,
+            clears_beside,
+            scans,
+            watched,
+            litter,
             vanishing,
         }
     }

@@ -44,6 +44,8 @@ pub enum Task {
 pub struct Cut {
     /// So many requests have been begun; none: it does not matter.
     pub requests: Option<u64>,
+    /// So many removals of everything have been begun, too.
+    pub removals: Option<u64>,
     /// So long after that, or after power on.
     pub then: Time,
     /// Of what it makes of operations under way.
@@ -276,10 +278,13 @@ async fn until(
     (crew, world): (&Crew, &World),
     runtime: &RuntimeHandle,
 ) -> Result<(), Trouble> {
-    let Some(Cut { requests, then, .. }) = cut else { return work.await };
+    let Some(Cut { requests, removals, then, .. }) = cut else { return work.await };
     let due = async {
-        if let (Some(requests), Crew::Resp(counting)) = (requests, crew) {
-            let begun = pin!(counting.begun(requests));
+        if let Crew::Resp(counting) = crew
+            && requests.or(removals).is_some()
+        {
+            let (requests, removals) = (requests.unwrap_or(0), removals.unwrap_or(0));
+            let begun = pin!(counting.begun(requests, removals));
             if let Either::Right((trouble, _)) =
                 select(begun, pin!(stall(crew, world, runtime))).await
             {

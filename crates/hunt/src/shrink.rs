@@ -50,12 +50,16 @@ fn steps(world: &World) -> Vec<World> {
     step(&|world| world.faults.silent = Default::default());
     step(&|world| world.faults.bit_errors = Default::default());
     step(&|world| world.disasters = Default::default());
-    let habits: [fn(&mut Resp); 6] = [
+    let habits: [fn(&mut Resp); 10] = [
         |resp| resp.pipeline = resp.pipeline.div_ceil(2),
         |resp| resp.transactions = 0.0,
         |resp| resp.expiry = 0.0,
         |resp| (resp.lists, resp.list_share) = (0, 0.0),
-        |resp| resp.clears = 0.0,
+        |resp| (resp.clears, resp.clears_beside) = (0.0, false),
+        |resp| resp.clears_beside = false,
+        |resp| resp.scans = 0.0,
+        |resp| resp.watched = 1,
+        |resp| resp.litter = 0.0,
         |resp| resp.vanishing = 0.0,
     ];
     for change in habits {

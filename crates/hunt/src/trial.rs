@@ -15,6 +15,9 @@ use softflash_base::random::Rng;
 const EARLIEST_CUT: f64 = 10.0;
 const LATEST_CUT: f64 = 32.0;
 
+/// How long after a removal of everything has begun a cut comes at most that is meant for it, as a power of two nanoseconds.
+const LATEST_REMOVAL: f64 = 23.0;
+
 /// What the wall clock shows when a world begins.
 const WALL_MS: u64 = 1_000_000_000_000;
 
@@ -52,6 +55,7 @@ pub fn run(world: &World) -> Result<Record, String> {
         crew: Crew::of(world),
         wall_ms: WALL_MS,
         rng: Rng::seeded(world.seed).fork("cuts"),
+        apart: Rng::seeded(world.seed).fork("cuts of removals"),
         record: Record::default(),
         open: 0,
         fate: Fate::default(),
@@ -91,6 +95,8 @@ struct Trial<'a> {
     /// What the wall clock shows as the next session begins.
     wall_ms: u64,
     rng: Rng,
+    /// For the cuts that come while everything is being removed.
+    apart: Rng,
     record: Record,
     /// Cuts since everything was compared.
     open: u64,
@@ -154,7 +160,15 @@ impl Trial<'_> {
         let slow = self.world.pace.pauses > 0.0 && self.rng.chance(0.5);
         let most = u64::from(self.world.clients.requests) * u64::from(self.world.clients.count);
         let requests = slow.then(|| self.rng.below(most + 1));
-        Cut { requests, then, seed: self.rng.next_u64() }
+        let seed = self.rng.next_u64();
+        let removes = self.world.resp.as_ref().is_some_and(|resp| resp.clears_beside);
+        if !removes || !self.apart.chance(0.3) {
+            return Cut { requests, removals: None, then, seed };
+        }
+        // While everything is being removed, or soon after.
+        let exponent = EARLIEST_CUT + (LATEST_REMOVAL - EARLIEST_CUT) * self.apart.unit_f64();
+        let then = Time(exponent.exp2() as u64);
+        Cut { requests: None, removals: Some(1 + self.apart.below(3)), then, seed }
     }
 
     /// The power is away for a while. Somebody may set the clock.

@@ -193,7 +193,8 @@ impl World {
         profile.add(&mut self, &mut rng);
         // Where data may be lost, the reference that knows by how much is the one of RESP.
         let speaks = rng.chance(0.6) || self.may_lose();
-        self.resp = speaks.then(|| Resp::drawn(&mut rng, firm && !self.may_lose()));
+        let mut apart = Rng::seeded(self.seed).fork("speech");
+        self.resp = speaks.then(|| Resp::drawn(&mut rng, &mut apart, firm && !self.may_lose()));
         if speaks {
             self.pace = Pace::drawn(&mut rng, firm);
         }

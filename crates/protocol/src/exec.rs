@@ -12,6 +12,7 @@ use crate::wide::Wide;
 use crate::write::{apply, stage};
 use bytes::Bytes;
 use softflash_base::ShardId;
+use softflash_base::planted::{self, Bug};
 use softflash_store::{Exclusive, Store, Ticket, View, WatchToken};
 
 /// Commands since MULTI.
@@ -34,18 +35,25 @@ impl Transaction {
 }
 
 /// A key that EXEC depends on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Watched {
     key: Bytes,
     token: WatchToken,
-    /// When the value that was there expires; 0 for never, or for no value.
-    expires_at_ms: u64,
+    /// A value was there that expires.
+    expires: bool,
 }
 
 impl Watched {
-    /// Whether the key is as it was: not written, and what was there not expired.
-    fn holds(&self, now_ms: u64) -> bool {
-        !self.token.touched() && (self.expires_at_ms == 0 || self.expires_at_ms > now_ms)
+    /// Whether the key is as it was: not written, and what was there not expired. That is looked up, as a refusal tells of it:
+    /// by the clock of the key's shard, which every other read goes by, and what is found dead has to stay dead.
+    async fn holds(&self, exclusive: &Exclusive) -> Result<bool> {
+        if self.token.touched() {
+            return Ok(false);
+        }
+        if !self.expires || planted::bug(Bug::ExpiryNotWatched) {
+            return Ok(true);
+        }
+        exclusive.view().contains(&self.key).await.map_err(CommandError::from)
     }
 }
 
@@ -57,13 +65,16 @@ impl Session {
         }
         for key in command.spec.keys_of(&command.args) {
             if self.watched.iter().any(|watched| watched.key == *key) {
+                if planted::bug(Bug::WatchStopsAtKnown) {
+                    break;
+                }
                 continue;
             }
             let key = crate::commands::own(key);
             let token = store.watch(key.clone()).await?;
-            let expires_at_ms =
-                store.view().get(&key).await?.map_or(0, |entry| entry.expires_at_ms);
-            self.watched.push(Watched { key, token, expires_at_ms });
+            let expires =
+                store.view().get(&key).await?.is_some_and(|entry| entry.expires_at_ms != 0);
+            self.watched.push(Watched { key, token, expires });
         }
         Ok(Reply::Ok)
     }
@@ -73,7 +84,10 @@ impl Session {
         let Some(transaction) = self.transaction.take() else {
             return Err(CommandError::Known("ERR EXEC without MULTI"));
         };
-        let watched = std::mem::take(&mut self.watched);
+        let watched = match planted::bug(Bug::ExecKeepsWatches) {
+            true => self.watched.clone(),
+            false => std::mem::take(&mut self.watched),
+        };
         if transaction.spoiled {
             return Err(CommandError::Known(
                 "EXECABORT Transaction discarded because of previous errors.",
@@ -82,14 +96,18 @@ impl Session {
         let commands = transaction.commands;
         self.identity.refresh(&self.context.acl);
         self.permit_all(store, &commands)?;
-        let keys: KeyList = commands.iter().flat_map(Command::loads).collect();
+        let mut keys: KeyList = commands.iter().flat_map(Command::loads).collect();
+        keys.extend(watched.iter().filter(|watched| watched.expires).map(|w| w.key.clone()));
         if !keys.is_empty() {
             store.prefetch(&keys).await;
         }
+        let checked = planted::bug(Bug::ExecChecksBeforeGate)
+            && watched.iter().all(|watched| !watched.token.touched());
         let exclusive = store.exclusive(shards_of(store, &commands, &watched)).await?;
-        let now_ms = store.now_ms();
-        if !watched.iter().all(|watched| watched.holds(now_ms)) {
-            return Ok(Reply::NullArray);
+        for watched in watched.iter().filter(|_| !checked) {
+            if !watched.holds(&exclusive).await? {
+                return Ok(Reply::NullArray);
+            }
         }
         let mut running = Running::new(store, &exclusive, &commands);
         let mut replies = Vec::with_capacity(commands.len());

@@ -9,6 +9,7 @@ use crate::recording::{self, Recordings};
 use crate::reply::Reply;
 use bytes::Bytes;
 use softflash_base::ShardId;
+use softflash_base::planted::{self, Bug};
 use softflash_store::{Store, StoreError, Ticket, View};
 use std::pin::pin;
 use std::task::Poll;
@@ -70,7 +71,11 @@ pub(crate) async fn run_single(
         let mut effects = Effects::default();
         let reply = match apply(store, command, &mut entries, &mut effects) {
             Ok(reply) => reply,
-            Err(error) => return Reply::Error(error),
+            Err(error) => {
+                // An error tells of what was read, too.
+                ticket.merge(view.ticket());
+                return Reply::Error(error);
+            }
         };
         if effects.is_empty() {
             if at_once {
@@ -140,14 +145,22 @@ async fn try_alone(
     if !keys.is_empty() {
         store.prefetch(&keys).await;
     }
+    let early = match planted::bug(Bug::AloneReadsBeforeGate) {
+        true => Some(load_together(keys.clone(), || store.view()).await?),
+        false => None,
+    };
     let exclusive = store.exclusive(shards).await?;
-    let mut loaded = load_together(keys, || exclusive.view()).await?;
+    let mut loaded = match early {
+        Some(loaded) => loaded,
+        None => load_together(keys, || exclusive.view()).await?,
+    };
     if command.is_read() {
         recordings.tell_reads(store, command, &loaded.entries);
     }
     let mut effects = Effects::default();
-    let reply = apply(store, command, &mut loaded.entries, &mut effects)?;
+    // First: an error tells of what was read, too.
     ticket.merge(&loaded.ticket);
+    let reply = apply(store, command, &mut loaded.entries, &mut effects)?;
     if !effects.is_empty() {
         let changes = recordings.is_on().then(|| recording::changes(&effects));
         let mut view = exclusive.view();

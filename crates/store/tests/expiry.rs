@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
 use bytes::Bytes;
+use softflash_base::SliceId;
 use softflash_store::{Entry, Store};
 use softflash_testing::VirtualBed;
 
@@ -47,6 +48,23 @@ fn it_stays_dead_through_crashes_and_restarts_in_the_past() {
             assert!(!exists(&stores[0], "short").await, "alive at {wall_ms}");
         });
     }
+}
+
+#[test]
+fn a_scan_that_hides_a_key_tells_of_its_death() {
+    let bed = VirtualBed::new(1, 40);
+    bed.session_at(1_000_000, async |stores, _, executor| {
+        let store = &stores[0];
+        put(store, "short", 1_010_000).await;
+        put(store, "long", 9_000_000).await;
+        executor.set_wall_ms(1_010_001);
+        let page = store.scan(SliceId(0), None, 10).await.unwrap();
+        let shown: Vec<_> = page.items.into_iter().map(|(key, _)| key).collect();
+        assert_eq!(shown, [Bytes::from_static(b"long")]);
+    });
+    bed.session_at(1_000_000, async |stores, _, _| {
+        assert!(!exists(&stores[0], "short").await && exists(&stores[0], "long").await);
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_store::{Entry, Store, StoreError};
-use softflash_testing::Bed;
+use softflash_testing::{Bed, VirtualBed};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -197,4 +197,120 @@ fn an_acknowledged_batch_over_shards_survives_a_second_crash_after_the_coordinat
             stores[0].commit(view).await.unwrap();
         });
     }
+}
+
+/// Removes everything.
+async fn clear(store: &Store) {
+    let exclusive =
+        store.exclusive((0..store.layout().shards).map(ShardId).collect()).await.unwrap();
+    let mut view = exclusive.view();
+    view.clear();
+    store.commit(view).await.unwrap();
+}
+
+#[test]
+fn a_transaction_that_has_read_is_refused_once_everything_was_removed() {
+    for shards in [1, 3] {
+        bed(shards).run(async |stores, _| {
+            let keys = keys_of_all_shards(&stores[0]);
+            let absent = Bytes::from_static(b"absent");
+            set_all(&stores[0], &keys[..1], 7, true).await;
+            for read in [&keys[0], &absent] {
+                let mut view = stores[0].view();
+                let old = number(view.get(read).await.unwrap());
+                clear(&stores[usize::from(shards) - 1]).await;
+                view.put(read.clone(), Entry::new(Bytes::from((old + 1).to_string()))).unwrap();
+                let refused = stores[0].commit(view).await.unwrap_err();
+                assert!(matches!(refused, StoreError::Conflict), "{refused}");
+                assert_eq!(stores[0].view().get(read).await.unwrap(), None);
+            }
+            // One that has read nothing writes behind it.
+            let mut view = stores[0].view();
+            view.put(absent.clone(), Entry::new(Bytes::from_static(b"1"))).unwrap();
+            clear(&stores[0]).await;
+            stores[0].commit(view).await.unwrap();
+            assert_eq!(number(stores[0].view().get(&absent).await.unwrap()), 1);
+        });
+    }
+}
+
+#[test]
+fn who_finds_nothing_after_a_removal_of_everything_is_told_when_that_is_durable() {
+    for shards in [1, 3] {
+        let bed = VirtualBed::new(shards, 40);
+        let (key, ended_at) = bed.session(async |stores, _| {
+            let keys = keys_of_all_shards(&stores[0]);
+            set_all(&stores[0], &keys, 7, true).await;
+            clear(&stores[0]).await;
+            // Visible, and not on flash.
+            let key = keys[keys.len() - 1].clone();
+            let mut view = stores[0].view();
+            assert_eq!(view.get(&key).await.unwrap(), None);
+            stores[0].durable(view.ticket()).await.unwrap();
+            key
+        });
+        bed.device.power_cut(ended_at, 1).unwrap();
+        bed.session(async |stores, _| {
+            assert_eq!(stores[0].view().get(&key).await.unwrap(), None, "{shards} shards");
+        });
+    }
+}
+
+/// Transactions over three shards, none of which waits for those before it: each writes keys of its own in the shards that
+/// it is on.
+const OVERLAPPING: [&[usize]; 6] = [&[0, 1], &[1, 2], &[0, 2], &[0, 1, 2], &[1, 2], &[0, 1]];
+
+#[test]
+fn overlapping_transactions_over_three_shards_are_found_whole_and_in_order() {
+    let mut found_some = [0; OVERLAPPING.len() + 1];
+    for round in 0..60_u64 {
+        let mut bed = VirtualBed::new(3, 40);
+        bed.options.memory_bytes = 4 << 20;
+        let key = |transaction: usize, shard: usize, store: &Store| {
+            let names = (0..).map(|n| Bytes::from(format!("{transaction}:{n}")));
+            let mut of_shard = names.filter(|key| store.shard_of(key).index() == shard);
+            of_shard.next().unwrap()
+        };
+        let acknowledged = Rc::new(Cell::new(0));
+        let (_, ended_at) = bed.session(async |stores, runtime| {
+            for (number, shards) in OVERLAPPING.iter().enumerate() {
+                let store = stores[number % 3].clone();
+                let ids = shards.iter().map(|shard| ShardId(*shard as u16)).collect();
+                let exclusive = store.exclusive(ids).await.unwrap();
+                let mut view = exclusive.view();
+                for shard in shards.iter() {
+                    let value = Entry::new(Bytes::from_static(b"1"));
+                    view.put(key(number, *shard, &store), value).unwrap();
+                }
+                let ticket = store.commit(view).await.unwrap();
+                drop(exclusive);
+                let acknowledged = Rc::clone(&acknowledged);
+                runtime.spawn(Box::pin(async move {
+                    store.durable(&ticket).await.unwrap();
+                    acknowledged.set(acknowledged.get().max(number + 1));
+                }));
+            }
+            runtime.sleep_until(runtime.now() + round * 60_000).await;
+        });
+        bed.device.power_cut(ended_at, round).unwrap();
+        for _ in 0..2 {
+            bed.session(async |stores, _| {
+                let mut found = 0;
+                for (number, shards) in OVERLAPPING.iter().enumerate() {
+                    let mut there = 0;
+                    for shard in shards.iter() {
+                        let key = key(number, *shard, &stores[0]);
+                        there += usize::from(stores[0].view().get(&key).await.unwrap().is_some());
+                    }
+                    assert!(there == 0 || there == shards.len(), "round {round}: {number} is torn");
+                    // Each shares a shard with the next.
+                    assert!(there == 0 || found == number, "round {round}: {number} is alone");
+                    found += usize::from(there > 0);
+                }
+                assert!(found >= acknowledged.get(), "round {round}: {found} are left");
+                found_some[found] += 1;
+            });
+        }
+    }
+    assert!(found_some[0] > 0 && found_some[OVERLAPPING.len()] > 0, "{found_some:?}");
 }

@@ -2,13 +2,22 @@
 //!
 //! Commands take effect in order as far as one shard is concerned, so after a cut each shard holds what the first so
 //! many of its commands made: at least those whose reply came, if acknowledged writes are on flash. A command on several
-//! shards is in the history of each of them, or of none.
+//! shards is in the history of each of them, or of none. Where answers may be lost the history is kept for that, and nobody
+//! removes everything; otherwise what the keys may hold now is enough, see [`Stages`] and [`super::firm`].
 
 use super::command::Command;
+use super::firm::{Firm, Open};
 use super::semantics::{Change, Held, Possible, State, Window, accepts};
+use super::stages::Stages;
 use super::wire::shown;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Commands that were found in parts.
+pub(super) const TORN: &str =
+    "a command over several shards is found in one of them and not in another";
+
+pub(super) const WITHOUT_THOSE_BEFORE: &str = "some commands are found without those before them";
 
 /// What was found of some keys: value, and when it expires (0 for never).
 pub type Found = BTreeMap<Bytes, (Bytes, u64)>;
@@ -22,16 +31,9 @@ pub struct Effect {
     pub shards: Vec<u16>,
     /// It may have written something, and not only shown what is there.
     pub writes: bool,
-    /// It removes everything that everybody has.
-    pub clears: bool,
 }
 
 impl Effect {
-    /// The removal of everything.
-    pub fn clear(shards: u16) -> Effect {
-        Effect { after: State::new(), shards: (0..shards).collect(), writes: true, clears: true }
-    }
-
     /// The effects of a change: one for all shards that it has written for sure, which have it together or not at all,
     /// and one for each of the others.
     pub fn of(change: Change, shard_of: &dyn Fn(&[u8]) -> u16) -> Vec<Effect> {
@@ -44,7 +46,6 @@ impl Effect {
                 after: State::new(),
                 shards: if joint { together.iter().copied().collect() } else { vec![shard] },
                 writes: false,
-                clears: false,
             });
             effect.writes |= change.perhaps_written.contains(&key);
             effect.after.insert(key, possible);
@@ -90,20 +91,20 @@ impl Sent {
         }
     }
 
-    /// What they may do to what is there.
-    fn changes(&self, mut state: State) -> Vec<Change> {
-        let mut changes = Vec::new();
+    /// Its keys, some perhaps more than once.
+    pub(super) fn keys(&self) -> Vec<Bytes> {
+        self.commands.iter().flat_map(Command::keys).collect()
+    }
+
+    /// What they may do together to what is there.
+    pub(super) fn change(&self, mut state: State) -> Change {
+        let mut whole = Change::default();
         for command in &self.commands {
             let change = command.unanswered(&state, Window::from(self.from_ms));
             state.extend(change.after.clone());
-            changes.push(change);
+            whole.then(change);
         }
-        if !self.together {
-            return changes;
-        }
-        let mut whole = Change::default();
-        changes.into_iter().for_each(|change| whole.then(change));
-        vec![whole]
+        whole
     }
 }
 
@@ -117,54 +118,86 @@ pub struct Ledger {
     /// Where in it the effects of each exchange begin.
     exchanges: Vec<usize>,
     /// What was sent and not answered, in order.
-    open: Vec<Effect>,
-    /// The commands of which that comes.
     sent: Vec<Sent>,
+    /// Effects of the exchanges that have ended.
+    concluded: usize,
     /// What the client reads.
-    current: State,
+    current: Stages,
+    /// Removals of everything that were answered.
+    removals_ended: usize,
+    /// The server has refused commands for lack of room, perhaps some whose reply did not come.
+    refusals: bool,
 }
 
 impl Ledger {
     /// What the client reads now.
-    pub fn current(&self) -> &State {
+    pub fn current(&self) -> &Stages {
         &self.current
     }
 
-    /// Commands are about to be sent.
-    pub fn sends(&mut self, sent: Sent, shard_of: &dyn Fn(&[u8]) -> u16) {
-        let changes = sent.changes(self.current.clone());
-        self.may_come(changes.into_iter().flat_map(|change| Effect::of(change, shard_of)));
+    /// Commands are about to be sent, or a look is about to begin.
+    pub fn sends(&mut self, sent: Sent) {
         self.sent.push(sent);
     }
 
-    /// Something may happen from now on.
-    pub fn may_come(&mut self, effects: impl IntoIterator<Item = Effect>) {
-        self.open.extend(effects);
+    /// A command on these keys was answered; `act` tells what became of them, or that the answer is impossible.
+    ///
+    /// # Errors
+    /// It is impossible.
+    pub fn learns<E>(
+        &mut self,
+        keys: &[Bytes],
+        shard_of: &dyn Fn(&[u8]) -> u16,
+        act: impl Fn(&State) -> Result<Change, E>,
+    ) -> Result<(), E> {
+        let shards = keys.iter().map(|key| shard_of(key)).collect();
+        let change = self.current.run(&shards, shard_of, act)?;
+        self.answered.extend(Effect::of(change, shard_of));
+        Ok(())
+    }
+
+    /// Everything that was sent has been answered.
+    pub fn is_answered(&mut self) {
+        self.sent.clear();
+        self.exchanges.push(self.concluded);
+        self.concluded = self.answered.len();
+        self.current.settle();
+        self.current.have_ended(self.removals_ended);
+    }
+
+    /// From now on everything may be removed.
+    pub fn removal_begins(&mut self) {
+        self.current.removal_begins();
+    }
+
+    /// So many removals of everything have been answered.
+    pub fn removals_ended(&mut self, removals: usize) {
+        self.removals_ended = removals;
+        // What is on its way may have come before.
+        if self.sent.is_empty() {
+            self.current.have_ended(removals);
+        }
     }
 
     /// The server has refused commands for lack of room, perhaps some whose reply did not come: each of those may have
     /// happened or not, whatever became of those before it.
-    pub fn may_be_refused(&mut self, shard_of: &dyn Fn(&[u8]) -> u16) {
-        let (mut state, mut open) = (self.current.clone(), Vec::new());
-        for sent in self.sent.iter().flat_map(Sent::parts) {
-            for mut change in sent.changes(state.clone()) {
-                change.or_nothing(&state);
-                state.extend(change.after.clone());
-                open.extend(Effect::of(change, shard_of));
-            }
-        }
-        // Nobody removes everything while others wait for replies.
-        open.extend(self.open.drain(..).filter(|effect| effect.clears));
-        self.open = open;
+    pub fn may_be_refused(&mut self) {
+        self.refusals = true;
     }
 
-    /// What was sent has been answered, with these effects.
-    pub fn answered(&mut self, effects: Vec<Effect>) {
-        self.open.clear();
-        self.sent.clear();
-        self.exchanges.push(self.answered.len());
-        effects.iter().for_each(|effect| apply(&mut self.current, effect, None));
-        self.answered.extend(effects);
+    /// What was sent and not answered, as it would go with what is there.
+    fn open(&self, shard_of: &dyn Fn(&[u8]) -> u16) -> Vec<Effect> {
+        let mut state = self.current.only().cloned().unwrap_or_default();
+        let mut open = Vec::new();
+        for part in self.sent.iter().flat_map(Sent::parts) {
+            let mut change = part.change(state.clone());
+            if self.refusals {
+                change.or_nothing(&state);
+            }
+            state.extend(change.after.clone());
+            open.extend(Effect::of(change, shard_of));
+        }
+        open
     }
 
     /// Compares with what was found in `shards` shards, where some answers need not hold.
@@ -180,7 +213,14 @@ impl Ledger {
         shard_of: &dyn Fn(&[u8]) -> u16,
         slack: Slack,
     ) -> Result<BTreeSet<usize>, String> {
-        let effects: Vec<&Effect> = self.answered.iter().chain(&self.open).collect();
+        if slack.exchanges == 0 {
+            let parts = self.sent.iter().flat_map(Sent::parts).collect();
+            let open = Open { parts, refusals: self.refusals };
+            let firm = Firm { found, at, shards, shard_of };
+            return firm.judge(self.current.clone(), &open, self.removals_ended);
+        }
+        let open = self.open(shard_of);
+        let effects: Vec<&Effect> = self.answered.iter().chain(&open).collect();
         let mut candidates = Vec::new();
         for shard in 0..shards {
             let least = self.least(shard, slack);
@@ -190,15 +230,14 @@ impl Ledger {
             }
             candidates.push(lengths);
         }
-        let mut clears = BTreeSet::new();
-        let ties = if slack.together { &effects[..] } else { &[] };
-        let answered = self.answered.len();
-        combine(&candidates, (&effects, ties), answered, &mut Vec::new(), &mut clears);
-        if clears.is_empty() {
-            let what = "a command over several shards is found in one of them and not in another";
-            return Err(what.to_owned());
+        let ties: Vec<&[u16]> = match slack.together {
+            true => effects.iter().map(|effect| &effect.shards[..]).collect(),
+            false => Vec::new(),
+        };
+        match agree(&candidates, &ties) {
+            true => Ok([0].into()),
+            false => Err(TORN.to_owned()),
         }
-        Ok(clears)
     }
 
     /// Compares each key that is not `unreadable` for itself: it holds what was promised, or what was made of it later.
@@ -214,7 +253,8 @@ impl Ledger {
         slack: Slack,
     ) -> Result<(), String> {
         let mut possible = self.base.clone();
-        let effects = self.answered.iter().chain(&self.open).enumerate();
+        let open = self.open(shard_of);
+        let effects = self.answered.iter().chain(&open).enumerate();
         for (number, effect) in effects {
             for (key, held) in &effect.after {
                 let known = possible.entry(key.clone()).or_insert_with(|| vec![None]);
@@ -246,7 +286,7 @@ impl Ledger {
                 (key.clone(), vec![Some(Held { value: value.clone(), dies })])
             })
             .collect();
-        *self = Ledger { current: base.clone(), base, ..Ledger::default() };
+        *self = Ledger { current: Stages::of(base.clone()), base, ..Ledger::default() };
     }
 
     /// The effects that a shard must have.
@@ -296,11 +336,8 @@ impl Ledger {
                 continue;
             }
             differs = true;
-            let mut touched: BTreeSet<Bytes> =
+            let touched: BTreeSet<Bytes> =
                 effect.after.keys().filter(|key| here(key)).cloned().collect();
-            if effect.clears {
-                touched.extend(state.keys().cloned());
-            }
             apply(&mut state, effect, Some(&here));
             for key in touched {
                 if fits(&state, &key, found, at) {
@@ -308,11 +345,6 @@ impl Ledger {
                 } else {
                     wrong.insert(key);
                 }
-            }
-            // Found, and removed since by what clears everything.
-            if effect.clears {
-                let there = found.keys().filter(|key| here(key) && !state.contains_key(*key));
-                wrong.extend(there.cloned());
             }
         }
         lengths
@@ -357,14 +389,14 @@ impl Ledger {
             }
         }
         if told.is_empty() {
-            told.push("some commands are found without those before them".to_owned());
+            told.push(WITHOUT_THOSE_BEFORE.to_owned());
         }
         told.truncate(3);
         format!("shard {shard}: {}", told.join("; "))
     }
 }
 
-fn possible_shown(possible: &Possible) -> String {
+pub(super) fn possible_shown(possible: &Possible) -> String {
     let each: Vec<String> = possible
         .iter()
         .map(|held| match held {
@@ -380,7 +412,7 @@ fn possible_shown(possible: &Possible) -> String {
     each.join(" or ")
 }
 
-fn fits(state: &State, key: &Bytes, found: &Found, at: Window) -> bool {
+pub(super) fn fits(state: &State, key: &Bytes, found: &Found, at: Window) -> bool {
     match state.get(key) {
         Some(possible) => accepts(possible, found.get(key), at),
         None => !found.contains_key(key),
@@ -388,9 +420,6 @@ fn fits(state: &State, key: &Bytes, found: &Found, at: Window) -> bool {
 }
 
 fn apply(state: &mut State, effect: &Effect, only: Option<&dyn Fn(&Bytes) -> bool>) {
-    if effect.clears {
-        state.clear();
-    }
     for (key, possible) in &effect.after {
         if only.is_none_or(|only| only(key)) {
             state.insert(key.clone(), possible.clone());
@@ -398,158 +427,24 @@ fn apply(state: &mut State, effect: &Effect, only: Option<&dyn Fn(&Bytes) -> boo
     }
 }
 
-/// Goes through the choices of a length for each shard in which every one of `ties` is in all of its shards or in none: how
-/// many of the removals of everything they have that were not answered. One choice is enough where there is no such removal.
-fn combine(
-    candidates: &[Vec<usize>],
-    (effects, ties): (&[&Effect], &[&Effect]),
-    answered: usize,
-    chosen: &mut Vec<usize>,
-    clears: &mut BTreeSet<usize>,
-) {
-    let Some(lengths) = candidates.get(chosen.len()) else {
-        let end = chosen.first().copied().unwrap_or(0);
-        let open = effects.iter().take(end).skip(answered);
-        clears.insert(open.filter(|effect| effect.clears).count());
-        return;
-    };
-    for &length in lengths {
-        chosen.push(length);
-        let whole = ties.iter().enumerate().all(|(number, effect)| {
-            let known = effect.shards.iter().filter_map(|shard| chosen.get(usize::from(*shard)));
-            let mut there = known.map(|length| number < *length);
-            there.next().is_none_or(|first| there.all(|other| other == first))
-        });
-        if whole {
-            combine(candidates, (effects, ties), answered, chosen, clears);
-        }
-        chosen.pop();
-        if !clears.is_empty() && !effects.iter().any(|effect| effect.clears) {
-            return;
-        }
+/// Whether a length can be chosen for each shard so that each of `ties` is in all of its shards or in none.
+pub(super) fn agree(candidates: &[Vec<usize>], ties: &[&[u16]]) -> bool {
+    fn choose(candidates: &[Vec<usize>], ties: &[&[u16]], chosen: &mut Vec<usize>) -> bool {
+        let Some(lengths) = candidates.get(chosen.len()) else { return true };
+        lengths.iter().any(|length| {
+            chosen.push(*length);
+            let whole = ties.iter().enumerate().all(|(number, shards)| {
+                let known = shards.iter().filter_map(|shard| chosen.get(usize::from(*shard)));
+                let mut there = known.map(|length| number < *length);
+                there.next().is_none_or(|first| there.all(|other| other == first))
+            });
+            let chosen_all = whole && choose(candidates, ties, chosen);
+            chosen.pop();
+            chosen_all
+        })
     }
+    choose(candidates, ties, &mut Vec::new())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const AT: Window = Window { from_ms: 100, to_ms: 100 };
-
-    /// Keys that begin with `a` are in shard 0, others in shard 1.
-    fn shard_of(key: &[u8]) -> u16 {
-        u16::from(key[0] != b'a')
-    }
-
-    fn put(pairs: &[(&'static str, &'static str)]) -> Effect {
-        let held = |value: &'static str| vec![Some(Held { value: value.into(), dies: None })];
-        let after: State =
-            pairs.iter().map(|(key, value)| (Bytes::from(*key), held(value))).collect();
-        let shards: BTreeSet<u16> = after.keys().map(|key| shard_of(key)).collect();
-        Effect { after, shards: shards.into_iter().collect(), writes: true, clears: false }
-    }
-
-    fn found(
-        ledger: &Ledger,
-        pairs: &[(&'static str, &'static str)],
-    ) -> Result<BTreeSet<usize>, String> {
-        let found = pairs.iter().map(|(key, value)| (Bytes::from(*key), (Bytes::from(*value), 0)));
-        ledger.judge(&found.collect(), AT, 2, &shard_of, Slack::NONE)
-    }
-
-    #[test]
-    fn what_was_answered_is_there_and_what_was_not_is_there_in_order() {
-        let mut ledger = Ledger::default();
-        ledger.may_come(vec![put(&[("a", "1")])]);
-        ledger.answered(vec![put(&[("a", "1")])]);
-        ledger.may_come(vec![put(&[("a", "2")]), put(&[("b", "2")]), put(&[("a2", "3")])]);
-        for possible in [
-            &[("a", "1")][..],
-            &[("a", "2")],
-            &[("a", "1"), ("b", "2")],
-            &[("a", "2"), ("a2", "3"), ("b", "2")],
-        ] {
-            assert_eq!(found(&ledger, possible), Ok([0].into()), "{possible:?}");
-        }
-        assert!(found(&ledger, &[]).is_err(), "lost");
-        assert!(found(&ledger, &[("a", "1"), ("a2", "3")]).is_err(), "the one before is missing");
-        assert!(found(&ledger, &[("a", "1"), ("c", "3")]).is_err(), "invented");
-        assert!(found(&ledger, &[("a", "0")]).unwrap_err().contains("1 bytes `1` was promised"));
-    }
-
-    #[test]
-    fn commands_over_shards_are_there_all_or_none() {
-        let mut ledger = Ledger::default();
-        ledger.may_come(vec![put(&[("a", "1"), ("b", "1")]), put(&[("b", "2")])]);
-        assert!(found(&ledger, &[]).is_ok() && found(&ledger, &[("a", "1"), ("b", "1")]).is_ok());
-        assert!(found(&ledger, &[("a", "1"), ("b", "2")]).is_ok());
-        let torn = found(&ledger, &[("a", "1")]).unwrap_err();
-        assert!(torn.contains("over several shards"), "{torn}");
-        assert!(found(&ledger, &[("b", "2")]).is_err());
-    }
-
-    #[test]
-    fn a_refusal_that_nobody_heard_of_leaves_out_what_comes_before_other_commands() {
-        let mut ledger = Ledger::default();
-        ledger.answered(vec![put(&[("a", "1"), ("a2", "1")])]);
-        let commands = vec![
-            Command::Append("a".into(), "2".into()),
-            Command::Append("a".into(), "3".into()),
-            Command::Del(vec!["a2".into()]),
-        ];
-        ledger.sends(Sent { commands, from_ms: 0, together: false }, &shard_of);
-        assert!(found(&ledger, &[("a", "123")]).is_ok());
-        assert!(found(&ledger, &[("a", "1")]).is_err(), "without those before it");
-        ledger.may_be_refused(&shard_of);
-        for possible in ["1", "12", "13", "123"] {
-            assert!(found(&ledger, &[("a", possible)]).is_ok(), "{possible}");
-        }
-        assert!(found(&ledger, &[("a", "2")]).is_err(), "what was answered is there");
-        assert!(found(&ledger, &[("a", "1"), ("a2", "2")]).is_err(), "invented");
-    }
-
-    #[test]
-    fn all_is_removed_everywhere_or_nowhere() {
-        let mut ledger = Ledger::default();
-        ledger.answered(vec![put(&[("a", "1"), ("b", "1")])]);
-        ledger.may_come(vec![Effect::clear(2)]);
-        assert_eq!(found(&ledger, &[]), Ok([1].into()));
-        assert_eq!(found(&ledger, &[("a", "1"), ("b", "1")]), Ok([0].into()));
-        assert!(found(&ledger, &[("a", "1")]).is_err());
-    }
-
-    #[test]
-    fn what_was_not_flushed_may_be_lost_from_its_end() {
-        let mut ledger = Ledger::default();
-        ledger.answered(vec![put(&[("a", "1")])]);
-        ledger.answered(vec![put(&[("a", "2")]), put(&[("a2", "1")])]);
-        let losing = |exchanges, pairs: &[(&'static str, &'static str)]| {
-            let slack = Slack { exchanges, together: true };
-            let found = pairs.iter().map(|(k, v)| (Bytes::from(*k), (Bytes::from(*v), 0)));
-            ledger.judge(&found.collect(), AT, 2, &shard_of, slack)
-        };
-        assert!(losing(2, &[]).is_ok() && losing(2, &[("a", "2")]).is_ok());
-        assert!(losing(1, &[]).is_err() && losing(1, &[("a", "1")]).is_ok());
-        assert!(losing(usize::MAX, &[("a", "1"), ("a2", "1")]).is_err());
-        let mut ledger = ledger;
-        ledger.settle(&[("a".into(), ("1".into(), 0))].into());
-        assert!(found(&ledger, &[("a", "2")]).is_err(), "it came back later");
-        assert!(found(&ledger, &[("a", "1")]).is_ok());
-    }
-
-    #[test]
-    fn an_expired_key_stays_dead_once_that_was_seen() {
-        let held = Held { value: "1".into(), dies: Some(Window { from_ms: 90, to_ms: 95 }) };
-        let mut effect = put(&[("a", "1")]);
-        effect.after.insert("a".into(), vec![Some(held)]);
-        let mut ledger = Ledger::default();
-        ledger.answered(vec![effect]);
-        assert!(found(&ledger, &[]).is_ok(), "it has expired");
-        let early = Window { from_ms: 50, to_ms: 50 };
-        let alive: Found = [("a".into(), ("1".into(), 92))].into();
-        let judged = |ledger: &Ledger| ledger.judge(&alive, early, 2, &shard_of, Slack::NONE);
-        assert!(judged(&ledger).is_ok());
-        ledger.settle(&Found::new());
-        assert!(judged(&ledger).is_err());
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 //! the order of all that was appended to it, so it shows lost updates, and whatever is there that should not be.
 
 use super::ledger::Slack;
+use super::stages::Removals;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +12,14 @@ const MARK_BYTES: usize = 8;
 /// A list is not appended to beyond this.
 const LONGEST: usize = 4000;
 
-/// What everybody knows of all lists.
+/// What everybody knows of all lists. Between two removals of everything is an *era*: a list has marks of one era only.
 #[derive(Debug, Clone, Default)]
 pub struct Lists {
     lists: BTreeMap<Bytes, List>,
     next_mark: u64,
     /// Marks that belong to several lists: all of them have it, or none.
     joint: BTreeMap<Mark, BTreeSet<Bytes>>,
+    removals: Removals,
 }
 
 type Mark = Vec<u8>;
@@ -25,25 +27,43 @@ type Mark = Vec<u8>;
 /// One list.
 #[derive(Debug, Clone, Default)]
 struct List {
-    /// The longest that was read.
-    seen: Vec<Mark>,
-    /// Marks whose append was answered.
-    acknowledged: BTreeSet<Mark>,
-    /// Marks whose append was sent and not answered.
-    open: BTreeSet<Mark>,
+    /// The longest that was read, of each era.
+    seen: BTreeMap<usize, Vec<Mark>>,
+    /// Marks whose append was sent, and not refused.
+    marks: BTreeMap<Mark, Append>,
     /// Appends that were begun since ever.
     begun: u64,
-    /// Their number as the last one was not under way any more.
+    /// Appends that are under way.
     under_way: u32,
+}
+
+/// An append.
+#[derive(Debug, Clone, Copy)]
+struct Append {
+    /// Not in an earlier era.
+    from: usize,
+    /// Not in a later one; none: it has not been answered.
+    to: Option<usize>,
+}
+
+impl Append {
+    fn may_be_of(self, era: usize) -> bool {
+        self.from <= era && self.to.is_none_or(|to| era <= to)
+    }
+
+    fn is_surely_of(self, era: usize) -> bool {
+        self.from == era && self.to == Some(era)
+    }
 }
 
 /// What had to be in a list when a look at it began.
 #[derive(Debug, Clone)]
 pub struct Look {
-    seen: usize,
-    acknowledged: BTreeSet<Mark>,
+    seen: BTreeMap<usize, usize>,
+    acknowledged: Vec<(Mark, Append)>,
     begun: u64,
     quiet: bool,
+    removals: Removals,
 }
 
 impl Lists {
@@ -53,16 +73,33 @@ impl Lists {
         Bytes::from(format!("<{:06}>", self.next_mark))
     }
 
+    /// Removals of everything.
+    pub fn removals(&self) -> Removals {
+        self.removals
+    }
+
+    /// Everything may be removed from now on.
+    pub fn removal_begins(&mut self) {
+        self.removals.begun += 1;
+    }
+
+    /// It has been.
+    pub fn removal_ended(&mut self) {
+        self.removals.ended += 1;
+    }
+
     /// Whether more may be appended.
     pub fn has_room(&self, key: &Bytes) -> bool {
-        self.lists.get(key).is_none_or(|list| list.seen.len() * MARK_BYTES < LONGEST)
+        let longest = |list: &List| list.seen.last_key_value().map_or(0, |(_, seen)| seen.len());
+        self.lists.get(key).is_none_or(|list| longest(list) * MARK_BYTES < LONGEST)
     }
 
     /// A mark is about to be appended to these lists at once.
     pub fn begins(&mut self, mark: &Bytes, keys: &[Bytes]) {
         for key in keys {
             let list = self.lists.entry(key.clone()).or_default();
-            list.open.insert(mark.to_vec());
+            let append = Append { from: self.removals.ended, to: None };
+            list.marks.insert(mark.to_vec(), append);
             list.begun += 1;
             list.under_way += 1;
         }
@@ -75,10 +112,11 @@ impl Lists {
     pub fn ends(&mut self, mark: &Bytes, keys: &[Bytes], happened: bool) {
         for key in keys {
             let list = self.lists.entry(key.clone()).or_default();
-            list.open.remove(&mark[..]);
             list.under_way -= 1;
-            if happened {
-                list.acknowledged.insert(mark.to_vec());
+            if !happened {
+                list.marks.remove(&mark[..]);
+            } else if let Some(append) = list.marks.get_mut(&mark[..]) {
+                append.to = Some(append.to.unwrap_or(self.removals.begun));
             }
         }
     }
@@ -86,11 +124,13 @@ impl Lists {
     /// Somebody is about to look at a list.
     pub fn look(&self, key: &Bytes) -> Look {
         let list = self.lists.get(key).cloned().unwrap_or_default();
+        let acknowledged = list.marks.into_iter().filter(|(_, append)| append.to.is_some());
         Look {
-            seen: list.seen.len(),
-            acknowledged: list.acknowledged,
+            seen: list.seen.iter().map(|(era, seen)| (*era, seen.len())).collect(),
+            acknowledged: acknowledged.collect(),
             begun: list.begun,
             quiet: list.under_way == 0,
+            removals: self.removals,
         }
     }
 
@@ -111,23 +151,24 @@ impl Lists {
     /// What is wrong with it.
     pub fn read(&mut self, key: &Bytes, value: &[u8], look: &Look) -> Result<(), String> {
         let list = self.lists.entry(key.clone()).or_default();
-        let marks = list.parse(key, value)?;
-        let there: BTreeSet<&Mark> = marks.iter().collect();
-        let missing = look.acknowledged.iter().find(|mark| !there.contains(mark));
-        if let Some(mark) = missing {
-            return Err(told(key, mark, "was appended, answered, and is not there"));
+        let (mut read, mut wrong) = (Vec::new(), None);
+        for era in look.removals.ended..=self.removals.begun {
+            match list.read(key, value, look, era) {
+                Ok(marks) => read.push((era, marks)),
+                Err(what) => wrong = Some(what),
+            }
         }
-        if marks.len() < look.seen {
-            return Err(told(key, &list.seen[marks.len()], "was read before, and is not there"));
-        }
-        if marks.len() > list.seen.len() {
-            list.seen = marks;
+        match (&mut read[..], wrong) {
+            ([], wrong) => return Err(wrong.unwrap_or_default()),
+            ([(era, marks)], _) => list.learn(*era, std::mem::take(marks)),
+            // Nobody knows of which era it is.
+            _ => {}
         }
         Ok(())
     }
 
-    /// All lists as they were found after a cut. Unless there is slack, what was read or acknowledged must be there. `cleared`
-    /// tells whether a removal of everything may have happened (true) or must not (false).
+    /// All lists as they were found after a cut. Unless there is slack, what was read or acknowledged must be there. `removals`
+    /// tells how many removals of everything may have happened that were not answered.
     ///
     /// # Errors
     /// What is wrong with them.
@@ -135,70 +176,115 @@ impl Lists {
         &mut self,
         found: &BTreeMap<Bytes, Bytes>,
         slack: Slack,
-        cleared: &BTreeSet<usize>,
+        removals: &BTreeSet<usize>,
     ) -> Result<(), String> {
-        let empty = Bytes::new();
-        if cleared.contains(&1) && found.is_empty() {
-            self.clear();
-            return Ok(());
+        let mut wrong = String::new();
+        for unanswered in removals {
+            match self.settled(found, slack, self.removals.ended + unanswered) {
+                Ok(lists) => {
+                    *self = Lists { lists, next_mark: self.next_mark, ..Lists::default() };
+                    return Ok(());
+                }
+                Err(what) => wrong = what,
+            }
         }
-        if !cleared.contains(&0) {
-            return Err("the lists outlived what removed everything else".to_owned());
-        }
-        for key in found.keys() {
-            self.lists.entry(key.clone()).or_default();
-        }
-        for (key, list) in &mut self.lists {
-            let marks = list.parse(key, found.get(key).unwrap_or(&empty))?;
+        Err(wrong)
+    }
+
+    /// The lists that were found, if they can be of this era.
+    fn settled(
+        &self,
+        found: &BTreeMap<Bytes, Bytes>,
+        slack: Slack,
+        era: usize,
+    ) -> Result<BTreeMap<Bytes, List>, String> {
+        let (empty, unknown) = (Bytes::new(), List::default());
+        let mut lists: BTreeMap<Bytes, List> = BTreeMap::new();
+        for key in self.lists.keys().chain(found.keys()) {
+            let list = self.lists.get(key).unwrap_or(&unknown);
+            let marks = list.parse(key, found.get(key).unwrap_or(&empty), era)?;
             let there: BTreeSet<&Mark> = marks.iter().collect();
             if slack.exchanges == 0 {
-                let promised = list.acknowledged.iter().chain(&list.seen);
-                if let Some(mark) = promised.into_iter().find(|mark| !there.contains(mark)) {
+                let acknowledged = list.marks.iter().filter(|(_, append)| append.is_surely_of(era));
+                let seen = list.seen.get(&era).into_iter().flatten();
+                let mut promised = acknowledged.map(|(mark, _)| mark).chain(seen);
+                if let Some(mark) = promised.find(|mark| !there.contains(mark)) {
                     return Err(told(key, mark, "was promised, and is lost"));
                 }
             }
-            *list = List {
-                acknowledged: marks.iter().cloned().collect(),
-                seen: marks,
+            let append = Append { from: 0, to: Some(0) };
+            let settled = List {
+                marks: marks.iter().map(|mark| (mark.clone(), append)).collect(),
+                seen: [(0, marks)].into(),
                 ..List::default()
             };
+            lists.insert(key.clone(), settled);
         }
-        for (mark, keys) in std::mem::take(&mut self.joint) {
-            let there = |key: &Bytes| {
-                self.lists.get(key).is_some_and(|list| list.acknowledged.contains(&mark))
-            };
+        for (mark, keys) in &self.joint {
+            let there =
+                |key: &Bytes| lists.get(key).is_some_and(|list| list.marks.contains_key(mark));
             if slack.together && keys.iter().any(there) && !keys.iter().all(there) {
                 let key = keys.iter().find(|key| !there(key)).unwrap_or(&empty);
-                return Err(told(
-                    key,
-                    &mark,
-                    "is in another list of its transaction, and not here",
-                ));
+                return Err(told(key, mark, "is in another list of its transaction, and not here"));
             }
         }
-        Ok(())
-    }
-
-    /// Everything was removed.
-    pub fn clear(&mut self) {
-        self.lists.clear();
-        self.joint.clear();
+        Ok(lists)
     }
 }
 
 impl List {
-    /// The marks in a value; each must be known, be there once, and in the order that was seen.
-    fn parse(&self, key: &Bytes, value: &[u8]) -> Result<Vec<Mark>, String> {
+    /// The marks in a value that was read in this era.
+    fn read(
+        &self,
+        key: &Bytes,
+        value: &[u8],
+        look: &Look,
+        era: usize,
+    ) -> Result<Vec<Mark>, String> {
+        let marks = self.parse(key, value, era)?;
+        let there: BTreeSet<&Mark> = marks.iter().collect();
+        let mut due = look.acknowledged.iter().filter(|(_, append)| append.is_surely_of(era));
+        if let Some((mark, _)) = due.find(|(mark, _)| !there.contains(mark)) {
+            return Err(told(key, mark, "was appended, answered, and is not there"));
+        }
+        let seen = look.seen.get(&era).copied().unwrap_or(0);
+        match self.seen.get(&era).and_then(|seen| seen.get(marks.len())) {
+            Some(mark) if marks.len() < seen => {
+                Err(told(key, mark, "was read before, and is not there"))
+            }
+            _ => Ok(marks),
+        }
+    }
+
+    /// These marks were there in this era.
+    fn learn(&mut self, era: usize, marks: Vec<Mark>) {
+        for mark in &marks {
+            if let Some(append) = self.marks.get_mut(mark) {
+                *append = Append { from: era, to: Some(era) };
+            }
+        }
+        let seen = self.seen.entry(era).or_default();
+        if marks.len() > seen.len() {
+            *seen = marks;
+        }
+    }
+
+    /// The marks in a value; each must be known and of this era, be there once, and in the order that was seen.
+    fn parse(&self, key: &Bytes, value: &[u8], era: usize) -> Result<Vec<Mark>, String> {
         let marks: Vec<Mark> = value.chunks(MARK_BYTES).map(<[u8]>::to_vec).collect();
         let mut before = BTreeSet::new();
         for (place, mark) in marks.iter().enumerate() {
             if !before.insert(mark) {
                 return Err(told(key, mark, "is there twice"));
             }
-            match self.seen.get(place) {
-                Some(seen) if seen == mark => {}
+            match self.seen.get(&era).and_then(|seen| seen.get(place)) {
+                Some(seen) if seen == mark => continue,
                 Some(_) => return Err(told(key, mark, "is in another place than before")),
-                None if self.acknowledged.contains(mark) || self.open.contains(mark) => {}
+                None => {}
+            }
+            match self.marks.get(mark) {
+                Some(append) if append.may_be_of(era) => {}
+                Some(_) => return Err(told(key, mark, "was removed with everything else")),
                 None => {
                     return Err(told(key, mark, "was never appended, or it was said not to be"));
                 }
@@ -278,8 +364,46 @@ mod tests {
         assert!(lists.clone().found(&one, Slack::NONE, &none).unwrap_err().contains("not here"));
         lists.clone().found(&both, Slack::NONE, &none).unwrap();
         lists.clone().found(&BTreeMap::new(), Slack::NONE, &none).unwrap();
-        let cleared: BTreeSet<usize> = [1].into();
-        assert!(lists.clone().found(&both, Slack::NONE, &cleared).is_err());
-        lists.found(&BTreeMap::new(), Slack::NONE, &cleared).unwrap();
+    }
+
+    #[test]
+    fn a_list_has_marks_of_one_era() {
+        let (mut lists, marks) = with(1, true);
+        lists.removal_begins();
+        // Of the old era or the new one.
+        let across = lists.mark();
+        lists.begins(&across, &[KEY]);
+        lists.ends(&across, &[KEY], true);
+        let look = lists.look(&KEY);
+        let both = [&marks[0][..], &across].concat();
+        for possible in [&both[..], &marks[0], &across, b""] {
+            lists.clone().read(&KEY, possible, &look).unwrap();
+        }
+        lists.removal_ended();
+        let late = lists.look(&KEY);
+        assert!(lists.clone().read(&KEY, &both, &look).is_ok(), "it began before");
+        let back = lists.clone().read(&KEY, &both, &late).unwrap_err();
+        assert!(back.contains("was removed"), "{back}");
+        assert!(lists.clone().read(&KEY, b"", &late).is_ok());
+        lists.read(&KEY, &across, &late).unwrap();
+        assert!(lists.read(&KEY, b"", &lists.look(&KEY)).is_err(), "it was seen behind it");
+    }
+
+    #[test]
+    fn a_removal_that_was_not_answered_is_found_in_all_lists_or_none() {
+        let mut lists = Lists::default();
+        let mark = lists.mark();
+        lists.begins(&mark, &[KEY, OTHER]);
+        lists.ends(&mark, &[KEY, OTHER], true);
+        lists.removal_begins();
+        let none = BTreeMap::new();
+        let both: BTreeMap<Bytes, Bytes> = [(KEY, mark.clone()), (OTHER, mark)].into();
+        let judged = |found: &BTreeMap<Bytes, Bytes>, removals: &[usize]| {
+            let removals = removals.iter().copied().collect();
+            lists.clone().found(found, Slack::NONE, &removals).is_ok()
+        };
+        assert!(judged(&both, &[0]) && judged(&none, &[1]));
+        assert!(!judged(&both, &[1]) && !judged(&none, &[0]));
+        assert!(judged(&both, &[0, 1]) && judged(&none, &[0, 1]));
     }
 }

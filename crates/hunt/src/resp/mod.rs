@@ -4,19 +4,27 @@
 //! - [`command`]: commands on keys, and how they are said;
 //! - [`semantics`]: what commands do, and what may have come of those that nobody heard of;
 //! - [`ledger`]: what a client was promised of the keys that only it writes;
+//! - [`stages`]: what they may hold while somebody else removes everything;
+//! - `firm`: what may be found of them where nothing may be lost;
 //! - [`lists`]: keys that all clients write;
 //! - [`mod@line`]: a connection, in pieces and sometimes lost;
 //! - [`client`]: makes requests, and tells the references;
+//! - `transaction`, `scan`, `sharing`, `watching`: requests of more than one step;
 //! - [`requests`]: what is drawn to be asked for.
 
 pub mod client;
 pub mod command;
+mod firm;
 pub mod ledger;
 pub mod line;
 pub mod lists;
 pub mod requests;
+mod scan;
 pub mod semantics;
 mod sharing;
+pub mod stages;
+mod transaction;
+mod watching;
 pub mod wire;
 
 use crate::trouble::Trouble;
@@ -24,7 +32,7 @@ use crate::world::World;
 use bytes::Bytes;
 use client::RespClient;
 use futures_util::future::try_join_all;
-use ledger::{Effect, Found, Slack};
+use ledger::{Found, Slack};
 use lists::Lists;
 use semantics::Window;
 use softflash_base::checksum::{hash64, identity};
@@ -32,6 +40,7 @@ use softflash_base::random::Rng;
 use softflash_protocol::{Context, ContextOptions};
 use softflash_runtime::{ByteSemaphore, Notify};
 use softflash_store::{Store, StoreLayout};
+use stages::Removals;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,6 +58,8 @@ pub struct Crew {
     refused: Cell<bool>,
     /// Requests that have begun in this session.
     requests: Cell<u64>,
+    /// Removals of everything that have begun in this session.
+    cleared: Cell<u64>,
     begins: Notify,
 }
 
@@ -72,8 +83,10 @@ pub(crate) struct Session<'a> {
     pub world: &'a World,
     pub stores: &'a [Store],
     pub context: Arc<Context>,
-    /// Everybody takes a part of it, who removes everything takes all.
+    /// Everybody takes a part of it, who removes everything alone takes all.
     pub gate: ByteSemaphore,
+    /// Who removes everything beside others takes it.
+    pub removal: ByteSemaphore,
 }
 
 impl Session<'_> {
@@ -110,6 +123,7 @@ impl Crew {
             lost: Cell::new(false),
             refused: Cell::new(false),
             requests: Cell::new(0),
+            cleared: Cell::new(0),
             begins: Notify::new(),
         })
     }
@@ -118,6 +132,7 @@ impl Crew {
     pub fn begins_session(&self) {
         self.lost.set(false);
         self.requests.set(0);
+        self.cleared.set(0);
     }
 
     /// All clients make their requests.
@@ -129,6 +144,7 @@ impl Crew {
             stores,
             context: Arc::new(Context::new(options)),
             gate: ByteSemaphore::new(u64::from(world.clients.count)),
+            removal: ByteSemaphore::new(1),
         };
         // However this ends: a reply that says so may not have come.
         let _noted = NoteRefusals { crew: self, stores };
@@ -161,7 +177,7 @@ impl Crew {
             let own: Found = client.keys(world).filter_map(|key| rest.remove_entry(&key)).collect();
             let mut ledger = client.ledger.borrow_mut();
             if self.refused.get() {
-                ledger.may_be_refused(&shard_of);
+                ledger.may_be_refused();
             }
             let judged = ledger.judge(&own, at, layout.shards, &shard_of, slack);
             let possible = judged.map_err(|what| format!("client {}: {what}", client.number))?;
@@ -211,9 +227,9 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits until so many requests have begun in this session.
-    pub async fn begun(&self, requests: u64) {
-        while self.requests.get() < requests {
+    /// Waits until so many requests, and removals of everything, have begun in this session.
+    pub async fn begun(&self, requests: u64, removals: u64) {
+        while self.requests.get() < requests || self.cleared.get() < removals {
             self.begins.notified().await;
         }
     }
@@ -233,19 +249,28 @@ impl Crew {
         self.trace.get()
     }
 
+    /// Removals of everything since everything was last compared.
+    fn removals(&self) -> Removals {
+        self.lists.borrow().removals()
+    }
+
     /// Everybody's keys are about to be removed.
-    fn clearing(&self, shards: u16) {
+    fn removal_begins(&self) {
+        self.lists.borrow_mut().removal_begins();
+        self.cleared.set(self.cleared.get() + 1);
+        self.begins.notify_all();
         for client in &self.clients {
-            client.ledger.borrow_mut().may_come([Effect::clear(shards)]);
+            client.ledger.borrow_mut().removal_begins();
         }
     }
 
     /// They have been.
-    fn cleared(&self, shards: u16) {
+    fn removal_ended(&self) {
+        self.lists.borrow_mut().removal_ended();
+        let ended = self.removals().ended;
         for client in &self.clients {
-            client.ledger.borrow_mut().answered(vec![Effect::clear(shards)]);
+            client.ledger.borrow_mut().removals_ended(ended);
         }
-        self.lists.borrow_mut().clear();
     }
 
     fn note_received(&self, bytes: &[u8]) {

@@ -62,6 +62,22 @@ impl Change {
         self.perhaps_written.extend(next.perhaps_written);
     }
 
+    /// This, or another in its place.
+    pub fn or(mut self, other: Change) -> Change {
+        let keys: BTreeSet<Bytes> = self.after.keys().chain(other.after.keys()).cloned().collect();
+        for key in keys {
+            let possible = self.after.entry(key.clone()).or_default();
+            for held in other.after.get(&key).into_iter().flatten() {
+                if !possible.contains(held) {
+                    possible.push(held.clone());
+                }
+            }
+        }
+        self.written.retain(|key| other.written.contains(key));
+        self.perhaps_written.extend(other.perhaps_written);
+        self
+    }
+
     /// This, or nothing.
     pub fn or_nothing(&mut self, before: &State) {
         for (key, possible) in &mut self.after {

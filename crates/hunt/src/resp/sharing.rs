@@ -110,12 +110,16 @@ impl RespClient {
         key: &Bytes,
         rng: &mut Rng,
     ) -> Result<(), Trouble> {
+        let since = session.crew.removals();
         let before = session.crew.lists.borrow().look(key);
         expect(line.ask(&[vec!["WATCH".into(), key.clone()]], rng).await?, &[Reply::OK])?;
+        let watched = session.crew.removals();
         let old = self.read_list(session, line, key, rng).await?;
         if rng.chance(0.5) {
             self.pause(session, rng).await;
         }
+        self.linger(session, rng).await;
+        let removed = watched.surely_precede(session.crew.removals());
         let alone = session.crew.lists.borrow().untouched_since(key, &before);
         let mark = session.crew.lists.borrow_mut().mark();
         let keys = [key.clone()];
@@ -125,8 +129,16 @@ impl RespClient {
         let words =
             [vec!["MULTI".into()], vec!["SET".into(), key.clone(), new], vec!["EXEC".into()]];
         let outcome = line.ask(&words, rng).await?.pop();
-        let alone = alone && session.crew.lists.borrow().begun_since(key, &ours) == 0;
+        let alone = alone
+            && session.crew.lists.borrow().begun_since(key, &ours) == 0
+            && !since.may_precede(session.crew.removals());
         let happened = match outcome {
+            Some(Reply::Array(_)) if removed => {
+                return Err(Trouble::Wrong(format!(
+                    "a transaction ran although everything was removed since it watched `{}`",
+                    key.escape_ascii()
+                )));
+            }
             Some(Reply::Array(replies)) if replies == [Reply::OK] => Ok(()),
             Some(Reply::Nil) if !alone => {
                 session.crew.lists.borrow_mut().ends(&mark, &keys, false);

@@ -4,6 +4,7 @@ use crate::error::{CommandError, Result};
 use crate::reply::Reply;
 use crate::session::Session;
 use bytes::Bytes;
+use softflash_base::planted::{self, Bug};
 use softflash_store::Store;
 
 /// MULTI
@@ -20,7 +21,9 @@ pub(crate) fn discard(session: &mut Session, _: &Store, _: &[Bytes]) -> Result<R
     if session.transaction.take().is_none() {
         return Err(CommandError::Known("ERR DISCARD without MULTI"));
     }
-    session.watched.clear();
+    if !planted::bug(Bug::DiscardKeepsWatches) {
+        session.watched.clear();
+    }
     Ok(Reply::Ok)
 }
 

@@ -5,6 +5,7 @@
 
 use super::Shard;
 use crate::kv::patch::Patch;
+use softflash_base::planted::{self, Bug};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -33,6 +34,8 @@ impl PendingClears {
     /// Takes the oldest out, if it is older than what is undecided.
     fn take_decided(&self, undecided_from: u64) -> Option<Pending> {
         let mut pending = self.pending.borrow_mut();
+        let undecided_from =
+            undecided_from.saturating_add(planted::bug(Bug::UndecidedDoomed).into());
         if pending.front()?.seq >= undecided_from {
             return None;
         }
@@ -54,8 +57,12 @@ impl Shard {
             patches.push(tree.patches().map(|(.., patch)| Rc::clone(patch)).collect());
         }
         self.clears.pending.borrow_mut().push_back(Pending { seq, first_segment, patches });
-        self.cache.borrow_mut().clear();
-        self.watches.borrow_mut().touch_all();
+        if !planted::bug(Bug::ClearKeepsCache) {
+            self.cache.borrow_mut().clear();
+        }
+        if !planted::bug(Bug::ClearTouchesNoWatch) {
+            self.watches.borrow_mut().touch_all();
+        }
         self.room.notify_all();
     }
 

@@ -100,7 +100,7 @@ impl Shard {
         }
         let Ok(slice) = self.slice_of(&mark.key) else { return true };
         slice.flushed_seq.get() > mark.at_seq
-            || slice.cleared_seq.get() > mark.at_seq
+            || (slice.cleared_seq.get() > mark.at_seq && !planted::bug(Bug::ClearIgnoredByCommit))
             || slice.in_memory(&mark.key, |version| version.seq > mark.at_seq) == Some(true)
     }
 

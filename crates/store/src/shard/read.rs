@@ -13,6 +13,7 @@ use crate::options::Durability;
 use crate::value::{Entry, Value};
 use bytes::Bytes;
 use softflash_base::checksum;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::rc::Rc;
 
@@ -21,7 +22,7 @@ use std::rc::Rc;
 pub(crate) struct Read {
     /// What the key maps to, if it exists.
     pub entry: Option<Entry>,
-    /// The sequence number of the record that says so; 0 where there is none.
+    /// The sequence number of the record that says so, or of the last removal of everything; 0 where there is none.
     pub seq: u64,
     /// The shard's sequence number at the lookup.
     pub at_seq: u64,
@@ -41,6 +42,8 @@ impl Shard {
         }
         let at_seq = self.seq.get();
         let slice = self.slice_of(key)?;
+        // Who finds nothing may have been told of a removal of everything: not before that is sure to stay.
+        let cleared_seq = slice.cleared_seq.get();
         let version = match self.find_in_memory(slice, key) {
             Some(version) => {
                 count(&self.counters.memory_hits, 1);
@@ -53,10 +56,15 @@ impl Shard {
             })?,
         };
         let Some(Newest { seq, entry }) = version else {
-            return Ok(Read { at_seq, ..Read::default() });
+            let seq = if planted::bug(Bug::ClearToldEarly) { 0 } else { cleared_seq };
+            return Ok(Read { entry: None, seq, at_seq });
         };
         match entry {
-            Some(entry) if entry.expires_at_ms != 0 && entry.is_expired(self.now_ms()) => {
+            Some(entry)
+                if entry.expires_at_ms != 0
+                    && entry.is_expired(self.now_ms())
+                    && !(exclusive && planted::bug(Bug::ExclusiveSeesExpired)) =>
+            {
                 self.log_clock(entry.expires_at_ms).await?;
                 Ok(Read { entry: None, seq, at_seq })
             }
@@ -66,7 +74,7 @@ impl Shard {
 
     /// A key was seen dead at `expired_at_ms`: no restart may find it alive again, whatever the wall clock says
     /// then.
-    async fn log_clock(&self, expired_at_ms: u64) -> Result<()> {
+    pub(super) async fn log_clock(&self, expired_at_ms: u64) -> Result<()> {
         if self.clock.is_logged(expired_at_ms) {
             return Ok(());
         }
@@ -118,7 +126,8 @@ impl Shard {
     fn remember(&self, slice: &Slice, key: &Bytes, entry: &Entry, seq: u64, begun_at: u64) {
         let changed = self.seq.get() != begun_at
             && (slice.flushed_seq.get() > begun_at
-                || slice.cleared_seq.get() > begun_at
+                || (slice.cleared_seq.get() > begun_at
+                    && !planted::bug(Bug::RememberedAcrossClear))
                 || slice.in_memory(key, |_| ()).is_some());
         if changed {
             return;

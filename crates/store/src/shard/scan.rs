@@ -53,16 +53,30 @@ impl Shard {
             scan.next().await?;
         }
         let now_ms = self.now_ms();
-        let mut page = ScanPage::default();
+        let (mut page, mut hidden_ms) = (ScanPage::default(), 0);
         // Not one key further: what is read beyond the page is read again for the next one.
         while page.items.len() < limit {
-            let Some((key, entry)) = scan.next().await? else { return Ok(page) };
-            if !entry.is_expired(now_ms) {
+            let Some((key, entry)) = scan.next().await? else {
+                self.log_hidden(hidden_ms).await?;
+                return Ok(page);
+            };
+            if entry.is_expired(now_ms) {
+                hidden_ms = hidden_ms.max(entry.expires_at_ms);
+            } else {
                 page.items.push((key, entry));
             }
         }
         page.next = page.items.last().map(|(key, _)| key.clone());
+        self.log_hidden(hidden_ms).await?;
         Ok(page)
+    }
+
+    /// A page does not show keys that have expired, the last of them at `expired_at_ms`: who misses them has seen them dead.
+    async fn log_hidden(&self, expired_at_ms: u64) -> Result<()> {
+        if expired_at_ms == 0 || planted::bug(Bug::ScanHidesUnlogged) {
+            return Ok(());
+        }
+        self.log_clock(expired_at_ms).await
     }
 
     fn start_scan(&self, slice: SliceId, after: Option<Bytes>) -> Result<Scan> {

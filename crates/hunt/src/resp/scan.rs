@@ -1,0 +1,155 @@
+//! A client that looks at all of its keys.
+
+use super::Session;
+use super::client::{RespClient, unexpected};
+use super::ledger::Sent;
+use super::line::Line;
+use super::semantics::{Change, Held, Possible, Window};
+use super::stages::Removals;
+use super::wire::Reply;
+use crate::habits::few_scans;
+use crate::trouble::Trouble;
+use bytes::Bytes;
+use softflash_base::random::Rng;
+use std::collections::BTreeSet;
+
+impl RespClient {
+    /// A whole iteration shows every own key that is there, and no other.
+    pub(super) async fn scan(
+        &self,
+        session: &Session<'_>,
+        line: &mut Line<'_>,
+        rng: &mut Rng,
+    ) -> Result<(), Trouble> {
+        let resp = session.world.resp.as_ref();
+        if resp.is_some_and(|resp| resp.scans > few_scans()) && rng.chance(0.5) {
+            let keys: Vec<Bytes> = self.keys(session.world).collect();
+            self.outlive(session, &keys).await;
+        }
+        let from_ms = session.clock_ms().from_ms;
+        self.ledger.borrow_mut().sends(Sent { commands: Vec::new(), from_ms, together: false });
+        let since = session.crew.removals();
+        let seen = self.iterate(line, rng).await?;
+        let at = Window { from_ms, to_ms: session.clock_ms().to_ms };
+        let outcome = self.shown(session, &seen, since, at);
+        self.ledger.borrow_mut().is_answered();
+        outcome
+    }
+
+    async fn iterate(
+        &self,
+        line: &mut Line<'_>,
+        rng: &mut Rng,
+    ) -> Result<BTreeSet<Bytes>, Trouble> {
+        let pattern = Bytes::from(format!("client{:02}:*", self.number));
+        let count = Bytes::from((1 + rng.below(30)).to_string());
+        let (mut seen, mut cursor) = (BTreeSet::new(), Bytes::from("0"));
+        loop {
+            let words: [Bytes; 6] = [
+                "SCAN".into(),
+                cursor,
+                "MATCH".into(),
+                pattern.clone(),
+                "COUNT".into(),
+                count.clone(),
+            ];
+            let reply = line.ask(&[words.to_vec()], rng).await?.pop();
+            if let Some(trouble) = reply.as_ref().and_then(Trouble::of_reply) {
+                return Err(trouble);
+            }
+            let Some(Reply::Array(page)) = reply else { return unexpected("SCAN", reply) };
+            let [Reply::Bulk(next), Reply::Array(keys)] = &page[..] else {
+                return unexpected("SCAN", Some(Reply::Array(page)));
+            };
+            for key in keys {
+                let Reply::Bulk(key) = key else { return unexpected("SCAN", Some(key.clone())) };
+                seen.insert(key.clone());
+            }
+            cursor = next.clone();
+            if cursor == "0" {
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// Compares what was shown with what the keys may hold. What was not shown although it could only be hidden by its
+    /// expiry is dead from then on.
+    fn shown(
+        &self,
+        session: &Session<'_>,
+        seen: &BTreeSet<Bytes>,
+        since: Removals,
+        at: Window,
+    ) -> Result<(), Trouble> {
+        let shard_of = |key: &[u8]| session.shard_of(key);
+        let mut ledger = self.ledger.borrow_mut();
+        let known = ledger.current().each().flat_map(|(_, state, _)| state.keys());
+        let keys: BTreeSet<Bytes> = known.chain(seen).cloned().collect();
+        let removed = since.may_precede(session.crew.removals());
+        for key in keys {
+            let shown = seen.contains(&key);
+            let possible = ledger.current().possible(&key, shard_of(&key));
+            let fits = looked_at(&possible, shown, at);
+            if fits.is_empty() {
+                let what = if shown { "shows a key that is not there" } else { "misses a key" };
+                return Err(Trouble::Wrong(format!("SCAN {what}: `{}`", key.escape_ascii())));
+            }
+            // Where everything is removed meanwhile, nobody knows whether before or after the look at a key.
+            if !removed {
+                let learned = |_: &_| {
+                    let after = [(key.clone(), fits.clone())].into();
+                    Ok::<_, Trouble>(Change { after, ..Change::default() })
+                };
+                ledger.learns(std::slice::from_ref(&key), &shard_of, learned)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is left of what a key may hold, once a look in this time has shown it or not.
+fn looked_at(possible: &Possible, shown: bool, at: Window) -> Possible {
+    let mut left = Possible::new();
+    for held in possible {
+        let held = match (held, shown) {
+            (None, true) => continue,
+            (None, false) => None,
+            (Some(held), true) => match held.dies {
+                Some(dies) if dies.to_ms <= at.from_ms => continue,
+                Some(dies) => {
+                    let dies = Window { from_ms: dies.from_ms.max(at.from_ms + 1), ..dies };
+                    Some(Held { dies: Some(dies), ..held.clone() })
+                }
+                None => Some(held.clone()),
+            },
+            (Some(held), false) => match held.dies {
+                Some(dies) if dies.from_ms <= at.to_ms => None,
+                _ => continue,
+            },
+        };
+        if !left.contains(&held) {
+            left.push(held);
+        }
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_by_its_expiry_is_dead() {
+        let at = |from_ms, to_ms| Window { from_ms, to_ms };
+        let held = |dies| Some(Held { value: "v".into(), dies });
+        let mortal = held(Some(at(50, 60)));
+        let look = |held: &Option<Held>, shown, at| looked_at(&vec![held.clone()], shown, at);
+        assert_eq!(look(&mortal, false, at(55, 70)), [None]);
+        assert_eq!(look(&mortal, false, at(10, 20)), [], "too early");
+        assert_eq!(look(&mortal, true, at(60, 70)), [], "too late");
+        assert_eq!(look(&mortal, true, at(55, 70)), [held(Some(at(56, 60)))]);
+        assert_eq!(look(&held(None), false, at(0, 0)), []);
+        assert_eq!(look(&None, true, at(0, 0)), []);
+        assert_eq!(looked_at(&vec![mortal, None], false, at(70, 70)), [None]);
+    }
+}

@@ -1,0 +1,256 @@
+//! What a client's keys may hold while somebody else removes everything.
+//!
+//! Nobody knows at which moment between the request and the reply a FLUSHALL took effect. So what the keys hold is kept
+//! in *stages*: one for each number of removals that may have happened by now. A removal happens in all shards at once,
+//! but the commands of one pipeline run in their shards at the same time: one may come behind a removal although another
+//! that was sent after it came in front. So while commands are on their way a stage is possible or not for each shard.
+
+use super::semantics::{Change, Possible, State};
+use std::collections::BTreeSet;
+
+/// Removals of everything since everything was last compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removals {
+    /// That were begun: more cannot have happened.
+    pub begun: usize,
+    /// That were answered: so many have happened.
+    pub ended: usize,
+}
+
+impl Removals {
+    /// Whether one may happen at this moment.
+    pub fn is_under_way(self) -> bool {
+        self.begun > self.ended
+    }
+
+    /// Whether one may have happened between two moments, this one and a later one.
+    pub fn may_precede(self, later: Removals) -> bool {
+        later.begun > self.ended
+    }
+
+    /// Whether one has begun after this moment and ended before a later one.
+    pub fn surely_precede(self, later: Removals) -> bool {
+        later.ended > self.begun
+    }
+}
+
+/// What the keys may hold, by the number of removals that have happened. The last stage is possible in every shard.
+#[derive(Debug, Clone)]
+pub struct Stages {
+    /// How many have happened in the first stage.
+    first: usize,
+    each: Vec<Stage>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Stage {
+    state: State,
+    /// Shards in which replies have ruled it out.
+    impossible: BTreeSet<u16>,
+}
+
+impl Default for Stages {
+    fn default() -> Stages {
+        Stages::of(State::new())
+    }
+}
+
+impl Stages {
+    /// Nothing is removed.
+    pub fn of(state: State) -> Stages {
+        Stages { first: 0, each: vec![Stage { state, impossible: BTreeSet::new() }] }
+    }
+
+    /// From now on everything may be removed once more.
+    pub fn removal_begins(&mut self) {
+        self.each.push(Stage::default());
+    }
+
+    /// So many removals have happened, and nothing is on its way that may have come before them.
+    pub fn have_ended(&mut self, removals: usize) {
+        let gone = removals.saturating_sub(self.first).min(self.each.len().saturating_sub(1));
+        self.each.drain(..gone);
+        self.first += gone;
+    }
+
+    /// Nothing is on its way: what has been ruled out in one shard has been ruled out.
+    pub fn settle(&mut self) {
+        let possible = self.each.iter().position(|stage| stage.impossible.is_empty());
+        self.have_ended(self.first + possible.unwrap_or(0));
+    }
+
+    /// What all keys hold, as long as nobody else has a part in it.
+    pub fn only(&self) -> Option<&State> {
+        match &self.each[..] {
+            [stage] => Some(&stage.state),
+            _ => None,
+        }
+    }
+
+    /// What a key of a shard may hold in any stage.
+    pub fn possible(&self, key: &[u8], shard: u16) -> Possible {
+        let stages = self.each.iter().filter(|stage| !stage.impossible.contains(&shard));
+        let mut possible = Possible::new();
+        for stage in stages {
+            match stage.state.get(key) {
+                Some(held) => held.iter().for_each(|held| add(&mut possible, held.clone())),
+                None => add(&mut possible, None),
+            }
+        }
+        possible
+    }
+
+    /// Each stage with its number of removals: what the keys hold, and in which shards that is ruled out.
+    pub fn each(&self) -> impl Iterator<Item = (usize, &State, &BTreeSet<u16>)> {
+        let stages = self.each.iter().enumerate();
+        stages.map(|(number, stage)| (self.first + number, &stage.state, &stage.impossible))
+    }
+
+    /// A command on keys of these shards ran in one of the stages, in the same one in all of them; `act` tells what became
+    /// of the keys, or that it cannot have been so.
+    ///
+    /// # Errors
+    /// It cannot have been in any.
+    pub fn run<E>(
+        &mut self,
+        shards: &BTreeSet<u16>,
+        shard_of: &dyn Fn(&[u8]) -> u16,
+        act: impl Fn(&State) -> Result<Change, E>,
+    ) -> Result<Change, E> {
+        let mut outcome: Option<Result<Change, E>> = None;
+        for stage in &mut self.each {
+            let acted = match stage.impossible.is_disjoint(shards) {
+                true => Some(act(&stage.state)),
+                false => None,
+            };
+            match acted {
+                Some(Ok(change)) => {
+                    stage.state.extend(change.after.clone());
+                    outcome = Some(Ok(match outcome {
+                        Some(Ok(other)) => other.or(change),
+                        _ => change,
+                    }));
+                }
+                refused => {
+                    stage.impossible.extend(shards);
+                    outcome = outcome.or(refused);
+                }
+            }
+        }
+        self.spread(shard_of);
+        outcome.unwrap_or_else(|| Ok(Change::default()))
+    }
+
+    /// What may have happened with so many removals may be removed by the next one.
+    fn spread(&mut self, shard_of: &dyn Fn(&[u8]) -> u16) {
+        for number in 1..self.each.len() {
+            let (before, after) = self.each.split_at_mut(number);
+            let (Some(before), Some(after)) = (before.last(), after.first_mut()) else { return };
+            let anew: BTreeSet<u16> =
+                after.impossible.difference(&before.impossible).copied().collect();
+            after.impossible.retain(|shard| !anew.contains(shard));
+            after.state.retain(|key, _| !anew.contains(&shard_of(key)));
+            for (key, possible) in &mut after.state {
+                if !before.impossible.contains(&shard_of(key)) {
+                    add(possible, None);
+                }
+            }
+        }
+    }
+}
+
+fn add(possible: &mut Possible, held: Option<super::semantics::Held>) {
+    if !possible.contains(&held) {
+        possible.push(held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resp::command::Command;
+    use crate::resp::semantics::{Held, Window};
+    use crate::resp::wire::Reply;
+    use bytes::Bytes;
+
+    const AT: Window = Window { from_ms: 0, to_ms: 0 };
+
+    /// Keys that begin with `a` are in shard 0, others in shard 1.
+    fn shard_of(key: &[u8]) -> u16 {
+        u16::from(key[0] != b'a')
+    }
+
+    fn held(value: &'static str) -> Option<Held> {
+        Some(Held { value: value.into(), dies: None })
+    }
+
+    fn two() -> Stages {
+        Stages::of([("a".into(), vec![held("1")]), ("b".into(), vec![held("1")])].into())
+    }
+
+    fn ran(stages: &mut Stages, command: &Command, reply: Reply) -> bool {
+        let shards = command.keys().iter().map(|key| shard_of(key)).collect();
+        stages.run(&shards, &shard_of, |state| command.answered(state, &reply, AT)).is_ok()
+    }
+
+    fn get(stages: &mut Stages, key: &'static str, reply: Reply) -> bool {
+        ran(stages, &Command::Get(key.into()), reply)
+    }
+
+    fn one() -> Reply {
+        Reply::Bulk("1".into())
+    }
+
+    #[test]
+    fn a_removal_comes_before_a_command_or_behind_it() {
+        let mut stages = two();
+        stages.removal_begins();
+        assert!(get(&mut stages.clone(), "a", one()) && get(&mut stages.clone(), "a", Reply::Nil));
+        assert!(!get(&mut stages.clone(), "a", Reply::Bulk("2".into())));
+        let append = Command::Append("a".into(), "2".into());
+        let mut before = stages.clone();
+        assert!(ran(&mut before, &append, Reply::Integer(2)));
+        assert_eq!(before.possible(b"a", 0), [held("12"), None]);
+        let mut behind = stages.clone();
+        assert!(ran(&mut behind, &append, Reply::Integer(1)));
+        assert_eq!(behind.possible(b"a", 0), [held("2")]);
+        assert!(!get(&mut behind, "a", Reply::Nil), "it is removed once");
+    }
+
+    #[test]
+    fn commands_of_one_pipeline_may_see_it_in_one_shard_and_not_yet_in_another() {
+        let mut stages = two();
+        stages.removal_begins();
+        assert!(get(&mut stages, "a", Reply::Nil) && get(&mut stages, "b", one()));
+        assert!(!get(&mut stages.clone(), "a", one()), "what was removed is back");
+        let both = Command::Mget(vec!["a".into(), "b".into()]);
+        let replies = |a, b| Reply::Array(vec![a, b]);
+        assert!(!ran(&mut stages.clone(), &both, replies(Reply::Nil, one())), "it is one event");
+        assert!(ran(&mut stages.clone(), &both, replies(Reply::Nil, Reply::Nil)));
+        stages.settle();
+        assert!(!get(&mut stages, "b", one()), "later commands see it everywhere");
+    }
+
+    #[test]
+    fn what_has_ended_has_happened() {
+        let mut stages = two();
+        stages.removal_begins();
+        stages.removal_begins();
+        stages.have_ended(1);
+        assert!(!get(&mut stages.clone(), "a", one()));
+        let set = Command::Append("a".into(), "7".into());
+        assert!(ran(&mut stages, &set, Reply::Integer(1)));
+        assert_eq!(stages.possible(b"a", 0), [held("7"), None]);
+        stages.have_ended(2);
+        assert_eq!(stages.only().unwrap().get(&Bytes::from("a")), Some(&vec![held("7"), None]));
+    }
+
+    #[test]
+    fn removals_lie_between_moments_or_may_do_so() {
+        let moment = |begun, ended| Removals { begun, ended };
+        assert!(moment(1, 0).is_under_way() && !moment(1, 1).is_under_way());
+        assert!(moment(1, 0).may_precede(moment(1, 0)) && !moment(1, 1).may_precede(moment(1, 1)));
+        assert!(moment(0, 0).surely_precede(moment(1, 1)));
+        assert!(!moment(1, 0).surely_precede(moment(1, 1)), "it may have come before");
+    }
+}

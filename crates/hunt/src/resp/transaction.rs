@@ -1,0 +1,130 @@
+//! A client's transactions on its own keys.
+
+use super::Session;
+use super::client::{RespClient, expect};
+use super::command::Command;
+use super::line::Line;
+use super::semantics::{Change, State, Window};
+use super::watching::Watch;
+use super::wire::Reply;
+use crate::habits::Resp;
+use crate::trouble::Trouble;
+use bytes::Bytes;
+use softflash_base::random::Rng;
+
+impl RespClient {
+    /// A transaction on own keys, perhaps with some of them watched, perhaps discarded.
+    pub(super) async fn transaction(
+        &self,
+        session: &Session<'_>,
+        resp: &Resp,
+        line: &mut Line<'_>,
+        rng: &mut Rng,
+    ) -> Result<(), Trouble> {
+        let count = 1 + rng.below(resp.pipeline);
+        let watch = match rng.chance(0.3) {
+            true => Some(self.watch(session, resp, line, rng).await?),
+            false => None,
+        };
+        let commands = self.draw(session, resp, count, rng);
+        let mut words = vec![vec![Bytes::from("MULTI")]];
+        words.extend(commands.iter().map(Command::words));
+        let mut expected = vec![Reply::OK];
+        expected.resize(1 + commands.len(), Reply::Status("QUEUED".into()));
+        if rng.chance(0.1) {
+            words.push(vec!["DISCARD".into()]);
+            expected.push(Reply::OK);
+            return expect(line.ask(&words, rng).await?, &expected);
+        }
+        let from_ms = session.clock_ms().from_ms;
+        let at_once = rng.chance(0.5);
+        if !at_once {
+            let queued = std::mem::take(&mut words);
+            expect(line.ask(&queued, rng).await?, &expected)?;
+            self.pause(session, rng).await;
+        }
+        let due = watch.as_ref().and_then(|watch| {
+            let now_ms = session.clock_ms().from_ms;
+            watch.must_refuse(session.crew.removals(), now_ms, |key| self.possible(session, key))
+        });
+        self.sends(&commands, from_ms, true);
+        words.push(vec!["EXEC".into()]);
+        let mut replies = line.ask(&words, rng).await?;
+        let outcome = replies.pop().unwrap_or(Reply::Nil);
+        if at_once {
+            expect(replies, &expected)?;
+        }
+        let at = Window { from_ms, to_ms: session.clock_ms().to_ms };
+        let executed = self.executed(session, &commands, outcome, (watch, due), at);
+        self.ledger.borrow_mut().is_answered();
+        executed
+    }
+
+    fn executed(
+        &self,
+        session: &Session<'_>,
+        commands: &[Command],
+        outcome: Reply,
+        (watch, due): (Option<Watch>, Option<&str>),
+        at: Window,
+    ) -> Result<(), Trouble> {
+        let wrong = |what: String| Err(Trouble::Wrong(format!("client {}: {what}", self.number)));
+        let replies = match (outcome, due) {
+            (Reply::Array(_), Some(due)) => {
+                return wrong(format!("a transaction ran although {due}"));
+            }
+            (Reply::Array(replies), None) if replies.len() == commands.len() => replies,
+            (Reply::Nil, _) => return self.refused(session, watch, at),
+            (other, _) => {
+                return match Trouble::of_reply(&other) {
+                    Some(trouble) => Err(trouble),
+                    None => wrong(format!("EXEC was answered {}", other.shown())),
+                };
+            }
+        };
+        if let Some(trouble) = replies.iter().find_map(Trouble::of_reply) {
+            return Err(trouble);
+        }
+        let keys: Vec<Bytes> = commands.iter().flat_map(Command::keys).collect();
+        let shard_of = |key: &[u8]| session.shard_of(key);
+        self.ledger.borrow_mut().learns(&keys, &shard_of, |state: &State| {
+            let (mut state, mut whole) = (state.clone(), Change::default());
+            for (command, reply) in commands.iter().zip(&replies) {
+                let change = self.answered(&state, command, reply, at)?;
+                state.extend(change.after.clone());
+                whole.then(change);
+            }
+            Ok::<_, Trouble>(whole)
+        })
+    }
+
+    /// A transaction was refused: for what it watched, or without a reason.
+    fn refused(
+        &self,
+        session: &Session<'_>,
+        watch: Option<Watch>,
+        at: Window,
+    ) -> Result<(), Trouble> {
+        let expired = match watch {
+            None => Some(Vec::new()),
+            Some(watch) => {
+                let removals = session.crew.removals();
+                watch.may_have_expired(removals, at.to_ms, |key| self.possible(session, key))
+            }
+        };
+        match expired.as_deref() {
+            Some([]) => Err(Trouble::Wrong(format!(
+                "client {}: a transaction was refused, and nobody has changed what it watched",
+                self.number
+            ))),
+            // That it tells of one key's death is as good as a look at it.
+            Some([key]) => {
+                let shard_of = |key: &[u8]| session.shard_of(key);
+                let get = Command::Get(key.clone());
+                let dead = |state: &State| self.answered(state, &get, &Reply::Nil, at);
+                self.ledger.borrow_mut().learns(std::slice::from_ref(key), &shard_of, dead)
+            }
+            _ => Ok(()),
+        }
+    }
+}

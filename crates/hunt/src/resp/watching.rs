@@ -1,0 +1,230 @@
+//! Clients that watch keys: what a transaction may and must be refused for, and watches that are left behind.
+
+use super::Session;
+use super::client::{RespClient, expect};
+use super::command::Command;
+use super::line::Line;
+use super::semantics::{Held, Possible};
+use super::stages::Removals;
+use super::wire::Reply;
+use crate::habits::Resp;
+use crate::trouble::Trouble;
+use bytes::Bytes;
+use softflash_base::random::Rng;
+use std::time::Duration;
+
+/// The longest that a client thinks between two steps of a request, as a power of two nanoseconds.
+const LONGEST_THOUGHT: u64 = 23;
+
+/// A key's end is waited for if it comes within this time.
+const LONGEST_WAIT_MS: u64 = 10_000;
+
+/// Keys that a client watches, and what has happened since.
+pub(super) struct Watch {
+    keys: Vec<Bytes>,
+    /// It has written one of them itself.
+    touched: bool,
+    /// When the first watch was asked for.
+    asked: Removals,
+    /// When the last watch was answered.
+    answered: Removals,
+    answered_ms: u64,
+}
+
+impl Watch {
+    /// Whether the transaction must be refused that is about to be executed, not before `from_ms`: what is changed behind a
+    /// watch ends it, also by the one who watches, and so does the end of a watched key's life.
+    pub fn must_refuse(
+        &self,
+        removals: Removals,
+        from_ms: u64,
+        possible: impl Fn(&Bytes) -> Possible,
+    ) -> Option<&'static str> {
+        let has_died = |held: &Option<Held>| {
+            let dies = held.as_ref().and_then(|held| held.dies);
+            dies.is_some_and(|dies| dies.from_ms > self.answered_ms && dies.to_ms <= from_ms)
+        };
+        if self.touched {
+            Some("what it watched had been changed")
+        } else if self.answered.surely_precede(removals) {
+            Some("everything was removed since it watched")
+        } else if self.keys.iter().any(|key| possible(key).iter().all(has_died)) {
+            Some("what it watched had expired")
+        } else {
+            None
+        }
+    }
+
+    /// The keys whose end of life can be the reason why a transaction was refused, until `to_ms`; none: there are other
+    /// reasons.
+    pub fn may_have_expired(
+        &self,
+        removals: Removals,
+        to_ms: u64,
+        possible: impl Fn(&Bytes) -> Possible,
+    ) -> Option<Vec<Bytes>> {
+        if self.touched || self.asked.may_precede(removals) {
+            return None;
+        }
+        let expired = |held: &Option<Held>| {
+            let dies = held.as_ref().and_then(|held| held.dies);
+            dies.is_some_and(|dies| dies.from_ms <= to_ms)
+        };
+        let mut keys = self.keys.clone();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.retain(|key| possible(key).iter().any(expired));
+        Some(keys)
+    }
+}
+
+impl RespClient {
+    /// Watches some keys, and may change one of them.
+    pub(super) async fn watch(
+        &self,
+        session: &Session<'_>,
+        resp: &Resp,
+        line: &mut Line<'_>,
+        rng: &mut Rng,
+    ) -> Result<Watch, Trouble> {
+        let asked = session.crew.removals();
+        let mut keys = vec![self.any_key(session, rng)];
+        if resp.watched > 1 {
+            keys.extend((0..rng.below(resp.watched)).map(|_| self.any_key(session, rng)));
+            // Those that are watched already are named again with others.
+            if rng.chance(0.3) {
+                expect(line.ask(&[watch_words(&keys[..1])], rng).await?, &[Reply::OK])?;
+            }
+        }
+        expect(line.ask(&[watch_words(&keys)], rng).await?, &[Reply::OK])?;
+        let answered = session.crew.removals();
+        let answered_ms = session.clock_ms().to_ms;
+        let touched = rng.chance(0.2);
+        if touched {
+            let place = if keys.len() > 1 { rng.below(keys.len() as u64) as usize } else { 0 };
+            let append = Command::Append(keys[place].clone(), "touched".into());
+            self.pipeline(session, line, &[append], rng).await?;
+        }
+        self.pause(session, rng).await;
+        self.linger(session, rng).await;
+        if resp.watched > 1 && rng.chance(0.3) {
+            self.outlive(session, &keys).await;
+        }
+        Ok(Watch { keys, touched, asked, answered, answered_ms })
+    }
+
+    /// Leaves a moment to others, where somebody may do something in it that matters.
+    pub(super) async fn linger(&self, session: &Session<'_>, rng: &mut Rng) {
+        let Some(resp) = &session.world.resp else { return };
+        if (resp.clears_beside || resp.litter > 0.0) && rng.chance(0.5) {
+            let runtime = session.stores[0].runtime();
+            let thought = Duration::from_nanos(1 << rng.below(LONGEST_THOUGHT));
+            runtime.sleep_until(runtime.now() + thought).await;
+        }
+    }
+
+    /// Waits until one of these keys has come to its end, where one does so soon.
+    pub(super) async fn outlive(&self, session: &Session<'_>, keys: &[Bytes]) {
+        let now_ms = session.clock_ms().to_ms;
+        let ends = |key: &Bytes| {
+            let possible = self.possible(session, key);
+            possible.into_iter().filter_map(|held| held?.dies).map(|dies| dies.to_ms).max()
+        };
+        let soon = now_ms..now_ms + LONGEST_WAIT_MS;
+        let end = keys.iter().filter_map(ends).filter(|end_ms| soon.contains(end_ms)).min();
+        if let Some(end_ms) = end {
+            let runtime = session.stores[0].runtime();
+            let rest = Duration::from_millis(end_ms - now_ms + 1);
+            runtime.sleep_until(runtime.now() + rest).await;
+        }
+    }
+
+    /// Watches keys and lets go of them, in one way or another: no transaction is refused for their sake. A connection
+    /// that ends leaves its watches behind.
+    pub(super) async fn litter<'a>(
+        &self,
+        session: &'a Session<'a>,
+        resp: &Resp,
+        line: &mut Line<'a>,
+        rng: &mut Rng,
+    ) -> Result<(), Trouble> {
+        let mut keys: Vec<Bytes> =
+            (0..1 + rng.below(8)).map(|_| self.any_key(session, rng)).collect();
+        if rng.chance(0.3) {
+            keys.extend(session.crew.list_keys.iter().cloned());
+        }
+        expect(line.ask(&[watch_words(&keys)], rng).await?, &[Reply::OK])?;
+        self.linger(session, rng).await;
+        let said = |word: &'static str| vec![Bytes::from(word)];
+        match rng.below(4) {
+            0 => expect(line.ask(&[said("UNWATCH")], rng).await?, &[Reply::OK])?,
+            1 => {
+                let get = Command::Get(keys[0].clone()).words();
+                let words = [said("MULTI"), get, said("DISCARD")];
+                let queued = Reply::Status("QUEUED".into());
+                expect(line.ask(&words, rng).await?, &[Reply::OK, queued, Reply::OK])?;
+            }
+            2 => {
+                let reset = Reply::Status("RESET".into());
+                expect(line.ask(&[said("RESET")], rng).await?, &[reset])?;
+            }
+            _ => *line = Line::connect(session, rng),
+        }
+        if rng.chance(0.5) {
+            let append = Command::Append(keys[0].clone(), "behind".into());
+            self.pipeline(session, line, &[append], rng).await?;
+            self.transaction(session, resp, line, rng).await?;
+        }
+        Ok(())
+    }
+}
+
+fn watch_words(keys: &[Bytes]) -> Vec<Bytes> {
+    [Bytes::from("WATCH")].iter().chain(keys).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resp::semantics::Window;
+
+    fn moment(begun: usize, ended: usize) -> Removals {
+        Removals { begun, ended }
+    }
+
+    fn watch(answered: Removals) -> Watch {
+        let keys = vec!["k".into(), "k".into()];
+        Watch { keys, touched: false, asked: answered, answered, answered_ms: 100 }
+    }
+
+    fn mortal(from_ms: u64, to_ms: u64) -> Option<Held> {
+        Some(Held { value: "v".into(), dies: Some(Window { from_ms, to_ms }) })
+    }
+
+    #[test]
+    fn a_removal_between_watch_and_exec_ends_a_transaction() {
+        let nothing = |_: &Bytes| vec![None];
+        let refuses = |watch: &Watch, at| watch.must_refuse(at, 200, nothing).is_some();
+        assert!(refuses(&watch(moment(0, 0)), moment(1, 1)));
+        assert!(!refuses(&watch(moment(0, 0)), moment(1, 0)), "it may come behind");
+        assert!(!refuses(&watch(moment(1, 0)), moment(1, 1)), "it may have come before");
+        let may = |watch: Watch, at| watch.may_have_expired(at, 200, nothing);
+        assert_eq!(may(watch(moment(1, 0)), moment(1, 1)), None);
+        assert_eq!(may(watch(moment(1, 1)), moment(1, 1)), Some(Vec::new()), "no reason");
+        let touched = Watch { touched: true, ..watch(moment(0, 0)) };
+        assert!(refuses(&touched, moment(0, 0)) && may(touched, moment(0, 0)).is_none());
+    }
+
+    #[test]
+    fn a_life_that_ends_between_them_does_too() {
+        let watch = watch(moment(0, 0));
+        let must =
+            |held: Possible| watch.must_refuse(moment(0, 0), 200, |_| held.clone()).is_some();
+        assert!(must(vec![mortal(150, 160)]));
+        assert!(!must(vec![mortal(90, 160)]), "it may have been dead before");
+        assert!(!must(vec![mortal(150, 201)]), "it may be alive");
+        assert!(!must(vec![mortal(150, 160), None]));
+        let expired = watch.may_have_expired(moment(0, 0), 200, |_| vec![mortal(200, 300)]);
+        assert_eq!(expired, Some(vec!["k".into()]));
+    }
+}
