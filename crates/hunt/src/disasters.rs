@@ -2,11 +2,12 @@
 //! were, commands that silently do something else. Where there is one copy acknowledged data are lost then: what is left to
 //! promise is that this is said. Where there are two, or parity, disasters strike one unit of a world, and nothing is lost.
 
+use crate::medium::{Image, Medium};
 use crate::world::World;
 use serde::{Deserialize, Serialize};
 use softflash_base::Time;
 use softflash_base::random::Rng;
-use softflash_device::{ModelDevice, UnitsImage};
+use softflash_device::ModelDevice;
 use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
 use softflash_runtime::{RuntimeHandle, yield_now};
 use std::collections::BTreeSet;
@@ -34,7 +35,7 @@ fn is_zero(count: &u32) -> bool {
 pub struct Fate {
     dead: Vec<u32>,
     /// Of this unit.
-    image: Option<(u16, UnitsImage)>,
+    image: Option<(u16, Image)>,
     /// A unit is older than it should be.
     is_old: bool,
 }
@@ -96,25 +97,20 @@ impl Fate {
     ///
     /// # Errors
     /// The device's, of which there should be none.
-    pub fn strike(
-        &mut self,
-        world: &World,
-        device: &ModelDevice,
-        rng: &mut Rng,
-    ) -> Result<(), String> {
+    pub fn strike(&mut self, world: &World, medium: &Medium, rng: &mut Rng) -> Result<(), String> {
         let once = world.store.is_redundant();
         if world.disasters.old_images == 0.0 || once && self.is_old {
             return Ok(());
         }
         match &self.image {
             Some((_, image)) if rng.chance(world.disasters.old_images) => {
-                device.restore(image).map_err(|error| format!("an image: {error}"))?;
+                medium.restore(image).map_err(|error| format!("an image: {error}"))?;
                 self.is_old = true;
             }
             Some(_) => {}
             None => {
                 let unit = rng.below(u64::from(world.flash.channels)) as u16;
-                let image = device.image(unit..unit + 1);
+                let image = medium.image(unit);
                 self.image = Some((unit, image.map_err(|error| format!("an image: {error}"))?));
             }
         }
