@@ -29,13 +29,12 @@ impl World {
     /// Some worlds get three or four shards instead of one or two.
     pub(crate) fn with_more_shards(mut self) -> World {
         let mut rng = Rng::seeded(self.seed).fork("shards");
-        if !rng.chance(MORE_SHARDS) {
+        // What may be lost with an interval is known of a single shard.
+        if self.store.interval_ms > 0 || !rng.chance(MORE_SHARDS) {
             return self;
         }
         let shards = 3 + rng.below(2) as u16;
         self.set_shards(shards);
-        // What is lost with an interval is told shard by shard: one client knows of one.
-        self.store.interval_ms = 0;
         self
     }
 
@@ -83,8 +82,8 @@ impl World {
         self.clients.requests = self.clients.requests.min(16);
     }
 
-    /// Of a flash of many blocks two fifths are alive at most, sometimes three: what is more than the store can hold with
-    /// room to clean is refused.
+    /// Of a flash of many blocks two fifths are alive at most. With more, a store that is cut off dozens of times in a row while
+    /// it is full finds no room for its log.
     fn fill(&mut self, rng: &mut Rng) {
         if self.store.shards > 2 {
             self.set_shards(2);
@@ -96,8 +95,7 @@ impl World {
         self.flash = Flash { planes: 1, blocks, pages: 16, ..self.flash };
         // With all of it erased again and again, and erases that fail, half of the flash would be gone before it is full.
         self.store.eager_erases &= self.faults.erase_failure == 0.0;
-        let usual = rng.chance(0.7);
-        let share = if usual { 0.2 } else { 0.4 } + 0.2 * rng.unit_f64();
+        let share = 0.2 + 0.2 * rng.unit_f64();
         let short = rng.chance(0.5) && self.room_bytes() < SMALL_ROOM_BYTES;
         self.clients.value_bytes = if short { 3000 } else { 12_000 };
         self.clients.requests = self.clients.requests.max(32);
@@ -151,8 +149,7 @@ mod tests {
             count(&|world| world.clients.larges == 0.0 && range.contains(&world.alive_share()))
         };
         assert!(nearly_full(0.19..0.41) > 100);
-        assert!(nearly_full(0.41..0.61) > 20);
-        assert_eq!(nearly_full(0.61..99.0), 0);
+        assert_eq!(nearly_full(0.41..99.0), 0);
         assert!(count(&|world| world.clients.larges > 0.0) > 20);
         assert!(count(&|world| world.store.watch_sweep == 1) > 100);
         assert!(count(&|world| world.drive.is_some() && world.store.parity > 0) > 10);
