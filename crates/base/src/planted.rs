@@ -54,6 +54,9 @@ bugs! {
     BlocksLeak: "blocks that nothing refers to are not given back at a restart", "store/src/shard/open.rs";
     // Transactions.
     CommitNotAwaited: "a transaction is acknowledged before its commit is written", "store/src/shard/transactions.rs";
+    GatesInReverse: "gates behind the first are taken in reverse", "store/src/store.rs";
+    CommitsOutOfOrder: "commits of transactions are written out of order", "store/src/shard/transactions.rs";
+    PendingClearsForgotten: "what a removal needs that may be undone does not keep its segments of the log", "store/src/shard/flush.rs";
     CommittedHalfPrepared: "a transaction is committed when one of its shards is prepared", "store/src/shard/transactions.rs";
     // Flushing and compacting.
     UndecidedFlushed: "a memtable is flushed before the log holds all of it for good", "store/src/shard/flush.rs";
@@ -70,6 +73,16 @@ bugs! {
     NewestRunsTaken: "level 0 gives its newest runs instead of its oldest", "store/src/kv/compaction/leveled.rs";
     OverlapMoved: "runs that overlap are moved down as if they did not", "store/src/shard/compact.rs";
     OlderRunFirst: "lookups ask the oldest run of level 0 first", "store/src/kv/tree.rs";
+    CutNotWidened: "a compaction cuts a run in the middle of a value in fragments", "store/src/kv/compaction/leveled.rs";
+    WidenedPartForgotten: "older versions are not looked for below what a compaction takes of the next level", "store/src/kv/compaction/leveled.rs";
+    ExpiredNotBuried: "an expired version is dropped above older ones", "store/src/kv/merge.rs";
+    FinishedPatchesLeak: "finished patches are not given back when their writer fails", "store/src/kv/writer.rs";
+    // Room.
+    ReserveFourfold: "four times as many blocks are kept for compactions as they need", "store/src/shard/budget.rs";
+    FreeCountStale: "free blocks are not counted anew when a block is given back", "store/src/block_layer/mod.rs";
+    LargeValueNotExempt: "a value larger than the memtables may be waits for ever", "store/src/shard/admission.rs";
+    SweepDropsLive: "the sweep of watches drops those that somebody holds", "store/src/shard/watch.rs";
+    SweepKeepsOrphans: "the sweep of watches keeps those that nobody holds", "store/src/shard/watch.rs";
     // Reading.
     PatchBorderMissed: "the last key of a patch is taken for one of the next", "store/src/kv/tree.rs";
     FilterSaysNo: "a filter denies one key in 61", "store/src/format/patch/index.rs";
@@ -78,6 +91,7 @@ bugs! {
     ScanSkipsKey: "a page of a scan begins one key late", "store/src/shard/scan.rs";
     GateStaysShut: "who waits at a gate is not let in when it opens", "store/src/shard/gate.rs";
     ClockRunsBack: "the expiry clock forgets at a restart how late it was", "store/src/shard/clock.rs";
+    ExposedClockLogged: "the expiry clock counts as logged in a frame that a later write can take along", "store/src/shard/log/writer.rs";
     ClearNotReplayed: "the removal of everything is not replayed", "store/src/shard/replay.rs";
     // The flash translation layer.
     ProgramFailureIgnored: "a program that failed is taken for done", "ftl/src/completion.rs";

@@ -58,6 +58,8 @@ pub struct Tally {
     pub losses_told: u64,
     /// Worlds whose flash wore out, and that ended with an error that said so.
     pub worn_out: u64,
+    /// Sessions in which the store refused writes, and showed that there was no room.
+    pub full_sessions: u64,
     /// Worlds that failed.
     pub failures: Vec<Failure>,
 }
@@ -84,6 +86,7 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
             tally.seeds += 1;
             if let Ok(record) = outcome {
                 tally.crash_points += record.crash_points;
+                tally.full_sessions += record.full;
                 tally.comparisons += record.comparisons;
                 tally.losses_told += u64::from(record.loss);
                 tally.worn_out += u64::from(record.worn_out);

@@ -97,7 +97,10 @@ impl Client {
             if batch.iter().any(|(other, _)| *other == key) {
                 continue;
             }
-            let value = (!rng.chance(habits.deletes)).then(|| value(&mut rng, habits.value_bytes));
+            let value = (!rng.chance(habits.deletes)).then(|| {
+                let most = habits.longest_value(&mut rng);
+                value(&mut rng, most)
+            });
             batch.push((key, value));
         }
         batch

@@ -2,11 +2,12 @@
 //! were, commands that silently do something else. Where there is one copy acknowledged data are lost then: what is left to
 //! promise is that this is said. Where there are two, or parity, disasters strike one unit of a world, and nothing is lost.
 
+use crate::medium::{Image, Medium};
 use crate::world::World;
 use serde::{Deserialize, Serialize};
 use softflash_base::Time;
 use softflash_base::random::Rng;
-use softflash_device::{ModelDevice, OpenError, UnitsImage};
+use softflash_device::ModelDevice;
 use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
 use softflash_runtime::{RuntimeHandle, yield_now};
 use std::collections::BTreeSet;
@@ -42,7 +43,7 @@ fn is_zero(count: &u32) -> bool {
 pub struct Fate {
     dead: Vec<u32>,
     /// Of this unit.
-    image: Option<(u16, UnitsImage)>,
+    image: Option<(u16, Image)>,
     /// A unit is older than it should be.
     is_old: bool,
 }
@@ -104,39 +105,31 @@ impl Fate {
     ///
     /// # Errors
     /// The device's, of which there should be none.
-    pub fn strike(
-        &mut self,
-        world: &World,
-        device: &ModelDevice,
-        rng: &mut Rng,
-    ) -> Result<(), String> {
+    pub fn strike(&mut self, world: &World, medium: &Medium, rng: &mut Rng) -> Result<(), String> {
         let Disasters { old_images, replacements, .. } = world.disasters;
         let once = world.store.is_redundant() || replacements > 0.0;
         if old_images + replacements == 0.0 || once && self.is_old {
             return Ok(());
         }
-        let failed = |error: OpenError| format!("an image: {error}");
+        let failed = |error: String| format!("an image: {error}");
         match &self.image {
-            Some((unit, _)) if rng.chance(replacements) => {
-                let left = match rng.below(3) {
-                    0 => self.image.as_ref().map(|(_, image)| image.clone()),
-                    1 => Some(device.image(*unit..unit + 1).map_err(failed)?.overwritten(|_| {})),
-                    _ => {
-                        let now = device.image(*unit..unit + 1).map_err(failed)?;
-                        Some(now.overwritten(|page| rng.fill(page)))
-                    }
+            Some((unit, image)) if rng.chance(replacements) => {
+                let replaced = match rng.below(3) {
+                    0 => medium.restore(image),
+                    1 => medium.overwrite(*unit, |_| {}),
+                    _ => medium.overwrite(*unit, |page| rng.fill(page)),
                 };
-                left.iter().try_for_each(|image| device.restore(image)).map_err(failed)?;
+                replaced.map_err(failed)?;
                 self.is_old = true;
             }
             Some((_, image)) if rng.chance(old_images) => {
-                device.restore(image).map_err(failed)?;
+                medium.restore(image).map_err(failed)?;
                 self.is_old = true;
             }
             Some(_) => {}
             None => {
                 let unit = rng.below(u64::from(world.flash.channels)) as u16;
-                self.image = Some((unit, device.image(unit..unit + 1).map_err(failed)?));
+                self.image = Some((unit, medium.image(unit).map_err(failed)?));
             }
         }
         Ok(())

@@ -253,6 +253,7 @@ fn print(report: &Report<'_>, form: Form) {
     if *losses_told > 0 {
         println!("losses that were told {losses_told}");
     }
+    println!("sessions ended full   {}", report.tally.full_sessions);
     if *worn_out > 0 {
         println!("flash that wore out   {worn_out}");
     }

@@ -1,11 +1,21 @@
 //! What a world's store lives on.
 
-use crate::drive::Drive;
+use crate::disasters::{self, Strikes};
+use crate::drive::{self, Drive};
 use crate::world::World;
 use softflash_base::{Time, UnitId};
-use softflash_device::{Device, ModelDevice};
+use softflash_device::{Device, ModelDevice, UnitsImage};
+use softflash_runtime::RuntimeHandle;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// What a unit held once.
+pub enum Image {
+    /// Of the array.
+    Flash(UnitsImage),
+    /// Of a drive.
+    Drive(drive::Image),
+}
 
 /// The flash of a world, or the drive.
 pub enum Medium {
@@ -32,6 +42,57 @@ impl Medium {
                 Ok(Medium::Drive(Arc::new(Drive::new(units, geometry, shape.discards, world.seed))))
             }
         }
+    }
+
+    /// Plans what strikes it in a session that begins.
+    pub fn plan(&self, strikes: &Strikes, runtime: &RuntimeHandle) {
+        match self {
+            Medium::Flash(flash) => disasters::plan(strikes, flash, runtime),
+            Medium::Drive(drive) => drive.plan(strikes),
+        }
+    }
+
+    /// What a unit holds while the power is away.
+    ///
+    /// # Errors
+    /// The device's, of which there should be none.
+    pub fn image(&self, unit: u16) -> Result<Image, String> {
+        Ok(match self {
+            Medium::Flash(flash) => {
+                Image::Flash(flash.image(unit..unit + 1).map_err(|error| error.to_string())?)
+            }
+            Medium::Drive(drive) => Image::Drive(drive.image(unit)),
+        })
+    }
+
+    /// Brings a unit back to what it was.
+    ///
+    /// # Errors
+    /// The device's, of which there should be none.
+    pub fn restore(&self, image: &Image) -> Result<(), String> {
+        match (self, image) {
+            (Medium::Flash(flash), Image::Flash(image)) => {
+                flash.restore(image).map_err(|error| error.to_string())
+            }
+            (Medium::Drive(drive), Image::Drive(image)) => {
+                drive.restore(image);
+                Ok(())
+            }
+            _ => Err("the image is of another kind of device".to_owned()),
+        }
+    }
+
+    /// Writes every page of a unit of an array, with what `fill` makes of zeros.
+    ///
+    /// # Errors
+    /// The device's, of which there should be none; a drive's units are not overwritten.
+    pub fn overwrite(&self, unit: u16, fill: impl FnMut(&mut [u8])) -> Result<(), String> {
+        let Medium::Flash(flash) = self else {
+            return Err("the unit is one of a drive".to_owned());
+        };
+        let told = |error: softflash_device::OpenError| error.to_string();
+        let now = flash.image(unit..unit + 1).map_err(told)?;
+        flash.restore(&now.overwritten(fill)).map_err(told)
     }
 
     /// The array, where it is one.

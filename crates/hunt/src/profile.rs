@@ -1,5 +1,6 @@
 //! What goes wrong in the worlds that are drawn, by name.
 
+use crate::habits::{Pace, Resp};
 use crate::world::World;
 use clap::ValueEnum;
 use softflash_base::random::Rng;
@@ -9,7 +10,8 @@ use softflash_nand::faults::SilentFaults;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Profile {
     /// Power cuts, torn and shorn pages, erases that are cut off, bad blocks, programs and erases that fail, operations
-    /// that take a hundred times as long: all of which the store survives
+    /// that take a hundred times as long: all of which the store survives. One world in four is of `mirrored`, `parity` or
+    /// `clocks`
     #[default]
     Survived,
     /// Also pages that were being programmed when the power was cut, read well after it and decay later
@@ -31,6 +33,9 @@ pub enum Profile {
     Mirrored,
     /// Parity over patches, and one unit that does any of that: nothing may be lost, and all must be made whole
     Parity,
+    /// Keys that expire all the time, a wall clock that is set back, the loss of older pages of a word line, and cuts within
+    /// milliseconds of a request
+    Clocks,
 }
 
 impl Profile {
@@ -42,11 +47,53 @@ impl Profile {
         }
     }
 
+    /// The profile of a seed's world: of what is survived, some worlds are of those whose store survives more.
+    pub(crate) fn of_seed(self, seed: u64) -> Profile {
+        if self != Profile::Survived {
+            return self;
+        }
+        match Rng::seeded(seed).fork("profile").below(12) {
+            0 => Profile::Mirrored,
+            1 => Profile::Parity,
+            2 => Profile::Clocks,
+            3 => Profile::Unit,
+            _ => Profile::Survived,
+        }
+    }
+
+    /// Whether some of its worlds are on a drive instead of flash.
+    pub(crate) fn may_be_on_drive(self) -> bool {
+        matches!(self, Profile::Survived | Profile::Mirrored | Profile::Parity)
+    }
+
+    /// What every world of the profile has, whatever else was drawn.
+    pub(crate) fn force(self, world: &mut World, rng: &mut Rng) {
+        if self != Profile::Clocks {
+            return;
+        }
+        world.faults.paired_page_loss = 1.0;
+        world.store.interval_ms = 0;
+        let mut apart = rng.fork("speech");
+        let resp = world.resp.get_or_insert_with(|| Resp::drawn(rng, &mut apart, true));
+        resp.scans = resp.scans.max(0.1);
+        resp.expiry = 0.5 + 0.5 * rng.unit_f64();
+        resp.longest_life_ms = 4 << rng.below(7);
+        world.pace = Pace {
+            pauses: 0.2 + 0.3 * rng.unit_f64(),
+            longest_pause_ms: 1 << (2 + rng.below(6)),
+            longest_outage_ms: 1,
+            steps_back: true,
+        };
+        world.clients.count = world.clients.count.max(2);
+        world.clients.reads = 0.3 + 0.4 * rng.unit_f64();
+        world.clients.keys = world.clients.keys.min(8);
+    }
+
     /// Adds what may destroy data. Each kind is there or not.
     pub(crate) fn add(self, world: &mut World, rng: &mut Rng) {
         let mut some = |rate: f64| if rng.chance(0.5) { rate } else { 0.0 };
         match self {
-            Profile::Survived | Profile::Decaying | Profile::Paired => {}
+            Profile::Survived | Profile::Decaying | Profile::Paired | Profile::Clocks => {}
             Profile::Worn => {
                 let law = &mut world.faults.bit_errors;
                 // With one retry, five errors in a thousand bits are at the end of what the code corrects.
@@ -95,7 +142,9 @@ fn mirror(world: &mut World, rng: &mut Rng) {
 /// Parity, mostly over patches so small that there are some of them, and one kind of disaster that strikes one unit.
 fn parity(world: &mut World, rng: &mut Rng) {
     world.store.parity = 2 + rng.below(3) as u8;
-    world.flash.channels = world.store.shards * (3 + rng.below(3) as u16);
+    // With many shards there are units enough.
+    let most = if world.store.shards > 2 { 4 } else { 5 };
+    world.flash.channels = world.store.shards * (3 + rng.below(3) as u16).min(most);
     if world.flash.pages > 8 && rng.chance(0.7) {
         world.flash.pages = 8;
         world.flash.blocks = 5 * world.flash.blocks / 2;

@@ -3,6 +3,7 @@
 
 use crate::client::Client;
 use crate::disasters::{self, Strikes};
+use crate::fullness::{self, REST};
 use crate::invariants::Books;
 use crate::medium::Medium;
 use crate::reference::{Breach, Contents};
@@ -17,16 +18,13 @@ use softflash_base::{SliceId, Time};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::check::Progress;
 use softflash_store::{Store, check, open_all};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
 /// Keys that one look at a slice brings.
 const SCANNED: usize = 50;
-
-/// How long a store is left alone before it must have put everything in order.
-const REST: Duration = Duration::from_secs(60);
 
 /// What a session is to do after everything was compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +97,8 @@ pub struct Session {
     pub trouble: Option<Trouble>,
     /// The flash as everything was compared with what was promised, if it came to that.
     pub compared: Option<Comparison>,
+    /// The store has refused writes for lack of space, and has shown that there was none.
+    pub full: bool,
 }
 
 /// The flash as everything was compared with what was promised.
@@ -202,30 +202,39 @@ pub fn run(plan: &Plan<'_>) -> Session {
     let executor = VirtualExecutor::new(*wall_ms);
     let runtime = executor.handle();
     let compared = Cell::new(None);
+    let opened = RefCell::new(Vec::new());
     crew.begins_session();
-    if let Some(flash) = medium.flash() {
-        disasters::plan(strikes, flash, &runtime);
-    }
+    medium.plan(strikes, &runtime);
     let work = async {
         let options = world.options(*number);
         let stores = open_all(medium.device(), &world.layout(), &options, &runtime).await?;
+        *opened.borrow_mut() = stores.clone();
         compare(&stores, plan).await?;
         let books = Books::of(&stores[0]).await?;
         compared.set(Some(Comparison { books, silent: silent_programs(medium) }));
         match task {
-            Task::Work => crew.work(&stores, world).await,
+            Task::Work => {
+                crew.work(&stores, world).await?;
+                fullness::free_blocks_are_known(&stores)?;
+                watches_are_swept(&stores, plan)
+            }
             Task::Prove => {
                 let work = pin!(crew.work(&stores, world));
                 match select(work, pin!(stall(crew, world, &runtime))).await {
                     Either::Left((outcome, _)) => outcome?,
                     Either::Right((trouble, _)) => return Err(trouble),
                 }
+                watches_are_swept(&stores, plan)?;
+                runtime.sleep_until(runtime.now() + REST).await;
+                fullness::free_blocks_are_known(&stores)?;
+                Books::of(&stores[0]).await?.have_no_leak(world).map_err(Trouble::Wrong)?;
                 close(&stores).await
             }
             Task::Close => {
                 // What is compacted at first is in use twice.
                 runtime.sleep_until(runtime.now() + REST).await;
                 let books = Books::of(&stores[0]).await?;
+                fullness::free_blocks_are_known(&stores)?;
                 books.have_no_leak(world).map_err(Trouble::Wrong)?;
                 books
                     .have_all_copies(world, &disasters::dead_dies(strikes))
@@ -234,20 +243,33 @@ pub fn run(plan: &Plan<'_>) -> Session {
             }
         }
     };
-    let outcome = executor.try_block_on(until(*cut, work, (crew, world), &runtime));
+    let whole = async {
+        let outcome = until(*cut, work, (crew, world), &runtime).await;
+        let stores = opened.take();
+        let is_full = outcome == Err(Trouble::Full);
+        if is_full && !world.may_lose() {
+            fullness::is_low_on_space(&stores, world).await?;
+            // Half of the cuts come at once.
+            if cut.is_none_or(|cut| cut.seed % 2 == 0) {
+                fullness::takes_writes_again(&stores, world).await?;
+            }
+        }
+        if is_full { Ok(true) } else { outcome.map(|()| false) }
+    };
+    let outcome = executor.try_block_on(whole);
     let ended_at = executor.now();
     // Before anything falls: what falls takes its commands back.
     let cut = cut.map_or(Ok(()), |cut| medium.power_cut(ended_at, cut.seed));
-    let trouble = match outcome {
-        Ok(Ok(()) | Err(Trouble::Full)) => None,
-        Ok(Err(trouble)) => Some(trouble),
-        Err(deadlock) => Some(Trouble::Wrong(deadlock.to_string())),
+    let (trouble, full) = match outcome {
+        Ok(Ok(full)) => (None, full),
+        Ok(Err(trouble)) => (Some(trouble), false),
+        Err(deadlock) => (Some(Trouble::Wrong(deadlock.to_string())), false),
     };
     let trouble = match cut {
         Ok(()) => trouble,
         Err(error) => Some(Trouble::Wrong(format!("the cut: {error}"))),
     };
-    Session { ended_at, trouble, compared: compared.take() }
+    Session { ended_at, trouble, compared: compared.take(), full }
 }
 
 /// Ends when no request has been made for longer than any takes: a minute of each client, in which a slow flash is waited for
@@ -264,6 +286,18 @@ async fn stall(crew: &Crew, world: &World, runtime: &RuntimeHandle) -> Trouble {
         if crew.requests_made() == made {
             return Trouble::Wrong("requests do not come to an end".to_owned());
         }
+    }
+}
+
+/// When nobody is connected any more, no more watches are kept than were made since the last sweep, and those that somebody held
+/// then: one for each connection.
+fn watches_are_swept(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
+    let most = plan.world.options(plan.number).watch_sweep + usize::from(plan.world.clients.count);
+    match stores.iter().map(|store| store.local().watch_tokens()).max() {
+        Some(kept) if kept > most => {
+            Err(Trouble::Wrong(format!("{kept} watches are kept, of {most} at most")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -302,12 +336,16 @@ async fn until(
 async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
     let (store, crew, world) = (&stores[0], plan.crew, plan.world);
     let from_ms = store.runtime().wall_ms();
-    let (found, mut lost) = match scan_all(store).await {
+    let (mut found, mut lost) = match scan_all(store).await {
         Err(Trouble::Lost(what)) if world.may_lose() => (None, Some(what)),
         found => (Some(found?), None),
     };
     let mut looked_up = Found::new();
     let mut unreadable = BTreeSet::new();
+    if let Some(found) = &mut found {
+        // Of unknown outcome, and of no use.
+        found.retain(|key, _| !fullness::is_probe(key));
+    }
     for key in crew.keys(world) {
         match store.view().get(&key).await.map_err(Trouble::from) {
             Ok(Some(entry)) => {
@@ -398,9 +436,7 @@ pub fn check_offline(
 ) -> Option<String> {
     let executor = VirtualExecutor::new(wall_ms);
     let runtime = executor.handle();
-    if let Some(flash) = medium.flash() {
-        disasters::plan(strikes, flash, &runtime);
-    }
+    medium.plan(strikes, &runtime);
     let device = medium.device();
     let layout = world.layout();
     let progress = Progress::default();

@@ -35,7 +35,18 @@ fn steps(world: &World) -> Vec<World> {
     step(&|world| world.clients.value_bytes /= 2);
     step(&|world| world.clients.reads = 0.0);
     step(&|world| world.clients.deletes = 0.0);
+    step(&|world| world.set_shards(1));
+    step(&|world| world.set_shards(world.store.shards.div_ceil(2)));
+    step(&|world| world.set_shards(world.store.shards.max(2) - 1));
     step(&|world| world.store.slices = world.store.shards);
+    step(&|world| (world.clients.larges, world.clients.large_bytes) = (0.0, 0));
+    step(&|world| world.clients.large_bytes /= 2);
+    step(&|world| world.store.watch_sweep = 0);
+    // Where a value fits a superblock only in pieces, there is no world without them.
+    if world.clients.larges == 0.0 {
+        step(&|world| world.store.fragment_bytes = 0);
+    }
+    step(&|world| world.drive = None);
     step(&|world| world.faults.factory_bad_block = 0.0);
     step(&|world| world.faults.program_failure = 0.0);
     step(&|world| world.faults.erase_failure = 0.0);
@@ -81,5 +92,21 @@ mod tests {
         let shrunk = shrink(fat, |world| world.cuts >= 3);
         assert_eq!((shrunk.cuts, shrunk.clients.requests, shrunk.clients.count), (3, 1, 1));
         assert_eq!(shrunk.faults, Default::default());
+    }
+
+    #[test]
+    fn what_makes_a_world_wide_goes_unless_it_matters() {
+        let mut fat = World::drawn(5, crate::world::Profile::Parity);
+        fat.set_shards(4);
+        fat.store.fragment_bytes = 300;
+        fat.store.watch_sweep = 2;
+        let units = fat.units_of_a_shard();
+        let shrunk = shrink(fat.clone(), |world| world.store.shards >= 3);
+        assert_eq!((shrunk.store.shards, shrunk.units_of_a_shard()), (3, units));
+        assert_eq!((shrunk.store.fragment_bytes, shrunk.store.watch_sweep), (0, 0));
+        assert_eq!(shrunk.layout().problem(), None);
+        (fat.clients.larges, fat.clients.large_bytes) = (0.1, 1 << 20);
+        let shrunk = shrink(fat, |world| world.clients.large_bytes > 0);
+        assert_eq!((shrunk.store.shards, shrunk.store.fragment_bytes), (1, 300));
     }
 }

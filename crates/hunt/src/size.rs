@@ -4,7 +4,7 @@ use crate::world::World;
 use clap::ValueEnum;
 
 /// In mixed hunts one world in so many is a full one.
-const FULL: u64 = 8;
+const FULL: u64 = 4;
 
 /// What dense worlds have more than small ones.
 const MORE_CUTS: u32 = 24;
@@ -12,7 +12,7 @@ const MORE_CUTS: u32 = 24;
 /// How large the worlds are that are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Size {
-    /// One full world in eight, the others dense
+    /// One full world in four, the others dense
     #[default]
     Mixed,
     /// Up to 64 requests of each client before each cut, values of up to 12 KB
@@ -48,6 +48,15 @@ impl Size {
 
 fn small(mut world: World) -> World {
     world.cuts = 1 + world.cuts % 3;
+    if world.clients.larges > 0.0 {
+        // Of as much flash as its values need.
+        world.clients.requests = world.clients.requests.min(8);
+        return world;
+    }
+    if world.is_filled() {
+        world.clients.requests = world.clients.requests.min(32);
+        return world;
+    }
     world.clients.requests = world.clients.requests.min(8);
     world.clients.value_bytes = world.clients.value_bytes.min(3000);
     world.clients.keys = world.clients.keys.min(20);

@@ -42,6 +42,8 @@ pub struct Record {
     pub loss: bool,
     /// Half of the flash of a unit has gone bad, and the store has said so; it ends there.
     pub worn_out: bool,
+    /// Sessions in which the store refused writes, and showed that there was no room.
+    pub full: u64,
     /// Of all sessions: equal for equal worlds.
     pub trace: u64,
 }
@@ -179,8 +181,7 @@ impl Trial<'_> {
         if pace.steps_back && self.rng.chance(0.3) {
             self.wall_ms -= self.rng.below(LONGEST_STEP_MS);
         }
-        let Some(flash) = self.medium.flash() else { return Ok(()) };
-        let struck = self.fate.strike(self.world, flash, &mut self.rng);
+        let struck = self.fate.strike(self.world, &self.medium, &mut self.rng);
         struck.map_err(Trouble::Wrong)
     }
 
@@ -197,6 +198,7 @@ impl Trial<'_> {
             silent_before: self.silent,
         });
         self.sessions += 1;
+        self.record.full += u64::from(session.full);
         self.wall_ms += session.ended_at.0.div_ceil(1_000_000);
         self.record.simulated_ns += session.ended_at.0;
         self.record.trace = identity(&[

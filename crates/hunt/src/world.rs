@@ -94,6 +94,12 @@ pub struct StoreShape {
     /// Patches that share a parity block, at most; 0 for no parity.
     #[serde(default, skip_serializing_if = "is_none")]
     pub parity: u8,
+    /// The longest fragment of a value that is written, in bytes; 0 for what stores do if nobody says.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fragment_bytes: u64,
+    /// Watches after which those are dropped that nobody holds; 0 for what stores do if nobody says.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub watch_sweep: u64,
 }
 
 impl StoreShape {
@@ -101,6 +107,14 @@ impl StoreShape {
     pub fn is_redundant(&self) -> bool {
         self.copies > 1 || self.parity > 0
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+fn is_never(share: &f64) -> bool {
+    *share == 0.0
 }
 
 fn is_none(parity: &u8) -> bool {
@@ -129,12 +143,27 @@ pub struct Clients {
     pub reads: f64,
     /// Share of deletions among what is written.
     pub deletes: f64,
+    /// Share of values that are as long as the largest.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub larges: f64,
+    /// Length of the largest values in bytes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub large_bytes: u64,
+}
+
+impl Clients {
+    /// How long the next value is at most.
+    pub fn longest_value(&self, rng: &mut Rng) -> u64 {
+        let is_large = self.larges > 0.0 && rng.chance(self.larges);
+        if is_large { self.large_bytes } else { self.value_bytes }
+    }
 }
 
 impl World {
     /// The world of a seed: each property is drawn for itself, and faults are of some kinds only, so that no fault hides
     /// another for ever.
     pub fn drawn(seed: u64, profile: Profile) -> World {
+        let profile = profile.of_seed(seed);
         let mut rng = Rng::seeded(seed).fork("world");
         let mut apart = Rng::seeded(seed).fork("medium");
         let shards = 1 + rng.below(2) as u16;
@@ -154,6 +183,8 @@ impl World {
             interval_ms: if interval { 1 + rng.below(20) } else { 0 },
             copies: one_copy(),
             parity: 0,
+            fragment_bytes: 0,
+            watch_sweep: 0,
         };
         let value_bytes = [16, 200, 3000, 12_000][rng.below(4) as usize];
         let count = 1 + rng.below(4) as u16;
@@ -167,8 +198,10 @@ impl World {
             requests: 1 << rng.below(7),
             reads: 0.3 * rng.unit_f64(),
             deletes: 0.4 * rng.unit_f64(),
+            larges: 0.0,
+            large_bytes: 0,
         };
-        let on_drive = profile == Profile::Survived && apart.chance(DRIVES);
+        let on_drive = profile.may_be_on_drive() && apart.chance(DRIVES);
         let drive = on_drive.then(|| DriveShape { discards: apart.chance(0.5) });
         let faults = faults(&mut rng, profile);
         World {
@@ -183,7 +216,9 @@ impl World {
             pace: Pace::default(),
             disasters: Disasters::default(),
         }
+        .with_more_shards()
         .with_habits(profile)
+        .with_width()
     }
 
     /// Drawn apart, so that what else a seed means stays.
@@ -198,6 +233,7 @@ impl World {
         if speaks {
             self.pace = Pace::drawn(&mut rng, firm);
         }
+        profile.force(&mut self, &mut rng);
         self
     }
 
@@ -254,6 +290,12 @@ impl World {
             durability,
             ..StoreOptions::default()
         };
+        if self.store.fragment_bytes > 0 {
+            options.fragment_bytes = self.store.fragment_bytes as usize;
+        }
+        if self.store.watch_sweep > 0 {
+            options.watch_sweep = self.store.watch_sweep as usize;
+        }
         if self.store.is_redundant() {
             options.patrol = Some(PATROL);
         }
@@ -267,8 +309,13 @@ impl World {
 }
 
 impl Flash {
+    /// Raw bytes of a superblock.
+    pub fn block_bytes(&self) -> u64 {
+        u64::from(self.pages) * u64::from(self.planes) * u64::from(PAGE_BYTES)
+    }
+
     /// Raw bytes.
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let pages = u64::from(self.blocks) * u64::from(self.pages) * u64::from(self.planes);
         pages * u64::from(PAGE_BYTES) * u64::from(self.channels)
     }
@@ -316,6 +363,8 @@ mod tests {
             assert_eq!(world, toml::from_str(&toml::to_string(&world).unwrap()).unwrap());
             world.device().array.validate().unwrap();
             assert_eq!(world.layout().problem(), None, "seed {seed}");
+            let longest = world.options(0).fragment_bytes as u64;
+            assert!(world.clients.larges == 0.0 || longest < world.flash.block_bytes() / 2);
             let mirrored = World::drawn(seed, Profile::Mirrored);
             assert_eq!(mirrored.layout().problem(), None, "seed {seed}");
             assert_eq!((mirrored.store.copies, mirrored.may_lose()), (2, false));

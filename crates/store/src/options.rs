@@ -1,11 +1,15 @@
 //! What may differ from one run of a store to the next.
 
 use crate::block_layer::placement::PlacementKind;
+use crate::format::record::MAX_FRAGMENT_BYTES;
 use softflash_ftl::FtlConfig;
 use std::time::Duration;
 
 /// A week, as other stores take for a pass that reads everything (Ceph's deep scrub).
 const PATROL_PERIOD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// A sweep looks at all watches: so rarely, it costs each of them next to nothing.
+const WATCH_SWEEP: usize = 1024;
 
 /// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +32,11 @@ pub struct StoreOptions {
     /// How long a pass of the patrol takes, which reads everything once and writes anew what is hard to read; without one
     /// there is none.
     pub patrol: Option<Duration>,
+    /// Longer values are cut into fragments of at most so many bytes when they are written, or of a few more where the number of
+    /// fragments would be too large. What was cut otherwise is read all the same.
+    pub fragment_bytes: usize,
+    /// Watches after which those are dropped that nobody holds any more.
+    pub watch_sweep: usize,
     /// How the FTL below runs the flash.
     pub ftl: FtlConfig,
 }
@@ -39,6 +48,8 @@ impl Default for StoreOptions {
             durability: Durability::Flash,
             placement: PlacementKind::default(),
             patrol: Some(PATROL_PERIOD),
+            fragment_bytes: MAX_FRAGMENT_BYTES,
+            watch_sweep: WATCH_SWEEP,
             ftl: FtlConfig::default(),
         }
     }

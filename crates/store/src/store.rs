@@ -10,6 +10,7 @@ use crate::view::View;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use smallvec::SmallVec;
+use softflash_base::planted::{self, Bug};
 use softflash_base::{ShardId, SliceId};
 use softflash_ftl::UnitTelemetry;
 use softflash_runtime::RuntimeHandle;
@@ -172,6 +173,9 @@ impl Store {
         // Always in ascending order, so that two of them cannot wait for each other.
         shards.sort_unstable();
         shards.dedup();
+        if planted::bug(Bug::GatesInReverse) {
+            shards.get_mut(1..).unwrap_or_default().reverse();
+        }
         let mut guards = Vec::with_capacity(shards.len());
         for shard in shards {
             let mesh = self.mesh.clone();

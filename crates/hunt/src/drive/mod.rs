@@ -3,22 +3,27 @@
 
 mod queue_pair;
 mod shelf;
+mod strikes;
 #[cfg(test)]
 mod tests;
 
 use queue_pair::DriveQueuePair;
+pub use shelf::Image;
 use shelf::Shelf;
 use softflash_base::Time;
 use softflash_base::checksum::identity;
 use softflash_base::random::Rng;
 use softflash_device::backend::Claims;
 use softflash_device::{Device, DeviceInfo, OpenError, QueuePair, UnitGeometry};
+use softflash_nand::faults::PlannedFault;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use strikes::Struck;
 
 /// What all queue pairs share.
 struct Shared {
     shelf: Shelf,
+    struck: Struck,
     /// Of how long commands take.
     rng: Rng,
 }
@@ -42,7 +47,8 @@ impl Drive {
             detail: "with a volatile cache".to_owned(),
         };
         let shelf = Shelf::new(geometry, discards);
-        let shared = Shared { shelf, rng: Rng::seeded(seed).fork("drive") };
+        let struck = Struck::default();
+        let shared = Shared { shelf, struck, rng: Rng::seeded(seed).fork("drive") };
         Drive { info, claims: Claims::default(), shared: Arc::new(Mutex::new(shared)) }
     }
 
@@ -50,6 +56,21 @@ impl Drive {
     /// was.
     pub fn power_cut(&self, seed: u64) {
         lock(&self.shared).shelf.power_cut(&mut Rng::seeded(seed));
+    }
+
+    /// The power is on; this strikes from then on.
+    pub fn plan(&self, faults: &[PlannedFault]) {
+        lock(&self.shared).struck = Struck::planned(faults);
+    }
+
+    /// What a unit holds while the power is away.
+    pub fn image(&self, unit: u16) -> Image {
+        lock(&self.shared).shelf.image(unit)
+    }
+
+    /// Brings a unit back to what it was.
+    pub fn restore(&self, image: &Image) {
+        lock(&self.shared).shelf.restore(image);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The queue pair of a drive: commands end in any order.
 
+use super::strikes::Outcome;
 use super::{Shared, duration, lock};
 use softflash_base::random::Rng;
 use softflash_base::{BufferPool, IoBuf, Time, UnitId};
@@ -56,19 +57,31 @@ impl DriveQueuePair {
     }
 
     /// Does what a command says; gives its buffer back.
-    fn carry_out(&self, active: Active) -> (Option<IoBuf>, Result<(), DeviceError>) {
-        let Active { command: Command { target, operation, .. }, refused, writes_before } = active;
-        let shelf = &mut lock(&self.shared).shelf;
-        let result = refused.map_or(Ok(()), Err);
+    fn carry_out(&self, active: Active, now: Time) -> (Option<IoBuf>, Result<(), DeviceError>) {
+        let Active { command: Command { mut target, operation, .. }, refused, writes_before } =
+            active;
+        let Shared { shelf, struck, .. } = &mut *lock(&self.shared);
+        let mut result = refused.map_or(Ok(()), Err);
+        let outcome = struck.outcome(&target, &operation, &self.geometry, now);
+        match &outcome {
+            Outcome::Elsewhere(elsewhere) => target = *elsewhere,
+            Outcome::Failed(error) => result = result.and(Err(error.clone())),
+            Outcome::Done | Outcome::Nothing | Outcome::Flipped => {}
+        }
         match operation {
             Operation::Read(mut buffer) => {
                 if result.is_ok() {
                     shelf.read(&target, &mut buffer);
                 }
+                match outcome {
+                    Outcome::Nothing => buffer.fill(0),
+                    Outcome::Flipped => buffer.iter_mut().take(1).for_each(|byte| *byte ^= 1),
+                    _ => {}
+                }
                 return (Some(buffer), result);
             }
             Operation::Program { data, durable } => {
-                if result.is_ok() {
+                if result.is_ok() && outcome != Outcome::Nothing {
                     shelf.write(&target, &data, durable);
                 }
                 return (Some(data), result);
@@ -124,7 +137,7 @@ impl QueuePair for DriveQueuePair {
         {
             let ((finished_at, _), active) = first.remove_entry();
             let tag = active.command.tag;
-            let (buffer, result) = self.carry_out(active);
+            let (buffer, result) = self.carry_out(active, finished_at);
             completions.push(Completion { tag, buffer, result, finished_at, retries: 0 });
         }
     }

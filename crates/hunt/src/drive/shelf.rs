@@ -15,6 +15,13 @@ pub type Place = (UnitId, u64);
 /// A version of a page, with the number of the write that made it.
 type Version = (u64, Page);
 
+/// What a unit held once.
+#[derive(Debug, Clone)]
+pub struct Image {
+    unit: UnitId,
+    pages: Vec<(Place, Page)>,
+}
+
 /// All pages.
 pub struct Shelf {
     geometry: UnitGeometry,
@@ -120,6 +127,20 @@ impl Shelf {
             let left = rng.below(versions.len() as u64) as usize;
             self.pages.insert(place, versions.swap_remove(left).1);
         }
+    }
+
+    /// What a unit holds, while nothing of it is unflushed.
+    pub fn image(&self, unit: u16) -> Image {
+        let unit = UnitId(unit);
+        let ours = self.pages.range((unit, 0)..=(unit, u64::MAX));
+        Image { unit, pages: ours.map(|(place, page)| (*place, page.clone())).collect() }
+    }
+
+    /// Brings a unit back to what it was, but for its bad blocks, which others keep account of.
+    pub fn restore(&mut self, image: &Image) {
+        self.pages.retain(|(unit, _), _| *unit != image.unit);
+        self.unflushed.retain(|(unit, _), _| *unit != image.unit);
+        self.pages.extend(image.pages.iter().map(|(place, page)| (*place, page.clone())));
     }
 
     /// The bad blocks of a unit in ascending order.

@@ -1,6 +1,7 @@
 use super::*;
 use softflash_base::UnitId;
-use softflash_device::{Command, Completion, Operation, Submit, Tag, Target};
+use softflash_device::{Command, Completion, DeviceError, Operation, Submit, Tag, Target};
+use softflash_nand::faults::{FaultPlace, FaultTime, Strike};
 
 const PAGE: usize = 4096;
 
@@ -75,4 +76,59 @@ fn an_erase_makes_zeros_or_nothing() {
         drop(run(&mut *queue, 2, Operation::Erase));
         assert_eq!(read(&mut *queue, 2), left);
     }
+}
+
+fn strike(when: FaultTime, what: Strike) -> PlannedFault {
+    PlannedFault { place: FaultPlace::Die(0), when, what }
+}
+
+#[test]
+fn commands_that_are_struck_fail_or_do_something_else() {
+    let drive = drive(true);
+    drive.plan(&[
+        strike(FaultTime::Program(2), Strike::Phantom),
+        strike(FaultTime::Program(3), Strike::Misdirect),
+        strike(FaultTime::Read(4), Strike::Miscorrect),
+        strike(FaultTime::Read(5), Strike::Fail),
+        strike(FaultTime::AtNs(1 << 40), Strike::Death),
+    ]);
+    let mut queue = drive.open_queue_pair(0..1).unwrap();
+    let queue = &mut *queue;
+    [7, 8, 9].into_iter().for_each(|fill| write(queue, 1, fill, true));
+    assert_eq!(read(queue, 1), 7, "the second and third are not there");
+    assert_eq!(read(queue, 2), 9, "it went to the next block");
+    let first_of = |queue: &mut dyn QueuePair, block| {
+        let buffer = queue.buffers().take(PAGE);
+        run(queue, block, Operation::Read(buffer)).buffer.unwrap()[0]
+    };
+    assert_eq!((first_of(queue, 1), first_of(queue, 1)), (7, 6));
+    let buffer = queue.buffers().take(PAGE);
+    let failed = run(queue, 1, Operation::Read(buffer)).result;
+    assert!(matches!(failed, Err(DeviceError::Io { .. })), "{failed:?}");
+    assert_eq!(read(queue, 1), 7, "once");
+}
+
+#[test]
+fn a_unit_that_is_dead_fails_all_commands_and_comes_back_with_the_next_plan() {
+    let drive = drive(true);
+    drive.plan(&[strike(FaultTime::AtNs(0), Strike::Death)]);
+    let mut queue = drive.open_queue_pair(0..1).unwrap();
+    let data = queue.buffers().take(PAGE);
+    let failed = run(&mut *queue, 2, Operation::Program { data, durable: true }).result;
+    assert!(matches!(failed, Err(DeviceError::Io { .. })), "{failed:?}");
+    assert_eq!(run(&mut *queue, 2, Operation::Flush).result, Ok(()));
+    drive.plan(&[]);
+    assert_eq!(read(&mut *queue, 2), 0, "nothing was written");
+}
+
+#[test]
+fn a_unit_comes_back_as_it_was() {
+    let drive = drive(true);
+    let mut queue = drive.open_queue_pair(0..1).unwrap();
+    write(&mut *queue, 1, 7, true);
+    let image = drive.image(0);
+    write(&mut *queue, 1, 8, true);
+    write(&mut *queue, 2, 8, true);
+    drive.restore(&image);
+    assert_eq!((read(&mut *queue, 1), read(&mut *queue, 2)), (7, 0));
 }

@@ -1,7 +1,7 @@
 //! Hunts for one planted bug after the other: what the hunter does not find, it cannot be trusted to find elsewhere.
 
 use crate::campaign::{attempt, kind};
-use crate::world::{Profile, World};
+use crate::world::{Profile, Size, World};
 use serde::Serialize;
 use softflash_base::planted::{Bug, plant};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,10 +48,10 @@ impl Hunt<'_> {
         let mut others = Vec::new();
         let found = loop {
             plant(Some(bug));
-            let failed = self.first_failure(bug, &next);
+            let failed = self.first_failure(&next);
             plant(None);
             match failed {
-                Some((seed, _)) if attempt(&drawn(bug, seed)).is_err() => others.push(seed),
+                Some((seed, _)) if attempt(&drawn(seed)).is_err() => others.push(seed),
                 found => break found,
             }
         };
@@ -69,12 +69,12 @@ impl Hunt<'_> {
     }
 
     /// The first world that fails among those that were not begun yet.
-    fn first_failure(&self, bug: Bug, next: &AtomicU64) -> Option<(u64, String)> {
+    fn first_failure(&self, next: &AtomicU64) -> Option<(u64, String)> {
         let (done, found) = (AtomicBool::new(false), Mutex::new(None));
         let work = || {
             while !(self.stop)() && !done.load(Ordering::Relaxed) {
                 let seed = self.first.wrapping_add(next.fetch_add(1, Ordering::Relaxed));
-                if let Err(what) = attempt(&drawn(bug, seed)) {
+                if let Err(what) = attempt(&drawn(seed)) {
                     done.store(true, Ordering::Relaxed);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.get_or_insert((seed, what));
@@ -86,12 +86,7 @@ impl Hunt<'_> {
     }
 }
 
-/// A world of those that can show the bug.
-fn drawn(bug: Bug, seed: u64) -> World {
-    let profile = match bug {
-        Bug::SecondCopyUnwritten | Bug::FailedCopyHidden => Profile::Mirrored,
-        Bug::ParityForgetsPatch | Bug::GroupOnOneUnit => Profile::Parity,
-        _ => Profile::Survived,
-    };
-    World::drawn(seed, profile)
+/// A world of those that a hunt draws if nobody says otherwise: what is found is found without knowing what to look for.
+fn drawn(seed: u64) -> World {
+    Size::default().of(World::drawn(seed, Profile::default()))
 }

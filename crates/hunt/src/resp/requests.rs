@@ -47,9 +47,14 @@ impl Draw<'_> {
         keys
     }
 
+    fn value(&self, rng: &mut Rng) -> Bytes {
+        let most = self.habits.longest_value(rng);
+        value(rng, most)
+    }
+
     fn pairs(&self, rng: &mut Rng) -> Vec<(Bytes, Bytes)> {
         let keys = self.keys(rng);
-        keys.into_iter().map(|key| (key, value(rng, self.habits.value_bytes))).collect()
+        keys.into_iter().map(|key| (key, self.value(rng))).collect()
     }
 
     /// A command.
@@ -118,7 +123,7 @@ impl Draw<'_> {
         };
         Command::Set {
             key: self.any_key(rng),
-            value: value(rng, self.habits.value_bytes),
+            value: self.value(rng),
             lifetime,
             condition,
             get: rng.chance(0.1),

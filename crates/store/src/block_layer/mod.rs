@@ -38,6 +38,7 @@ use groups::{GivenUp, Groups};
 use hashbrown::HashMap;
 use placement::PlacementKind;
 use shelf::Shelf;
+use softflash_base::planted::{self, Bug};
 use softflash_base::{ShardId, checksum};
 use softflash_ftl::{FtlError, Inventory, Superblock};
 use softflash_runtime::Notify;
@@ -199,6 +200,17 @@ impl BlockLayer {
         let free = self.inner.free.get().unwrap_or_else(|| self.inner.main.free_blocks());
         self.inner.free.set(Some(free));
         free
+    }
+
+    /// As [`free_blocks`](BlockLayer::free_blocks), counted anew: for those who check it.
+    pub fn count_free_blocks(&self) -> u32 {
+        self.inner.main.free_blocks()
+    }
+
+    /// Gives a superblock back that holds no block.
+    pub fn release_torn(&self, torn: &Superblock) {
+        self.flash().release(torn);
+        self.inner.free.set(None);
     }
 
     /// Why there are too few of them: the flash is full, or worn out.
@@ -413,7 +425,9 @@ impl BlockLayer {
         let place = self.inner.blocks.borrow_mut().remove(&id);
         self.inner.condition.forget(id);
         if let Some(Place { copies, on_log, .. }) = place {
-            self.inner.free.set(None);
+            if !planted::bug(Bug::FreeCountStale) {
+                self.inner.free.set(None);
+            }
             let flash = &self.shelf(on_log).flash;
             copies.iter().for_each(|copy| flash.release(copy));
         }

@@ -11,7 +11,7 @@ use crate::value::{Entry, MAX_VALUE_BYTES};
 use bytes::Bytes;
 use std::cmp::Ordering;
 
-/// Values longer than this are cut into fragments of at most this many bytes.
+/// The longest fragment that a value may be cut into.
 pub const MAX_FRAGMENT_BYTES: usize = 1 << 20;
 
 /// What a record says of its key.
@@ -162,14 +162,15 @@ impl Record {
     }
 }
 
-/// The pieces that a value is stored in: each at most [`MAX_FRAGMENT_BYTES`], and at least one.
+/// The pieces that a value is stored in: at least one, and each at most `longest` bytes, if that is no more than
+/// [`MAX_FRAGMENT_BYTES`] and the value does not come to more pieces than can be counted.
 ///
 /// Pieces that the value already has are cut where they are too long and kept where they are not; only a
 /// value in more pieces than twice what it needs is copied to be joined.
 ///
 /// # Errors
 /// [`FormatError::TooLarge`] for a value over [`MAX_VALUE_BYTES`].
-pub fn fragments_of(entry: &Entry) -> Result<Fragments, FormatError> {
+pub fn fragments_of(entry: &Entry, longest: usize) -> Result<Fragments, FormatError> {
     let value = &entry.value;
     let len = value.len();
     if len > MAX_VALUE_BYTES {
@@ -179,7 +180,10 @@ pub fn fragments_of(entry: &Entry) -> Result<Fragments, FormatError> {
             limit: MAX_VALUE_BYTES as u64,
         });
     }
-    let needed = len.div_ceil(MAX_FRAGMENT_BYTES).max(1);
+    // Up to twice as many pieces as are needed are cut further, each of them perhaps with a short rest.
+    let least = len.div_ceil(usize::from(u16::MAX) / 3).max(1);
+    let longest = longest.clamp(least, MAX_FRAGMENT_BYTES);
+    let needed = len.div_ceil(longest).max(1);
     let pieces = value.fragments().iter().filter(|piece| !piece.is_empty()).count();
     let joined = (pieces > 2 * needed).then(|| value.to_bytes());
     let source = joined.as_ref().map_or(value.fragments(), std::slice::from_ref);
@@ -187,7 +191,7 @@ pub fn fragments_of(entry: &Entry) -> Result<Fragments, FormatError> {
     for piece in source.iter().filter(|piece| !piece.is_empty()) {
         let mut at = 0;
         while at < piece.len() {
-            let end = piece.len().min(at + MAX_FRAGMENT_BYTES);
+            let end = piece.len().min(at + longest);
             fragments.push(piece.slice(at..end));
             at = end;
         }

@@ -29,9 +29,22 @@ impl Version {
     /// # Errors
     /// [`FormatError::TooLarge`] for a key or value over its limit.
     pub fn seal(key: &Bytes, seq: u64, entry: Option<Entry>) -> Result<Version, FormatError> {
+        Version::seal_in(key, seq, entry, MAX_FRAGMENT_BYTES)
+    }
+
+    /// As [`seal`](Version::seal), in fragments of at most `longest` bytes.
+    ///
+    /// # Errors
+    /// As [`seal`](Version::seal).
+    pub fn seal_in(
+        key: &Bytes,
+        seq: u64,
+        entry: Option<Entry>,
+        longest: usize,
+    ) -> Result<Version, FormatError> {
         let entry = match entry {
-            Some(entry) if !is_cut(&entry.value) => {
-                let value = Value::from_fragments(fragments_of(&entry)?);
+            Some(entry) if !is_cut(&entry.value, longest) => {
+                let value = Value::from_fragments(fragments_of(&entry, longest)?);
                 Some(Entry { value, ..entry })
             }
             kept => kept,
@@ -94,6 +107,6 @@ impl Version {
 }
 
 /// Whether a value is in one piece that can be stored as it is.
-fn is_cut(value: &Value) -> bool {
-    matches!(value.fragments(), [one] if one.len() <= MAX_FRAGMENT_BYTES)
+fn is_cut(value: &Value, longest: usize) -> bool {
+    matches!(value.fragments(), [one] if one.len() <= longest.min(MAX_FRAGMENT_BYTES))
 }

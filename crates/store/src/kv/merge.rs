@@ -168,6 +168,7 @@ impl Retention {
         }
         match (expired || record.is_delete(), self.bottom) {
             (true, true) => Fate::Drop,
+            (true, false) if expired && planted::bug(Bug::ExpiredNotBuried) => Fate::Drop,
             (true, false) if expired => Fate::Bury,
             _ => Fate::Keep,
         }

@@ -5,6 +5,7 @@ use super::{Shard, count};
 use crate::error::{Result, StoreError};
 use futures_util::future::select;
 use softflash_base::Time;
+use softflash_base::planted::{self, Bug};
 use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
@@ -162,7 +163,8 @@ impl Shard {
     fn has_room(&self, bytes: usize) -> bool {
         let total = self.budget.memtables_total_bytes;
         // A value larger than the budget is taken when nothing else is in memtables.
-        let fits = self.memtable_bytes() == 0 || self.unwritten_bytes() + bytes <= total;
+        let alone = self.memtable_bytes() == 0 && !planted::bug(Bug::LargeValueNotExempt);
+        let fits = alone || self.unwritten_bytes() + bytes <= total;
         fits && self.log.backlog_bytes() <= total
             && self.log.live_bytes() <= self.budget.log_bytes + self.budget.log_bytes / 2
             && self.blocks.free_blocks() >= self.budget.last_blocks

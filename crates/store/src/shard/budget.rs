@@ -3,6 +3,7 @@
 use crate::kv::cursor::STEP_BYTES;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
+use softflash_base::planted::{self, Bug};
 
 /// Bytes and blocks that the parts of a shard may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,8 @@ impl Budget {
         let blocks_of = |bytes: usize| bytes.div_ceil(block_bytes) as u32;
         let flushes = blocks_of(total) + 2;
         let compaction = blocks_of(2 * level0_runs * freeze) + 2 * level0_runs as u32;
+        let compaction =
+            if planted::bug(Bug::ReserveFourfold) { 4 * compaction } else { compaction };
         let log = 2;
         Budget {
             freeze_bytes: freeze,

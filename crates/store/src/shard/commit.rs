@@ -114,7 +114,8 @@ impl Shard {
             .into_iter()
             .filter_map(|(key, entry)| {
                 // Limits were checked when the view took the write.
-                let version = Version::seal(&key, seq, entry).ok()?;
+                let longest = self.options.fragment_bytes;
+                let version = Version::seal_in(&key, seq, entry, longest).ok()?;
                 Some((key, version))
             })
             .collect();

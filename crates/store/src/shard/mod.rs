@@ -134,6 +134,16 @@ impl Shard {
         &self.blocks
     }
 
+    /// Free blocks below which new data is refused.
+    pub fn reserve_blocks(&self) -> u32 {
+        self.budget.reserve_blocks
+    }
+
+    /// Tokens of watched keys that are kept, those among them that nobody holds any more.
+    pub fn watch_tokens(&self) -> usize {
+        self.watches.borrow().count()
+    }
+
     pub(crate) fn layout(&self) -> &StoreLayout {
         &self.layout
     }

@@ -7,6 +7,7 @@ use super::log::event::{Checkpoint, Event, ParityGroup, SliceState};
 use super::log::{Log, event};
 use super::recovery::{self, OnFlash, OnLogLoss, Recovered};
 use super::transactions::{COORDINATOR, Transactions};
+use super::watch::Watches;
 use super::{Counters, Shard};
 use crate::block_layer::BlockLayer;
 use crate::driver::Flash;
@@ -157,7 +158,7 @@ async fn open(
     // On a device that was full all along, this is where the log finds a place to go on.
     let dead = dead.into_iter().filter(|_| !planted::bug(Bug::BlocksLeak));
     dead.for_each(|block| blocks.delete(block));
-    let (seq, shards) = (resume.seq, layout.shards);
+    let (seq, shards, watch_sweep) = (resume.seq, layout.shards, options.watch_sweep);
     let decided_here = commits.clone();
     let log = Log::new(
         id,
@@ -179,7 +180,7 @@ async fn open(
         log,
         slices,
         gate: Gate::default(),
-        watches: RefCell::default(),
+        watches: RefCell::new(Watches::new(watch_sweep)),
         snapshots: Default::default(),
         clock,
         building: Default::default(),
@@ -221,7 +222,7 @@ async fn open(
     orphans.for_each(|block| shard.blocks.delete(block));
     if shard.slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none())) {
         // Torn by a crash. Where a patch is missing, one of these may be what is left of it: kept for salvage.
-        damaged.iter().for_each(|torn| shard.blocks.flash().release(&torn.superblock));
+        damaged.iter().for_each(|torn| shard.blocks.release_torn(&torn.superblock));
     }
     if cut && !planted::bug(Bug::CutTailKept) {
         // What was cut off must never come back: once the rest is in patches, the old segments can go.

@@ -100,6 +100,10 @@ impl Transactions {
             }
         }
         let mut ready = Vec::new();
+        if planted::bug(Bug::CommitsOutOfOrder) {
+            let complete = waiting.extract_if(.., |_, transaction| transaction.missing.is_empty());
+            ready.extend(complete.map(|(number, done)| (number, done.participants)));
+        }
         while let Some(first) = waiting.first_entry()
             && first.get().missing.is_empty()
         {

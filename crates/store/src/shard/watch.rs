@@ -3,25 +3,37 @@
 use crate::store::WatchToken;
 use bytes::Bytes;
 use hashbrown::HashMap;
+use softflash_base::planted::{self, Bug};
 
 /// The watched keys of a shard.
-#[derive(Default)]
 pub struct Watches {
     tokens: HashMap<Bytes, Vec<WatchToken>>,
     since_sweep: usize,
+    /// Registrations after which tokens that nobody holds any more are dropped.
+    sweep_every: usize,
 }
 
-/// Registrations after which tokens that nobody holds any more are dropped.
-const SWEEP_EVERY: usize = 1024;
-
 impl Watches {
+    /// No watches; those that nobody holds any more are dropped after every `sweep_every` registrations.
+    pub fn new(sweep_every: usize) -> Watches {
+        Watches { tokens: HashMap::new(), since_sweep: 0, sweep_every }
+    }
+
+    /// Tokens that are kept, those among them that nobody holds any more.
+    pub fn count(&self) -> usize {
+        self.tokens.values().map(Vec::len).sum()
+    }
+
     /// Tells `token` when `key` is written.
     pub fn add(&mut self, key: Bytes, token: WatchToken) {
         self.since_sweep += 1;
-        if self.since_sweep >= SWEEP_EVERY {
+        if self.since_sweep >= self.sweep_every {
             self.since_sweep = 0;
             self.tokens.retain(|_, tokens| {
-                tokens.retain(|token| !token.is_orphan());
+                tokens.retain(|token| match token.is_orphan() {
+                    true => planted::bug(Bug::SweepKeepsOrphans),
+                    false => !planted::bug(Bug::SweepDropsLive),
+                });
                 !tokens.is_empty()
             });
         }

@@ -107,11 +107,40 @@ fn values_are_cut_into_fragments_and_joined_again() {
     ] {
         let bytes = pieces.iter().enumerate().map(|(i, len)| Bytes::from(vec![i as u8; *len]));
         let entry = Entry { value: Value::from_fragments(bytes), expires_at_ms: 0 };
-        let cut = fragments_of(&entry).unwrap();
+        let cut = fragments_of(&entry, mib).unwrap();
         assert_eq!(cut.len(), fragments, "{pieces:?}");
         assert!(cut.iter().all(|piece| piece.len() <= mib));
         assert_eq!(Value::from_fragments(cut).to_bytes(), entry.value.to_bytes());
     }
     let long = Entry::new(Bytes::from(vec![0; MAX_VALUE_BYTES + 1]));
-    assert!(matches!(fragments_of(&long), Err(FormatError::TooLarge { what: "a value", .. })));
+    assert!(matches!(fragments_of(&long, mib), Err(FormatError::TooLarge { what: "a value", .. })));
+}
+
+#[test]
+fn the_longest_fragment_is_chosen_by_who_writes() {
+    let cut = |pieces: &[usize], longest| {
+        let pieces = pieces.iter().map(|len| Bytes::from(vec![7; *len]));
+        let entry = Entry { value: Value::from_fragments(pieces), expires_at_ms: 0 };
+        let fragments = fragments_of(&entry, longest).unwrap();
+        assert_eq!(Value::from_fragments(fragments.clone()).to_bytes(), entry.value.to_bytes());
+        fragments.iter().map(Bytes::len).collect::<Vec<_>>()
+    };
+    assert_eq!(cut(&[1000], 1000), [1000]);
+    assert_eq!(cut(&[1001], 1000), [1000, 1]);
+    assert_eq!(cut(&[1500, 400], 1000), [1000, 500, 400]);
+    assert_eq!(cut(&[2, 2, 2, 2, 2], 4), [2, 2, 2, 2, 2]);
+    assert_eq!(
+        cut(&[1, 1, 1, 1, 1], 4),
+        [4, 1],
+        "joined: there are more than twice as many as needed"
+    );
+    let mib = MAX_FRAGMENT_BYTES;
+    assert_eq!(cut(&[mib + 1], usize::MAX), [mib, 1]);
+    // However the value comes, its fragments can be counted.
+    let most = usize::from(u16::MAX);
+    for pieces in [vec![1 << 20], vec![300; 3500], vec![50; 20_000]] {
+        let len: usize = pieces.iter().sum();
+        let fragments = cut(&pieces, 1).len();
+        assert!(fragments <= most && fragments >= most / 6, "{fragments} of {len} bytes");
+    }
 }

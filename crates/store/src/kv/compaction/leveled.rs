@@ -122,7 +122,9 @@ fn choice(tree: &Tree, from: usize, mut inputs: Vec<Run>) -> Choice {
         };
         if start < end {
             let overlapping = clean_cut(run, start, end);
-            if let (Some(front), Some(back)) = (overlapping.first(), overlapping.last()) {
+            if let (Some(front), Some(back)) = (overlapping.first(), overlapping.last())
+                && !planted::bug(Bug::WidenedPartForgotten)
+            {
                 first = first.min(front.first_key().to_vec());
                 last = last.max(back.last_key().to_vec());
             }
@@ -143,7 +145,9 @@ fn choice(tree: &Tree, from: usize, mut inputs: Vec<Run>) -> Choice {
 fn clean_cut(run: &Run, mut start: usize, mut end: usize) -> Vec<Rc<Patch>> {
     let shares_key =
         |left: usize, right: usize| match (run.patches.get(left), run.patches.get(right)) {
-            (Some(left), Some(right)) => left.last_key() == right.first_key(),
+            (Some(left), Some(right)) if !planted::bug(Bug::CutNotWidened) => {
+                left.last_key() == right.first_key()
+            }
             _ => false,
         };
     while start > 0 && shares_key(start - 1, start) {

@@ -186,6 +186,10 @@ impl Inner {
         let next_frame = position.next_frame;
         let clock_ms = self.written_clock_ms.get();
         position.exposed.note(Reach { next_frame, seq, clock_ms }, safe_after);
+        if planted::bug(Bug::ExposedClockLogged) {
+            self.clock.note_logged(clock_ms);
+            self.progress.notify_all();
+        }
     }
 
     /// What was written is flushed or need not be: it is durable as far as no later write can take it along.

@@ -11,7 +11,7 @@ fn key(number: usize) -> Bytes {
 
 #[test]
 fn a_write_tells_all_who_watch_its_key_and_nobody_else() {
-    let mut watches = Watches::default();
+    let mut watches = Watches::new(1024);
     let tokens = [token(), token(), token()];
     for (token, number) in tokens.iter().zip([1, 1, 2]) {
         watches.add(key(number), token.clone());
@@ -27,7 +27,7 @@ fn a_write_tells_all_who_watch_its_key_and_nobody_else() {
 
 #[test]
 fn a_sweep_drops_those_that_nobody_holds_and_keeps_the_others() {
-    let mut watches = Watches::default();
+    let mut watches = Watches::new(1024);
     // Two that live: one alone with its key, one whose key was watched in vain before and behind it.
     let (alone, among) = (token(), token());
     watches.add(key(0), alone.clone());

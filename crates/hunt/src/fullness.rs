@@ -1,0 +1,174 @@
+//! A store that refuses writes for lack of space has to show that there is none.
+//!
+//! Two things are looked at. Right away: a shard that is full has few free superblocks, as the flash's books count them now.
+//! And where little is alive: after a rest, in which dead data is cleaned away, a write is taken again in every shard.
+
+use crate::invariants::Books;
+use crate::trouble::Trouble;
+use crate::world::World;
+use bytes::Bytes;
+use softflash_base::SliceId;
+use softflash_ftl::UnitTelemetry;
+use softflash_store::{Entry, Store};
+use std::time::Duration;
+
+/// How long a store is left alone before it must have put everything in order.
+pub const REST: Duration = Duration::from_secs(60);
+
+/// Superblocks that are given back while commands to them are under way: they are free when those have ended, and a shard that has
+/// counted before does not hear of it.
+const UNDER_WAY: u32 = 2;
+
+/// Keys that are written to see whether a shard takes writes, and deleted again.
+const PROBE: &[u8] = b"probe:";
+
+/// Superblocks of a shard that flushes, compactions and the log need, however little is alive.
+const WORKING_BLOCKS: f64 = 28.0;
+/// The share of the room beside those up to which what is alive is little.
+const LITTLE: f64 = 0.5;
+/// What a key costs beside its bytes and those of its value, about: a record's header, and its place in an index.
+const RECORD_BYTES: u64 = 64;
+/// Bytes of a page of the flash.
+const PAGE_BYTES: u64 = 4096;
+/// Keys that one look at a slice brings.
+const SCANNED: usize = 200;
+
+/// Whether a key is one that was written to see whether a shard takes writes.
+pub fn is_probe(key: &[u8]) -> bool {
+    key.starts_with(PROBE)
+}
+
+/// What a shard counts as free is free: it takes writes by that count, and may not know of less than there is. Of more it knows
+/// where blocks have gone bad since.
+///
+/// # Errors
+/// It is not.
+pub fn free_blocks_are_known(stores: &[Store]) -> Result<(), Trouble> {
+    for store in stores {
+        let blocks = store.local().blocks();
+        let (known, free) = (blocks.free_blocks(), blocks.count_free_blocks());
+        if known + UNDER_WAY < free {
+            let shard = store.local_id();
+            return Err(Trouble::Wrong(format!(
+                "shard {shard} knows of {known} free blocks of {free}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A write was refused: in some shard there are few free superblocks.
+///
+/// # Errors
+/// There is none.
+pub async fn is_low_on_space(stores: &[Store], world: &World) -> Result<(), Trouble> {
+    let Some(first) = stores.first() else {
+        return Err(Trouble::Wrong("the store does not open, as the flash is full".to_owned()));
+    };
+    free_blocks_are_known(stores)?;
+    if first.stats().await?.lost_units > 0 {
+        return Ok(());
+    }
+    let units = first.units().await?;
+    let mut told = Vec::new();
+    for (store, units) in stores.iter().zip(units.chunks(world.units_of_a_shard())) {
+        let free = blocks(units, world, |unit| unit.space.allocatable());
+        let reserve = store.local().reserve_blocks();
+        // A little may have been given back since.
+        if free < reserve + reserve / 2 {
+            return Ok(());
+        }
+        told.push(format!("{free} blocks are free beside a reserve of {reserve}"));
+    }
+    Err(Trouble::Wrong(format!("a write is refused as the flash is full: {}", told.join("; "))))
+}
+
+/// Leaves the store alone. Then nothing is in use that it does not know of, and every shard takes a write in which little is
+/// alive.
+///
+/// # Errors
+/// What is not so.
+pub async fn takes_writes_again(stores: &[Store], world: &World) -> Result<(), Trouble> {
+    let Some(first) = stores.first() else { return Ok(()) };
+    let runtime = first.runtime();
+    runtime.sleep_until(runtime.now() + REST).await;
+    let books = Books::of(first).await?;
+    if first.stats().await?.lost_units > 0 {
+        return Ok(());
+    }
+    books.have_no_leak(world).map_err(Trouble::Wrong)?;
+    free_blocks_are_known(stores)?;
+    let units = first.units().await?;
+    for (store, units) in stores.iter().zip(units.chunks(world.units_of_a_shard())) {
+        let payload = units.first().map_or(1, |unit| unit.superblock_payload_bytes.max(1));
+        let good = blocks(units, world, |unit| match unit.space.is_worn_out() {
+            true => 0,
+            false => unit.space.total() - unit.space.bad,
+        });
+        let alive = alive_bytes(store).await?.div_ceil(usable_bytes(payload, world));
+        if alive as f64 > LITTLE * (f64::from(good) - WORKING_BLOCKS) {
+            continue;
+        }
+        probe(store).await.map_err(|trouble| match trouble {
+            Trouble::Full => {
+                let free = blocks(units, world, |unit| unit.space.allocatable());
+                Trouble::Wrong(format!(
+                    "shard {} still refuses writes after a rest, as the flash is full: what is alive fits {alive} of {good} \
+                     blocks, {free} are free",
+                    store.local_id()
+                ))
+            }
+            other => other,
+        })?;
+    }
+    Ok(())
+}
+
+/// Blocks that so many superblocks are enough for.
+fn blocks(units: &[UnitTelemetry], world: &World, count: impl Fn(&UnitTelemetry) -> u32) -> u32 {
+    let counts: Vec<u32> = units.iter().map(count).collect();
+    let (sum, most) = (counts.iter().sum::<u32>(), counts.iter().copied().max().unwrap_or(0));
+    if world.store.is_redundant() && counts.len() > 1 { (sum / 2).min(sum - most) } else { sum }
+}
+
+/// Bytes of values that a patch of so many bytes holds at least, about: it has a page of metadata, and room left over that the
+/// next record did not fit.
+fn usable_bytes(payload: u64, world: &World) -> u64 {
+    let longest = world.clients.value_bytes.min(world.options(0).fragment_bytes as u64);
+    payload.saturating_sub(PAGE_BYTES + longest / 2).max(payload / 4).max(1)
+}
+
+/// Bytes of what is alive in a store's own shard.
+async fn alive_bytes(store: &Store) -> Result<u64, Trouble> {
+    let mut bytes = 0;
+    for slice in store.layout().slices_of(store.local_id()).map(SliceId) {
+        let mut after = None;
+        loop {
+            let page = store.scan(slice, after, SCANNED).await?;
+            let sizes = page.items.iter().map(|(key, entry)| key.len() + entry.value.len());
+            bytes += sizes.map(|size| size as u64 + RECORD_BYTES).sum::<u64>();
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+/// Writes a key of the store's own shard, and deletes it.
+async fn probe(store: &Store) -> Result<(), Trouble> {
+    let own = |key: &Bytes| store.shard_of(key) == store.local_id();
+    let keys = (0..).map(|number| Bytes::from([PROBE, format!("{number}").as_bytes()].concat()));
+    let Some(key) = keys.take(usize::from(u16::MAX)).find(own) else { return Ok(()) };
+    for entry in [Some(Entry::new(Bytes::from_static(b"room"))), None] {
+        let mut view = store.view();
+        match entry {
+            Some(entry) => view.put(key.clone(), entry)?,
+            None => view.delete(key.clone())?,
+        }
+        let ticket = store.commit(view).await?;
+        store.durable(&ticket).await?;
+    }
+    Ok(())
+}
