@@ -4,11 +4,16 @@
 use super::Shard;
 use crate::error::{Result, StoreError};
 use crate::kv::slice::Slice;
+use softflash_base::Time;
 use std::future::Future;
 use std::rc::Rc;
 
 /// How long compaction rests after an error, in nanoseconds.
 const REST_AFTER_ERROR_NS: u64 = 1_000_000_000;
+/// How long a flush rests that finds no room, in nanoseconds.
+const REST_WITHOUT_ROOM_NS: u64 = 100_000_000;
+/// How long a flush waits for room before it gives up.
+const PATIENCE_WITHOUT_ROOM_NS: u64 = 30_000_000_000;
 
 impl Shard {
     /// Starts the background tasks.
@@ -37,6 +42,7 @@ impl Shard {
     }
 
     async fn flush_forever(&self) {
+        let mut without_room_until: Option<Time> = None;
         while !self.closing.get() {
             self.freeze_for_log();
             let waiting = self
@@ -56,12 +62,22 @@ impl Shard {
                 if self.closing.get() && matches!(error, StoreError::Closed) {
                     return;
                 }
+                let now = self.runtime.now();
+                let give_up = *without_room_until.get_or_insert(now + PATIENCE_WITHOUT_ROOM_NS);
+                let may_wait = !self.closing.get() && now < give_up;
+                if may_wait && matches!(error, StoreError::OutOfSpace) {
+                    // Compaction may give room back. Until then new writes are refused or wait.
+                    self.compact_work.notify_one();
+                    self.runtime.sleep_until(now + REST_WITHOUT_ROOM_NS).await;
+                    continue;
+                }
                 // What is in memory stays readable and is in the log; nothing more can be taken.
                 tracing::error!(shard = self.id.0, %error, "a memtable could not be flushed");
                 *self.failure.borrow_mut() = Some(error);
                 self.room.notify_all();
                 return;
             }
+            without_room_until = None;
         }
     }
 

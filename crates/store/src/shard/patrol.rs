@@ -166,19 +166,25 @@ impl Shard {
         let tree = slice.tree();
         let strained = tree.patches().find(|(.., patch)| self.blocks.is_strained(patch.id()));
         let Some((level, run, patch)) = strained else { return Ok(false) };
-        // Where it cannot be written anew it stays as it is, until the next pass.
-        self.blocks.forget_strain(patch.id());
+        let of_run = tree.patches().filter(|(l, r, _)| (*l, *r) == (level, run));
+        let of_run: Vec<Rc<Patch>> = of_run.map(|(.., patch)| Rc::clone(patch)).collect();
+        let inputs = sharing_keys(&of_run, patch.id());
+        // Where they cannot be written anew they stay as they are, until the next pass.
+        inputs.iter().for_each(|input| self.blocks.forget_strain(input.id()));
         let clears = slice.clears.get();
         let site = self.building.begin(&self.blocks);
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
-        for number in 0..patch.block_count() {
+        let blocks = inputs
+            .iter()
+            .flat_map(|input| (0..input.block_count()).map(move |number| (input, number)));
+        for (input, number) in blocks {
             if self.closing.get() {
                 return Err(StoreError::Closed);
             }
-            for record in patch.read_block(number, Hint::COMPACTION).await?.into_records() {
+            for record in input.read_block(number, Hint::COMPACTION).await?.into_records() {
                 let record = record
-                    .map_err(|error| StoreError::DataLoss(format!("{}: {error}", patch.id())))?;
+                    .map_err(|error| StoreError::DataLoss(format!("{}: {error}", input.id())))?;
                 writer.add(&record).await?;
             }
         }
@@ -189,11 +195,22 @@ impl Shard {
         }
         drop(site);
         let added = patches.into_iter().map(|patch| (level as u8, run, patch)).collect();
-        self.edit(slice, std::slice::from_ref(patch), added);
+        self.edit(slice, inputs, added);
         let seq = self.seq.get();
         self.log.stable_soon(seq).await?;
-        patch.retire();
+        inputs.iter().for_each(|input| input.retire());
         count(&self.counters.refreshed_bytes, bytes);
         Ok(true)
     }
+}
+
+/// The neighbours in a run that a patch shares keys with, over any number of patches: the parts of a large value lie in several.
+/// They are written anew together, as patches with equal keys are ordered by their age.
+fn sharing_keys(run: &[Rc<Patch>], id: BlockId) -> &[Rc<Patch>] {
+    let shares = |left: &Rc<Patch>, right: &Rc<Patch>| {
+        left.damage().is_none() && right.damage().is_none() && left.last_key() == right.first_key()
+    };
+    run.chunk_by(shares)
+        .find(|group| group.iter().any(|patch| patch.id() == id))
+        .unwrap_or_default()
 }
