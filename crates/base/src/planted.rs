@@ -92,6 +92,7 @@ bugs! {
     GateStaysShut: "who waits at a gate is not let in when it opens", "store/src/shard/gate.rs";
     ClockRunsBack: "the expiry clock forgets at a restart how late it was", "store/src/shard/clock.rs";
     ExposedClockLogged: "the expiry clock counts as logged in a frame that a later write can take along", "store/src/shard/log/writer.rs";
+    ClearForgottenByFlush: "a flush after a restart brings back patches that a removal of everything had taken", "store/src/shard/replay.rs";
     ClearNotReplayed: "the removal of everything is not replayed", "store/src/shard/replay.rs";
     // The flash translation layer.
     ProgramFailureIgnored: "a program that failed is taken for done", "ftl/src/completion.rs";

@@ -29,6 +29,8 @@ struct PendingBatch {
     transaction: Option<u64>,
     seq: u64,
     clear: bool,
+    /// Of a removal of everything: the patches that were listed then.
+    cleared: Vec<BlockId>,
     entries: Vec<KeyChange>,
 }
 
@@ -218,7 +220,14 @@ impl<'a> Replay<'a> {
             Replayed::Batch { transaction, seq, clear, entries } => {
                 self.last_seq = self.last_seq.max(seq);
                 self.told.cleared |= clear;
-                self.batches.push(PendingBatch { transaction, seq, clear, entries });
+                let listed = |slice: &SliceManifest| {
+                    slice.patches.keys().copied().map(BlockId).collect::<Vec<_>>()
+                };
+                let cleared = match clear && !planted::bug(Bug::ClearForgottenByFlush) {
+                    true => self.manifest.values().flat_map(listed).collect(),
+                    false => Vec::new(),
+                };
+                self.batches.push(PendingBatch { transaction, seq, clear, cleared, entries });
             }
         }
         Ok(())
@@ -375,7 +384,7 @@ impl<'a> Replay<'a> {
         let mut grown: Vec<usize> = Vec::new();
         for batch in self.batches.drain(..) {
             if batch.clear && !planted::bug(Bug::ClearNotReplayed) {
-                clear(&slices, batch.seq);
+                clear(&slices, batch.seq, &batch.cleared);
             }
             for (key, version) in batch.entries {
                 let place = usize::from(self.layout.slice_of(&key).0.wrapping_sub(first));
@@ -403,12 +412,16 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Everything written before `seq` is gone: memtables, and patches flushed before it.
-fn clear(slices: &[Slice], seq: u64) {
+/// Everything written before `seq` is gone: memtables, and the patches that were listed then. A slice may have been flushed
+/// since, by a start that had replayed the removal; nothing else takes its older patches out of the manifest then.
+fn clear(slices: &[Slice], seq: u64, cleared: &[BlockId]) {
     for slice in slices {
         if slice.flushed_seq.get() < seq {
             slice.tree.take();
             slice.live_keys.set(0);
+        } else if !cleared.is_empty() {
+            let tree = slice.tree().edited(cleared, &[]);
+            *slice.tree.borrow_mut() = Rc::new(tree);
         }
         slice.clear_memory();
     }
