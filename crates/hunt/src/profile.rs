@@ -52,7 +52,7 @@ impl Profile {
         if self != Profile::Survived {
             return self;
         }
-        match Rng::seeded(seed).fork("profile").below(12) {
+        match Rng::seeded(seed).fork("profile").below(10) {
             0 => Profile::Mirrored,
             1 => Profile::Parity,
             2 => Profile::Clocks,

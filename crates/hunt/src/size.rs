@@ -36,6 +36,8 @@ impl Size {
     pub fn of(self, world: World) -> World {
         match self {
             Size::Full => world,
+            // Without much work there are hardly any patches, whose copies and parity these are for.
+            Size::Mixed if world.store.is_redundant() => world,
             Size::Mixed if world.seed.is_multiple_of(FULL) => world,
             Size::Mixed | Size::Dense => {
                 let cuts = MORE_CUTS + world.cuts;

@@ -98,3 +98,19 @@ fn overwriting_the_same_keys_never_fills_the_store() {
     });
     assert!(bed.check().ok);
 }
+
+#[test]
+fn a_value_larger_than_a_superblock_is_kept() {
+    let bed = Bed::new(1, 1, 2, 96, 256 << 10);
+    let value = Bytes::from(vec![7; 900_000]);
+    for _ in 0..2 {
+        bed.run(async |stores, _| {
+            put(&stores[0], 1, value.clone()).await.expect("there is room");
+        });
+        bed.run(async |stores, _| {
+            let found = stores[0].view().get(&key(1)).await.expect("it is whole");
+            assert_eq!(found.map(|entry| entry.value.to_bytes()), Some(value.clone()));
+        });
+        assert!(bed.check().ok);
+    }
+}

@@ -8,6 +8,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+/// Bugs that the default hunt has not found in minutes: known blind spots, until worlds are drawn that show them. They are
+/// hunted for by name, or as `elusive`; `all` and numbers leave them out.
+pub const ELUSIVE: &[Bug] = &[
+    // Something must be removed while a read of it waits for the flash.
+    Bug::ClearIgnoredByCommit,
+    Bug::RememberedAcrossClear,
+    Bug::AloneReadsBeforeGate,
+    // A segment must begin, and the power go, between the prepare of a FLUSHALL and its commit.
+    Bug::UndecidedDoomed,
+    Bug::PendingClearsForgotten,
+    // No frame may be written between what was seen and the cut.
+    Bug::ExposedClockLogged,
+    // Nearly all superblocks of a unit must be torn by erases that were cut off.
+    Bug::NewestHeaderErased,
+];
+
+/// The bugs that the default hunt finds.
+pub fn findable() -> Vec<Bug> {
+    Bug::ALL.iter().filter(|bug| !ELUSIVE.contains(bug)).copied().collect()
+}
+
 /// How a bug is hunted for.
 pub struct Hunt<'a> {
     /// The first seed.

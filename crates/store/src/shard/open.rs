@@ -26,6 +26,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+/// A fragment is at most this part of a block, so that a patch can hold it.
+const FRAGMENTS_OF_A_BLOCK: usize = 4;
+
 /// What a shard is opened with.
 pub struct ShardSpec {
     /// Which shard.
@@ -118,6 +121,10 @@ async fn open(
         }
     };
     blocks.place_by(options.placement);
+    let options = StoreOptions {
+        fragment_bytes: options.fragment_bytes.min(blocks.capacity_bytes() / FRAGMENTS_OF_A_BLOCK),
+        ..options
+    };
     let clock = Rc::new(ExpiryClock::new(runtime.clone()));
     let total = blocks.total_blocks();
     let budget = Budget::new(&options, &layout, total, blocks.capacity_bytes());
