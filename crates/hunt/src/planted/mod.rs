@@ -17,7 +17,6 @@ pub const ELUSIVE: &[Bug] = &[
     Bug::AloneReadsBeforeGate,
     // A segment must begin, and the power go, between the prepare of a FLUSHALL and its commit.
     Bug::UndecidedDoomed,
-    Bug::PendingClearsForgotten,
     // No frame may be written between what was seen and the cut.
     Bug::ExposedClockLogged,
     // Nearly all superblocks of a unit must be torn by erases that were cut off.

@@ -3,7 +3,7 @@
 //! Commands take effect in order as far as one shard is concerned, so after a cut each shard holds what the first so
 //! many of its commands made: at least those whose reply came, if acknowledged writes are on flash. A command on several
 //! shards is in the history of each of them, or of none. Where answers may be lost the history is kept for that, and nobody
-//! removes everything; otherwise what the keys may hold now is enough, see [`Stages`] and [`super::firm`].
+//! removes everything; otherwise what the keys may hold now is enough, see [`Stages`] and `firm.rs`.
 
 use super::command::Command;
 use super::firm::{Firm, Open};

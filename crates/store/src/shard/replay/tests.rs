@@ -267,12 +267,12 @@ fn what_is_cleared_is_what_was_written_before() {
     };
     patch_of(4, &slices[0]);
     patch_of(5, &slices[1]);
-    clear(&slices, 5);
+    clear(&slices, 5, &[]);
     assert_eq!(slices[0].live_keys.get(), 0, "flushed before it");
     assert_eq!(slices[1].live_keys.get(), 5, "what was flushed then has the clearing in it");
     assert!(slices.iter().all(|slice| slice.memory_keys() == 0));
     patch_of(6, &slices[0]);
-    clear(&slices, 5);
+    clear(&slices, 5, &[]);
     assert_eq!(slices[0].live_keys.get(), 5);
 }
 
