@@ -68,7 +68,7 @@ pub fn gate() -> Outcome {
             cargo().args(as_tests(hunter)).args(arguments).env(KEEP_MEMORY.0, KEEP_MEMORY.1),
         )
     };
-    hunt(&RUN, &["--size", "small", "--seeds", "10000"])?;
+    hunt(&RUN, &["--size", "small", "--seeds", "3000"])?;
     hunt(&RUN, &["--exhaustive", "--operations", "2", "--every", "48"])?;
     hunt(&RUN_PLANTED, &["--planted", "3"])
 }

@@ -290,10 +290,10 @@ async fn stall(crew: &Crew, world: &World, runtime: &RuntimeHandle) -> Trouble {
 }
 
 /// When nobody is connected any more, no more watches are kept than were made since the last sweep, and those that somebody held
-/// then: of each connection what a `WATCH` names, some of it twice.
+/// then: of each client what some `WATCH`es name, on the connections that it left lately.
 fn watches_are_swept(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
     let watched = plan.world.resp.as_ref().map_or(1, |resp| resp.watched);
-    let held = u64::from(plan.world.clients.count) * (2 * watched + 1);
+    let held = u64::from(plan.world.clients.count) * 4 * (watched + 1);
     let most = plan.world.options(plan.number).watch_sweep + held as usize;
     match stores.iter().map(|store| store.local().watch_tokens()).max() {
         Some(kept) if kept > most => {

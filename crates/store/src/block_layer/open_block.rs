@@ -117,9 +117,15 @@ impl BlockLayer {
         apart: &Apart,
     ) -> Result<()> {
         let mut unfinished = Unfinished { layer: self, id: Some(id) };
+        let mut failed: SmallVec<[u16; 4]> = SmallVec::new();
         for attempt in 0..MAX_ATTEMPTS {
             apart.give_back(id);
-            let taken = apart.units();
+            let mut taken = apart.units();
+            // A unit that has just failed is the least loaded: where there is another, that one is tried.
+            taken.extend(&failed);
+            if self.units_apart(&taken) < usize::from(self.inner.redundancy.copies_of(kind)) {
+                taken = apart.units();
+            }
             let apart_no_more = self.units_apart(&taken) == 0 || planted::bug(Bug::GroupOnOneUnit);
             let taken = if apart_no_more { Vec::new() } else { taken };
             let block = self.attempt(Tag { id, kind, attempt, copy: None }, &taken, hint)?;
@@ -134,6 +140,7 @@ impl BlockLayer {
                 }
                 Err((error, returned)) => returned.ok_or(error)?,
             };
+            failed.extend(block.0.copies.iter().map(|copy| copy.unit.0));
             self.delete(id);
         }
         Err(StoreError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
