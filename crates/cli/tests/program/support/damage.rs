@@ -110,9 +110,11 @@ impl DeviceMap {
         Some(Superblock { offset, opening, payload, holds })
     }
 
-    /// The newest segment of the log with most frames, and its frames.
+    /// Of each shard the newest log segment that holds more than its announcement; of these the one with most frames,
+    /// and its frames.
     pub fn log(&self) -> (Superblock, Vec<Frame>) {
-        let all = self.superblocks();
+        let mut all = self.superblocks();
+        all.retain(|superblock| self.frames(superblock).len() > 1);
         let newest_of = |shard: u64| {
             let segment = |superblock: &Superblock| match superblock.holds {
                 Holds::Log { shard: of, segment } if of == shard => Some(segment),
