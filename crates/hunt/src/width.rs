@@ -51,10 +51,6 @@ impl World {
     /// Properties that need to know the flash as it is in the end.
     pub(crate) fn with_width(mut self) -> World {
         let mut rng = Rng::seeded(self.seed).fork("width");
-        if self.drive.is_some() {
-            // A start refuses where the only copy that was begun lies on a unit that answers with I/O errors.
-            self.disasters.deaths = 0.0;
-        }
         if rng.chance(SHORT_FRAGMENTS) {
             self.store.fragment_bytes = [4096, 1000, 300][rng.below(3) as usize];
         }

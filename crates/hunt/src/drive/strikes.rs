@@ -71,9 +71,6 @@ impl Struck {
         };
         let strike = self.faults.iter().filter(here).find(|fault| fault.when == when);
         match strike.map(|fault| fault.what) {
-            // One read that the system fails makes a start refuse where nothing else tells what was there; the next one
-            // succeeds. That is no fault of the store.
-            Some(Strike::Fail) if matches!(operation, Operation::Read(_)) => Outcome::Flipped,
             Some(Strike::Fail) => Outcome::Failed(IO_ERROR),
             Some(Strike::Misdirect) => Outcome::Elsewhere(next_blocks(target, geometry)),
             Some(Strike::Phantom | Strike::Stale) => Outcome::Nothing,

@@ -78,7 +78,11 @@ impl Findings {
 
     /// What each copy gives.
     fn readings(self, extent: Extent, is_half: bool) -> Result<SmallVec<[Option<IoBuf>; 2]>> {
-        let all_dead = self.dead_copies == self.readings.len() && !is_half;
+        // What was begun once only was not acknowledged, or other blocks tell of it.
+        if is_half {
+            return Ok(self.readings);
+        }
+        let all_dead = self.dead_copies == self.readings.len();
         match (self.failure, self.dead) {
             // Not the flash says that they are lost: to take them for lost would give up what is there.
             (Some(error), _) if self.readings.iter().all(Option::is_none) => Err(error.into()),
@@ -231,18 +235,24 @@ impl BlockLayer {
     /// Whether a page of a block was whole once in every copy and has been lost since, as far as the flash shows.
     pub async fn has_lost(&self, id: BlockId, page: u32, hint: Hint) -> Result<bool> {
         let Ok((copies, on_log)) = self.copies_to_read(id) else { return Ok(false) };
+        let (is_half, mut unknown) = (self.is_half(id), None);
         for copy in &copies {
             match self.shelf(on_log).flash.has_lost(copy, page, hint).await {
                 Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(FtlError::Device {
+                    error: DeviceError::DeadDie | DeviceError::Io { .. }, ..
+                }) if is_half => return Ok(false),
                 // What a cut leaves behind is damaged; this was whole.
-                Err(FtlError::Device { error: DeviceError::DeadDie, .. }) if !self.is_half(id) => {}
-                Ok(false) | Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {
-                    return Ok(false);
+                Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {}
+                // Another copy may tell that it was not.
+                Err(error @ FtlError::Device { error: DeviceError::Io { .. }, .. }) => {
+                    unknown = Some(error);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(true)
+        unknown.map_or(Ok(true), |error| Err(error.into()))
     }
 
     /// Reads a page of a superblock of which nobody knows what block it is. `None` where its unit is lost, whose blocks
@@ -280,6 +290,12 @@ impl BlockLayer {
         }
         match shelf.flash.was_written_beyond(superblock, page, hint).await {
             Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => Ok(false),
+            // One unit may do anything where others have what it has.
+            Err(FtlError::Device { error: DeviceError::Io { .. }, .. })
+                if self.inner.main.is_redundant() =>
+            {
+                Ok(false)
+            }
             told => Ok(told?),
         }
     }
