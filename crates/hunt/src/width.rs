@@ -68,10 +68,6 @@ impl World {
     /// A little of what is written is larger than the memtables of the shard may be together; the flash is large enough for
     /// some of it.
     fn draw_large_values(&mut self, rng: &mut Rng) {
-        // With parity a patch can stay pinned for longer than the rest at the end: not understood yet.
-        if self.store.parity > 0 {
-            return;
-        }
         self.set_shards(1);
         self.flash =
             Flash { planes: 2, blocks: 100 + rng.below(30) as u32, pages: 32, ..self.flash };
@@ -96,8 +92,7 @@ impl World {
         if self.store.shards > 2 {
             self.set_shards(2);
         }
-        // With copies or parity more can be in use at the end than is known: not understood yet.
-        if self.flash.channels > MOST_UNITS_FILLED || self.store.is_redundant() {
+        if self.flash.channels > MOST_UNITS_FILLED {
             return;
         }
         let blocks = 64 + rng.below(33) as u32;

@@ -16,6 +16,8 @@ pub(super) struct Condition {
     restorable: RefCell<BTreeSet<BlockId>>,
     /// Rings when a block is degraded.
     pub(super) bell: Notify,
+    /// Rings when a block is given up that others of its group need.
+    pub(super) pinned: Notify,
 }
 
 impl Condition {

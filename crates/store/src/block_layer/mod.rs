@@ -339,6 +339,12 @@ impl BlockLayer {
         &self.inner.condition.bell
     }
 
+    /// Rings when a block is given up that others of its group need: a patch may be given up long after it was replaced, by the
+    /// last that read it.
+    pub fn pinned_bell(&self) -> &Notify {
+        &self.inner.condition.pinned
+    }
+
     /// Units that were lost since the mount, where their blocks have other copies.
     pub fn lost_units(&self) -> u64 {
         self.inner.main.lost_units()
@@ -416,7 +422,7 @@ impl BlockLayer {
         let given_up = self.inner.groups.borrow_mut().give_up(id, is_suspect);
         match given_up {
             GivenUp::Alone => self.erase(id),
-            GivenUp::Pinned => {}
+            GivenUp::Pinned => self.inner.condition.pinned.notify_one(),
             GivenUp::WithGroup(blocks) => blocks.into_iter().for_each(|id| self.erase(id)),
         }
     }

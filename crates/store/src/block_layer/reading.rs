@@ -241,7 +241,8 @@ impl BlockLayer {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 Err(FtlError::Device {
-                    error: DeviceError::DeadDie | DeviceError::Io { .. }, ..
+                    error: DeviceError::DeadDie | DeviceError::Io { .. },
+                    ..
                 }) if is_half => return Ok(false),
                 // What a cut leaves behind is damaged; this was whole.
                 Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {}

@@ -4,8 +4,10 @@
 use super::Shard;
 use crate::error::{Result, StoreError};
 use crate::kv::slice::Slice;
+use futures_util::future::select;
 use softflash_base::Time;
 use std::future::Future;
+use std::pin::pin;
 use std::rc::Rc;
 
 /// How long compaction rests after an error, in nanoseconds.
@@ -132,7 +134,8 @@ impl Shard {
             if !worked {
                 self.compaction_idle.set(true);
                 self.room.notify_all();
-                self.compact_work.notified().await;
+                let pinned = pin!(self.blocks.pinned_bell().notified());
+                select(pin!(self.compact_work.notified()), pinned).await;
                 self.compaction_idle.set(false);
             }
         }

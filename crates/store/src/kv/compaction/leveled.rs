@@ -41,17 +41,21 @@ pub struct Leveled {
 }
 
 impl Leveled {
-    /// What to compact next, if anything. Under `pressure` for space, levels are merged down even where they
-    /// are within their targets, since that is what drops dead data.
+    /// What to compact next, if anything. Under `pressure` for space, levels are merged down even where they are within their
+    /// targets, since that is what drops dead data, and the deepest level that is due goes first: a level that has outgrown
+    /// its target makes every merge into it need more room than is kept free for one.
     pub fn choose(&mut self, tree: &Tree, options: &Options, pressure: bool) -> Option<Choice> {
-        let most_due = tree
+        let due = tree
             .levels
             .iter()
             .enumerate()
             .map(|(number, level)| (number, score(number, level, options)))
-            .filter(|(_, score)| *score >= 1.0)
-            .max_by(|(_, a), (_, b)| a.total_cmp(b))
-            .map(|(number, _)| number);
+            .filter(|(_, score)| *score >= 1.0);
+        let most_due = match pressure {
+            true => due.last(),
+            false => due.max_by(|(_, a), (_, b)| a.total_cmp(b)),
+        };
+        let most_due = most_due.map(|(number, _)| number);
         let from = most_due.or_else(|| {
             let above_bottom = tree.levels.len().saturating_sub(1).max(1);
             (0..above_bottom).find(|number| pressure && worth_merging(tree, *number))

@@ -62,6 +62,22 @@ fn what_level_0_gives_meets_what_it_overlaps_below() {
 }
 
 #[test]
+fn under_pressure_the_deepest_level_that_is_due_goes_first() {
+    with_blocks(async |blocks| {
+        let above: [_; 4] = std::array::from_fn(|_| patch(blocks, "a", "z", 10));
+        let below = patch(blocks, "c", "d", 20_000);
+        let mut all: Vec<_> = (1..).zip(&above).map(|(run, patch)| (0, run, patch)).collect();
+        all.push((1, 0, &below));
+        let from = |choice: Option<Choice>| choice.unwrap().from;
+        // Level 0 is at two times its target, level 1 a little above.
+        assert_eq!(from(choose(&tree(&all[..3]))), 0);
+        let tree = tree(&all);
+        assert!(score(1, &tree.levels[1], &OPTIONS) > 1.0);
+        assert_eq!(from(under_pressure(&tree)), 1);
+    });
+}
+
+#[test]
 fn deletions_are_dropped_only_where_nothing_older_lies_below() {
     with_blocks(async |blocks| {
         let above = [patch(blocks, "d", "g", 10), patch(blocks, "f", "i", 10)];
