@@ -26,6 +26,9 @@ const PROBE: &[u8] = b"probe:";
 const WORKING_BLOCKS: f64 = 28.0;
 /// The share of the room beside those up to which what is alive is little.
 const LITTLE: f64 = 0.5;
+/// The same where values are cut into fragments: patches that share a value are merged together, up to a whole level at a time,
+/// so that there are two levels and what is made of them.
+const LITTLE_OF_FRAGMENTS: f64 = 1.0 / 3.0;
 /// What a key costs beside its bytes and those of its value, about: a record's header, and its place in an index.
 const RECORD_BYTES: u64 = 64;
 /// Bytes of a page of the flash.
@@ -106,7 +109,7 @@ pub async fn takes_writes_again(stores: &[Store], world: &World) -> Result<(), T
             false => unit.space.total() - unit.space.bad,
         });
         let alive = alive_bytes(store).await?.div_ceil(usable_bytes(payload, world));
-        if alive as f64 > LITTLE * (f64::from(good) - WORKING_BLOCKS) {
+        if alive as f64 > little(world) * (f64::from(good) - WORKING_BLOCKS) {
             continue;
         }
         probe(store).await.map_err(|trouble| match trouble {
@@ -122,6 +125,13 @@ pub async fn takes_writes_again(stores: &[Store], world: &World) -> Result<(), T
         })?;
     }
     Ok(())
+}
+
+fn little(world: &World) -> f64 {
+    match world.options(0).fragment_bytes as u64 >= world.clients.value_bytes {
+        true => LITTLE,
+        false => LITTLE_OF_FRAGMENTS,
+    }
 }
 
 /// Blocks that so many superblocks are enough for.

@@ -3,6 +3,7 @@
 
 use crate::world::{Flash, World};
 use softflash_base::random::Rng;
+use softflash_nand::faults::SlowOperations;
 
 /// The share of worlds with three or four shards.
 const MORE_SHARDS: f64 = 0.4;
@@ -12,6 +13,8 @@ const SHORT_FRAGMENTS: f64 = 0.5;
 const EARLY_SWEEPS: f64 = 0.5;
 /// The share of worlds on flash that is nearly full.
 const FILLED: f64 = 0.15;
+/// The share of worlds whose clients remove everything while most of it is on flash.
+const EMPTIED: f64 = 0.25;
 /// The share of worlds that have a few values larger than their memtables may be.
 const LARGE_VALUES: f64 = 0.05;
 /// Share of programs that fail where values are large, at most.
@@ -61,6 +64,8 @@ impl World {
             self.draw_large_values(&mut rng);
         } else if rng.chance(FILLED) {
             self.fill(&mut rng);
+        } else if rng.chance(EMPTIED) {
+            self.draw_removals(&mut rng);
         }
         self
     }
@@ -101,7 +106,34 @@ impl World {
         self.store.eager_erases &= self.faults.erase_failure == 0.0;
         let share = 0.2 + 0.2 * rng.unit_f64();
         let short = rng.chance(0.5) && self.room_bytes() < SMALL_ROOM_BYTES;
-        self.clients.value_bytes = if short { 3000 } else { 12_000 };
+        self.fill_up_to(share, if short { 3000 } else { 12_000 });
+    }
+
+    /// So much data that most of it is on flash, in segments that are soon full, and clients that remove all of it now and then
+    /// while others read, watch and write.
+    fn draw_removals(&mut self, rng: &mut Rng) {
+        if self.store.interval_ms > 0 || self.store.is_redundant() {
+            return;
+        }
+        let Some(resp) = &mut self.resp else { return };
+        resp.clears_beside = true;
+        resp.clears = 0.004 * 5_f64.powf(rng.unit_f64());
+        resp.transactions = 0.2;
+        self.set_shards(1 + rng.below(3) as u16);
+        self.flash = Flash { planes: 1, blocks: 80 + rng.below(40) as u32, pages: 8, ..self.flash };
+        self.store.memory_kib = 512;
+        self.clients.count = 4 + rng.below(3) as u16;
+        // What is under way when all is removed is seen best where it takes long.
+        if rng.chance(0.7) {
+            self.faults.slow = SlowOperations { rate: 0.3, factor: 30.0 };
+        }
+        self.fill_up_to(0.2, 12_000);
+        self.clients.reads = 0.2 + 0.4 * rng.unit_f64();
+    }
+
+    /// Values of up to so many bytes, and as many keys as make such a share of the room alive.
+    fn fill_up_to(&mut self, share: f64, value_bytes: u64) {
+        self.clients.value_bytes = value_bytes;
         self.clients.requests = self.clients.requests.max(32);
         self.clients.deletes *= 0.25;
         self.clients.reads *= 0.5;

@@ -11,14 +11,6 @@ use std::thread;
 /// Bugs that the default hunt has not found in minutes: known blind spots, until worlds are drawn that show them. They are
 /// hunted for by name, or as `elusive`; `all` and numbers leave them out.
 pub const ELUSIVE: &[Bug] = &[
-    // Something must be removed while a read of it waits for the flash.
-    Bug::ClearIgnoredByCommit,
-    Bug::RememberedAcrossClear,
-    Bug::AloneReadsBeforeGate,
-    // A segment must begin, and the power go, between the prepare of a FLUSHALL and its commit.
-    Bug::UndecidedDoomed,
-    // No frame may be written between what was seen and the cut.
-    Bug::ExposedClockLogged,
     // Nearly all superblocks of a unit must be torn by erases that were cut off.
     Bug::NewestHeaderErased,
 ];

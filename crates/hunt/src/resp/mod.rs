@@ -254,6 +254,11 @@ impl Crew {
         self.lists.borrow().removals()
     }
 
+    /// Whether a removal of everything has begun in this session.
+    pub fn has_removed(&self) -> bool {
+        self.cleared.get() > 0
+    }
+
     /// Everybody's keys are about to be removed.
     fn removal_begins(&self) {
         self.lists.borrow_mut().removal_begins();

@@ -32,7 +32,7 @@ pub use stripe::Stripe;
 pub use tag::{BlockId, BlockKind};
 
 use crate::driver::Flash;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use condition::Condition;
 use groups::{GivenUp, Groups};
 use hashbrown::HashMap;
@@ -40,7 +40,7 @@ use placement::PlacementKind;
 use shelf::Shelf;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{ShardId, checksum};
-use softflash_ftl::{FtlError, Inventory, Superblock};
+use softflash_ftl::{FtlError, Hint, Inventory, Priority, Superblock};
 use softflash_runtime::Notify;
 use std::cell::{Cell, RefCell};
 use std::iter;
@@ -72,6 +72,11 @@ struct Inner {
 
 /// Ids skipped after a crash: more than could have been handed out without a trace on the flash.
 const ID_GAP: u64 = 1 << 16;
+
+/// Blocks that patches leave to the log: the first segment of a start and the one that it announces.
+const BLOCKS_OF_LOG: u32 = 2;
+/// Blocks that compaction leaves to a flush beside.
+const BLOCKS_OF_FLUSH: u32 = 2;
 
 impl BlockLayer {
     /// A block layer over mounted flash with this redundancy, and the blocks that it holds, in order of their ids.
@@ -205,6 +210,28 @@ impl BlockLayer {
     /// As [`free_blocks`](BlockLayer::free_blocks), counted anew: for those who check it.
     pub fn count_free_blocks(&self) -> u32 {
         self.inner.main.free_blocks()
+    }
+
+    /// Makes sure that a patch written now leaves room for what must come behind it: a log that finds none for its next segment
+    /// has failed, and a start that finds none for its first one cannot give anything back; nor can a compaction's inputs go
+    /// before a flush that the log waits for.
+    ///
+    /// # Errors
+    /// [`StoreError::OutOfSpace`] or [`StoreError::WornOut`] where it does not.
+    pub fn leave_room(&self, hint: Hint) -> Result<()> {
+        let kept = match hint.priority {
+            Priority::Background => BLOCKS_OF_LOG + BLOCKS_OF_FLUSH,
+            _ => BLOCKS_OF_LOG,
+        };
+        match self.free_blocks() > kept {
+            true => Ok(()),
+            false => Err(self.lack_of_space()),
+        }
+    }
+
+    /// Blocks that a compaction finds room for.
+    pub fn room_of_compaction(&self) -> usize {
+        self.free_blocks().saturating_sub(BLOCKS_OF_LOG + BLOCKS_OF_FLUSH) as usize
     }
 
     /// Gives a superblock back that holds no block.

@@ -83,6 +83,7 @@ impl Stripe {
         let Stripe { blocks, members, parity, apart } = self;
         let id = blocks.new_id();
         let pieces = blocks.pieces_of(&parity);
+        blocks.leave_room(hint)?;
         blocks.put_apart(id, BlockKind::Parity, pieces, hint, &apart).await?;
         Ok(ParityGroup { parity: id.0, members })
     }

@@ -114,7 +114,11 @@ impl PatchWriter {
         let apart = self.join_group(id, &pieces);
         let (blocks, hint, slice) = (self.blocks.clone(), self.hint, self.slice.0);
         self.under_way.push(Box::pin(async move {
-            match blocks.put_apart(id, BlockKind::Patch { slice }, pieces, hint, &apart).await {
+            let written = async {
+                blocks.leave_room(hint)?;
+                blocks.put_apart(id, BlockKind::Patch { slice }, pieces, hint, &apart).await
+            };
+            match written.await {
                 Ok(()) => Ok(Built::Patch(Rc::new(Patch::new(id, blocks, image.index)))),
                 Err(error) => Err((id, error)),
             }

@@ -20,6 +20,7 @@ impl Shard {
             level0_runs: self.budget.level0_runs,
             base_bytes: (self.budget.level0_runs * self.budget.freeze_bytes) as u64,
             fanout: 8,
+            room_blocks: self.blocks.room_of_compaction(),
         }
     }
 

@@ -19,6 +19,8 @@ pub struct Options {
     pub base_bytes: u64,
     /// Each level's size in terms of the one above.
     pub fanout: u64,
+    /// Blocks that there is room for beside the inputs.
+    pub room_blocks: usize,
 }
 
 /// What to merge.
@@ -42,24 +44,50 @@ pub struct Leveled {
 
 impl Leveled {
     /// What to compact next, if anything. Under `pressure` for space, levels are merged down even where they are within their
-    /// targets, since that is what drops dead data, and the deepest level that is due goes first: a level that has outgrown
-    /// its target makes every merge into it need more room than is kept free for one.
+    /// targets, since that is what drops dead data.
     pub fn choose(&mut self, tree: &Tree, options: &Options, pressure: bool) -> Option<Choice> {
-        let due = tree
+        let due: Vec<(usize, f64)> = tree
             .levels
             .iter()
             .enumerate()
             .map(|(number, level)| (number, score(number, level, options)))
-            .filter(|(_, score)| *score >= 1.0);
-        let most_due = match pressure {
-            true => due.last(),
-            false => due.max_by(|(_, a), (_, b)| a.total_cmp(b)),
-        };
-        let most_due = most_due.map(|(number, _)| number);
-        let from = most_due.or_else(|| {
-            let above_bottom = tree.levels.len().saturating_sub(1).max(1);
-            (0..above_bottom).find(|number| pressure && worth_merging(tree, *number))
-        })?;
+            .filter(|(_, score)| *score >= 1.0)
+            .collect();
+        if pressure {
+            return self.choose_for_space(tree, options, &due);
+        }
+        let most_due = due.iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        self.of_level(tree, options, most_due.0)
+    }
+
+    /// The deepest level that is due goes first: one that has outgrown its target makes every merge into it need more room than
+    /// is kept free for a merge. What has no room waits for those that have.
+    fn choose_for_space(
+        &mut self,
+        tree: &Tree,
+        options: &Options,
+        due: &[(usize, f64)],
+    ) -> Option<Choice> {
+        let above_bottom = tree.levels.len().saturating_sub(1).max(1);
+        let worth = (0..above_bottom).filter(|number| worth_merging(tree, *number));
+        let mut smallest: Option<Choice> = None;
+        for from in due.iter().rev().map(|(number, _)| *number).chain(worth) {
+            let before = self.cursors.clone();
+            let Some(choice) = self.of_level(tree, options, from) else { continue };
+            if choice.blocks() <= options.room_blocks {
+                return Some(choice);
+            }
+            self.cursors = before;
+            smallest = match smallest {
+                Some(smallest) if smallest.blocks() <= choice.blocks() => Some(smallest),
+                _ => Some(choice),
+            };
+        }
+        smallest
+    }
+
+    /// What a level gives to the next.
+    fn of_level(&mut self, tree: &Tree, options: &Options, from: usize) -> Option<Choice> {
         if from == 0 { level0(tree, options) } else { self.one_patch(tree, from) }
     }
 
@@ -78,6 +106,13 @@ impl Leveled {
         };
         *cursor = Bytes::copy_from_slice(picked.last()?.last_key());
         Some(choice(tree, from, vec![Run { number: run.number, patches: picked }]))
+    }
+}
+
+impl Choice {
+    /// Blocks that the outputs take at most, about.
+    fn blocks(&self) -> usize {
+        self.inputs.iter().map(|run| run.patches.len()).sum()
     }
 }
 

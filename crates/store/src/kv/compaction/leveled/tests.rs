@@ -2,7 +2,8 @@ use super::*;
 use crate::block_layer::{BlockId, BlockLayer, Redundancy};
 use crate::kv::testing::{deletion, fragment, lost_patch, on_blocks, patch, patch_of, tree, value};
 
-const OPTIONS: Options = Options { level0_runs: 2, base_bytes: 10_000, fanout: 8 };
+const OPTIONS: Options =
+    Options { level0_runs: 2, base_bytes: 10_000, fanout: 8, room_blocks: 100 };
 
 /// The keys between which the inputs of each run lie.
 fn bounds(choice: &Choice) -> Vec<Vec<(String, String)>> {
@@ -74,6 +75,28 @@ fn under_pressure_the_deepest_level_that_is_due_goes_first() {
         let tree = tree(&all);
         assert!(score(1, &tree.levels[1], &OPTIONS) > 1.0);
         assert_eq!(from(under_pressure(&tree)), 1);
+    });
+}
+
+#[test]
+fn under_pressure_a_merge_that_has_no_room_waits_for_one_that_has() {
+    with_blocks(async |blocks| {
+        let above: [_; 2] = std::array::from_fn(|_| patch(blocks, "x", "z", 10));
+        let middle = patch(blocks, "a", "e", 20_000);
+        let below = ["ab", "cd"].map(|keys| patch(blocks, &keys[..1], &keys[1..], 10));
+        let tree = tree(&[
+            (0, 1, &above[0]),
+            (0, 2, &above[1]),
+            (1, 0, &middle),
+            (2, 0, &below[0]),
+            (2, 0, &below[1]),
+        ]);
+        let from = |room_blocks| {
+            let options = Options { room_blocks, ..OPTIONS };
+            Leveled::default().choose(&tree, &options, true).unwrap().from
+        };
+        assert_eq!((from(3), from(2)), (1, 0));
+        assert_eq!(from(0), 0, "the smallest, where none has room");
     });
 }
 
