@@ -112,7 +112,8 @@ impl World {
     /// So much data that most of it is on flash, in segments that are soon full, and clients that remove all of it now and then
     /// while others read, watch and write.
     fn draw_removals(&mut self, rng: &mut Rng) {
-        if self.store.interval_ms > 0 || self.store.is_redundant() {
+        // Who loses writes may lose a part of what was removed with them.
+        if self.store.interval_ms > 0 || self.store.is_redundant() || self.may_lose() {
             return;
         }
         let Some(resp) = &mut self.resp else { return };
