@@ -49,6 +49,9 @@ pub struct Pace {
     pub longest_outage_ms: u64,
     /// The wall clock may be set back while the power is away.
     pub steps_back: bool,
+    /// Cuts come within milliseconds of a request.
+    #[serde(skip_serializing_if = "is_not")]
+    pub prompt_cuts: bool,
 }
 
 fn is_not(flag: &bool) -> bool {
@@ -118,6 +121,7 @@ impl Pace {
             longest_pause_ms: if slow { 1 << (8 + rng.below(18)) } else { 0 },
             longest_outage_ms: 1 << rng.below(28),
             steps_back: firm && rng.chance(0.2),
+            prompt_cuts: false,
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod duration;
 pub mod exhaustive;
 pub mod fullness;
 pub mod habits;
+mod headers;
 pub mod invariants;
 pub mod medium;
 #[cfg(feature = "planted")]

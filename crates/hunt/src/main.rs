@@ -11,7 +11,6 @@ use softflash_hunt::campaign::{self, Campaign, Tally};
 use softflash_hunt::exhaustive::{self, Sweep, Swept};
 use softflash_hunt::smallworld::Step;
 use softflash_hunt::world::{Profile, Size, World};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -59,8 +58,8 @@ struct Arguments {
     #[arg(long, value_enum, default_value = "mixed")]
     size: Size,
     /// Runs the world of this file instead of drawing any.
-    #[arg(long, conflicts_with_all = ["seed", "seeds", "time"])]
-    replay: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = World::read, conflicts_with_all = ["seed", "seeds", "time"])]
+    replay: Option<World>,
     /// Runs all small worlds instead: every workload of up to three operations, cut everywhere, and again in recovery.
     #[arg(long, conflicts_with_all = ["seed", "seeds", "time", "replay", "profile", "size"])]
     exhaustive: bool,
@@ -99,7 +98,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     campaign::keep_panics();
     match &arguments.replay {
-        Some(path) => replay(path),
+        Some(world) => replay(world),
         None if arguments.exhaustive => sweep(&arguments),
         None => hunt(&arguments),
     }
@@ -148,18 +147,8 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn replay(path: &std::path::Path) -> ExitCode {
-    let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
-    let world: World = match read
-        .and_then(|text| toml::from_str(&text).map_err(|error: toml::de::Error| error.to_string()))
-    {
-        Ok(world) => world,
-        Err(error) => {
-            eprintln!("{}: {error}", path.display());
-            return ExitCode::from(2);
-        }
-    };
-    match campaign::attempt(&world) {
+fn replay(world: &World) -> ExitCode {
+    match campaign::attempt(world) {
         Ok(record) => {
             println!("nothing found: {record:?}");
             ExitCode::SUCCESS

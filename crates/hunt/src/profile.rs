@@ -79,12 +79,14 @@ impl Profile {
         resp.expiry = 0.5 + 0.5 * rng.unit_f64();
         resp.longest_life_ms = 4 << rng.below(7);
         world.pace = Pace {
-            pauses: 0.2 + 0.3 * rng.unit_f64(),
-            longest_pause_ms: 1 << (2 + rng.below(6)),
+            pauses: 0.3 + 0.4 * rng.unit_f64(),
+            longest_pause_ms: 1 << (6 + rng.below(5)),
             longest_outage_ms: 1,
             steps_back: true,
+            prompt_cuts: true,
         };
-        world.clients.count = world.clients.count.max(2);
+        // A recovered clock runs on: what is lost of it is seen where nobody wrote for longer than a recovery takes.
+        world.clients.count = 1 + world.clients.count % 3;
         world.clients.reads = 0.3 + 0.4 * rng.unit_f64();
         world.clients.keys = world.clients.keys.min(8);
     }

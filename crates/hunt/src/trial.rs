@@ -1,6 +1,8 @@
 //! One world from its beginning to its end.
 
 use crate::disasters::Fate;
+use crate::habits::Pace;
+use crate::headers::Headers;
 use crate::invariants::Books;
 use crate::medium::Medium;
 use crate::session::{self, Comparison, Crew, Cut, Plan, Session, Task};
@@ -9,11 +11,15 @@ use crate::world::World;
 use softflash_base::Time;
 use softflash_base::checksum::{hash64, identity};
 use softflash_base::random::Rng;
+use std::ops::Range;
 
 /// Cuts come at 2^10 ns to 2^32 ns after power on, evenly in the exponent: some in the first steps of a recovery, some in
 /// the middle of it, most in the work behind it.
 const EARLIEST_CUT: f64 = 10.0;
 const LATEST_CUT: f64 = 32.0;
+
+/// The same of cuts that come within milliseconds of a request, counted from then.
+const PROMPT_CUTS: Range<f64> = 14.0..24.0;
 
 /// How long after a removal of everything has begun a cut comes at most that is meant for it, as a power of two nanoseconds.
 const LATEST_REMOVAL: f64 = 23.0;
@@ -62,6 +68,7 @@ pub fn run(world: &World) -> Result<Record, String> {
         open: 0,
         fate: Fate::default(),
         books: None,
+        headers: Headers::default(),
         silent: 0,
     };
     match trial.go() {
@@ -105,6 +112,7 @@ struct Trial<'a> {
     fate: Fate,
     /// The flash's books when everything was last compared.
     books: Option<Books>,
+    headers: Headers,
     /// Programs that had silently done something else by then.
     silent: u64,
 }
@@ -121,6 +129,7 @@ impl Trial<'_> {
                 nested += 1;
             }
             self.open += 1;
+            self.headers.look(self.world, &self.medium)?;
             self.outage()?;
         }
         // The first recovers from the last cut, the others from clean ends, and find to the byte what was there.
@@ -157,9 +166,11 @@ impl Trial<'_> {
 
     /// When the next session is cut off. Where clients rest, half of the cuts come soon after a request.
     fn cut(&mut self) -> Cut {
-        let exponent = EARLIEST_CUT + (LATEST_CUT - EARLIEST_CUT) * self.rng.unit_f64();
+        let Pace { pauses, prompt_cuts, .. } = self.world.pace;
+        let range = if prompt_cuts { PROMPT_CUTS } else { EARLIEST_CUT..LATEST_CUT };
+        let exponent = range.start + (range.end - range.start) * self.rng.unit_f64();
         let then = Time(exponent.exp2() as u64);
-        let slow = self.world.pace.pauses > 0.0 && self.rng.chance(0.5);
+        let slow = pauses > 0.0 && (prompt_cuts || self.rng.chance(0.5));
         let most = u64::from(self.world.clients.requests) * u64::from(self.world.clients.count);
         let requests = slow.then(|| self.rng.below(most + 1));
         let seed = self.rng.next_u64();

@@ -221,6 +221,15 @@ impl World {
         .with_width()
     }
 
+    /// A world that is written as a file.
+    ///
+    /// # Errors
+    /// Why it is none, with the name of the file.
+    pub fn read(path: &str) -> Result<World, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+        toml::from_str(&text).map_err(|error| format!("{path}: {error}"))
+    }
+
     /// Drawn apart, so that what else a seed means stays.
     fn with_habits(mut self, profile: Profile) -> World {
         let mut rng = Rng::seeded(self.seed).fork("habits");

@@ -9,6 +9,7 @@ use softflash_base::planted::Bug;
 use softflash_base::random::Rng;
 use softflash_hunt::campaign;
 use softflash_hunt::planted::{ELUSIVE, Hunt, Outcome, findable};
+use softflash_hunt::world::World;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -36,6 +37,9 @@ struct Arguments {
     /// The first seed; one that follows from the time if left out.
     #[arg(long)]
     seed: Option<u64>,
+    /// A world as `--replay` takes it: the bugs are hunted in worlds like it, but for the seed, to see whether such worlds show them.
+    #[arg(long, value_name = "FILE", value_parser = World::read)]
+    like: Option<World>,
     /// How long for each bug at most, in seconds or as 60s, 10m or 2h.
     #[arg(long, value_parser = softflash_hunt::duration::parsed, default_value = "10m")]
     time: Duration,
@@ -90,6 +94,7 @@ fn main() -> ExitCode {
         let began = Instant::now();
         let hunt = Hunt {
             first,
+            like: arguments.like.as_ref(),
             jobs: arguments.jobs.unwrap_or(cores),
             stop: &|| began.elapsed() >= arguments.time,
         };

@@ -15,8 +15,6 @@ pub const ELUSIVE: &[Bug] = &[
     Bug::AloneReadsBeforeGate,
     // A unit must be lost that has two blocks of a group, before compaction has brought them apart.
     Bug::GroupOnOneUnit,
-    // Nearly all superblocks of a unit must be torn by erases that were cut off.
-    Bug::NewestHeaderErased,
 ];
 
 /// The bugs that the default hunt finds.
@@ -28,6 +26,8 @@ pub fn findable() -> Vec<Bug> {
 pub struct Hunt<'a> {
     /// The first seed.
     pub first: u64,
+    /// In worlds like this one, but for the seed; otherwise in those that a hunt draws.
+    pub like: Option<&'a World>,
     /// Threads.
     pub jobs: usize,
     /// Asked before each seed whether to give up.
@@ -67,7 +67,7 @@ impl Hunt<'_> {
             let failed = self.first_failure(&next);
             plant(None);
             match failed {
-                Some((seed, _)) if attempt(&drawn(seed)).is_err() => others.push(seed),
+                Some((seed, _)) if attempt(&self.world(seed)).is_err() => others.push(seed),
                 found => break found,
             }
         };
@@ -90,7 +90,7 @@ impl Hunt<'_> {
         let work = || {
             while !(self.stop)() && !done.load(Ordering::Relaxed) {
                 let seed = self.first.wrapping_add(next.fetch_add(1, Ordering::Relaxed));
-                if let Err(what) = attempt(&drawn(seed)) {
+                if let Err(what) = attempt(&self.world(seed)) {
                     done.store(true, Ordering::Relaxed);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.get_or_insert((seed, what));
@@ -100,9 +100,12 @@ impl Hunt<'_> {
         thread::scope(|scope| (0..self.jobs.max(1)).for_each(|_| drop(scope.spawn(work))));
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// A world of those that a hunt draws if nobody says otherwise: what is found is found without knowing what to look for.
-fn drawn(seed: u64) -> World {
-    Size::default().of(World::drawn(seed, Profile::default()))
+    /// If nothing else is said, a world of the default draw: what is found is found without knowing what to look for.
+    fn world(&self, seed: u64) -> World {
+        match self.like {
+            Some(world) => World { seed, ..world.clone() },
+            None => Size::default().of(World::drawn(seed, Profile::default())),
+        }
+    }
 }

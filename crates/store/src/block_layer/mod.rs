@@ -234,6 +234,19 @@ impl BlockLayer {
         self.free_blocks().saturating_sub(BLOCKS_OF_LOG + BLOCKS_OF_FLUSH) as usize
     }
 
+    /// Makes sure that a start finds room for its log, which must have begun before it can give back what its end, were it read
+    /// otherwise the next time, might still name: a store that never starts again has lost more than that. Gives back as few as
+    /// it takes of `torn` superblocks, and of patches that are `unlisted`.
+    pub fn make_room_for_log<'a>(
+        &self,
+        torn: impl Iterator<Item = &'a Superblock>,
+        unlisted: &[BlockId],
+    ) {
+        let lacks_room = || self.free_blocks() < BLOCKS_OF_LOG;
+        torn.take_while(|_| lacks_room()).for_each(|torn| self.release_torn(torn));
+        unlisted.iter().take_while(|_| lacks_room()).for_each(|patch| self.delete(*patch));
+    }
+
     /// Gives a superblock back that holds no block.
     pub fn release_torn(&self, torn: &Superblock) {
         self.flash().release(torn);

@@ -136,6 +136,7 @@ async fn open(
         cut,
         dead,
         orphans,
+        unlisted,
         announcer,
         commits,
         decided_elsewhere,
@@ -165,6 +166,11 @@ async fn open(
     // On a device that was full all along, this is where the log finds a place to go on.
     let dead = dead.into_iter().filter(|_| !planted::bug(Bug::BlocksLeak));
     dead.for_each(|block| blocks.delete(block));
+    let is_whole =
+        slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none()));
+    if is_whole && on_log_loss == OnLogLoss::Refuse {
+        blocks.make_room_for_log(damaged.iter().map(|torn| &torn.superblock), &unlisted);
+    }
     let (seq, shards, watch_sweep) = (resume.seq, layout.shards, options.watch_sweep);
     let decided_here = commits.clone();
     let log = Log::new(
@@ -227,7 +233,7 @@ async fn open(
     shard.note_units();
     let orphans = orphans.into_iter().chain(announcer).filter(|_| !planted::bug(Bug::BlocksLeak));
     orphans.for_each(|block| shard.blocks.delete(block));
-    if shard.slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none())) {
+    if is_whole {
         // Torn by a crash. Where a patch is missing, one of these may be what is left of it: kept for salvage.
         damaged.iter().for_each(|torn| shard.blocks.release_torn(&torn.superblock));
     }

@@ -77,6 +77,8 @@ pub struct Recovered {
     pub dead: Vec<BlockId>,
     /// Other blocks that nothing refers to: what the end of the log, torn now, might still name.
     pub orphans: Vec<BlockId>,
+    /// Patches among the orphans that no part of the log lists that could be read.
+    pub unlisted: Vec<BlockId>,
     /// At the coordinator: the commits that its log tells of.
     pub commits: BTreeSet<u64>,
     /// Transactions with a part here, of whose commit only the coordinator's log tells.
@@ -232,6 +234,12 @@ pub async fn recover(
                 is_known && !is_newly_dead(found.id.0)
             }
         });
+    let is_unlisted = |found: &&Found| {
+        matches!(found.kind, BlockKind::Patch { .. })
+            && found.id.0 >= replay.known.unlisted_from
+            && !replay.known.removed.contains(&found.id.0)
+    };
+    let unlisted = orphans.iter().copied().filter(is_unlisted).collect();
     let ids = |blocks: Vec<&Found>| blocks.into_iter().map(|found| found.id).collect();
     let next_transaction =
         last_commit.map_or(0, |last| last + 1).max(replay.next_transaction) + TRANSACTION_GAP;
@@ -262,6 +270,7 @@ pub async fn recover(
         cut,
         dead: ids(dead),
         orphans: ids(orphans),
+        unlisted: ids(unlisted),
         commits,
         decided_elsewhere,
         announcer,
