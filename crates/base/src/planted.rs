@@ -63,6 +63,7 @@ bugs! {
     FlushedTooMuch: "a flush says that what came during it is in the tree", "store/src/shard/flush.rs";
     FrozenForgotten: "a checkpoint forgets the memtable that is being flushed", "store/src/kv/slice.rs";
     SegmentsFreedEarly: "segments of the log are given back before the edit is durable", "store/src/shard/flush.rs";
+    CopyAgainNotFlushed: "what rebuild, patrol and compaction write again takes the place of the old in the device's volatile cache", "store/src/kv/writer.rs";
     PatchNotFlushed: "an edit is written while its patches are in the device's volatile cache", "store/src/kv/writer.rs";
     InputsFreedEarly: "the inputs of a compaction are given back before its edit is durable", "store/src/shard/compact.rs";
     InputsLeak: "the inputs of a compaction are not given back", "store/src/shard/compact.rs";
@@ -105,7 +106,7 @@ bugs! {
     SecondCopyUnwritten: "appends go to one of two copies", "store/src/block_layer/open_block.rs";
     FailedCopyHidden: "a copy whose program failed is taken for whole", "store/src/block_layer/open_block.rs";
     ParityForgetsPatch: "the second patch of a group is not in its parity", "store/src/block_layer/stripe.rs";
-    GroupOnOneUnit: "patches of a group are not kept apart from each other", "store/src/block_layer/open_block.rs";
+    GroupOnOneUnit: "patches of a group are not kept apart, and nobody looks whether they are", "store/src/block_layer/open_block.rs";
     // The removal of everything beside others.
     UndecidedDoomed: "the patches of a removal are given up while it is undecided itself", "store/src/shard/clear.rs";
     ClearKeepsCache: "a removal of everything leaves the read cache", "store/src/shard/clear.rs";

@@ -93,7 +93,7 @@ impl Resp {
         let (clears_beside, clears) = if firm && beside { (true, often) } else { (false, clears) };
         let scans = if apart.chance(0.3) { 0.1 } else { few_scans() };
         let (watched, litter) =
-            if apart.chance(0.5) { (2 + apart.below(7), 0.05) } else { (one_key(), 0.0) };
+            if apart.chance(0.5) { (2 + apart.below(7), 0.2) } else { (one_key(), 0.0) };
         Resp {
             pipeline: 1 + rng.below(6),
             transactions,

@@ -10,7 +10,7 @@
 //! - [`session`]: from power on to power off;
 //! - [`profile`]: what goes wrong, by name; [`size`]: how large worlds are;
 //! - [`disasters`]: dies that die, units that come back old;
-//! - [`invariants`]: what must hold of the flash's books;
+//! - [`invariants`]: what must hold of the flash's books, and `headers` of what the flash tells while the power is away;
 //! - [`trouble`]: why a session ends early; [`fullness`]: whether a store is full that says so;
 //! - [`trial`]: one world from its beginning to its end;
 //! - [`shrink`]: a smaller world that fails as well;

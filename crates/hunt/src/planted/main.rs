@@ -8,7 +8,7 @@ use serde::Serialize;
 use softflash_base::planted::Bug;
 use softflash_base::random::Rng;
 use softflash_hunt::campaign;
-use softflash_hunt::planted::{ELUSIVE, Hunt, Outcome, findable};
+use softflash_hunt::planted::{Hunt, Outcome};
 use softflash_hunt::world::World;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -30,8 +30,7 @@ Examples:
 Exit code: 0 if all were found, 1 if one was not, 2 for wrong usage."
 )]
 struct Arguments {
-    /// The name of a bug, `all`, a number of bugs that follow from the seed, or `elusive`: those that are known not to be found in
-    /// minutes.
+    /// The name of a bug, `all`, or a number of bugs that follow from the seed.
     #[arg(long, value_parser = chosen, required = true)]
     planted: Choice,
     /// The first seed; one that follows from the time if left out.
@@ -61,7 +60,6 @@ enum Form {
 #[derive(Debug, Clone, Copy)]
 enum Choice {
     All,
-    Elusive,
     One(Bug),
     Some(usize),
 }
@@ -139,9 +137,6 @@ fn chosen(text: &str) -> Result<Choice, String> {
     if text == "all" {
         return Ok(Choice::All);
     }
-    if text == "elusive" {
-        return Ok(Choice::Elusive);
-    }
     if let Ok(number) = text.parse() {
         return Ok(Choice::Some(number));
     }
@@ -153,15 +148,14 @@ fn chosen(text: &str) -> Result<Choice, String> {
 }
 
 fn bugs(choice: Choice, seed: u64) -> Vec<Bug> {
-    let mut all = findable();
+    let mut all = Bug::ALL.to_vec();
     match choice {
         Choice::All => all,
-        Choice::Elusive => ELUSIVE.to_vec(),
         Choice::One(bug) => vec![bug],
         Choice::Some(number) => {
             let mut rng = Rng::seeded(seed).fork("planted");
             let draw = |_| all.swap_remove(rng.below(all.len() as u64) as usize);
-            (0..number.min(findable().len())).map(draw).collect()
+            (0..number.min(Bug::ALL.len())).map(draw).collect()
         }
     }
 }

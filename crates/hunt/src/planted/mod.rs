@@ -8,20 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Bugs that the default hunt has not found in minutes: known blind spots, until worlds are drawn that show them. They are
-/// hunted for by name, or as `elusive`; `all` and numbers leave them out.
-pub const ELUSIVE: &[Bug] = &[
-    // Two commands must hold the gates that a third waits for, one of which removes what that has read.
-    Bug::AloneReadsBeforeGate,
-    // A unit must be lost that has two blocks of a group, before compaction has brought them apart.
-    Bug::GroupOnOneUnit,
-];
-
-/// The bugs that the default hunt finds.
-pub fn findable() -> Vec<Bug> {
-    Bug::ALL.iter().filter(|bug| !ELUSIVE.contains(bug)).copied().collect()
-}
-
 /// How a bug is hunted for.
 pub struct Hunt<'a> {
     /// The first seed.

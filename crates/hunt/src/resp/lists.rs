@@ -167,6 +167,39 @@ impl Lists {
         Ok(())
     }
 
+    /// Lists were read at one instant.
+    ///
+    /// # Errors
+    /// The mark that is in one of its lists and not in all of them.
+    pub fn read_at_once<'a>(
+        &self,
+        lists: impl Iterator<Item = (&'a Bytes, &'a Bytes)>,
+    ) -> Result<(), String> {
+        let marks = |value: &'a Bytes| value.chunks(MARK_BYTES).collect::<BTreeSet<_>>();
+        let read: BTreeMap<&Bytes, _> = lists.map(|(key, value)| (key, marks(value))).collect();
+        for (mark, keys) in &self.joint {
+            Lists::is_whole(mark, keys, |key| {
+                read.get(key).is_some_and(|list| list.contains(&mark[..]))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether a mark is in all of its lists, or in none.
+    fn is_whole(
+        mark: &Mark,
+        keys: &BTreeSet<Bytes>,
+        there: impl Fn(&Bytes) -> bool,
+    ) -> Result<(), String> {
+        let missing = keys.iter().find(|key| !there(key));
+        match missing {
+            Some(key) if keys.iter().any(&there) => {
+                Err(told(key, mark, "is in another list of its transaction, and not here"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// All lists as they were found after a cut. Unless there is slack, what was read or acknowledged must be there. `removals`
     /// tells how many removals of everything may have happened that were not answered.
     ///
@@ -223,9 +256,8 @@ impl Lists {
         for (mark, keys) in &self.joint {
             let there =
                 |key: &Bytes| lists.get(key).is_some_and(|list| list.marks.contains_key(mark));
-            if slack.together && keys.iter().any(there) && !keys.iter().all(there) {
-                let key = keys.iter().find(|key| !there(key)).unwrap_or(&empty);
-                return Err(told(key, mark, "is in another list of its transaction, and not here"));
+            if slack.together {
+                Lists::is_whole(mark, keys, there)?;
             }
         }
         Ok(lists)

@@ -4,6 +4,7 @@ use super::Session;
 use super::client::{RespClient, expect, unexpected};
 use super::command::Command;
 use super::line::Line;
+use super::lists::Look;
 use super::wire::Reply;
 use crate::trouble::Trouble;
 use bytes::Bytes;
@@ -21,6 +22,7 @@ impl RespClient {
         let key = &keys[rng.below(keys.len() as u64) as usize];
         let room = keys.iter().all(|key| session.crew.lists.borrow().has_room(key));
         match rng.below(4) {
+            0 if keys.len() > 1 && rng.chance(0.5) => self.read_lists(session, line, rng).await,
             0 => self.read_list(session, line, key, rng).await.map(drop),
             _ if !room => self.read_list(session, line, key, rng).await.map(drop),
             1 => self.append_to_list(session, line, key, rng).await,
@@ -46,6 +48,37 @@ impl RespClient {
         let read = session.crew.lists.borrow_mut().read(key, &value, &look);
         read.map_err(Trouble::Wrong)?;
         Ok(value)
+    }
+
+    /// All lists at one instant.
+    async fn read_lists(
+        &self,
+        session: &Session<'_>,
+        line: &mut Line<'_>,
+        rng: &mut Rng,
+    ) -> Result<(), Trouble> {
+        let keys = &session.crew.list_keys;
+        let looks: Vec<Look> = {
+            let lists = session.crew.lists.borrow();
+            keys.iter().map(|key| lists.look(key)).collect()
+        };
+        let reply = line.ask(&[Command::Mget(keys.clone()).words()], rng).await?.pop();
+        let values: Vec<Bytes> = match reply {
+            Some(Reply::Array(values)) if values.len() == keys.len() => {
+                let value = |reply| match reply {
+                    Reply::Bulk(value) => Ok(value),
+                    Reply::Nil => Ok(Bytes::new()),
+                    other => unexpected("MGET", Some(other)),
+                };
+                values.into_iter().map(value).collect::<Result<_, _>>()?
+            }
+            other => return unexpected("MGET", other),
+        };
+        let mut lists = session.crew.lists.borrow_mut();
+        for ((key, value), look) in keys.iter().zip(&values).zip(&looks) {
+            lists.read(key, value, look).map_err(Trouble::Wrong)?;
+        }
+        lists.read_at_once(keys.iter().zip(&values)).map_err(Trouble::Wrong)
     }
 
     async fn append_to_list(

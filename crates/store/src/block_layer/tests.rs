@@ -67,3 +67,37 @@ fn what_was_counted_as_free_can_be_written_to_the_last_block() {
         }
     });
 }
+
+#[test]
+fn patches_leave_room_to_the_log_and_compaction_to_flushes_too() {
+    on_blocks(Redundancy::None, async |blocks, _| {
+        while blocks.free_blocks() > BLOCKS_OF_LOG + BLOCKS_OF_FLUSH {
+            assert_eq!(blocks.leave_room(Hint::COMPACTION), Ok(()));
+            put(blocks).await;
+        }
+        assert_eq!(blocks.leave_room(Hint::COMPACTION), Err(StoreError::OutOfSpace));
+        assert_eq!(blocks.room_of_compaction(), 0);
+        while blocks.free_blocks() > BLOCKS_OF_LOG {
+            assert_eq!(blocks.leave_room(Hint::FLUSH), Ok(()));
+            put(blocks).await;
+        }
+        assert_eq!(blocks.leave_room(Hint::FLUSH), Err(StoreError::OutOfSpace));
+    });
+}
+
+#[test]
+fn a_start_without_room_for_its_log_gives_back_as_little_as_it_takes() {
+    on_blocks(Redundancy::None, async |blocks, _| {
+        let mut unlisted = Vec::new();
+        while blocks.free_blocks() > 0 {
+            unlisted.push(put(blocks).await);
+        }
+        let torn = blocks.superblocks(unlisted.remove(0));
+        for _ in 0..2 {
+            blocks.make_room_for_log(torn.iter(), &unlisted);
+            assert_eq!(blocks.free_blocks(), BLOCKS_OF_LOG, "the torn one and one of the others");
+            assert!(!blocks.contains(unlisted[0]));
+            assert!(unlisted[1..].iter().all(|id| blocks.contains(*id)));
+        }
+    });
+}

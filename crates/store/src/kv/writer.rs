@@ -169,7 +169,9 @@ impl PatchWriter {
         while !self.under_way.is_empty() {
             self.collect_one().await?;
         }
-        if !self.done.is_empty() && !planted::bug(Bug::PatchNotFlushed) {
+        let unflushed = planted::bug(Bug::PatchNotFlushed)
+            || self.hint == Hint::COMPACTION && planted::bug(Bug::CopyAgainNotFlushed);
+        if !self.done.is_empty() && !unflushed {
             self.blocks.flash().flush(self.hint).await?;
         }
         self.groups.drain(..).for_each(|group| self.blocks.form_group(group));

@@ -61,7 +61,7 @@ impl Leveled {
     }
 
     /// The deepest level that is due goes first: one that has outgrown its target makes every merge into it need more room than
-    /// is kept free for a merge. What has no room waits for those that have.
+    /// is kept free for a merge. What has no room waits for those that have, and its level goes on after it.
     fn choose_for_space(
         &mut self,
         tree: &Tree,
@@ -72,12 +72,10 @@ impl Leveled {
         let worth = (0..above_bottom).filter(|number| worth_merging(tree, *number));
         let mut smallest: Option<Choice> = None;
         for from in due.iter().rev().map(|(number, _)| *number).chain(worth) {
-            let before = self.cursors.clone();
             let Some(choice) = self.of_level(tree, options, from) else { continue };
             if choice.blocks() <= options.room_blocks {
                 return Some(choice);
             }
-            self.cursors = before;
             smallest = match smallest {
                 Some(smallest) if smallest.blocks() <= choice.blocks() => Some(smallest),
                 _ => Some(choice),
