@@ -242,7 +242,6 @@ impl Ftl {
             erase_count_max,
             bad_blocks,
             damaged_headers: unit.damaged_headers,
-            newest_generation: self.newest_generation(unit.id),
             reads: unit.counters.reads,
             programs: unit.counters.programs,
             erases: unit.counters.erases,

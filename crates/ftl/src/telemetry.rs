@@ -80,9 +80,6 @@ pub struct UnitTelemetry {
     /// Header pages that the mount found damaged: cut off, or lost. What lost ones told of erases may stand nowhere else; erase
     /// counts are those that are left.
     pub damaged_headers: u32,
-    /// The greatest generation that a header on the flash bears; 0 where there is none. It never runs back, unless the flash
-    /// forgets.
-    pub newest_generation: u64,
     /// Commands since the mount: reads.
     pub reads: u64,
     /// Programs.

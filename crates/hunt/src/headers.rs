@@ -3,19 +3,19 @@
 use crate::medium::Medium;
 use crate::trouble::Trouble;
 use crate::world::World;
-use softflash_ftl::{FtlConfig, UnitTelemetry};
+use softflash_ftl::FtlConfig;
 use softflash_nand::faults::CutPages;
 use softflash_runtime::VirtualExecutor;
 use softflash_store::driver::Flash;
 
-/// Of each unit, what a mount has found last.
+/// Of each unit, the greatest generation that a mount has found last.
 #[derive(Default)]
 pub struct Headers {
-    units: Vec<UnitTelemetry>,
+    generations: Vec<u64>,
 }
 
 impl Headers {
-    /// Mounts the flash beside the store, and looks whether generations or wear have run back since the last look. Only where the
+    /// Mounts the flash beside the store, and looks whether generations have run back since the last look. Only where the
     /// flash forgets nothing, and does not mind to be read once more.
     ///
     /// # Errors
@@ -26,17 +26,20 @@ impl Headers {
         if forgets || !is_steady {
             return Ok(());
         }
-        let units = mounted(medium).map_err(Trouble::Wrong)?;
-        for (now, before) in units.iter().zip(&self.units) {
-            follow(now, before).map_err(Trouble::Wrong)?;
+        let generations = mounted(medium).map_err(Trouble::Wrong)?;
+        for (unit, (now, before)) in generations.iter().zip(&self.generations).enumerate() {
+            if now < before {
+                let what = format!("unit {unit}: generations ran back from {before} to {now}");
+                return Err(Trouble::Wrong(what));
+            }
         }
-        self.units = units;
+        self.generations = generations;
         Ok(())
     }
 }
 
-/// What a mount finds that changes nothing.
-fn mounted(medium: &Medium) -> Result<Vec<UnitTelemetry>, String> {
+/// The generations that a mount finds which changes nothing.
+fn mounted(medium: &Medium) -> Result<Vec<u64>, String> {
     let executor = VirtualExecutor::new(0);
     let runtime = executor.handle();
     let device = medium.device();
@@ -47,15 +50,7 @@ fn mounted(medium: &Medium) -> Result<Vec<UnitTelemetry>, String> {
         let mounted = Flash::mount(queue, config, runtime.clone()).await;
         let (flash, _) = mounted.map_err(|error| error.to_string())?;
         flash.stop();
-        Ok(flash.units().map(|unit| flash.telemetry(unit)).collect())
+        Ok(flash.units().map(|unit| flash.newest_generation(unit)).collect())
     });
     mounted.map_err(|deadlock| format!("a mount: {deadlock}"))?
-}
-
-fn follow(now: &UnitTelemetry, before: &UnitTelemetry) -> Result<(), String> {
-    let (unit, newest, was) = (now.unit, now.newest_generation, before.newest_generation);
-    if newest < was {
-        return Err(format!("unit {unit}: generations ran back from {was} to {newest}"));
-    }
-    Ok(())
 }

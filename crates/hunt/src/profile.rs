@@ -10,8 +10,8 @@ use softflash_nand::faults::SilentFaults;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Profile {
     /// Power cuts, torn and shorn pages, erases that are cut off, bad blocks, programs and erases that fail, operations
-    /// that take a hundred times as long: all of which the store survives. One world in four is of `mirrored`, `parity` or
-    /// `clocks`
+    /// that take a hundred times as long: all of which the store survives. Four worlds in ten are of `mirrored`, `parity`,
+    /// `clocks` or `unit`
     #[default]
     Survived,
     /// Also pages that were being programmed when the power was cut, read well after it and decay later

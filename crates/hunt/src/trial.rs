@@ -11,6 +11,7 @@ use crate::world::World;
 use softflash_base::Time;
 use softflash_base::checksum::{hash64, identity};
 use softflash_base::random::Rng;
+use softflash_nand::faults::SilentFaults;
 use std::ops::Range;
 
 /// Cuts come at 2^10 ns to 2^32 ns after power on, evenly in the exponent: some in the first steps of a recovery, some in
@@ -74,7 +75,9 @@ pub fn run(world: &World) -> Result<Record, String> {
     match trial.go() {
         Ok(()) => {}
         // There is one copy: that it is said is all that can be promised.
-        Err(Trouble::Lost(_) | Trouble::WornOut(_)) if world.may_lose() => trial.record.loss = true,
+        Err(Trouble::Lost(_) | Trouble::WornOut(_)) if trial.may_have_lost() => {
+            trial.record.loss = true;
+        }
         // Its life is over; what it held could be read to the end.
         Err(Trouble::WornOut(_)) if trial.medium.is_worn_out() => trial.record.worn_out = true,
         // One unit is left of a shard: what that one does nothing makes up for.
@@ -141,9 +144,16 @@ impl Trial<'_> {
         let dead = if is_redundant { self.fate.dead() } else { Default::default() };
         match session::check_offline(self.world, &self.medium, &dead, self.wall_ms) {
             None => Ok(()),
-            Some(what) if self.world.may_lose() => Err(Trouble::Lost(what)),
+            Some(what) if self.may_have_lost() => Err(Trouble::Lost(what)),
             Some(what) => Err(Trouble::Wrong(what)),
         }
+    }
+
+    /// Whether something was done to the flash that may lose what was acknowledged.
+    fn may_have_lost(&self) -> bool {
+        let World { faults, disasters, .. } = self.world;
+        let by_itself = faults.silent != SilentFaults::default() || faults.bit_errors.is_on();
+        self.world.may_lose() && (by_itself || disasters.strikes > 0 || self.fate.is_forgetful())
     }
 
     /// Whether a shard that should survive the loss of a unit has but one that is not worn out, and a disaster has struck it.

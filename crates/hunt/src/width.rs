@@ -93,11 +93,12 @@ impl World {
 
     /// Of a flash of many blocks three fifths are alive at most: with more, such small flash is full most of the time.
     fn fill(&mut self, rng: &mut Rng) {
+        let units = self.flash.channels / self.store.shards.max(1);
+        if units * self.store.shards.min(2) > MOST_UNITS_FILLED {
+            return;
+        }
         if self.store.shards > 2 {
             self.set_shards(2);
-        }
-        if self.flash.channels > MOST_UNITS_FILLED {
-            return;
         }
         let blocks = 64 + rng.below(33) as u32;
         self.flash = Flash { planes: 1, blocks, pages: 16, ..self.flash };

@@ -114,7 +114,12 @@ impl RespClient {
         words.extend(keys.iter().map(|key| Command::Append(key.clone(), mark.clone()).words()));
         words.push(vec!["EXEC".into()]);
         let happened = match line.ask(&words, rng).await?.pop() {
-            Some(Reply::Array(lengths)) if lengths.len() == keys.len() => Ok(()),
+            Some(Reply::Array(lengths))
+                if lengths.len() == keys.len()
+                    && lengths.iter().all(|length| matches!(length, Reply::Integer(_))) =>
+            {
+                Ok(())
+            }
             other => unexpected("EXEC", other),
         };
         self.list_answered(session, &mark, keys, happened)

@@ -36,7 +36,6 @@ impl RespClient {
             expected.push(Reply::OK);
             return expect(line.ask(&words, rng).await?, &expected);
         }
-        let from_ms = session.clock_ms().from_ms;
         let at_once = rng.chance(0.5);
         if !at_once {
             let queued = std::mem::take(&mut words);
@@ -47,6 +46,7 @@ impl RespClient {
             let now_ms = session.clock_ms().from_ms;
             watch.must_refuse(session.crew.removals(), now_ms, |key| self.possible(session, key))
         });
+        let from_ms = session.clock_ms().from_ms;
         self.sends(&commands, from_ms, true);
         words.push(vec!["EXEC".into()]);
         let mut replies = line.ask(&words, rng).await?;

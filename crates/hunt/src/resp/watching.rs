@@ -26,6 +26,7 @@ pub(super) struct Watch {
     touched: bool,
     /// When the first watch was asked for.
     asked: Removals,
+    asked_ms: u64,
     /// When the last watch was answered.
     answered: Removals,
     answered_ms: u64,
@@ -68,7 +69,7 @@ impl Watch {
         }
         let expired = |held: &Option<Held>| {
             let dies = held.as_ref().and_then(|held| held.dies);
-            dies.is_some_and(|dies| dies.from_ms <= to_ms)
+            dies.is_some_and(|dies| dies.to_ms > self.asked_ms && dies.from_ms <= to_ms)
         };
         let mut keys = self.keys.clone();
         keys.sort_unstable();
@@ -87,7 +88,7 @@ impl RespClient {
         line: &mut Line<'_>,
         rng: &mut Rng,
     ) -> Result<Watch, Trouble> {
-        let asked = session.crew.removals();
+        let (asked, asked_ms) = (session.crew.removals(), session.clock_ms().from_ms);
         let mut keys = vec![self.any_key(session, rng)];
         if resp.watched > 1 {
             keys.extend((0..rng.below(resp.watched)).map(|_| self.any_key(session, rng)));
@@ -110,7 +111,7 @@ impl RespClient {
         if resp.watched > 1 && rng.chance(0.3) {
             self.outlive(session, &keys).await;
         }
-        Ok(Watch { keys, touched, asked, answered, answered_ms })
+        Ok(Watch { keys, touched, asked, asked_ms, answered, answered_ms })
     }
 
     /// Leaves a moment to others, where somebody may do something in it that matters.
@@ -173,7 +174,9 @@ impl RespClient {
         if rng.chance(0.5) {
             let append = Command::Append(keys[0].clone(), "behind".into());
             self.pipeline(session, line, &[append], rng).await?;
-            self.transaction(session, resp, line, rng).await?;
+            if resp.transactions > 0.0 {
+                self.transaction(session, resp, line, rng).await?;
+            }
         }
         Ok(())
     }

@@ -20,7 +20,6 @@ fn unit(number: u16) -> UnitTelemetry {
         erase_count_max: 2,
         bad_blocks: 0,
         damaged_headers: 0,
-        newest_generation: 9,
         reads: 10,
         programs: 20,
         erases: 3,
