@@ -197,7 +197,7 @@ mod tests {
 
     fn watch(answered: Removals) -> Watch {
         let keys = vec!["k".into(), "k".into()];
-        Watch { keys, touched: false, asked: answered, answered, answered_ms: 100 }
+        Watch { keys, touched: false, asked: answered, asked_ms: 90, answered, answered_ms: 100 }
     }
 
     fn mortal(from_ms: u64, to_ms: u64) -> Option<Held> {

@@ -120,14 +120,7 @@ impl BlockLayer {
         let mut failed: SmallVec<[u16; 4]> = SmallVec::new();
         for attempt in 0..MAX_ATTEMPTS {
             apart.give_back(id);
-            let mut taken = apart.units();
-            // A unit that has just failed is the least loaded: where there is another, that one is tried.
-            taken.extend(&failed);
-            if self.units_apart(&taken) < usize::from(self.inner.redundancy.copies_of(kind)) {
-                taken = apart.units();
-            }
-            let apart_no_more = self.units_apart(&taken) == 0 || planted::bug(Bug::GroupOnOneUnit);
-            let taken = if apart_no_more { Vec::new() } else { taken };
+            let taken = self.avoided(apart, &failed, self.inner.redundancy.copies_of(kind));
             let block = self.attempt(Tag { id, kind, attempt, copy: None }, &taken, hint)?;
             apart.take(id, &block.0.copies);
             let is_last = attempt + 1 == MAX_ATTEMPTS;
@@ -144,6 +137,20 @@ impl BlockLayer {
             self.delete(id);
         }
         Err(StoreError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
+    }
+
+    /// Units to write around, as far as there are others enough for all copies: those that others of the group have taken, and
+    /// those that have just failed, which are the least loaded. A failed one is worse: nothing can be written there.
+    fn avoided(&self, apart: &Apart, failed: &[u16], copies: u8) -> SmallVec<[u16; 4]> {
+        let has_room = |taken: &[u16]| self.units_apart(taken) >= usize::from(copies);
+        let apart_units =
+            if planted::bug(Bug::GroupOnOneUnit) { Vec::new() } else { apart.units() };
+        let choices: [SmallVec<[u16; 4]>; 3] = [
+            apart_units.iter().chain(failed).copied().collect(),
+            failed.into(),
+            apart_units.into(),
+        ];
+        choices.into_iter().find(|taken| has_room(taken)).unwrap_or_default()
     }
 
     /// Writes a block of a group once more: the same bytes under the same id, on a unit that none of the others has. It takes
