@@ -63,7 +63,7 @@ bugs! {
     FlushedTooMuch: "a flush says that what came during it is in the tree", "store/src/shard/flush.rs";
     FrozenForgotten: "a checkpoint forgets the memtable that is being flushed", "store/src/kv/slice.rs";
     SegmentsFreedEarly: "segments of the log are given back before the edit is durable", "store/src/shard/flush.rs";
-    CopyAgainNotFlushed: "what rebuild, patrol and compaction write again takes the place of the old in the device's volatile cache", "store/src/kv/writer.rs";
+    CopyAgainNotFlushed: "a patch that rebuild or patrol writes again is still in the volatile cache when it replaces the old one", "store/src/shard/patrol.rs";
     PatchNotFlushed: "an edit is written while its patches are in the device's volatile cache", "store/src/kv/writer.rs";
     InputsFreedEarly: "the inputs of a compaction are given back before its edit is durable", "store/src/shard/compact.rs";
     InputsLeak: "the inputs of a compaction are not given back", "store/src/shard/compact.rs";

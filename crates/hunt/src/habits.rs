@@ -49,7 +49,7 @@ pub struct Pace {
     pub longest_outage_ms: u64,
     /// The wall clock may be set back while the power is away.
     pub steps_back: bool,
-    /// Cuts come within milliseconds of a request.
+    /// Three of four cuts come within milliseconds of a request.
     #[serde(skip_serializing_if = "is_not")]
     pub prompt_cuts: bool,
 }

@@ -1,4 +1,4 @@
-//! What the headers on the flash tell while the power is away: the least that a mount must find from then on.
+//! Generations of headers, read while the power is away: no later mount may find an older newest one.
 
 use crate::medium::Medium;
 use crate::trouble::Trouble;
@@ -8,18 +8,18 @@ use softflash_nand::faults::CutPages;
 use softflash_runtime::VirtualExecutor;
 use softflash_store::driver::Flash;
 
-/// Of each unit, the greatest generation that a mount has found last.
+/// The greatest generation of each unit at the last mount.
 #[derive(Default)]
 pub struct Headers {
     generations: Vec<u64>,
 }
 
 impl Headers {
-    /// Mounts the flash beside the store, and looks whether generations have run back since the last look. Only where the
-    /// flash forgets nothing, and does not mind to be read once more.
+    /// Mounts the flash without the store and compares the greatest generation of each unit with that of the last call. Skips
+    /// worlds whose flash may lose headers, and those in which a read changes what later reads return.
     ///
     /// # Errors
-    /// Which have, or that the flash does not mount.
+    /// A unit whose greatest generation is smaller than before, or a mount that fails.
     pub fn look(&mut self, world: &World, medium: &Medium) -> Result<(), Trouble> {
         let is_steady = world.faults.cut_pages.unstable == CutPages::default().unstable;
         let forgets = world.may_lose() || world.store.is_redundant() || world.drive.is_some();
@@ -38,7 +38,7 @@ impl Headers {
     }
 }
 
-/// The generations that a mount finds which changes nothing.
+/// Mounts without writing; returns the greatest generation of each unit.
 fn mounted(medium: &Medium) -> Result<Vec<u64>, String> {
     let executor = VirtualExecutor::new(0);
     let runtime = executor.handle();

@@ -19,7 +19,7 @@ use std::ops::Range;
 const EARLIEST_CUT: f64 = 10.0;
 const LATEST_CUT: f64 = 32.0;
 
-/// The same of cuts that come within milliseconds of a request, counted from then.
+/// The range for cuts soon after a request, in powers of two nanoseconds from the request: 16 µs to 17 ms.
 const PROMPT_CUTS: Range<f64> = 14.0..24.0;
 
 /// How long after a removal of everything has begun a cut comes at most that is meant for it, as a power of two nanoseconds.
@@ -177,10 +177,11 @@ impl Trial<'_> {
     /// When the next session is cut off. Where clients rest, half of the cuts come soon after a request.
     fn cut(&mut self) -> Cut {
         let Pace { pauses, prompt_cuts, .. } = self.world.pace;
-        let range = if prompt_cuts { PROMPT_CUTS } else { EARLIEST_CUT..LATEST_CUT };
+        let prompt = prompt_cuts && self.rng.chance(0.75);
+        let range = if prompt { PROMPT_CUTS } else { EARLIEST_CUT..LATEST_CUT };
         let exponent = range.start + (range.end - range.start) * self.rng.unit_f64();
         let then = Time(exponent.exp2() as u64);
-        let slow = pauses > 0.0 && (prompt_cuts || self.rng.chance(0.5));
+        let slow = prompt || pauses > 0.0 && self.rng.chance(0.5);
         let most = u64::from(self.world.clients.requests) * u64::from(self.world.clients.count);
         let requests = slow.then(|| self.rng.below(most + 1));
         let seed = self.rng.next_u64();

@@ -104,15 +104,9 @@ impl World {
         self.flash = Flash { planes: 1, blocks, pages: 16, ..self.flash };
         // With all of it erased again and again, and erases that fail, half of the flash would be gone before it is full.
         self.store.eager_erases &= self.faults.erase_failure == 0.0;
-        let share = (0.2 + 0.4 * rng.unit_f64()) * self.left_after_a_loss();
+        let share = 0.2 + 0.4 * rng.unit_f64();
         let short = rng.chance(0.5) && self.room_bytes() < SMALL_ROOM_BYTES;
         self.fill_up_to(share, if short { 3000 } else { 12_000 });
-    }
-
-    /// The share of a shard's flash that is left when a unit is lost that may be: what is rebuilt needs room, too.
-    fn left_after_a_loss(&self) -> f64 {
-        let units = self.units_of_a_shard() as f64;
-        if self.store.is_redundant() { (units - 1.0) / units } else { 1.0 }
     }
 
     /// So much data that most of it is on flash, in segments that are soon full, and clients that remove all of it now and then
@@ -191,7 +185,7 @@ mod tests {
         let nearly_full = |range: std::ops::Range<f64>| {
             count(&|world| world.clients.larges == 0.0 && range.contains(&world.alive_share()))
         };
-        assert!(nearly_full(0.17..0.61) > 100);
+        assert!(nearly_full(0.19..0.61) > 100);
         assert_eq!(nearly_full(0.61..99.0), 0);
         assert!(count(&|world| world.clients.larges > 0.0) > 20);
         assert!(count(&|world| world.store.watch_sweep == 1) > 100);

@@ -40,11 +40,7 @@ impl RespClient {
     ) -> Result<Bytes, Trouble> {
         let look = session.crew.lists.borrow().look(key);
         let reply = line.ask(&[Command::Get(key.clone()).words()], rng).await?.pop();
-        let value = match reply {
-            Some(Reply::Bulk(value)) => value,
-            Some(Reply::Nil) => Bytes::new(),
-            other => return unexpected("GET", other),
-        };
+        let value = list_value("GET", reply)?;
         let read = session.crew.lists.borrow_mut().read(key, &value, &look);
         read.map_err(Trouble::Wrong)?;
         Ok(value)
@@ -64,14 +60,10 @@ impl RespClient {
         };
         let reply = line.ask(&[Command::Mget(keys.clone()).words()], rng).await?.pop();
         let values: Vec<Bytes> = match reply {
-            Some(Reply::Array(values)) if values.len() == keys.len() => {
-                let value = |reply| match reply {
-                    Reply::Bulk(value) => Ok(value),
-                    Reply::Nil => Ok(Bytes::new()),
-                    other => unexpected("MGET", Some(other)),
-                };
-                values.into_iter().map(value).collect::<Result<_, _>>()?
-            }
+            Some(Reply::Array(values)) if values.len() == keys.len() => values
+                .into_iter()
+                .map(|value| list_value("MGET", Some(value)))
+                .collect::<Result<_, _>>()?,
             other => return unexpected("MGET", other),
         };
         let mut lists = session.crew.lists.borrow_mut();
@@ -191,5 +183,14 @@ impl RespClient {
             other => unexpected("EXEC", other),
         };
         self.list_answered(session, &mark, &keys, happened)
+    }
+}
+
+/// The value of a list in a reply; an absent list is empty.
+fn list_value(command: &str, reply: Option<Reply>) -> Result<Bytes, Trouble> {
+    match reply {
+        Some(Reply::Bulk(value)) => Ok(value),
+        Some(Reply::Nil) => Ok(Bytes::new()),
+        other => unexpected(command, other),
     }
 }

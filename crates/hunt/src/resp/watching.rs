@@ -229,5 +229,7 @@ mod tests {
         assert!(!must(vec![mortal(150, 160), None]));
         let expired = watch.may_have_expired(moment(0, 0), 200, |_| vec![mortal(200, 300)]);
         assert_eq!(expired, Some(vec!["k".into()]));
+        let expired = watch.may_have_expired(moment(0, 0), 200, |_| vec![mortal(50, 80)]);
+        assert_eq!(expired, Some(Vec::new()), "a key that was dead before WATCH is no reason");
     }
 }

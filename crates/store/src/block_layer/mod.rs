@@ -234,9 +234,9 @@ impl BlockLayer {
         self.free_blocks().saturating_sub(BLOCKS_OF_LOG + BLOCKS_OF_FLUSH) as usize
     }
 
-    /// Makes sure that a start finds room for its log, which must have begun before it can give back what its end, were it read
-    /// otherwise the next time, might still name: a store that never starts again has lost more than that. Gives back as few as
-    /// it takes of `torn` superblocks, and of patches that are `unlisted`.
+    /// Frees superblocks until a starting log has room: first `torn` ones, then patches that are `unlisted`. Otherwise both stay
+    /// until the log has begun, because a frame that cannot be read now may still name them; but without room the log never
+    /// begins, and the store never starts.
     pub fn make_room_for_log<'a>(
         &self,
         torn: impl Iterator<Item = &'a Superblock>,

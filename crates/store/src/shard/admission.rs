@@ -198,6 +198,12 @@ impl Shard {
         self.blocks.free_blocks() < self.budget.reserve_blocks
     }
 
+    /// Whether there is room to write lost copies again: also in a shard that refuses new data, as long as more is free than what
+    /// compaction needs to make room.
+    pub(super) fn can_rebuild(&self) -> bool {
+        self.blocks.free_blocks() >= self.budget.last_blocks
+    }
+
     /// Whether space is short enough to compact for it.
     pub(super) fn space_is_short(&self) -> bool {
         self.blocks.free_blocks() < self.budget.reserve_blocks + self.budget.reserve_blocks / 2

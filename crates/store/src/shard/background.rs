@@ -105,9 +105,8 @@ impl Shard {
     async fn refresh_or_compact(&self, slice: &Slice) -> Result<bool> {
         if self.layout.redundancy().is_some() {
             // A rebuild can be long: compaction has its turns meanwhile, or writers would wait.
-            // What it writes must not take the room that those and the log need.
-            let refreshed =
-                !self.is_full() && (self.restore_once().await? || self.refresh_once(slice).await?);
+            let refreshed = self.can_rebuild()
+                && (self.restore_once().await? || self.refresh_once(slice).await?);
             let compacted = self.compact_once(slice).await?;
             return Ok(self.unburden_groups().await? || compacted || refreshed);
         }

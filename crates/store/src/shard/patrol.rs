@@ -13,6 +13,7 @@ use crate::kv::slice::Slice;
 use crate::kv::writer::PatchWriter;
 use futures_util::future::select;
 use softflash_base::Time;
+use softflash_base::planted::Bug;
 use softflash_ftl::Hint;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
@@ -128,7 +129,7 @@ impl Shard {
 
     /// Lets the log go on in a new segment where one of those that are needed is hard to read or lacks a copy.
     pub(super) async fn refresh_log(&self) {
-        if self.is_full() {
+        if !self.can_rebuild() {
             // A log that finds no room for its next segment fails.
             return;
         }
@@ -188,7 +189,7 @@ impl Shard {
                 writer.add(&record).await?;
             }
         }
-        let (patches, bytes) = writer.finish().await?;
+        let (patches, bytes) = writer.finish_unless(Bug::CopyAgainNotFlushed).await?;
         if slice.clears.get() != clears {
             patches.iter().for_each(|patch| patch.retire());
             return Ok(true);
