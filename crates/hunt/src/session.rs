@@ -355,7 +355,9 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
         // Of unknown outcome, and of no use.
         found.retain(|key, _| !fullness::is_probe(key));
     }
-    for key in crew.keys(world) {
+    let mut keys: BTreeSet<Bytes> = crew.keys(world).into_iter().collect();
+    keys.extend(found.iter().flat_map(Found::keys).cloned());
+    for key in keys {
         match store.view().get(&key).await.map_err(Trouble::from) {
             Ok(Some(entry)) => {
                 looked_up.insert(key, (entry.value.to_bytes(), entry.expires_at_ms));
@@ -375,7 +377,8 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
     for key in found.iter().flat_map(Found::keys).chain(looked_up.keys()) {
         let Some(found) = &found else { break };
         let (scanned, looked_up) = (found.get(key), looked_up.get(key));
-        let expired = scanned.is_some_and(|(_, ms)| *ms != 0) && looked_up.is_none();
+        let may_expire = |ms: u64| (1..=at.to_ms).contains(&ms);
+        let expired = scanned.is_some_and(|(_, ms)| may_expire(*ms)) && looked_up.is_none();
         if scanned != looked_up && !expired && !unreadable.contains(key) {
             let key = key.escape_ascii();
             return Err(Trouble::Wrong(format!("key `{key}`: a lookup and a scan differ")));

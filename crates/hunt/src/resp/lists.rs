@@ -44,6 +44,8 @@ struct Append {
     from: usize,
     /// Not in a later one; none: it has not been answered.
     to: Option<usize>,
+    /// Bytes of the list behind it, as the reply says.
+    length: Option<usize>,
 }
 
 impl Append {
@@ -98,7 +100,7 @@ impl Lists {
     pub fn begins(&mut self, mark: &Bytes, keys: &[Bytes]) {
         for key in keys {
             let list = self.lists.entry(key.clone()).or_default();
-            let append = Append { from: self.removals.ended, to: None };
+            let append = Append { from: self.removals.ended, to: None, length: None };
             list.marks.insert(mark.to_vec(), append);
             list.begun += 1;
             list.under_way += 1;
@@ -108,16 +110,24 @@ impl Lists {
         }
     }
 
-    /// The append was answered: it happened, or did not.
-    pub fn ends(&mut self, mark: &Bytes, keys: &[Bytes], happened: bool) {
+    /// The append was answered: with it each list is so long.
+    pub fn appended(&mut self, mark: &Bytes, lengths: &[(Bytes, usize)]) {
+        for (key, length) in lengths {
+            let list = self.lists.entry(key.clone()).or_default();
+            list.under_way -= 1;
+            if let Some(append) = list.marks.get_mut(&mark[..]) {
+                append.to = Some(append.to.unwrap_or(self.removals.begun));
+                append.length = Some(*length);
+            }
+        }
+    }
+
+    /// The append was answered: it did not happen.
+    pub fn refused(&mut self, mark: &Bytes, keys: &[Bytes]) {
         for key in keys {
             let list = self.lists.entry(key.clone()).or_default();
             list.under_way -= 1;
-            if !happened {
-                list.marks.remove(&mark[..]);
-            } else if let Some(append) = list.marks.get_mut(&mark[..]) {
-                append.to = Some(append.to.unwrap_or(self.removals.begun));
-            }
+            list.marks.remove(&mark[..]);
         }
     }
 
@@ -245,7 +255,7 @@ impl Lists {
                     return Err(told(key, mark, "was promised, and is lost"));
                 }
             }
-            let append = Append { from: 0, to: Some(0) };
+            let append = Append { from: 0, to: Some(0), length: None };
             let settled = List {
                 marks: marks.iter().map(|mark| (mark.clone(), append)).collect(),
                 seen: [(0, marks)].into(),
@@ -292,7 +302,7 @@ impl List {
     fn learn(&mut self, era: usize, marks: Vec<Mark>) {
         for mark in &marks {
             if let Some(append) = self.marks.get_mut(mark) {
-                *append = Append { from: era, to: Some(era) };
+                *append = Append { from: era, to: Some(era), ..*append };
             }
         }
         let seen = self.seen.entry(era).or_default();
@@ -315,7 +325,12 @@ impl List {
                 None => {}
             }
             match self.marks.get(mark) {
-                Some(append) if append.may_be_of(era) => {}
+                Some(append) if append.may_be_of(era) => {
+                    let length = (place + 1) * MARK_BYTES;
+                    if append.length.is_some_and(|told| told != length) {
+                        return Err(told(key, mark, "is not where the reply to its append says"));
+                    }
+                }
                 Some(_) => return Err(told(key, mark, "was removed with everything else")),
                 None => {
                     return Err(told(key, mark, "was never appended, or it was said not to be"));
@@ -340,10 +355,10 @@ mod tests {
     fn with(appends: usize, answered: bool) -> (Lists, Vec<Bytes>) {
         let mut lists = Lists::default();
         let marks: Vec<Bytes> = (0..appends).map(|_| lists.mark()).collect();
-        for mark in &marks {
+        for (mark, place) in marks.iter().zip(1..) {
             lists.begins(mark, &[KEY]);
             if answered {
-                lists.ends(mark, &[KEY], true);
+                lists.appended(mark, &[(KEY, place * MARK_BYTES)]);
             }
         }
         (lists, marks)
@@ -367,7 +382,7 @@ mod tests {
     fn what_was_refused_never_appears() {
         let (mut lists, marks) = with(1, false);
         lists.clone().read(&KEY, &marks[0], &lists.look(&KEY)).unwrap();
-        lists.ends(&marks[0], &[KEY], false);
+        lists.refused(&marks[0], &[KEY]);
         assert!(lists.clone().read(&KEY, &marks[0], &lists.look(&KEY)).is_err());
     }
 
@@ -405,20 +420,32 @@ mod tests {
         // Of the old era or the new one.
         let across = lists.mark();
         lists.begins(&across, &[KEY]);
-        lists.ends(&across, &[KEY], true);
-        let look = lists.look(&KEY);
         let both = [&marks[0][..], &across].concat();
-        for possible in [&both[..], &marks[0], &across, b""] {
+        let appended = |length| {
+            let mut lists = lists.clone();
+            lists.appended(&across, &[(KEY, length)]);
+            lists
+        };
+        let (mut lists, mut first) = (appended(both.len()), appended(across.len()));
+        let look = lists.look(&KEY);
+        for possible in [&both[..], &marks[0], b""] {
             lists.clone().read(&KEY, possible, &look).unwrap();
         }
+        for possible in [&across[..], &marks[0], b""] {
+            first.clone().read(&KEY, possible, &look).unwrap();
+        }
+        let elsewhere = lists.clone().read(&KEY, &across, &look).unwrap_err();
+        assert!(elsewhere.contains("is not where the reply"), "{elsewhere}");
+        assert!(first.clone().read(&KEY, &both, &look).is_err());
+        first.removal_ended();
         lists.removal_ended();
         let late = lists.look(&KEY);
         assert!(lists.clone().read(&KEY, &both, &look).is_ok(), "it began before");
         let back = lists.clone().read(&KEY, &both, &late).unwrap_err();
         assert!(back.contains("was removed"), "{back}");
         assert!(lists.clone().read(&KEY, b"", &late).is_ok());
-        lists.read(&KEY, &across, &late).unwrap();
-        assert!(lists.read(&KEY, b"", &lists.look(&KEY)).is_err(), "it was seen behind it");
+        first.read(&KEY, &across, &late).unwrap();
+        assert!(first.read(&KEY, b"", &first.look(&KEY)).is_err(), "it was seen behind it");
     }
 
     #[test]
@@ -426,7 +453,7 @@ mod tests {
         let mut lists = Lists::default();
         let mark = lists.mark();
         lists.begins(&mark, &[KEY, OTHER]);
-        lists.ends(&mark, &[KEY, OTHER], true);
+        lists.appended(&mark, &[(KEY, mark.len()), (OTHER, mark.len())]);
         lists.removal_begins();
         let none = BTreeMap::new();
         let both: BTreeMap<Bytes, Bytes> = [(KEY, mark.clone()), (OTHER, mark)].into();

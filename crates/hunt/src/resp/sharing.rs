@@ -86,7 +86,7 @@ impl RespClient {
         let append = Command::Append(key.clone(), mark.clone());
         let reply = line.ask(&[append.words()], rng).await?.pop();
         let happened = match reply {
-            Some(Reply::Integer(_)) => Ok(()),
+            Some(Reply::Integer(length)) => Ok(vec![length]),
             other => unexpected("APPEND", other),
         };
         self.list_answered(session, &mark, &keys, happened)
@@ -105,14 +105,10 @@ impl RespClient {
         let mut words = vec![vec![Bytes::from("MULTI")]];
         words.extend(keys.iter().map(|key| Command::Append(key.clone(), mark.clone()).words()));
         words.push(vec!["EXEC".into()]);
-        let happened = match line.ask(&words, rng).await?.pop() {
-            Some(Reply::Array(lengths))
-                if lengths.len() == keys.len()
-                    && lengths.iter().all(|length| matches!(length, Reply::Integer(_))) =>
-            {
-                Ok(())
-            }
-            other => unexpected("EXEC", other),
+        let reply = line.ask(&words, rng).await?.pop();
+        let happened = match integers(&reply) {
+            Some(lengths) if lengths.len() == keys.len() => Ok(lengths),
+            _ => unexpected("EXEC", reply),
         };
         self.list_answered(session, &mark, keys, happened)
     }
@@ -122,14 +118,19 @@ impl RespClient {
         session: &Session<'_>,
         mark: &Bytes,
         keys: &[Bytes],
-        happened: Result<(), Trouble>,
+        lengths: Result<Vec<i64>, Trouble>,
     ) -> Result<(), Trouble> {
-        match &happened {
-            Ok(()) => session.crew.lists.borrow_mut().ends(mark, keys, true),
-            Err(Trouble::Full) => session.crew.lists.borrow_mut().ends(mark, keys, false),
+        let mut lists = session.crew.lists.borrow_mut();
+        match &lengths {
+            Ok(lengths) => {
+                let lengths = lengths.iter().map(|length| usize::try_from(*length).unwrap_or(0));
+                let lengths: Vec<(Bytes, usize)> = keys.iter().cloned().zip(lengths).collect();
+                lists.appended(mark, &lengths);
+            }
+            Err(Trouble::Full) => lists.refused(mark, keys),
             Err(_) => {}
         }
-        happened
+        lengths.map(drop)
     }
 
     /// Reads a list, and writes it again with a mark more, unless somebody was faster.
@@ -156,6 +157,7 @@ impl RespClient {
         session.crew.lists.borrow_mut().begins(&mark, &keys);
         let ours = session.crew.lists.borrow().look(key);
         let new = Bytes::from([&old[..], &mark].concat());
+        let length = i64::try_from(new.len()).unwrap_or(i64::MAX);
         let words =
             [vec!["MULTI".into()], vec!["SET".into(), key.clone(), new], vec!["EXEC".into()]];
         let outcome = line.ask(&words, rng).await?.pop();
@@ -169,9 +171,9 @@ impl RespClient {
                     key.escape_ascii()
                 )));
             }
-            Some(Reply::Array(replies)) if replies == [Reply::OK] => Ok(()),
+            Some(Reply::Array(replies)) if replies == [Reply::OK] => Ok(vec![length]),
             Some(Reply::Nil) if !alone => {
-                session.crew.lists.borrow_mut().ends(&mark, &keys, false);
+                session.crew.lists.borrow_mut().refused(&mark, &keys);
                 return Ok(());
             }
             Some(Reply::Nil) => {
@@ -184,6 +186,16 @@ impl RespClient {
         };
         self.list_answered(session, &mark, &keys, happened)
     }
+}
+
+/// The integers of an array.
+fn integers(reply: &Option<Reply>) -> Option<Vec<i64>> {
+    let Some(Reply::Array(replies)) = reply else { return None };
+    let integer = |reply: &Reply| match reply {
+        Reply::Integer(integer) => Some(*integer),
+        _ => None,
+    };
+    replies.iter().map(integer).collect()
 }
 
 /// The value of a list in a reply; an absent list is empty.
