@@ -75,6 +75,8 @@ const ID_GAP: u64 = 1 << 16;
 
 /// Blocks that patches leave to the log: the first segment of a start and the one that it announces.
 const BLOCKS_OF_LOG: u32 = 2;
+/// Blocks that a start makes room for: its log's, and as many again, since each may fail as it is written.
+const BLOCKS_OF_START: u32 = 2 * BLOCKS_OF_LOG;
 /// Blocks that compaction leaves to a flush beside.
 const BLOCKS_OF_FLUSH: u32 = 2;
 
@@ -242,7 +244,7 @@ impl BlockLayer {
         torn: impl Iterator<Item = &'a Superblock>,
         unlisted: &[BlockId],
     ) {
-        let lacks_room = || self.free_blocks() < BLOCKS_OF_LOG;
+        let lacks_room = || self.free_blocks() < BLOCKS_OF_START;
         torn.take_while(|_| lacks_room()).for_each(|torn| self.release_torn(torn));
         unlisted.iter().take_while(|_| lacks_room()).for_each(|patch| self.delete(*patch));
     }

@@ -151,6 +151,7 @@ impl Inner {
             }
             durable_before
         };
+        let mut last = String::new();
         for _ in 0..MAX_ATTEMPTS {
             let successor = match self.open_successor() {
                 // The device is full for the moment. What is acknowledged meanwhile is safe, but for the loss of this segment.
@@ -164,11 +165,14 @@ impl Inner {
                 }
                 Err(error) => {
                     tracing::warn!(shard = self.shard.0, %error, "a log segment failed before it was needed");
+                    last = error.to_string();
                     self.blocks.delete(successor.id());
                 }
             }
         }
-        Err(StoreError::DataLoss(format!("{MAX_ATTEMPTS} blocks failed to take an announcement")))
+        Err(StoreError::DataLoss(format!(
+            "{MAX_ATTEMPTS} blocks failed to take an announcement, the last one: {last}"
+        )))
     }
 
     /// Allocates the segment behind the current one.
