@@ -1,5 +1,6 @@
 //! How clients behave, and how time passes.
 
+use crate::memory::Memory;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
@@ -35,6 +36,9 @@ pub struct Resp {
     pub litter: f64,
     /// Share of requests that are the last, as the connection is lost in their middle.
     pub vanishing: f64,
+    /// What the server has for requests and replies.
+    #[serde(default, skip_serializing_if = "Memory::is_ample")]
+    pub memory: Memory,
 }
 
 /// How time passes.
@@ -107,6 +111,7 @@ impl Resp {
             watched,
             litter,
             vanishing,
+            memory: Memory::drawn(&mut apart.fork("memory")),
         }
     }
 }

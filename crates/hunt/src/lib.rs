@@ -5,7 +5,7 @@
 //! - [`reference`](mod@reference): what clients were promised, and what may be found after a cut;
 //! - [`client`]: calls the store, and tells the reference;
 //! - [`resp`]: clients that speak RESP to the server's own command layer, with references of their own;
-//! - [`habits`]: how clients behave, and how time passes;
+//! - [`habits`]: how clients behave, and how time passes; [`memory`]: what a server has for requests and replies;
 //! - [`medium`]: the flash that its store lives on, or a [drive] with a volatile cache;
 //! - [`session`]: from power on to power off;
 //! - [`profile`]: what goes wrong, by name; [`size`]: how large worlds are;
@@ -31,6 +31,7 @@ pub mod habits;
 mod headers;
 pub mod invariants;
 pub mod medium;
+pub mod memory;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod profile;

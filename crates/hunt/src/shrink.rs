@@ -61,7 +61,7 @@ fn steps(world: &World) -> Vec<World> {
     step(&|world| world.faults.silent = Default::default());
     step(&|world| world.faults.bit_errors = Default::default());
     step(&|world| world.disasters = Default::default());
-    let habits: [fn(&mut Resp); 10] = [
+    let habits: [fn(&mut Resp); 12] = [
         |resp| resp.pipeline = resp.pipeline.div_ceil(2),
         |resp| resp.transactions = 0.0,
         |resp| resp.expiry = 0.0,
@@ -72,6 +72,8 @@ fn steps(world: &World) -> Vec<World> {
         |resp| resp.watched = 1,
         |resp| resp.litter = 0.0,
         |resp| resp.vanishing = 0.0,
+        |resp| resp.memory = Default::default(),
+        |resp| resp.memory.rests = 0.0,
     ];
     for change in habits {
         step(&|world| world.resp.iter_mut().for_each(change));

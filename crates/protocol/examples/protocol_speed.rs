@@ -7,7 +7,9 @@
 #![expect(clippy::unwrap_used, reason = "an example stops at the first error")]
 
 use bytes::{Buf, Bytes};
-use softflash_protocol::{Connection, Context, ContextOptions, Parsed, RequestParser, Step};
+use softflash_protocol::{
+    Connection, Context, ContextOptions, Parsed, RequestParser, Step, Unlimited,
+};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::{Durability, Entry, Store};
 use softflash_testing::Bed;
@@ -37,7 +39,7 @@ async fn measure(store: &Store, runtime: &RuntimeHandle, batches: u64) {
 
     let context = Arc::new(Context::new(ContextOptions::new(store.now_ms(), 1)));
     let address = || "127.0.0.1:1".to_owned();
-    let mut connection = Connection::new(context, address(), address(), store.now_ms());
+    let mut connection = Connection::new(context, address(), address(), store.now_ms(), Unlimited);
     exchange(&mut connection, store, &sets, KEYS).await;
 
     let report = |what: &str, count: u64, begun| {
@@ -101,12 +103,18 @@ fn parse(pipelines: &[Vec<u8>], batches: u64) {
     }
 }
 
-async fn exchange(connection: &mut Connection, store: &Store, pipelines: &[Vec<u8>], batches: u64) {
+async fn exchange(
+    connection: &mut Connection<Unlimited>,
+    store: &Store,
+    pipelines: &[Vec<u8>],
+    batches: u64,
+) {
     for batch in 0..batches {
         connection.feed(&pipelines[batch as usize % pipelines.len()]);
-        while connection.process(store).await != Step::Read {}
+        while connection.advance(store).await != Step::Read {}
         let output = connection.output();
         assert!(output.len() >= 5 * PIPELINE as usize);
         output.advance(output.remaining());
+        connection.has_sent();
     }
 }

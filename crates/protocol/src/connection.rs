@@ -1,5 +1,11 @@
 //! A connection without a socket: bytes in, bytes out.
+//!
+//! The transport reads into [`read_target`](Connection::read_target), calls
+//! [`advance`](Connection::advance), sends the [`output`](Connection::output), and does as the returned
+//! [`Step`] says. One read takes in as many requests as the client has sent; one `advance` runs them
+//! together.
 
+use crate::admission::{Admission, ReplyPermit};
 use crate::context::Context;
 use crate::output::Output;
 use crate::request::{Parsed, RequestParser};
@@ -9,30 +15,55 @@ use bytes::buf::Limit;
 use softflash_store::Store;
 use std::sync::Arc;
 
+/// Commands of the first batch, and of every batch of a client that has not authenticated.
+const FIRST_WINDOW: u64 = 8;
+const MAX_WINDOW: u64 = 1 << 16;
+/// A batch whose replies come to no more than this many bytes doubles the next window.
+const LITTLE_REPLY_BYTES: usize = 256 << 10;
+
 /// What the transport does next, after it has sent the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Read more.
     Read,
-    /// Reserve so many bytes of memory, call [`Connection::admit`], and process again.
-    Need {
-        /// Bytes to reserve.
-        bytes: u64,
-    },
-    /// Process again: there are more requests in the buffer.
+    /// Advance again: there is more to do with what was received.
     Again,
     /// Close the connection.
     Close,
+    /// Close the connection, whose last reply tells why; the client may still be sending.
+    Refuse,
 }
 
-/// A client's parser and session.
-pub struct Connection {
-    parser: RequestParser,
+/// A client's parser and session, and its memory.
+pub struct Connection<A: Admission> {
     session: Session,
-    reserved_bytes: u64,
+    parser: RequestParser,
+    admission: A,
+    /// Until the output has been sent.
+    permit: Option<A::Permit>,
+    /// Memory that the request under way needs before more of it is received.
+    wanted_bytes: u64,
+    /// Reserved bytes of the commands that a transaction has queued.
+    queued_bytes: u64,
+    /// Most commands of the next batch: a connection that begins to get large replies gets few of them at
+    /// a time.
+    window: u64,
+    is_between_requests: bool,
 }
 
-impl Connection {
+/// How a batch ended.
+enum Ended {
+    /// Everything that is whole has run.
+    Incomplete,
+    /// The batch is as large as it may be.
+    Full,
+    /// The next request needs memory.
+    Wants(u64),
+    /// The input is not RESP.
+    Malformed(Vec<u8>),
+}
+
+impl<A: Admission> Connection<A> {
     /// A connection from `address` to `local_address` (both `ip:port`), made at `now_ms`
     /// (milliseconds since the Unix epoch).
     pub fn new(
@@ -40,18 +71,47 @@ impl Connection {
         address: String,
         local_address: String,
         now_ms: u64,
-    ) -> Connection {
-        let session = Session::new(context, address, local_address, now_ms);
-        Connection { parser: RequestParser::new(), session, reserved_bytes: 0 }
+        admission: A,
+    ) -> Connection<A> {
+        Connection {
+            session: Session::new(context, address, local_address, now_ms),
+            parser: RequestParser::with_free_bytes(admission.free_request_bytes()),
+            admission,
+            permit: None,
+            wanted_bytes: 0,
+            queued_bytes: 0,
+            window: FIRST_WINDOW,
+            is_between_requests: true,
+        }
     }
 
-    /// The connection's state.
+    /// The client's state.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
+    /// The source of the connection's memory.
+    pub fn admission(&self) -> &A {
+        &self.admission
+    }
+
+    /// Whether nothing has been received that has not run, not even the beginning of a request.
+    pub fn is_between_requests(&self) -> bool {
+        self.is_between_requests
+    }
+
+    /// Frees the read buffer of a connection that is between requests.
+    pub fn free_read_buffer(&mut self) {
+        if self.is_between_requests {
+            self.parser = RequestParser::with_free_bytes(self.admission.free_request_bytes());
+        }
+    }
+
     /// Where the next bytes from the socket belong.
     pub fn read_target(&mut self) -> Limit<&mut BytesMut> {
+        if !self.session.is_authenticated() {
+            self.parser.read_little();
+        }
         self.parser.read_target()
     }
 
@@ -60,57 +120,111 @@ impl Connection {
         self.parser.feed(input);
     }
 
-    /// Allows what [`Step::Need`] asked for.
-    pub fn admit(&mut self) {
-        self.parser.admit();
-    }
-
     /// What is to be sent.
     pub fn output(&mut self) -> &mut Output {
         self.session.output()
     }
 
-    /// Bytes of the reservations that are still in use: those of the request being received, or all of
-    /// them while a transaction keeps requests. At 0 the server may take them back.
-    pub fn reserved_bytes(&self) -> u64 {
-        self.reserved_bytes + self.parser.admitted_bytes()
+    /// Some of the output has been sent: its memory may be used by others.
+    pub fn has_sent(&mut self) {
+        match self.session.output().len() {
+            0 => self.permit = None,
+            left => self.permit.iter_mut().for_each(|permit| permit.recharge(left as u64)),
+        }
     }
 
-    /// Runs all requests that are whole. Output comes before what the step asks for. If this is
+    /// Waits for the memory that the request under way needs, then runs the requests that are whole, as
+    /// many as replies may be made for. The output is to be sent before what the step asks for. If this is
     /// dropped before it completes, the connection must be closed: replies may be lost.
-    pub async fn process(&mut self, store: &Store) -> Step {
-        let Connection { parser, session, reserved_bytes } = self;
-        let mut step = Step::Read;
-        let mut failed = None;
+    pub async fn advance(&mut self, store: &Store) -> Step {
+        if let Err(refusal) = self.reserve().await {
+            return self.refuse(refusal.to_string().as_bytes());
+        }
+        // Before there is a permit, since a password may wait long for its turn.
+        self.session.attend(store).await;
+        let mut permit = match self.session.is_authenticated() {
+            true => self.admission.begin().await,
+            false => self.admission.begin_little(),
+        };
+        let step = self.run_batch(store, &mut permit).await;
+        self.admission.keep(self.queued_bytes + self.parser.admitted_bytes());
+        self.permit = (!self.session.output().is_empty()).then_some(permit);
+        step
+    }
+
+    async fn reserve(&mut self) -> Result<(), A::Refusal> {
+        if self.wanted_bytes > 0 {
+            self.admission.reserve(self.wanted_bytes).await?;
+            self.wanted_bytes = 0;
+            self.parser.admit();
+        }
+        Ok(())
+    }
+
+    async fn run_batch(&mut self, store: &Store, permit: &mut A::Permit) -> Step {
+        let Connection { session, parser, queued_bytes, window, .. } = self;
+        let is_authenticated = session.is_authenticated();
+        let mut is_between = self.is_between_requests && parser.buffered_bytes() == 0;
+        let mut ended = Ended::Incomplete;
+        let mut commands = 0;
         let more = session
-            .run(store, |authenticated| match parser.next(authenticated) {
-                Ok(Parsed::Request(request)) => {
-                    *reserved_bytes += request.admitted_bytes;
-                    Some(request)
+            .run(store, |authenticated| {
+                // The first request is covered by the permit as it came.
+                let is_covered = commands == 0 || parser.buffered_bytes() == 0;
+                let is_full = match is_authenticated {
+                    true => !is_covered && (commands >= *window || !permit.try_extend()),
+                    false => commands >= FIRST_WINDOW,
+                };
+                if is_full {
+                    ended = Ended::Full;
+                    return None;
                 }
-                Ok(Parsed::Incomplete) => None,
-                Ok(Parsed::Need { bytes }) => {
-                    step = Step::Need { bytes };
-                    None
+                match parser.next(authenticated) {
+                    Ok(Parsed::Request(request)) => {
+                        commands += 1;
+                        is_between = parser.buffered_bytes() == 0;
+                        if request.admitted_bytes > 0 {
+                            permit.expect(request.admitted_bytes);
+                        }
+                        *queued_bytes += request.admitted_bytes;
+                        return Some(request);
+                    }
+                    Ok(Parsed::Incomplete) => {}
+                    Ok(Parsed::Need { bytes }) => ended = Ended::Wants(bytes),
+                    Err(error) => ended = Ended::Malformed(error.text()),
                 }
-                Err(error) => {
-                    failed = Some(error);
-                    None
-                }
+                None
             })
             .await;
         if session.queued_bytes() == 0 {
-            *reserved_bytes = 0;
+            *queued_bytes = 0;
         }
-        if let Some(error) = failed {
-            session.fail(&error.text());
+        let reply_bytes = session.output().len();
+        *window = match reply_bytes <= LITTLE_REPLY_BYTES {
+            true => (*window * 2).min(MAX_WINDOW),
+            false => FIRST_WINDOW,
+        };
+        match is_authenticated {
+            true => permit.settle(reply_bytes as u64, commands),
+            false => permit.recharge(reply_bytes as u64),
         }
-        if session.is_closing() {
-            Step::Close
-        } else if more {
-            Step::Again
-        } else {
-            step
+        self.is_between_requests = is_between;
+        match ended {
+            _ if self.session.is_closing() => Step::Close,
+            Ended::Malformed(reason) => self.refuse(&reason),
+            Ended::Wants(bytes) => {
+                self.wanted_bytes = bytes;
+                Step::Again
+            }
+            Ended::Full => Step::Again,
+            Ended::Incomplete if more => Step::Again,
+            Ended::Incomplete => Step::Read,
         }
+    }
+
+    /// Makes the reason the last reply.
+    fn refuse(&mut self, reason: &[u8]) -> Step {
+        self.session.fail(reason);
+        Step::Refuse
     }
 }

@@ -135,6 +135,8 @@ pub struct RequestParser {
     /// The declared length of the argument whose body comes next.
     body_bytes: Option<usize>,
     large: Option<Large>,
+    /// Bytes of each request that need no reservation.
+    free_bytes: u64,
     credit_bytes: u64,
     admitted_bytes: u64,
     wanted_bytes: u64,
@@ -144,6 +146,18 @@ pub struct RequestParser {
 
 impl Default for RequestParser {
     fn default() -> RequestParser {
+        RequestParser::with_free_bytes(FREE_REQUEST_BYTES)
+    }
+}
+
+impl RequestParser {
+    /// A parser at the start of a connection.
+    pub fn new() -> RequestParser {
+        RequestParser::default()
+    }
+
+    /// A parser that asks for memory where a request needs more than `free_bytes`.
+    pub fn with_free_bytes(free_bytes: u64) -> RequestParser {
         RequestParser {
             buffer: BytesMut::new(),
             scanned_bytes: 0,
@@ -152,19 +166,13 @@ impl Default for RequestParser {
             declared_bytes: 0,
             body_bytes: None,
             large: None,
-            credit_bytes: FREE_REQUEST_BYTES,
+            free_bytes,
+            credit_bytes: free_bytes,
             admitted_bytes: 0,
             wanted_bytes: 0,
             read_bytes: SMALLEST_READ_BYTES,
             length_before_read: None,
         }
-    }
-}
-
-impl RequestParser {
-    /// A parser at the start of a connection.
-    pub fn new() -> RequestParser {
-        RequestParser::default()
     }
 
     /// Where the next bytes of the connection belong: the connection's buffer, or the own buffer of
@@ -280,7 +288,7 @@ impl RequestParser {
     }
 
     fn finish(&mut self) -> Request {
-        self.credit_bytes = FREE_REQUEST_BYTES;
+        self.credit_bytes = self.free_bytes;
         Request {
             args: std::mem::take(&mut self.args),
             admitted_bytes: std::mem::take(&mut self.admitted_bytes),
@@ -292,7 +300,7 @@ impl RequestParser {
     fn pay(&mut self, body_bytes: usize) -> bool {
         let cost = body_bytes as u64 + ARGUMENT_OVERHEAD_BYTES;
         let Some(rest) = self.credit_bytes.checked_sub(cost) else {
-            self.wanted_bytes = (cost - self.credit_bytes).max(FREE_REQUEST_BYTES);
+            self.wanted_bytes = (cost - self.credit_bytes).max(self.free_bytes);
             return false;
         };
         let whole_bytes = body_bytes + LINE_END_BYTES;

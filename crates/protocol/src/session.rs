@@ -56,7 +56,7 @@ pub struct Session {
 
 impl Session {
     /// The session of a client that connects at `now_ms` (milliseconds since the Unix epoch).
-    pub fn new(
+    pub(crate) fn new(
         context: Arc<Context>,
         address: String,
         local_address: String,
@@ -95,28 +95,23 @@ impl Session {
     }
 
     /// Whether the connection ends once its output is sent.
-    pub fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.closing || self.client.is_killed()
     }
 
     /// Bytes of requests that a transaction keeps until EXEC.
-    pub fn queued_bytes(&self) -> u64 {
+    pub(crate) fn queued_bytes(&self) -> u64 {
         self.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
     }
 
     /// What is to be sent.
-    pub fn output(&mut self) -> &mut Output {
+    pub(crate) fn output(&mut self) -> &mut Output {
         &mut self.encoder.output
     }
 
-    /// Whether a command such as AUTH is to be [attended](Self::attend) to before more is run.
-    pub fn is_waiting(&self) -> bool {
-        self.waiting.is_some()
-    }
-
-    /// Does what takes long and needs no store, such as AUTH. It is apart from [`run`](Self::run) so that a
-    /// client holds nothing that others want while its password is tried.
-    pub async fn attend(&mut self, store: &Store) {
+    /// Does what takes long and needs no store, such as AUTH. It is apart from [`run`](Self::run), before which
+    /// it is called, so that a client holds nothing that others want while its password is tried.
+    pub(crate) async fn attend(&mut self, store: &Store) {
         let Some(command) = self.waiting.take() else { return };
         let Handler::Waiting(waiting) = command.spec.handler else { return };
         let reply = Reply::from((waiting.run)(self, store, &command.args).await);
@@ -130,15 +125,12 @@ impl Session {
     ///
     /// Commands take effect in the order of the requests as far as one key is concerned; commands on
     /// different shards may run at the same time.
-    pub async fn run(
+    pub(crate) async fn run(
         &mut self,
         store: &Store,
         mut next: impl FnMut(bool) -> Option<Request>,
     ) -> bool {
         let origin = self.origin();
-        if self.is_waiting() {
-            self.attend(store).await;
-        }
         self.identity.refresh(&self.context.acl);
         let mut encoder = std::mem::take(&mut self.encoder);
         let mut batch = Batch {
@@ -211,7 +203,7 @@ impl Session {
         if commands > 0 {
             self.account(store);
         }
-        (more || self.is_waiting()) && !self.is_closing()
+        (more || self.waiting.is_some()) && !self.is_closing()
     }
 
     /// Whose commands these are.

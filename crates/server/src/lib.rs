@@ -13,6 +13,7 @@
 //! - `tls`, `stream`: certificates, and a connection's bytes with or without them;
 //! - `http`, `telemetry`, `info`: what it tells about itself.
 
+mod admission;
 mod budget;
 mod config;
 mod connection;

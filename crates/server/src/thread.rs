@@ -1,5 +1,6 @@
 //! One shard's thread: its store, and the connections dealt to it.
 
+use crate::admission::Budgets;
 use crate::budget::{ReplyBudget, RequestBudget};
 use crate::connection::{self, Services};
 use crate::error::ServerError;
@@ -155,10 +156,12 @@ async fn run(
     let services = Services {
         store: store.clone(),
         context: spec.context,
-        requests: spec.requests,
-        replies,
+        budgets: Budgets {
+            requests: spec.requests,
+            replies,
+            calm_store_bytes: spec.calm_store_bytes,
+        },
         max_output_bytes: spec.max_output_bytes,
-        calm_store_bytes: spec.calm_store_bytes,
     };
     while let Ok(message) = messages.recv().await {
         match message {

@@ -1,9 +1,10 @@
 //! A client's connection: what it sends arrives in pieces, and what it is answered in others.
 
 use super::Session;
+use super::admission::TightAdmission;
 use super::wire::{Reply, replies, request};
 use crate::trouble::Trouble;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use futures_util::future::select;
 use softflash_base::random::Rng;
 use softflash_protocol::{Connection, Step};
@@ -15,7 +16,7 @@ use std::time::Duration;
 /// A connection to one of the server's threads.
 pub(crate) struct Line<'a> {
     session: &'a Session<'a>,
-    connection: Connection,
+    connection: Connection<TightAdmission>,
     store: &'a Store,
     received: Vec<u8>,
 }
@@ -25,7 +26,8 @@ impl<'a> Line<'a> {
         let store = &session.stores[rng.below(session.stores.len() as u64) as usize];
         let address = || "127.0.0.1:1".to_owned();
         let context = Arc::clone(&session.context);
-        let connection = Connection::new(context, address(), address(), store.now_ms());
+        let memory = session.memory.of_connection(rng);
+        let connection = Connection::new(context, address(), address(), store.now_ms(), memory);
         Line { session, connection, store, received: Vec::new() }
     }
 
@@ -42,7 +44,7 @@ impl<'a> Line<'a> {
             let whole = rng.chance(0.8);
             let length = if whole { rest.len() } else { 1 + rng.below(rest.len() as u64) as usize };
             let (now, later) = rest.split_at(length);
-            self.feed(now).await?;
+            self.feed(now, rng).await?;
             rest = later;
         }
         let received = std::mem::take(&mut self.received);
@@ -68,22 +70,36 @@ impl<'a> Line<'a> {
         let runtime = self.store.runtime().clone();
         let patience = Duration::from_nanos(1 << rng.below(22));
         let gone = runtime.sleep_until(runtime.now() + patience);
-        drop(select(pin!(self.feed(&bytes)), gone).await);
+        drop(select(pin!(self.feed(&bytes, rng)), gone).await);
     }
 
-    async fn feed(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+    async fn feed(&mut self, bytes: &[u8], rng: &mut Rng) -> Result<(), Trouble> {
         self.connection.feed(bytes);
         loop {
-            let step = self.connection.process(self.store).await;
-            self.received.extend_from_slice(&self.connection.output().take_bytes());
+            let step = self.connection.advance(self.store).await;
+            self.receive(rng).await;
             match step {
                 Step::Read => return Ok(()),
                 Step::Again => {}
-                Step::Need { .. } => self.connection.admit(),
-                Step::Close => {
+                Step::Close | Step::Refuse => {
                     return Err(Trouble::Wrong("the server has closed a connection".to_owned()));
                 }
             }
+        }
+    }
+
+    /// Takes the replies, perhaps in parts with rests between them.
+    async fn receive(&mut self, rng: &mut Rng) {
+        while !self.connection.output().is_empty() {
+            let mut length = self.connection.output().len();
+            if let Some(rest) = self.session.memory.habits.rest(rng) {
+                let runtime = self.store.runtime();
+                runtime.sleep_until(runtime.now() + rest).await;
+                length = 1 + rng.below(length as u64) as usize;
+            }
+            let part = self.connection.output().copy_to_bytes(length);
+            self.received.extend_from_slice(&part);
+            self.connection.has_sent();
         }
     }
 }

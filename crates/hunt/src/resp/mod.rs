@@ -7,11 +7,13 @@
 //! - [`stages`]: what they may hold while somebody else removes everything;
 //! - `firm`: what may be found of them where nothing may be lost;
 //! - [`lists`]: keys that all clients write;
+//! - `admission`: the server's memory, of which there may be little;
 //! - [`mod@line`]: a connection, in pieces and sometimes lost;
 //! - [`client`]: makes requests, and tells the references;
 //! - `transaction`, `scan`, `sharing`, `watching`: requests of more than one step;
 //! - [`requests`]: what is drawn to be asked for.
 
+mod admission;
 pub mod client;
 pub mod command;
 mod firm;
@@ -29,6 +31,7 @@ pub mod wire;
 
 use crate::trouble::Trouble;
 use crate::world::World;
+use admission::SharedMemory;
 use bytes::Bytes;
 use client::RespClient;
 use futures_util::future::try_join_all;
@@ -87,6 +90,8 @@ pub(crate) struct Session<'a> {
     pub gate: ByteSemaphore,
     /// Who removes everything beside others takes it.
     pub removal: ByteSemaphore,
+    /// The server's, for requests and replies.
+    pub memory: SharedMemory,
 }
 
 impl Session<'_> {
@@ -138,6 +143,7 @@ impl Crew {
     /// All clients make their requests.
     pub async fn work(&self, stores: &[Store], world: &World) -> Result<(), Trouble> {
         let options = ContextOptions::new(stores[0].now_ms(), world.seed);
+        let memory = world.resp.as_ref().map(|resp| resp.memory.clone()).unwrap_or_default();
         let session = Session {
             crew: self,
             world,
@@ -145,6 +151,7 @@ impl Crew {
             context: Arc::new(Context::new(options)),
             gate: ByteSemaphore::new(u64::from(world.clients.count)),
             removal: ByteSemaphore::new(1),
+            memory: SharedMemory::new(memory),
         };
         // However this ends: a reply that says so may not have come.
         let _noted = NoteRefusals { crew: self, stores };

@@ -328,7 +328,7 @@ fn strangers_hold_little() {
             let mut stranger = Ours::connect(&context, &stores[0]);
             let reply = text(&stranger.exchange(&input).await);
             assert!(reply.contains(reason) && stranger.closed, "{reason}: {reply}");
-            assert_eq!(stranger.reserved, 0);
+            assert_eq!(stranger.reserved_bytes(), 0);
         }
         let mut friend = log_in(&context, &stores[0], "default", "secret").await;
         assert_eq!(friend.exchange(&encode(&whole)).await.first(), Some(&b'-'));

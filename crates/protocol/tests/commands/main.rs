@@ -10,6 +10,7 @@
 )]
 
 mod acl;
+mod connections;
 mod differential;
 mod generator;
 mod parser;

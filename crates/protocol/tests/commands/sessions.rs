@@ -60,13 +60,13 @@ fn large_values_go_in_and_out_whole() {
                 let mut value = vec![0; length];
                 rng.fill(&mut value);
                 for key in ["a", "b", "c"] {
-                    let reserved = client.reserved;
+                    let reserved = client.reserved_bytes();
                     assert_eq!(
                         client.ask(&[&b"SET"[..], key.as_bytes(), &value]).await.text(),
                         b"OK"
                     );
-                    assert_eq!(client.reserved > reserved, length >= 65_000, "{length}");
-                    assert_eq!(client.connection.reserved_bytes(), 0, "given back");
+                    assert_eq!(client.reserved_bytes() > reserved, length >= 65_000, "{length}");
+                    assert_eq!(client.held_bytes(), 0, "given back");
                 }
                 let got = client.line("MGET a b c").await;
                 assert!(got.items().iter().all(|item| item.text() == value), "{length} bytes");
@@ -87,9 +87,9 @@ fn a_transaction_keeps_its_reservation_until_it_runs() {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         client.line("MULTI").await;
         client.ask(&["SET".to_owned(), "k".into(), "v".repeat(100_000)]).await;
-        assert!(client.connection.reserved_bytes() > 0);
+        assert!(client.held_bytes() > 0);
         client.line("EXEC").await;
-        assert_eq!(client.connection.reserved_bytes(), 0);
+        assert_eq!(client.held_bytes(), 0);
         assert_eq!(client.line("STRLEN k").await.integer(), Some(100_000));
     });
 }

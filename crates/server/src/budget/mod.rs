@@ -5,7 +5,7 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-pub use replies::{ReplyBudget, ReplyPermit};
+pub use replies::{Permit, ReplyBudget};
 pub use requests::{RequestBudget, RequestTooLarge, Reservation};
 
 /// The least memory that a server can be given, in bytes.

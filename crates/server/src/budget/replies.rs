@@ -4,6 +4,7 @@
 //! largest recent reply came to; this estimate rises at once and falls slowly. What the reply really
 //! takes is charged until it has been sent. One execution may always run.
 
+use softflash_protocol::ReplyPermit;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -94,8 +95,8 @@ impl ReplyBudget {
     }
 
     /// A permission that charges nothing before a reply is made: for few and short ones.
-    pub fn begin_little(&self) -> ReplyPermit {
-        ReplyPermit { state: Rc::clone(&self.state), bytes: 0 }
+    pub fn begin_little(&self) -> Permit {
+        Permit { state: Rc::clone(&self.state), bytes: 0 }
     }
 
     /// Waits in line for the permission to make a reply. Cancel safe.
@@ -111,9 +112,9 @@ pub struct Begin {
 }
 
 impl Future for Begin {
-    type Output = ReplyPermit;
+    type Output = Permit;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ReplyPermit> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
         let this = &mut *self;
         if let Some(turn) = &this.turn {
             let Some(bytes) = turn.granted.get() else {
@@ -121,11 +122,11 @@ impl Future for Begin {
                 return Poll::Pending;
             };
             this.turn = None;
-            return Poll::Ready(ReplyPermit { state: Rc::clone(&this.state), bytes });
+            return Poll::Ready(Permit { state: Rc::clone(&this.state), bytes });
         }
         let nobody_waits = this.state.line.borrow().is_empty();
         if nobody_waits && let Some(bytes) = this.state.charge() {
-            return Poll::Ready(ReplyPermit { state: Rc::clone(&this.state), bytes });
+            return Poll::Ready(Permit { state: Rc::clone(&this.state), bytes });
         }
         let waker = RefCell::new(context.waker().clone());
         let turn = Rc::new(Turn { granted: Cell::new(None), waker });
@@ -155,14 +156,13 @@ fn largest(bytes: u64, commands: u64) -> u64 {
 }
 
 /// What a connection's replies are charged, until they have been sent.
-pub struct ReplyPermit {
+pub struct Permit {
     state: Rc<State>,
     bytes: u64,
 }
 
-impl ReplyPermit {
-    /// Charges one more reply to be made at the same time; false where there is no room or others wait.
-    pub fn try_extend(&mut self) -> bool {
+impl ReplyPermit for Permit {
+    fn try_extend(&mut self) -> bool {
         if !self.state.line.borrow().is_empty() {
             return false;
         }
@@ -175,14 +175,11 @@ impl ReplyPermit {
         }
     }
 
-    /// A value of `bytes` was written: it may be read again.
-    pub fn expect(&self, bytes: u64) {
+    fn expect(&self, bytes: u64) {
         self.state.estimate.set(bytes.min(FIRST_ESTIMATE_BYTES).max(self.state.estimate.get()));
     }
 
-    /// The replies of `commands` commands were made and came to `bytes` together: that is what is charged
-    /// from here on.
-    pub fn settle(&mut self, bytes: u64, commands: u64) {
+    fn settle(&mut self, bytes: u64, commands: u64) {
         if commands > 0 {
             let estimate = self.state.estimate.get();
             let falling = estimate - estimate / DECAY;
@@ -191,14 +188,13 @@ impl ReplyPermit {
         self.recharge(bytes);
     }
 
-    /// `bytes` are still to be sent.
-    pub fn recharge(&mut self, bytes: u64) {
+    fn recharge(&mut self, bytes: u64) {
         let before = std::mem::replace(&mut self.bytes, bytes);
         self.state.change(before, bytes);
     }
 }
 
-impl Drop for ReplyPermit {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.recharge(0);
     }

@@ -1,5 +1,6 @@
 use super::*;
 use futures_util::FutureExt;
+use softflash_protocol::ReplyPermit;
 use std::future::Future;
 use std::pin::Pin;
 

@@ -2,17 +2,49 @@
 
 use super::encode;
 use super::frame::Frame;
-use softflash_protocol::{Connection, Context, ContextOptions, Step};
+use softflash_protocol::{Admission, Connection, Context, ContextOptions, Step, Unlimited};
 use softflash_store::Store;
+use std::convert::Infallible;
 use std::sync::Arc;
+
+/// Memory without a limit, counted.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// Bytes that were reserved, in all.
+    pub total: u64,
+    /// Bytes of them that are held.
+    pub held: u64,
+}
+
+impl Admission for Counted {
+    type Permit = Unlimited;
+    type Refusal = Infallible;
+
+    async fn reserve(&mut self, bytes: u64) -> Result<(), Infallible> {
+        self.total += bytes;
+        self.held += bytes;
+        Ok(())
+    }
+
+    fn keep(&mut self, bytes: u64) {
+        assert!(bytes <= self.held, "{bytes} of {} bytes are used", self.held);
+        self.held = bytes;
+    }
+
+    async fn begin(&mut self) -> Unlimited {
+        Unlimited
+    }
+
+    fn begin_little(&mut self) -> Unlimited {
+        Unlimited
+    }
+}
 
 /// A connection and what came out of it.
 pub struct Ours {
-    pub connection: Connection,
+    pub connection: Connection<Counted>,
     pub store: Store,
     pub closed: bool,
-    /// Bytes that were reserved for it, in all.
-    pub reserved: u64,
     received: Vec<u8>,
 }
 
@@ -24,25 +56,32 @@ pub fn context(store: &Store) -> Arc<Context> {
 impl Ours {
     pub fn connect(context: &Arc<Context>, store: &Store) -> Ours {
         let address = || "127.0.0.1:1".to_owned();
-        let connection = Connection::new(Arc::clone(context), address(), address(), store.now_ms());
-        let store = store.clone();
-        Ours { connection, store, closed: false, reserved: 0, received: Vec::new() }
+        let (context, now_ms) = (Arc::clone(context), store.now_ms());
+        let connection = Connection::new(context, address(), address(), now_ms, Counted::default());
+        Ours { connection, store: store.clone(), closed: false, received: Vec::new() }
+    }
+
+    /// Bytes that were reserved for it, in all.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.connection.admission().total
+    }
+
+    /// Bytes of them that it holds.
+    pub fn held_bytes(&self) -> u64 {
+        self.connection.admission().held
     }
 
     /// Sends bytes and lets the connection work until it wants more.
     pub async fn send(&mut self, bytes: &[u8]) {
         self.connection.feed(bytes);
         loop {
-            let step = self.connection.process(&self.store).await;
+            let step = self.connection.advance(&self.store).await;
             self.received.extend_from_slice(&self.connection.output().take_bytes());
+            self.connection.has_sent();
             match step {
                 Step::Read => return,
                 Step::Again => {}
-                Step::Need { bytes } => {
-                    self.reserved += bytes;
-                    self.connection.admit();
-                }
-                Step::Close => {
+                Step::Close | Step::Refuse => {
                     self.closed = true;
                     return;
                 }

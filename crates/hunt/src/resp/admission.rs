@@ -1,0 +1,114 @@
+//! A server's memory for requests and replies, as little of it as the world says.
+
+use crate::memory::Memory;
+use softflash_base::random::Rng;
+use softflash_protocol::{Admission, ReplyPermit};
+use softflash_runtime::{BytePermit, ByteSemaphore};
+use std::convert::Infallible;
+
+/// The memory that all connections share.
+pub(crate) struct SharedMemory {
+    pub habits: Memory,
+    requests: ByteSemaphore,
+    batches: ByteSemaphore,
+}
+
+impl SharedMemory {
+    pub fn new(habits: Memory) -> SharedMemory {
+        SharedMemory {
+            requests: ByteSemaphore::new(habits.request_bytes),
+            batches: ByteSemaphore::new(habits.batches),
+            habits,
+        }
+    }
+
+    /// What one connection gets of it.
+    pub fn of_connection(&self, rng: &mut Rng) -> TightAdmission {
+        TightAdmission {
+            habits: self.habits.clone(),
+            requests: self.requests.clone(),
+            batches: self.batches.clone(),
+            held: Vec::new(),
+            held_bytes: 0,
+            // A world with enough memory goes as if there were none of this.
+            rng: if self.habits.is_ample() { rng.clone() } else { Rng::seeded(rng.next_u64()) },
+        }
+    }
+}
+
+/// A connection's part of it.
+pub(crate) struct TightAdmission {
+    habits: Memory,
+    requests: ByteSemaphore,
+    batches: ByteSemaphore,
+    held: Vec<BytePermit>,
+    held_bytes: u64,
+    rng: Rng,
+}
+
+impl Admission for TightAdmission {
+    type Permit = TightPermit;
+    type Refusal = Infallible;
+
+    fn free_request_bytes(&self) -> u64 {
+        self.habits.free_request_bytes
+    }
+
+    /// A connection that holds memory gets more at once, beyond the limit where need be: two that wait for each other's
+    /// would wait for ever.
+    async fn reserve(&mut self, bytes: u64) -> Result<(), Infallible> {
+        let granted = match self.held.is_empty() {
+            true => Some(self.requests.acquire(bytes).await),
+            false => self.requests.try_acquire(bytes),
+        };
+        self.held.extend(granted);
+        self.held_bytes += bytes;
+        Ok(())
+    }
+
+    fn keep(&mut self, bytes: u64) {
+        let held = std::mem::replace(&mut self.held_bytes, bytes);
+        assert!(bytes <= held, "a connection uses {bytes} bytes of {held} that it reserved");
+        if bytes == 0 {
+            self.held.clear();
+        }
+    }
+
+    async fn begin(&mut self) -> TightPermit {
+        let turn = self.batches.acquire(1).await;
+        TightPermit { turn: Some(turn), ..self.begin_little() }
+    }
+
+    fn begin_little(&mut self) -> TightPermit {
+        let rng = Rng::seeded(self.rng.next_u64());
+        TightPermit { extends: self.habits.extends, rng, charged: u64::MAX, turn: None }
+    }
+}
+
+/// The permission of one batch.
+pub(crate) struct TightPermit {
+    extends: f64,
+    rng: Rng,
+    /// Bytes of replies that have not been sent, once that is known.
+    charged: u64,
+    /// Its place among the batches that may have replies at a time.
+    #[expect(dead_code, reason = "it is given back when this is dropped")]
+    turn: Option<BytePermit>,
+}
+
+impl ReplyPermit for TightPermit {
+    fn try_extend(&mut self) -> bool {
+        self.rng.chance(self.extends)
+    }
+
+    fn expect(&self, _bytes: u64) {}
+
+    fn settle(&mut self, bytes: u64, _commands: u64) {
+        self.charged = bytes;
+    }
+
+    fn recharge(&mut self, bytes: u64) {
+        assert!(bytes <= self.charged, "{bytes} bytes are to be sent of {}", self.charged);
+        self.charged = bytes;
+    }
+}

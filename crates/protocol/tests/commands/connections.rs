@@ -1,0 +1,256 @@
+//! The loop of a connection: batches, memory, and the end.
+
+use crate::support::encode;
+use crate::support::store::{bed, lines, text};
+use softflash_protocol::{Admission, Connection, Context, ContextOptions, ReplyPermit, Step};
+use softflash_store::Store;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Little memory, and everything that was asked of it.
+#[derive(Clone)]
+struct Tight {
+    limit: u64,
+    held: Rc<Cell<u64>>,
+    /// Replies of a batch beside the first.
+    extensions: Rc<Cell<u64>>,
+    /// Permits that exist now.
+    permits: Rc<Cell<u64>>,
+    settled: Rc<RefCell<Vec<(u64, u64)>>>,
+    charged: Rc<Cell<u64>>,
+}
+
+struct TightPermit(Tight);
+
+impl Tight {
+    fn new(limit: u64, extensions: u64) -> Tight {
+        Tight {
+            limit,
+            held: Rc::default(),
+            extensions: Rc::new(Cell::new(extensions)),
+            permits: Rc::default(),
+            settled: Rc::default(),
+            charged: Rc::default(),
+        }
+    }
+
+    fn connect(&self, store: &Store, password: Option<&str>) -> Connection<Tight> {
+        let options = ContextOptions {
+            password: password.map(str::to_owned).map(Into::into),
+            ..ContextOptions::new(store.now_ms(), 1)
+        };
+        let address = || "127.0.0.1:1".to_owned();
+        let context = Arc::new(Context::new(options));
+        Connection::new(context, address(), address(), store.now_ms(), self.clone())
+    }
+
+    fn permit(&self) -> TightPermit {
+        assert_eq!(self.permits.replace(1), 0, "one batch at a time");
+        TightPermit(self.clone())
+    }
+}
+
+impl Admission for Tight {
+    type Permit = TightPermit;
+    type Refusal = String;
+
+    fn free_request_bytes(&self) -> u64 {
+        200
+    }
+
+    async fn reserve(&mut self, bytes: u64) -> Result<(), String> {
+        let held = self.held.get() + bytes;
+        if held > self.limit {
+            return Err(format!("{held} bytes are too many"));
+        }
+        self.held.set(held);
+        Ok(())
+    }
+
+    fn keep(&mut self, bytes: u64) {
+        assert!(bytes <= self.held.replace(bytes));
+    }
+
+    async fn begin(&mut self) -> TightPermit {
+        self.permit()
+    }
+
+    fn begin_little(&mut self) -> TightPermit {
+        self.permit()
+    }
+}
+
+impl ReplyPermit for TightPermit {
+    fn try_extend(&mut self) -> bool {
+        let left = self.0.extensions.get();
+        self.0.extensions.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    fn expect(&self, bytes: u64) {
+        assert!(bytes > 0);
+    }
+
+    fn settle(&mut self, bytes: u64, commands: u64) {
+        self.0.settled.borrow_mut().push((bytes, commands));
+        self.recharge(bytes);
+    }
+
+    fn recharge(&mut self, bytes: u64) {
+        self.0.charged.set(bytes);
+    }
+}
+
+impl Drop for TightPermit {
+    fn drop(&mut self) {
+        self.0.permits.set(0);
+    }
+}
+
+/// Sends everything; returns what came out, and the step.
+async fn advance(connection: &mut Connection<Tight>, store: &Store) -> (String, Step) {
+    let step = connection.advance(store).await;
+    let sent = connection.output().take_bytes();
+    connection.has_sent();
+    (text(&sent), step)
+}
+
+#[test]
+fn a_batch_has_as_many_replies_as_are_permitted_and_holds_them_until_they_are_sent() {
+    bed(1).run(async |stores, _| {
+        let (store, tight) = (&stores[0], Tight::new(0, 2));
+        let mut connection = tight.connect(store, None);
+        connection.feed(&lines(&["SET k value", "GET k", "GET k", "GET k", "GET k"]));
+        let step = connection.advance(store).await;
+        assert_eq!(step, Step::Again);
+        assert_eq!(tight.permits.get(), 1, "held while nothing is sent");
+        assert_eq!(tight.charged.get(), 5 + 2 * 11);
+        assert_eq!(
+            text(&connection.output().take_bytes()),
+            "+OK\r\n$5\r\nvalue\r\n$5\r\nvalue\r\n"
+        );
+        connection.has_sent();
+        assert_eq!(tight.permits.get(), 0);
+        let value = || "$5\r\nvalue\r\n".to_owned();
+        assert_eq!(advance(&mut connection, store).await, (value(), Step::Again));
+        assert_eq!(advance(&mut connection, store).await, (value(), Step::Read));
+        assert_eq!(*tight.settled.borrow(), [(27, 3), (11, 1), (11, 1)]);
+    });
+}
+
+#[test]
+fn part_of_the_output_gives_part_of_the_memory_back() {
+    bed(1).run(async |stores, _| {
+        let (store, tight) = (&stores[0], Tight::new(0, 9));
+        let mut connection = tight.connect(store, None);
+        connection.feed(&lines(&["PING", "PING"]));
+        assert_eq!(connection.advance(store).await, Step::Read);
+        bytes::Buf::advance(connection.output(), 7);
+        connection.has_sent();
+        assert_eq!((tight.charged.get(), tight.permits.get()), (7, 1));
+        bytes::Buf::advance(connection.output(), 7);
+        connection.has_sent();
+        assert_eq!(tight.permits.get(), 0);
+    });
+}
+
+#[test]
+fn a_batch_without_output_holds_nothing() {
+    bed(1).run(async |stores, _| {
+        let (store, tight) = (&stores[0], Tight::new(0, 9));
+        let mut connection = tight.connect(store, None);
+        connection.feed(b"*1\r\n$4\r\nPI");
+        assert_eq!(advance(&mut connection, store).await, (String::new(), Step::Read));
+        assert!(!connection.is_between_requests());
+        assert_eq!(tight.permits.get(), 0);
+        connection.free_read_buffer();
+        connection.feed(b"NG\r\n");
+        assert_eq!(advance(&mut connection, store).await, ("+PONG\r\n".to_owned(), Step::Read));
+        assert!(connection.is_between_requests(), "what was begun was kept");
+    });
+}
+
+#[test]
+fn memory_is_reserved_before_a_body_is_received_and_goes_back_when_it_has_run() {
+    bed(1).run(async |stores, _| {
+        let (store, tight) = (&stores[0], Tight::new(800, 9));
+        let mut connection = tight.connect(store, None);
+        let value = "v".repeat(400);
+        let set = encode(&["SET", "k", &value]);
+        connection.feed(&lines(&["PING"]));
+        connection.feed(&set[..set.len() / 2]);
+        assert_eq!(advance(&mut connection, store).await, ("+PONG\r\n".to_owned(), Step::Again));
+        assert_eq!(tight.held.get(), 0, "the replies before it are sent first");
+        assert_eq!(advance(&mut connection, store).await, (String::new(), Step::Read));
+        let held = tight.held.get();
+        assert!((300..500).contains(&held), "{held}");
+        connection.feed(&set[set.len() / 2..]);
+        assert_eq!(advance(&mut connection, store).await, ("+OK\r\n".to_owned(), Step::Read));
+        assert_eq!(tight.held.get(), 0);
+
+        connection.feed(&lines(&["MULTI"]));
+        connection.feed(&set);
+        connection.feed(&set);
+        let mut replies = String::new();
+        while let (sent, Step::Again) = advance(&mut connection, store).await {
+            replies += &sent;
+        }
+        assert!(tight.held.get() >= 2 * held, "{}", tight.held.get());
+        connection.feed(&set);
+        let refused = loop {
+            match advance(&mut connection, store).await {
+                (_, Step::Again) => {}
+                (sent, Step::Refuse) => break sent,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(refused.starts_with("-ERR ") && refused.ends_with("are too many\r\n"), "{refused}");
+    });
+}
+
+#[test]
+fn a_client_that_has_not_authenticated_gets_few_commands_a_batch() {
+    bed(1).run(async |stores, _| {
+        let (store, tight) = (&stores[0], Tight::new(0, u64::MAX));
+        let mut connection = tight.connect(store, Some("secret"));
+        connection.feed(&lines(&["PING"; 20]));
+        let refusals = |count| "-NOAUTH Authentication required.\r\n".repeat(count);
+        assert_eq!(advance(&mut connection, store).await, (refusals(8), Step::Again));
+        assert_eq!(advance(&mut connection, store).await, (refusals(8), Step::Again));
+        assert_eq!(advance(&mut connection, store).await, (refusals(4), Step::Read));
+        assert!(tight.settled.borrow().is_empty(), "their replies say nothing about others'");
+    });
+}
+
+#[test]
+fn large_replies_make_the_next_batch_small() {
+    bed(1).run(async |stores, _| {
+        let (store, tight) = (&stores[0], Tight::new(1 << 20, u64::MAX));
+        let mut connection = tight.connect(store, None);
+        let value = "v".repeat(100_000);
+        connection.feed(&encode(&["SET", "k", &value]));
+        while advance(&mut connection, store).await.1 == Step::Again {}
+        tight.settled.borrow_mut().clear();
+        connection.feed(&lines(&["PING"; 100]));
+        while advance(&mut connection, store).await.1 == Step::Again {}
+        connection.feed(&lines(&["GET k"; 100]));
+        while advance(&mut connection, store).await.1 == Step::Again {}
+        let commands: Vec<u64> = tight.settled.borrow().iter().map(|(_, count)| *count).collect();
+        assert_eq!(commands[..3], [32, 64, 4], "with little to reply, twice as many");
+        let rest = [&[11][..], &[8; 11], &[1]].concat();
+        assert_eq!(commands[3..], rest, "as many as make a megabyte, then few");
+    });
+}
+
+#[test]
+fn input_that_is_not_resp_is_refused_behind_the_replies_before_it() {
+    bed(1).run(async |stores, _| {
+        let (store, tight) = (&stores[0], Tight::new(0, 9));
+        let mut connection = tight.connect(store, None);
+        connection.feed(&[lines(&["PING"]), b"*1\r\n+4\r\n".to_vec()].concat());
+        let (sent, step) = advance(&mut connection, store).await;
+        assert_eq!(sent, "+PONG\r\n-ERR Protocol error: expected '$', got '+'\r\n");
+        assert_eq!(step, Step::Refuse);
+    });
+}

@@ -1,0 +1,86 @@
+//! The memory of a connection: its share of the server's budgets.
+
+use crate::budget::{Permit, ReplyBudget, RequestBudget, RequestTooLarge, Reservation};
+use softflash_protocol::Admission;
+use softflash_store::Store;
+use std::time::Duration;
+
+/// A body of this size may be larger than the store's memtables: it is not received before the store has
+/// flushed what it has. The store alone cannot see to that, as it takes any value when it is empty,
+/// each shard by itself.
+const LARGE_BODY_BYTES: u64 = 4 << 20;
+
+/// How often it is looked, and how often at most: a store that cannot flush says so itself.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const MAX_LOOKS: u32 = 2000;
+
+/// What all connections of a thread share.
+#[derive(Clone)]
+pub(crate) struct Budgets {
+    pub requests: RequestBudget,
+    pub replies: ReplyBudget,
+    /// With less than this in its memtables the store has nothing to flush.
+    pub calm_store_bytes: u64,
+}
+
+/// One connection's part of the budgets.
+pub(crate) struct ServerAdmission {
+    store: Store,
+    reservation: Reservation,
+    replies: ReplyBudget,
+    calm_store_bytes: u64,
+}
+
+impl ServerAdmission {
+    pub fn new(store: Store, budgets: &Budgets) -> ServerAdmission {
+        ServerAdmission {
+            store,
+            reservation: budgets.requests.reservation(),
+            replies: budgets.replies.clone(),
+            calm_store_bytes: budgets.calm_store_bytes,
+        }
+    }
+
+    /// Whether requests of the connection hold memory that others may want.
+    pub fn holds_memory(&self) -> bool {
+        self.reservation.held_bytes() > 0
+    }
+
+    async fn wait_for_a_calm_store(&self) {
+        for _ in 0..MAX_LOOKS {
+            match self.store.stats().await {
+                Ok(stats) if stats.memtable_bytes > self.calm_store_bytes => {}
+                // A store that gives no answer will give one to the request itself.
+                Ok(_) | Err(_) => return,
+            }
+            let runtime = self.store.runtime();
+            runtime.sleep_until(runtime.now() + LOOK_AGAIN).await;
+        }
+    }
+}
+
+impl Admission for ServerAdmission {
+    type Permit = Permit;
+    type Refusal = RequestTooLarge;
+
+    async fn reserve(&mut self, bytes: u64) -> Result<(), RequestTooLarge> {
+        self.reservation.grow(bytes).await?;
+        if bytes >= LARGE_BODY_BYTES {
+            self.wait_for_a_calm_store().await;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, bytes: u64) {
+        let held = self.reservation.held_bytes();
+        self.reservation.shrink(held.saturating_sub(bytes));
+    }
+
+    async fn begin(&mut self) -> Permit {
+        self.replies.begin().await
+    }
+
+    fn begin_little(&mut self) -> Permit {
+        self.replies.begin_little()
+    }
+}
