@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
-use softflash_protocol::request::FREE_REQUEST_BYTES;
+use softflash_protocol::resp::request::FREE_REQUEST_BYTES;
 use std::time::Duration;
 
 /// The largest number that a world's file can hold.

@@ -1,6 +1,6 @@
 //! Memory for requests and replies, as a connection asks its server for it.
 
-use crate::request::FREE_REQUEST_BYTES;
+use crate::resp::request::FREE_REQUEST_BYTES;
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::future::Future;

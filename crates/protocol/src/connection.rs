@@ -7,8 +7,9 @@
 
 use crate::admission::{Admission, ReplyPermit};
 use crate::context::Context;
-use crate::output::Output;
-use crate::request::{Parsed, RequestParser};
+use crate::pipeline::Pipeline;
+use crate::resp::output::Output;
+use crate::resp::request::{Parsed, RequestParser};
 use crate::session::Session;
 use bytes::BytesMut;
 use bytes::buf::Limit;
@@ -36,7 +37,7 @@ pub enum Step {
 
 /// A client's parser and session, and its memory.
 pub struct Connection<A: Admission> {
-    session: Session,
+    pipeline: Pipeline,
     parser: RequestParser,
     admission: A,
     /// Until the output has been sent.
@@ -74,7 +75,7 @@ impl<A: Admission> Connection<A> {
         admission: A,
     ) -> Connection<A> {
         Connection {
-            session: Session::new(context, address, local_address, now_ms),
+            pipeline: Pipeline::new(Session::new(context, address, local_address, now_ms)),
             parser: RequestParser::with_free_bytes(admission.free_request_bytes()),
             admission,
             permit: None,
@@ -87,7 +88,7 @@ impl<A: Admission> Connection<A> {
 
     /// The client's state.
     pub fn session(&self) -> &Session {
-        &self.session
+        self.pipeline.session()
     }
 
     /// The source of the connection's memory.
@@ -109,7 +110,7 @@ impl<A: Admission> Connection<A> {
 
     /// Where the next bytes from the socket belong.
     pub fn read_target(&mut self) -> Limit<&mut BytesMut> {
-        if !self.session.is_authenticated() {
+        if !self.session().is_authenticated() {
             self.parser.read_little();
         }
         self.parser.read_target()
@@ -122,12 +123,12 @@ impl<A: Admission> Connection<A> {
 
     /// What is to be sent.
     pub fn output(&mut self) -> &mut Output {
-        self.session.output()
+        self.pipeline.output()
     }
 
     /// Some of the output has been sent: its memory may be used by others.
     pub fn has_sent(&mut self) {
-        match self.session.output().len() {
+        match self.pipeline.output().len() {
             0 => self.permit = None,
             left => self.permit.iter_mut().for_each(|permit| permit.recharge(left as u64)),
         }
@@ -141,14 +142,14 @@ impl<A: Admission> Connection<A> {
             return self.refuse(refusal.to_string().as_bytes());
         }
         // Before there is a permit, since a password may wait long for its turn.
-        self.session.attend(store).await;
-        let mut permit = match self.session.is_authenticated() {
+        self.pipeline.attend(store).await;
+        let mut permit = match self.session().is_authenticated() {
             true => self.admission.begin().await,
             false => self.admission.begin_little(),
         };
         let step = self.run_batch(store, &mut permit).await;
         self.admission.keep(self.queued_bytes + self.parser.admitted_bytes());
-        self.permit = (!self.session.output().is_empty()).then_some(permit);
+        self.permit = (!self.pipeline.output().is_empty()).then_some(permit);
         step
     }
 
@@ -162,12 +163,12 @@ impl<A: Admission> Connection<A> {
     }
 
     async fn run_batch(&mut self, store: &Store, permit: &mut A::Permit) -> Step {
-        let Connection { session, parser, queued_bytes, window, .. } = self;
-        let is_authenticated = session.is_authenticated();
+        let Connection { pipeline, parser, queued_bytes, window, .. } = self;
+        let is_authenticated = pipeline.session().is_authenticated();
         let mut is_between = self.is_between_requests && parser.buffered_bytes() == 0;
         let mut ended = Ended::Incomplete;
         let mut commands = 0;
-        let more = session
+        let more = pipeline
             .run(store, |authenticated| {
                 // The first request is covered by the permit as it came.
                 let is_covered = commands == 0 || parser.buffered_bytes() == 0;
@@ -196,10 +197,10 @@ impl<A: Admission> Connection<A> {
                 None
             })
             .await;
-        if session.queued_bytes() == 0 {
+        if pipeline.session().queued_bytes() == 0 {
             *queued_bytes = 0;
         }
-        let reply_bytes = session.output().len();
+        let reply_bytes = pipeline.output().len();
         *window = match reply_bytes <= LITTLE_REPLY_BYTES {
             true => (*window * 2).min(MAX_WINDOW),
             false => FIRST_WINDOW,
@@ -210,7 +211,7 @@ impl<A: Admission> Connection<A> {
         }
         self.is_between_requests = is_between;
         match ended {
-            _ if self.session.is_closing() => Step::Close,
+            _ if self.session().is_closing() => Step::Close,
             Ended::Malformed(reason) => self.refuse(&reason),
             Ended::Wants(bytes) => {
                 self.wanted_bytes = bytes;
@@ -224,7 +225,7 @@ impl<A: Admission> Connection<A> {
 
     /// Makes the reason the last reply.
     fn refuse(&mut self, reason: &[u8]) -> Step {
-        self.session.fail(reason);
+        self.pipeline.fail(reason);
         Step::Refuse
     }
 }

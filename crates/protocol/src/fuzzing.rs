@@ -1,8 +1,8 @@
 //! Properties of the parsers for any bytes, for the fuzzers of `fuzz` and for tests that replay what these found.
 
 use crate::acl::{parse_users, users_text};
-use crate::glob::Glob;
-use crate::request::{Args, Parsed, ProtocolError, RequestParser};
+use crate::resp::request::{Args, Parsed, ProtocolError, RequestParser};
+use crate::shared::glob::Glob;
 
 /// What a client sends: the same requests and the same error however it is cut, and nothing kept that was not received.
 pub fn resp(data: &[u8]) {

@@ -1,6 +1,6 @@
 //! Which commands a user may run.
 
-use crate::commands::{COMMANDS, Spec};
+use crate::command::{COMMANDS, Spec};
 
 /// Categories of Redis; those that no command here belongs to are empty.
 pub(crate) const CATEGORIES: [&str; 21] = [

@@ -1,30 +1,7 @@
 //! Which keys a user may touch.
 
-use crate::glob::Glob;
-
-/// What is done to a key. Nothing at all is to see whether it is there and how it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Access(u8);
-
-impl Access {
-    /// Metadata only.
-    pub const METADATA: Access = Access(0);
-    /// Its value is read.
-    pub const READ: Access = Access(1);
-    /// It is changed.
-    pub const WRITE: Access = Access(2);
-    /// Both.
-    pub const BOTH: Access = Access(3);
-
-    fn covers(self, other: Access) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// Both sets together.
-    pub(crate) fn and(self, other: Access) -> Access {
-        Access(self.0 | other.0)
-    }
-}
+use crate::command::Access;
+use crate::shared::glob::Glob;
 
 /// Keys that a user may touch in a way: `~app:*`, `%R~shared:*`.
 #[derive(Debug, Clone, PartialEq, Eq)]

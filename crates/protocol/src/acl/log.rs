@@ -1,6 +1,6 @@
 //! ACL LOG: who was refused what.
 
-use crate::clients::lock;
+use crate::shared::lock::lock;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -15,14 +15,13 @@ mod user;
 
 pub(crate) use commands::CATEGORIES;
 pub use file::{AclError, UserFile};
-pub use keys::Access;
 pub(crate) use log::{Denial, DenialLog, Reason};
 use secret::Secret;
 pub(crate) use secret::stand_in;
 pub use user::User;
 pub(crate) use user::{Refusal, check_name};
 
-use crate::clients::lock;
+use crate::shared::lock::lock;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

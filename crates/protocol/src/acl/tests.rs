@@ -1,5 +1,6 @@
 use super::*;
-use crate::commands::{COMMANDS, Handler, Keys, Spec, find};
+use crate::command::{Access, COMMANDS, Keys, Spec, find};
+use crate::handlers::{Handler, handler_of};
 use bytes::Bytes;
 
 fn salts() -> Box<Salts> {
@@ -243,7 +244,7 @@ fn every_command_of_the_table_is_checked() {
         let permits = |user: &User| user.permits(spec, index, place, &words);
         assert_eq!(permits(&nobody), Err(Refusal::Command), "{name}");
         assert_eq!(permits(&all), Ok(()), "{name}");
-        match (spec.keys, spec.handler) {
+        match (spec.keys, handler_of(spec)) {
             (Keys::Range { .. }, _) => {
                 assert!(matches!(permits(&keyless), Err(Refusal::Key(_))), "{name}");
                 assert!(matches!(permits(&other), Err(Refusal::Key(_))), "{name}");

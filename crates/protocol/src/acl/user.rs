@@ -1,10 +1,10 @@
 //! A user.
 
 use super::commands::CommandSet;
-use super::keys::{Access, KeyPattern};
+use super::keys::KeyPattern;
 use super::secret::{Secret, stand_in};
 use super::{AclError, DEFAULT_USER, Salts, rules};
-use crate::commands::{Keys, Spec};
+use crate::command::{Access, Keys, Spec};
 use bytes::Bytes;
 use std::sync::Arc;
 

@@ -37,7 +37,7 @@ impl Tight {
 
     fn connect(&self, store: &Store, password: Option<&str>) -> Connection<Tight> {
         let options = ContextOptions {
-            password: password.map(str::to_owned).map(Into::into),
+            password: password.map(str::to_owned),
             ..ContextOptions::new(store.now_ms(), 1)
         };
         let address = || "127.0.0.1:1".to_owned();

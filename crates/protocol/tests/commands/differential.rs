@@ -9,7 +9,7 @@ use crate::support::ours::{self, Ours};
 use crate::support::redis::{RedisClient, RedisServer};
 use crate::support::store::bed;
 use crate::support::{seed, shown, words};
-use softflash_protocol::commands::COMMANDS;
+use softflash_protocol::command::COMMANDS;
 use softflash_store::Store;
 use std::sync::Arc;
 

@@ -1,0 +1,80 @@
+//! A command with its words.
+
+use crate::command::{Flags, Keys, Spec};
+use crate::resp::reply::Reply;
+use crate::resp::request::Args;
+use bytes::Bytes;
+use smallvec::SmallVec;
+use softflash_base::ShardId;
+use softflash_store::layout::StoreLayout;
+
+/// Keys of a command.
+pub(crate) type KeyList = SmallVec<[Bytes; 1]>;
+
+/// A command ready to be run, whatever thread that is on.
+#[derive(Debug, Clone)]
+pub(crate) struct Command {
+    pub spec: &'static Spec,
+    pub args: Args,
+    /// The client does not want to hear the reply.
+    pub silent: bool,
+}
+
+/// Where a command's keys live.
+pub(crate) enum Scope {
+    One(ShardId),
+    Several(SmallVec<[ShardId; 4]>),
+}
+
+impl Command {
+    /// Whether it reads keys and changes nothing.
+    pub fn is_read(&self) -> bool {
+        self.spec.flags.has(Flags::READONLY)
+    }
+
+    /// Its keys, in order.
+    pub fn keys(&self) -> KeyList {
+        // The common commands have one key in one place.
+        match self.spec.keys {
+            Keys::Range { first, last: 1, .. } => {
+                self.args.get(first).cloned().into_iter().collect()
+            }
+            keys => keys.of(&self.args).cloned().collect(),
+        }
+    }
+
+    /// Where its keys live; everywhere for a command on all of them.
+    pub fn scope(&self, layout: &StoreLayout) -> Scope {
+        if self.spec.keys == Keys::All {
+            return Scope::Several((0..layout.shards).map(ShardId).collect());
+        }
+        if layout.shards == 1 {
+            return Scope::One(ShardId(0));
+        }
+        let mut shards = SmallVec::new();
+        for key in self.spec.keys_of(&self.args) {
+            let shard = layout.shard_of(key);
+            if !shards.contains(&shard) {
+                shards.push(shard);
+            }
+        }
+        match shards.as_slice() {
+            [] => Scope::One(ShardId(0)),
+            [one] => Scope::One(*one),
+            _ => Scope::Several(shards),
+        }
+    }
+
+    /// The reply, if the client wants to hear it.
+    pub fn heard(&self, reply: Reply) -> Reply {
+        if self.silent { silenced(reply) } else { reply }
+    }
+}
+
+/// A reply that is not sent, but for what it changes.
+pub(crate) fn silenced(reply: Reply) -> Reply {
+    match reply {
+        Reply::Switch(protocol, _) => Reply::Switch(protocol, Box::new(Reply::None)),
+        _ => Reply::None,
+    }
+}

@@ -1,0 +1,19 @@
+//! The commands as data: names, arity, flags, categories, keys and what is done to them. Nothing here runs one.
+
+mod access;
+mod builder;
+mod effects;
+mod id;
+mod index;
+mod invocation;
+mod spec;
+mod subcommands;
+mod table;
+
+pub use access::Access;
+pub(crate) use effects::Effects;
+pub(crate) use id::CommandId;
+pub(crate) use index::find;
+pub(crate) use invocation::{Command, KeyList, Scope, silenced};
+pub use spec::{Flags, Group, Keys, Spec, Touches};
+pub use table::COMMANDS;

@@ -1,0 +1,285 @@
+//! What all connections of a server share, on all of its threads.
+
+pub mod settings;
+
+use crate::acl::{Acl, FixedPassword, Reason, Salts, UserFile, Users};
+use crate::command::{COMMANDS, Spec};
+use crate::shared::clients::Clients;
+use crate::shared::cursors::Cursors;
+use crate::shared::recording::Recordings;
+use crate::shared::slowlog::Slowlog;
+use futures_util::future::{BoxFuture, ready};
+use settings::FixedSetting;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A line that the server adds to a section of INFO.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InfoField {
+    /// The section, in lower case: `memory`, `server`, `flash` ...
+    pub section: &'static str,
+    /// The field's name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+}
+
+/// What SHUTDOWN asks the server for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShutdownRequest {
+    /// The client that asked.
+    pub client: u64,
+}
+
+/// Work that takes long.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Does work for the client at an address (`ip:port`) where it does not hold up others. A job that cannot be
+/// done is dropped.
+pub type Elsewhere = dyn Fn(&str, Job) -> BoxFuture<'static, ()> + Send + Sync;
+
+/// What a server is started with.
+pub struct ContextOptions {
+    /// The users.
+    pub acl: Acl,
+    /// Where ACL LOAD and ACL SAVE keep the users, if anywhere.
+    pub user_file: Option<Box<dyn UserFile>>,
+    /// The one password of the user `default`, whatever the file says.
+    pub password: Option<String>,
+    /// Random bytes that nobody can guess, for the salts of passwords.
+    pub salts: Box<Salts>,
+    /// Where passwords are hashed and files written.
+    pub elsewhere: Box<Elsewhere>,
+    /// Settings beside the defaults that CONFIG GET shows, such as `port`; a name of the defaults
+    /// replaces its value.
+    pub settings: Vec<FixedSetting>,
+    /// When the server started, in milliseconds since the Unix epoch.
+    pub started_at_ms: u64,
+    /// Where the choices of RANDOMKEY begin.
+    pub seed: u64,
+    /// Fields that the server adds to INFO; asked at every INFO.
+    pub info: Box<dyn Fn() -> Vec<InfoField> + Send + Sync>,
+    /// Called by SHUTDOWN, on the thread of the connection.
+    pub shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
+}
+
+impl ContextOptions {
+    /// No users but an open `default`, no secrets worth the name (salts follow from the seed), work done on the
+    /// spot, nothing added, and a SHUTDOWN that only sets
+    /// [`Context::shutdown_requested`].
+    pub fn new(started_at_ms: u64, seed: u64) -> ContextOptions {
+        ContextOptions {
+            acl: Acl::open(),
+            user_file: None,
+            password: None,
+            salts: salts_from(seed),
+            elsewhere: Box::new(|_, job| {
+                job();
+                Box::pin(ready(()))
+            }),
+            settings: Vec::new(),
+            started_at_ms,
+            seed,
+            info: Box::new(Vec::new),
+            shutdown: Box::new(|_| {}),
+        }
+    }
+}
+
+/// Salts that are the same in every run with a seed.
+fn salts_from(seed: u64) -> Box<Salts> {
+    let state = AtomicU64::new(seed);
+    Box::new(move |salt| salt.fill_with(|| next_random(&state).to_le_bytes()[0]))
+}
+
+/// The next number of a SplitMix64 sequence.
+fn next_random(state: &AtomicU64) -> u64 {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let state = state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl fmt::Debug for ContextOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the password.
+        f.debug_struct("ContextOptions").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// Counters since the start, or since CONFIG RESETSTAT.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Connections accepted.
+    pub connections: AtomicU64,
+    /// Connections turned away by the server.
+    pub rejected_connections: AtomicU64,
+    /// Commands run.
+    pub commands: AtomicU64,
+    /// Error replies.
+    pub errors: AtomicU64,
+    /// Bytes received; the server counts.
+    pub input_bytes: AtomicU64,
+    /// Bytes sent; the server counts.
+    pub output_bytes: AtomicU64,
+}
+
+impl Counters {
+    fn all(&self) -> [&AtomicU64; 6] {
+        [
+            &self.connections,
+            &self.rejected_connections,
+            &self.commands,
+            &self.errors,
+            &self.input_bytes,
+            &self.output_bytes,
+        ]
+    }
+}
+
+/// How often something was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Denials {
+    /// Logins.
+    pub authentication: u64,
+    /// Commands, for themselves or for their keys.
+    pub commands: u64,
+}
+
+/// Shared by all sessions.
+pub struct Context {
+    /// Who may do what.
+    pub acl: Acl,
+    pub(crate) user_file: Option<Box<dyn UserFile>>,
+    password: Option<FixedPassword>,
+    pub(crate) salts: Box<Salts>,
+    pub(crate) elsewhere: Box<Elsewhere>,
+    pub(crate) settings: Vec<FixedSetting>,
+    started_at_ms: u64,
+    random: AtomicU64,
+    info: Box<dyn Fn() -> Vec<InfoField> + Send + Sync>,
+    shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
+    shutdown_requested: AtomicBool,
+    per_command: Box<[AtomicU64]>,
+    pub(crate) cursors: Cursors,
+    /// Who records what clients do.
+    pub(crate) recordings: Recordings,
+    /// Who is connected.
+    pub clients: Clients,
+    /// What took long.
+    pub slowlog: Slowlog,
+    /// What was done.
+    pub counters: Counters,
+}
+
+impl Context {
+    /// The context of a server that starts.
+    pub fn new(options: ContextOptions) -> Context {
+        let ContextOptions { acl, user_file, password, salts, elsewhere, .. } = options;
+        let ContextOptions { settings, started_at_ms, seed, info, shutdown, .. } = options;
+        let mut all = settings;
+        for default in settings::defaults() {
+            if !all.iter().any(|(name, _)| *name == default.0) {
+                all.push(default);
+            }
+        }
+        let context = Context {
+            acl,
+            user_file,
+            password: password
+                .filter(|password| !password.is_empty())
+                .map(|password| FixedPassword::new(password.as_bytes(), &*salts)),
+            salts,
+            elsewhere,
+            settings: all,
+            started_at_ms,
+            random: AtomicU64::new(seed),
+            info,
+            shutdown,
+            shutdown_requested: AtomicBool::new(false),
+            per_command: COMMANDS.iter().map(|_| AtomicU64::new(0)).collect(),
+            cursors: Cursors::new(started_at_ms),
+            recordings: Recordings::default(),
+            clients: Clients::default(),
+            slowlog: Slowlog::default(),
+            counters: Counters::default(),
+        };
+        if context.password.is_some() {
+            let mut users = context.acl.users();
+            context.keep_default_password(&mut users);
+            context.acl.replace_all(users);
+        }
+        context
+    }
+
+    /// When the server started, in milliseconds since the Unix epoch.
+    pub fn started_at_ms(&self) -> u64 {
+        self.started_at_ms
+    }
+
+    /// What was refused since the start.
+    pub fn denials(&self) -> Denials {
+        let count = |reason| self.acl.log.count(reason);
+        Denials {
+            authentication: count(Reason::Authentication),
+            commands: count(Reason::Command) + count(Reason::Key),
+        }
+    }
+
+    /// Whether clients must authenticate.
+    pub fn needs_password(&self) -> bool {
+        self.acl.asks_for_password()
+    }
+
+    /// Gives `default` the password that the server was started with, if there is one.
+    pub(crate) fn keep_default_password(&self, users: &mut Users) {
+        if let Some(password) = &self.password {
+            password.give(users);
+        }
+    }
+
+    /// Whether a client has asked the server to stop.
+    pub fn shutdown_requested(&self) -> bool {
+        self.shutdown_requested.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn request_shutdown(&self, client: u64) {
+        self.shutdown_requested.store(true, Ordering::Release);
+        (self.shutdown)(ShutdownRequest { client });
+    }
+
+    pub(crate) fn info_fields(&self) -> Vec<InfoField> {
+        (self.info)()
+    }
+
+    /// A random number for RANDOMKEY.
+    pub(crate) fn random(&self) -> u64 {
+        next_random(&self.random)
+    }
+
+    pub(crate) fn count_commands(&self, index: usize, count: u64) {
+        if let Some(counter) = self.per_command.get(index) {
+            counter.fetch_add(count, Ordering::Relaxed);
+        }
+        self.counters.commands.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How often each command was run; those never run are left out.
+    pub fn command_counts(&self) -> Vec<(&'static Spec, u64)> {
+        let counts = self.per_command.iter().map(|count| count.load(Ordering::Relaxed));
+        COMMANDS.iter().zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+
+    pub(crate) fn reset_counters(&self) {
+        self.counters.all().iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+        self.per_command.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the password.
+        f.debug_struct("Context").field("counters", &self.counters).finish_non_exhaustive()
+    }
+}

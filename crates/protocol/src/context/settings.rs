@@ -1,0 +1,23 @@
+//! The settings that CONFIG GET shows.
+
+use crate::resp::request::MAX_ARGUMENT_BYTES;
+
+/// A setting that holds for the whole run.
+pub type FixedSetting = (String, String);
+
+/// Settings that clients of Redis ask for, as they are here.
+pub(crate) fn defaults() -> Vec<FixedSetting> {
+    let limit = MAX_ARGUMENT_BYTES.to_string();
+    let settings = [
+        ("appendfsync", "always"),
+        ("appendonly", "yes"),
+        ("cluster-enabled", "no"),
+        ("databases", "1"),
+        ("maxmemory", "0"),
+        ("maxmemory-policy", "noeviction"),
+        ("proto-max-bulk-len", limit.as_str()),
+        ("save", ""),
+        ("timeout", "0"),
+    ];
+    settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}

@@ -1,0 +1,53 @@
+//! The flash below: FLASH.UNITS and FLASH.STATS.
+
+use crate::error::Result;
+use crate::handlers::wide::Wide;
+use crate::resp::reply::Reply;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use std::fmt::Write;
+
+/// FLASH.UNITS: a line for each unit
+pub(crate) fn units(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+    async move {
+        let mut lines = String::new();
+        for unit in wide.store.units().await? {
+            let space = unit.space;
+            // Writing to a string does not fail.
+            let _ = write!(
+                lines,
+                "unit:{},state={:?},queue={},free={},open={},live={},bad={},erases_min={},\
+                 erases_mean={:.1},erases_max={},bad_blocks={},damaged_headers={},reads={},programs={},erases={},\
+                 errors={}\r\n",
+                unit.unit,
+                unit.state,
+                unit.queue,
+                space.free(),
+                space.open,
+                space.live,
+                space.bad,
+                unit.erase_count_min,
+                unit.erase_count_mean,
+                unit.erase_count_max,
+                unit.bad_blocks,
+                unit.damaged_headers,
+                unit.reads,
+                unit.programs,
+                unit.erases,
+                unit.errors,
+            );
+        }
+        Ok(Reply::Verbatim(lines))
+    }
+    .boxed_local()
+}
+
+/// FLASH.STATS: the store's counters, `name:value`
+pub(crate) fn stats(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+    async move {
+        let fields = wide.store.stats().await?.fields();
+        let lines = fields.into_iter().map(|(name, value)| format!("{name}:{value}\r\n"));
+        Ok(Reply::Verbatim(lines.collect()))
+    }
+    .boxed_local()
+}

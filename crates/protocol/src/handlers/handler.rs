@@ -1,0 +1,102 @@
+//! The kinds of handlers.
+
+use crate::command::{Command, KeyList};
+use crate::error::Result;
+use crate::handlers::call::Call;
+use crate::handlers::table::handler;
+use crate::handlers::wide::Wide;
+use crate::resp::reply::Reply;
+use crate::session::Session;
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use softflash_store::Store;
+
+/// Which entries a command must see before it can answer.
+#[derive(Clone, Copy)]
+pub(crate) enum Load {
+    /// Those of all its keys.
+    Keys,
+    /// None: it overwrites whatever is there.
+    Nothing,
+    /// Those of all its keys, if its words say so.
+    If(fn(&[Bytes]) -> bool),
+}
+
+/// A command over entries: it is given those of its keys, and answers with a reply and changes.
+#[derive(Clone, Copy)]
+pub(crate) struct Keyed {
+    pub run: fn(&mut Call<'_>) -> Result<Reply>,
+    pub load: Load,
+}
+
+/// A command over the whole store.
+pub(crate) type WideHandler = for<'a> fn(Wide<'a>) -> LocalBoxFuture<'a, Result<Reply>>;
+
+/// A command that takes long and needs no keys, such as AUTH.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    pub run: WaitingHandler,
+    /// Whether it does with these words; then it is not for transactions.
+    pub takes_long: fn(&[Bytes]) -> bool,
+}
+
+pub(crate) type WaitingHandler =
+    for<'a> fn(&'a mut Session, &'a Store, &'a [Bytes]) -> LocalBoxFuture<'a, Result<Reply>>;
+
+/// How a command is run.
+#[derive(Clone, Copy)]
+pub(crate) enum Handler {
+    /// Over the entries of its keys.
+    Keyed(Keyed),
+    /// Over the connection's own state and what all connections share; never waits.
+    Session(fn(&mut Session, &Store, &[Bytes]) -> Result<Reply>),
+    /// Over the connection's own state and what all connections share; may wait.
+    Waiting(Waiting),
+    /// Over the whole store; may wait.
+    Wide(WideHandler),
+    /// WATCH.
+    Watch,
+    /// EXEC.
+    Exec,
+    /// It only has subcommands.
+    Container,
+}
+
+/// A command that sees the entries of all its keys.
+pub(super) const fn keyed(run: fn(&mut Call<'_>) -> Result<Reply>) -> Handler {
+    loading(Load::Keys, run)
+}
+
+/// A command that overwrites its keys unseen.
+pub(super) const fn blind(run: fn(&mut Call<'_>) -> Result<Reply>) -> Handler {
+    loading(Load::Nothing, run)
+}
+
+pub(super) const fn loading(load: Load, run: fn(&mut Call<'_>) -> Result<Reply>) -> Handler {
+    Handler::Keyed(Keyed { run, load })
+}
+
+pub(super) const fn waiting(run: WaitingHandler) -> Handler {
+    waiting_if(|_| true, run)
+}
+
+pub(super) const fn waiting_if(takes_long: fn(&[Bytes]) -> bool, run: WaitingHandler) -> Handler {
+    Handler::Waiting(Waiting { run, takes_long })
+}
+
+/// The handler of a command over entries.
+pub(crate) fn keyed_handler(command: &Command) -> Option<&'static Keyed> {
+    match handler(command.spec) {
+        Handler::Keyed(keyed) => Some(keyed),
+        _ => None,
+    }
+}
+
+/// The keys whose entries a command must see.
+pub(crate) fn loads(command: &Command) -> KeyList {
+    match keyed_handler(command) {
+        Some(Keyed { load: Load::Keys, .. }) => command.keys(),
+        Some(Keyed { load: Load::If(needed), .. }) if needed(&command.args) => command.keys(),
+        _ => KeyList::new(),
+    }
+}

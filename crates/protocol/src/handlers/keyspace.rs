@@ -1,0 +1,159 @@
+//! The key space as a whole: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL.
+
+use crate::error::{CommandError, Result};
+use crate::handlers::Call;
+use crate::handlers::wide::Wide;
+use crate::resp::number::{parse_cursor, parse_i64};
+use crate::resp::reply::Reply;
+use crate::resp::words::{is, own};
+use crate::shared::cursors::Place;
+use crate::shared::glob::Glob;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use softflash_base::SliceId;
+
+/// KEYS pattern
+pub(crate) fn keys(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+    async move {
+        let glob = Glob::new(wide.args.get(1).map_or(b"", |pattern| pattern));
+        let keys = wide.keys(|key| glob.matches(key)).await?;
+        Ok(Reply::Array(keys.into_iter().map(Reply::Bulk).collect()))
+    }
+    .boxed_local()
+}
+
+struct ScanOptions<'a> {
+    pattern: Option<&'a [u8]>,
+    count: usize,
+    strings: bool,
+}
+
+impl ScanOptions<'_> {
+    fn parse(args: &[Bytes]) -> Result<ScanOptions<'_>> {
+        let mut options = ScanOptions { pattern: None, count: 10, strings: true };
+        for pair in args.chunks(2) {
+            let [option, value] = pair else { return Call::syntax() };
+            if is(option, "COUNT") {
+                let count = parse_i64(value).ok_or(CommandError::NOT_AN_INTEGER)?;
+                options.count = usize::try_from(count).unwrap_or(0);
+                if options.count == 0 {
+                    return Call::syntax();
+                }
+            } else if is(option, "MATCH") {
+                options.pattern = Some(value);
+            } else if is(option, "TYPE") {
+                options.strings = is(value, "string");
+            } else {
+                return Call::syntax();
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
+pub(crate) fn scan(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+    async move {
+        let cursor = wide.args.get(1).and_then(|cursor| parse_cursor(cursor));
+        let cursor = cursor.ok_or(CommandError::Known("ERR invalid cursor"))?;
+        let options = ScanOptions::parse(wide.args.get(2..).unwrap_or_default())?;
+        let Place { mut slice, mut after } = wide.context.cursors.place(cursor);
+        let glob = options.pattern.map(Glob::new);
+        let fits = |key: &[u8]| {
+            options.strings && glob.is_none_or(|glob| glob.matches(key)) && wide.shows(key)
+        };
+
+        let mut keys = Vec::new();
+        let mut left = options.count;
+        let slices = if wide.is_cleared() { 0 } else { wide.store.layout().slices };
+        while left > 0 && slice.0 < slices {
+            let page = wide.page(slice, after.take(), left).await?;
+            left = left.saturating_sub(page.items.len());
+            keys.extend(page.items.into_iter().map(|(key, _)| key).filter(|key| fits(key)));
+            after = page.next;
+            if after.is_some() && left > 0 {
+                // Fewer than asked for, and yet more to come: expired keys were passed over.
+                continue;
+            }
+            if after.is_none() {
+                slice = SliceId(slice.0 + 1);
+            }
+        }
+        let next = if slice.0 < slices {
+            wide.context.cursors.add(Place { slice, after: after.as_ref().map(own) })
+        } else {
+            0
+        };
+        Ok(Reply::Array(vec![
+            Reply::Bulk(next.to_string().into()),
+            Reply::Array(keys.into_iter().map(Reply::Bulk).collect()),
+        ]))
+    }
+    .boxed_local()
+}
+
+/// RANDOMKEY
+pub(crate) fn randomkey(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+    async move {
+        let random = wide.context.random();
+        if wide.overlay.is_some() {
+            let keys = wide.keys(|_| true).await?;
+            let index = random as usize % keys.len().max(1);
+            return Ok(keys.get(index).cloned().map_or(Reply::Null, Reply::Bulk));
+        }
+        if wide.viewer.is_some() {
+            return Ok(random_shown(&wide, random).await?.map_or(Reply::Null, Reply::Bulk));
+        }
+        Ok(wide.store.random_key(random).await?.map_or(Reply::Null, Reply::Bulk))
+    }
+    .boxed_local()
+}
+
+/// A key that may be shown: by luck, or else the first from a random slice on.
+async fn random_shown(wide: &Wide<'_>, random: u64) -> Result<Option<Bytes>> {
+    const TRIES: u32 = 16;
+    const PAGE_KEYS: usize = 1024;
+    for _ in 0..TRIES {
+        match wide.store.random_key(wide.context.random()).await? {
+            Some(key) if wide.shows(&key) => return Ok(Some(key)),
+            Some(_) => {}
+            None => return Ok(None),
+        }
+    }
+    let slices = wide.store.layout().slices;
+    let first = (random % u64::from(slices.max(1))) as u16;
+    for slice in (first..slices).chain(0..first).map(SliceId) {
+        let mut after = None;
+        loop {
+            let page = wide.page(slice, after, PAGE_KEYS).await?;
+            let shown = page.items.into_iter().map(|(key, _)| key).find(|key| wide.shows(key));
+            match (shown, page.next) {
+                (Some(key), _) => return Ok(Some(key)),
+                (None, Some(last)) => after = Some(last),
+                (None, None) => break,
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// DBSIZE
+pub(crate) fn dbsize(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+    async move {
+        let count = wide.key_count().await?;
+        Ok(Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
+    }
+    .boxed_local()
+}
+
+/// FLUSHALL [ASYNC | SYNC]; with one database FLUSHDB is the same
+pub(crate) fn flush(call: &mut Call<'_>) -> Result<Reply> {
+    match call.args {
+        [_] => {}
+        [_, option] if is(option, "ASYNC") || is(option, "SYNC") => {}
+        _ => return Call::syntax(),
+    }
+    call.effects.clear = true;
+    Ok(Reply::Ok)
+}

@@ -1,0 +1,35 @@
+//! What each command does: a small file for each family, and one table that says which command is run by which.
+
+mod acl;
+pub(crate) mod call;
+mod client;
+mod config;
+mod connection;
+mod counter;
+mod debug;
+mod expire;
+mod expiry;
+mod flash;
+mod handler;
+mod info;
+mod introspection;
+mod keyspace;
+mod multi_key;
+mod object;
+pub(crate) mod overlay;
+mod range;
+mod record;
+mod rename;
+mod server;
+mod set;
+mod settings;
+mod slowlog;
+mod table;
+mod transaction;
+pub(crate) mod wide;
+
+pub(crate) use call::Call;
+pub(crate) use handler::{Handler, Load, keyed_handler, loads};
+use handler::{blind, keyed, loading, waiting, waiting_if};
+pub(crate) use introspection::{unknown_command, unknown_subcommand};
+pub(crate) use table::handler as handler_of;

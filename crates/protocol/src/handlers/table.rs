@@ -1,0 +1,164 @@
+//! Which code runs each command. What is known of a command beside that is in [`crate::command`].
+
+use super::*;
+use crate::command::{CommandId, Spec};
+
+/// The handlers, in the order of [`CommandId::ALL`].
+static HANDLERS: [Handler; CommandId::ALL.len()] = handlers();
+
+const fn handlers() -> [Handler; CommandId::ALL.len()] {
+    let mut all = [Handler::Container; CommandId::ALL.len()];
+    let mut number = 0;
+    while number < all.len() {
+        all[number] = of(CommandId::ALL[number]);
+        number += 1;
+    }
+    all
+}
+
+/// How a command is run.
+pub(crate) fn handler(spec: &Spec) -> &'static Handler {
+    HANDLERS.get(spec.id as usize).unwrap_or(&Handler::Container)
+}
+
+const fn of(id: CommandId) -> Handler {
+    match id {
+        CommandId::Acl => Handler::Container,
+        CommandId::AclCat => Handler::Session(acl::cat),
+        CommandId::AclDeluser => Handler::Session(acl::deluser),
+        CommandId::AclDryrun => Handler::Session(acl::dryrun),
+        CommandId::AclGenpass => Handler::Session(acl::genpass),
+        CommandId::AclGetuser => Handler::Session(acl::getuser),
+        CommandId::AclHelp => Handler::Session(acl::help),
+        CommandId::AclList => Handler::Session(acl::list),
+        CommandId::AclLoad => waiting(acl::load),
+        CommandId::AclLog => Handler::Session(acl::log),
+        CommandId::AclSave => waiting(acl::save),
+        CommandId::AclSetuser => waiting(acl::setuser),
+        CommandId::AclUsers => Handler::Session(acl::users),
+        CommandId::AclWhoami => Handler::Session(acl::whoami),
+        CommandId::Append => keyed(range::append),
+        CommandId::Auth => waiting(connection::auth),
+        CommandId::Client => Handler::Container,
+        CommandId::ClientGetname => Handler::Session(client::getname),
+        CommandId::ClientHelp => Handler::Session(client::help),
+        CommandId::ClientId => Handler::Session(client::id),
+        CommandId::ClientInfo => Handler::Session(client::info),
+        CommandId::ClientKill => Handler::Session(client::kill),
+        CommandId::ClientList => Handler::Session(client::list),
+        CommandId::ClientNoEvict => Handler::Session(client::on_or_off),
+        CommandId::ClientNoTouch => Handler::Session(client::on_or_off),
+        CommandId::ClientReply => Handler::Session(client::reply),
+        CommandId::ClientSetinfo => Handler::Session(client::setinfo),
+        CommandId::ClientSetname => Handler::Session(client::setname),
+        CommandId::Command => Handler::Session(introspection::command),
+        CommandId::CommandCount => Handler::Session(introspection::count),
+        CommandId::CommandDocs => Handler::Session(introspection::docs),
+        CommandId::CommandGetkeys => Handler::Session(introspection::getkeys),
+        CommandId::CommandHelp => Handler::Session(introspection::help),
+        CommandId::CommandInfo => Handler::Session(introspection::info),
+        CommandId::CommandList => Handler::Session(introspection::list),
+        CommandId::Config => Handler::Container,
+        CommandId::ConfigGet => Handler::Session(config::get),
+        CommandId::ConfigHelp => Handler::Session(config::help),
+        CommandId::ConfigResetstat => Handler::Session(config::resetstat),
+        CommandId::ConfigSet => Handler::Session(config::set),
+        CommandId::Copy => keyed(rename::copy),
+        CommandId::Dbsize => Handler::Wide(keyspace::dbsize),
+        CommandId::Debug => waiting(debug::debug),
+        CommandId::Decr => keyed(counter::decr),
+        CommandId::Decrby => keyed(counter::decrby),
+        CommandId::Del => keyed(multi_key::del),
+        CommandId::Discard => Handler::Session(transaction::discard),
+        CommandId::Echo => Handler::Session(connection::echo),
+        CommandId::Exec => Handler::Exec,
+        CommandId::Exists => keyed(multi_key::exists),
+        CommandId::Expire => keyed(expire::expire),
+        CommandId::Expireat => keyed(expire::expireat),
+        CommandId::Expiretime => keyed(expire::expiretime),
+        CommandId::FlashRecord => Handler::Container,
+        CommandId::FlashRecordHelp => Handler::Session(record::help),
+        CommandId::FlashRecordRead => Handler::Session(record::read),
+        CommandId::FlashRecordStart => Handler::Session(record::start),
+        CommandId::FlashRecordStop => Handler::Session(record::stop),
+        CommandId::FlashStats => Handler::Wide(flash::stats),
+        CommandId::FlashUnits => Handler::Wide(flash::units),
+        CommandId::Flushall => blind(keyspace::flush),
+        CommandId::Flushdb => blind(keyspace::flush),
+        CommandId::Get => keyed(set::get),
+        CommandId::Getdel => keyed(set::getdel),
+        CommandId::Getex => keyed(set::getex),
+        CommandId::Getrange => keyed(range::getrange),
+        CommandId::Getset => keyed(set::getset),
+        CommandId::Hello => waiting_if(connection::logs_in, connection::hello),
+        CommandId::Incr => keyed(counter::incr),
+        CommandId::Incrby => keyed(counter::incrby),
+        CommandId::Incrbyfloat => keyed(counter::incrbyfloat),
+        CommandId::Info => Handler::Wide(server::info),
+        CommandId::Keys => Handler::Wide(keyspace::keys),
+        CommandId::Memory => Handler::Container,
+        CommandId::MemoryHelp => Handler::Session(object::memory_help),
+        CommandId::MemoryUsage => keyed(object::usage),
+        CommandId::Mget => keyed(multi_key::mget),
+        CommandId::Mset => blind(multi_key::mset),
+        CommandId::Msetnx => keyed(multi_key::msetnx),
+        CommandId::Multi => Handler::Session(transaction::multi),
+        CommandId::Object => Handler::Container,
+        CommandId::ObjectEncoding => keyed(object::encoding),
+        CommandId::ObjectHelp => Handler::Session(object::object_help),
+        CommandId::ObjectRefcount => keyed(object::refcount),
+        CommandId::Persist => keyed(expire::persist),
+        CommandId::Pexpire => keyed(expire::pexpire),
+        CommandId::Pexpireat => keyed(expire::pexpireat),
+        CommandId::Pexpiretime => keyed(expire::pexpiretime),
+        CommandId::Ping => Handler::Session(connection::ping),
+        CommandId::Psetex => blind(set::psetex),
+        CommandId::Pttl => keyed(expire::pttl),
+        CommandId::Quit => Handler::Session(connection::quit),
+        CommandId::Randomkey => Handler::Wide(keyspace::randomkey),
+        CommandId::Rename => keyed(rename::rename),
+        CommandId::Renamenx => keyed(rename::renamenx),
+        CommandId::Reset => Handler::Session(connection::reset),
+        CommandId::Scan => Handler::Wide(keyspace::scan),
+        CommandId::Select => Handler::Session(connection::select),
+        CommandId::Set => loading(Load::If(set::needs_old), set::set),
+        CommandId::Setex => blind(set::setex),
+        CommandId::Setnx => keyed(set::setnx),
+        CommandId::Setrange => keyed(range::setrange),
+        CommandId::Shutdown => Handler::Session(server::shutdown),
+        CommandId::Slowlog => Handler::Container,
+        CommandId::SlowlogGet => Handler::Session(slowlog::get),
+        CommandId::SlowlogHelp => Handler::Session(slowlog::help),
+        CommandId::SlowlogLen => Handler::Session(slowlog::len),
+        CommandId::SlowlogReset => Handler::Session(slowlog::reset),
+        CommandId::Strlen => keyed(set::strlen),
+        CommandId::Substr => keyed(range::getrange),
+        CommandId::Time => Handler::Session(server::time),
+        CommandId::Touch => keyed(multi_key::exists),
+        CommandId::Ttl => keyed(expire::ttl),
+        CommandId::Type => keyed(rename::type_of),
+        CommandId::Unlink => keyed(multi_key::del),
+        CommandId::Unwatch => Handler::Session(transaction::unwatch),
+        CommandId::Watch => Handler::Watch,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::COMMANDS;
+
+    #[test]
+    fn every_command_has_a_number_of_its_own_and_a_handler() {
+        let commands = COMMANDS.iter().flat_map(|spec| spec.subcommands.iter().chain([spec]));
+        let mut seen = Vec::new();
+        for spec in commands {
+            assert!(!seen.contains(&spec.id), "{}", spec.name);
+            seen.push(spec.id);
+            let does_nothing = matches!(handler(spec), Handler::Container);
+            assert_eq!(does_nothing, spec.is_container, "{}", spec.name);
+            assert_eq!(CommandId::ALL[spec.id as usize], spec.id, "{}", spec.name);
+        }
+        assert_eq!(seen.len(), CommandId::ALL.len());
+    }
+}

@@ -1,0 +1,34 @@
+//! MULTI, DISCARD and UNWATCH; EXEC and WATCH wait for the store and are with the session.
+
+use crate::error::{CommandError, Result};
+use crate::resp::reply::Reply;
+use crate::session::Session;
+use bytes::Bytes;
+use softflash_base::planted::{self, Bug};
+use softflash_store::Store;
+
+/// MULTI
+pub(crate) fn multi(session: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
+    if session.transaction.is_some() {
+        return Err(CommandError::Known("ERR MULTI calls can not be nested"));
+    }
+    session.transaction = Some(Default::default());
+    Ok(Reply::Ok)
+}
+
+/// DISCARD
+pub(crate) fn discard(session: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
+    if session.transaction.take().is_none() {
+        return Err(CommandError::Known("ERR DISCARD without MULTI"));
+    }
+    if !planted::bug(Bug::DiscardKeepsWatches) {
+        session.watched.clear();
+    }
+    Ok(Reply::Ok)
+}
+
+/// UNWATCH
+pub(crate) fn unwatch(session: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
+    session.watched.clear();
+    Ok(Reply::Ok)
+}

@@ -1,0 +1,81 @@
+//! Commands over the whole store: KEYS, SCAN, RANDOMKEY, DBSIZE and what they share.
+
+use crate::acl::User;
+use crate::context::Context;
+use crate::error::Result;
+use crate::handlers::overlay::Overlay;
+use bytes::Bytes;
+use softflash_base::SliceId;
+use softflash_store::{ScanPage, Store, StoreError};
+
+/// A running command over the whole store.
+pub(crate) struct Wide<'a> {
+    pub store: &'a Store,
+    pub context: &'a Context,
+    pub args: &'a [Bytes],
+    /// Who asks, where that user does not see every key.
+    pub viewer: Option<&'a User>,
+    /// The changes of the transaction that it is part of.
+    pub overlay: Option<Overlay<'a>>,
+}
+
+/// Keys asked for at once when all are wanted.
+const PAGE_KEYS: usize = 1024;
+
+impl Wide<'_> {
+    /// Whether who asks may know of a key.
+    pub fn shows(&self, key: &[u8]) -> bool {
+        self.viewer.is_none_or(|user| user.sees(key))
+    }
+
+    /// All keys that `fits` says yes to and that may be shown, in no order.
+    pub async fn keys(&self, mut fits: impl FnMut(&[u8]) -> bool) -> Result<Vec<Bytes>> {
+        let mut fits = |key: &[u8]| fits(key) && self.shows(key);
+        let mut keys = Vec::new();
+        let slices = if self.is_cleared() { 0 } else { self.store.layout().slices };
+        for slice in (0..slices).map(SliceId) {
+            let mut after = None;
+            loop {
+                let ScanPage { items, next } = self.page(slice, after, PAGE_KEYS).await?;
+                keys.extend(items.into_iter().map(|(key, _)| key).filter(|key| fits(key)));
+                match next {
+                    Some(last) => after = Some(last),
+                    None => break,
+                }
+            }
+        }
+        if let Some(overlay) = self.overlay {
+            let written = overlay.changes.live(self.store.now_ms());
+            keys.extend(written.filter(|key| fits(key)).cloned());
+        }
+        Ok(keys)
+    }
+
+    /// The number of keys.
+    pub async fn key_count(&self) -> Result<u64> {
+        match self.overlay {
+            Some(overlay) => overlay.key_count(self.store.now_ms()).await,
+            None => Ok(self.store.key_count().await?),
+        }
+    }
+
+    /// A page of the store's keys without those that the transaction has written or removed.
+    pub async fn page(
+        &self,
+        slice: SliceId,
+        after: Option<Bytes>,
+        limit: usize,
+    ) -> Result<ScanPage, StoreError> {
+        let Some(Overlay { changes, exclusive }) = self.overlay else {
+            return self.store.scan(slice, after, limit).await;
+        };
+        let mut page = exclusive.scan(slice, after, limit).await?;
+        page.items.retain(|(key, _)| changes.is_untouched(key));
+        Ok(page)
+    }
+
+    /// Whether the transaction has removed all keys of the store.
+    pub fn is_cleared(&self) -> bool {
+        self.overlay.is_some_and(|overlay| overlay.changes.cleared)
+    }
+}

@@ -1,0 +1,116 @@
+//! From a request to something that can be run: looks the command up and checks that it may run now.
+
+use crate::command::{Command, Flags, Spec, find, silenced};
+use crate::error::CommandError;
+use crate::handlers::{Handler, handler_of, unknown_command, unknown_subcommand};
+use crate::resp::reply::Reply;
+use crate::resp::request::{Args, Request};
+use crate::session::{ReplyMode, Session};
+use softflash_store::Store;
+
+/// A request after the checks.
+pub(crate) enum Admitted {
+    /// Answered already.
+    Answer(Reply),
+    /// To be run over the entries of its keys.
+    Keyed(Command),
+    /// To be run over the whole store.
+    Wide(Command),
+    Watch(Command),
+    /// To be attended to once everything before it is answered.
+    Waiting(Command),
+    Exec {
+        silent: bool,
+    },
+}
+
+impl Session {
+    /// Checks a request in Redis' order, queues it in a transaction, runs what needs no store.
+    pub(crate) fn admit(&mut self, store: &Store, request: Request) -> Admitted {
+        let skipped = self.reply_mode == ReplyMode::SkipNext;
+        if skipped {
+            self.reply_mode = ReplyMode::On;
+        }
+        let silent = skipped || self.reply_mode == ReplyMode::Off;
+        let args = request.args;
+        let checked = self.check(store, &args);
+        let spec = match checked {
+            Ok(spec) => spec,
+            Err(refused) => {
+                let reply = Reply::Error(self.refuse(&args, refused));
+                return Admitted::Answer(if silent { Reply::None } else { reply });
+            }
+        };
+        self.last_command = spec.name;
+        if let Some(transaction) = &mut self.transaction
+            && !spec.flags.has(Flags::UNQUEUED)
+        {
+            transaction.queue(Command { spec, args, silent: false });
+            let reply = Reply::Status("QUEUED");
+            return Admitted::Answer(if silent { Reply::None } else { reply });
+        }
+        match handler_of(spec) {
+            Handler::Keyed(_) => Admitted::Keyed(Command { spec, args, silent }),
+            Handler::Wide(_) => Admitted::Wide(Command { spec, args, silent }),
+            Handler::Watch => Admitted::Watch(Command { spec, args, silent }),
+            Handler::Waiting(_) => Admitted::Waiting(Command { spec, args, silent }),
+            Handler::Exec => Admitted::Exec { silent },
+            Handler::Session(run) => {
+                let reply = Reply::from(run(self, store, &args));
+                let heard = !skipped && self.reply_mode != ReplyMode::Off;
+                Admitted::Answer(if heard { reply } else { silenced(reply) })
+            }
+            Handler::Container => Admitted::Answer(Reply::None),
+        }
+    }
+
+    /// Whatever is refused before it is queued spoils the transaction; an EXEC that is refused ends it.
+    fn refuse(&mut self, args: &Args, refused: CommandError) -> CommandError {
+        let command = args.first().and_then(|name| find(name));
+        if command.is_some_and(|(_, spec)| matches!(handler_of(spec), Handler::Exec)) {
+            self.transaction = None;
+            self.watched.clear();
+            let text = refused.text();
+            let text = text.strip_prefix(b"ERR ").unwrap_or(&text);
+            let reason: &[u8] = b"EXECABORT Transaction discarded because of: ";
+            return CommandError::quoting(&[reason, text]);
+        }
+        if let Some(transaction) = &mut self.transaction {
+            transaction.spoiled = true;
+        }
+        refused
+    }
+
+    /// The command, if it exists, is complete and allowed now.
+    fn check(&mut self, store: &Store, args: &Args) -> Result<&'static Spec, CommandError> {
+        let name = args.first().map(|name| &name[..]).unwrap_or_default();
+        let Some((index, mut spec)) = find(name) else { return Err(unknown_command(args)) };
+        let mut place = None;
+        if let (Some(subcommand), false) = (args.get(1), spec.subcommands.is_empty()) {
+            place = spec.subcommand_place(subcommand);
+            spec = place
+                .and_then(|place| spec.subcommands.get(place))
+                .ok_or_else(|| unknown_subcommand(spec, subcommand))?;
+        }
+        if !spec.takes(args.len()) {
+            return Err(CommandError::WrongArity(spec.name));
+        }
+        if !self.identity.is_free() {
+            self.permit(store, spec, index, place, args)?;
+        }
+        if self.transaction.is_some() && is_alone(spec, args) {
+            return Err(CommandError::Known("ERR Command not allowed inside a transaction"));
+        }
+        self.tally.add(index);
+        Ok(spec)
+    }
+}
+
+/// Whether a command may not be part of a transaction.
+fn is_alone(spec: &Spec, args: &Args) -> bool {
+    let takes_long = match handler_of(spec) {
+        Handler::Waiting(waiting) => (waiting.takes_long)(args),
+        _ => false,
+    };
+    takes_long || spec.flags.has(Flags::NO_MULTI)
+}

@@ -1,0 +1,204 @@
+//! Transactions: the queue after MULTI, the keys watched, and EXEC.
+
+use crate::command::{Command, Effects, KeyList, Keys, Scope, find};
+use crate::error::{CommandError, Result};
+use crate::handlers::overlay::{Changes, Overlay};
+use crate::handlers::wide::Wide;
+use crate::handlers::{Handler, handler_of, loads};
+use crate::pipeline::load::Entries;
+use crate::pipeline::write::{apply, stage};
+use crate::resp::reply::Reply;
+use crate::resp::words::own;
+use crate::session::Session;
+use crate::session::transaction::Watched;
+use crate::shared::recording::{self, Event};
+use softflash_base::ShardId;
+use softflash_base::planted::{self, Bug};
+use softflash_store::{Exclusive, Store, Ticket, View};
+
+impl Session {
+    /// WATCH key [key ...]
+    pub(crate) async fn watch(&mut self, store: &Store, command: &Command) -> Result<Reply> {
+        if self.transaction.is_some() {
+            return Err(CommandError::Known("ERR WATCH inside MULTI is not allowed"));
+        }
+        for key in command.spec.keys_of(&command.args) {
+            if self.watched.iter().any(|watched| watched.key == *key) {
+                if planted::bug(Bug::WatchStopsAtKnown) {
+                    break;
+                }
+                continue;
+            }
+            let key = own(key);
+            let token = store.watch(key.clone()).await?;
+            let expires =
+                store.view().get(&key).await?.is_some_and(|entry| entry.expires_at_ms != 0);
+            self.watched.push(Watched { key, token, expires });
+        }
+        Ok(Reply::Ok)
+    }
+
+    /// EXEC
+    pub(crate) async fn exec(&mut self, store: &Store, ticket: &mut Ticket) -> Result<Reply> {
+        let Some(transaction) = self.transaction.take() else {
+            return Err(CommandError::Known("ERR EXEC without MULTI"));
+        };
+        let watched = match planted::bug(Bug::ExecKeepsWatches) {
+            true => self.watched.clone(),
+            false => std::mem::take(&mut self.watched),
+        };
+        if transaction.spoiled {
+            return Err(CommandError::Known(
+                "EXECABORT Transaction discarded because of previous errors.",
+            ));
+        }
+        let commands = transaction.commands;
+        self.identity.refresh(&self.context.acl);
+        self.permit_all(store, &commands)?;
+        let mut keys: KeyList = commands.iter().flat_map(loads).collect();
+        keys.extend(watched.iter().filter(|watched| watched.expires).map(|w| w.key.clone()));
+        if !keys.is_empty() {
+            store.prefetch(&keys).await;
+        }
+        let checked = planted::bug(Bug::ExecChecksBeforeGate)
+            && watched.iter().all(|watched| !watched.token.touched());
+        let exclusive = store.exclusive(shards_of(store, &commands, &watched)).await?;
+        for watched in watched.iter().filter(|_| !checked) {
+            if !watched.holds(&exclusive).await? {
+                return Ok(Reply::NullArray);
+            }
+        }
+        let mut running = Running::new(store, &exclusive, &commands);
+        let mut replies = Vec::with_capacity(commands.len());
+        for command in &commands {
+            replies.push(running.run(self, command).await.into());
+        }
+        let events = std::mem::take(&mut running.events);
+        let committed = running.commit().await.map_err(CommandError::TransactionFailed)?;
+        ticket.merge(&committed);
+        self.context.recordings.tell(store, &events);
+        Ok(Reply::Array(replies))
+    }
+}
+
+impl Session {
+    /// What was allowed when it was queued may be forbidden by now.
+    fn permit_all(&self, store: &Store, commands: &[Command]) -> Result<()> {
+        if self.identity.is_free() {
+            return Ok(());
+        }
+        for command in commands {
+            let Some((index, spec)) = command.args.first().and_then(|name| find(name)) else {
+                continue;
+            };
+            let place = command.args.get(1).and_then(|name| spec.subcommand_place(name));
+            let permitted = self.permit(store, command.spec, index, place, &command.args);
+            permitted.map_err(|refused| {
+                let text = refused.text();
+                let reason = text.strip_prefix(b"NOPERM ").unwrap_or(&text);
+                let changed: &[u8] =
+                    b"EXECABORT Transaction discarded because of: the rules changed \
+                    since its commands were queued: ";
+                CommandError::quoting(&[changed, reason])
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Every shard that the commands or the watched keys touch.
+fn shards_of(store: &Store, commands: &[Command], watched: &[Watched]) -> Vec<ShardId> {
+    let layout = store.layout();
+    let mut shards: Vec<ShardId> =
+        watched.iter().map(|watched| layout.shard_of(&watched.key)).collect();
+    for command in commands {
+        match handler_of(command.spec) {
+            Handler::Wide(_) => return (0..layout.shards).map(ShardId).collect(),
+            Handler::Keyed(_) => match command.scope(layout) {
+                Scope::One(shard) => shards.push(shard),
+                Scope::Several(several) => shards.extend(several),
+            },
+            _ => {}
+        }
+    }
+    shards.sort_unstable();
+    shards.dedup();
+    shards
+}
+
+/// A transaction that is being run.
+struct Running<'a> {
+    store: &'a Store,
+    exclusive: &'a Exclusive,
+    view: View,
+    changes: Changes,
+    /// Whether a command looks at the whole store and must see the changes.
+    tracks: bool,
+    /// What is told to recorders once it is committed.
+    events: Vec<Event>,
+}
+
+impl<'a> Running<'a> {
+    fn new(store: &'a Store, exclusive: &'a Exclusive, commands: &[Command]) -> Running<'a> {
+        let tracks =
+            commands.iter().any(|command| matches!(handler_of(command.spec), Handler::Wide(_)));
+        let view = exclusive.view();
+        Running { store, exclusive, view, changes: Changes::default(), tracks, events: Vec::new() }
+    }
+
+    async fn run(&mut self, session: &mut Session, command: &Command) -> Result<Reply> {
+        match handler_of(command.spec) {
+            Handler::Keyed(_) => {
+                let records = session.context.recordings.is_on();
+                self.keyed(command, records).await
+            }
+            Handler::Session(run) => run(session, self.store, &command.args),
+            Handler::Wide(run) => {
+                let overlay = Overlay { changes: &self.changes, exclusive: self.exclusive };
+                let wide = Wide {
+                    store: self.store,
+                    context: &session.context,
+                    args: &command.args,
+                    viewer: session.identity.short_sighted().map(|user| &**user),
+                    overlay: Some(overlay),
+                };
+                run(wide).await
+            }
+            // Only what does not take long has been queued.
+            Handler::Waiting(waiting) => (waiting.run)(session, self.store, &command.args).await,
+            Handler::Watch | Handler::Exec | Handler::Container => Ok(Reply::None),
+        }
+    }
+
+    async fn keyed(&mut self, command: &Command, records: bool) -> Result<Reply> {
+        let mut entries = Entries::new();
+        for key in loads(command) {
+            entries.push(self.view.get(&key).await?);
+        }
+        if records && command.is_read() {
+            self.events.extend(recording::reads(&loads(command), &entries));
+        }
+        let mut effects = Effects::default();
+        let reply = apply(self.store, command, &mut entries, &mut effects)?;
+        if records {
+            self.events.extend(recording::changes(&effects));
+        }
+        if self.tracks {
+            if command.spec.keys == Keys::All {
+                self.changes.clear();
+            }
+            for (key, entry) in &effects.writes {
+                self.changes.note(key, entry.as_ref());
+            }
+        }
+        stage(&mut self.view, effects)?;
+        Ok(reply)
+    }
+
+    async fn commit(self) -> Result<Ticket, softflash_store::StoreError> {
+        if self.view.is_read_only() {
+            return Ok(self.view.ticket().clone());
+        }
+        self.store.commit(self.view).await
+    }
+}

@@ -1,0 +1,179 @@
+//! The commands of a connection on one shard, in order, without waiting where order does not need it.
+//!
+//! What a read finds is settled when it is first polled. A read that must wait for flash is therefore
+//! polled once, put in a queue, and the next command runs. A change that must wait holds up what
+//! follows. Replies leave in order.
+
+use crate::command::{Command, KeyList};
+use crate::error::Result;
+use crate::handlers::loads;
+use crate::pipeline::encoder::Sink;
+use crate::pipeline::load::Loaded;
+use crate::pipeline::write::{apply_read, run_single};
+use crate::resp::reply::Reply;
+use crate::session::Origin;
+use crate::shared::poll::poll_once;
+use softflash_base::Time;
+use softflash_store::{Store, Ticket};
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{self, Poll};
+
+/// Reads that may wait for flash at once.
+const MAX_WAITING: usize = 128;
+
+type Place<F> = Pin<Box<Option<F>>>;
+
+enum Slot<F> {
+    Done(Reply),
+    Reading { command: Command, read: Place<F>, since: Time },
+}
+
+/// The queue of one connection on one shard; `begin` begins a read.
+pub(crate) struct Lane<'a, F, B> {
+    store: &'a Store,
+    origin: &'a Origin,
+    begin: B,
+    waiting: VecDeque<Slot<F>>,
+    reading: usize,
+    /// Places of reads that are over, to be used again.
+    spare: Vec<Place<F>>,
+    /// What must be durable before the replies may be sent.
+    pub ticket: Ticket,
+}
+
+impl<'a, F, B> Lane<'a, F, B>
+where
+    F: Future<Output = Result<Loaded>>,
+    B: Fn(Store, KeyList) -> F,
+{
+    pub fn new(store: &'a Store, origin: &'a Origin, begin: B) -> Lane<'a, F, B> {
+        let (waiting, spare) = (VecDeque::new(), Vec::new());
+        Lane { store, origin, begin, waiting, reading: 0, spare, ticket: Ticket::default() }
+    }
+
+    /// Runs a command whose keys live on this shard.
+    pub async fn run(&mut self, command: Command, sink: &mut impl Sink) {
+        if command.is_read() {
+            self.read(command, sink).await;
+        } else {
+            self.change(command, sink).await;
+        }
+    }
+
+    /// Takes a reply that is known already.
+    pub fn answer(&mut self, reply: Reply, sink: &mut impl Sink) {
+        if self.waiting.is_empty() {
+            sink.accept(reply);
+        } else {
+            self.waiting.push_back(Slot::Done(reply));
+        }
+    }
+
+    async fn read(&mut self, command: Command, sink: &mut impl Sink) {
+        while self.reading >= MAX_WAITING {
+            let reading = self.reading;
+            self.wait_until(|lane| lane.reading < reading, sink).await;
+        }
+        let mut place = self.spare.pop().unwrap_or_else(|| Box::pin(None));
+        place.set(Some((self.begin)(self.store.clone(), loads(&command))));
+        match poll_fn(|context| Poll::Ready(poll_place(&mut place, context))).await {
+            Poll::Ready(loaded) => {
+                let reply = self.finish_read(&command, loaded);
+                self.spare.push(place);
+                self.answer(reply, sink);
+            }
+            Poll::Pending => {
+                let since = self.store.runtime().now();
+                self.reading += 1;
+                self.waiting.push_back(Slot::Reading { command, read: place, since });
+            }
+        }
+    }
+
+    fn finish_read(&mut self, command: &Command, loaded: Result<Loaded>) -> Reply {
+        let reply = match loaded {
+            Ok(mut loaded) => {
+                self.ticket.merge(&loaded.ticket);
+                let recordings = &self.origin.context.recordings;
+                recordings.tell_reads(self.store, || loads(command), &loaded.entries);
+                apply_read(self.store, command, &mut loaded.entries)
+            }
+            Err(error) => Reply::Error(error),
+        };
+        command.heard(reply)
+    }
+
+    async fn change(&mut self, command: Command, sink: &mut impl Sink) {
+        let mut ticket = Ticket::default();
+        let reply = {
+            let recordings = &self.origin.context.recordings;
+            let mut work = pin!(run_single(self.store, &command, recordings, &mut ticket));
+            match poll_once(work.as_mut()).await {
+                Poll::Ready(reply) => reply,
+                Poll::Pending => {
+                    let since = self.store.runtime().now();
+                    // Reads before it first: they came first, and may wait at the same gate.
+                    let reply = poll_fn(|context| {
+                        self.poll_waiting(sink, context);
+                        work.as_mut().poll(context)
+                    })
+                    .await;
+                    self.origin.note_wait(self.store, &command.args, since);
+                    reply
+                }
+            }
+        };
+        self.ticket.merge(&ticket);
+        self.answer(command.heard(reply), sink);
+    }
+
+    /// Waits until every reply has gone to the sink.
+    pub async fn drain(&mut self, sink: &mut impl Sink) {
+        if !self.waiting.is_empty() {
+            self.wait_until(|lane| lane.waiting.is_empty(), sink).await;
+        }
+    }
+
+    async fn wait_until(&mut self, done: impl Fn(&Self) -> bool, sink: &mut impl Sink) {
+        poll_fn(|context| {
+            self.poll_waiting(sink, context);
+            if done(self) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    /// Polls the reads that wait, oldest first, and hands on the replies at the head of the queue.
+    fn poll_waiting(&mut self, sink: &mut impl Sink, context: &mut task::Context<'_>) {
+        for index in 0..self.waiting.len() {
+            let Some(Slot::Reading { read, .. }) = self.waiting.get_mut(index) else { continue };
+            let Poll::Ready(loaded) = poll_place(read, context) else { continue };
+            let Some(slot) = self.waiting.get_mut(index) else { continue };
+            let done = std::mem::replace(slot, Slot::Done(Reply::None));
+            let Slot::Reading { command, read, since } = done else { continue };
+            self.reading -= 1;
+            self.spare.push(read);
+            self.origin.note_wait(self.store, &command.args, since);
+            let reply = self.finish_read(&command, loaded);
+            if let Some(slot) = self.waiting.get_mut(index) {
+                *slot = Slot::Done(reply);
+            }
+        }
+        while let Some(Slot::Done(_)) = self.waiting.front() {
+            if let Some(Slot::Done(reply)) = self.waiting.pop_front() {
+                sink.accept(reply);
+            }
+        }
+    }
+}
+
+/// Polls the read in a place and empties the place when it is over.
+fn poll_place<F: Future>(place: &mut Place<F>, context: &mut task::Context<'_>) -> Poll<F::Output> {
+    let Some(read) = place.as_mut().as_pin_mut() else { return Poll::Pending };
+    let polled = read.poll(context);
+    if polled.is_ready() {
+        place.set(None);
+    }
+    polled
+}

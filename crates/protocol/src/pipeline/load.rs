@@ -1,0 +1,89 @@
+//! Reading the entries of keys.
+
+use crate::command::KeyList;
+use crate::error::Result;
+use crate::shared::poll::poll_once;
+use smallvec::SmallVec;
+use softflash_store::{Entry, Store, Ticket, View};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Entries of a command's keys, in their order.
+pub(crate) type Entries = SmallVec<[Option<Entry>; 1]>;
+
+/// What was read, and what must be durable before anybody may be told.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub entries: Entries,
+    pub ticket: Ticket,
+}
+
+/// Reads keys of one shard, this thread's own. What it finds is settled when it is first polled.
+pub(crate) async fn load(store: Store, keys: KeyList) -> Result<Loaded> {
+    if let [key] = keys.as_slice() {
+        let mut view = store.view();
+        let entries = SmallVec::from_buf([view.get(key).await?]);
+        return Ok(Loaded { entries, ticket: view.ticket().clone() });
+    }
+    // In a box, to keep the common read small: it is moved into its place.
+    Box::pin(load_together(keys, || store.view())).await
+}
+
+/// Reads all keys at the same time, each through a view of its own, so that the slow ones wait together
+/// and all are captured at one instant.
+pub(crate) async fn load_together(keys: KeyList, view: impl Fn() -> View) -> Result<Loaded> {
+    let count = keys.len();
+    let mut loaded =
+        Loaded { entries: (0..count).map(|_| None).collect(), ticket: Ticket::default() };
+    let mut waiting = Vec::new();
+    for (index, key) in keys.into_iter().enumerate() {
+        let mut view = view();
+        let mut read = Box::pin(async move {
+            let entry = view.get(&key).await?;
+            Ok((entry, view.ticket().clone()))
+        });
+        match poll_once(read.as_mut()).await {
+            Poll::Ready(found) => loaded.set(index, found?),
+            Poll::Pending => waiting.push((index, read)),
+        }
+    }
+    poll_fn(|context| poll_all(&mut waiting, &mut loaded, context)).await?;
+    Ok(loaded)
+}
+
+type Found = Result<(Option<Entry>, Ticket)>;
+
+/// Polls in order, so that reads held back by a gate pass it together.
+fn poll_all<F: Future<Output = Found>>(
+    waiting: &mut Vec<(usize, Pin<Box<F>>)>,
+    loaded: &mut Loaded,
+    context: &mut Context<'_>,
+) -> Poll<Result<()>> {
+    let mut failed = None;
+    waiting.retain_mut(|(index, read)| match read.as_mut().poll(context) {
+        Poll::Pending => true,
+        Poll::Ready(Ok(found)) => {
+            loaded.set(*index, found);
+            false
+        }
+        Poll::Ready(Err(error)) => {
+            failed = Some(error);
+            false
+        }
+    });
+    match failed {
+        Some(error) => Poll::Ready(Err(error)),
+        None if waiting.is_empty() => Poll::Ready(Ok(())),
+        None => Poll::Pending,
+    }
+}
+
+impl Loaded {
+    fn set(&mut self, index: usize, (entry, ticket): (Option<Entry>, Ticket)) {
+        if let Some(place) = self.entries.get_mut(index) {
+            *place = entry;
+        }
+        self.ticket.merge(&ticket);
+    }
+}

@@ -1,0 +1,218 @@
+//! How the requests of a connection are run: checked, split among shards, run in order where order matters, answered.
+
+mod dispatch;
+mod encoder;
+mod exec;
+mod lane;
+mod load;
+mod segment;
+mod write;
+
+use crate::acl::User;
+use crate::command::{Command, KeyList, Scope};
+use crate::error::Result;
+use crate::handlers::wide::Wide;
+use crate::handlers::{Handler, handler_of};
+use crate::resp::output::Output;
+use crate::resp::reply::Reply;
+use crate::resp::request::Request;
+use crate::session::{Origin, Session};
+use dispatch::Admitted;
+use encoder::{Encoder, Sink};
+use lane::Lane;
+use load::{Loaded, load};
+use segment::{Segment, wait_durable};
+use softflash_store::{Store, Ticket};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use write::run_alone;
+
+/// Commands run before their replies are handed out.
+const MAX_BATCH_COMMANDS: usize = 1024;
+/// Bytes of replies gathered before they are handed out.
+const MAX_BATCH_BYTES: usize = 1 << 20;
+
+/// A session, and the replies to its requests.
+pub(crate) struct Pipeline {
+    session: Session,
+    /// What is to be attended to before anything else.
+    waiting: Option<Command>,
+    encoder: Encoder,
+}
+
+impl Pipeline {
+    pub fn new(session: Session) -> Pipeline {
+        Pipeline { session, waiting: None, encoder: Encoder::default() }
+    }
+
+    /// The client's state.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// What is to be sent.
+    pub fn output(&mut self) -> &mut Output {
+        &mut self.encoder.output
+    }
+
+    /// Does what takes long and needs no store, such as AUTH. It is apart from [`run`](Self::run), before which
+    /// it is called, so that a client holds nothing that others want while its password is tried.
+    pub async fn attend(&mut self, store: &Store) {
+        let Some(command) = self.waiting.take() else { return };
+        let Handler::Waiting(waiting) = handler_of(command.spec) else { return };
+        let reply = Reply::from((waiting.run)(&mut self.session, store, &command.args).await);
+        self.encoder.accept(command.heard(reply));
+        self.account(store);
+    }
+
+    /// Runs requests until `next`, which is told whether the client has authenticated, has no more, or
+    /// enough replies are gathered (then it returns true: call it again once they are sent). The
+    /// replies are in [`output`](Self::output), and everything that they tell is durable.
+    ///
+    /// Commands take effect in the order of the requests as far as one key is concerned; commands on
+    /// different shards may run at the same time.
+    pub async fn run(
+        &mut self,
+        store: &Store,
+        mut next: impl FnMut(bool) -> Option<Request>,
+    ) -> bool {
+        let origin = self.session.origin();
+        self.session.identity.refresh(&self.session.context.acl);
+        let mut encoder = std::mem::take(&mut self.encoder);
+        let mut batch = Batch {
+            lane: Lane::new(store, &origin, load),
+            segment: (store.layout().shards > 1).then(Segment::default),
+            ticket: Ticket::default(),
+        };
+        let unsent = encoder.begin();
+        let mut commands = 0;
+        let mut more = true;
+        while !self.session.is_closing() {
+            if commands == MAX_BATCH_COMMANDS || encoder.output.len() > MAX_BATCH_BYTES {
+                break;
+            }
+            let Some(request) = next(self.session.is_authenticated()) else {
+                more = false;
+                break;
+            };
+            commands += 1;
+            match self.session.admit(store, request) {
+                Admitted::Answer(reply) => match &mut batch.segment {
+                    Some(segment) => segment.answer(reply),
+                    None => batch.lane.answer(reply, &mut encoder),
+                },
+                Admitted::Keyed(command) => {
+                    match (command.scope(store.layout()), &mut batch.segment) {
+                        (Scope::One(shard), Some(segment)) => segment.add(shard, command),
+                        (Scope::One(_), None) => batch.lane.run(command, &mut encoder).await,
+                        (Scope::Several(shards), _) => {
+                            batch.settle(store, &origin, &mut encoder).await;
+                            let (recordings, ticket) =
+                                (&origin.context.recordings, &mut batch.ticket);
+                            let alone =
+                                run_alone(store, &command, shards.to_vec(), recordings, ticket);
+                            let reply = timed(&origin, store, &command, Box::pin(alone)).await;
+                            encoder.accept(command.heard(reply));
+                        }
+                    }
+                }
+                Admitted::Wide(command) => {
+                    batch.settle(store, &origin, &mut encoder).await;
+                    let viewer = self.session.identity.short_sighted();
+                    let wide = run_wide(store, &origin, &command, viewer);
+                    let reply = timed(&origin, store, &command, Box::pin(wide)).await;
+                    encoder.accept(command.heard(reply));
+                }
+                Admitted::Watch(command) => {
+                    batch.settle(store, &origin, &mut encoder).await;
+                    let reply = Box::pin(self.session.watch(store, &command)).await.into();
+                    encoder.accept(command.heard(reply));
+                }
+                Admitted::Waiting(command) => {
+                    self.waiting = Some(command);
+                    break;
+                }
+                Admitted::Exec { silent } => {
+                    batch.settle(store, &origin, &mut encoder).await;
+                    let reply = Box::pin(self.session.exec(store, &mut batch.ticket)).await.into();
+                    encoder.accept(if silent { Reply::None } else { reply });
+                }
+            }
+        }
+        batch.settle(store, &origin, &mut encoder).await;
+        batch.ticket.merge(&batch.lane.ticket);
+        if let Err(error) = wait_durable(store, &batch.ticket).await {
+            encoder.withdraw(&error);
+        }
+        encoder.join(unsent);
+        self.encoder = encoder;
+        if commands > 0 {
+            self.account(store);
+        }
+        (more || self.waiting.is_some()) && !self.session.is_closing()
+    }
+
+    /// Brings the counters that all connections share up to date, once per batch.
+    fn account(&mut self, store: &Store) {
+        self.session.tally.flush(&self.session.context);
+        let errors = std::mem::take(&mut self.encoder.errors);
+        if errors > 0 {
+            self.session.context.counters.errors.fetch_add(errors, Ordering::Relaxed);
+        }
+        self.session.publish(store);
+    }
+
+    /// Ends the connection with an error that the client gets as its last reply.
+    pub fn fail(&mut self, text: &[u8]) {
+        let text = [b"ERR ", text].concat();
+        self.encoder.output.error_text(&text);
+        self.session.close();
+    }
+}
+
+/// What is under way of a batch.
+struct Batch<'a, F, B> {
+    lane: Lane<'a, F, B>,
+    /// Only where there are several shards.
+    segment: Option<Segment>,
+    ticket: Ticket,
+}
+
+impl<F, B> Batch<'_, F, B>
+where
+    F: Future<Output = Result<Loaded>>,
+    B: Fn(Store, KeyList) -> F,
+{
+    /// Waits until everything so far has taken effect and is answered.
+    async fn settle(&mut self, store: &Store, origin: &Origin, encoder: &mut Encoder) {
+        match &mut self.segment {
+            Some(segment) => segment.finish(store, origin, encoder).await,
+            None => self.lane.drain(encoder).await,
+        }
+    }
+}
+
+async fn run_wide(
+    store: &Store,
+    origin: &Origin,
+    command: &Command,
+    viewer: Option<&Arc<User>>,
+) -> Reply {
+    let Handler::Wide(run) = handler_of(command.spec) else { return Reply::None };
+    let (context, viewer) = (&origin.context, viewer.map(|user| &**user));
+    run(Wide { store, context, args: &command.args, viewer, overlay: None }).await.into()
+}
+
+/// Runs a command that may take long and enters it into the slow log if it did.
+async fn timed(
+    origin: &Origin,
+    store: &Store,
+    command: &Command,
+    work: impl Future<Output = Reply>,
+) -> Reply {
+    let since = store.runtime().now();
+    let reply = work.await;
+    origin.note_wait(store, &command.args, since);
+    reply
+}

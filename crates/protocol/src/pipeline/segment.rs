@@ -1,0 +1,95 @@
+//! Commands of one pipeline on several shards: each shard gets its share at once, in order, and works on
+//! it while the others do.
+
+use crate::command::Command;
+use crate::error::{CommandError, Result};
+use crate::pipeline::encoder::Sink;
+use crate::pipeline::lane::Lane;
+use crate::pipeline::load::load;
+use crate::resp::reply::Reply;
+use crate::session::Origin;
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use softflash_base::ShardId;
+use softflash_store::{Store, StoreError};
+
+enum Source {
+    Answer(Reply),
+    Share(usize),
+}
+
+/// What is to be done between two commands that need all shards.
+#[derive(Default)]
+pub(crate) struct Segment {
+    order: Vec<Source>,
+    shares: Vec<(ShardId, Vec<Command>)>,
+}
+
+impl Segment {
+    /// Takes a reply that is known already.
+    pub fn answer(&mut self, reply: Reply) {
+        self.order.push(Source::Answer(reply));
+    }
+
+    /// Takes a command whose keys all live on `shard`.
+    pub fn add(&mut self, shard: ShardId, command: Command) {
+        let known = self.shares.iter().position(|(of, _)| *of == shard);
+        let share = known.unwrap_or_else(|| {
+            self.shares.push((shard, Vec::new()));
+            self.shares.len() - 1
+        });
+        if let Some((_, commands)) = self.shares.get_mut(share) {
+            commands.push(command);
+        }
+        self.order.push(Source::Share(share));
+    }
+
+    /// Runs everything and hands the replies on in the order of the requests. What it answers is durable.
+    pub async fn finish(&mut self, store: &Store, origin: &Origin, sink: &mut impl Sink) {
+        let shares = self.shares.drain(..).map(|(shard, commands)| {
+            let origin = origin.clone();
+            store.run_on(shard, move |store| {
+                async move { run_share(&store, origin, commands).await }.boxed_local()
+            })
+        });
+        let mut replies: Vec<_> =
+            join_all(shares).await.into_iter().map(|share| share.map(Vec::into_iter)).collect();
+        for source in self.order.drain(..) {
+            sink.accept(match source {
+                Source::Answer(reply) => reply,
+                Source::Share(share) => match replies.get_mut(share) {
+                    Some(Ok(replies)) => replies.next().unwrap_or_else(gone),
+                    Some(Err(error)) => Reply::Error(error.clone().into()),
+                    None => gone(),
+                },
+            });
+        }
+    }
+}
+
+fn gone() -> Reply {
+    Reply::Error(StoreError::Closed.into())
+}
+
+/// Runs a shard's share on the shard's thread.
+async fn run_share(store: &Store, origin: Origin, commands: Vec<Command>) -> Vec<Reply> {
+    let mut replies = Vec::with_capacity(commands.len());
+    let mut lane = Lane::new(store, &origin, load);
+    for command in commands {
+        lane.run(command, &mut replies).await;
+    }
+    lane.drain(&mut replies).await;
+    if let Err(error) = wait_durable(store, &lane.ticket).await {
+        // Not one of the answers may be believed.
+        replies.iter_mut().for_each(|reply| *reply = Reply::Error(error.clone()));
+    }
+    replies
+}
+
+/// Waits until everything that the answers depend on survives a power cut.
+pub(crate) async fn wait_durable(store: &Store, ticket: &softflash_store::Ticket) -> Result<()> {
+    if ticket.is_empty() {
+        return Ok(());
+    }
+    store.durable(ticket).await.map_err(CommandError::from)
+}

@@ -1,0 +1,9 @@
+//! RESP, byte by byte: requests in, replies out.
+
+mod inline;
+pub(crate) mod long_double;
+pub(crate) mod number;
+pub mod output;
+pub mod reply;
+pub mod request;
+pub(crate) mod words;

@@ -1,0 +1,432 @@
+//! The request parser: bytes of a connection in, requests out, however the bytes are cut.
+//!
+//! Arguments are slices of the connection's buffer; no argument is copied and nothing is allocated for
+//! a request of a few arguments. An argument of [`LARGE_ARGUMENT_BYTES`] or more gets a buffer of its
+//! own, of exactly its size, that the socket reads into directly. What a request will need beyond a
+//! small allowance is announced as [`Parsed::Need`] before any of it is buffered, so that the server
+//! can reserve the memory first.
+
+use crate::resp::inline::split_words;
+use crate::resp::number::parse_i64;
+use bytes::buf::Limit;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use smallvec::SmallVec;
+use softflash_store::value::MAX_VALUE_BYTES;
+use thiserror::Error;
+
+/// The words of a request: a command and its arguments.
+pub type Args = SmallVec<[Bytes; 4]>;
+
+/// Arguments from this length on, in bytes, get a buffer of their own.
+pub const LARGE_ARGUMENT_BYTES: usize = 64 << 10;
+/// Bytes of a request that need no reservation.
+pub const FREE_REQUEST_BYTES: u64 = 64 << 10;
+/// The longest inline command, or line of a header, in bytes.
+pub const MAX_LINE_BYTES: usize = 64 << 10;
+/// The most arguments of a request.
+pub const MAX_ARGUMENTS: i64 = 1 << 20;
+/// The longest argument in bytes.
+pub const MAX_ARGUMENT_BYTES: usize = MAX_VALUE_BYTES;
+/// The most arguments before authentication.
+pub const MAX_ARGUMENTS_UNAUTHENTICATED: i64 = 10;
+/// The arguments of a request before authentication come to no more than this in bytes, nor does what is not yet
+/// a whole request.
+pub const MAX_BYTES_UNAUTHENTICATED: usize = 16 << 10;
+
+/// What an argument costs beside its bytes.
+const ARGUMENT_OVERHEAD_BYTES: u64 = size_of::<Bytes>() as u64;
+/// Two bytes end a line; like Redis, nobody looks at what they are after an argument.
+const LINE_END_BYTES: usize = 2;
+const SMALLEST_READ_BYTES: usize = 16 << 10;
+const LARGEST_READ_BYTES: usize = 64 << 10;
+
+/// A request as it came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// The command and its arguments; never empty where the parser made it.
+    pub args: Args,
+    /// Bytes that were admitted for it; they may be given back once it has run.
+    pub admitted_bytes: u64,
+}
+
+/// What the parser has to say.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A whole request.
+    Request(Request),
+    /// More input is needed.
+    Incomplete,
+    /// The request goes on with an argument that needs this many bytes; call
+    /// [`RequestParser::admit`] once they are reserved.
+    Need {
+        /// Bytes to reserve.
+        bytes: u64,
+    },
+}
+
+/// Input that is not RESP. The connection gets this as an error and is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ProtocolError {
+    /// The number of arguments is no number or out of range.
+    #[error("Protocol error: invalid multibulk length")]
+    InvalidMultibulkLength,
+    /// The length of an argument is no number or out of range.
+    #[error("Protocol error: invalid bulk length")]
+    InvalidBulkLength,
+    /// An argument does not begin as one.
+    #[error("Protocol error: expected '$', got '{}'", char::from(*.0))]
+    ExpectedBulk(u8),
+    /// A line without end.
+    #[error("Protocol error: too big inline request")]
+    InlineTooLong,
+    /// A header without end.
+    #[error("Protocol error: too big mbulk count string")]
+    MultibulkHeaderTooLong,
+    /// A header without end.
+    #[error("Protocol error: too big bulk count string")]
+    BulkHeaderTooLong,
+    /// An inline command with a quote that does not close.
+    #[error("Protocol error: unbalanced quotes in request")]
+    UnbalancedQuotes,
+    /// Too many arguments from a client that has not authenticated.
+    #[error("Protocol error: unauthenticated multibulk length")]
+    UnauthenticatedMultibulkLength,
+    /// Too long an argument from a client that has not authenticated.
+    #[error("Protocol error: unauthenticated bulk length")]
+    UnauthenticatedBulkLength,
+}
+
+impl ProtocolError {
+    /// The text of the reply, with the offending byte as it was.
+    pub fn text(&self) -> Vec<u8> {
+        match self {
+            ProtocolError::ExpectedBulk(byte) => {
+                let mut text = b"Protocol error: expected '$', got '".to_vec();
+                text.push(if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte });
+                text.push(b'\'');
+                text
+            }
+            other => other.to_string().into_bytes(),
+        }
+    }
+}
+
+/// A large argument on its way: its bytes and the line end after them.
+struct Large {
+    buffer: BytesMut,
+    whole_bytes: usize,
+}
+
+impl Large {
+    fn missing_bytes(&self) -> usize {
+        self.whole_bytes - self.buffer.len()
+    }
+}
+
+/// The parser of one connection.
+pub struct RequestParser {
+    buffer: BytesMut,
+    /// How much of `buffer` is known to hold no end of the line that is looked for.
+    scanned_bytes: usize,
+    args: Args,
+    missing_args: usize,
+    /// What the arguments of a stranger's request come to so far.
+    declared_bytes: usize,
+    /// The declared length of the argument whose body comes next.
+    body_bytes: Option<usize>,
+    large: Option<Large>,
+    /// Bytes of each request that need no reservation.
+    free_bytes: u64,
+    credit_bytes: u64,
+    admitted_bytes: u64,
+    wanted_bytes: u64,
+    read_bytes: usize,
+    length_before_read: Option<usize>,
+}
+
+impl Default for RequestParser {
+    fn default() -> RequestParser {
+        RequestParser::with_free_bytes(FREE_REQUEST_BYTES)
+    }
+}
+
+impl RequestParser {
+    /// A parser at the start of a connection.
+    pub fn new() -> RequestParser {
+        RequestParser::default()
+    }
+
+    /// A parser that asks for memory where a request needs more than `free_bytes`.
+    pub fn with_free_bytes(free_bytes: u64) -> RequestParser {
+        RequestParser {
+            buffer: BytesMut::new(),
+            scanned_bytes: 0,
+            args: Args::new(),
+            missing_args: 0,
+            declared_bytes: 0,
+            body_bytes: None,
+            large: None,
+            free_bytes,
+            credit_bytes: free_bytes,
+            admitted_bytes: 0,
+            wanted_bytes: 0,
+            read_bytes: SMALLEST_READ_BYTES,
+            length_before_read: None,
+        }
+    }
+
+    /// Where the next bytes of the connection belong: the connection's buffer, or the own buffer of
+    /// a large argument. It always has room for at least one byte.
+    pub fn read_target(&mut self) -> Limit<&mut BytesMut> {
+        let missing = self.large.as_ref().map_or(0, Large::missing_bytes);
+        if missing == 0 {
+            self.make_room();
+        }
+        match &mut self.large {
+            Some(large) if missing > 0 => (&mut large.buffer).limit(missing),
+            _ => {
+                let room = self.buffer.capacity() - self.buffer.len();
+                (&mut self.buffer).limit(room)
+            }
+        }
+    }
+
+    fn make_room(&mut self) {
+        self.adapt_read_size();
+        self.buffer.reserve(self.read_bytes);
+        self.length_before_read = Some(self.buffer.len());
+    }
+
+    /// A connection that fills its reads gets larger ones, an idle one gives the room back.
+    fn adapt_read_size(&mut self) {
+        let Some(before) = self.length_before_read.take() else { return };
+        let got = self.buffer.len().saturating_sub(before);
+        if got >= self.read_bytes {
+            self.read_bytes = (self.read_bytes * 2).min(LARGEST_READ_BYTES);
+        } else if got < self.read_bytes / 4 {
+            self.read_bytes = (self.read_bytes / 2).max(SMALLEST_READ_BYTES);
+        }
+    }
+
+    /// The next read is a small one again, as for a client that has not authenticated.
+    pub fn read_little(&mut self) {
+        self.read_bytes = SMALLEST_READ_BYTES;
+        self.length_before_read = None;
+    }
+
+    /// Takes input that is already in memory; what a socket does through
+    /// [`read_target`](Self::read_target).
+    pub fn feed(&mut self, mut input: &[u8]) {
+        while !input.is_empty() {
+            let mut target = self.read_target();
+            let length = input.len().min(target.remaining_mut());
+            let (now, later) = input.split_at(length);
+            target.put_slice(now);
+            input = later;
+        }
+    }
+
+    /// Allows what the last [`Parsed::Need`] asked for.
+    pub fn admit(&mut self) {
+        self.credit_bytes += self.wanted_bytes;
+        self.admitted_bytes += self.wanted_bytes;
+        self.wanted_bytes = 0;
+    }
+
+    /// Bytes admitted for the request that is being received.
+    pub fn admitted_bytes(&self) -> u64 {
+        self.admitted_bytes
+    }
+
+    /// Bytes received and not yet parsed.
+    pub fn buffered_bytes(&self) -> usize {
+        self.buffer.len() + self.large.as_ref().map_or(0, |large| large.buffer.len())
+    }
+
+    /// The next request, or what is missing.
+    ///
+    /// # Errors
+    /// [`ProtocolError`] where the input is not RESP; nothing after it can be understood.
+    pub fn next(&mut self, authenticated: bool) -> Result<Parsed, ProtocolError> {
+        loop {
+            if self.missing_args == 0 {
+                match self.buffer.first() {
+                    None => return Ok(Parsed::Incomplete),
+                    Some(b'*') => {
+                        if !self.multibulk_header(authenticated)? {
+                            return Ok(Parsed::Incomplete);
+                        }
+                    }
+                    Some(_) => match self.inline_command(authenticated)? {
+                        None => return Ok(Parsed::Incomplete),
+                        Some(args) if args.is_empty() => {}
+                        Some(args) => {
+                            return Ok(Parsed::Request(Request { args, admitted_bytes: 0 }));
+                        }
+                    },
+                }
+                continue;
+            }
+            let body_bytes = match self.body_bytes {
+                Some(bytes) => bytes,
+                None => match self.bulk_header(authenticated)? {
+                    Some(bytes) => *self.body_bytes.insert(bytes),
+                    None => return Ok(Parsed::Incomplete),
+                },
+            };
+            if self.large.is_none() && !self.pay(body_bytes) {
+                return Ok(Parsed::Need { bytes: self.wanted_bytes });
+            }
+            let Some(argument) = self.argument(body_bytes) else { return Ok(Parsed::Incomplete) };
+            self.body_bytes = None;
+            self.args.push(argument);
+            self.missing_args -= 1;
+            if self.missing_args == 0 {
+                return Ok(Parsed::Request(self.finish()));
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Request {
+        self.credit_bytes = self.free_bytes;
+        Request {
+            args: std::mem::take(&mut self.args),
+            admitted_bytes: std::mem::take(&mut self.admitted_bytes),
+        }
+    }
+
+    /// Takes the cost of an argument from the request's allowance: a large one's before its body is
+    /// received, a small one's when it is here. False where more must be admitted first.
+    fn pay(&mut self, body_bytes: usize) -> bool {
+        let cost = body_bytes as u64 + ARGUMENT_OVERHEAD_BYTES;
+        let Some(rest) = self.credit_bytes.checked_sub(cost) else {
+            self.wanted_bytes = (cost - self.credit_bytes).max(self.free_bytes);
+            return false;
+        };
+        let whole_bytes = body_bytes + LINE_END_BYTES;
+        if body_bytes >= LARGE_ARGUMENT_BYTES {
+            self.credit_bytes = rest;
+            let buffer = BytesMut::with_capacity(whole_bytes);
+            self.large = Some(Large { buffer, whole_bytes });
+        } else if self.buffer.len() >= whole_bytes {
+            self.credit_bytes = rest;
+        }
+        true
+    }
+
+    /// The body of the argument, if all of it is here.
+    fn argument(&mut self, body_bytes: usize) -> Option<Bytes> {
+        let Some(mut large) = self.large.take() else {
+            if self.buffer.len() < body_bytes + LINE_END_BYTES {
+                return None;
+            }
+            let argument = self.buffer.split_to(body_bytes).freeze();
+            self.buffer.advance(LINE_END_BYTES);
+            return Some(argument);
+        };
+        let here = large.missing_bytes().min(self.buffer.len());
+        large.buffer.extend_from_slice(&self.buffer.split_to(here));
+        if large.missing_bytes() > 0 {
+            self.large = Some(large);
+            return None;
+        }
+        large.buffer.truncate(body_bytes);
+        Some(large.buffer.freeze())
+    }
+
+    /// Reads `*COUNT`; false where the line is not whole yet.
+    fn multibulk_header(&mut self, authenticated: bool) -> Result<bool, ProtocolError> {
+        let Some(end) = self.header_end(ProtocolError::MultibulkHeaderTooLong, authenticated)?
+        else {
+            return Ok(false);
+        };
+        let count = self.buffer.get(1..end).and_then(parse_i64);
+        let count = count
+            .filter(|count| *count <= MAX_ARGUMENTS)
+            .ok_or(ProtocolError::InvalidMultibulkLength)?;
+        if count > MAX_ARGUMENTS_UNAUTHENTICATED && !authenticated {
+            return Err(ProtocolError::UnauthenticatedMultibulkLength);
+        }
+        self.buffer.advance(end + LINE_END_BYTES);
+        self.missing_args = usize::try_from(count).unwrap_or(0);
+        self.declared_bytes = 0;
+        Ok(true)
+    }
+
+    /// Reads `$LENGTH`; nothing where the line is not whole yet.
+    fn bulk_header(&mut self, authenticated: bool) -> Result<Option<usize>, ProtocolError> {
+        let Some(end) = self.header_end(ProtocolError::BulkHeaderTooLong, authenticated)? else {
+            return Ok(None);
+        };
+        match self.buffer.first() {
+            Some(b'$') => {}
+            other => return Err(ProtocolError::ExpectedBulk(other.copied().unwrap_or_default())),
+        }
+        let length = self.buffer.get(1..end).and_then(parse_i64);
+        let length = length
+            .and_then(|length| usize::try_from(length).ok())
+            .filter(|length| *length <= MAX_ARGUMENT_BYTES)
+            .ok_or(ProtocolError::InvalidBulkLength)?;
+        if !authenticated {
+            self.declared_bytes = self.declared_bytes.saturating_add(length);
+            if self.declared_bytes > MAX_BYTES_UNAUTHENTICATED {
+                return Err(ProtocolError::UnauthenticatedBulkLength);
+            }
+        }
+        self.buffer.advance(end + LINE_END_BYTES);
+        Ok(Some(length))
+    }
+
+    /// Where the header line's `\r` is, if it and the byte after it are here.
+    fn header_end(
+        &mut self,
+        too_long: ProtocolError,
+        authenticated: bool,
+    ) -> Result<Option<usize>, ProtocolError> {
+        let longest = longest_line(authenticated);
+        match self.find(b'\r') {
+            Some(end) if end > longest => Err(too_long),
+            Some(end) if end + LINE_END_BYTES <= self.buffer.len() => {
+                self.scanned_bytes = 0;
+                Ok(Some(end))
+            }
+            Some(end) => {
+                self.scanned_bytes = end;
+                Ok(None)
+            }
+            None if self.buffer.len() > longest => Err(too_long),
+            None => Ok(None),
+        }
+    }
+
+    fn find(&mut self, byte: u8) -> Option<usize> {
+        let scanned = self.scanned_bytes;
+        let found = memchr::memchr(byte, self.buffer.get(scanned..)?);
+        self.scanned_bytes = self.buffer.len();
+        found.map(|at| at + scanned)
+    }
+
+    /// A line of words, if it is whole.
+    fn inline_command(&mut self, authenticated: bool) -> Result<Option<Args>, ProtocolError> {
+        let longest = longest_line(authenticated);
+        let Some(end) = self.find(b'\n').filter(|end| *end <= longest) else {
+            let too_long = self.buffer.len() > longest;
+            return if too_long { Err(ProtocolError::InlineTooLong) } else { Ok(None) };
+        };
+        self.scanned_bytes = 0;
+        let line = self.buffer.split_to(end + 1);
+        let line = line.get(..end).unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let most = if authenticated { MAX_ARGUMENTS } else { MAX_ARGUMENTS_UNAUTHENTICATED };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        match split_words(line, most).ok_or(ProtocolError::UnbalancedQuotes)? {
+            words if words.len() > most => Err(ProtocolError::UnauthenticatedMultibulkLength),
+            words => Ok(Some(words)),
+        }
+    }
+}
+
+/// The longest line that a client may send.
+fn longest_line(authenticated: bool) -> usize {
+    if authenticated { MAX_LINE_BYTES } else { MAX_BYTES_UNAUTHENTICATED }
+}

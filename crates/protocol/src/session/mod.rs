@@ -1,0 +1,145 @@
+//! What is known of a client: who it is, and what it has said that later commands depend on.
+
+mod identity;
+mod origin;
+mod tally;
+pub(crate) mod transaction;
+
+use crate::context::Context;
+use crate::resp::reply::Protocol;
+use crate::shared::clients::Client;
+use bytes::Bytes;
+use identity::Identity;
+pub(crate) use origin::Origin;
+use softflash_store::Store;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tally::Tally;
+use transaction::{Transaction, Watched};
+
+/// Which replies the client wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum ReplyMode {
+    #[default]
+    On,
+    Off,
+    SkipNext,
+}
+
+/// The state of a connection.
+pub struct Session {
+    pub(crate) context: Arc<Context>,
+    pub(crate) client: Arc<Client>,
+    pub(crate) protocol: Protocol,
+    pub(crate) name: Bytes,
+    pub(crate) identity: Identity,
+    pub(crate) transaction: Option<Transaction>,
+    pub(crate) watched: Vec<Watched>,
+    pub(crate) reply_mode: ReplyMode,
+    pub(crate) last_command: &'static str,
+    pub(crate) tally: Tally,
+    closing: bool,
+}
+
+impl Session {
+    /// The session of a client that connects at `now_ms` (milliseconds since the Unix epoch).
+    pub(crate) fn new(
+        context: Arc<Context>,
+        address: String,
+        local_address: String,
+        now_ms: u64,
+    ) -> Session {
+        context.counters.connections.fetch_add(1, Ordering::Relaxed);
+        let client = context.clients.enter(address, local_address, now_ms);
+        let identity = Identity::of_guest(&context.acl);
+        let session = Session {
+            identity,
+            context,
+            client,
+            protocol: Protocol::default(),
+            name: Bytes::new(),
+            transaction: None,
+            watched: Vec::new(),
+            reply_mode: ReplyMode::default(),
+            last_command: "",
+            tally: Tally::default(),
+            closing: false,
+        };
+        session.publish_user();
+        session
+    }
+
+    /// The client as CLIENT LIST knows it; its [`killed`](Client::killed) is to be awaited beside reads.
+    pub fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// Whether the client may do more than authenticate.
+    pub fn is_authenticated(&self) -> bool {
+        self.identity.user().is_some()
+    }
+
+    /// Whether the connection ends once its output is sent.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing || self.client.is_killed()
+    }
+
+    /// Bytes of requests that a transaction keeps until EXEC.
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        self.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
+    }
+
+    /// Whose commands these are.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin { context: Arc::clone(&self.context), client: Arc::clone(&self.client) }
+    }
+
+    /// Shows the session's state to CLIENT LIST.
+    pub(crate) fn publish(&self, store: &Store) {
+        let at_ms = store.now_ms();
+        self.client.update(|activity| {
+            activity.command = self.last_command;
+            activity.at_ms = at_ms;
+            activity.protocol = self.protocol.number();
+            activity.watched = self.watched.len();
+            activity.queued = match &self.transaction {
+                Some(transaction) => i64::try_from(transaction.commands.len()).unwrap_or(i64::MAX),
+                None => -1,
+            };
+        });
+    }
+
+    pub(crate) fn set_name(&mut self, name: Bytes) {
+        self.name = name.clone();
+        self.client.update(|activity| activity.name = name);
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// As after the connection was made.
+    pub(crate) fn reset(&mut self) {
+        self.protocol = Protocol::default();
+        self.set_name(Bytes::new());
+        self.log_out();
+        self.transaction = None;
+        self.watched.clear();
+        self.reply_mode = ReplyMode::On;
+        self.context.recordings.stop(self.client.id);
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("client", &self.client.id).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.context.recordings.stop(self.client.id);
+        self.context.clients.leave(self.client.id);
+    }
+}
