@@ -1,8 +1,6 @@
 //! Two copies of everything: units that die, and that come back as they were.
 
-mod mirror_support;
-
-use mirror_support::{Mirror, close, rebuilt, write};
+use crate::mirror_support::{Mirror, close, rebuilt, write};
 use softflash_base::random::Rng;
 use softflash_device::DeviceError;
 use softflash_device::faulty::OperationKind;

@@ -1,18 +1,10 @@
 //! Appends and reads on every shape of unit.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
-
+use crate::support;
+use crate::support::flash::FlashQueue;
+use crate::support::{Choices, Flash, Kind, Media, Rig, geometry, tag};
 use softflash_base::{Time, UnitId};
 use softflash_ftl::{FtlConfig, FtlError, Hint, Stream};
-use support::flash::FlashQueue;
-use support::{Choices, Flash, Kind, Media, Rig, geometry, tag};
 
 const SHAPES: [(u8, u8, u16); 7] =
     [(1, 1, 1), (1, 1, 32), (1, 2, 1), (1, 4, 2), (2, 1, 1), (4, 2, 2), (3, 4, 1)];

@@ -1,10 +1,6 @@
 //! What power cuts leave, and that blocks come back as they were.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers fail the test that called")]
-
-mod common;
-
-use common::{Rig, US, block, erase, program, read};
+use crate::common::{Rig, US, block, erase, program, read};
 use softflash_base::{Time, random::Rng};
 use softflash_nand::{
     DieCommand, DieIndex, FaultConfig, PageDamage, PageStatus, PowerCutReport, Storage, presets,

@@ -1,10 +1,7 @@
 //! Equal seeds give equal runs, event by event.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers fail the test that called")]
-
-mod common;
-
-use common::{Rig, program, read};
+use crate::common;
+use crate::common::{Rig, program, read};
 use softflash_base::{Time, checksum64, random::Rng};
 use softflash_nand::{
     Array, ArrayConfig, CommandKind, CutErases, CutPages, DieCommand, DieIndex, ErrorLaw,

@@ -1,10 +1,6 @@
 //! Operations that are acknowledged and did something else, and that they are counted.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers fail the test that called")]
-
-mod common;
-
-use common::{Rig, block, erase, program, read};
+use crate::common::{Rig, block, erase, program, read};
 use softflash_nand::{
     DieCommand, FaultConfig, InjectedFaults, PageDamage, PageStatus, SilentFaults, Storage, presets,
 };

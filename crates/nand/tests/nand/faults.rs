@@ -1,10 +1,6 @@
 //! What goes wrong, at the rates given, and what the array says of it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers fail the test that called")]
-
-mod common;
-
-use common::{BUS, READ, Rig, US, block, erase, program, read};
+use crate::common::{BUS, READ, Rig, US, block, erase, program, read};
 use softflash_base::Time;
 use softflash_nand::{
     Array, BlockIndex, DieCommand, ErrorLaw, FaultConfig, Health, PageIndex, PageStatus, PageStore,

@@ -1,18 +1,9 @@
 //! Random use of flash whose blocks fail at random, until a good part of it is worn out.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
-
+use crate::support::{Choices, Flash, FlashRef, Media, Medium, Rig, geometry, model, seeds};
 use softflash_base::UnitId;
 use softflash_device::{DeviceError, ModelDevice, Operation};
 use softflash_ftl::{FtlConfig, FtlError, Hint, Superblock};
-use support::{Choices, Flash, FlashRef, Media, Medium, Rig, geometry, model, seeds};
 
 /// One program or erase in `one_in` fails.
 fn let_fail(flash: &FlashRef, seed: u64, one_in: u32) {

@@ -1,18 +1,9 @@
 //! Who goes first on a die, and erasing ahead of need.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
-
+use crate::support::{Flash, Kind, Media, Rig, geometry, model};
 use softflash_base::{Time, UnitId};
 use softflash_device::ModelDevice;
 use softflash_ftl::{FtlConfig, Hint, Priority, Stream};
-use support::{Flash, Kind, Media, Rig, geometry, model};
 
 const MS: u64 = 1_000_000;
 

@@ -1,20 +1,12 @@
 //! Bad blocks from the factory, and those that fail in use.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
-
+use crate::support;
+use crate::support::{Choices, Flash, FlashRef, Kind, Media, Rig, geometry, seeds};
 use softflash_base::UnitId;
 use softflash_device::{DeviceError, Operation};
 use softflash_ftl::{FtlConfig, FtlError, Hint, UnitState};
 use std::cell::Cell;
 use std::rc::Rc;
-use support::{Choices, Flash, FlashRef, Kind, Media, Rig, geometry, seeds};
 
 /// Lets one command of a kind fail, the `nth` from now on.
 fn fail_nth(flash: &FlashRef, kind: Kind, nth: u32, error: DeviceError) {

@@ -3,9 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
-mod mirror_support;
-
-use mirror_support::{Mirror, close, rebuilt, write};
+use crate::mirror_support::{Mirror, close, rebuilt, write};
 use softflash_base::random::Rng;
 use softflash_testing::Model;
 use std::collections::BTreeSet;

@@ -1,19 +1,10 @@
 //! The FTL over a real file.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
-
+use crate::support::{pattern, tag};
 use softflash_base::{Time, UnitId};
 use softflash_device::file::Use;
 use softflash_device::{Device, FileDevice, FileFormat, OpenOptions, format_file};
 use softflash_ftl::{Done, Ftl, FtlConfig, Hint, Inventory, RequestId, Superblock};
-use support::{pattern, tag};
 
 struct OnFile {
     ftl: Ftl,

@@ -6,14 +6,11 @@
     reason = "helpers of tests end at the first error"
 )]
 
-mod log_support;
-mod repair_support;
-
-use bytes::Bytes;
-use log_support::{FoundFrame, Raw, get};
-use repair_support::{
+use crate::log_support::{FoundFrame, Raw, get};
+use crate::repair_support::{
     FoundPatch, History, SUPERBLOCK, flip, patches, plan, repair, repair_and_compare, zero,
 };
+use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_base::random::Rng;
 use softflash_store::StoreError;

@@ -1,17 +1,8 @@
 //! Wear levelling.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
-
+use crate::support::{Choices, Flash, Media, Rig, geometry, seeds};
 use softflash_base::UnitId;
 use softflash_ftl::FtlConfig;
-use support::{Choices, Flash, Media, Rig, geometry, seeds};
 
 #[test]
 fn wear_stays_level_under_skewed_releases() {

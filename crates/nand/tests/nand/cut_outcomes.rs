@@ -1,10 +1,6 @@
 //! What power cuts leave where the shares of the outcomes are configured.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers fail the test that called")]
-
-mod common;
-
-use common::{Rig, US, block, erase, program, read};
+use crate::common::{Rig, US, block, erase, program, read};
 use softflash_base::random::Rng;
 use softflash_nand::{
     CutErases, CutPages, FaultConfig, Health, PageDamage, PageStatus, PowerCutReport, Storage,

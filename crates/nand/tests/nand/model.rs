@@ -1,15 +1,10 @@
 //! Random commands, against a reference that is simple enough to be believed, and against what must
 //! hold with every feature and every fault switched on.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers fail the test that called")]
-
-mod common;
-#[path = "common/reference.rs"]
-mod reference;
-
+use crate::common;
+use crate::reference::{End, Reference};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use reference::{End, Reference};
 use softflash_base::{Time, random::Rng};
 use softflash_nand::{
     Array, ArrayConfig, ChannelIndex, CommandKind, DieCommand, DieIndex, ErrorLaw, FaultConfig,

@@ -1,11 +1,7 @@
 //! Latencies worked out by hand. All times in microseconds: a page takes 10 on the bus, 50 to read,
 //! 200 (lower) or 600 (upper) to program; an erase takes 2000.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers fail the test that called")]
-
-mod common;
-
-use common::{BUS, ERASE, LOWER, READ, Rig, UPPER, US, erase, program, read};
+use crate::common::{BUS, ERASE, LOWER, READ, Rig, UPPER, US, erase, program, read};
 use softflash_base::Time;
 use softflash_nand::{
     Activity, Array, ArrayConfig, ChannelIndex, CommandKind, DieCommand, DieIndex, FaultConfig,

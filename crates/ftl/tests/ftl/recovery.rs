@@ -1,21 +1,13 @@
 //! Mounts after power cuts and of damaged flash.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
-
+use crate::support;
+use crate::support::{Choices, Flash, FlashRef, Media, Medium, Rig, geometry, model, seeds, tag};
 use softflash_base::{Time, UnitId};
 use softflash_device::{DeviceError, ModelDevice, Operation};
 use softflash_ftl::{Ftl, FtlConfig, FtlError, Hint, RequestId, Superblock};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use support::{Choices, Flash, FlashRef, Media, Medium, Rig, geometry, model, seeds, tag};
 
 /// What a reference knows of a superblock.
 #[derive(Default, Debug)]

@@ -6,10 +6,8 @@
     reason = "helpers of tests end at the first error"
 )]
 
-mod log_support;
-
+use crate::log_support::{FoundFrame, FoundSegment, PAGE, Raw, get, try_open};
 use bytes::Bytes;
-use log_support::{FoundFrame, FoundSegment, PAGE, Raw, get, try_open};
 use softflash_base::random::Rng;
 use softflash_store::format::Version;
 use softflash_store::format::log::FrameRole;

@@ -2,11 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
-mod repair_support;
-
+use crate::repair_support::History;
 use bytes::Bytes;
 use futures_util::future::select;
-use repair_support::History;
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_device::faulty::{Faults, OperationKind};

@@ -1,10 +1,6 @@
 //! Faults that were planned strike where and when they were planned; dead and slow dies.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers fail the test that called")]
-
-mod common;
-
-use common::{BUS, ERASE, LOWER, READ, Rig, US, block, erase, program, read};
+use crate::common::{BUS, ERASE, LOWER, READ, Rig, US, block, erase, program, read};
 use softflash_base::{Time, random::Rng};
 use softflash_nand::{
     ArrayConfig, ChannelIndex, DieCommand, FaultConfig, FaultPlace, FaultSchedule, FaultTime,

@@ -1,10 +1,6 @@
 //! The physical rules cannot be bypassed, and a refused command changes nothing.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers fail the test that called")]
-
-mod common;
-
-use common::{Rig, block, erase, program, read};
+use crate::common::{Rig, block, erase, program, read};
 use softflash_base::{Time, random::Rng};
 use softflash_nand::{
     CommandKind, DieCommand, DieIndex, FaultConfig, Health, PageStatus, Refused, RuleBroken,

@@ -1,8 +1,8 @@
 //! Parity over patches: units that die, and that come back as they were.
 
-mod mirror_support;
-
-use mirror_support::{Mirror, close, each_unit_may_die, rebuilt, settled, write_more as write};
+use crate::mirror_support::{
+    Mirror, close, each_unit_may_die, rebuilt, settled, write_more as write,
+};
 use softflash_base::random::Rng;
 use softflash_device::DeviceError;
 use softflash_device::faulty::OperationKind;
