@@ -1,16 +1,19 @@
-//! The real clients that tests drive: `redis-server` to compare with, `redis-cli` and
-//! `redis-benchmark`, and a Python that can import `redis`.
+//! The real clients that tests drive: `redis-server` to compare with, `redis-cli` and `redis-benchmark`, and Python environments
+//! with the oldest and the newest redis-py that is supported.
 
 use crate::Outcome;
-use crate::run::{output, run, works};
+use crate::run::{output, run, target_directory, works};
 use std::env;
 use std::process::Command;
 
 /// Tests fail rather than skip where a client is missing, if this is 1.
 pub const REQUIRE: &str = "SOFTFLASH_REQUIRE_CLIENTS";
 
-/// The interpreter that can import `redis`, for tests.
+/// The interpreters that can import `redis`, for tests: separated by colons.
 pub const PYTHON: &str = "SOFTFLASH_PYTHON";
+
+/// The oldest version of redis-py that is supported (Debian 12's), and the newest.
+const REDIS_PY: [&str; 2] = ["4.3.4", "8.1.0"];
 
 /// What tests need beside Rust, and the Debian package that has it.
 const PROGRAMS: [(&str, &str); 3] = [
@@ -19,13 +22,13 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("redis-benchmark", "redis-tools"),
 ];
 
-/// Debian's own Python with its own module; other interpreters do not see that module.
-const PYTHON_PACKAGES: [&str; 2] = ["python3", "python3-redis"];
+/// Python that can make environments; and its own module, for a machine that reaches no package index.
+const PYTHON_PACKAGES: [&str; 3] = ["python3", "python3-venv", "python3-redis"];
 
 /// Which clients there are.
 pub struct Clients {
     missing: Vec<&'static str>,
-    python: Option<String>,
+    pythons: Vec<String>,
 }
 
 impl Clients {
@@ -55,18 +58,18 @@ impl Clients {
     fn find() -> Clients {
         let lacks = |program: &str| !works(Command::new(program).arg("--version"));
         let missing = PROGRAMS.iter().map(|(program, _)| *program).filter(|name| lacks(name));
-        Clients { missing: missing.collect(), python: python() }
+        Clients { missing: missing.collect(), pythons: pythons() }
     }
 
     /// Whether all are there.
     pub fn complete(&self) -> bool {
-        self.missing.is_empty() && self.python.is_some()
+        self.missing.is_empty() && !self.pythons.is_empty()
     }
 
     /// Tells the tests of a command what there is, and whether to insist on it.
     pub fn tell(&self, command: &mut Command) {
-        if let Some(python) = &self.python {
-            command.env(PYTHON, python);
+        if !self.pythons.is_empty() {
+            command.env(PYTHON, self.pythons.join(":"));
         }
         let ci = env::var_os("CI").is_some_and(|ci| ci == "true");
         if self.complete() || ci {
@@ -77,8 +80,14 @@ impl Clients {
     /// Says what there is, and loudly what there is not.
     pub fn describe(&self) {
         if self.complete() {
-            let python = self.python.as_deref().unwrap_or_default();
-            println!("real clients: redis-server, redis-cli, redis-benchmark, {python}");
+            let pythons = self.pythons.join(", ");
+            println!("real clients: redis-server, redis-cli, redis-benchmark, {pythons}");
+            if env::var_os(PYTHON).is_none() && self.pythons.len() < REDIS_PY.len() {
+                println!(
+                    "redis-py is tried in one version only, as pip installs none of {}",
+                    REDIS_PY.join(", ")
+                );
+            }
         } else {
             println!("{}", "=".repeat(80));
             println!("SKIPPING the tests that need {}", self.missing_names().join(", "));
@@ -87,14 +96,14 @@ impl Clients {
     }
 
     fn missing_names(&self) -> Vec<&'static str> {
-        let python = self.python.is_none().then_some("a python3 with the module redis");
+        let python = self.pythons.is_empty().then_some("a python3 with the module redis");
         self.missing.iter().copied().chain(python).collect()
     }
 
     fn packages(&self) -> Vec<&'static str> {
         let programs = PROGRAMS.iter().filter(|(program, _)| self.missing.contains(program));
         let mut packages: Vec<&str> = programs.map(|(_, package)| *package).collect();
-        if self.python.is_none() {
+        if self.pythons.is_empty() {
             packages.extend(PYTHON_PACKAGES);
         }
         packages.sort_unstable();
@@ -103,14 +112,35 @@ impl Clients {
     }
 }
 
-/// The first interpreter that can import `redis`.
-fn python() -> Option<String> {
-    let chosen = env::var(PYTHON).ok();
-    let usual = ["python3", "/usr/bin/python3"].map(str::to_owned);
-    chosen
-        .into_iter()
-        .chain(usual)
-        .find(|python| works(Command::new(python).args(["-c", "import redis; redis.Redis"])))
+/// Interpreters that can import `redis`: the chosen ones, or environments of the tests' own with pinned versions, or any.
+fn pythons() -> Vec<String> {
+    if let Ok(chosen) = env::var(PYTHON) {
+        return chosen.split(':').map(str::to_owned).filter(|python| knows_redis(python)).collect();
+    }
+    let own: Vec<String> =
+        REDIS_PY.into_iter().filter_map(|version| environment(version).ok()).collect();
+    if !own.is_empty() {
+        return own;
+    }
+    let usual = ["python3", "/usr/bin/python3"].into_iter().find(|python| knows_redis(python));
+    usual.map(str::to_owned).into_iter().collect()
+}
+
+/// The interpreter of an environment that has this version of redis-py; it is made where there is none.
+fn environment(version: &str) -> Outcome<String> {
+    let directory = target_directory()?.join("clients").join(format!("redis-py-{version}"));
+    let python = directory.join("bin/python").display().to_string();
+    if !knows_redis(&python) {
+        output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&directory))?;
+        let package = format!("redis=={version}");
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &package];
+        output(Command::new(&python).args(pip))?;
+    }
+    Ok(python)
+}
+
+fn knows_redis(python: &str) -> bool {
+    works(Command::new(python).args(["-c", "import redis; redis.Redis"]))
 }
 
 fn is_root() -> bool {

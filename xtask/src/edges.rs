@@ -3,12 +3,13 @@
 //! Two tables there are the law: which crate may use which crate of the workspace, both ways (an
 //! edge that is not written down fails, and so does one that is written down and not there), and
 //! which crates alone may know certain outside crates (`tokio`, `io-uring` ...), however many steps
-//! away these are.
+//! away these are. And a dependency that no source names is none.
 
 mod graph;
 mod table;
 #[cfg(test)]
 mod tests;
+mod unused;
 
 use crate::Outcome;
 use crate::findings::Findings;
@@ -25,8 +26,10 @@ const DOCUMENT: &str = "ARCHITECTURE.md";
 pub fn check() -> Outcome<Findings> {
     let text = fs::read_to_string(root().join(DOCUMENT))
         .map_err(|error| format!("{DOCUMENT}: {error}"))?;
-    let graph = Graph::from_metadata(&metadata(&["--all-features"])?)?;
+    let metadata = metadata(&["--all-features"])?;
+    let graph = Graph::from_metadata(&metadata)?;
     let mut findings = Findings::new("edges");
+    unused::check(&metadata, &mut findings)?;
     let edges = table::rules(&text, "edges")?;
     let known = table::rules(&text, "known-only-to")?;
     compare_edges(&edges, &graph, &mut findings);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
 pub mod bed;
+pub mod clients;
 pub mod model;
 pub mod virtual_bed;
 pub mod volatile_file;

@@ -131,10 +131,10 @@ fn directory(manifest: &str) -> String {
     manifest.rsplit('/').nth(1).unwrap_or(manifest).to_owned()
 }
 
-fn list(value: &Value) -> impl Iterator<Item = &Value> + Clone {
+pub(super) fn list(value: &Value) -> impl Iterator<Item = &Value> + Clone {
     value.as_array().into_iter().flatten()
 }
 
-fn text(value: &Value) -> Outcome<&str> {
+pub(super) fn text(value: &Value) -> Outcome<&str> {
     value.as_str().ok_or_else(|| format!("cargo metadata: a string was expected, not {value}"))
 }

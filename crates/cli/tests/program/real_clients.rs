@@ -1,6 +1,6 @@
 //! The clients that people use: redis-cli, redis-benchmark and redis-py.
 
-use crate::support::clients::{python, skip};
+use crate::support::clients::{pythons, skip};
 use crate::support::program::{Backend, check_clean, format_with, said};
 use crate::support::server::Server;
 use std::path::Path;
@@ -122,14 +122,19 @@ print("done")
 
 #[test]
 fn a_session_with_redis_py() {
-    let Some(python) = python() else { return skip("redis-py") };
-    let temp = tempfile::tempdir().unwrap();
-    let data = temp.path().join("data");
-    let server = server(&data);
-    let port = server.address().port().to_string();
-    let output = Command::new(python).args(["-c", SESSION, &port]).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "done");
-    assert!(server.terminate().success());
-    check_clean(&data);
+    let pythons = pythons();
+    if pythons.is_empty() {
+        return skip("redis-py");
+    }
+    for python in pythons {
+        let temp = tempfile::tempdir().unwrap();
+        let data = temp.path().join("data");
+        let server = server(&data);
+        let port = server.address().port().to_string();
+        let output = Command::new(&python).args(["-c", SESSION, &port]).output().unwrap();
+        assert!(output.status.success(), "{python}: {}", said(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "done");
+        assert!(server.terminate().success());
+        check_clean(&data);
+    }
 }

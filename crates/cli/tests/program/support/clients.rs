@@ -1,23 +1,29 @@
-//! The real clients: found, or skipped loudly, or missed where they are required.
+//! The real clients.
 
+pub use softflash_testing::clients::skip;
 use std::process::{Command, Stdio};
 
-/// The interpreter that can import `redis`: the one that `SOFTFLASH_PYTHON` names, or the usual ones.
-pub fn python() -> Option<String> {
-    let chosen = std::env::var("SOFTFLASH_PYTHON").ok();
-    let usual = ["python3", "/usr/bin/python3"].map(str::to_owned);
-    chosen.into_iter().chain(usual).find(|python| {
-        let mut import = Command::new(python);
-        import.args(["-c", "import redis; redis.Redis"]);
-        import.stdout(Stdio::null()).stderr(Stdio::null());
-        import.status().is_ok_and(|status| status.success())
-    })
+/// The interpreters that can import `redis`: those that `SOFTFLASH_PYTHON` names, separated by colons, one for each version of
+/// redis-py; without it the first of the usual ones.
+pub fn pythons() -> Vec<String> {
+    let chosen = std::env::var("SOFTFLASH_PYTHON").unwrap_or_default();
+    let chosen: Vec<String> =
+        chosen.split(':').filter(|python| knows_redis(python)).map(str::to_owned).collect();
+    if !chosen.is_empty() {
+        return chosen;
+    }
+    let usual = ["python3", "/usr/bin/python3"].into_iter().find(|python| knows_redis(python));
+    usual.map(str::to_owned).into_iter().collect()
 }
 
-/// A test cannot run for want of something: fails it where the clients are required, and says so
-/// where they are not.
-pub fn skip(what: &str) {
-    let required = std::env::var("SOFTFLASH_REQUIRE_CLIENTS").is_ok_and(|value| value == "1");
-    assert!(!required, "{what} is missing; `cargo xtask clients` installs it");
-    eprintln!("SKIPPED: {what} is missing; `cargo xtask clients` installs it");
+/// Any one of them.
+pub fn python() -> Option<String> {
+    pythons().pop()
+}
+
+fn knows_redis(python: &str) -> bool {
+    let mut import = Command::new(python);
+    import.args(["-c", "import redis; redis.Redis"]);
+    import.stdout(Stdio::null()).stderr(Stdio::null());
+    !python.is_empty() && import.status().is_ok_and(|status| status.success())
 }

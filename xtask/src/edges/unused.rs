@@ -1,0 +1,81 @@
+//! Dependencies that no source names: they cost builds, and the table of edges would show walls with doors that nobody uses.
+
+use super::graph::{list, text};
+use crate::Outcome;
+use crate::files::{self, SourceFile};
+use crate::findings::Findings;
+use serde_json::Value;
+
+/// Looks for each dependency of each crate of the workspace in the crate's sources: one that is not for tests only in those that are
+/// not either.
+pub fn check(metadata: &Value, findings: &mut Findings) -> Outcome {
+    let files = files::all()?;
+    let root = text(&metadata["workspace_root"])?;
+    let members: Vec<&Value> = list(&metadata["workspace_members"]).collect();
+    for package in list(&metadata["packages"]).filter(|package| members.contains(&&package["id"])) {
+        let manifest = text(&package["manifest_path"])?;
+        let manifest = manifest.strip_prefix(root).unwrap_or(manifest).trim_start_matches('/');
+        let directory = manifest.trim_end_matches("Cargo.toml");
+        let sources: Vec<&SourceFile> = files
+            .iter()
+            .filter(|file| file.path.starts_with(directory) && file.extension() == "rs")
+            .collect();
+        for dependency in list(&package["dependencies"]) {
+            let tests = match dependency["kind"].as_str() {
+                None => false,
+                Some("dev") => true,
+                Some(_) => continue,
+            };
+            let name = dependency["rename"].as_str().or(dependency["name"].as_str());
+            let name = name.unwrap_or_default().replace('-', "_");
+            let names_it = |file: &&SourceFile| {
+                let within = file.path.strip_prefix(directory).unwrap_or_default();
+                names(part(within, &file.text, tests), &name)
+            };
+            if !sources.iter().any(names_it) {
+                findings.add(manifest, format!("no source names the dependency `{name}`"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The part of a file that is looked at: without tests, nothing of a file of tests, and nothing behind the module of tests of
+/// another.
+fn part<'a>(path: &str, text: &'a str, tests: bool) -> &'a str {
+    let is_of_tests =
+        !path.starts_with("src/") || path.ends_with("tests.rs") || path.contains("/tests/");
+    match tests {
+        true => text,
+        false if is_of_tests => "",
+        false => text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default(),
+    }
+}
+
+/// Whether a text names a crate outside of its comments.
+fn names(text: &str, name: &str) -> bool {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).any(|line| {
+        line.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&line[..at], &line[at + name.len()..]);
+            !before.ends_with(is_word) && !after.starts_with(is_word)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dependency_is_named_by_a_word_of_the_code() {
+        assert!(names("use libc::c_int;", "libc"));
+        assert!(!names("use my_libc::c_int;\n// libc says so", "libc"));
+        let source = "use a::b;\n#[cfg(test)]\nmod tests {\n    use c::d;\n}\n";
+        assert!(names(part("src/x.rs", source, true), "c"));
+        assert!(!names(part("src/x.rs", source, false), "c"));
+        assert!(!names(part("src/x/tests.rs", source, false), "a"));
+        assert!(!names(part("tests/x.rs", source, false), "a"));
+        assert!(names(part("src/x.rs", source, false), "a"));
+    }
+}
