@@ -13,6 +13,7 @@ where
     F: Future<Output = T>,
 {
     let (done, ended) = mpsc::channel();
+    #[expect(clippy::disallowed_methods, reason = "a test is not held up by what it tests")]
     std::thread::spawn(move || done.send(TokioRuntime::run(task)));
     let ended = ended.recv_timeout(Duration::from_secs(30));
     ended.expect("the task has ended").unwrap()
