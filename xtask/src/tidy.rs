@@ -1,12 +1,14 @@
 //! What a reader trips over and no compiler sees: paths and links that lead nowhere, files that are
-//! too long, unfinished work, sources that no module names, paths of somebody's machine.
+//! too long, unfinished work, sources that no module names, paths of somebody's machine, files that use each other in circles.
 
+mod circles;
 mod links;
 mod modules;
 mod paths;
 #[cfg(test)]
 mod tests;
 mod text;
+mod uses;
 
 use crate::Outcome;
 use crate::files::{self, SourceFile};
@@ -28,6 +30,7 @@ fn look(files: &[SourceFile], findings: &mut Findings) {
         links::check(file, files, findings);
     }
     modules::check(files, findings);
+    circles::check(files, findings);
 }
 
 /// Whether a path names a file of the project, or a directory with files in it.

@@ -1,6 +1,6 @@
 //! Cutting a line into fields, in bytes: no text is copied.
 
-use crate::error::{FieldError, Problem};
+use crate::malformed::{FieldError, Problem};
 
 /// Bytes of a sector, the unit of addresses in several formats.
 pub(crate) const SECTOR_BYTES: u64 = 512;

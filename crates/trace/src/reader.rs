@@ -2,9 +2,10 @@
 
 use crate::compression::Input;
 use crate::detect::detect;
-use crate::error::{FieldError, Malformed, Problem, TraceError};
+use crate::error::TraceError;
 use crate::format::{Decoder, Format, Raw};
 use crate::lines::{Line, Lines};
+use crate::malformed::{FieldError, Malformed, Problem};
 use crate::request::{Kind, Request};
 use serde::{Serialize, Serializer};
 use std::io::{self, Read};

@@ -4,12 +4,13 @@
 //! ends the transfer asks for what was sensed meanwhile. And that of a transfer to an idle die while nobody waits
 //! behind it: the program that follows can be entered at once, with its end.
 
+use super::Timeline;
 use super::agenda::{Lane, Owner};
 use super::clock::Clock;
 use super::die::{CellArray, DieLine, Register};
 use super::recorder::Interval;
 use super::senses::{Sense, Senses};
-use super::{Timeline, Work, WorkKind};
+use super::work::{Work, WorkKind};
 use crate::channel::{Channel, Direction, Transfer};
 
 /// How a transfer ends.

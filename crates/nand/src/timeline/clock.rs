@@ -5,7 +5,7 @@ use super::agenda::{Agenda, Lane, Owner};
 use super::bus::BusLine;
 use super::die::{CellArray, DieLine, Register};
 use super::recorder::{Interval, Recorder};
-use super::{Work, WorkKind};
+use super::work::{Work, WorkKind};
 use crate::cell::PageTable;
 use crate::channel::Direction;
 use crate::timing::{MAX_LEVELS, Timing};

@@ -1,6 +1,6 @@
 //! What a die is at: one piece of work in the cell array, one in the register that faces the bus.
 
-use super::{Work, WorkKind};
+use super::work::{Work, WorkKind};
 
 /// The cell array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,8 +17,10 @@ mod recorder;
 mod senses;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use recorder::{Activity, Interval};
+pub use work::{Work, WorkKind};
 
 use crate::address::{ChannelIndex, DieIndex};
 use crate::config::{ArrayConfig, ConfigError};
@@ -29,37 +31,6 @@ pub use die::Accepted;
 use die::{Acceptance, DieLine};
 use recorder::Recorder;
 use softflash_base::Time;
-
-/// What a die is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkKind {
-    /// Sense pages and send them over the bus.
-    Read,
-    /// Take pages from the bus and program them.
-    Program,
-    /// Erase blocks.
-    Erase,
-    /// Sense pages one after the other and program them together elsewhere on the die. They cross the bus
-    /// to the controller and back, unless the timeline [copies back](Timeline::set_copyback).
-    Move,
-    /// Sense and program pages elsewhere on the die, one page after the other from `page` on, without the bus.
-    /// [`Timeline::cut`] ends it after the page at hand.
-    CopyBack,
-}
-
-/// A piece of work for a die: eight bytes, copied as one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C, align(8))]
-pub struct Work {
-    /// Returned at the end.
-    pub tag: u32,
-    /// The page in its block that decides how long the cells take; of a move, the page that is programmed.
-    pub page: u16,
-    /// Pages: planes that work at once; of a copy-back, pages in all.
-    pub pages: u8,
-    /// What to do.
-    pub kind: WorkKind,
-}
 
 /// What an event was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

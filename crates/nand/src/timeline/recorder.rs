@@ -1,6 +1,6 @@
 //! A window of what dies and buses did, for a Gantt chart.
 
-use super::{Work, WorkKind};
+use super::work::{Work, WorkKind};
 
 /// What a die was busy with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,33 +1,9 @@
 //! Users as text: `user NAME RULE...`, a line each.
 
-use super::user::check_name;
-use super::{Salts, User, Users};
+use super::error::AclError;
+use super::secret::Salts;
+use super::user::{User, Users, check_name};
 use std::sync::Arc;
-use thiserror::Error;
-
-/// Why a user cannot be as it was asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum AclError {
-    /// A name that no user can have.
-    #[error("{0}")]
-    Name(&'static str),
-    /// A rule; the text has no password in it.
-    #[error("Error in ACL SETUSER modifier '{rule}': {reason}")]
-    Rule {
-        /// The rule as it may be shown.
-        rule: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// A line of a file.
-    #[error("line {line}: {reason}")]
-    Line {
-        /// Which one, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-}
 
 /// Where ACL LOAD reads and ACL SAVE writes; calls may wait for the disk.
 pub trait UserFile: Send + Sync {

@@ -4,6 +4,7 @@
 //! and sessions notice by a number that goes up. Nothing here keeps a password: only hashes.
 
 mod commands;
+mod error;
 mod file;
 mod keys;
 mod log;
@@ -14,26 +15,18 @@ mod tests;
 mod user;
 
 pub(crate) use commands::CATEGORIES;
-pub use file::{AclError, UserFile};
+pub use error::AclError;
+pub use file::UserFile;
 pub(crate) use log::{Denial, DenialLog, Reason};
+pub use secret::Salts;
 use secret::Secret;
 pub(crate) use secret::stand_in;
-pub use user::User;
+pub use user::{DEFAULT_USER, User, Users};
 pub(crate) use user::{Refusal, check_name};
 
 use crate::shared::lock::lock;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-
-/// The user that everybody is who has not said otherwise.
-pub const DEFAULT_USER: &str = "default";
-
-/// Users by name.
-pub type Users = BTreeMap<Arc<str>, Arc<User>>;
-
-/// Fills a buffer with random bytes that nobody can guess.
-pub type Salts = dyn Fn(&mut [u8]) + Send + Sync;
 
 /// All users of a server, on all of its threads.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
 //! The rules of ACL SETUSER and of ACL files, in the words of Redis.
 
 use super::commands::CommandSet;
-use super::file::AclError;
+use super::error::AclError;
 use super::keys::KeyPattern;
-use super::secret::Secret;
-use super::user::MAX_PASSWORDS;
-use super::{Salts, User};
+use super::secret::{Salts, Secret};
+use super::user::{MAX_PASSWORDS, User};
 
 const SYNTAX: &str = "Syntax error";
 

@@ -8,6 +8,9 @@ use std::fmt;
 use std::sync::OnceLock;
 use subtle::ConstantTimeEq;
 
+/// Fills a buffer with random bytes that nobody can guess.
+pub type Salts = dyn Fn(&mut [u8]) + Send + Sync;
+
 /// Memory that one try takes, in KiB. With the passes it is one of the choices that OWASP gives for argon2id;
 /// the one with the least memory, as several may be tried at a time.
 const MEMORY_KIB: u32 = 7 << 10;
@@ -37,7 +40,7 @@ impl fmt::Debug for Secret {
 
 impl Secret {
     /// Hashes a password with a random salt. Takes some hundredths of a second.
-    pub fn hash(password: &[u8], salts: &super::Salts) -> Option<Secret> {
+    pub fn hash(password: &[u8], salts: &Salts) -> Option<Secret> {
         let mut salt = [0; SALT_BYTES];
         salts(&mut salt);
         let params = Params::new(MEMORY_KIB, PASSES, LANES, None).ok()?;

@@ -1,12 +1,20 @@
 //! A user.
 
 use super::commands::CommandSet;
+use super::error::AclError;
 use super::keys::KeyPattern;
-use super::secret::{Secret, stand_in};
-use super::{AclError, DEFAULT_USER, Salts, rules};
+use super::rules;
+use super::secret::{Salts, Secret, stand_in};
 use crate::command::{Access, Keys, Spec};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The user that everybody is who has not said otherwise.
+pub const DEFAULT_USER: &str = "default";
+
+/// Users by name.
+pub type Users = BTreeMap<Arc<str>, Arc<User>>;
 
 /// Passwords that a user may have: each try of one takes as long as all of them.
 pub(super) const MAX_PASSWORDS: usize = 8;

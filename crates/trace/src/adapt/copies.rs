@@ -1,6 +1,7 @@
 //! The same load several times over, each copy in its own addresses.
 
-use super::{AdaptError, Item};
+use super::error::AdaptError;
+use super::item::Item;
 use crate::request::{Kind, Request};
 
 /// See [`TraceExt::copies`](super::TraceExt::copies).

@@ -1,6 +1,7 @@
 //! Faster or slower.
 
-use super::{AdaptError, Item};
+use super::error::AdaptError;
+use super::item::Item;
 
 /// 146 years, which leaves room for what comes behind the last request.
 const LATEST_NS: f64 = (1_u64 << 62) as f64;

@@ -1,6 +1,7 @@
 //! Whether a trace fits the device that it is for.
 
-use super::{AdaptError, Item};
+use super::error::AdaptError;
+use super::item::Item;
 
 /// See [`TraceExt::within`](super::TraceExt::within).
 #[derive(Debug, Clone)]

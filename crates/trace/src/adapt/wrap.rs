@@ -1,6 +1,7 @@
 //! All addresses folded onto a smaller device.
 
-use super::{AdaptError, Item};
+use super::error::AdaptError;
+use super::item::Item;
 use crate::request::Request;
 
 /// See [`TraceExt::wrap`](super::TraceExt::wrap). An address becomes its remainder by the device's size. A request that

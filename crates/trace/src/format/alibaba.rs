@@ -1,8 +1,8 @@
 //! Alibaba's cloud disks: `device_id,opcode,offset,length,timestamp`, microseconds.
 
-use super::{Decoded, Raw};
-use crate::error::Problem;
+use super::raw::{Decoded, Raw};
 use crate::fields::{Commas, put, put_all};
+use crate::malformed::Problem;
 use crate::request::{Kind, Request};
 
 pub(super) const HEADER: &str = "device_id,opcode,offset,length,timestamp";

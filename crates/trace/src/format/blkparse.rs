@@ -3,9 +3,9 @@
 //! A request makes several events: queued (Q), issued to the driver (D), completed (C). One of them stands for it: Q
 //! where the first lines have any, for that is what was asked; else D, else C, for traces recorded with a mask.
 
-use super::{Decoded, Raw};
-use crate::error::{FieldError, Problem};
+use super::raw::{Decoded, Raw};
 use crate::fields::{SECTOR_BYTES, Words, number, put, sectors_of};
+use crate::malformed::{FieldError, Problem};
 use crate::request::{Kind, Request};
 use std::io::Write;
 

@@ -1,7 +1,7 @@
 //! What both versions of fio's log of I/O share: actions, and files as devices.
 
-use crate::error::{FieldError, Problem};
 use crate::fields::{put, put_all};
+use crate::malformed::{FieldError, Problem};
 use crate::names::Names;
 use crate::request::{Kind, Request};
 use hashbrown::HashSet;

@@ -4,9 +4,9 @@
 //! (3.33 measured), where its manual speaks of microseconds since the last wait.
 
 use super::fio::{Action, Files, OpenFiles, action, put_request};
-use super::{Decoded, Raw};
-use crate::error::Problem;
+use super::raw::{Decoded, Raw};
 use crate::fields::{Words, put};
+use crate::malformed::Problem;
 use crate::request::Request;
 
 pub(super) const HEADER: &str = "fio version 2 iolog";

@@ -1,9 +1,9 @@
 //! fio's log of I/O, version 3: `timestamp filename action`, `timestamp filename action offset length`, microseconds.
 
 use super::fio::{Action, Files, OpenFiles, action, put_request};
-use super::{Decoded, Raw};
-use crate::error::Problem;
+use super::raw::{Decoded, Raw};
 use crate::fields::{Words, put};
+use crate::malformed::Problem;
 use crate::request::Request;
 
 pub(super) const HEADER: &str = "fio version 3 iolog";

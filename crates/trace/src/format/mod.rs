@@ -7,11 +7,14 @@ mod fio_v2;
 mod fio_v3;
 mod mqsim;
 mod msr;
+mod raw;
 mod tencent;
 mod vscsi;
 
-use crate::error::{FieldError, Problem};
+use crate::malformed::{FieldError, Problem};
 use crate::request::{Kind, Request};
+use raw::Decoded;
+pub(crate) use raw::Raw;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -115,20 +118,6 @@ impl FromStr for Format {
         named.ok_or_else(|| NoSuchFormat { name: name.to_owned() })
     }
 }
-
-/// A request as its format has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Raw {
-    /// In units of the format, since whenever.
-    pub ticks: u64,
-    pub device: u32,
-    pub kind: Kind,
-    pub offset_bytes: u64,
-    pub bytes: u64,
-}
-
-/// A request; nothing for a line that is right and holds none.
-type Decoded = Result<Option<Raw>, FieldError>;
 
 /// Reads the lines of one trace.
 pub(crate) enum Decoder {

@@ -1,8 +1,8 @@
 //! MQSim's input: `time device sector sectors type`, nanoseconds; 0 writes and 1 reads.
 
-use super::{Decoded, Raw};
-use crate::error::Problem;
+use super::raw::{Decoded, Raw};
 use crate::fields::{Words, put_all, sectors_of};
+use crate::malformed::Problem;
 use crate::request::{Kind, Request};
 
 #[inline]

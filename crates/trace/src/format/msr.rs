@@ -1,8 +1,8 @@
 //! MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 
-use super::{Decoded, Raw};
-use crate::error::{FieldError, Problem};
+use super::raw::{Decoded, Raw};
 use crate::fields::{Commas, put, put_all};
+use crate::malformed::{FieldError, Problem};
 use crate::names::Names;
 use crate::request::{Kind, Request};
 

@@ -1,8 +1,8 @@
 //! Tencent's cloud disks: `Timestamp,Offset,Size,IOType,VolumeID`, seconds and sectors.
 
-use super::{Decoded, Raw};
-use crate::error::Problem;
+use super::raw::{Decoded, Raw};
 use crate::fields::{Commas, put_all, sectors_of};
+use crate::malformed::Problem;
 use crate::request::{Kind, Request};
 
 pub(super) const HEADER: &str = "Timestamp,Offset,Size,IOType,VolumeID";

@@ -1,8 +1,8 @@
 //! CloudPhysics: `version,time,op,size,lbn`, one line per SCSI command of a virtual disk.
 
-use super::{Decoded, Raw};
-use crate::error::{FieldError, Problem};
+use super::raw::{Decoded, Raw};
 use crate::fields::{Commas, SECTOR_BYTES, hexadecimal, number, put, put_all, sectors_of};
+use crate::malformed::{FieldError, Problem};
 use crate::request::{Kind, Request};
 
 pub(super) const HEADER: &str = "version,time,op,size,lbn";

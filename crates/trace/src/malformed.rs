@@ -1,0 +1,79 @@
+//! Lines that are not what their format says.
+
+use std::fmt;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A line that is not what the format says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    /// The trace.
+    pub file: Arc<str>,
+    /// Which line, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub reason: FieldError,
+    /// How it begins.
+    pub text: String,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: line {}: {}: `{}`", self.file, self.line, self.reason, self.text)
+    }
+}
+
+/// Bytes of a malformed line that are kept.
+const EXCERPT_BYTES: usize = 80;
+
+impl Malformed {
+    pub(crate) fn new(file: &Arc<str>, line: u64, reason: FieldError, text: &[u8]) -> Malformed {
+        let excerpt = text.get(..EXCERPT_BYTES).unwrap_or(text);
+        let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+        let text = String::from_utf8_lossy(excerpt).chars().map(shown).collect();
+        Malformed { file: Arc::clone(file), line, reason, text }
+    }
+}
+
+/// Which part of a line is wrong, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{field}: {problem}")]
+pub struct FieldError {
+    /// The field, as the format's documentation names it; `line` where it is all of it.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What can be wrong with a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// The line ends before it.
+    #[error("missing")]
+    Missing,
+    /// It should be a number.
+    #[error("not a number")]
+    NotANumber,
+    /// It is a number, and beyond what can be.
+    #[error("too large")]
+    TooLarge,
+    /// It should be one of a few words or codes.
+    #[error("not one that the format knows")]
+    Unknown,
+    /// More follows where the line should end.
+    #[error("more fields than the format has")]
+    Extra,
+    /// Longer than a line may be.
+    #[error("longer than {} bytes", crate::lines::MAX_LINE_BYTES)]
+    TooLong,
+    /// There are more different ones than memory is kept for.
+    #[error("more than {} different ones", crate::names::MAX_NAMES)]
+    TooMany,
+}
+
+impl Problem {
+    /// The problem, of a field.
+    pub(crate) fn of(self, field: &'static str) -> FieldError {
+        FieldError { field, problem: self }
+    }
+}
