@@ -2,6 +2,7 @@
 
 use crate::world::{StoreShape, World};
 use softflash_ftl::UnitTelemetry;
+use softflash_store::block_layer::BlockId;
 use softflash_store::stats::StoreStats;
 use softflash_store::{Store, StoreError};
 use std::collections::BTreeSet;
@@ -52,6 +53,14 @@ impl Books {
         Ok(())
     }
 
+    /// Units that serve, in the shard that has the fewest.
+    pub fn units_left(&self, world: &World, dead: &BTreeSet<u16>) -> usize {
+        let serves =
+            |unit: &&UnitTelemetry| !unit.space.is_worn_out() && !dead.contains(&unit.unit.0);
+        let left = |units: &[UnitTelemetry]| units.iter().filter(serves).count();
+        self.units.chunks(world.units_of_a_shard()).map(left).min().unwrap_or(0)
+    }
+
     /// Whether everything is there as often as it should be, unless a shard has a single unit left that is neither dead nor
     /// worn out, and nothing is kept for the sake of other patches' parity.
     ///
@@ -59,10 +68,7 @@ impl Books {
     /// How much is not.
     pub fn have_all_copies(&self, world: &World, dead: &BTreeSet<u16>) -> Result<(), String> {
         let StoreStats { degraded_blocks, lost_units, pinned_blocks, .. } = self.stats;
-        let serves =
-            |unit: &&UnitTelemetry| !unit.space.is_worn_out() && !dead.contains(&unit.unit.0);
-        let left = |units: &[UnitTelemetry]| units.iter().filter(serves).count();
-        let left = self.units.chunks(world.units_of_a_shard()).map(left).min().unwrap_or(0);
+        let left = self.units_left(world, dead);
         if pinned_blocks > 0 {
             return Err(format!("{pinned_blocks} patches are kept for the parity of others"));
         }
@@ -102,4 +108,29 @@ impl Books {
         }
         Ok(())
     }
+}
+
+/// Whether no two blocks of a parity group are on one unit: when that is lost, neither can be reconstructed.
+///
+/// # Errors
+/// Which blocks are.
+pub fn groups_are_apart(stores: &[Store]) -> Result<(), String> {
+    for store in stores {
+        let shard = store.local_id();
+        let blocks = store.local().blocks();
+        for group in blocks.groups() {
+            let mut units = BTreeSet::new();
+            for member in group.blocks() {
+                for place in blocks.superblocks(BlockId(member.block)) {
+                    if !units.insert(place.unit) {
+                        let (block, unit) = (member.block, place.unit);
+                        return Err(format!(
+                            "shard {shard}: block {block} is on unit {unit}, as another of its parity group is"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@
 use crate::client::Client;
 use crate::disasters::{self, Strikes};
 use crate::fullness::{self, REST};
-use crate::invariants::Books;
+use crate::invariants::{Books, groups_are_apart};
 use crate::medium::Medium;
 use crate::reference::{Breach, Contents};
 use crate::resp;
@@ -240,9 +240,11 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 let books = Books::of(&stores[0]).await?;
                 fullness::free_blocks_are_known(&stores)?;
                 books.have_no_leak(world).map_err(Trouble::Wrong)?;
-                books
-                    .have_all_copies(world, &disasters::dead_dies(strikes))
-                    .map_err(Trouble::Wrong)?;
+                let dead = disasters::dead_dies(strikes);
+                books.have_all_copies(world, &dead).map_err(Trouble::Wrong)?;
+                if books.units_left(world, &dead) >= 2 {
+                    groups_are_apart(&stores).map_err(Trouble::Wrong)?;
+                }
                 close(&stores).await
             }
         }
