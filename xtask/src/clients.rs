@@ -84,8 +84,8 @@ impl Clients {
             println!("real clients: redis-server, redis-cli, redis-benchmark, {pythons}");
             if env::var_os(PYTHON).is_none() && self.pythons.len() < REDIS_PY.len() {
                 println!(
-                    "redis-py is tried in one version only, as pip installs none of {}",
-                    REDIS_PY.join(", ")
+                    "redis-py: one version only; pip could not install both {}",
+                    REDIS_PY.join(" and ")
                 );
             }
         } else {

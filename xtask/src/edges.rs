@@ -3,7 +3,7 @@
 //! Two tables there are the law: which crate may use which crate of the workspace, both ways (an
 //! edge that is not written down fails, and so does one that is written down and not there), and
 //! which crates alone may know certain outside crates (`tokio`, `io-uring` ...), however many steps
-//! away these are. And a dependency that no source names is none.
+//! away these are. Every dependency of a manifest is named by a source.
 
 mod graph;
 mod table;

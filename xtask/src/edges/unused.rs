@@ -1,4 +1,4 @@
-//! Dependencies that no source names: they cost builds, and the table of edges would show walls with doors that nobody uses.
+//! Dependencies that no source names: each lengthens the build and adds a false edge to the table of ARCHITECTURE.md.
 
 use super::graph::{list, text};
 use crate::Outcome;
@@ -6,8 +6,8 @@ use crate::files::{self, SourceFile};
 use crate::findings::Findings;
 use serde_json::Value;
 
-/// Looks for each dependency of each crate of the workspace in the crate's sources: one that is not for tests only in those that are
-/// not either.
+/// Searches the sources of each crate of the workspace for the names of its dependencies. A normal dependency must be named outside
+/// of tests.
 pub fn check(metadata: &Value, findings: &mut Findings) -> Outcome {
     let files = files::all()?;
     let root = text(&metadata["workspace_root"])?;
@@ -40,8 +40,8 @@ pub fn check(metadata: &Value, findings: &mut Findings) -> Outcome {
     Ok(())
 }
 
-/// The part of a file that is looked at: without tests, nothing of a file of tests, and nothing behind the module of tests of
-/// another.
+/// The text of a file in which a dependency may be named. Without `tests`, files of tests are empty and other files end before
+/// their test module.
 fn part<'a>(path: &str, text: &'a str, tests: bool) -> &'a str {
     let is_of_tests =
         !path.starts_with("src/") || path.ends_with("tests.rs") || path.contains("/tests/");

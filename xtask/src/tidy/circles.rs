@@ -1,14 +1,14 @@
-//! Files of a crate that use each other in a circle: nobody can read or change one of them alone.
+//! Circular dependencies between the files of a crate: none of these files can be read or changed alone.
 
 use super::uses::Uses;
 use crate::files::SourceFile;
 use crate::findings::Findings;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A circle may have this many files: a module and its closest helpers.
+/// The most files of a circle: a module and its closest helpers.
 const LARGEST: usize = 4;
 
-/// Crates with a larger one, which may only shrink.
+/// Crates with a larger circle, and its size, which may only shrink.
 const LARGER: [(&str, usize); 1] = [("crates/store", 10)];
 
 /// The files of a crate by the path of their module; the root of the crate is left out, as it only names the others.

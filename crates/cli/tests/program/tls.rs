@@ -238,7 +238,7 @@ try:
                 ssl_ca_certs=authority, ssl_certfile=certificate, ssl_keyfile=key).ping()
     raise SystemExit("a wrong password was right")
 except redis.exceptions.RedisError as error:
-    # redis-py 8 takes the code WRONGPASS away and makes an exception of its own of it.
+    # redis-py 8 raises AuthenticationError without the code WRONGPASS.
     assert "invalid username-password pair" in str(error), error
 assert r.acl_log()[0]["reason"] == "auth"
 assert r.acl_save() and r.acl_load()

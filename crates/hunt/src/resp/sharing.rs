@@ -85,11 +85,11 @@ impl RespClient {
         session.crew.lists.borrow_mut().begins(&mark, &keys);
         let append = Command::Append(key.clone(), mark.clone());
         let reply = line.ask(&[append.words()], rng).await?.pop();
-        let happened = match reply {
-            Some(Reply::Integer(length)) => Ok(vec![length]),
-            other => unexpected("APPEND", other),
+        let lengths = match reply.as_ref().and_then(length) {
+            Some(length) => Ok(vec![length]),
+            None => unexpected("APPEND", reply),
         };
-        self.list_answered(session, &mark, &keys, happened)
+        self.list_answered(session, &mark, &keys, lengths)
     }
 
     /// The same mark to all lists at once.
@@ -106,11 +106,15 @@ impl RespClient {
         words.extend(keys.iter().map(|key| Command::Append(key.clone(), mark.clone()).words()));
         words.push(vec!["EXEC".into()]);
         let reply = line.ask(&words, rng).await?.pop();
-        let happened = match integers(&reply) {
-            Some(lengths) if lengths.len() == keys.len() => Ok(lengths),
-            _ => unexpected("EXEC", reply),
+        let lengths = match &reply {
+            Some(Reply::Array(replies)) => replies.iter().map(length).collect(),
+            _ => None,
         };
-        self.list_answered(session, &mark, keys, happened)
+        let lengths = match lengths.filter(|lengths: &Vec<usize>| lengths.len() == keys.len()) {
+            Some(lengths) => Ok(lengths),
+            None => unexpected("EXEC", reply),
+        };
+        self.list_answered(session, &mark, keys, lengths)
     }
 
     fn list_answered(
@@ -118,12 +122,12 @@ impl RespClient {
         session: &Session<'_>,
         mark: &Bytes,
         keys: &[Bytes],
-        lengths: Result<Vec<i64>, Trouble>,
+        lengths: Result<Vec<usize>, Trouble>,
     ) -> Result<(), Trouble> {
         let mut lists = session.crew.lists.borrow_mut();
         match &lengths {
             Ok(lengths) => {
-                let lengths = lengths.iter().map(|length| usize::try_from(*length).unwrap_or(0));
+                let lengths = lengths.iter().copied();
                 let lengths: Vec<(Bytes, usize)> = keys.iter().cloned().zip(lengths).collect();
                 lists.appended(mark, &lengths);
             }
@@ -157,7 +161,7 @@ impl RespClient {
         session.crew.lists.borrow_mut().begins(&mark, &keys);
         let ours = session.crew.lists.borrow().look(key);
         let new = Bytes::from([&old[..], &mark].concat());
-        let length = i64::try_from(new.len()).unwrap_or(i64::MAX);
+        let length = new.len();
         let words =
             [vec!["MULTI".into()], vec!["SET".into(), key.clone(), new], vec!["EXEC".into()]];
         let outcome = line.ask(&words, rng).await?.pop();
@@ -188,14 +192,12 @@ impl RespClient {
     }
 }
 
-/// The integers of an array.
-fn integers(reply: &Option<Reply>) -> Option<Vec<i64>> {
-    let Some(Reply::Array(replies)) = reply else { return None };
-    let integer = |reply: &Reply| match reply {
-        Reply::Integer(integer) => Some(*integer),
+/// The length in a reply to APPEND.
+fn length(reply: &Reply) -> Option<usize> {
+    match reply {
+        Reply::Integer(length) => usize::try_from(*length).ok(),
         _ => None,
-    };
-    replies.iter().map(integer).collect()
+    }
 }
 
 /// The value of a list in a reply; an absent list is empty.

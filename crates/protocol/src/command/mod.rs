@@ -1,4 +1,4 @@
-//! The commands as data: names, arity, flags, categories, keys and what is done to them. Nothing here runs one.
+//! The commands as data: names, arity, flags, categories, key positions and access. Nothing here runs a command.
 
 mod access;
 mod builder;

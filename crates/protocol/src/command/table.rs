@@ -1,4 +1,4 @@
-//! The table of commands. What a command is called, takes and touches is said here, once; which code runs it, in `handlers/table.rs`.
+//! The table of commands. Name, arity, flags, keys and access are stated here, once; the handler in `handlers/table.rs`.
 
 use crate::command::builder::command;
 use crate::command::subcommands::{ACL, CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SLOWLOG};

@@ -1,4 +1,4 @@
-//! What each command does: a small file for each family, and one table that says which command is run by which.
+//! What each command does: a small file for each family, and one table that maps commands to handlers.
 
 mod acl;
 pub(crate) mod call;

@@ -1,4 +1,4 @@
-//! Which code runs each command. What is known of a command beside that is in [`crate::command`].
+//! Maps each command to its handler. Names, arity, flags and keys are in [`crate::command`].
 
 use super::*;
 use crate::command::{CommandId, Spec};

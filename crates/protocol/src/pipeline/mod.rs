@@ -1,4 +1,4 @@
-//! How the requests of a connection are run: checked, split among shards, run in order where order matters, answered.
+//! Runs the requests of a connection: checks them, splits them among shards, keeps their order for each key, and answers.
 
 mod dispatch;
 mod encoder;

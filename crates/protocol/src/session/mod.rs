@@ -1,4 +1,4 @@
-//! What is known of a client: who it is, and what it has said that later commands depend on.
+//! The state of a client: user, protocol version, transaction, watched keys.
 
 mod identity;
 mod origin;

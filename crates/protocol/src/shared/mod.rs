@@ -1,4 +1,4 @@
-//! What all connections share, each a thing of its own, and small helpers: nothing here knows a command's handler.
+//! State that all connections share, one file each, and small helpers. Nothing here depends on handlers or sessions.
 
 pub mod clients;
 pub(crate) mod cursors;

@@ -75,7 +75,7 @@ const ID_GAP: u64 = 1 << 16;
 
 /// Blocks that patches leave to the log: the first segment of a start and the one that it announces.
 const BLOCKS_OF_LOG: u32 = 2;
-/// Blocks that a start makes room for: its log's, and as many again, since each may fail as it is written.
+/// Free blocks that a start needs before its log begins: those of the log, and as many spare ones for program failures.
 const BLOCKS_OF_START: u32 = 2 * BLOCKS_OF_LOG;
 /// Blocks that compaction leaves to a flush beside.
 const BLOCKS_OF_FLUSH: u32 = 2;

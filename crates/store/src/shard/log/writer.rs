@@ -24,10 +24,10 @@ const GATHER_TIME: Duration = Duration::from_millis(5);
 /// How long a frame may be the last one where its segment has room for another: until then, damage to it looks like a
 /// torn write.
 const PROOF_TIME: Duration = Duration::from_secs(1);
-/// Blocks that are tried for one frame before the log gives up. Of flash where one erase in forty fails, four blocks in a row fail in
-/// one of two million segments, eight in none.
+/// Blocks that are tried for one frame before the log fails. Where one erase in forty fails, four in a row fail for one segment in
+/// 40^4 = 2.6 million, eight for one in 6.6 * 10^12.
 pub(super) const MAX_ATTEMPTS: usize = 8;
-/// Segments in a row that may lack a copy before the log goes on with one that does.
+/// Segments in a row that are abandoned because a copy failed; the next one is used with a single copy.
 const MAX_SHORT_SEGMENTS: usize = 4;
 /// What is known of the end of the log.
 #[derive(Default)]
