@@ -102,8 +102,8 @@ impl CliError {
     }
 
     /// An error of the store in the directory at `path`.
-    pub fn store(path: impl Into<PathBuf>) -> impl FnOnce(StoreError) -> CliError {
+    pub fn store<E: Into<StoreError>>(path: impl Into<PathBuf>) -> impl FnOnce(E) -> CliError {
         let path = path.into();
-        move |error| CliError::Store { path, error }
+        move |error| CliError::Store { path, error: error.into() }
     }
 }

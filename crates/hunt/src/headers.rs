@@ -3,10 +3,10 @@
 use crate::medium::Medium;
 use crate::trouble::Trouble;
 use crate::world::World;
+use softflash_flash::Flash;
 use softflash_ftl::FtlConfig;
 use softflash_nand::faults::CutPages;
 use softflash_runtime::VirtualExecutor;
-use softflash_store::driver::Flash;
 
 /// The greatest generation of each unit at the last mount.
 #[derive(Default)]

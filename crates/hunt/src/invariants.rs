@@ -1,8 +1,8 @@
 //! What must hold of the flash's books whenever a store has opened, whatever happened before.
 
 use crate::world::{StoreShape, World};
+use softflash_blocks::BlockId;
 use softflash_ftl::UnitTelemetry;
-use softflash_store::block_layer::BlockId;
 use softflash_store::stats::StoreStats;
 use softflash_store::{Store, StoreError};
 use std::collections::BTreeSet;

@@ -1,9 +1,6 @@
 //! Offline check of everything that a store keeps on its device. Reads only.
 
-use crate::block_layer::{BlockId, BlockLayer};
-use crate::driver::Flash;
 use crate::error::Result;
-use crate::format::log::event::ParityGroup;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
@@ -16,7 +13,9 @@ use crate::store::Mesh;
 use futures_util::future::join_all;
 use serde::Serialize;
 use softflash_base::{ShardId, checksum};
+use softflash_blocks::{BlockId, BlockLayer, ParityGroup};
 use softflash_device::Device;
+use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Hint, Superblock};
 use softflash_runtime::{RuntimeHandle, yield_now};
 use std::cell::Cell;

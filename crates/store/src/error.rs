@@ -1,5 +1,6 @@
 //! What can go wrong in a store, in words that say what to do.
 
+use softflash_blocks::BlockError;
 use softflash_ftl::FtlError;
 use thiserror::Error;
 
@@ -59,3 +60,23 @@ pub enum StoreError {
 
 /// Shorthand for results of the store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+impl From<BlockError> for StoreError {
+    fn from(error: BlockError) -> StoreError {
+        match error {
+            BlockError::OutOfSpace => StoreError::OutOfSpace,
+            BlockError::WornOut { bad, total } => StoreError::WornOut { bad, total },
+            BlockError::DataLoss(place) => StoreError::DataLoss(place),
+            BlockError::Flash(error) => StoreError::Flash(error),
+        }
+    }
+}
+
+/// Whether the error means lost or damaged data rather than a full or misused device.
+pub fn is_data_loss(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::DataLoss(_)
+            | StoreError::Flash(FtlError::Device { .. } | FtlError::Damaged { .. })
+    )
+}

@@ -1,9 +1,9 @@
 //! How the key space is cut: keys hash to slots, slots to slices, slices to shards, shards own units.
 //! Fixed when the store is formatted.
 
-use crate::block_layer::Redundancy;
 use serde::{Deserialize, Serialize};
 use softflash_base::{ShardId, SliceId};
+use softflash_blocks::Redundancy;
 use std::ops::Range;
 
 /// Slots of the key space, as in Redis Cluster.

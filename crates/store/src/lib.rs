@@ -4,9 +4,7 @@
 //! [`Shard`] per core owns its units, its log and its slices, and nothing is shared.
 //! [`Store`] is one thread's handle to all shards.
 
-pub mod block_layer;
 pub mod check;
-pub mod driver;
 pub mod error;
 pub mod format;
 #[cfg(any(test, fuzzing))]
@@ -21,12 +19,12 @@ pub mod store;
 pub mod value;
 pub mod view;
 
-pub use block_layer::placement::PlacementKind;
 pub use check::{CheckReport, check};
 pub use error::StoreError;
 pub use layout::StoreLayout;
 pub use options::{Durability, StoreOptions};
 pub use shard::{Shard, ShardSpec, open_all, open_all_with_log};
+pub use softflash_blocks::PlacementKind;
 pub use store::{Exclusive, Inbox, Mesh, ScanPage, Store, Ticket, WatchToken};
 pub use value::{Entry, Value};
 pub use view::View;

@@ -1,7 +1,7 @@
 //! What may differ from one run of a store to the next.
 
-use crate::block_layer::placement::PlacementKind;
 use crate::format::record::MAX_FRAGMENT_BYTES;
+use softflash_blocks::PlacementKind;
 use softflash_ftl::FtlConfig;
 use std::time::Duration;
 

@@ -5,8 +5,8 @@ use crate::error::CliError;
 use crate::output::{self, Form};
 use clap::Args;
 use softflash_base::ShardId;
+use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, UnitState, UnitTelemetry};
-use softflash_store::driver::Flash;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -238,8 +238,8 @@ fn taken<'a>(data: &mut &'a [u8], len: usize) -> &'a [u8] {
 
 #[cfg(test)]
 pub(super) fn event_seeds() -> Vec<Vec<u8>> {
-    use crate::format::log::event::{GroupChange, Member, ParityGroup, UnitMark};
     use crate::format::log::{Checkpoint, Edit, PatchEntry, SliceState};
+    use softflash_blocks::{GroupChange, Member, ParityGroup, UnitMark};
     let patches = vec![PatchEntry { block: 4, level: 1, run: 9 }; 2];
     let edit = Edit {
         slice: 1,

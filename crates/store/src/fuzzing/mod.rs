@@ -8,7 +8,7 @@ mod patch;
 pub use log::{event, log};
 pub use patch::{patch, patch_block};
 
-use crate::block_layer::tag;
+use softflash_blocks::tag;
 use softflash_ftl::OwnerTag;
 
 /// A block's tag: what it means is written back as the same.
@@ -29,7 +29,7 @@ mod replay;
 mod tests {
     use super::replay::replay;
     use super::*;
-    use crate::block_layer::tag::{BlockId, BlockKind, Tag};
+    use softflash_blocks::tag::{BlockId, BlockKind, Tag};
 
     #[test]
     fn block_tags() {

@@ -1,6 +1,5 @@
 //! A patch on flash, as the shard holds it: index and filter in memory, records read on demand.
 
-use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
 use crate::format::patch::{Block, PatchIndex, decode_block, decode_metadata, metadata_len};
@@ -8,6 +7,7 @@ use crate::format::record::Record;
 use bytes::Bytes;
 use softflash_base::IoBuf;
 use softflash_base::planted::{self, Bug};
+use softflash_blocks::{BlockId, BlockLayer};
 use softflash_ftl::Hint;
 use std::cell::Cell;
 use std::ops::Range;
@@ -198,7 +198,7 @@ impl Patch {
     /// Reads whole pages of the data section, which begins on a page.
     pub async fn read_pages(&self, pages: Range<u32>, hint: Hint) -> Result<IoBuf> {
         let first = self.index()?.data_offset() / self.blocks.page_bytes() as u32 + pages.start;
-        self.blocks.read(self.id, first, pages.end - pages.start, hint).await
+        Ok(self.blocks.read(self.id, first, pages.end - pages.start, hint).await?)
     }
 
     /// Bytes per page of the flash.

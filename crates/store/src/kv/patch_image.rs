@@ -1,23 +1,22 @@
 //! All bytes of a patch, for parity: other patches may come to depend on each of them, so they are as they were written or
 //! nothing.
 
-use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
-use crate::format::log::event::{Member, ParityGroup};
 use crate::format::patch::{decode_block, decode_metadata};
 use bytes::{Bytes, BytesMut};
 use softflash_base::IoBuf;
+use softflash_blocks::{BlockError, BlockId, BlockLayer, Member, ParityGroup};
 use softflash_ftl::Hint;
 use softflash_runtime::yield_now;
 
 /// Pages read at a time.
 const STEP_PAGES: u32 = 64;
 
-/// Reads all pages of a patch and verifies them. What is not as it was written is made of the others of its group.
+/// Reads all pages of a patch and verifies them; a damaged patch is reconstructed from its parity group.
 ///
 /// # Errors
-/// [`StoreError::DataLoss`] where that does not help either.
+/// [`StoreError::DataLoss`] where the group cannot reconstruct it.
 pub async fn read(blocks: &BlockLayer, patch: Member, hint: Hint) -> Result<Bytes> {
     let id = BlockId(patch.block);
     let read = async |first, pages| blocks.read(id, first, pages, hint).await;
@@ -25,23 +24,23 @@ pub async fn read(blocks: &BlockLayer, patch: Member, hint: Hint) -> Result<Byte
     let Err(error) = verify(&image, blocks.identity(id)).await else { return Ok(image) };
     blocks.note_degraded(id);
     match blocks.group_of(id) {
-        Some(group) => make_of_others(blocks, &group, patch, hint).await,
+        Some(group) => reconstruct(blocks, &group, patch, hint).await,
         None => Err(lost(id, &error)),
     }
 }
 
-/// Makes all pages of a patch out of the others of its group, and verifies them.
+/// Reconstructs all pages of a patch from its parity group, and verifies them.
 ///
 /// # Errors
-/// [`StoreError::DataLoss`] where the others do not make up for it.
-pub async fn make_of_others(
+/// [`StoreError::DataLoss`] where too many blocks of the group are lost.
+pub async fn reconstruct(
     blocks: &BlockLayer,
     group: &ParityGroup,
     patch: Member,
     hint: Hint,
 ) -> Result<Bytes> {
     let id = BlockId(patch.block);
-    let read = async |first, pages| blocks.read_of_others(group, id, first, pages, hint).await;
+    let read = async |first, pages| blocks.reconstruct(group, id, first, pages, hint).await;
     let image = collect(blocks, patch.pages, read).await?;
     verify(&image, blocks.identity(id)).await.map_err(|error| lost(id, &error))?;
     Ok(image)
@@ -51,7 +50,7 @@ pub async fn make_of_others(
 pub async fn collect(
     blocks: &BlockLayer,
     pages: u32,
-    read: impl AsyncFn(u32, u32) -> Result<IoBuf>,
+    read: impl AsyncFn(u32, u32) -> Result<IoBuf, BlockError>,
 ) -> Result<Bytes> {
     let mut image = BytesMut::with_capacity(pages as usize * blocks.page_bytes());
     for first in (0..pages).step_by(STEP_PAGES as usize) {

@@ -1,46 +1,14 @@
-//! What the tests of trees share: blocks on a modelled array, in virtual time, and patches made by hand.
+//! Patches and records made by hand, for tests of trees.
 
-use crate::block_layer::{BlockLayer, Redundancy};
-use crate::driver::Flash;
 use crate::format::patch::{Added, BuilderConfig, PatchBuilder};
 use crate::format::record::{Body, Record};
 use crate::kv::patch::{MetadataGuess, Patch};
 use crate::kv::tree::Tree;
 use crate::layout::Compression;
 use bytes::Bytes;
-use softflash_base::{ShardId, SliceId};
-use softflash_device::{Device, ModelConfig, ModelDevice};
-use softflash_ftl::FtlConfig;
-use softflash_runtime::{RuntimeHandle, VirtualExecutor};
+use softflash_base::SliceId;
+use softflash_blocks::BlockLayer;
 use std::rc::Rc;
-use std::sync::Arc;
-
-/// An array of four units, each of `superblocks` superblocks of `kib` KiB.
-pub(crate) fn array(superblocks: u32, kib: u32) -> Arc<dyn Device> {
-    let mut config = ModelConfig::model();
-    config.array.geometry.blocks_per_plane = superblocks;
-    // Four blocks, one of each plane, make a superblock of pages of 4 KiB.
-    config.array.geometry.pages_per_block = kib / 16;
-    Arc::new(ModelDevice::in_memory(config).unwrap())
-}
-
-/// Runs with the blocks of an array of superblocks of 256 KiB.
-pub(crate) fn on_blocks<R>(
-    redundancy: Redundancy,
-    test: impl AsyncFnOnce(&BlockLayer, &RuntimeHandle) -> R,
-) -> R {
-    let device = array(16, 256);
-    let executor = VirtualExecutor::new(1_000_000);
-    let runtime = executor.handle();
-    executor.block_on(async {
-        let queue = device.open_queue_pair(0..device.info().units).unwrap();
-        let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
-        let (flash, inventory) = mounted.unwrap();
-        let uuid = device.info().uuid;
-        let (blocks, _) = BlockLayer::new(flash, ShardId(0), uuid, &inventory, redundancy);
-        test(&blocks, &runtime).await
-    })
-}
 
 /// A patch of these records, of which only the metadata exists: for what chooses, and reads nothing.
 pub(crate) fn patch_of(blocks: &BlockLayer, records: &[Record]) -> Rc<Patch> {

@@ -1,9 +1,9 @@
 //! The patches of a slice: levels of sorted runs. Immutable; an edit makes a new tree that shares what stays.
 
-use crate::block_layer::BlockId;
 use crate::kv::patch::Patch;
 use crate::shard::log::PatchEntry;
 use softflash_base::planted::{self, Bug};
+use softflash_blocks::BlockId;
 use std::rc::Rc;
 
 /// Patches in key order whose key ranges do not overlap (save for the versions and fragments of a key that

@@ -4,9 +4,9 @@
 //! holds when it is dropped is left here, and a cursor that starts where that ends takes it up: a scan reads each
 //! page of a patch once, however small its pages are.
 
-use crate::block_layer::BlockId;
 use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
+use softflash_blocks::BlockId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 

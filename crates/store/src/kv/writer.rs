@@ -1,8 +1,6 @@
 //! Writes records that come in order as patches, several at a time, on the units that are free soonest.
 
-use crate::block_layer::{Apart, BlockId, BlockKind, BlockLayer, Stripe};
 use crate::error::{Result, StoreError};
-use crate::format::log::event::ParityGroup;
 use crate::format::patch::{Added, BuilderConfig, PatchBuilder};
 use crate::format::record::Record;
 use crate::kv::patch::Patch;
@@ -12,6 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, SliceId};
+use softflash_blocks::{AntiAffinity, BlockId, BlockKind, BlockLayer, ParityGroup, Stripe};
 use softflash_ftl::Hint;
 use softflash_runtime::yield_now;
 use std::rc::Rc;
@@ -111,12 +110,13 @@ impl PatchWriter {
         let mut pieces = self.blocks.pieces_of(&image.metadata);
         pieces.extend(self.blocks.pieces_of(&image.data));
         self.bytes_written += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
-        let apart = self.join_group(id, &pieces);
+        let anti_affinity = self.join_group(id, &pieces);
         let (blocks, hint, slice) = (self.blocks.clone(), self.hint, self.slice.0);
         self.under_way.push(Box::pin(async move {
             let written = async {
                 blocks.leave_room(hint)?;
-                blocks.put_apart(id, BlockKind::Patch { slice }, pieces, hint, &apart).await
+                let kind = BlockKind::Patch { slice };
+                Ok(blocks.put_avoiding(id, kind, pieces, hint, &anti_affinity).await?)
             };
             match written.await {
                 Ok(()) => Ok(Built::Patch(Rc::new(Patch::new(id, blocks, image.index)))),
@@ -127,7 +127,7 @@ impl PatchWriter {
     }
 
     /// The patch joins the group that is being written, or begins one.
-    fn join_group(&mut self, id: BlockId, pieces: &[IoBuf]) -> Apart {
+    fn join_group(&mut self, id: BlockId, pieces: &[IoBuf]) -> AntiAffinity {
         if self.stripe.as_ref().is_some_and(|stripe| !stripe.takes_another()) {
             self.close_group();
         }

@@ -1,9 +1,9 @@
 //! Finding the blocks of a patch without its metadata: every block's checksum tells where in which patch it belongs.
 
-use crate::block_layer::BlockLayer;
 use crate::error::Result;
 use crate::format::patch::{Block, PatchHeader, block_len, decode_block};
 use bytes::{Bytes, BytesMut};
+use softflash_blocks::BlockLayer;
 use softflash_ftl::{FtlError, Hint, Superblock};
 
 /// Pages read at a time.

@@ -17,8 +17,6 @@ mod torn;
 
 pub use report::{Bound, KeyText, LogDamage, LostRange, Mended, ParityDamage, RepairReport};
 
-use crate::block_layer::{BlockId, BlockLayer};
-use crate::driver::Flash;
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
 use crate::kv::patch::Patch;
@@ -35,7 +33,9 @@ use crate::store::Mesh;
 use futures_util::future::join_all;
 use salvage::Source;
 use softflash_base::ShardId;
+use softflash_blocks::{BlockId, BlockLayer};
 use softflash_device::Device;
+use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Inventory, Superblock};
 use softflash_runtime::RuntimeHandle;
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! Parity that is missing or damaged, and groups of which patches were written anew.
 
 use super::report::ParityDamage;
-use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::Result;
 use crate::shard::Shard;
 use softflash_base::ShardId;
+use softflash_blocks::{BlockId, BlockLayer};
 use softflash_ftl::Hint;
 
 /// Compares the parity of each group with its patches.

@@ -2,13 +2,13 @@
 
 use super::image::{self, Piece};
 use super::report::{Bound, LostRange};
-use crate::block_layer::BlockLayer;
 use crate::check::check_patch;
-use crate::driver::is_data_loss;
 use crate::error::Result;
+use crate::error::is_data_loss;
 use crate::format::patch::{Block, PatchIndex};
 use crate::format::record::Record;
 use crate::kv::patch::Patch;
+use softflash_blocks::BlockLayer;
 use softflash_ftl::{Hint, Superblock};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! Older values of lost records, further down in the tree: what the patch's filter says was in it must not come back.
 
 use super::salvage::Salvaged;
-use crate::driver::is_data_loss;
 use crate::error::Result;
+use crate::error::is_data_loss;
 use crate::format::patch::PatchIndex;
 use crate::format::record::Record;
 use crate::kv::patch::Patch;

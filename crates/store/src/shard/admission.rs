@@ -102,7 +102,7 @@ impl Shard {
             let flushing = self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
             let hopeless = self.compaction_idle.get() && !flushing;
             if hopeless || self.runtime.now() >= give_up {
-                return Err(self.blocks.lack_of_space());
+                return Err(self.blocks.lack_of_space().into());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + LOOK_AGAIN);
             select(wait, pin!(self.room.notified())).await;
@@ -133,7 +133,7 @@ impl Shard {
             }
             let short = self.blocks.free_blocks() < self.budget.last_blocks;
             if short && (grows || self.runtime.now() >= give_up) {
-                return Err(self.blocks.lack_of_space());
+                return Err(self.blocks.lack_of_space().into());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + LOOK_AGAIN);
             select(wait, pin!(self.room.notified())).await;

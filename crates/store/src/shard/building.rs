@@ -3,7 +3,7 @@
 //! Every edit of a tree says from which block on such patches may exist. So after a crash a patch below that is known
 //! to be dead from what was read of the log alone, and its space can be used before anything is written.
 
-use crate::block_layer::BlockLayer;
+use softflash_blocks::BlockLayer;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 

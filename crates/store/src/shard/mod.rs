@@ -31,7 +31,6 @@ pub(crate) use open::open_all_for_repair;
 pub use open::{ShardSpec, open_all, open_all_with_log};
 pub(crate) use read::Read;
 
-use crate::block_layer::BlockLayer;
 use crate::error::{Result, StoreError};
 use crate::kv::cache::ReadCache;
 use crate::kv::patch::Patch;
@@ -50,6 +49,7 @@ use gate::Gate;
 use log::Log;
 use snapshots::Snapshots;
 use softflash_base::{ShardId, SliceId};
+use softflash_blocks::BlockLayer;
 use softflash_ftl::UnitTelemetry;
 use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};

@@ -5,12 +5,13 @@
 //! Only compaction's task does this, or a repair that serves nobody, so that it never works on what compaction takes away.
 
 use super::{Shard, count};
-use crate::block_layer::{Apart, BlockId, BlockKind, GroupState, xor_into};
 use crate::error::{Result, StoreError};
-use crate::format::log::event::{Member, ParityGroup};
 use crate::kv::patch_image;
 use crate::kv::slice::Slice;
 use bytes::Bytes;
+use softflash_blocks::{
+    AntiAffinity, BlockId, BlockKind, GroupState, Member, ParityGroup, xor_into,
+};
 use softflash_ftl::Hint;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 impl Shard {
     /// Makes a block of a group whole that is not. Returns whether there was one.
     pub(crate) async fn restore_once(&self) -> Result<bool> {
-        let Some(id) = self.blocks.take_restorable() else { return Ok(false) };
+        let Some(id) = self.blocks.take_reconstructible() else { return Ok(false) };
         let Some(group) = self.blocks.group_of(id) else { return Ok(true) };
         if let Err(error) = self.restore(id, &group).await {
             if self.closing.get() {
@@ -36,25 +37,25 @@ impl Shard {
         }
         let member = group.members.iter().find(|member| member.block == id.0);
         let apart = self.apart_from(group, id);
-        if self.blocks.units_apart(&apart.units()) == 0 {
+        if self.blocks.units_besides(&apart.units()) == 0 {
             // The group is too wide for the units that are left: one of its patches has to leave it.
             let leaves = group.members.iter().rev().map(|member| BlockId(member.block));
             let leaves = leaves.filter(|id| !self.blocks.is_pinned(*id)).last();
             let leaves = member.map_or(leaves, |_| Some(id));
-            leaves.into_iter().for_each(|id| self.blocks.note_strained(id));
+            leaves.into_iter().for_each(|id| self.blocks.note_needs_refresh(id));
             return Ok(());
         }
         let (image, kind) = match member {
             Some(member) => {
                 let Some(kind) = self.kind_of_patch(id) else { return Ok(()) };
                 let image =
-                    patch_image::make_of_others(&self.blocks, group, *member, Hint::COMPACTION);
+                    patch_image::reconstruct(&self.blocks, group, *member, Hint::COMPACTION);
                 (image.await?, kind)
             }
             None => (self.parity_of(&group.members).await?, BlockKind::Parity),
         };
         let pieces = self.blocks.pieces_of(&image);
-        self.blocks.put_again(id, kind, pieces, Hint::COMPACTION, &apart).await?;
+        self.blocks.rewrite(id, kind, pieces, Hint::COMPACTION, &apart).await?;
         count(&self.counters.refreshed_bytes, image.len() as u64);
         Ok(())
     }
@@ -65,9 +66,9 @@ impl Shard {
     }
 
     /// The units of the blocks of a group, but for one of them.
-    fn apart_from(&self, group: &ParityGroup, id: BlockId) -> Apart {
+    fn apart_from(&self, group: &ParityGroup, id: BlockId) -> AntiAffinity {
         let others = group.blocks().map(|block| BlockId(block.block)).filter(|other| *other != id);
-        Apart::of(others.flat_map(|other| {
+        AntiAffinity::of(others.flat_map(|other| {
             self.blocks.superblocks(other).into_iter().map(move |place| (other, place.unit.0))
         }))
     }
@@ -75,7 +76,7 @@ impl Shard {
     /// Lets every group go on without those of its patches that are given up. Returns whether there was one.
     pub(crate) async fn unburden_groups(&self) -> Result<bool> {
         let (mut any, mut tried) = (false, BTreeSet::new());
-        while let Some(burdened) = self.blocks.burdened_group(&tried) {
+        while let Some(burdened) = self.blocks.group_with_pinned(&tried) {
             if self.closing.get() {
                 return Err(StoreError::Closed);
             }
@@ -110,12 +111,12 @@ impl Shard {
         };
         let new = ParityGroup { parity: self.blocks.new_id().0, members };
         let apart = self.apart_from(&new, BlockId(new.parity));
-        if self.blocks.units_apart(&apart.units()) == 0 {
-            return Err(self.blocks.lack_of_space());
+        if self.blocks.units_besides(&apart.units()) == 0 {
+            return Err(self.blocks.lack_of_space().into());
         }
         let (id, pieces) = (BlockId(new.parity), self.blocks.pieces_of(&image));
         let hint = Hint::COMPACTION;
-        self.blocks.put_apart(id, BlockKind::Parity, pieces, hint, &apart).await?;
+        self.blocks.put_avoiding(id, BlockKind::Parity, pieces, hint, &apart).await?;
         self.blocks.flash().flush(hint).await?;
         drop(site);
         let old: Vec<u64> = groups.iter().map(|group| group.group.parity).collect();

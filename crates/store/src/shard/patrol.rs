@@ -6,7 +6,6 @@
 //! and the log goes on in a new segment. What is well is only read, so that a shard which is idle does not wear its flash.
 
 use super::{Shard, count};
-use crate::block_layer::BlockId;
 use crate::error::{Result, StoreError};
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
@@ -14,6 +13,7 @@ use crate::kv::writer::PatchWriter;
 use futures_util::future::select;
 use softflash_base::Time;
 use softflash_base::planted::Bug;
+use softflash_blocks::BlockId;
 use softflash_ftl::Hint;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
@@ -94,7 +94,7 @@ impl Shard {
     async fn patrol_blocks(&self, patch: &Patch, first: usize, end: usize) -> Result<()> {
         if first == 0 && !patch.has_whole_metadata().await {
             // It is in memory: the patch can be written anew with it.
-            self.blocks.note_strained(patch.id());
+            self.blocks.note_needs_refresh(patch.id());
         }
         for number in first..end {
             let block = patch.read_block_everywhere(number, Hint::COMPACTION).await?;
@@ -103,7 +103,7 @@ impl Shard {
             }
             count(&self.counters.patrolled_bytes, patch.block_bytes(number));
         }
-        if self.blocks.any_strained() {
+        if self.blocks.any_needs_refresh() {
             self.compact_work.notify_one();
         }
         Ok(())
@@ -118,7 +118,7 @@ impl Shard {
                     shard = self.id.0,
                     "the patrol has found the log damaged; it is written anew from memory"
                 );
-                self.log.segments().into_iter().for_each(|id| self.blocks.note_strained(id));
+                self.log.segments().into_iter().for_each(|id| self.blocks.note_needs_refresh(id));
             }
             Err(error) => {
                 tracing::warn!(shard = self.id.0, %error, "the patrol could not read the log");
@@ -134,8 +134,8 @@ impl Shard {
             return;
         }
         let segments = self.log.segments();
-        let strained = segments.iter().filter(|segment| self.blocks.is_strained(**segment));
-        if strained.map(|segment| self.blocks.forget_strain(*segment)).count() == 0 {
+        let strained = segments.iter().filter(|segment| self.blocks.needs_refresh(**segment));
+        if strained.map(|segment| self.blocks.clear_refresh(*segment)).count() == 0 {
             return;
         }
         if let Err(error) = self.renew_log().await
@@ -161,17 +161,17 @@ impl Shard {
     /// Writes a strained patch of the slice anew, in its place. Returns whether there was one. To be called by compaction
     /// alone, which so never works on the same patch.
     pub(super) async fn refresh_once(&self, slice: &Slice) -> Result<bool> {
-        if !self.blocks.any_strained() {
+        if !self.blocks.any_needs_refresh() {
             return Ok(false);
         }
         let tree = slice.tree();
-        let strained = tree.patches().find(|(.., patch)| self.blocks.is_strained(patch.id()));
+        let strained = tree.patches().find(|(.., patch)| self.blocks.needs_refresh(patch.id()));
         let Some((level, run, patch)) = strained else { return Ok(false) };
         let of_run = tree.patches().filter(|(l, r, _)| (*l, *r) == (level, run));
         let of_run: Vec<Rc<Patch>> = of_run.map(|(.., patch)| Rc::clone(patch)).collect();
         let inputs = sharing_keys(&of_run, patch.id());
         // Where they cannot be written anew they stay as they are, until the next pass.
-        inputs.iter().for_each(|input| self.blocks.forget_strain(input.id()));
+        inputs.iter().for_each(|input| self.blocks.clear_refresh(input.id()));
         let clears = slice.clears.get();
         let site = self.building.begin(&self.blocks);
         let mut writer =

@@ -1,7 +1,7 @@
 //! Point lookups: memory first, then the runs from the newest to the oldest.
 
 use super::{Shard, count};
-use crate::driver::is_data_loss;
+use crate::error::is_data_loss;
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
 use crate::kv::cache::Cached;

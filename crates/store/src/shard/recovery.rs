@@ -15,13 +15,13 @@ use super::log::chain::{Announced, Chain, Evidence, Segment, newest_evidence};
 use super::log::reader::LogReader;
 use super::replay::Replay;
 use super::transactions::COORDINATOR;
-use crate::block_layer::{BlockId, BlockKind, BlockLayer, Found, OldUnit};
 use crate::error::{Result, StoreError};
 use crate::format::log::{End, Position};
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
 use crate::store::Mesh;
 use softflash_base::ShardId;
+use softflash_blocks::{BlockId, BlockKind, BlockLayer, Found, StaleUnit};
 use softflash_ftl::DamagedSuperblock;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -92,7 +92,7 @@ pub struct Recovered {
     /// Frames, but for the last one, that not all copies of the log have whole.
     pub uneven: BTreeSet<Position>,
     /// Units that have come back older than they were.
-    pub old_units: Vec<OldUnit>,
+    pub old_units: Vec<StaleUnit>,
 }
 
 impl Recovered {
@@ -262,7 +262,7 @@ pub async fn recover(
     let mut uneven = reader.uneven();
     uneven.retain(|at| Some(*at) < replay.last_frame);
     let lacks_copies = !uneven.is_empty() || referred.iter().any(|id| blocks.is_degraded(*id));
-    let old_units = if lacks_copies { blocks.old_units(&replay.units) } else { Vec::new() };
+    let old_units = if lacks_copies { blocks.stale_units(&replay.units) } else { Vec::new() };
     Ok(Recovered {
         slices,
         resume,

@@ -3,11 +3,8 @@
 use super::budget::Budget;
 use super::clock::ExpiryClock;
 use super::log::chain::Evidence;
-use super::log::event::{
-    Checkpoint, Edit, GroupChange, KeyChange, ParityGroup, PatchEntry, Replayed, UnitMark,
-};
+use super::log::event::{Checkpoint, Edit, KeyChange, PatchEntry, Replayed};
 use super::log::reader::LogReader;
-use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
 use crate::format::log::{EventStream, Frame, FrameHeader, FrameRole, Position};
@@ -18,6 +15,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{ShardId, SliceId};
+use softflash_blocks::{BlockId, BlockLayer, GroupChange, ParityGroup, UnitMark};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 

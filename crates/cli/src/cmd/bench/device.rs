@@ -11,12 +11,12 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Serialize;
 use softflash_base::ShardId;
 use softflash_base::random::Rng;
+use softflash_blocks::{BlockId, BlockKind, BlockLayer, Redundancy};
 use softflash_device::{DeviceInfo, FileFormat, format_file};
+use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Hint};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::StoreError;
-use softflash_store::block_layer::{BlockId, BlockKind, BlockLayer, Redundancy};
-use softflash_store::driver::Flash;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `bench device`.
@@ -114,13 +114,12 @@ impl DeviceBench {
         let info = device.info().clone();
         let queue = device.open_queue_pair(0..info.units)?;
         block_on(|runtime| async move {
-            let failed = |error| CliError::store(path)(error);
-            let (flash, inventory) =
-                Flash::mount(queue, FtlConfig::default(), runtime.clone()).await.map_err(failed)?;
+            let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
+            let (flash, inventory) = mounted.map_err(CliError::store(path))?;
             let (blocks, _) =
                 BlockLayer::new(flash.clone(), ShardId(0), info.uuid, &inventory, Redundancy::None);
             let drive = Drive { blocks, runtime, bench: self };
-            let report = drive.run(&info).await.map_err(failed);
+            let report = drive.run(&info).await.map_err(CliError::store(path));
             flash.stop();
             report
         })

@@ -48,7 +48,7 @@ pub fn store_options(layout: &LayoutKind, shards: u16) -> StoreOptions {
         LayoutKind::PageMapped(_) => options,
         LayoutKind::Units(units) => StoreOptions {
             placement: match units.scheduler {
-                Scheduler::RoundRobin => PlacementKind::InTurn,
+                Scheduler::RoundRobin => PlacementKind::RoundRobin,
                 Scheduler::LoadAware => PlacementKind::LeastLoaded,
             },
             ftl: FtlConfig {

@@ -62,7 +62,7 @@ fn patches_lie_as_the_layout_says() {
     let (_, layout) = presets::layout("sdf").unwrap();
     let options = |kind: &LayoutKind| store_options(kind, 2);
     let sdf = options(&layout.kind);
-    assert_eq!((sdf.placement, sdf.ftl.reads_first), (PlacementKind::InTurn, false));
+    assert_eq!((sdf.placement, sdf.ftl.reads_first), (PlacementKind::RoundRobin, false));
     let other =
         Units { unit_channels: 1, scheduler: Scheduler::LoadAware, order: Order::ReadsFirst };
     let other = options(&LayoutKind::Units(other));

@@ -3,9 +3,9 @@
 use crate::error::LabError;
 use softflash_base::random::Rng;
 use softflash_base::{IoBuf, Time};
+use softflash_flash::Flash;
 use softflash_ftl::{FtlError, Hint, OwnerTag, Superblock};
 use softflash_runtime::RuntimeHandle;
-use softflash_store::driver::Flash;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -8,12 +8,11 @@ use crate::format::record::MAX_FRAGMENT_BYTES;
 use crate::format::version::{Checksums, Version};
 use crate::value::{Entry, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 use bytes::{BufMut, Bytes};
+use softflash_blocks::{GroupChange, ParityGroup, UnitMark};
 
 mod groups;
 #[cfg(test)]
 mod tests;
-
-pub use groups::{GroupChange, Member, ParityGroup};
 
 const WHAT: &str = "a log event";
 /// Bytes of the length in front of each event.
@@ -63,15 +62,6 @@ pub struct SliceState {
     pub flushed_seq: u64,
     /// Live keys in the tree, an estimate.
     pub live_keys: u64,
-}
-
-/// How far a unit has come, so that one which comes back as it was is known for old.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnitMark {
-    /// The unit.
-    pub unit: u16,
-    /// Its flash bears a header of this generation.
-    pub generation: u64,
 }
 
 /// The state of a shard at the start of a segment: what came before is needed only for memtables.

@@ -1,7 +1,8 @@
 use super::*;
-use crate::block_layer::Redundancy;
-use crate::kv::testing::{on_blocks, value};
+use crate::kv::testing::value;
+use softflash_blocks::Redundancy;
 use softflash_runtime::RuntimeHandle;
+use softflash_testing::on_blocks;
 
 /// Records that fill some five patches of 256 KiB.
 const RECORDS: u64 = 300;

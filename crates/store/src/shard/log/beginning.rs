@@ -8,12 +8,12 @@
 use super::event::{self, Event};
 use super::reader::LogReader;
 use super::writer::longest_frame;
-use crate::block_layer::{BlockKind, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::log::event::{Checkpoint, SliceState};
 use crate::format::log::frame;
 use crate::layout::StoreLayout;
 use softflash_base::ShardId;
+use softflash_blocks::{BlockKind, BlockLayer};
 use softflash_ftl::{DamagedSuperblock, Hint};
 use std::collections::BTreeSet;
 

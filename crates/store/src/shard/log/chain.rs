@@ -1,11 +1,11 @@
 //! The segments of a log as they are found on the flash, and where in them recovery has to start.
 
 use super::reader::LogReader;
-use crate::block_layer::{BlockId, BlockKind, Found};
 use crate::error::Result;
 use crate::format::FormatError;
 use crate::format::log::frame::FrameRole;
 use crate::format::log::{EventStream, Frame, Position, Replayed};
+use softflash_blocks::{BlockId, BlockKind, Found};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

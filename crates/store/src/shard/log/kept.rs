@@ -1,7 +1,7 @@
 //! What was read of a log, kept for a while: recovery looks at the last segments several times.
 
 use super::piece::Piece;
-use crate::block_layer::BlockId;
+use softflash_blocks::BlockId;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;

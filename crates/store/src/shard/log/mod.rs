@@ -20,16 +20,16 @@ mod segments;
 mod tests;
 mod writer;
 
-pub use crate::format::log::event::{self, Edit, Event, PatchEntry, UnitMark};
+pub use crate::format::log::event::{self, Edit, Event, PatchEntry};
 
 use super::clock::ExpiryClock;
-use crate::block_layer::{BlockId, BlockLayer, OpenBlock};
 use crate::error::{Result, StoreError};
 use crate::format::log::Frame;
 use crate::options::Durability;
 use exposed::{Exposed, Reach};
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
+use softflash_blocks::{BlockId, BlockLayer, OpenBlock};
 use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};

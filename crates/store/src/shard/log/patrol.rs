@@ -3,9 +3,9 @@
 use super::Log;
 use super::chain::Chain;
 use super::reader::LogReader;
-use crate::block_layer::{BlockKind, Found};
 use crate::error::{Result, StoreError};
 use crate::format::log::{End, Position};
+use softflash_blocks::{BlockKind, Found};
 
 /// The log as far as it was written at some moment.
 struct Extent {

@@ -3,7 +3,6 @@
 use super::chain::Segment;
 use super::kept::{KeptPieces, Pages};
 use super::piece::{Piece, Readings};
-use crate::block_layer::{BlockId, BlockLayer};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
 use crate::format::log::frame::{self, FrameRole, MAX_FRAME_BYTES, Slot};
@@ -12,6 +11,7 @@ use futures_util::stream;
 use futures_util::{StreamExt, TryStreamExt};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
+use softflash_blocks::{BlockError, BlockId, BlockLayer};
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 use std::cell::{Cell, RefCell};
@@ -399,8 +399,8 @@ impl LogReader {
     /// Reads pages; nothing where the flash does not give them all.
     async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Readings> {
         match self.blocks.search_each(block, first, count, self.hint).await {
-            Err(StoreError::DataLoss(_)) if self.losses.borrow().is_some() => Ok(Readings::new()),
-            read => read,
+            Err(BlockError::DataLoss(_)) if self.losses.borrow().is_some() => Ok(Readings::new()),
+            read => Ok(read?),
         }
     }
 }

@@ -6,13 +6,13 @@
 
 use super::Inner;
 use super::writer::{Draft, MAX_ATTEMPTS};
-use crate::block_layer::{BlockKind, OpenBlock};
 use crate::error::{Result, StoreError};
 use crate::format::log::event::{self, Replayed};
 use crate::format::log::frame::{self, FrameHeader, FrameRole};
 use crate::options::Durability;
 use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
+use softflash_blocks::{BlockError, BlockKind, OpenBlock};
 use softflash_ftl::{FtlError, Hint};
 use std::iter;
 use std::time::Duration;
@@ -179,7 +179,7 @@ impl Inner {
     fn open_successor(&self) -> Result<OpenBlock> {
         let current = self.position.borrow().segments.back().map(|(_, block)| *block);
         let id = self.blocks.new_id();
-        self.blocks.open_apart(id, self.next_kind(), Hint::LOG, current)
+        Ok(self.blocks.open_avoiding(id, self.next_kind(), Hint::LOG, current)?)
     }
 
     async fn write_announcement(
@@ -219,11 +219,11 @@ impl Inner {
         for _ in 0..SPACE_ATTEMPTS {
             let id = self.blocks.new_id();
             match self.blocks.open(id, kind, Hint::LOG) {
-                Err(StoreError::OutOfSpace) => {
+                Err(BlockError::OutOfSpace) => {
                     // Compaction gives space back; what it needs for that is kept in reserve.
                     self.runtime.sleep_until(self.runtime.now() + SPACE_WAIT).await;
                 }
-                opened => return opened,
+                opened => return Ok(opened?),
             }
         }
         Err(StoreError::OutOfSpace)

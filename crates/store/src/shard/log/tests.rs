@@ -1,15 +1,15 @@
 use super::chain::{Chain, Segment, newest_evidence};
 use super::reader::LogReader;
 use super::*;
-use crate::block_layer::{BlockKind, Found, Redundancy};
-use crate::driver::Flash;
 use crate::format::FormatError;
 use crate::format::log::{Checkpoint, End, EventStream, FrameRole, Replayed};
 use crate::format::testing::rng;
 use crate::format::version::Version;
 use crate::value::Entry;
 use bytes::Bytes;
+use softflash_blocks::{BlockKind, Found, Redundancy};
 use softflash_device::Device;
+use softflash_flash::Flash;
 use softflash_ftl::FtlConfig;
 use softflash_runtime::RealExecutor;
 use softflash_testing::Bed;

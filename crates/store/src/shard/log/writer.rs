@@ -3,7 +3,6 @@
 use super::Inner;
 use super::exposed::Reach;
 use super::segments::Segment;
-use crate::block_layer::{BlockId, BlockLayer, OpenBlock};
 use crate::error::{Result, StoreError};
 use crate::format::log::event;
 use crate::format::log::frame::{self, FrameHeader, FrameRole};
@@ -11,6 +10,7 @@ use crate::options::Durability;
 use futures_util::future::select;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, Time};
+use softflash_blocks::{BlockId, BlockLayer, OpenBlock};
 use softflash_ftl::{FtlError, Hint};
 use std::pin::pin;
 use std::time::Duration;

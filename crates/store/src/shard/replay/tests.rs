@@ -1,11 +1,11 @@
 use super::*;
-use crate::block_layer::Redundancy;
-use crate::driver::Flash;
-use crate::format::log::event::{self, Event, Member};
+use crate::format::log::event::{self, Event};
 use crate::format::version::Version;
 use crate::options::StoreOptions;
 use crate::value::Entry;
 use bytes::Bytes;
+use softflash_blocks::{Member, Redundancy};
+use softflash_flash::Flash;
 use softflash_ftl::FtlConfig;
 use softflash_runtime::RealExecutor;
 use softflash_testing::Bed;

@@ -4,6 +4,7 @@ use crate::format::log::{EventStream, FrameHeader};
 use crate::format::testing::{cases, rng};
 use proptest::prelude::*;
 use softflash_base::random::Rng;
+use softflash_blocks::Member;
 
 fn any_changes(seq: u64) -> impl Strategy<Value = Vec<KeyChange>> {
     let bytes = |len| prop::collection::vec(any::<u8>(), 0..len).prop_map(Bytes::from);

@@ -1,6 +1,7 @@
 use super::*;
-use crate::block_layer::{BlockId, BlockLayer, Redundancy};
-use crate::kv::testing::{deletion, fragment, lost_patch, on_blocks, patch, patch_of, tree, value};
+use crate::kv::testing::{deletion, fragment, lost_patch, patch, patch_of, tree, value};
+use softflash_blocks::{BlockId, BlockLayer, Redundancy};
+use softflash_testing::on_blocks;
 
 const OPTIONS: Options =
     Options { level0_runs: 2, base_bytes: 10_000, fanout: 8, room_blocks: 100 };

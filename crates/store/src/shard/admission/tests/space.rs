@@ -1,7 +1,7 @@
 //! A flash that is full, or nearly.
 
 use super::*;
-use crate::block_layer::BlockKind;
+use softflash_blocks::BlockKind;
 use softflash_ftl::Hint;
 
 const FULL: Result<(), StoreError> = Err(StoreError::OutOfSpace);

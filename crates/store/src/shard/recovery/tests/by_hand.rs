@@ -2,8 +2,6 @@
 //! something else.
 
 use super::*;
-use crate::block_layer::Redundancy;
-use crate::driver::Flash;
 use crate::format::log::FrameHeader;
 use crate::format::log::FrameRole;
 use crate::format::log::event::{self, Checkpoint, Edit, Event, KeyChange, PatchEntry};
@@ -13,8 +11,10 @@ use crate::options::StoreOptions;
 use crate::value::Entry;
 use bytes::Bytes;
 use softflash_base::IoBuf;
+use softflash_blocks::Redundancy;
 use softflash_device::faulty::{Faults, FaultyDevice, OperationKind};
 use softflash_device::{Command, Device, DeviceError, Target};
+use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Hint};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
 use softflash_testing::Bed;

@@ -2,9 +2,9 @@
 
 use super::by_hand::*;
 use super::*;
-use crate::block_layer::Redundancy;
 use crate::format::log::event::Event;
 use softflash_base::IoBuf;
+use softflash_blocks::Redundancy;
 use softflash_device::DeviceError;
 use softflash_ftl::Hint;
 

@@ -2,9 +2,9 @@
 
 use super::by_hand::*;
 use super::*;
-use crate::block_layer::Redundancy;
-use crate::format::log::event::{Checkpoint, Edit, Event, UnitMark};
+use crate::format::log::event::{Checkpoint, Edit, Event};
 use crate::format::log::frame::FrameRole;
+use softflash_blocks::{Redundancy, UnitMark};
 use softflash_device::DeviceError;
 
 fn patch(slice: u16) -> BlockKind {

@@ -1,16 +1,17 @@
-//! One unit after the other, whatever they have to do.
+//! Round-robin: one unit after the other, whatever their load.
 
 use super::{Candidate, Placement};
 
-/// The unit behind the one that took the last block; units without space are passed over. With a log on flash of its own, this
-/// is unit `n % units` for the `n`th patch, as the SDF paper places its blocks by their ids. Where log blocks and patches take
-/// turns on the same flash, and the units are even in number, patches come to every second unit only: not for a server.
+/// The unit behind the one that took the last block; units without space are passed over. With a log on
+/// flash of its own, this is unit `n % units` for the `n`th patch, as the SDF paper places its blocks by
+/// their ids. Where log blocks and patches alternate on the same flash, and the number of units is even,
+/// patches take every second unit only: not for a server.
 #[derive(Debug, Default)]
-pub struct InTurn {
+pub struct RoundRobin {
     last: Option<u16>,
 }
 
-impl Placement for InTurn {
+impl Placement for RoundRobin {
     fn choose(&mut self, candidates: &[Candidate]) -> Option<u16> {
         let is_next = |candidate: &&Candidate| self.last.is_none_or(|last| candidate.unit > last);
         let with_space = || candidates.iter().filter(|candidate| candidate.free > 0);
@@ -23,11 +24,11 @@ impl Placement for InTurn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block_layer::placement::tests::units;
+    use crate::placement::tests::units;
 
     #[test]
     fn units_take_turns_however_loaded_and_full_ones_are_passed_over() {
-        let mut policy = InTurn::default();
+        let mut policy = RoundRobin::default();
         let busy_first = units(&[(9, 1), (0, 9), (0, 0), (0, 9)]);
         let chosen: Vec<_> = (0..5).filter_map(|_| policy.choose(&busy_first)).collect();
         assert_eq!(chosen, [0, 1, 3, 0, 1]);

@@ -1,11 +1,12 @@
-//! Which blocks make up for each other: groups of patches with their parity.
+//! Parity groups: patches that share a parity block.
 //!
-//! A patch that is given up while others of its group are needed stays where it is, *pinned*, until the group goes on without
-//! it: the others could not be made out otherwise.
+//! A patch that is deleted while other patches of its group are in use stays on the flash, *pinned*,
+//! until the group is rewritten without it: the others could not be reconstructed otherwise.
 
-use super::BlockLayer;
-use super::tag::BlockId;
-use crate::format::log::event::{GroupChange, Member, ParityGroup};
+use super::Redundancy;
+use super::parity_group::{GroupChange, Member, ParityGroup};
+use crate::layer::BlockLayer;
+use crate::tag::BlockId;
 use hashbrown::HashMap;
 use softflash_base::planted::{self, Bug};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,57 +14,57 @@ use std::rc::Rc;
 
 /// All groups of a shard.
 #[derive(Default)]
-pub(super) struct Groups {
+pub(crate) struct Groups {
     /// By the ids of their parity blocks.
     known: BTreeMap<BlockId, Known>,
     /// The group of each block.
     of: HashMap<BlockId, BlockId>,
-    /// What the log has not been told of.
-    untold: GroupChange,
-    /// Rises with every change of what makes up for what.
+    /// Changes that the log has not recorded.
+    unrecorded: GroupChange,
+    /// Rises with every change of a group or of a member's place.
     version: u64,
 }
 
 struct Known {
     group: Rc<ParityGroup>,
-    /// Members that are given up.
+    /// Members that are deleted.
     pinned: BTreeSet<BlockId>,
-    /// What was given up may not be as it was written.
+    /// A deleted member may be damaged.
     is_suspect: bool,
 }
 
-/// A group as it is.
+/// The state of a group.
 pub struct GroupState {
     /// The group.
     pub group: Rc<ParityGroup>,
-    /// Its members that are given up.
+    /// Its members that are deleted.
     pub pinned: BTreeSet<BlockId>,
-    /// Some of what was given up may not be as it was written.
+    /// A deleted member may be damaged.
     pub is_suspect: bool,
 }
 
 impl GroupState {
-    /// The members that are needed.
+    /// The members that are in use.
     pub fn needed(&self) -> impl Iterator<Item = Member> {
         let is_needed = |member: &&Member| !self.pinned.contains(&BlockId(member.block));
         self.group.members.iter().filter(is_needed).copied()
     }
 
-    /// The other blocks: members that are given up, and the parity.
+    /// The other blocks: deleted members, and the parity.
     pub fn rest(&self) -> impl Iterator<Item = Member> {
         let is_needed = |block: &Member| self.needed().any(|member| member.block == block.block);
         self.group.blocks().filter(move |block| !is_needed(block))
     }
 }
 
-/// What became of a block that is given up.
-pub(super) enum GivenUp {
+/// Whether the erase of a deleted block is put off for its group.
+pub(crate) enum PutOff {
     /// It is in no group.
-    Alone,
+    No,
     /// It is pinned.
     Pinned,
-    /// All members of its group are given up: these blocks are free.
-    WithGroup(Vec<BlockId>),
+    /// All members of its group are deleted: these blocks are free.
+    GroupIsFree(Vec<BlockId>),
 }
 
 impl Known {
@@ -78,11 +79,11 @@ impl Known {
 }
 
 impl Groups {
-    pub(super) fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
-    pub(super) fn note_change(&mut self) {
+    pub(crate) fn note_change(&mut self) {
         self.version += 1;
     }
 
@@ -106,67 +107,88 @@ impl Groups {
         Some(known)
     }
 
-    pub(super) fn of(&self, id: BlockId) -> Option<Rc<ParityGroup>> {
+    pub(crate) fn of(&self, id: BlockId) -> Option<Rc<ParityGroup>> {
         let known = self.known.get(self.of.get(&id)?)?;
         Some(Rc::clone(&known.group))
     }
 
-    pub(super) fn contains(&self, id: BlockId) -> bool {
+    pub(crate) fn contains(&self, id: BlockId) -> bool {
         self.of.contains_key(&id)
     }
 
-    pub(super) fn give_up(&mut self, id: BlockId, is_suspect: bool) -> GivenUp {
-        let Some(&parity) = self.of.get(&id) else { return GivenUp::Alone };
-        let Some(known) = self.known.get_mut(&parity) else { return GivenUp::Alone };
+    pub(crate) fn put_off(&mut self, id: BlockId, is_suspect: bool) -> PutOff {
+        let Some(&parity) = self.of.get(&id) else { return PutOff::No };
+        let Some(known) = self.known.get_mut(&parity) else { return PutOff::No };
         if id != parity {
             known.pinned.insert(id);
             known.is_suspect |= is_suspect;
         }
         if known.pinned.len() < known.group.members.len() {
-            return GivenUp::Pinned;
+            return PutOff::Pinned;
         }
         let known = self.remove(parity);
         let blocks = known.iter().flat_map(|known| known.group.blocks());
-        GivenUp::WithGroup(blocks.map(|block| BlockId(block.block)).collect())
+        PutOff::GroupIsFree(blocks.map(|block| BlockId(block.block)).collect())
     }
 }
 
 impl BlockLayer {
-    /// A group is whole and durable. The log is told with the next change of a tree.
-    pub fn form_group(&self, group: ParityGroup) {
-        let mut groups = self.inner.groups.borrow_mut();
-        groups.untold.added.push(group.clone());
-        groups.insert(group.clone(), BTreeSet::new());
-        drop(groups);
-        self.note_cramped(&group);
+    /// Patches that a new group may have; 0 where there is no parity.
+    pub fn group_width(&self) -> usize {
+        self.parts.pools.main.group_width()
     }
 
-    /// Takes over the groups that the log tells of, before anything is read.
-    pub fn adopt_groups(&self, told: impl IntoIterator<Item = ParityGroup>) {
-        for group in told {
+    /// Whether a new block survives the loss of a unit.
+    pub fn is_redundant(&self) -> bool {
+        self.parts.pools.main.is_redundant()
+    }
+
+    /// Whether each patch should be in a group.
+    pub fn has_parity(&self) -> bool {
+        matches!(self.parts.redundancy, Redundancy::Parity { .. })
+    }
+
+    /// Whether the log has two copies.
+    pub fn keeps_log_copies(&self) -> bool {
+        self.parts.redundancy.is_some()
+    }
+
+    /// Adds a group that is whole and durable. The log records it with the next edit of a tree.
+    pub fn form_group(&self, group: ParityGroup) {
+        let mut groups = self.parts.groups.borrow_mut();
+        groups.unrecorded.added.push(group.clone());
+        groups.insert(group.clone(), BTreeSet::new());
+        drop(groups);
+        self.note_misplaced(&group);
+    }
+
+    /// Takes over the groups that the log records, before anything is read.
+    pub fn adopt_groups(&self, recorded: impl IntoIterator<Item = ParityGroup>) {
+        for group in recorded {
             let blocks: Vec<BlockId> = group.blocks().map(|block| BlockId(block.block)).collect();
-            self.inner.groups.borrow_mut().insert(group.clone(), BTreeSet::new());
+            self.parts.groups.borrow_mut().insert(group.clone(), BTreeSet::new());
             for id in blocks {
-                // What the mount found was noted before anybody knew that it is in a group.
+                // The mount noted it as degraded before its group was known.
                 let was_degraded = self.is_degraded(id);
-                self.inner.condition.forget(id);
+                self.parts.health.forget(id);
                 if was_degraded || !self.contains(id) {
                     self.note_degraded(id);
                 }
             }
-            self.note_cramped(&group);
+            self.note_misplaced(&group);
         }
     }
 
-    /// These are the patches that are needed. Of the groups taken over only those count that have one of them: what else these
-    /// have is pinned.
+    /// `patches` are in use. Of the adopted groups only those count that have one of them; their
+    /// other members are pinned.
     pub fn settle_groups(&self, patches: &BTreeSet<BlockId>) {
         self.drop_groups_without(patches);
         let alone = patches.iter().filter(|id| self.has_parity() && !self.in_group(**id));
         alone.for_each(|id| self.note_degraded(*id));
     }
 
-    /// A patch was written. It is degraded if it should be in a group and is not, as its parity failed.
+    /// A patch was written. It is degraded if it should be in a group and is not, as the write of its
+    /// parity failed.
     pub fn note_written(&self, id: BlockId) {
         if self.has_parity() && !self.in_group(id) {
             self.note_failed_copy(id);
@@ -174,81 +196,86 @@ impl BlockLayer {
     }
 
     fn drop_groups_without(&self, patches: &BTreeSet<BlockId>) {
-        let mut groups = self.inner.groups.borrow_mut();
+        let mut groups = self.parts.groups.borrow_mut();
         let parities: Vec<BlockId> = groups.known.keys().copied().collect();
         for parity in parities {
             let Some(known) = groups.known.get_mut(&parity) else { continue };
             let members = known.group.members.iter().map(|member| BlockId(member.block));
             let (needed, given_up): (Vec<_>, Vec<_>) = members.partition(|id| patches.contains(id));
             known.pinned.extend(&given_up);
-            given_up.iter().for_each(|id| self.inner.condition.forget(*id));
+            given_up.iter().for_each(|id| self.parts.health.forget(*id));
             if needed.is_empty() {
-                self.inner.condition.forget(parity);
+                self.parts.health.forget(parity);
                 groups.remove(parity);
             }
         }
     }
 
-    /// Blocks of a group that are on one unit cannot make up for each other when that is lost.
-    fn note_cramped(&self, group: &ParityGroup) {
+    /// Blocks of a group that share a unit are misplaced: the loss of that unit loses both.
+    fn note_misplaced(&self, group: &ParityGroup) {
         if planted::bug(Bug::GroupOnOneUnit) {
             return;
         }
         let mut taken = BTreeSet::new();
         for block in group.blocks() {
             let id = BlockId(block.block);
-            let is_apart = self.superblocks(id).iter().all(|place| taken.insert(place.unit));
-            if !is_apart {
+            let is_separate = self.superblocks(id).iter().all(|place| taken.insert(place.unit));
+            if !is_separate {
                 self.note_degraded(id);
             }
         }
     }
 
+    /// Whether the block is in a group.
+    pub(crate) fn in_group(&self, id: BlockId) -> bool {
+        self.parts.groups.borrow().contains(id)
+    }
+
     /// The group that the block is in.
     pub fn group_of(&self, id: BlockId) -> Option<Rc<ParityGroup>> {
-        self.inner.groups.borrow().of(id)
+        self.parts.groups.borrow().of(id)
     }
 
     /// All groups.
     pub fn groups(&self) -> Vec<Rc<ParityGroup>> {
-        self.inner.groups.borrow().known.values().map(|known| Rc::clone(&known.group)).collect()
+        self.parts.groups.borrow().known.values().map(|known| Rc::clone(&known.group)).collect()
     }
 
-    /// How many groups there are: each has a parity block.
+    /// The number of groups: each has a parity block.
     pub fn parity_blocks(&self) -> u64 {
-        self.inner.groups.borrow().known.len() as u64
+        self.parts.groups.borrow().known.len() as u64
     }
 
-    /// Patches that are given up and have to be kept for the others of their groups.
+    /// Deleted patches that are kept for the other patches of their groups.
     pub fn pinned_blocks(&self) -> u64 {
-        self.inner.groups.borrow().known.values().map(|known| known.pinned.len() as u64).sum()
+        self.parts.groups.borrow().known.values().map(|known| known.pinned.len() as u64).sum()
     }
 
-    /// Whether a block is kept only for the others of its group.
+    /// Whether a deleted block is kept for its group.
     pub fn is_pinned(&self, id: BlockId) -> bool {
-        let groups = self.inner.groups.borrow();
+        let groups = self.parts.groups.borrow();
         let known = groups.of.get(&id).and_then(|parity| groups.known.get(parity));
         known.is_some_and(|known| known.pinned.contains(&id))
     }
 
-    /// The groups that need so many of their members at most.
+    /// The groups with at most so many members in use.
     pub fn groups_of_up_to(&self, members: usize) -> Vec<GroupState> {
-        let groups = self.inner.groups.borrow();
+        let groups = self.parts.groups.borrow();
         let needed = |known: &Known| known.group.members.len() - known.pinned.len();
         groups.known.values().filter(|known| needed(known) <= members).map(Known::state).collect()
     }
 
-    /// One of the groups that have members which are given up, but for these.
-    pub fn burdened_group(&self, passed_over: &BTreeSet<u64>) -> Option<GroupState> {
-        let groups = self.inner.groups.borrow();
+    /// A group with deleted members, other than those `passed_over`.
+    pub fn group_with_pinned(&self, passed_over: &BTreeSet<u64>) -> Option<GroupState> {
+        let groups = self.parts.groups.borrow();
         let mut burdened = groups.known.values().filter(|known| !known.pinned.is_empty());
         burdened.find(|known| !passed_over.contains(&known.group.parity)).map(Known::state)
     }
 
-    /// A group takes the place of others, whose members it has but for some that are given up. Returns what can be deleted
-    /// once the log says so durably; `None` where one of the others is gone.
+    /// Replaces groups by one that has their members in use. Returns the blocks to delete once the log
+    /// has recorded the exchange durably; `None` where one of the old groups is gone.
     pub fn exchange_groups(&self, old: &[u64], new: ParityGroup) -> Option<Vec<BlockId>> {
-        let mut groups = self.inner.groups.borrow_mut();
+        let mut groups = self.parts.groups.borrow_mut();
         if !old.iter().all(|parity| groups.known.contains_key(&BlockId(*parity))) {
             return None;
         }
@@ -259,17 +286,17 @@ impl BlockLayer {
             let blocks = known.group.members.iter().map(|member| BlockId(member.block));
             shed.extend(blocks.chain([known.parity()]).filter(|id| !kept.contains(id)));
         }
-        groups.untold.removed.extend(old);
-        groups.untold.added.push(new.clone());
+        groups.unrecorded.removed.extend(old);
+        groups.unrecorded.added.push(new.clone());
         groups.insert(new.clone(), pinned);
         drop(groups);
-        self.note_cramped(&new);
+        self.note_misplaced(&new);
         Some(shed)
     }
 
-    /// What the log has to be told of the groups, if anything.
+    /// The changes that the log has to record, if any.
     pub fn take_group_change(&self) -> Option<GroupChange> {
-        let change = std::mem::take(&mut self.inner.groups.borrow_mut().untold);
+        let change = std::mem::take(&mut self.parts.groups.borrow_mut().unrecorded);
         (change != GroupChange::default()).then_some(change)
     }
 }

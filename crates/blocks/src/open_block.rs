@@ -1,15 +1,16 @@
-//! Blocks that are being written: all copies at the same pages. Where one fails the block goes on with the others, but what
-//! is acknowledged should have both: whoever writes is told that another block could take them, and tries that.
+//! Blocks that are being written: all copies at the same pages. Where one copy fails the block goes on with
+//! the other, but acknowledged data should be in both: the writer learns that another block would have all
+//! copies ([`OpenBlock::lacks_copy`]), and goes on there.
 
-use super::BlockLayer;
-use super::stock::Copies;
-use super::tag::{BlockId, BlockKind, Tag};
-use crate::driver::Outcome;
-use crate::error::{Result, StoreError};
+use crate::directory::Copies;
+use crate::error::{BlockError, Result};
+use crate::layer::BlockLayer;
+use crate::tag::{BlockId, BlockKind, Tag};
 use futures_util::future::{Either, join};
 use smallvec::SmallVec;
 use softflash_base::IoBuf;
 use softflash_base::planted::{self, Bug};
+use softflash_flash::Outcome;
 use softflash_ftl::{FtlError, Hint, Superblock};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -21,14 +22,15 @@ const MAX_ATTEMPTS: u8 = 4;
 /// A block that takes appends. Dropping it ends the appends; the block stays.
 pub struct OpenBlock(Rc<Appends>);
 
-/// Blocks that must lie on different units, and the units that they have taken so far. A clone is the same.
+/// Blocks that belong on different units, and the units that they have taken so far. A clone is the same
+/// set.
 #[derive(Clone, Default)]
-pub struct Apart(Rc<RefCell<Vec<(BlockId, u16)>>>);
+pub struct AntiAffinity(Rc<RefCell<Vec<(BlockId, u16)>>>);
 
-impl Apart {
-    /// Units that are taken by blocks which are there.
-    pub fn of(taken: impl IntoIterator<Item = (BlockId, u16)>) -> Apart {
-        Apart(Rc::new(RefCell::new(taken.into_iter().collect())))
+impl AntiAffinity {
+    /// Of blocks that exist, with their units.
+    pub fn of(taken: impl IntoIterator<Item = (BlockId, u16)>) -> AntiAffinity {
+        AntiAffinity(Rc::new(RefCell::new(taken.into_iter().collect())))
     }
 
     /// The units taken.
@@ -45,27 +47,27 @@ impl Apart {
     }
 }
 
-/// What an open block shares with its appends that are under way.
+/// An open block, as its appends under way share it.
 struct Appends {
     layer: BlockLayer,
     id: BlockId,
     kind: BlockKind,
     on_log: bool,
     copies: Copies,
-    /// How two copies fare.
+    /// The state of each copy.
     fates: [CopyFate; 2],
 }
 
-/// How a copy fares.
+/// The state of a copy.
 #[derive(Default)]
 struct CopyFate {
-    /// It has taken something.
+    /// It has taken an append.
     holds: Cell<bool>,
-    /// Why it takes no more.
+    /// The failure that ended its appends.
     failure: RefCell<Option<FtlError>>,
 }
 
-/// A block that is being written whole: it is given back should whoever wanted it not wait for its end.
+/// Deletes a block that is being written whole, if the writer is dropped before the end.
 struct Unfinished<'a> {
     layer: &'a BlockLayer,
     id: Option<BlockId>,
@@ -79,7 +81,7 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Superblocks that go back should they not come to hold a block.
+/// Releases superblocks, unless they hold a block in the end.
 struct Unused<'a> {
     layer: &'a BlockLayer,
     copies: Option<Copies>,
@@ -89,7 +91,7 @@ impl Drop for Unused<'_> {
     fn drop(&mut self) {
         if let Some(copies) = self.copies.take() {
             copies.iter().for_each(|copy| self.layer.flash().release(copy));
-            self.layer.inner.free.set(None);
+            self.layer.parts.pools.note_change();
         }
     }
 }
@@ -104,25 +106,25 @@ impl BlockLayer {
         pieces: Vec<IoBuf>,
         hint: Hint,
     ) -> Result<()> {
-        self.put_apart(id, kind, pieces, hint, &Apart::default()).await
+        self.put_avoiding(id, kind, pieces, hint, &AntiAffinity::default()).await
     }
 
-    /// As [`put`](BlockLayer::put), on another unit than those that others have taken, if any other has room.
-    pub async fn put_apart(
+    /// As [`put`](BlockLayer::put), on another unit than the set has taken, if any other has room.
+    pub async fn put_avoiding(
         &self,
         id: BlockId,
         kind: BlockKind,
         mut pieces: Vec<IoBuf>,
         hint: Hint,
-        apart: &Apart,
+        anti_affinity: &AntiAffinity,
     ) -> Result<()> {
         let mut unfinished = Unfinished { layer: self, id: Some(id) };
         let mut failed: SmallVec<[u16; 4]> = SmallVec::new();
         for attempt in 0..MAX_ATTEMPTS {
-            apart.give_back(id);
-            let taken = self.avoided(apart, &failed, self.inner.redundancy.copies_of(kind));
+            anti_affinity.give_back(id);
+            let taken = self.avoided(anti_affinity, &failed, self.parts.redundancy.copies_of(kind));
             let block = self.attempt(Tag { id, kind, attempt, copy: None }, &taken, hint)?;
-            apart.take(id, &block.0.copies);
+            anti_affinity.take(id, &block.0.copies);
             let is_last = attempt + 1 == MAX_ATTEMPTS;
             pieces = match block.write_all(pieces, hint).await {
                 Ok(Some(returned)) if !is_last && block.lacks_copy().is_some() => returned,
@@ -136,43 +138,49 @@ impl BlockLayer {
             failed.extend(block.0.copies.iter().map(|copy| copy.unit.0));
             self.delete(id);
         }
-        Err(StoreError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
+        Err(BlockError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
     }
 
-    /// Units to write around, as far as there are others enough for all copies: those that others of the group have taken, and
-    /// those that have just failed, which are the least loaded. A failed one is worse: nothing can be written there.
-    fn avoided(&self, apart: &Apart, failed: &[u16], copies: u8) -> SmallVec<[u16; 4]> {
-        let has_room = |taken: &[u16]| self.units_apart(taken) >= usize::from(copies);
-        let apart_units =
-            if planted::bug(Bug::GroupOnOneUnit) { Vec::new() } else { apart.units() };
+    /// Units to avoid, as far as the others are enough for all copies: those taken by the rest of the group,
+    /// and those that have just failed, which are the least loaded. A failed unit is avoided before a taken
+    /// one: a write there fails.
+    fn avoided(
+        &self,
+        anti_affinity: &AntiAffinity,
+        failed: &[u16],
+        copies: u8,
+    ) -> SmallVec<[u16; 4]> {
+        let has_room = |taken: &[u16]| self.units_besides(taken) >= usize::from(copies);
+        let taken_units =
+            if planted::bug(Bug::GroupOnOneUnit) { Vec::new() } else { anti_affinity.units() };
         let choices: [SmallVec<[u16; 4]>; 3] = [
-            apart_units.iter().chain(failed).copied().collect(),
+            taken_units.iter().chain(failed).copied().collect(),
             failed.into(),
-            apart_units.into(),
+            taken_units.into(),
         ];
         choices.into_iter().find(|taken| has_room(taken)).unwrap_or_default()
     }
 
-    /// Writes a block of a group once more: the same bytes under the same id, on a unit that none of the others has. It takes
-    /// the place of the one that was there once it is durable.
-    pub async fn put_again(
+    /// Rewrites a block of a group: the same bytes under the same id, on a unit that none of the others has.
+    /// It replaces the old one once it is durable.
+    pub async fn rewrite(
         &self,
         id: BlockId,
         kind: BlockKind,
         mut pieces: Vec<IoBuf>,
         hint: Hint,
-        apart: &Apart,
+        anti_affinity: &AntiAffinity,
     ) -> Result<()> {
-        let before = self.inner.blocks.borrow().get(&id).map(|place| place.attempt);
+        let before = self.parts.directory.ask(id, |place| place.attempt);
         let first = before.map_or(Some(0), |attempt| attempt.checked_add(1));
         let attempts =
             first.into_iter().flat_map(|first| first..first.saturating_add(MAX_ATTEMPTS));
         for attempt in attempts {
-            let (tag, taken) = (Tag { id, kind, attempt, copy: None }, apart.units());
-            if self.units_apart(&taken) == 0 {
+            let (tag, taken) = (Tag { id, kind, attempt, copy: None }, anti_affinity.units());
+            if self.units_besides(&taken) == 0 {
                 return Err(self.lack_of_space());
             }
-            let copies = self.shelf(false).allocate(tag, &taken, hint)?;
+            let copies = self.parts.pools.main.allocate(tag, &taken, hint)?;
             let mut unused = Unused { layer: self, copies: Some(copies.clone()) };
             let block = self.opened(tag, false, copies.clone());
             pieces = match block.write_all(pieces, hint).await {
@@ -188,7 +196,7 @@ impl BlockLayer {
                 Err((error, returned)) => returned.ok_or(error)?,
             };
         }
-        Err(StoreError::DataLoss(format!("{id} could not be written again")))
+        Err(BlockError::DataLoss(format!("{id} could not be written again")))
     }
 
     /// Opens a new block for appends, on the unit that the placement policy chooses.
@@ -196,8 +204,8 @@ impl BlockLayer {
         self.attempt(Tag { id, kind, attempt: 0, copy: None }, &[], hint)
     }
 
-    /// As [`open`](BlockLayer::open), on another unit than that of block `other`, if any other has room.
-    pub fn open_apart(
+    /// As [`open`](BlockLayer::open), on other units than those of block `other`, if any other has room.
+    pub fn open_avoiding(
         &self,
         id: BlockId,
         kind: BlockKind,
@@ -207,18 +215,19 @@ impl BlockLayer {
         let others = other.map(|other| self.superblocks(other)).unwrap_or_default();
         let taken: SmallVec<[u16; 2]> = others.iter().map(|other| other.unit.0).collect();
         let on_log = self.is_on_log(kind);
-        let taken = if self.shelf(on_log).units_apart(&taken) == 0 { &[] } else { &taken[..] };
+        let taken =
+            if self.parts.pools.of(on_log).units_besides(&taken) == 0 { &[] } else { &taken[..] };
         self.attempt(Tag { id, kind, attempt: 0, copy: None }, taken, hint)
     }
 
     /// Whether blocks of this kind go to the log's own flash.
     fn is_on_log(&self, kind: BlockKind) -> bool {
-        self.inner.log.is_some() && matches!(kind, BlockKind::Log { .. })
+        self.parts.pools.has_log() && matches!(kind, BlockKind::Log { .. })
     }
 
     fn attempt(&self, tag: Tag, taken: &[u16], hint: Hint) -> Result<OpenBlock> {
         let on_log = self.is_on_log(tag.kind);
-        let copies = self.shelf(on_log).allocate(tag, taken, hint)?;
+        let copies = self.parts.pools.of(on_log).allocate(tag, taken, hint)?;
         self.enter(tag, copies.clone(), on_log);
         Ok(self.opened(tag, on_log, copies))
     }
@@ -228,9 +237,9 @@ impl BlockLayer {
         OpenBlock(Rc::new(Appends { layer, id, kind, on_log, copies, fates }))
     }
 
-    /// Units beside those taken that have room for a block.
-    pub fn units_apart(&self, taken: &[u16]) -> usize {
-        self.inner.main.units_apart(taken)
+    /// Units other than those taken that have room for a block.
+    pub fn units_besides(&self, taken: &[u16]) -> usize {
+        self.parts.pools.main.units_besides(taken)
     }
 }
 
@@ -240,14 +249,14 @@ impl OpenBlock {
         self.0.id
     }
 
-    /// Appends whole pages: the page number at once, the outcome when they are programmed.
+    /// Appends whole pages: returns the page number at once, the outcome when they are programmed.
     pub fn append(
         &self,
         data: IoBuf,
         durable: bool,
         hint: Hint,
     ) -> Result<(u32, impl Future<Output = Outcome> + use<>), (FtlError, IoBuf)> {
-        let flash = &self.0.layer.shelf(self.0.on_log).flash;
+        let flash = &self.0.layer.parts.pools.of(self.0.on_log).flash;
         let mut copies = self.0.left();
         let (Some((number, copy)), second) = (copies.next(), copies.next()) else {
             let superblock = self.0.copies.first().copied();
@@ -279,29 +288,29 @@ impl OpenBlock {
         }
     }
 
-    /// Why a copy takes no more, where another block could have all copies.
+    /// The failure of a copy, where another block would have all copies.
     pub fn lacks_copy(&self) -> Option<FtlError> {
         let Appends { layer, on_log, fates, .. } = &*self.0;
         let failure = fates.iter().find_map(|fate| fate.failure.borrow().clone())?;
-        layer.shelf(*on_log).takes_copies().then_some(failure)
+        layer.parts.pools.of(*on_log).takes_copies().then_some(failure)
     }
 
     /// Ends the appends.
     pub fn seal(&self) {
-        let flash = &self.0.layer.shelf(self.0.on_log).flash;
+        let flash = &self.0.layer.parts.pools.of(self.0.on_log).flash;
         self.0.copies.iter().for_each(|copy| flash.seal(copy));
     }
 
-    /// Appends all pieces and returns them, where all came back, for another attempt.
+    /// Appends all pieces; returns them for another attempt, if all came back.
     async fn write_all(
         &self,
         pieces: Vec<IoBuf>,
         hint: Hint,
-    ) -> Result<Option<Vec<IoBuf>>, (StoreError, Option<Vec<IoBuf>>)> {
+    ) -> Result<Option<Vec<IoBuf>>, (BlockError, Option<Vec<IoBuf>>)> {
         let total = pieces.len();
         let mut under_way = Vec::with_capacity(total);
         let mut returned = Vec::with_capacity(total);
-        let mut failure: Option<StoreError> = None;
+        let mut failure: Option<BlockError> = None;
         for piece in pieces {
             if failure.is_some() {
                 returned.push(piece);
@@ -321,7 +330,7 @@ impl OpenBlock {
             written.extend(piece);
             if let Err(error) = result {
                 if self.0.layer.has_parity() {
-                    // It may be the first that finds the unit lost.
+                    // It may be the first to find the unit lost.
                     self.0.note_outcome(0, &error);
                 }
                 failure.get_or_insert(error.into());
@@ -339,8 +348,8 @@ impl OpenBlock {
 impl Drop for OpenBlock {
     fn drop(&mut self) {
         let Appends { layer, id, copies, .. } = &*self.0;
-        let shelf = layer.shelf(self.0.on_log);
-        copies.iter().for_each(|copy| shelf.count_writer(copy.unit.0, -1));
+        let pool = layer.parts.pools.of(self.0.on_log);
+        copies.iter().for_each(|copy| pool.count_writer(copy.unit.0, -1));
         let kept: Copies = self.0.worth_keeping().collect();
         if kept.len() < copies.len() && !kept.is_empty() {
             layer.keep_copies(*id, &kept);
@@ -355,8 +364,8 @@ impl Appends {
         self.fated().filter(move |(_, fate)| takes_more(fate)).map(|(copy, _)| copy)
     }
 
-    /// The copies that are of use when the block is done: of a segment of the log, whose frames were acknowledged one by one,
-    /// also those that failed on the way.
+    /// The copies to keep when the block is done: of a segment of the log, whose frames are acknowledged one
+    /// by one, also those that failed on the way.
     fn worth_keeping(&self) -> impl Iterator<Item = Superblock> {
         let is_log = matches!(self.kind, BlockKind::Log { .. });
         let is_kept = move |fate: &CopyFate| match *fate.failure.borrow() {
@@ -370,7 +379,7 @@ impl Appends {
         self.copies.iter().enumerate().zip(&self.fates)
     }
 
-    /// What comes of an append to both copies: it is done when both are done, and well if one did well.
+    /// The outcome of an append to both copies: it ends when both have ended, and succeeds if one has.
     async fn join(
         self: Rc<Self>,
         one: impl Future<Output = Outcome>,
@@ -378,7 +387,7 @@ impl Appends {
     ) -> Outcome {
         let ((one, data), (other, twin)) = join(one, other).await;
         let result = match (one, other) {
-            // Neither is any better than the other.
+            // Neither copy is better than the other.
             (Err(error), Err(another)) => {
                 self.note_outcome(0, &error);
                 self.note_outcome(1, &another);

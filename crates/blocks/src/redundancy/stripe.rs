@@ -1,12 +1,12 @@
-//! A parity group that is being written: patches that are built together, each on a unit of its own, and what their parity comes
-//! to so far.
+//! A stripe: a parity group that is being written. Its patches are built together, each on a unit of
+//! its own; their parity accumulates in memory.
 
-use super::by_others::xor_into;
-use super::open_block::Apart;
-use super::tag::{BlockId, BlockKind};
-use super::{BlockLayer, Redundancy};
+use super::parity_group::{Member, ParityGroup};
+use super::reconstruct::xor_into;
 use crate::error::Result;
-use crate::format::log::event::{Member, ParityGroup};
+use crate::layer::BlockLayer;
+use crate::open_block::AntiAffinity;
+use crate::tag::{BlockId, BlockKind};
 use softflash_base::IoBuf;
 use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
@@ -19,7 +19,7 @@ pub struct Stripe {
     blocks: BlockLayer,
     members: Vec<Member>,
     parity: Vec<u8>,
-    apart: Apart,
+    anti_affinity: AntiAffinity,
 }
 
 impl BlockLayer {
@@ -29,13 +29,8 @@ impl BlockLayer {
             blocks: self.clone(),
             members: Vec::new(),
             parity: Vec::new(),
-            apart: Apart::default(),
+            anti_affinity: AntiAffinity::default(),
         })
-    }
-
-    /// Whether each patch should be in a group.
-    pub fn has_parity(&self) -> bool {
-        matches!(self.inner.redundancy, Redundancy::Parity { .. })
     }
 
     /// Bytes as buffers that the device takes.
@@ -54,15 +49,15 @@ impl BlockLayer {
 impl Stripe {
     /// Whether there are units for another patch and the parity.
     pub fn takes_another(&self) -> bool {
-        let taken = self.apart.units();
-        // Some have not chosen theirs yet.
+        let taken = self.anti_affinity.units();
+        // Members whose unit is not chosen yet.
         let to_be_taken = self.members.len().saturating_sub(taken.len());
         self.members.len() < self.blocks.group_width()
-            && self.blocks.units_apart(&taken) >= to_be_taken + 2
+            && self.blocks.units_besides(&taken) >= to_be_taken + 2
     }
 
-    /// Takes a patch, to be written apart from the others.
-    pub fn add(&mut self, id: BlockId, pieces: &[IoBuf]) -> Apart {
+    /// Takes a patch, to be written anti_affinity from the others.
+    pub fn add(&mut self, id: BlockId, pieces: &[IoBuf]) -> AntiAffinity {
         let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
         if bytes > self.parity.len() {
             self.parity.resize(bytes, 0);
@@ -75,16 +70,17 @@ impl Stripe {
         }
         let pages = (bytes / self.blocks.page_bytes()) as u32;
         self.members.push(Member { block: id.0, pages });
-        self.apart.clone()
+        self.anti_affinity.clone()
     }
 
-    /// Writes the parity. The group is durable after the next flush, when its patches are written, too.
+    /// Writes the parity. The group is durable after the next flush that follows the writes of its
+    /// patches.
     pub async fn close(self, hint: Hint) -> Result<ParityGroup> {
-        let Stripe { blocks, members, parity, apart } = self;
+        let Stripe { blocks, members, parity, anti_affinity } = self;
         let id = blocks.new_id();
         let pieces = blocks.pieces_of(&parity);
         blocks.leave_room(hint)?;
-        blocks.put_apart(id, BlockKind::Parity, pieces, hint, &apart).await?;
+        blocks.put_avoiding(id, BlockKind::Parity, pieces, hint, &anti_affinity).await?;
         Ok(ParityGroup { parity: id.0, members })
     }
 }

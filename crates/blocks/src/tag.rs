@@ -1,4 +1,4 @@
-//! What the block layer writes into the opening header of a superblock to know its block again.
+//! The tag in a superblock's opening header, which names the block that it holds.
 
 use softflash_base::ShardId;
 use softflash_ftl::OwnerTag;
@@ -46,14 +46,14 @@ pub enum BlockKind {
     User,
 }
 
-/// What a tag says of the superblock that bears it.
+/// The contents of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag {
     /// The block inside.
     pub id: BlockId,
     /// What it holds.
     pub kind: BlockKind,
-    /// How often writing the block was tried before: the last attempt counts where a crash leaves several.
+    /// The number of the attempt to write the block, from 0: the last one counts where a crash leaves several.
     pub attempt: u8,
     /// Which of its copies this is, where the store keeps two.
     pub copy: Option<u8>,
@@ -63,7 +63,8 @@ pub struct Tag {
 const MAGIC: u32 = u32::from_le_bytes(*b"SFBL");
 /// Version of the tag of a block with one copy.
 const VERSION: u8 = 2;
-/// Version of the tag of a block with two: who does not know of copies must not take one for a failed attempt.
+/// Version of the tag of a block with two: a program that does not know copies must not take one for a
+/// failed attempt.
 const VERSION_OF_COPIES: u8 = 3;
 
 /// Encodes a tag; see `docs/formats.md`.

@@ -1,46 +1,55 @@
-//! Flash that blocks are placed on: which units take a block, and which can be trusted to.
+//! A unit pool: flash that blocks are placed on, which of its units take a block, and which are lost.
 
-use super::placement::{Candidate, Placement, PlacementKind};
-use super::redundancy::Redundancy;
-use super::stock::Copies;
-use super::tag::{self, Tag};
-use crate::driver::Flash;
-use crate::error::{Result, StoreError};
+use crate::directory::Copies;
+use crate::error::{BlockError, Result};
+use crate::placement::{Candidate, Placement, PlacementKind};
+use crate::redundancy::Redundancy;
+use crate::tag::{self, Tag};
 use smallvec::SmallVec;
 use softflash_device::DeviceError;
+use softflash_flash::Flash;
 use softflash_ftl::{FtlError, Hint, SpaceAccount};
 use std::cell::{Cell, RefCell};
 
-/// Commands that the operating system fails, one after the other, until a unit is taken for lost.
+/// Consecutive I/O errors of the operating system after which a unit counts as lost.
 const ERRORS_OF_LOST_UNIT: u32 = 16;
 
-/// What is known of a unit.
+/// The state of a unit.
 #[derive(Default)]
 struct Unit {
     /// Blocks being written to it: load that its queue does not show yet.
     writers: Cell<u32>,
-    /// Nothing that it has can be read.
+    /// None of its blocks can be read.
     is_lost: Cell<bool>,
     /// Failures since the last success.
     errors: Cell<u32>,
 }
 
+/// The greatest generation of a unit's superblocks, as the log records it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnitMark {
+    /// The unit.
+    pub unit: u16,
+    /// The generation of a header on its flash.
+    pub generation: u64,
+}
+
 /// Flash that blocks are placed on.
-pub(super) struct Shelf {
-    pub(super) flash: Flash,
+pub(crate) struct UnitPool {
+    pub(crate) flash: Flash,
     redundancy: Redundancy,
     units: Vec<Unit>,
     placement: RefCell<Box<dyn Placement>>,
 }
 
-impl Shelf {
-    pub(super) fn new(flash: Flash, redundancy: Redundancy) -> Shelf {
+impl UnitPool {
+    pub(crate) fn new(flash: Flash, redundancy: Redundancy) -> UnitPool {
         let units = flash.units().map(|_| Unit::default()).collect();
         let placement = RefCell::new(PlacementKind::default().policy());
-        Shelf { flash, redundancy, units, placement }
+        UnitPool { flash, redundancy, units, placement }
     }
 
-    pub(super) fn place_by(&self, placement: PlacementKind) {
+    pub(crate) fn place_by(&self, placement: PlacementKind) {
         *self.placement.borrow_mut() = placement.policy();
     }
 
@@ -49,44 +58,50 @@ impl Shelf {
     }
 
     /// Whether nothing on the unit can be read.
-    pub(super) fn is_lost(&self, unit: u16) -> bool {
+    pub(crate) fn is_lost(&self, unit: u16) -> bool {
         self.unit(unit).is_some_and(|unit| unit.is_lost.get())
     }
 
+    /// How far the generations of the units have come, lost units left out.
+    pub(crate) fn marks(&self) -> Vec<UnitMark> {
+        let mark = |unit| UnitMark { unit, generation: self.flash.newest_generation(unit) };
+        self.flash.units().filter(|unit| !self.is_lost(*unit)).map(mark).collect()
+    }
+
     /// Units that were lost since the mount.
-    pub(super) fn lost_units(&self) -> u64 {
+    pub(crate) fn lost_units(&self) -> u64 {
         self.flash.units().filter(|unit| self.is_lost(*unit)).count() as u64
     }
 
-    /// Units that take blocks: one that is worn out can only be read.
+    /// Units that take blocks: a worn-out one is read-only.
     fn serving(&self) -> impl Iterator<Item = u16> {
         let serves = |unit: &u16| !self.is_lost(*unit) && !self.flash.space(*unit).is_worn_out();
         self.flash.units().filter(serves)
     }
 
-    /// Why no unit is to be had.
-    pub(super) fn lack_of_space(&self) -> StoreError {
+    /// The error where no unit takes a block.
+    pub(crate) fn lack_of_space(&self) -> BlockError {
         let left = self.flash.units().filter(|unit| !self.is_lost(*unit));
         let spaces: Vec<_> = left.map(|unit| self.flash.space(unit)).collect();
         if !spaces.iter().all(SpaceAccount::is_worn_out) {
-            return StoreError::OutOfSpace;
+            return BlockError::OutOfSpace;
         }
         let bad = spaces.iter().map(|space| space.bad).sum();
-        StoreError::WornOut { bad, total: spaces.iter().map(SpaceAccount::total).sum() }
+        BlockError::WornOut { bad, total: spaces.iter().map(SpaceAccount::total).sum() }
     }
 
-    /// Whether what is written survives a unit: not where a single one is left.
-    pub(super) fn is_redundant(&self) -> bool {
+    /// Whether a new block survives the loss of a unit: not where a single unit is left.
+    pub(crate) fn is_redundant(&self) -> bool {
         self.redundancy.is_some() && self.serving().nth(1).is_some()
     }
 
-    /// Whether a new block that should have several copies gets them.
-    pub(super) fn takes_copies(&self) -> bool {
+    /// Whether a new block gets all the copies it should have.
+    pub(crate) fn takes_copies(&self) -> bool {
         self.is_redundant() && self.free_blocks() > 0
     }
 
     /// Patches that a new group may have: each needs a unit of its own, and so does their parity.
-    pub(super) fn group_width(&self) -> usize {
+    pub(crate) fn group_width(&self) -> usize {
         match self.redundancy {
             Redundancy::Parity { members } => {
                 self.serving().count().saturating_sub(1).min(members.into())
@@ -96,26 +111,26 @@ impl Shelf {
     }
 
     /// Units beside those taken that have room for a block.
-    pub(super) fn units_apart(&self, taken: &[u16]) -> usize {
+    pub(crate) fn units_besides(&self, taken: &[u16]) -> usize {
         let has_room = |unit: &u16| self.flash.space(*unit).allocatable() > 0;
         self.serving().filter(|unit| !taken.contains(unit)).filter(has_room).count()
     }
 
     /// Blocks that find room.
-    pub(super) fn free_blocks(&self) -> u32 {
+    pub(crate) fn free_blocks(&self) -> u32 {
         self.blocks_in(|unit| self.flash.space(unit).allocatable())
     }
 
-    /// Blocks that would find room if there were none.
-    pub(super) fn total_blocks(&self) -> u32 {
+    /// Blocks that find room on flash without any.
+    pub(crate) fn total_blocks(&self) -> u32 {
         self.blocks_in(|unit| {
             let space = self.flash.space(unit);
             space.total() - space.bad
         })
     }
 
-    /// Blocks that so many superblocks are enough for, where no two copies lie on one unit. With parity fewer superblocks may
-    /// do, but a group may be of one patch.
+    /// Blocks that so many superblocks are enough for, with no two copies on one unit. With parity
+    /// fewer superblocks may do, but a group may be of one patch.
     fn blocks_in(&self, superblocks: impl Fn(u16) -> u32) -> u32 {
         if !self.is_redundant() {
             return self.serving().map(superblocks).sum();
@@ -127,7 +142,7 @@ impl Shelf {
         (sum / 2).min(sum - most)
     }
 
-    /// The unit for a copy of which others lie on `taken`.
+    /// The unit for a copy of a block whose other copies are on the units `taken`.
     fn choose_unit(&self, taken: &[u16]) -> Option<u16> {
         let candidate = |unit: u16| Candidate {
             unit,
@@ -137,7 +152,8 @@ impl Shelf {
         let untaken = self.serving().filter(|unit| !taken.contains(unit));
         let mut candidates: Vec<Candidate> = untaken.map(candidate).collect();
         if self.redundancy.is_some() && taken.is_empty() {
-            // A unit that has as much room as all others together must take a copy of each block, or its room is of no use.
+            // A unit with as much room as all others together must take a copy of each block, or
+            // its room is of no use.
             let room: u32 = candidates.iter().map(|candidate| candidate.free).sum();
             if let Some(roomy) = candidates.iter().copied().find(|c| 2 * c.free >= room) {
                 candidates = vec![roomy];
@@ -147,7 +163,7 @@ impl Shelf {
     }
 
     /// Takes a superblock for each copy of a block, on different units, none of them among `taken`.
-    pub(super) fn allocate(&self, tag: Tag, taken: &[u16], hint: Hint) -> Result<Copies> {
+    pub(crate) fn allocate(&self, tag: Tag, taken: &[u16], hint: Hint) -> Result<Copies> {
         let wanted = if self.is_redundant() { self.redundancy.copies_of(tag.kind) } else { 1 };
         let (mut copies, mut taken) = (Copies::new(), SmallVec::<[u16; 2]>::from_slice(taken));
         while copies.len() < usize::from(wanted) {
@@ -158,7 +174,7 @@ impl Shelf {
                     taken.push(unit);
                     match self.flash.allocate(unit, tag::encode(Tag { copy, ..tag }), hint) {
                         Err(FtlError::NoSpace { .. }) => Err(self.lack_of_space()),
-                        allocated => allocated.map_err(StoreError::from),
+                        allocated => allocated.map_err(BlockError::from),
                     }
                 }
             };
@@ -175,14 +191,15 @@ impl Shelf {
     }
 
     /// A block is being written to the unit, or no longer is.
-    pub(super) fn count_writer(&self, unit: u16, by: i32) {
+    pub(crate) fn count_writer(&self, unit: u16, by: i32) {
         if let Some(unit) = self.unit(unit) {
             unit.writers.set(unit.writers.get().saturating_add_signed(by));
         }
     }
 
-    /// What came of a command. Returns whether the unit is found lost by it; only where something makes up for that.
-    pub(super) fn note_outcome(&self, unit: u16, error: Option<&FtlError>) -> bool {
+    /// Takes note of the outcome of a command. Returns whether it shows that the unit is lost; only
+    /// where redundancy makes up for the loss.
+    pub(crate) fn note_outcome(&self, unit: u16, error: Option<&FtlError>) -> bool {
         let Some(known) = self.unit(unit).filter(|_| self.redundancy.is_some()) else {
             return false;
         };
@@ -198,7 +215,7 @@ impl Shelf {
         }
         let is_lost = known.errors.get() >= ERRORS_OF_LOST_UNIT && !self.is_lost(unit);
         if is_lost {
-            tracing::error!(unit, "the unit is lost; what it had is written anew to others");
+            tracing::error!(unit, "the unit is lost; its blocks are rewritten to other units");
             known.is_lost.set(true);
         }
         is_lost

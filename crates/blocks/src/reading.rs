@@ -1,31 +1,32 @@
-//! Reading blocks. Whoever reads need not know how many copies there are: he says what he makes of the bytes, and where
-//! those of one copy are not right he gets those of another, or what the other blocks of a parity group tell. Whatever is
-//! amiss with a copy is noted, so that the block is written anew.
+//! Reading blocks, whatever their redundancy. The reader passes a function that decodes the bytes; where
+//! it refuses those of one copy, it gets those of another, or bytes reconstructed from the parity group.
+//! A damaged copy is noted, so that the block gets a refresh.
 
-use super::BlockLayer;
-use super::stock::{Copies, Place};
-use super::tag::BlockId;
-use crate::error::{Result, StoreError};
+use crate::directory::{Copies, Place};
+use crate::error::{BlockError, Result};
+use crate::layer::BlockLayer;
+use crate::tag::BlockId;
 use smallvec::SmallVec;
 use softflash_base::IoBuf;
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 
-/// Read retries from which on a block is written anew: one alone may be chance, the last ones of the ladder come late.
-const STRAINED_RETRIES: u8 = 2;
+/// Read retries from which on a block needs a refresh: a single one may be chance, and the last steps of
+/// the retry ladder leave no margin.
+const REFRESH_RETRIES: u8 = 2;
 
 /// Neighbouring pages of a block.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
-    pub(super) id: BlockId,
-    pub(super) first_page: u32,
-    pub(super) pages: u32,
-    pub(super) hint: Hint,
+pub(crate) struct Extent {
+    pub(crate) id: BlockId,
+    pub(crate) first_page: u32,
+    pub(crate) pages: u32,
+    pub(crate) hint: Hint,
 }
 
 impl Extent {
     /// The page behind them.
-    pub(super) fn end(self) -> u32 {
+    pub(crate) fn end(self) -> u32 {
         self.first_page + self.pages
     }
 
@@ -34,24 +35,24 @@ impl Extent {
         Extent { first_page: self.first_page + number, pages: 1, ..self }
     }
 
-    fn lost(&self, error: &FtlError) -> StoreError {
+    fn lost(&self, error: &FtlError) -> BlockError {
         let Extent { id, first_page, pages, .. } = self;
-        StoreError::DataLoss(format!("{id}, pages {first_page}+{pages}: {error}"))
+        BlockError::DataLoss(format!("{id}, pages {first_page}+{pages}: {error}"))
     }
 }
 
-/// What a search finds in the copies of a block.
+/// The results of reading each copy of a block.
 #[derive(Default)]
 struct Findings {
     readings: SmallVec<[Option<IoBuf>; 2]>,
     failure: Option<FtlError>,
-    /// Of the last copy that is on a dead die, and how many are.
+    /// The error of the last copy on a dead die, and the number of such copies.
     dead: Option<FtlError>,
     dead_copies: usize,
 }
 
 impl Findings {
-    /// Takes a reading: nothing, where the flash says that the pages are lost or were never written.
+    /// Takes a reading: none where the flash reports that the pages are lost or were never written.
     fn take(&mut self, read: Result<IoBuf, FtlError>) -> Result<()> {
         let reading = match read {
             Ok(bytes) => Some(bytes),
@@ -76,17 +77,17 @@ impl Findings {
         self.readings.iter().any(Option::is_some)
     }
 
-    /// What each copy gives.
+    /// The reading of each copy.
     fn readings(self, extent: Extent, is_half: bool) -> Result<SmallVec<[Option<IoBuf>; 2]>> {
-        // What was begun once only was not acknowledged, or other blocks tell of it.
+        // Of two copies only one was begun: nothing in it was acknowledged, or other blocks record it.
         if is_half {
             return Ok(self.readings);
         }
         let all_dead = self.dead_copies == self.readings.len();
         match (self.failure, self.dead) {
-            // Not the flash says that they are lost: to take them for lost would give up what is there.
+            // An I/O error, not a report of lost pages: to count them as lost would give up readable data.
             (Some(error), _) if self.readings.iter().all(Option::is_none) => Err(error.into()),
-            // What a cut leaves behind is damaged; this was whole.
+            // A power cut leaves damaged pages behind, no dead die: the block was whole.
             (None, Some(error)) if all_dead => Err(extent.lost(&error)),
             _ => Ok(self.readings),
         }
@@ -102,19 +103,19 @@ impl BlockLayer {
         pages: u32,
         hint: Hint,
     ) -> Result<IoBuf> {
-        self.read_as(id, first_page, pages, hint, Ok).await
+        self.read_as(id, first_page, pages, hint, Ok::<_, BlockError>).await
     }
 
-    /// Reads whole pages of a block and makes of them what the caller wants. Bytes of which it cannot be made are taken
-    /// from another copy, if there is one.
-    pub async fn read_as<T>(
+    /// Reads whole pages of a block and decodes them with `make`. Where that fails, it decodes those of
+    /// another copy, if there is one.
+    pub async fn read_as<T, E: From<BlockError>>(
         &self,
         id: BlockId,
         first_page: u32,
         pages: u32,
         hint: Hint,
-        make: impl Fn(IoBuf) -> Result<T>,
-    ) -> Result<T> {
+        make: impl Fn(IoBuf) -> Result<T, E>,
+    ) -> Result<T, E> {
         let extent = Extent { id, first_page, pages, hint };
         let (copies, on_log) = match self.copies_to_read(id) {
             Err(_) if self.in_group(id) => (Copies::new(), false),
@@ -122,7 +123,7 @@ impl BlockLayer {
         };
         let mut failure = None;
         for copy in copies.iter().filter(|copy| !self.is_passed_over(id, copy, on_log)) {
-            match self.read_copy(extent, copy, on_log).await.and_then(&make) {
+            match self.read_copy(extent, copy, on_log).await.map_err(E::from).and_then(&make) {
                 Ok(made) => {
                     if failure.is_some() {
                         self.note_degraded(id);
@@ -132,27 +133,27 @@ impl BlockLayer {
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        let failure = failure.unwrap_or_else(|| self.missing(id));
+        let failure = failure.unwrap_or_else(|| self.missing(id).into());
         if self.in_group(id) {
-            return self.make_of_others(extent, &copies, make).await.ok_or(failure);
+            return self.reconstruct_as(extent, &copies, make).await.ok_or(failure);
         }
         if copies.len() > 1 {
             self.note_degraded(id);
             let mixed = self.read_mixed(extent, &copies, on_log).await;
-            return mixed.and_then(&make).map_err(|_| failure);
+            return mixed.map_err(E::from).and_then(&make).map_err(|_| failure);
         }
         Err(failure)
     }
 
-    /// As [`read_as`](BlockLayer::read_as), with a look at every copy.
-    pub async fn read_everywhere<T>(
+    /// As [`read_as`](BlockLayer::read_as), but reads every copy, and notes the damaged ones.
+    pub async fn read_everywhere<T, E: From<BlockError>>(
         &self,
         id: BlockId,
         first_page: u32,
         pages: u32,
         hint: Hint,
-        make: impl Fn(IoBuf) -> Result<T>,
-    ) -> Result<T> {
+        make: impl Fn(IoBuf) -> Result<T, E>,
+    ) -> Result<T, E> {
         let extent = Extent { id, first_page, pages, hint };
         let (copies, on_log) = match self.copies_to_read(id) {
             Err(_) if self.in_group(id) => {
@@ -160,13 +161,14 @@ impl BlockLayer {
             }
             found => found?,
         };
-        let Some((last, others)) = copies.split_last() else { return Err(self.missing(id)) };
+        let Some((last, others)) = copies.split_last() else { return Err(self.missing(id).into()) };
         for copy in others {
-            if self.read_copy(extent, copy, on_log).await.and_then(&make).is_err() {
+            let read = self.read_copy(extent, copy, on_log).await.map_err(E::from);
+            if read.and_then(&make).is_err() {
                 self.note_degraded(id);
             }
         }
-        match self.read_copy(extent, last, on_log).await.and_then(&make) {
+        match self.read_copy(extent, last, on_log).await.map_err(E::from).and_then(&make) {
             Err(_) if !others.is_empty() => {
                 self.note_degraded(id);
                 self.read_as(id, first_page, pages, hint, make).await
@@ -176,14 +178,14 @@ impl BlockLayer {
         }
     }
 
-    /// Whether what was read of the block may read otherwise if it is asked for again with [`read_as`](BlockLayer::read_as).
+    /// Whether [`read_as`](BlockLayer::read_as) has other sources than the block's first copy.
     pub fn has_other_copy(&self, id: BlockId) -> bool {
         let has_copies = |place: &Place| place.copies.len() > 1;
-        self.inner.blocks.borrow().get(&id).is_some_and(has_copies) || self.in_group(id)
+        self.parts.directory.ask(id, has_copies).unwrap_or(false) || self.in_group(id)
     }
 
-    /// As [`read`](BlockLayer::read), for a search of what is there: `None` where the flash does not give all of the pages,
-    /// whyever.
+    /// As [`read`](BlockLayer::read), of pages that may not exist: `None` where any of them is lost or
+    /// unwritten.
     pub async fn search(
         &self,
         id: BlockId,
@@ -208,7 +210,7 @@ impl BlockLayer {
         Ok(readings.into_iter().flatten().next())
     }
 
-    /// What each copy of the block gives, in the same order for all its pages.
+    /// The reading of each copy of the block, in the same order for all its pages.
     pub async fn search_each(
         &self,
         id: BlockId,
@@ -226,27 +228,27 @@ impl BlockLayer {
         findings.readings(extent, self.is_half(id))
     }
 
-    /// Whether the copy that is there may be one that a cut kept from being begun twice: what it holds is judged by what
-    /// other blocks say of it.
+    /// Whether the mount found one of two copies, perhaps as a power cut came before the other was begun:
+    /// other blocks decide whether its contents count.
     fn is_half(&self, id: BlockId) -> bool {
-        self.inner.blocks.borrow().get(&id).is_some_and(|place| place.is_half)
+        self.parts.directory.ask(id, |place| place.is_half).unwrap_or(false)
     }
 
-    /// Whether a page of a block was whole once in every copy and has been lost since, as far as the flash shows.
+    /// Whether every copy of a page was whole once and is lost, as far as the flash shows.
     pub async fn has_lost(&self, id: BlockId, page: u32, hint: Hint) -> Result<bool> {
         let Ok((copies, on_log)) = self.copies_to_read(id) else { return Ok(false) };
         let (is_half, mut unknown) = (self.is_half(id), None);
         for copy in &copies {
-            match self.shelf(on_log).flash.has_lost(copy, page, hint).await {
+            match self.parts.pools.of(on_log).flash.has_lost(copy, page, hint).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 Err(FtlError::Device {
                     error: DeviceError::DeadDie | DeviceError::Io { .. },
                     ..
                 }) if is_half => return Ok(false),
-                // What a cut leaves behind is damaged; this was whole.
+                // A power cut leaves damaged pages behind, no dead die: the block was whole.
                 Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {}
-                // Another copy may tell that it was not.
+                // Another copy may show that it was not.
                 Err(error @ FtlError::Device { error: DeviceError::Io { .. }, .. }) => {
                     unknown = Some(error);
                 }
@@ -256,44 +258,44 @@ impl BlockLayer {
         unknown.map_or(Ok(true), |error| Err(error.into()))
     }
 
-    /// Reads a page of a superblock of which nobody knows what block it is. `None` where its unit is lost, whose blocks
-    /// have their other copies elsewhere.
+    /// Reads a page of a superblock that holds no known block. `None` where its unit is lost, whose
+    /// blocks have their other copies elsewhere.
     pub async fn read_unknown(
         &self,
         superblock: &Superblock,
         page: u32,
         hint: Hint,
     ) -> Result<Option<IoBuf>, FtlError> {
-        let shelf = self.shelf(false);
-        if shelf.is_lost(superblock.unit.0) {
+        let pool = &self.parts.pools.main;
+        if pool.is_lost(superblock.unit.0) {
             return Ok(None);
         }
-        let read = shelf.flash.read(superblock, page, 1, hint).await;
+        let read = pool.flash.read(superblock, page, 1, hint).await;
         self.note_outcome(superblock.unit.0, false, read.as_ref().err());
         match read {
             Ok(read) => Ok(Some(read.bytes)),
-            Err(_) if shelf.is_lost(superblock.unit.0) => Ok(None),
+            Err(_) if pool.is_lost(superblock.unit.0) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether a superblock of which nobody knows what block it is was written up to page `page` and on, as far as
-    /// can be told.
+    /// Whether a superblock that holds no known block was written beyond page `page`, as far as the flash
+    /// shows.
     pub async fn was_written_beyond(
         &self,
         superblock: &Superblock,
         page: u32,
         hint: Hint,
     ) -> Result<bool> {
-        let shelf = self.shelf(false);
-        if shelf.is_lost(superblock.unit.0) {
+        let pool = &self.parts.pools.main;
+        if pool.is_lost(superblock.unit.0) {
             return Ok(false);
         }
-        match shelf.flash.was_written_beyond(superblock, page, hint).await {
+        match pool.flash.was_written_beyond(superblock, page, hint).await {
             Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => Ok(false),
-            // One unit may do anything where others have what it has.
+            // The other copies count.
             Err(FtlError::Device { error: DeviceError::Io { .. }, .. })
-                if self.inner.main.is_redundant() =>
+                if self.parts.pools.main.is_redundant() =>
             {
                 Ok(false)
             }
@@ -301,40 +303,39 @@ impl BlockLayer {
         }
     }
 
-    /// Whether there is no use in asking for a copy: its unit is lost, and others of its group make up for it.
+    /// Whether a copy is not worth a read: its unit is lost, and the block can be reconstructed.
     fn is_passed_over(&self, id: BlockId, copy: &Superblock, on_log: bool) -> bool {
-        self.shelf(on_log).is_lost(copy.unit.0) && self.in_group(id)
+        self.parts.pools.of(on_log).is_lost(copy.unit.0) && self.in_group(id)
     }
 
-    fn missing(&self, id: BlockId) -> StoreError {
-        StoreError::DataLoss(format!("{id} is missing"))
+    fn missing(&self, id: BlockId) -> BlockError {
+        BlockError::DataLoss(format!("{id} is missing"))
     }
 
-    /// The copies of a block that can be read, the one that is read soonest first.
+    /// The copies of a block that can be read, the one on the least loaded unit first.
     fn copies_to_read(&self, id: BlockId) -> Result<(Copies, bool)> {
-        let place = self.inner.blocks.borrow().get(&id).cloned();
-        let Some(mut place) = place else { return Err(self.missing(id)) };
+        let Some(mut place) = self.parts.directory.place(id) else { return Err(self.missing(id)) };
         if place.copies.len() > 1 {
-            let shelf = self.shelf(place.on_log);
-            // Among units that are equally busy the copies of all blocks take turns.
+            let pool = self.parts.pools.of(place.on_log);
+            // On equally loaded units even and odd blocks prefer different copies.
             let turn = |copy: usize| (copy as u64 + id.0) % 2;
             let mut order: SmallVec<[_; 2]> = place.copies.drain(..).enumerate().collect();
             order.sort_by_key(|(number, copy)| {
                 let unit = copy.unit.0;
-                (shelf.is_lost(unit), shelf.flash.load(unit), turn(*number))
+                (pool.is_lost(unit), pool.flash.load(unit), turn(*number))
             });
             place.copies.extend(order.into_iter().map(|(_, copy)| copy));
-            if place.copies.first().is_some_and(|first| !shelf.is_lost(first.unit.0)) {
-                place.copies.retain(|copy| !shelf.is_lost(copy.unit.0));
+            if place.copies.first().is_some_and(|first| !pool.is_lost(first.unit.0)) {
+                place.copies.retain(|copy| !pool.is_lost(copy.unit.0));
             }
         }
         Ok((place.copies, place.on_log))
     }
 
-    /// Reads a block as it is where it is.
-    pub(super) async fn read_only_copy(&self, extent: Extent) -> Result<IoBuf> {
+    /// Reads a block from its first readable copy, without reconstruction.
+    pub(crate) async fn read_only_copy(&self, extent: Extent) -> Result<IoBuf> {
         let (copies, on_log) = self.copies_to_read(extent.id)?;
-        let readable = |copy: &&Superblock| !self.shelf(on_log).is_lost(copy.unit.0);
+        let readable = |copy: &&Superblock| !self.parts.pools.of(on_log).is_lost(copy.unit.0);
         let Some(copy) = copies.iter().find(readable) else { return Err(self.missing(extent.id)) };
         self.read_copy(extent, copy, on_log).await
     }
@@ -346,11 +347,11 @@ impl BlockLayer {
         on_log: bool,
     ) -> Result<IoBuf, FtlError> {
         let Extent { id, first_page, pages, hint } = extent;
-        let read = self.shelf(on_log).flash.read(copy, first_page, pages, hint).await;
+        let read = self.parts.pools.of(on_log).flash.read(copy, first_page, pages, hint).await;
         self.note_outcome(copy.unit.0, on_log, read.as_ref().err());
         let read = read?;
-        if read.retries >= STRAINED_RETRIES {
-            self.note_strained(id);
+        if read.retries >= REFRESH_RETRIES {
+            self.note_needs_refresh(id);
         }
         Ok(read.bytes)
     }
@@ -362,7 +363,7 @@ impl BlockLayer {
         })
     }
 
-    /// Page by page, each from a copy that gives it.
+    /// Reads page by page, each from a copy that can be read.
     async fn read_mixed(
         &self,
         extent: Extent,
@@ -370,7 +371,8 @@ impl BlockLayer {
         on_log: bool,
     ) -> Result<IoBuf> {
         let page_bytes = self.page_bytes();
-        let mut mixed = self.shelf(on_log).flash.buffer(extent.pages as usize * page_bytes);
+        let mut mixed =
+            self.parts.pools.of(on_log).flash.buffer(extent.pages as usize * page_bytes);
         for (number, place) in (0..extent.pages).zip(mixed.chunks_mut(page_bytes)) {
             let mut failure = None;
             for copy in copies {

@@ -1,10 +1,10 @@
 //! Policy: on which unit does a new block go?
 
-mod in_turn;
 mod least_loaded;
+mod round_robin;
 
-pub use in_turn::InTurn;
 pub use least_loaded::LeastLoaded;
+pub use round_robin::RoundRobin;
 
 /// What a unit offers now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +23,14 @@ pub trait Placement {
     fn choose(&mut self, candidates: &[Candidate]) -> Option<u16>;
 }
 
-/// Placements that a store can be told to use.
+/// The placements that a store can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PlacementKind {
     /// [`LeastLoaded`].
     #[default]
     LeastLoaded,
-    /// [`InTurn`].
-    InTurn,
+    /// [`RoundRobin`].
+    RoundRobin,
 }
 
 impl PlacementKind {
@@ -38,7 +38,7 @@ impl PlacementKind {
     pub fn policy(self) -> Box<dyn Placement> {
         match self {
             PlacementKind::LeastLoaded => Box::new(LeastLoaded::default()),
-            PlacementKind::InTurn => Box::new(InTurn::default()),
+            PlacementKind::RoundRobin => Box::new(RoundRobin::default()),
         }
     }
 }

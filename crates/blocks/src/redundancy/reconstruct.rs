@@ -1,15 +1,15 @@
-//! What a block of a group holds, made out of the others: the XOR of all of them is zero.
+//! Reconstructs a block from its parity group: the XOR of all blocks of a group is zero.
 
-use super::BlockLayer;
-use super::reading::Extent;
-use super::tag::BlockId;
-use crate::error::{Result, StoreError};
-use crate::format::log::event::{Member, ParityGroup};
+use super::parity_group::{Member, ParityGroup};
+use crate::error::{BlockError, Result};
+use crate::layer::BlockLayer;
+use crate::reading::Extent;
+use crate::tag::BlockId;
 use futures_util::future::try_join_all;
 use softflash_base::IoBuf;
 use softflash_ftl::{Hint, Superblock};
 
-/// How often it is tried where blocks change their places meanwhile.
+/// Attempts where blocks change their places meanwhile.
 const TRIES: usize = 4;
 
 /// XORs `bytes` into `sum`.
@@ -21,10 +21,10 @@ pub fn xor_into(sum: &mut [u8], bytes: &[u8]) {
 const STEP_PAGES: u32 = 64;
 
 impl BlockLayer {
-    /// Whether the parity of a group can be read and is that of its patches; otherwise it is noted as degraded. `true` where a
-    /// patch cannot be read, which is another matter.
+    /// Whether the parity of a group can be read and is that of its patches; otherwise it is noted as
+    /// degraded. `true` where a patch cannot be read: that is noted elsewhere.
     pub async fn parity_agrees(&self, group: &ParityGroup, hint: Hint) -> bool {
-        let version = self.inner.groups.borrow().version();
+        let version = self.parts.groups.borrow().version();
         let blocks: Vec<Member> = group.blocks().collect();
         for first in (0..group.pages()).step_by(STEP_PAGES as usize) {
             let pages = STEP_PAGES.min(group.pages() - first);
@@ -37,7 +37,7 @@ impl BlockLayer {
                 }
             };
             if !agrees {
-                if version == self.inner.groups.borrow().version() {
+                if version == self.parts.groups.borrow().version() {
                     self.note_degraded(BlockId(group.parity));
                 }
                 return false;
@@ -46,26 +46,26 @@ impl BlockLayer {
         true
     }
 
-    /// As [`read_as`](BlockLayer::read_as) of a block of a group that cannot be read, or not as it was written, in the
-    /// superblocks `tried`. `None` where the others do not make up for it.
-    pub(super) async fn make_of_others<T>(
+    /// As [`read_as`](BlockLayer::read_as), of a block of a group that is unreadable or damaged in the
+    /// superblocks `tried`. `None` where it cannot be reconstructed.
+    pub(crate) async fn reconstruct_as<T, E: From<BlockError>>(
         &self,
         extent: Extent,
         tried: &[Superblock],
-        make: impl Fn(IoBuf) -> Result<T>,
+        make: impl Fn(IoBuf) -> Result<T, E>,
     ) -> Option<T> {
         for _ in 0..TRIES {
             let group = self.group_of(extent.id)?;
-            let version = self.inner.groups.borrow().version();
-            let made = self.xor_of_others(extent, &group).await.and_then(&make);
+            let version = self.parts.groups.borrow().version();
+            let made = self.xor_of_rest(extent, &group).await.map_err(E::from).and_then(&make);
             if let Ok(made) = made {
-                // It may have been written once more meanwhile.
+                // Otherwise it was rewritten meanwhile.
                 if self.superblocks(extent.id)[..] == *tried {
                     self.note_degraded(extent.id);
                 }
                 return Some(made);
             }
-            if version == self.inner.groups.borrow().version() {
+            if version == self.parts.groups.borrow().version() {
                 break;
             }
         }
@@ -75,8 +75,8 @@ impl BlockLayer {
         None
     }
 
-    /// Whole pages of a block, made out of the others of its group.
-    pub async fn read_of_others(
+    /// Whole pages of a block, reconstructed from the other blocks of its group.
+    pub async fn reconstruct(
         &self,
         group: &ParityGroup,
         id: BlockId,
@@ -84,20 +84,20 @@ impl BlockLayer {
         pages: u32,
         hint: Hint,
     ) -> Result<IoBuf> {
-        self.xor_of_others(Extent { id, first_page, pages, hint }, group).await
+        self.xor_of_rest(Extent { id, first_page, pages, hint }, group).await
     }
 
-    async fn xor_of_others(&self, extent: Extent, group: &ParityGroup) -> Result<IoBuf> {
+    async fn xor_of_rest(&self, extent: Extent, group: &ParityGroup) -> Result<IoBuf> {
         let own = group.blocks().find(|block| block.block == extent.id.0);
         if own.is_none_or(|own| extent.end() > own.pages) {
-            return Err(StoreError::DataLoss(format!("{} has no such pages", extent.id)));
+            return Err(BlockError::DataLoss(format!("{} has no such pages", extent.id)));
         }
         let others: Vec<Member> =
             group.blocks().filter(|block| block.block != extent.id.0).collect();
         self.xor_of(&others, extent.first_page, extent.pages, extent.hint).await
     }
 
-    /// The XOR of pages of blocks; of those that a block does not have as zeros.
+    /// The XOR of pages of blocks; pages beyond a block's end count as zeros.
     pub async fn xor_of(
         &self,
         blocks: &[Member],

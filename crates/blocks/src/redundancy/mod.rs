@@ -1,6 +1,17 @@
-//! What makes up for the loss of a unit.
+//! What makes up for the loss of a unit: copies, or parity groups.
 
-use super::tag::BlockKind;
+mod groups;
+mod parity_group;
+mod reconstruct;
+mod stripe;
+
+pub use groups::GroupState;
+pub(crate) use groups::{Groups, PutOff};
+pub use parity_group::{GroupChange, Member, ParityGroup};
+pub use reconstruct::xor_into;
+pub use stripe::Stripe;
+
+use crate::tag::BlockKind;
 
 /// What makes up for the loss of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

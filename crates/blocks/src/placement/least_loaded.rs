@@ -24,7 +24,7 @@ impl Placement for LeastLoaded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block_layer::placement::tests::units;
+    use crate::placement::tests::units;
 
     #[test]
     fn idle_units_take_turns_and_busy_and_full_ones_are_passed_over() {

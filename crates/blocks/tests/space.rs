@@ -1,7 +1,10 @@
-use super::*;
-use crate::kv::testing::on_blocks;
+//! Free space of a block layer, counted against the FTL's own count.
+
+use softflash_blocks::space::{BLOCKS_OF_FLUSH, BLOCKS_OF_LOG, BLOCKS_OF_START};
+use softflash_blocks::{BlockError, BlockId, BlockKind, BlockLayer, Redundancy};
 use softflash_ftl::Hint;
 use softflash_runtime::RuntimeHandle;
+use softflash_testing::on_blocks;
 
 const PATCH: BlockKind = BlockKind::Patch { slice: 0 };
 const SECOND_NS: u64 = 1_000_000_000;
@@ -56,7 +59,7 @@ fn what_was_counted_as_free_can_be_written_to_the_last_block() {
         }
         assert_eq!(ids.len() as u32, blocks.total_blocks());
         let refused = blocks.put(blocks.new_id(), PATCH, blocks.pieces_of(&[1]), Hint::FLUSH).await;
-        assert_eq!(refused, Err(StoreError::OutOfSpace));
+        assert_eq!(refused, Err(BlockError::OutOfSpace));
         for id in ids.drain(..).take(3) {
             blocks.delete(id);
         }
@@ -75,13 +78,13 @@ fn patches_leave_room_to_the_log_and_compaction_to_flushes_too() {
             assert_eq!(blocks.leave_room(Hint::COMPACTION), Ok(()));
             put(blocks).await;
         }
-        assert_eq!(blocks.leave_room(Hint::COMPACTION), Err(StoreError::OutOfSpace));
+        assert_eq!(blocks.leave_room(Hint::COMPACTION), Err(BlockError::OutOfSpace));
         assert_eq!(blocks.room_of_compaction(), 0);
         while blocks.free_blocks() > BLOCKS_OF_LOG {
             assert_eq!(blocks.leave_room(Hint::FLUSH), Ok(()));
             put(blocks).await;
         }
-        assert_eq!(blocks.leave_room(Hint::FLUSH), Err(StoreError::OutOfSpace));
+        assert_eq!(blocks.leave_room(Hint::FLUSH), Err(BlockError::OutOfSpace));
     });
 }
 

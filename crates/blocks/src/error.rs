@@ -1,0 +1,29 @@
+//! Failures of the block layer.
+
+use softflash_ftl::FtlError;
+use thiserror::Error;
+
+/// Why the block layer refuses or fails a request.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BlockError {
+    /// No unit has a free superblock for the block.
+    #[error("the flash is full")]
+    OutOfSpace,
+    /// So many blocks of the flash are bad that no unit takes another one.
+    #[error("the flash is worn out: {bad} of {total} superblocks are bad")]
+    WornOut {
+        /// Superblocks out of service, on the shard's units.
+        bad: u32,
+        /// All of them.
+        total: u32,
+    },
+    /// A block is missing or damaged, and no redundancy makes up for it.
+    #[error("data loss: {0}")]
+    DataLoss(String),
+    /// The flash translation layer failed a request.
+    #[error("flash: {0}")]
+    Flash(#[from] FtlError),
+}
+
+/// Shorthand for results of the block layer.
+pub type Result<T, E = BlockError> = std::result::Result<T, E>;

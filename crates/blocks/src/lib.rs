@@ -1,0 +1,40 @@
+//! The block layer: 64-bit ids for blocks of one superblock each, on the unit that a policy chooses.
+//!
+//! A block is written whole ([`BlockLayer::put`]) or opened and appended to ([`BlockLayer::open`]),
+//! read in pages, and deleted. Ids are never reused, so an id is also the identity under which
+//! everything inside is checksummed. The opening headers of superblocks say which block they hold;
+//! a mount discovers the blocks from them.
+//!
+//! With [`Redundancy::Copies`] each block is on two units, the same bytes at the same pages. As ids
+//! are never reused, a page of any superblock that claims the id is right if its checksum holds,
+//! whichever copy it is of. With [`Redundancy::Parity`] groups of blocks share the XOR of all as
+//! one more block.
+//!
+//! From the ground up: [`tag`] (a superblock's claim to a block), `pool` (the units that take
+//! blocks) with [`placement`], `directory` (ids to superblocks), `health` (blocks to refresh),
+//! `redundancy/` (groups, stripes, reconstruction), `open_block` and `reading`.
+
+mod directory;
+mod discovery;
+mod error;
+mod health;
+mod layer;
+mod open_block;
+pub mod placement;
+mod pool;
+mod pools;
+mod reading;
+mod redundancy;
+pub mod space;
+mod stale_units;
+pub mod tag;
+
+pub use discovery::Found;
+pub use error::BlockError;
+pub use layer::BlockLayer;
+pub use open_block::{AntiAffinity, OpenBlock};
+pub use placement::PlacementKind;
+pub use pool::UnitMark;
+pub use redundancy::{GroupChange, GroupState, Member, ParityGroup, Redundancy, Stripe, xor_into};
+pub use stale_units::StaleUnit;
+pub use tag::{BlockId, BlockKind};

@@ -1,0 +1,54 @@
+//! Rollback detection: units that are restored from an old image, as a drive or a volume may be.
+//!
+//! The generation of a unit's superblocks rises with every erase, and the FTL keeps the greatest one
+//! on the flash. The log, whose copies are on other units, records it as a [`UnitMark`].
+
+use crate::layer::BlockLayer;
+use crate::pool::UnitMark;
+
+/// A unit that was restored from an old image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StaleUnit {
+    /// The unit.
+    pub unit: u16,
+    /// The greatest generation found on it.
+    pub found: u64,
+    /// The greatest generation that it had.
+    pub was: u64,
+}
+
+impl std::fmt::Display for StaleUnit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let StaleUnit { unit, found, was } = self;
+        write!(
+            f,
+            "unit {unit} is older than it was: it has superblocks up to generation {found}, and had some of {was}; it came \
+             back as an image of an earlier time, and is written anew from the other copies"
+        )
+    }
+}
+
+/// How far the generations of a unit that missed a session lag behind: each session begins this much
+/// higher. The lag is smaller where a power cut came between the erase of the newest superblock and its
+/// next header.
+const MISSED_SESSION: u64 = 1 << 16;
+
+impl BlockLayer {
+    /// The marks of all units, for the log.
+    pub fn unit_marks(&self) -> Vec<UnitMark> {
+        self.parts.pools.main.marks()
+    }
+
+    /// The units that the mount found older than the log's marks. It matters only where a block that
+    /// is in use lacks a copy.
+    pub fn stale_units(&self, marks: &[UnitMark]) -> Vec<StaleUnit> {
+        let stale = |mark: &UnitMark| {
+            let mounted = self.parts.mounted.iter().find(|mounted| mounted.unit == mark.unit)?;
+            let (found, was) = (mounted.generation, mark.generation);
+            let is_stale =
+                found + MISSED_SESSION <= was && !self.parts.pools.main.is_lost(mark.unit);
+            is_stale.then_some(StaleUnit { unit: mark.unit, found, was })
+        };
+        marks.iter().filter_map(stale).collect()
+    }
+}

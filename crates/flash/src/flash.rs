@@ -1,0 +1,178 @@
+//! The handle of a shard's flash: each method is a request, submitted at once and awaited.
+
+use crate::pump::{self, Driver};
+use softflash_base::{IoBuf, UnitId};
+use softflash_device::QueuePair;
+use softflash_ftl::{
+    Done, Ftl, FtlConfig, FtlError, Hint, Inventory, OwnerTag, SpaceAccount, Superblock,
+    UnitTelemetry,
+};
+use softflash_runtime::RuntimeHandle;
+use std::future::Future;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// A shard's flash. A clone is the same flash.
+#[derive(Clone)]
+pub struct Flash {
+    pub(crate) driver: Rc<Driver>,
+}
+
+/// Pages that were read.
+pub struct ReadPages {
+    /// Their contents.
+    pub bytes: IoBuf,
+    /// Read retries of the page that needed most.
+    pub retries: u8,
+}
+
+/// The result of an append, and its buffer.
+pub type Outcome = (Result<(), FtlError>, Option<IoBuf>);
+
+impl Flash {
+    /// Mounts the units of a queue pair and starts the pump.
+    pub async fn mount(
+        queue: Box<dyn QueuePair>,
+        config: FtlConfig,
+        runtime: RuntimeHandle,
+    ) -> Result<(Flash, Inventory), FtlError> {
+        let mut mounting = Ftl::mount(queue, config);
+        let (ftl, inventory) = loop {
+            if let Some(mounted) = mounting.poll(runtime.now()) {
+                break mounted?;
+            }
+            pump::wait(&runtime, mounting.wake(), None).await;
+        };
+        let driver = Rc::new(Driver::new(ftl, runtime.clone()));
+        let pump = Rc::clone(&driver);
+        runtime.spawn(Box::pin(async move { pump.pump().await }));
+        Ok((Flash { driver }, inventory))
+    }
+
+    /// Lets the pump end; requests under way are not awaited.
+    pub fn stop(&self) {
+        self.driver.stop();
+    }
+
+    /// Takes a free superblock of `unit`.
+    pub fn allocate(&self, unit: u16, tag: OwnerTag, hint: Hint) -> Result<Superblock, FtlError> {
+        let now = self.driver.runtime.now();
+        let superblock = self.driver.ftl.borrow_mut().allocate(now, UnitId(unit), tag, hint);
+        self.driver.submitted.notify_one();
+        superblock
+    }
+
+    /// Appends whole pages; returns the first page's number at once and the outcome when they are
+    /// programmed. Appends take effect in the order of the calls.
+    pub fn append(
+        &self,
+        superblock: &Superblock,
+        data: IoBuf,
+        durable: bool,
+        hint: Hint,
+    ) -> Result<(u32, impl Future<Output = Outcome> + use<>), (FtlError, IoBuf)> {
+        let now = self.driver.runtime.now();
+        let (request, first_page) =
+            self.driver.ftl.borrow_mut().append(now, superblock, data, durable, hint)?;
+        let done = self.driver.done(request);
+        Ok((first_page, async move {
+            let Done { result, buffer, .. } = done.await;
+            (result, buffer)
+        }))
+    }
+
+    /// Reads whole pages.
+    pub async fn read(
+        &self,
+        superblock: &Superblock,
+        first_page: u32,
+        pages: u32,
+        hint: Hint,
+    ) -> Result<ReadPages, FtlError> {
+        let done = {
+            let now = self.driver.runtime.now();
+            let mut ftl = self.driver.ftl.borrow_mut();
+            let bytes = pages as usize * ftl.page_bytes() as usize;
+            let buffer = ftl.buffers().take(bytes);
+            let request = ftl
+                .read(now, superblock, first_page, pages, buffer, hint)
+                .map_err(|(error, _)| error)?;
+            drop(ftl);
+            self.driver.done(request)
+        };
+        let Done { result, buffer, retries, .. } = done.await;
+        match (result, buffer) {
+            (Ok(()), Some(bytes)) => Ok(ReadPages { bytes, retries }),
+            (Ok(()), None) => Err(FtlError::Damaged {
+                unit: superblock.unit,
+                reason: "a read came back without its buffer".into(),
+            }),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Completes when all that was completed before survives a power cut.
+    pub async fn flush(&self, hint: Hint) -> Result<(), FtlError> {
+        let request = self.driver.ftl.borrow_mut().flush(self.driver.runtime.now(), hint);
+        self.driver.done(request).await.result
+    }
+
+    /// Ends the appends to a superblock.
+    pub fn seal(&self, superblock: &Superblock) {
+        self.driver.ftl.borrow_mut().seal(superblock);
+    }
+
+    /// Gives a superblock's space back.
+    pub fn release(&self, superblock: &Superblock) {
+        let now = self.driver.runtime.now();
+        self.driver.ftl.borrow_mut().release(now, superblock);
+        self.driver.submitted.notify_one();
+    }
+
+    /// A buffer for an append.
+    pub fn buffer(&self, bytes: usize) -> IoBuf {
+        self.driver.ftl.borrow().buffers().take(bytes)
+    }
+
+    /// Bytes per page.
+    pub fn page_bytes(&self) -> usize {
+        self.driver.ftl.borrow().page_bytes() as usize
+    }
+
+    /// Bytes of a superblock that its owner can write.
+    pub fn payload_bytes(&self) -> usize {
+        let ftl = self.driver.ftl.borrow();
+        ftl.payload_pages() as usize * ftl.page_bytes() as usize
+    }
+
+    /// How many pages of a superblock must be appended until a power cut in a later append cannot take any of the
+    /// first `pages` along.
+    pub fn safe_after(&self, pages: u32) -> u32 {
+        self.driver.ftl.borrow().safe_after(pages)
+    }
+
+    /// The shard's units.
+    pub fn units(&self) -> Range<u16> {
+        self.driver.ftl.borrow().units()
+    }
+
+    /// A unit's queue length.
+    pub fn load(&self, unit: u16) -> u32 {
+        self.driver.ftl.borrow().load(UnitId(unit))
+    }
+
+    /// A unit's superblocks by state.
+    pub fn space(&self, unit: u16) -> SpaceAccount {
+        self.driver.ftl.borrow().space(UnitId(unit))
+    }
+
+    /// The greatest generation that a header on the unit's flash bears.
+    pub fn newest_generation(&self, unit: u16) -> u64 {
+        self.driver.ftl.borrow().newest_generation(UnitId(unit))
+    }
+
+    /// A unit's state.
+    pub fn telemetry(&self, unit: u16) -> UnitTelemetry {
+        self.driver.ftl.borrow().telemetry(UnitId(unit))
+    }
+}

@@ -1,0 +1,12 @@
+//! Flash as tasks await it: turns requests to the flash translation layer into futures.
+//!
+//! One *pump* task for each FTL polls it and sleeps until the device has completions. Requests are
+//! submitted at once, in the order of the calls; the pump starts them together when the tasks
+//! that are ready have run, so one system call serves many. See [`Flash`].
+
+mod flash;
+mod page_state;
+mod pump;
+mod requests;
+
+pub use flash::{Flash, Outcome, ReadPages};

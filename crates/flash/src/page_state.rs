@@ -1,0 +1,79 @@
+//! Looks at single pages: which of them were written and lost, and how far a superblock was written.
+
+use crate::Flash;
+use softflash_device::DeviceError;
+use softflash_ftl::{FtlError, Hint, Superblock};
+
+/// The state that a read of a page shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageState {
+    Readable,
+    Uncorrectable,
+    Erased,
+}
+
+impl Flash {
+    /// Whether a page of a superblock was whole once and has been lost since: ECC cannot correct it, and what is
+    /// programmed only behind it is there. A power cut leaves behind what looks the same in the last pages alone.
+    pub async fn has_lost(
+        &self,
+        superblock: &Superblock,
+        page: u32,
+        hint: Hint,
+    ) -> Result<bool, FtlError> {
+        if self.page_state(superblock, page, hint).await? != PageState::Uncorrectable {
+            return Ok(false);
+        }
+        let successors = self.driver.ftl.borrow().successors(superblock, page);
+        for later in successors {
+            if self.page_state(superblock, later, hint).await? != PageState::Erased {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a superblock has been written up to page `page` and on, as far as blocks tell that have room left: one whose
+    /// erase was cut off reads like one that was full. Nor does a page tell that a program has gone astray to.
+    pub async fn was_written_beyond(
+        &self,
+        superblock: &Superblock,
+        page: u32,
+        hint: Hint,
+    ) -> Result<bool, FtlError> {
+        let blocks: Vec<(u32, u32)> = self.driver.ftl.borrow().rest_of_blocks(page).collect();
+        for before in 0..page {
+            if self.page_state(superblock, before, hint).await? == PageState::Erased {
+                return Ok(false);
+            }
+        }
+        for (first, last) in blocks {
+            if self.page_state(superblock, first, hint).await? == PageState::Erased {
+                return Ok(false);
+            }
+            if self.page_state(superblock, last, hint).await? == PageState::Erased {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn page_state(
+        &self,
+        superblock: &Superblock,
+        page: u32,
+        hint: Hint,
+    ) -> Result<PageState, FtlError> {
+        match self.read(superblock, page, 1, hint).await {
+            Ok(_) => Ok(PageState::Readable),
+            Err(FtlError::Device { error: DeviceError::Uncorrectable, .. }) => {
+                Ok(PageState::Uncorrectable)
+            }
+            Err(
+                FtlError::Device { error: DeviceError::Erased { .. }, .. }
+                | FtlError::Unwritten { .. },
+            ) => Ok(PageState::Erased),
+            Err(error) => Err(error),
+        }
+    }
+}

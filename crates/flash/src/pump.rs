@@ -1,0 +1,113 @@
+//! The pump: polls the FTL, and hands completions to the tasks that wait for them.
+
+use crate::requests::Requests;
+use futures_util::future::{Either, select};
+use softflash_device::Wake;
+use softflash_ftl::{Done, Ftl, RequestId};
+use softflash_runtime::{Notify, RuntimeHandle, yield_now};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+/// An FTL with its requests under way.
+pub(crate) struct Driver {
+    pub(crate) ftl: RefCell<Ftl>,
+    pub(crate) runtime: RuntimeHandle,
+    /// Rings when the FTL has something to submit.
+    pub(crate) submitted: Notify,
+    requests: RefCell<Requests>,
+    stopped: Cell<bool>,
+}
+
+impl Driver {
+    pub(crate) fn new(ftl: Ftl, runtime: RuntimeHandle) -> Driver {
+        Driver {
+            ftl: RefCell::new(ftl),
+            runtime,
+            submitted: Notify::new(),
+            requests: RefCell::default(),
+            stopped: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopped.set(true);
+        self.submitted.notify_one();
+    }
+
+    /// The completion of a request that was just submitted.
+    pub(crate) fn done(self: &Rc<Self>, request: RequestId) -> impl Future<Output = Done> + use<> {
+        let driver = Rc::clone(self);
+        let slot = driver.requests.borrow_mut().add(request);
+        driver.submitted.notify_one();
+        let mut waiter = Waiter { driver, slot: Some(slot) };
+        poll_fn(move |context| match waiter.poll(context.waker()) {
+            Some(done) => Poll::Ready(done),
+            None => Poll::Pending,
+        })
+    }
+
+    /// Polls the FTL and wakes the tasks whose requests have completed, until stopped.
+    pub(crate) async fn pump(&self) {
+        let mut done = Vec::new();
+        while !self.stopped.get() {
+            let wake = {
+                let mut ftl = self.ftl.borrow_mut();
+                ftl.poll(self.runtime.now(), &mut done);
+                ftl.wake()
+            };
+            if done.is_empty() {
+                wait(&self.runtime, wake, Some(&self.submitted)).await;
+            } else {
+                for done in done.drain(..) {
+                    let waker = self.requests.borrow_mut().finish(done);
+                    waker.into_iter().for_each(Waker::wake);
+                }
+                // The tasks that were woken submit their next requests before the device is polled again.
+                yield_now().await;
+            }
+        }
+    }
+}
+
+/// Waits for one request; abandons it when dropped.
+struct Waiter {
+    driver: Rc<Driver>,
+    slot: Option<usize>,
+}
+
+impl Waiter {
+    fn poll(&mut self, waker: &Waker) -> Option<Done> {
+        let done = self.driver.requests.borrow_mut().poll(self.slot?, waker)?;
+        self.slot = None;
+        Some(done)
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            self.driver.requests.borrow_mut().abandon(slot);
+        }
+    }
+}
+
+/// Waits until the device may have completions, or for a submission.
+pub(crate) async fn wait(runtime: &RuntimeHandle, wake: Wake, submitted: Option<&Notify>) {
+    let device = match wake {
+        Wake::Now => return yield_now().await,
+        Wake::At(time) => Some(runtime.sleep_until(time)),
+        Wake::Readable(descriptor) => Some(runtime.readable(descriptor)),
+        Wake::Idle => None,
+    };
+    match (device, submitted) {
+        (Some(device), Some(submitted)) => match select(device, pin!(submitted.notified())).await {
+            Either::Left(_) | Either::Right(_) => {}
+        },
+        (Some(device), None) => device.await,
+        (None, Some(submitted)) => submitted.notified().await,
+        (None, None) => yield_now().await,
+    }
+}
