@@ -16,9 +16,7 @@ use softflash_ftl::UnitTelemetry;
 use softflash_protocol::Context;
 use softflash_runtime::RuntimeHandle;
 use softflash_store::stats::StoreStats;
-use softflash_store::{
-    Inbox, Mesh, Shard, ShardSpec, Store, StoreError, StoreLayout, StoreOptions,
-};
+use softflash_store::{Inbox, Mesh, ShardSpec, Store, StoreError, StoreLayout, StoreOptions};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -139,7 +137,7 @@ async fn run(
         mesh: spec.mesh,
         inbox: spec.inbox,
     };
-    let store = match Shard::open(shard).await {
+    let store = match Store::open(shard).await {
         Ok(store) => {
             let _ = spec.opened.send((spec.id, Ok(()))).await;
             store

@@ -7,9 +7,9 @@ use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::shard::budget::Budget;
 use crate::shard::clock::ExpiryClock;
-use crate::shard::recovery::{self, OnFlash, OnLogLoss};
+use crate::shard::decisions::Decisions;
+use crate::shard::recovery::{OnFlash, OnLogLoss, Recovery};
 use crate::shard::transactions::COORDINATOR;
-use crate::store::Mesh;
 use futures_util::future::join_all;
 use serde::Serialize;
 use softflash_base::{ShardId, checksum};
@@ -75,17 +75,17 @@ pub async fn check(
         report.fault("layout", problem);
         return report;
     }
-    let (mesh, _inboxes) = Mesh::new(layout.shards);
+    let decisions = Decisions::default();
     // All at once: the shards ask each other what became of transactions.
     let shards = (0..layout.shards).map(|shard| {
-        let (device, mesh, runtime) = (Arc::clone(&device), mesh.clone(), runtime.clone());
+        let (device, decisions, runtime) = (Arc::clone(&device), &decisions, runtime.clone());
         async move {
             let mut part = CheckReport::default();
             let shard = ShardId(shard);
             if let Err(error) =
-                check_shard(shard, device, layout, &mesh, runtime, progress, &mut part).await
+                check_shard(shard, device, layout, decisions, runtime, progress, &mut part).await
             {
-                mesh.abandon(shard, &error);
+                decisions.abandon(shard, &error);
                 part.fault(format!("shard {shard}"), error.to_string());
             }
             part
@@ -119,7 +119,7 @@ async fn check_shard(
     shard: ShardId,
     device: Arc<dyn Device>,
     layout: &StoreLayout,
-    mesh: &Mesh,
+    decisions: &Decisions,
     runtime: RuntimeHandle,
     progress: &Progress,
     report: &mut CheckReport,
@@ -144,8 +144,17 @@ async fn check_shard(
     );
     let on_flash =
         OnFlash { found: &found, damaged: &inventory.damaged, on_log_loss: OnLogLoss::Refuse };
-    let recovered =
-        recovery::recover(shard, layout, &blocks, on_flash, &clock, mesh, &budget).await;
+    let recovered = Recovery {
+        shard,
+        layout,
+        blocks: &blocks,
+        on_flash,
+        clock: &clock,
+        decisions,
+        budget: &budget,
+    }
+    .run()
+    .await;
     let unreferred: BTreeSet<BlockId> = match &recovered {
         Ok(recovered) => recovered.dead.iter().chain(&recovered.orphans).copied().collect(),
         Err(_) => BTreeSet::new(),
@@ -169,7 +178,7 @@ async fn check_shard(
         Err(error) => Err(error),
         Ok(recovered) => {
             if shard == COORDINATOR {
-                mesh.publish_commits(recovered.commits.clone());
+                decisions.publish(recovered.commits.clone());
             }
             report.orphans = (recovered.dead.len() + recovered.orphans.len()) as u64;
             if let Some(torn) = &recovered.torn {
@@ -184,8 +193,8 @@ async fn check_shard(
             // As a start does, and in memory alone: which units still take a copy shows when what is no longer needed is gone.
             unreferred.iter().for_each(|id| blocks.delete(*id));
             inventory.damaged.iter().for_each(|torn| flash.release(&torn.superblock));
-            for old in &recovered.old_units {
-                report.fault(format!("unit {}", old.unit), old.to_string());
+            for stale in &recovered.stale_units {
+                report.fault(format!("unit {}", stale.unit), stale.to_string());
             }
             for (number, block) in recovered.uneven_segments(&blocks) {
                 if let Some(problem) = blocks.copy_problem(block) {

@@ -5,26 +5,29 @@
 //! [`Store`] is one thread's handle to all shards.
 
 pub mod check;
-pub mod error;
+mod error;
 pub mod format;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
-pub mod kv;
+mod kv;
 pub mod layout;
-pub mod options;
+mod options;
 pub mod repair;
-pub mod shard;
+mod shard;
 pub mod stats;
-pub mod store;
+mod store;
 pub mod value;
-pub mod view;
 
 pub use check::{CheckReport, check};
 pub use error::StoreError;
 pub use layout::StoreLayout;
 pub use options::{Durability, StoreOptions};
-pub use shard::{Shard, ShardSpec, open_all, open_all_with_log};
+pub use shard::budget::REQUEST_SHARE;
+pub use shard::{ScanPage, Shard, WatchToken};
 pub use softflash_blocks::PlacementKind;
-pub use store::{Exclusive, Inbox, Mesh, ScanPage, Store, Ticket, WatchToken};
+pub use store::{
+    CommitToken, Exclusive, Inbox, Mesh, ShardSpec, Store, Transaction, open_all, open_all_with_log,
+};
 pub use value::{Entry, Value};
-pub use view::View;
+// TEMP
+pub use store::{CommitToken as Ticket, Transaction as View};

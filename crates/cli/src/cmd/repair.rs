@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::output::{self, Form};
 use serde::Serialize;
 use softflash_store::CheckReport;
-use softflash_store::repair::{self, Mended, OnLogLoss, ParityDamage, RepairReport};
+use softflash_store::repair::{self, OnLogLoss, ParityDamage, RepairReport, RepairedPatch};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ fn print(report: &RepairReport, verb: &str) {
     }
 }
 
-fn lines_of(mended: &Mended) -> Vec<String> {
+fn lines_of(mended: &RepairedPatch) -> Vec<String> {
     let number = |count: Option<u64>| {
         count.map_or("an unknown number".to_owned(), |count| count.to_string())
     };

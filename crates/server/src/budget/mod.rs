@@ -12,7 +12,7 @@ pub use requests::{RequestBudget, RequestTooLarge, Reservation};
 pub const MIN_MEMORY_BYTES: u64 = 32 << 20;
 
 /// What the store leaves of the memory that it is told, as a fraction of it: one part in this many.
-const STORE_LEAVES: u64 = softflash_store::shard::budget::REQUEST_SHARE;
+const STORE_LEAVES: u64 = softflash_store::REQUEST_SHARE;
 
 /// Memory for a value of the greatest size and the same again for what else is under way.
 const COMFORTABLE_BYTES: u64 = 128 << 20;

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::format::record::Record;
 use crate::kv::patch::Patch;
+use crate::kv::scan_readahead::{ScanReadahead, Window};
 use crate::kv::tree::Run;
-use crate::kv::windows::{Window, Windows};
 use bytes::{Bytes, BytesMut};
 use softflash_ftl::Hint;
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ pub struct RunCursor {
     /// Keys below are skipped.
     from: Bytes,
     /// Where to take up what an earlier cursor has left, and to leave what this one holds.
-    windows: Option<Rc<Windows>>,
+    windows: Option<Rc<ScanReadahead>>,
 }
 
 /// Decoded blocks that stay held: a scan looks one record beyond what it gives out, and a merge one further.
@@ -66,13 +66,18 @@ impl RunCursor {
     }
 
     /// A cursor at the first record whose key is at least `from`, for a page of a scan.
-    pub fn page(run: Rc<Run>, from: Bytes, hint: Hint, windows: Rc<Windows>) -> RunCursor {
+    pub fn page(run: Rc<Run>, from: Bytes, hint: Hint, windows: Rc<ScanReadahead>) -> RunCursor {
         let mut cursor = RunCursor::idle(run, from, hint, Some(windows));
         cursor.enter_patch();
         cursor
     }
 
-    fn idle(run: Rc<Run>, from: Bytes, hint: Hint, windows: Option<Rc<Windows>>) -> RunCursor {
+    fn idle(
+        run: Rc<Run>,
+        from: Bytes,
+        hint: Hint,
+        windows: Option<Rc<ScanReadahead>>,
+    ) -> RunCursor {
         let patch = run.start_of(&from);
         let max_step = pages_of(&run, STEP_BYTES);
         RunCursor {

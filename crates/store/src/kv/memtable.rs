@@ -3,7 +3,7 @@
 //! A hash map answers lookups; a sorted set of the keys gives order to scans and flushes. Overwriting a key, the
 //! common case, touches only the map.
 
-pub use crate::format::version::{Checksums, Version};
+pub use crate::format::version::Version;
 
 use crate::format::record::Record;
 use bytes::Bytes;

@@ -7,9 +7,9 @@ pub mod memtable;
 pub mod merge;
 pub mod patch;
 pub mod patch_image;
+pub mod scan_readahead;
 pub mod slice;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tree;
-pub mod windows;
 pub mod writer;

@@ -41,8 +41,6 @@ pub struct Slice {
     pub live_keys: Cell<u64>,
     /// Chooses compactions.
     pub policy: RefCell<Leveled>,
-    /// Whether a compaction of the slice is under way.
-    pub compacting: Cell<bool>,
     /// Counts removals of everything: work begun before one must not be installed after it.
     pub clears: Cell<u64>,
     /// The sequence number of the last of them.
@@ -64,7 +62,6 @@ impl Slice {
             flushed_seq: Cell::new(0),
             live_keys: Cell::new(0),
             policy: RefCell::default(),
-            compacting: Cell::new(false),
             clears: Cell::new(0),
             cleared_seq: Cell::new(0),
             next_run: Cell::new(1),

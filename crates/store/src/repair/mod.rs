@@ -15,7 +15,7 @@ mod stale;
 mod stretch;
 mod torn;
 
-pub use report::{Bound, KeyText, LogDamage, LostRange, Mended, ParityDamage, RepairReport};
+pub use report::{Bound, KeyText, LogDamage, LostRange, ParityDamage, RepairReport, RepairedPatch};
 
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
@@ -23,13 +23,14 @@ use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
+use crate::shard::Shard;
 use crate::shard::budget::Budget;
 use crate::shard::clock::ExpiryClock;
+use crate::shard::decisions::Decisions;
 pub use crate::shard::recovery::OnLogLoss;
-use crate::shard::recovery::{self, LogLoss, OnFlash};
+use crate::shard::recovery::{LogLoss, OnFlash, Recovery};
 use crate::shard::transactions::COORDINATOR;
-use crate::shard::{Shard, open_all_for_repair};
-use crate::store::Mesh;
+use crate::store::open_all_for_repair;
 use futures_util::future::join_all;
 use salvage::Source;
 use softflash_base::ShardId;
@@ -89,7 +90,7 @@ pub async fn carry_out(
     for (store, facts) in stores.iter().zip(&plan.facts) {
         let shard = store.local();
         let mut part = RepairReport::default();
-        let mended = mend_shard(shard, facts, &mut part).await;
+        let mended = repair_shard(shard, facts, &mut part).await;
         let closed = store.close().await;
         part.failures.extend(mended.and(closed).err().map(|error| failure(shard.id(), &error)));
         report.merge(part);
@@ -137,16 +138,16 @@ async fn examine_all(
         report.failures.push(problem);
         return (report, Vec::new());
     }
-    let (mesh, _inboxes) = Mesh::new(layout.shards);
+    let decisions = Decisions::default();
     let shards = (0..layout.shards).map(|number| {
-        let mesh = mesh.clone();
+        let decisions = &decisions;
         async move {
             let mut part = RepairReport::default();
             let shard = ShardId(number);
-            let spec = Examined { shard, device, layout, mesh: &mesh, runtime, on_log_loss };
+            let spec = Examined { shard, device, layout, decisions, runtime, on_log_loss };
             let examined = examine_shard(spec, &mut part).await;
             let facts = examined.unwrap_or_else(|error| {
-                mesh.abandon(shard, &error);
+                decisions.abandon(shard, &error);
                 part.failures.push(failure(shard, &error));
                 Facts::default()
             });
@@ -166,13 +167,13 @@ struct Examined<'a> {
     shard: ShardId,
     device: &'a Arc<dyn Device>,
     layout: &'a StoreLayout,
-    mesh: &'a Mesh,
+    decisions: &'a Decisions,
     runtime: &'a RuntimeHandle,
     on_log_loss: OnLogLoss,
 }
 
 async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<Facts> {
-    let Examined { shard, device, layout, mesh, runtime, on_log_loss } = spec;
+    let Examined { shard, device, layout, decisions, runtime, on_log_loss } = spec;
     let queue = device
         .open_queue_pair(layout.units_of(shard))
         .map_err(|error| StoreError::Unusable(error.to_string()))?;
@@ -185,13 +186,22 @@ async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<
     let (total, capacity) = (blocks.total_blocks(), blocks.capacity_bytes());
     let budget = Budget::new(&StoreOptions::default(), layout, total, capacity);
     let on_flash = OnFlash { found: &found, damaged: &inventory.damaged, on_log_loss };
-    let recovered =
-        recovery::recover(shard, layout, &blocks, on_flash, &clock, mesh, &budget).await;
+    let recovered = Recovery {
+        shard,
+        layout,
+        blocks: &blocks,
+        on_flash,
+        clock: &clock,
+        decisions,
+        budget: &budget,
+    }
+    .run()
+    .await;
     let examined = match recovered {
         Err(error) => Err(error),
         Ok(recovered) => {
             if shard == COORDINATOR {
-                mesh.publish_commits(recovered.commits.clone());
+                decisions.publish(recovered.commits.clone());
             }
             let mut facts = Facts::of(&inventory);
             note_log_loss(shard, &recovered.log_loss, &mut facts, report);
@@ -207,7 +217,8 @@ async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<
             }
             let mut walked = Ok(());
             for slice in &recovered.slices {
-                walked = walked.and(mend_slice(shard, slice, &facts, &blocks, None, report).await);
+                walked =
+                    walked.and(repair_slice(shard, slice, &facts, &blocks, None, report).await);
             }
             report.parities = parity::examine(shard, &blocks).await;
             walked.map(|()| facts)
@@ -276,16 +287,16 @@ fn whole_log(shard: ShardId, problem: String) -> LogDamage {
     }
 }
 
-async fn mend_shard(shard: &Shard, facts: &Facts, report: &mut RepairReport) -> Result<()> {
+async fn repair_shard(shard: &Shard, facts: &Facts, report: &mut RepairReport) -> Result<()> {
     for slice in shard.all_slices() {
-        mend_slice(shard.id(), slice, facts, shard.blocks(), Some(shard), report).await?;
+        repair_slice(shard.id(), slice, facts, shard.blocks(), Some(shard), report).await?;
     }
-    report.parities = parity::mend(shard).await?;
+    report.parities = parity::repair(shard).await?;
     if facts.log_is_damaged { shard.give_up_old_log().await } else { Ok(()) }
 }
 
 /// Looks at every run of a slice, from the oldest on, and writes anew what is damaged where there is a shard to do so.
-async fn mend_slice(
+async fn repair_slice(
     shard: ShardId,
     slice: &Slice,
     facts: &Facts,
@@ -328,7 +339,7 @@ async fn judge(
         let below = stale::look_below(&slice.tree(), (level, run), &salvaged).await?;
         let ranges = salvaged.ranges(before.as_deref(), after.as_deref());
         let kept = salvaged.records.len() as u64;
-        report.patches.push(Mended {
+        report.patches.push(RepairedPatch {
             shard: shard.0,
             slice: slice.id.0,
             level,

@@ -22,7 +22,7 @@ pub(super) async fn examine(shard: ShardId, blocks: &BlockLayer) -> Vec<ParityDa
 }
 
 /// Makes all groups whole, and lets them go on without the patches that were written anew.
-pub(super) async fn mend(shard: &Shard) -> Result<Vec<ParityDamage>> {
+pub(super) async fn repair(shard: &Shard) -> Result<Vec<ParityDamage>> {
     let damaged = examine(shard.id(), shard.blocks()).await;
     shard.unburden_groups().await?;
     while shard.restore_once().await? {}

@@ -54,7 +54,7 @@ impl std::fmt::Display for LostRange {
 
 /// A patch that is damaged, and what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Mended {
+pub struct RepairedPatch {
     /// Its shard.
     pub shard: u16,
     /// Its slice.
@@ -81,7 +81,7 @@ pub struct Mended {
     pub older_values_may_return: bool,
 }
 
-impl Mended {
+impl RepairedPatch {
     /// Whether something that was durable is gone, or may be.
     pub fn has_loss(&self) -> bool {
         self.records_lost != Some(0) || !self.ranges.is_empty() || !self.torn_keys.is_empty()
@@ -125,7 +125,7 @@ pub struct RepairReport {
     /// Whether anything was changed.
     pub has_changed: bool,
     /// Damaged patches.
-    pub patches: Vec<Mended>,
+    pub patches: Vec<RepairedPatch>,
     /// Damaged logs.
     pub logs: Vec<LogDamage>,
     /// Damaged parity.
@@ -143,7 +143,7 @@ impl RepairReport {
 
     /// Whether something that was durable is gone, or may be.
     pub fn has_loss(&self) -> bool {
-        self.patches.iter().any(Mended::has_loss) || self.logs.iter().any(|log| log.has_loss)
+        self.patches.iter().any(RepairedPatch::has_loss) || self.logs.iter().any(|log| log.has_loss)
     }
 
     pub(super) fn merge(&mut self, part: RepairReport) {

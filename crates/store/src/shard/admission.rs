@@ -100,12 +100,12 @@ impl Shard {
         while self.is_full() {
             self.check_health()?;
             let flushing = self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
-            let hopeless = self.compaction_idle.get() && !flushing;
+            let hopeless = self.tasks.compaction_idle.get() && !flushing;
             if hopeless || self.runtime.now() >= give_up {
                 return Err(self.blocks.lack_of_space().into());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + LOOK_AGAIN);
-            select(wait, pin!(self.room.notified())).await;
+            select(wait, pin!(self.tasks.room.notified())).await;
         }
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Shard {
                 return Err(self.blocks.lack_of_space().into());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + LOOK_AGAIN);
-            select(wait, pin!(self.room.notified())).await;
+            select(wait, pin!(self.tasks.room.notified())).await;
         }
     }
 
@@ -172,25 +172,25 @@ impl Shard {
 
     /// The error of a shard that takes no more writes, if it is one.
     pub(super) fn check_health(&self) -> Result<()> {
-        if self.closing.get() {
+        if self.tasks.closing.get() {
             return Err(StoreError::Closed);
         }
-        if let Some(failure) = self.failure.borrow().as_ref() {
+        if let Some(failure) = self.tasks.failure.borrow().as_ref() {
             return Err(failure.clone());
         }
         self.log.check()
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.failure.borrow().is_some() || self.log.check().is_err()
+        self.tasks.failure.borrow().is_some() || self.log.check().is_err()
     }
 
     /// Sets to work what gives memory and flash back.
     fn make_room(&self) {
         self.freeze_largest();
-        self.work.notify_one();
-        self.compaction_idle.set(false);
-        self.compact_work.notify_one();
+        self.tasks.flush.notify_one();
+        self.tasks.compaction_idle.set(false);
+        self.tasks.compact.notify_one();
     }
 
     /// Whether new data is refused for lack of space.
@@ -218,9 +218,9 @@ impl Shard {
         let largest = self.slices.iter().max_by_key(|slice| slice.active_bytes());
         if let Some(slice) = largest
             && slice.frozen.borrow().is_empty()
-            && slice.freeze(self.seq.get())
+            && slice.freeze(self.history.seq.get())
         {
-            self.work.notify_one();
+            self.tasks.flush.notify_one();
         }
     }
 }

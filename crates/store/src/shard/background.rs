@@ -19,13 +19,13 @@ const PATIENCE_WITHOUT_ROOM_NS: u64 = 30_000_000_000;
 
 impl Shard {
     /// Starts the background tasks.
-    pub(super) fn start_background(self: &Rc<Self>) {
+    pub(crate) fn start_background(self: &Rc<Self>) {
         let (flusher, compactor) = (Rc::clone(self), Rc::clone(self));
         self.start(async move { flusher.flush_forever().await });
         self.start(async move { compactor.compact_forever().await });
         if let Some(period) = self.options.patrol {
-            let patroller = Rc::clone(self);
-            self.start(async move { patroller.patrol_forever(period).await });
+            let scrubber = Rc::clone(self);
+            self.start(async move { scrubber.scrub_forever(period).await });
         }
         if self.layout.redundancy().is_some() {
             let rebuilder = Rc::clone(self);
@@ -35,17 +35,17 @@ impl Shard {
 
     fn start(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
         let shard = Rc::clone(self);
-        shard.tasks.set(shard.tasks.get() + 1);
+        shard.tasks.running.set(shard.tasks.running.get() + 1);
         self.runtime.spawn(Box::pin(async move {
             task.await;
-            shard.tasks.set(shard.tasks.get() - 1);
-            shard.room.notify_all();
+            shard.tasks.running.set(shard.tasks.running.get() - 1);
+            shard.tasks.room.notify_all();
         }));
     }
 
     async fn flush_forever(&self) {
         let mut without_room_until: Option<Time> = None;
-        while !self.closing.get() {
+        while !self.tasks.closing.get() {
             self.freeze_for_log();
             let waiting = self
                 .slices
@@ -56,27 +56,27 @@ impl Shard {
                 Some(slice) => self.flush_oldest(slice).await,
                 None if self.has_idle_log() => self.trim_log().await,
                 None => {
-                    self.work.notified().await;
+                    self.tasks.flush.notified().await;
                     continue;
                 }
             };
             if let Err(error) = worked {
-                if self.closing.get() && matches!(error, StoreError::Closed) {
+                if self.tasks.closing.get() && matches!(error, StoreError::Closed) {
                     return;
                 }
                 let now = self.runtime.now();
                 let give_up = *without_room_until.get_or_insert(now + PATIENCE_WITHOUT_ROOM_NS);
-                let may_wait = !self.closing.get() && now < give_up;
+                let may_wait = !self.tasks.closing.get() && now < give_up;
                 if may_wait && matches!(error, StoreError::OutOfSpace) {
                     // Compaction may give room back. Until then new writes are refused or wait.
-                    self.compact_work.notify_one();
+                    self.tasks.compact.notify_one();
                     self.runtime.sleep_until(now + REST_WITHOUT_ROOM_NS).await;
                     continue;
                 }
                 // What is in memory stays readable and is in the log; nothing more can be taken.
                 tracing::error!(shard = self.id.0, %error, "a memtable could not be flushed");
-                *self.failure.borrow_mut() = Some(error);
-                self.room.notify_all();
+                *self.tasks.failure.borrow_mut() = Some(error);
+                self.tasks.room.notify_all();
                 return;
             }
             without_room_until = None;
@@ -90,7 +90,7 @@ impl Shard {
             if let Some(slice) = oldest
                 && slice.frozen.borrow().is_empty()
             {
-                slice.freeze(self.seq.get());
+                slice.freeze(self.history.seq.get());
             }
         }
     }
@@ -114,7 +114,7 @@ impl Shard {
     }
 
     async fn compact_forever(&self) {
-        while !self.closing.get() {
+        while !self.tasks.closing.get() {
             let mut worked = false;
             for slice in &self.slices {
                 match self.refresh_or_compact(slice).await {
@@ -126,16 +126,16 @@ impl Shard {
                         self.runtime.sleep_until(rest).await;
                     }
                 }
-                if self.closing.get() {
+                if self.tasks.closing.get() {
                     return;
                 }
             }
             if !worked {
-                self.compaction_idle.set(true);
-                self.room.notify_all();
+                self.tasks.compaction_idle.set(true);
+                self.tasks.room.notify_all();
                 let pinned = pin!(self.blocks.pinned_bell().notified());
-                select(pin!(self.compact_work.notified()), pinned).await;
-                self.compaction_idle.set(false);
+                select(pin!(self.tasks.compact.notified()), pinned).await;
+                self.tasks.compaction_idle.set(false);
             }
         }
     }

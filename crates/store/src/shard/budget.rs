@@ -18,7 +18,7 @@ pub struct Budget {
     /// The read cache.
     pub cache_bytes: u64,
     /// Pieces of patches that scans leave for their next pages.
-    pub scan_windows_bytes: usize,
+    pub scan_readahead_bytes: usize,
     /// What a compaction reads at a time of each run.
     pub compaction_step_bytes: usize,
     /// The log is cut by a flush when it is longer than this.
@@ -68,7 +68,7 @@ impl Budget {
             level0_runs,
             cache_bytes: (memory / 4).max(64 << 10),
             // What remains of the memory.
-            scan_windows_bytes: (memory as usize / 16)
+            scan_readahead_bytes: (memory as usize / 16)
                 .clamp(LEAST_WINDOWS_BYTES, MOST_WINDOWS_BYTES),
             // Small pieces let clients' reads through, and hold little memory. Where dies take everything in its order, nobody
             // gets through, and each piece waits for whatever was asked before: the fewer the better.

@@ -56,14 +56,14 @@ impl Shard {
             let tree = slice.tree.take();
             patches.push(tree.patches().map(|(.., patch)| Rc::clone(patch)).collect());
         }
-        self.clears.pending.borrow_mut().push_back(Pending { seq, first_segment, patches });
+        self.history.clears.pending.borrow_mut().push_back(Pending { seq, first_segment, patches });
         if !planted::bug(Bug::ClearKeepsCache) {
-            self.cache.borrow_mut().clear();
+            self.caches.read.borrow_mut().clear();
         }
         if !planted::bug(Bug::ClearTouchesNoWatch) {
-            self.watches.borrow_mut().touch_all();
+            self.history.watches.borrow_mut().touch_all();
         }
-        self.room.notify_all();
+        self.tasks.room.notify_all();
     }
 
     /// The removals that nothing undoes any more, now that this transaction counts: the manifest forgets the patches, and when
@@ -71,7 +71,7 @@ impl Shard {
     pub(super) fn doom(&self, decided: Option<u64>) {
         let undecided_from = self.log.undecided_from(decided);
         let mut doomed = Vec::new();
-        while let Some(clear) = self.clears.take_decided(undecided_from) {
+        while let Some(clear) = self.history.clears.take_decided(undecided_from) {
             for (slice, patches) in self.slices.iter().zip(clear.patches) {
                 if !patches.is_empty() {
                     self.edit(slice, &patches, Vec::new());
@@ -82,7 +82,7 @@ impl Shard {
         if doomed.is_empty() {
             return;
         }
-        let (log, seq) = (self.log.clone(), self.seq.get());
+        let (log, seq) = (self.log.clone(), self.history.seq.get());
         self.runtime.spawn(Box::pin(async move {
             if log.stable_soon(seq).await.is_ok() {
                 doomed.iter().for_each(|patch| patch.retire());

@@ -2,74 +2,32 @@
 
 use super::log::Event;
 use super::log::event::KeyChange;
+use super::watch::WatchToken;
+use super::writes::Writes;
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
 use crate::kv::memtable::{OVERHEAD_BYTES, Version};
-use crate::store::{Store, Ticket};
-use crate::value::Entry;
-use crate::view::{ReadMark, View};
 use bytes::Bytes;
+use smallvec::SmallVec;
+use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 
-/// The writes of a transaction in one shard.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Writes {
-    /// Keys and what they map to from now on; each key once.
-    pub entries: Vec<(Bytes, Option<Entry>)>,
-    /// Everything is removed before.
-    pub clear: bool,
-}
-
-impl Writes {
-    /// Bytes of keys and values.
-    pub fn bytes(&self) -> usize {
-        let entry = |(key, entry): &(Bytes, Option<Entry>)| {
-            key.len() + entry.as_ref().map_or(0, |entry| entry.value.len())
-        };
-        self.entries.iter().map(entry).sum()
-    }
-
-    /// Whether they add data rather than remove it.
-    pub fn grow(&self) -> bool {
-        self.entries.iter().any(|(_, entry)| entry.is_some())
-    }
-}
-
-/// Commits a view; see [`Store::commit`].
-pub(crate) async fn commit(store: &Store, view: View) -> Result<Ticket> {
-    let mut ticket = view.seen.clone();
-    if view.is_read_only() {
-        return Ok(ticket);
-    }
-    let shards = view.written_shards();
-    if let [shard] = shards[..] {
-        let View { marks, writes, clear, exclusive, .. } = view;
-        let marks: Vec<_> = marks.into_iter().filter(|mark| mark.shard == shard).collect();
-        let writes = Writes { entries: writes.into_vec(), clear };
-        let seq = if shard == store.local_id() {
-            store.local().commit(writes, &marks, exclusive).await?
-        } else {
-            store
-                .run_on(shard, move |store| {
-                    Box::pin(async move { store.local().commit(writes, &marks, exclusive).await })
-                })
-                .await??
-        };
-        ticket.add(shard, seq);
-        return Ok(ticket);
-    }
-    if !view.exclusive {
-        return Err(StoreError::Unusable(
-            "a transaction over several shards must hold them exclusively".into(),
-        ));
-    }
-    ticket.merge(&super::transactions::commit_across(store, view, shards).await?);
-    Ok(ticket)
+/// A key that was read, and the state of its shard then.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadMark {
+    pub(crate) key: Bytes,
+    pub(crate) shard: ShardId,
+    pub(crate) at_seq: u64,
 }
 
 impl Shard {
     /// Applies writes of this shard alone; returns their sequence number.
-    async fn commit(&self, writes: Writes, marks: &[ReadMark], exclusive: bool) -> Result<u64> {
+    pub(crate) async fn commit(
+        &self,
+        writes: Writes,
+        marks: &[ReadMark],
+        exclusive: bool,
+    ) -> Result<u64> {
         loop {
             if !exclusive {
                 self.gate.pass().await;
@@ -88,14 +46,14 @@ impl Shard {
     }
 
     /// Waits until the writes may be taken.
-    pub(super) async fn admit_writes(&self, writes: &Writes) -> Result<()> {
-        let bytes = writes.bytes() + writes.entries.len() * OVERHEAD_BYTES;
+    pub(crate) async fn admit_writes(&self, writes: &Writes) -> Result<()> {
+        let bytes = writes.bytes() + writes.len() * OVERHEAD_BYTES;
         self.admit(bytes, writes.grow()).await
     }
 
     /// Whether a key may have been written since it was read.
     fn has_changed(&self, mark: &ReadMark) -> bool {
-        if self.seq.get() == mark.at_seq {
+        if self.history.seq.get() == mark.at_seq {
             return false;
         }
         let Ok(slice) = self.slice_of(&mark.key) else { return true };
@@ -109,17 +67,17 @@ impl Shard {
     pub(super) fn apply(&self, writes: Writes, transaction: Option<u64>) -> u64 {
         let seq = self.next_seq();
         let bytes = writes.bytes() as u64;
-        let changes: Vec<KeyChange> = writes
-            .entries
-            .into_iter()
+        let clear = writes.clear;
+        let changes: SmallVec<[KeyChange; 1]> = writes
+            .into_entries()
             .filter_map(|(key, entry)| {
-                // Limits were checked when the view took the write.
+                // Limits were checked when the transaction took the write.
                 let longest = self.options.fragment_bytes;
                 let version = Version::seal_in(&key, seq, entry, longest).ok()?;
                 Some((key, version))
             })
             .collect();
-        let (clear, entries) = (writes.clear, &changes[..]);
+        let entries = &changes[..];
         let event = match transaction {
             None => Event::Batch { seq, clear, entries },
             Some(transaction) => Event::Prepare { transaction, seq, clear, entries },
@@ -132,8 +90,9 @@ impl Shard {
             self.doom(None);
         }
         count(&self.counters.host_bytes, bytes);
-        let snapshot = self.snapshots.newest();
-        let (mut cache, mut watches) = (self.cache.borrow_mut(), self.watches.borrow_mut());
+        let snapshot = self.history.snapshots.newest();
+        let (mut cache, mut watches) =
+            (self.caches.read.borrow_mut(), self.history.watches.borrow_mut());
         for (key, version) in changes {
             watches.touch(&key);
             if !planted::bug(Bug::CacheKeepsOld) {
@@ -146,17 +105,17 @@ impl Shard {
             self.freeze_largest();
         }
         if self.log.live_bytes() > self.budget.log_bytes {
-            self.work.notify_one();
+            self.tasks.flush.notify_one();
         }
         seq
     }
 
     /// Registers a token that is told when the key is written.
-    pub(crate) async fn watch(&self, key: Bytes, token: crate::store::WatchToken) -> Result<()> {
+    pub(crate) async fn watch(&self, key: Bytes, token: WatchToken) -> Result<()> {
         self.gate.pass().await;
         // A key that expires while it is watched counts as changed only once something writes it, as
         // long as nobody looks at it; `EXEC` looks.
-        self.watches.borrow_mut().add(key, token);
+        self.history.watches.borrow_mut().add(key, token);
         Ok(())
     }
 }

@@ -33,8 +33,9 @@ impl Shard {
         let clears = slice.clears.get();
         let inputs: Vec<Rc<Patch>> =
             choice.inputs.iter().flat_map(|run| run.patches.iter().map(Rc::clone)).collect();
+        tracing::debug!(slice = slice.id.0, from = choice.from, to = choice.to, "compacts");
         let moved = is_move(&choice, self.blocks.capacity_bytes() as u64);
-        let site = self.building.begin(&self.blocks);
+        let site = self.pending_outputs.begin(&self.blocks);
         let (outputs, expired) =
             if moved { (inputs.clone(), 0) } else { self.merge(slice, &choice).await? };
         if slice.clears.get() != clears && !planted::bug(Bug::CompactedAcrossClear) {
@@ -47,7 +48,7 @@ impl Shard {
         let added = outputs.into_iter().map(|patch| (choice.to as u8, 0, patch)).collect();
         drop(site);
         self.edit(slice, &inputs, added);
-        let seq = self.seq.get();
+        let seq = self.history.seq.get();
         count(&self.counters.compactions, 1);
         // The inputs' space may be used again only when no recovery can ask for them.
         if !planted::bug(Bug::InputsFreedEarly) {
@@ -57,7 +58,7 @@ impl Shard {
             inputs.iter().for_each(|patch| patch.retire());
         }
         drop((tree, inputs, choice));
-        self.room.notify_all();
+        self.tasks.room.notify_all();
         Ok(true)
     }
 
@@ -68,11 +69,12 @@ impl Shard {
             Source::Run(Box::new(cursor))
         });
         let mut merge = Merge::new(sources.collect());
-        let mut retention = Retention::new(self.snapshots.all(), choice.bottom, self.now_ms());
+        let mut retention =
+            Retention::new(self.history.snapshots.all(), choice.bottom, self.now_ms());
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
         while let Some(record) = merge.next().await? {
-            if self.closing.get() {
+            if self.tasks.closing.get() {
                 return Err(StoreError::Closed);
             }
             match retention.judge(&record) {

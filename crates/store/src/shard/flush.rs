@@ -30,7 +30,7 @@ impl Shard {
             self.log.stable_soon(frozen.last_seq).await?;
         }
         let began = self.runtime.now();
-        let site = self.building.begin(&self.blocks);
+        let site = self.pending_outputs.begin(&self.blocks);
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::FLUSH);
         let mut records = MemoryCursor::new(Rc::clone(&frozen.table), None);
@@ -48,7 +48,7 @@ impl Shard {
             self.throttle.note_flush(bytes, self.runtime.now().since_ns(began));
         }
         self.install_flush(slice, &frozen, patches, live_keys);
-        let (edit_seq, needed) = (self.seq.get(), self.first_segment_needed());
+        let (edit_seq, needed) = (self.history.seq.get(), self.first_segment_needed());
         count(&self.counters.flush_bytes, bytes);
         count(&self.counters.flushes, 1);
         self.move_to_cache(&frozen).await;
@@ -57,7 +57,7 @@ impl Shard {
         }
         // The edit says so, durably.
         self.log.release_before(needed);
-        self.room.notify_all();
+        self.tasks.room.notify_all();
         Ok(())
     }
 
@@ -65,10 +65,10 @@ impl Shard {
     pub(super) async fn trim_log(&self) -> Result<()> {
         let Some(slice) = self.slices.first() else { return Ok(()) };
         self.edit(slice, &[], Vec::new());
-        let (edit_seq, needed) = (self.seq.get(), self.first_segment_needed());
+        let (edit_seq, needed) = (self.history.seq.get(), self.first_segment_needed());
         self.log.stable_soon(edit_seq).await?;
         self.log.release_before(needed);
-        self.room.notify_all();
+        self.tasks.room.notify_all();
         Ok(())
     }
 
@@ -107,11 +107,11 @@ impl Shard {
         slice.next_run.set(run + 1);
         slice.live_keys.set(live_keys);
         let all = planted::bug(Bug::FlushedTooMuch);
-        slice.flushed_seq.set(if all { self.seq.get() } else { frozen.last_seq });
+        slice.flushed_seq.set(if all { self.history.seq.get() } else { frozen.last_seq });
         let added: Vec<_> = patches.into_iter().map(|patch| (0, run, patch)).collect();
         slice.frozen.borrow_mut().retain(|other| !Rc::ptr_eq(other, frozen));
         self.edit(slice, &[], added);
-        self.compact_work.notify_one();
+        self.tasks.compact.notify_one();
     }
 
     /// Changes a slice's tree and writes the change to the log.
@@ -138,7 +138,7 @@ impl Shard {
                 flushed_seq: slice.flushed_seq.get(),
                 live_keys: slice.live_keys.get(),
                 log_start: self.first_segment_needed(),
-                unlisted_from: self.building.unlisted_from(&self.blocks),
+                unlisted_from: self.pending_outputs.unlisted_from(&self.blocks),
             }),
             seq,
         );
@@ -148,14 +148,14 @@ impl Shard {
     /// Writes to the log which groups patches have come to be in, before a tree lists them.
     fn note_groups(&self) {
         if let Some(change) = self.blocks.take_group_change() {
-            self.log.append(&Event::Groups(&change), self.seq.get());
+            self.log.append(&Event::Groups(&change), self.history.seq.get());
         }
     }
 
     /// Writes to the log how far the units have come, where another copy of it can tell that of a unit that comes back old.
     pub(super) fn note_units(&self) {
         if self.layout.redundancy().is_some() {
-            self.log.append(&Event::Units(&self.blocks.unit_marks()), self.seq.get());
+            self.log.append(&Event::Units(&self.blocks.unit_marks()), self.history.seq.get());
         }
     }
 
@@ -204,7 +204,7 @@ impl Shard {
                 || slice.cleared_seq.get() > frozen.last_seq
                 || slice.in_memory(&key, |_| ()).is_some();
             if !rewritten {
-                self.cache.borrow_mut().insert(key, Cached { entry, seq: version.seq });
+                self.caches.read.borrow_mut().insert(key, Cached { entry, seq: version.seq });
             }
         }
     }
@@ -213,21 +213,22 @@ impl Shard {
     pub(super) fn first_segment_needed(&self) -> u64 {
         let slices = self.slices.iter().map(Slice::first_segment_needed);
         let forgotten = planted::bug(Bug::PendingClearsForgotten);
-        let undoable = if forgotten { u64::MAX } else { self.clears.first_segment_needed() };
+        let undoable =
+            if forgotten { u64::MAX } else { self.history.clears.first_segment_needed() };
         slices.min().unwrap_or(u64::MAX).min(undoable).min(self.log.segment())
     }
 
     /// Brings all that is in memtables now into patches, and waits until it is.
     pub async fn flush(&self) -> Result<()> {
-        let last = self.seq.get();
+        let last = self.history.seq.get();
         for slice in &self.slices {
             slice.freeze(last);
         }
-        self.work.notify_one();
+        self.tasks.flush.notify_one();
         let waiting = |slice: &Slice| slice.frozen.borrow().iter().any(|f| f.last_seq <= last);
         while self.slices.iter().any(waiting) {
             self.check_health()?;
-            self.room.notified().await;
+            self.tasks.room.notified().await;
         }
         Ok(())
     }
@@ -235,7 +236,7 @@ impl Shard {
     /// Flushes every memtable, now.
     pub(super) async fn flush_everything(&self) -> Result<()> {
         for slice in &self.slices {
-            slice.freeze(self.seq.get());
+            slice.freeze(self.history.seq.get());
             while !slice.frozen.borrow().is_empty() {
                 self.flush_oldest(slice).await?;
             }

@@ -1,7 +1,5 @@
 //! Keeps a shard to one transaction at a time when several shards, or several commands, must change as one.
 
-use crate::store::{Job, Mesh};
-use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 use softflash_runtime::Event;
 use std::cell::Cell;
@@ -47,29 +45,5 @@ impl Gate {
         if !planted::bug(Bug::GateStaysShut) {
             self.open.set();
         }
-    }
-}
-
-/// Holds the gate of a shard, from whichever thread; gives it back when dropped.
-pub struct GateGuard {
-    shard: ShardId,
-    mesh: Mesh,
-}
-
-impl GateGuard {
-    /// For a gate that has just been taken.
-    pub fn new(shard: ShardId, mesh: Mesh) -> GateGuard {
-        GateGuard { shard, mesh }
-    }
-}
-
-impl Drop for GateGuard {
-    fn drop(&mut self) {
-        let release: Job = Box::new(|store| {
-            store.local().gate.release();
-            Box::pin(std::future::ready(()))
-        });
-        // A shard that has stopped needs no gate.
-        let _ = self.mesh.send(self.shard, release);
     }
 }

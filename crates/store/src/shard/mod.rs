@@ -4,49 +4,54 @@
 pub mod admission;
 pub mod background;
 pub mod budget;
-pub mod building;
 mod clear;
 pub mod clock;
 pub mod commit;
 pub mod compact;
+pub(crate) mod decisions;
 pub mod flush;
 pub mod gate;
 pub mod log;
-mod mend;
 pub mod open;
 mod parity;
-mod patrol;
+pub mod pending_outputs;
 pub mod read;
 mod rebuild;
 pub mod recovery;
+mod repair_edits;
 mod replay;
 pub mod scan;
+mod scrub;
 pub mod snapshots;
 #[cfg(test)]
 mod tests;
 pub mod transactions;
 pub mod watch;
+mod writes;
 
-pub(crate) use open::open_all_for_repair;
-pub use open::{ShardSpec, open_all, open_all_with_log};
+pub(crate) use commit::ReadMark;
 pub(crate) use read::Read;
+pub use scan::ScanPage;
+pub use watch::WatchToken;
+pub(crate) use writes::Writes;
 
 use crate::error::{Result, StoreError};
 use crate::kv::cache::ReadCache;
 use crate::kv::patch::Patch;
+use crate::kv::scan_readahead::ScanReadahead;
 use crate::kv::slice::Slice;
 use crate::kv::tree::Run;
-use crate::kv::windows::Windows;
 use crate::layout::StoreLayout;
 use crate::options::{Durability, StoreOptions};
 use crate::stats::StoreStats;
 use admission::Throttle;
 use budget::Budget;
-use building::Building;
 use clear::PendingClears;
 use clock::ExpiryClock;
 use gate::Gate;
 use log::Log;
+use pending_outputs::PendingOutputs;
+use recovery::Recovered;
 use snapshots::Snapshots;
 use softflash_base::{ShardId, SliceId};
 use softflash_blocks::BlockLayer;
@@ -67,39 +72,55 @@ pub struct Shard {
     blocks: BlockLayer,
     log: Log,
     slices: Vec<Slice>,
-    cache: RefCell<ReadCache>,
-    scan_windows: Rc<Windows>,
     pub(crate) gate: Gate,
-    watches: RefCell<Watches>,
-    snapshots: Snapshots,
     clock: Rc<ExpiryClock>,
     transactions: Transactions,
-    building: Building,
+    pending_outputs: PendingOutputs,
+    throttle: Throttle,
+    history: History,
+    caches: Caches,
+    tasks: Tasks,
+    counters: Counters,
+    /// Units that were restored from an old image.
+    stale_units: u64,
+}
+
+/// The order of the shard's writes, and their observers.
+struct History {
     /// The sequence number of the last batch.
     seq: Cell<u64>,
-    throttle: Throttle,
+    snapshots: Snapshots,
+    watches: RefCell<Watches>,
     clears: PendingClears,
+}
+
+/// Data kept in memory for later reads.
+struct Caches {
+    read: RefCell<ReadCache>,
+    scans: Rc<ScanReadahead>,
+}
+
+/// The shard's background tasks, and their signals.
+#[derive(Default)]
+struct Tasks {
     /// There may be something to flush.
-    work: Notify,
+    flush: Notify,
     /// There may be something to compact.
-    compact_work: Notify,
-    /// The patrol has to look whether the shard closes.
-    patrol_work: Notify,
+    compact: Notify,
+    /// The scrub has to look whether the shard closes.
+    scrub: Notify,
     /// Compaction has found nothing to do.
     compaction_idle: Cell<bool>,
     /// Memory or flash has become free.
     room: Notify,
-    counters: Counters,
+    /// Tasks that have not ended.
+    running: Cell<usize>,
     closing: Cell<bool>,
-    /// Background tasks that have not ended.
-    tasks: Cell<usize>,
-    /// Why background work stopped, if it did.
+    /// The error that stopped background work.
     failure: RefCell<Option<StoreError>>,
-    /// Units that had come back older than they were.
-    old_units: u64,
 }
 
-/// What [`StoreStats`] counts beside the states of the parts.
+/// The counters of [`StoreStats`] that no part keeps.
 #[derive(Default)]
 struct Counters {
     host_bytes: Cell<u64>,
@@ -124,6 +145,59 @@ fn count(counter: &Cell<u64>, by: u64) {
 }
 
 impl Shard {
+    /// A shard as recovery found it.
+    fn new(
+        id: ShardId,
+        (layout, options, budget): (StoreLayout, StoreOptions, Budget),
+        (runtime, clock): (RuntimeHandle, Rc<ExpiryClock>),
+        blocks: BlockLayer,
+        recovered: Recovered,
+    ) -> Shard {
+        let Recovered { slices, resume, next_transaction, commits, stale_units, .. } = recovered;
+        let seq = resume.seq;
+        let log = Log::new(
+            id,
+            blocks.clone(),
+            runtime.clone(),
+            Rc::clone(&clock),
+            options.durability,
+            resume,
+        );
+        Shard {
+            id,
+            gate: Gate::default(),
+            pending_outputs: PendingOutputs::default(),
+            transactions: Transactions::new(next_transaction, commits, layout.shards),
+            history: History {
+                seq: Cell::new(seq),
+                snapshots: Snapshots::default(),
+                watches: RefCell::new(Watches::new(options.watch_sweep)),
+                clears: PendingClears::default(),
+            },
+            caches: Caches {
+                read: RefCell::new(ReadCache::new(budget.cache_bytes)),
+                scans: Rc::new(ScanReadahead::new(budget.scan_readahead_bytes)),
+            },
+            layout,
+            options,
+            budget,
+            runtime,
+            blocks,
+            log,
+            slices,
+            clock,
+            throttle: Throttle::default(),
+            tasks: Tasks::default(),
+            counters: Counters::default(),
+            stale_units: stale_units.len() as u64,
+        }
+    }
+
+    /// The shard's log.
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
+    }
+
     /// Which shard.
     pub fn id(&self) -> ShardId {
         self.id
@@ -141,7 +215,7 @@ impl Shard {
 
     /// Tokens of watched keys that are kept, those among them that nobody holds any more.
     pub fn watch_tokens(&self) -> usize {
-        self.watches.borrow().count()
+        self.history.watches.borrow().count()
     }
 
     pub(crate) fn layout(&self) -> &StoreLayout {
@@ -158,8 +232,8 @@ impl Shard {
 
     /// The next sequence number.
     fn next_seq(&self) -> u64 {
-        let seq = self.seq.get() + 1;
-        self.seq.set(seq);
+        let seq = self.history.seq.get() + 1;
+        self.history.seq.set(seq);
         seq
     }
 
@@ -210,7 +284,7 @@ impl Shard {
             flash_lookups: counters.flash_lookups.get(),
             filter_false_positives: counters.false_positives.get(),
             memtable_bytes: self.memtable_bytes() as u64,
-            cache_bytes: self.cache.borrow().bytes(),
+            cache_bytes: self.caches.read.borrow().bytes(),
             index_bytes: patches().map(|(.., patch)| patch.memory_bytes() as u64).sum(),
             patches: patches().count() as u64,
             log_live_bytes: self.log.live_bytes(),
@@ -228,7 +302,7 @@ impl Shard {
             parity_blocks: self.blocks.parity_blocks(),
             pinned_blocks: self.blocks.pinned_blocks(),
             lost_units: self.blocks.lost_units(),
-            old_units: self.old_units,
+            old_units: self.stale_units,
             full: u64::from(self.is_full()),
         }
     }
@@ -261,16 +335,16 @@ impl Shard {
 
     /// Makes everything durable and stops; what comes later is refused.
     pub(crate) async fn close(&self) -> Result<()> {
-        if self.closing.replace(true) {
+        if self.tasks.closing.replace(true) {
             return Ok(());
         }
         self.log.end_undecided();
-        self.work.notify_one();
-        self.compact_work.notify_one();
-        self.patrol_work.notify_one();
+        self.tasks.flush.notify_one();
+        self.tasks.compact.notify_one();
+        self.tasks.scrub.notify_one();
         self.blocks.degraded_bell().notify_one();
-        while self.tasks.get() > 0 {
-            self.room.notified().await;
+        while self.tasks.running.get() > 0 {
+            self.tasks.room.notified().await;
         }
         self.shorten_log().await;
         let closed = self.log.close().await;

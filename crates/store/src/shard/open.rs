@@ -1,77 +1,231 @@
-//! Opening a shard: mounts its units, finds out what they hold, and starts its tasks.
+//! Opening a shard: mounts its units, recovers their contents, and goes on with the log. Each step
+//! leaves the flash as the next opening can recover it, so a failure undoes nothing but the mount.
 
+use super::Shard;
 use super::budget::Budget;
 use super::clock::ExpiryClock;
-use super::gate::Gate;
+use super::decisions::Decisions;
+use super::log::event;
 use super::log::event::{Checkpoint, Event, SliceState};
-use super::log::{Log, event};
-use super::recovery::{self, OnFlash, OnLogLoss, Recovered};
-use super::transactions::{COORDINATOR, Transactions};
-use super::watch::Watches;
-use super::{Counters, Shard};
+use super::recovery::{OnFlash, OnLogLoss, Recovered, Recovery};
+use super::transactions::COORDINATOR;
 use crate::error::{Result, StoreError};
-use crate::kv::cache::ReadCache;
-use crate::kv::windows::Windows;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
-use crate::store::{Inbox, Mesh, Store};
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
-use softflash_blocks::{BlockLayer, ParityGroup};
+use softflash_blocks::{BlockId, BlockLayer, Found, ParityGroup};
 use softflash_device::Device;
 use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, Hint, Inventory};
-use softflash_runtime::{Notify, RuntimeHandle};
-use std::cell::{Cell, RefCell};
+use softflash_ftl::{DamagedSuperblock, FtlConfig, Hint, Inventory};
+use softflash_runtime::RuntimeHandle;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 /// A fragment is at most this part of a block, so that a patch can hold it.
 const FRAGMENTS_OF_A_BLOCK: usize = 4;
 
-/// What a shard is opened with.
-pub struct ShardSpec {
-    /// Which shard.
-    pub id: ShardId,
-    /// How the key space is cut.
-    pub layout: StoreLayout,
-    /// Settings of this run.
-    pub options: StoreOptions,
-    /// The device, shared with the other shards.
-    pub device: Arc<dyn Device>,
-    /// The clock and executor of the thread.
-    pub runtime: RuntimeHandle,
-    /// The way to the other shards.
-    pub mesh: Mesh,
-    /// This shard's own end of it.
-    pub inbox: Inbox,
+/// A shard that is to be opened.
+pub(crate) struct OpenShard {
+    pub(crate) id: ShardId,
+    pub(crate) layout: StoreLayout,
+    pub(crate) options: StoreOptions,
+    pub(crate) device: Arc<dyn Device>,
+    /// For the blocks of the log, where they have a device of their own.
+    pub(crate) log_device: Option<Arc<dyn Device>>,
+    pub(crate) runtime: RuntimeHandle,
+    pub(crate) decisions: Arc<Decisions>,
+    pub(crate) on_log_loss: OnLogLoss,
+}
+
+/// A shard that was opened.
+pub(crate) struct Opened {
+    pub(crate) shard: Rc<Shard>,
+    /// Its log records the outcome of all its transactions: the coordinator need not remember them. Not
+    /// so on flash that is worn out, which is read as it was found.
+    pub(crate) has_caught_up: bool,
+}
+
+/// The units of a shard, mounted.
+struct Mounted {
+    blocks: BlockLayer,
+    found: Vec<Found>,
+    /// Superblocks of which no block is known.
+    damaged: Vec<DamagedSuperblock>,
+}
+
+/// Blocks that the shard releases once its log has begun.
+struct Remains {
+    damaged: Vec<DamagedSuperblock>,
+    orphans: Vec<BlockId>,
+    /// No patch is missing.
+    is_whole: bool,
+    /// Transactions that only the coordinator's log records as committed.
+    decided_elsewhere: Vec<u64>,
+    /// The log was cut at a transaction without a commit.
+    cut: bool,
+}
+
+/// Opens a shard.
+///
+/// | step | writes | when it fails |
+/// |---|---|---|
+/// | `mount` | nothing | the flash stops |
+/// | `recover` | nothing | the flash stops |
+/// | `settle_flash` | deletes dead blocks, and makes room for the log | the flash stops; dead stays dead |
+/// | `begin_log` | a segment with a checkpoint | the log and the flash stop; the next opening recovers from either log |
+/// | `release_remains` | deletes orphans | as above; they are found again |
+pub(crate) async fn open(opening: OpenShard) -> Result<Opened> {
+    if let Some(problem) = opening.layout.problem() {
+        return Err(StoreError::Unusable(problem));
+    }
+    let mounted = opening.mount().await?;
+    let flash = [mounted.blocks.flash().clone(), mounted.blocks.log_flash().clone()];
+    let opened = opening.open_mounted(mounted).await;
+    if opened.is_err() {
+        flash.iter().for_each(Flash::stop);
+    }
+    opened
+}
+
+impl OpenShard {
+    async fn mount(&self) -> Result<Mounted> {
+        let OpenShard { id, layout, options, device, runtime, .. } = self;
+        let queue = device
+            .open_queue_pair(layout.units_of(*id))
+            .map_err(|error| StoreError::Unusable(error.to_string()))?;
+        let (flash, inventory) = Flash::mount(queue, options.ftl, runtime.clone()).await?;
+        let (uuid, redundancy) = (device.info().uuid, layout.redundancy());
+        let (blocks, found) = match &self.log_device {
+            None => BlockLayer::new(flash, *id, uuid, &inventory, redundancy),
+            Some(log_device) => {
+                let log = mount_log(log_device, &flash, layout, *id, runtime).await?;
+                BlockLayer::with_log((flash, &inventory), (log.0, &log.1), *id, uuid, redundancy)
+            }
+        };
+        blocks.place_by(options.placement);
+        Ok(Mounted { blocks, found, damaged: inventory.damaged })
+    }
+
+    async fn open_mounted(self, mounted: Mounted) -> Result<Opened> {
+        let Mounted { blocks, found, damaged } = mounted;
+        let clock = Rc::new(ExpiryClock::new(self.runtime.clone()));
+        let options = self.options_on(&blocks);
+        let total = blocks.total_blocks();
+        let budget = Budget::new(&options, &self.layout, total, blocks.capacity_bytes());
+        let recovery = Recovery {
+            shard: self.id,
+            layout: &self.layout,
+            blocks: &blocks,
+            on_flash: OnFlash { found: &found, damaged: &damaged, on_log_loss: self.on_log_loss },
+            clock: &clock,
+            decisions: &self.decisions,
+            budget: &budget,
+        };
+        let recovered = recovery.run().await?;
+        let (recovered, remains) = self.settle_flash(&blocks, recovered, damaged).await?;
+        let shard = Shard::new(
+            self.id,
+            (self.layout.clone(), options, budget),
+            (self.runtime.clone(), clock),
+            blocks,
+            recovered,
+        );
+        let shard = Rc::new(shard);
+        let has_caught_up = self.begin_log(&shard, &remains).await?;
+        if has_caught_up {
+            shard.release_remains(remains).await?;
+        }
+        Ok(Opened { shard, has_caught_up })
+    }
+
+    /// The options, with fragments that fit a block.
+    fn options_on(&self, blocks: &BlockLayer) -> StoreOptions {
+        let longest = blocks.capacity_bytes() / FRAGMENTS_OF_A_BLOCK;
+        let fragment_bytes = self.options.fragment_bytes.min(longest);
+        StoreOptions { fragment_bytes, ..self.options.clone() }
+    }
+
+    /// Makes the recovered state durable, and room for the log.
+    async fn settle_flash(
+        &self,
+        blocks: &BlockLayer,
+        mut recovered: Recovered,
+        damaged: Vec<DamagedSuperblock>,
+    ) -> Result<(Recovered, Remains)> {
+        let id = self.id;
+        if let Some(torn) = &recovered.torn {
+            tracing::warn!(shard = id.0, "{torn}");
+        }
+        for stale in &recovered.stale_units {
+            tracing::error!(shard = id.0, "{stale}");
+            blocks.distrust_unit(stale.unit);
+        }
+        // Frames that recovery has read may not be durable yet.
+        blocks.flash().flush(Hint::LOG).await?;
+        blocks.log_flash().flush(Hint::LOG).await?;
+        let leaks = planted::bug(Bug::BlocksLeak);
+        // On a device that was full all along, this is where the log finds a place to go on.
+        let dead = recovered.dead.iter().filter(|_| !leaks);
+        dead.for_each(|block| blocks.delete(*block));
+        let slices = &recovered.slices;
+        let is_whole =
+            slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none()));
+        if is_whole && self.on_log_loss == OnLogLoss::Refuse {
+            let torn = damaged.iter().map(|torn| &torn.superblock);
+            blocks.make_room_for_log(torn, &recovered.unlisted);
+        }
+        let orphans = std::mem::take(&mut recovered.orphans).into_iter().chain(recovered.announcer);
+        let remains = Remains {
+            damaged,
+            orphans: orphans.filter(|_| !leaks).collect(),
+            is_whole,
+            decided_elsewhere: std::mem::take(&mut recovered.decided_elsewhere),
+            cut: recovered.cut,
+        };
+        Ok((recovered, remains))
+    }
+
+    /// Begins the log with a durable checkpoint, which proves that nothing refers to the orphans. False on
+    /// flash that is worn out.
+    async fn begin_log(&self, shard: &Rc<Shard>, remains: &Remains) -> Result<bool> {
+        // A later commit of this session is no decision on an earlier one's transactions.
+        let decided_here = shard.recovered_commits();
+        let maker: Weak<Shard> = Rc::downgrade(shard);
+        shard.log.start(Box::new(move || {
+            maker.upgrade().map(|shard| shard.checkpoint()).unwrap_or_default()
+        }));
+        let noted = shard.note_recovered(&remains.decided_elsewhere).await;
+        if self.id == COORDINATOR && matches!(noted, Ok(()) | Err(StoreError::WornOut { .. })) {
+            // Only now is every later recovery sure to find them, whatever a shard does on their word.
+            self.decisions.publish(decided_here);
+        }
+        match noted {
+            Err(error @ StoreError::WornOut { .. }) => {
+                tracing::error!(shard = self.id.0, %error, "reads only");
+                Ok(false)
+            }
+            noted => noted.map(|()| true),
+        }
+    }
 }
 
 impl Shard {
-    /// Opens the shard, recovering what its units hold, and joins it to the others. All shards of a store must be
-    /// opened at the same time: they ask each other what became of transactions.
-    pub async fn open(spec: ShardSpec) -> Result<Store> {
-        Shard::open_on(spec, None).await
-    }
-
-    async fn open_on(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<Store> {
-        let store = Shard::open_idle(spec, log_device, OnLogLoss::Refuse).await?;
-        store.local().start_background();
-        Ok(store)
-    }
-
-    /// Opens the shard without its background tasks.
-    async fn open_idle(
-        spec: ShardSpec,
-        log_device: Option<Arc<dyn Device>>,
-        on_log_loss: OnLogLoss,
-    ) -> Result<Store> {
-        let (mesh, id) = (spec.mesh.clone(), spec.id);
-        let opened = open(spec, log_device, on_log_loss).await;
-        if let Err(error) = &opened {
-            mesh.abandon(id, error);
+    async fn release_remains(&self, remains: Remains) -> Result<()> {
+        self.note_units();
+        remains.orphans.iter().for_each(|block| self.blocks.delete(*block));
+        if remains.is_whole {
+            // Torn by a crash. Where a patch is missing, one of these may hold its remains: kept for
+            // salvage.
+            let torn = remains.damaged.iter();
+            torn.for_each(|torn| self.blocks.release_torn(&torn.superblock));
         }
-        opened
+        if remains.cut && !planted::bug(Bug::CutTailKept) {
+            // The part behind the cut must never come back: once the rest is in patches, the old
+            // segments can be deleted.
+            self.flush_everything().await?;
+        }
+        Ok(())
     }
 
     fn checkpoint(&self) -> Vec<u8> {
@@ -84,11 +238,11 @@ impl Shard {
         let checkpoint = Checkpoint {
             shards: self.layout.shards,
             slices: self.layout.slices,
-            seq: self.seq.get(),
+            seq: self.history.seq.get(),
             next_block: self.blocks.next_id(),
             next_transaction: self.transactions.next(),
             log_start: self.first_segment_needed(),
-            unlisted_from: self.building.unlisted_from(&self.blocks),
+            unlisted_from: self.pending_outputs.unlisted_from(&self.blocks),
             commits: self.transactions.unforgotten(),
             states: states.collect(),
             groups: self.blocks.groups().iter().map(|group| ParityGroup::clone(group)).collect(),
@@ -97,153 +251,6 @@ impl Shard {
         event::encode(&Event::Checkpoint(&checkpoint), &mut stream);
         stream
     }
-}
-
-async fn open(
-    spec: ShardSpec,
-    log_device: Option<Arc<dyn Device>>,
-    on_log_loss: OnLogLoss,
-) -> Result<Store> {
-    let ShardSpec { id, layout, options, device, runtime, mesh, inbox } = spec;
-    if let Some(problem) = layout.problem() {
-        return Err(StoreError::Unusable(problem));
-    }
-    let queue = device
-        .open_queue_pair(layout.units_of(id))
-        .map_err(|error| StoreError::Unusable(error.to_string()))?;
-    let (flash, inventory) = Flash::mount(queue, options.ftl, runtime.clone()).await?;
-    let (uuid, redundancy) = (device.info().uuid, layout.redundancy());
-    let (blocks, found) = match log_device {
-        None => BlockLayer::new(flash, id, uuid, &inventory, redundancy),
-        Some(log_device) => {
-            let log = mount_log(&log_device, &flash, &layout, id, &runtime).await?;
-            BlockLayer::with_log((flash, &inventory), (log.0, &log.1), id, uuid, redundancy)
-        }
-    };
-    blocks.place_by(options.placement);
-    let options = StoreOptions {
-        fragment_bytes: options.fragment_bytes.min(blocks.capacity_bytes() / FRAGMENTS_OF_A_BLOCK),
-        ..options
-    };
-    let clock = Rc::new(ExpiryClock::new(runtime.clone()));
-    let total = blocks.total_blocks();
-    let budget = Budget::new(&options, &layout, total, blocks.capacity_bytes());
-    let damaged = &inventory.damaged;
-    let Recovered {
-        slices,
-        resume,
-        next_transaction,
-        cut,
-        dead,
-        orphans,
-        unlisted,
-        announcer,
-        commits,
-        decided_elsewhere,
-        torn,
-        old_units,
-        ..
-    } = recovery::recover(
-        id,
-        &layout,
-        &blocks,
-        OnFlash { found: &found, damaged, on_log_loss },
-        &clock,
-        &mesh,
-        &budget,
-    )
-    .await?;
-    if let Some(torn) = torn {
-        tracing::warn!(shard = id.0, "{torn}");
-    }
-    for old in &old_units {
-        tracing::error!(shard = id.0, "{old}");
-        blocks.distrust_unit(old.unit);
-    }
-    // What recovery has read may have been written without waiting for it.
-    blocks.flash().flush(Hint::LOG).await?;
-    blocks.log_flash().flush(Hint::LOG).await?;
-    // On a device that was full all along, this is where the log finds a place to go on.
-    let dead = dead.into_iter().filter(|_| !planted::bug(Bug::BlocksLeak));
-    dead.for_each(|block| blocks.delete(block));
-    let is_whole =
-        slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none()));
-    if is_whole && on_log_loss == OnLogLoss::Refuse {
-        blocks.make_room_for_log(damaged.iter().map(|torn| &torn.superblock), &unlisted);
-    }
-    let (seq, shards, watch_sweep) = (resume.seq, layout.shards, options.watch_sweep);
-    let decided_here = commits.clone();
-    let log = Log::new(
-        id,
-        blocks.clone(),
-        runtime.clone(),
-        Rc::clone(&clock),
-        options.durability,
-        resume,
-    );
-    let shard = Rc::new(Shard {
-        id,
-        cache: RefCell::new(ReadCache::new(budget.cache_bytes)),
-        scan_windows: Rc::new(Windows::new(budget.scan_windows_bytes)),
-        layout,
-        options,
-        budget,
-        runtime,
-        blocks,
-        log,
-        slices,
-        gate: Gate::default(),
-        watches: RefCell::new(Watches::new(watch_sweep)),
-        snapshots: Default::default(),
-        clock,
-        building: Default::default(),
-        transactions: Transactions::new(next_transaction, commits, shards),
-        seq: Cell::new(seq),
-        throttle: Default::default(),
-        clears: Default::default(),
-        work: Notify::new(),
-        compact_work: Notify::new(),
-        patrol_work: Notify::new(),
-        compaction_idle: Cell::new(false),
-        room: Notify::new(),
-        counters: Counters::default(),
-        closing: Cell::new(false),
-        tasks: Cell::new(0),
-        failure: RefCell::default(),
-        old_units: old_units.len() as u64,
-    });
-    let maker: Weak<Shard> = Rc::downgrade(&shard);
-    shard.log.start(Box::new(move || {
-        maker.upgrade().map(|shard| shard.checkpoint()).unwrap_or_default()
-    }));
-    // Only a durable checkpoint proves that nothing refers to the orphans.
-    let noted = shard.note_recovered(&decided_elsewhere).await;
-    if id == COORDINATOR && matches!(noted, Ok(()) | Err(StoreError::WornOut { .. })) {
-        // Only now are they sure to be found again, whoever has acted on them.
-        mesh.publish_commits(decided_here);
-    }
-    match noted {
-        Err(error @ StoreError::WornOut { .. }) => {
-            // It is read as it was found. The coordinator goes on to remember what this shard could not note.
-            tracing::error!(shard = id.0, %error, "reads only");
-            return Ok(Store::join(shard, mesh, inbox));
-        }
-        noted => noted?,
-    }
-    shard.note_units();
-    let orphans = orphans.into_iter().chain(announcer).filter(|_| !planted::bug(Bug::BlocksLeak));
-    orphans.for_each(|block| shard.blocks.delete(block));
-    if is_whole {
-        // Torn by a crash. Where a patch is missing, one of these may be what is left of it: kept for salvage.
-        damaged.iter().for_each(|torn| shard.blocks.release_torn(&torn.superblock));
-    }
-    if cut && !planted::bug(Bug::CutTailKept) {
-        // What was cut off must never come back: once the rest is in patches, the old segments can go.
-        shard.flush_everything().await?;
-    }
-    let store = Store::join(shard, mesh, inbox);
-    Shard::report_caught_up(&store);
-    Ok(store)
 }
 
 /// Mounts the units of a shard's log where that has a device of its own.
@@ -275,62 +282,4 @@ async fn mount_log(
         ));
     }
     Ok((flash, inventory))
-}
-
-/// Opens all shards of a store on one thread: for embedding, tools and simulation. The first handle is that of
-/// shard 0; close every one of them in the end.
-pub async fn open_all(
-    device: Arc<dyn Device>,
-    layout: &StoreLayout,
-    options: &StoreOptions,
-    runtime: &RuntimeHandle,
-) -> Result<Vec<Store>> {
-    open_each(&device, layout, options, runtime, |spec| Shard::open_on(spec, None)).await
-}
-
-/// As [`open_all`], without background tasks: the trees stay as they are but for what the caller changes.
-pub(crate) async fn open_all_for_repair(
-    device: Arc<dyn Device>,
-    layout: &StoreLayout,
-    options: &StoreOptions,
-    runtime: &RuntimeHandle,
-    on_log_loss: OnLogLoss,
-) -> Result<Vec<Store>> {
-    let open = |spec| Shard::open_idle(spec, None, on_log_loss);
-    open_each(&device, layout, options, runtime, open).await
-}
-
-/// As [`open_all`], with the log on a device of its own, whose pages and superblocks are as large: for simulations of
-/// systems that have one. It is not for use after a power cut.
-pub async fn open_all_with_log(
-    device: Arc<dyn Device>,
-    log_device: Arc<dyn Device>,
-    layout: &StoreLayout,
-    options: &StoreOptions,
-    runtime: &RuntimeHandle,
-) -> Result<Vec<Store>> {
-    let open = |spec| Shard::open_on(spec, Some(Arc::clone(&log_device)));
-    open_each(&device, layout, options, runtime, open).await
-}
-
-async fn open_each<F: Future<Output = Result<Store>>>(
-    device: &Arc<dyn Device>,
-    layout: &StoreLayout,
-    options: &StoreOptions,
-    runtime: &RuntimeHandle,
-    open: impl Fn(ShardSpec) -> F,
-) -> Result<Vec<Store>> {
-    let (mesh, inboxes) = Mesh::new(layout.shards);
-    let shards = inboxes.into_iter().zip(0..).map(|(inbox, id)| {
-        open(ShardSpec {
-            id: ShardId(id),
-            layout: layout.clone(),
-            options: options.clone(),
-            device: Arc::clone(device),
-            runtime: runtime.clone(),
-            mesh: mesh.clone(),
-            inbox,
-        })
-    });
-    futures_util::future::try_join_all(shards).await
 }

@@ -22,7 +22,7 @@ impl Shard {
         let Some(id) = self.blocks.take_reconstructible() else { return Ok(false) };
         let Some(group) = self.blocks.group_of(id) else { return Ok(true) };
         if let Err(error) = self.restore(id, &group).await {
-            if self.closing.get() {
+            if self.tasks.closing.get() {
                 return Err(StoreError::Closed);
             }
             // It is tried again later.
@@ -77,7 +77,7 @@ impl Shard {
     pub(crate) async fn unburden_groups(&self) -> Result<bool> {
         let (mut any, mut tried) = (false, BTreeSet::new());
         while let Some(burdened) = self.blocks.group_with_pinned(&tried) {
-            if self.closing.get() {
+            if self.tasks.closing.get() {
                 return Err(StoreError::Closed);
             }
             tried.insert(burdened.group.parity);
@@ -90,13 +90,13 @@ impl Shard {
             }
         }
         if any {
-            self.room.notify_all();
+            self.tasks.room.notify_all();
         }
         Ok(any)
     }
 
     async fn unburden(&self, burdened: GroupState) -> Result<()> {
-        let site = self.building.begin(&self.blocks);
+        let site = self.pending_outputs.begin(&self.blocks);
         let groups = self.with_company(burdened);
         let members: Vec<Member> = groups.iter().flat_map(GroupState::needed).collect();
         let sources: Vec<Member> = groups.iter().flat_map(GroupState::rest).collect();
@@ -126,7 +126,7 @@ impl Shard {
             return Ok(());
         };
         self.edit(slice, &[], Vec::new());
-        self.log.stable_soon(self.seq.get()).await?;
+        self.log.stable_soon(self.history.seq.get()).await?;
         shed.into_iter().for_each(|id| self.blocks.delete(id));
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Shard {
     async fn parity_of(&self, members: &[Member]) -> Result<Bytes> {
         let mut parity = Vec::new();
         for member in members {
-            if self.closing.get() {
+            if self.tasks.closing.get() {
                 return Err(StoreError::Closed);
             }
             let image = patch_image::read(&self.blocks, *member, Hint::COMPACTION).await?;

@@ -40,7 +40,7 @@ impl Shard {
         if !exclusive && !self.gate.is_open() {
             self.gate.pass().await;
         }
-        let at_seq = self.seq.get();
+        let at_seq = self.history.seq.get();
         let slice = self.slice_of(key)?;
         // Who finds nothing may have been told of a removal of everything: not before that is sure to stay.
         let cleared_seq = slice.cleared_seq.get();
@@ -90,14 +90,14 @@ impl Shard {
         if let Some(version) = slice.in_memory(key, newest) {
             return Some(version);
         }
-        let cache = self.cache.borrow();
+        let cache = self.caches.read.borrow();
         let cached = cache.get(key)?;
         Some(Newest { seq: cached.seq, entry: Some(cached.entry.clone()) })
     }
 
     async fn find_on_flash(&self, slice: &Slice, key: &Bytes) -> Result<Option<Newest>> {
         // The tree as of now: a write that comes while this waits does not change the answer.
-        let (tree, hash, begun_at) = (slice.tree(), checksum::hash64(key), self.seq.get());
+        let (tree, hash, begun_at) = (slice.tree(), checksum::hash64(key), self.history.seq.get());
         let mut asked = false;
         for run in tree.runs() {
             let Some(place) = run.patch_for(key) else { continue };
@@ -124,7 +124,7 @@ impl Shard {
 
     /// Puts an entry read from flash into the cache, unless the key may have been written meanwhile.
     fn remember(&self, slice: &Slice, key: &Bytes, entry: &Entry, seq: u64, begun_at: u64) {
-        let changed = self.seq.get() != begun_at
+        let changed = self.history.seq.get() != begun_at
             && (slice.flushed_seq.get() > begun_at
                 || (slice.cleared_seq.get() > begun_at
                     && !planted::bug(Bug::RememberedAcrossClear))
@@ -139,7 +139,7 @@ impl Shard {
         };
         let entry = Entry { value, expires_at_ms: entry.expires_at_ms };
         let key = Bytes::copy_from_slice(key);
-        self.cache.borrow_mut().insert(key, Cached { entry, seq });
+        self.caches.read.borrow_mut().insert(key, Cached { entry, seq });
     }
 }
 

@@ -17,9 +17,9 @@ impl Shard {
     /// Rebuilds until the shard closes.
     pub(super) async fn rebuild_forever(&self) {
         let (mut pause, mut before) = (FIRST_PAUSE, 0);
-        while !self.closing.get() {
+        while !self.tasks.closing.get() {
             self.refresh_log().await;
-            self.compact_work.notify_one();
+            self.tasks.compact.notify_one();
             let degraded = self.blocks.degraded_blocks();
             if before == 0 && degraded > 0 {
                 tracing::warn!(

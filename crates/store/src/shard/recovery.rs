@@ -10,6 +10,7 @@
 
 use super::budget::Budget;
 use super::clock::ExpiryClock;
+use super::decisions::Decisions;
 use super::log::Resume;
 use super::log::chain::{Announced, Chain, Evidence, Segment, newest_evidence};
 use super::log::reader::LogReader;
@@ -19,7 +20,6 @@ use crate::error::{Result, StoreError};
 use crate::format::log::{End, Position};
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
-use crate::store::Mesh;
 use softflash_base::ShardId;
 use softflash_blocks::{BlockId, BlockKind, BlockLayer, Found, StaleUnit};
 use softflash_ftl::DamagedSuperblock;
@@ -91,8 +91,8 @@ pub struct Recovered {
     pub log_loss: LogLoss,
     /// Frames, but for the last one, that not all copies of the log have whole.
     pub uneven: BTreeSet<Position>,
-    /// Units that have come back older than they were.
-    pub old_units: Vec<StaleUnit>,
+    /// Units that were restored from an old image.
+    pub stale_units: Vec<StaleUnit>,
 }
 
 impl Recovered {
@@ -107,178 +107,288 @@ impl Recovered {
     }
 }
 
-/// Reads the log and the patches' metadata.
-pub async fn recover(
-    shard: ShardId,
-    layout: &StoreLayout,
-    blocks: &BlockLayer,
-    OnFlash { found, damaged, on_log_loss }: OnFlash<'_>,
-    clock: &ExpiryClock,
-    mesh: &Mesh,
-    budget: &Budget,
-) -> Result<Recovered> {
-    let reader = LogReader::new(blocks.clone(), shard);
-    let mut chain = match Chain::of(found, &reader).await {
-        Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
-            reader.pass_losses();
-            Chain::of(found, &reader).await?
-        }
-        ordered => ordered?,
-    };
-    let end = chain.last_number();
-    for superblock in damaged {
-        reader.refuse_lost_segment(&superblock.superblock, end).await?;
+/// A shard that is to be recovered.
+#[derive(Clone, Copy)]
+pub struct Recovery<'a> {
+    /// The shard.
+    pub shard: ShardId,
+    /// How the key space is cut.
+    pub layout: &'a StoreLayout,
+    /// The blocks on its units.
+    pub blocks: &'a BlockLayer,
+    /// What the mount found there.
+    pub on_flash: OnFlash<'a>,
+    /// Its expiry clock.
+    pub clock: &'a ExpiryClock,
+    /// The coordinator's decisions on transactions over several shards.
+    pub decisions: &'a Decisions,
+    /// Its memory.
+    pub budget: &'a Budget,
+}
+
+/// The log as it was read.
+struct ReadLog<'a> {
+    reader: LogReader,
+    replayable: Replayable<'a>,
+    /// The number of the last segment.
+    end: u64,
+    announced: Option<Announced>,
+    loss: LogLoss,
+}
+
+/// The outcome of transactions over several shards.
+struct Settled {
+    /// Whether one without a commit was cut off, and all that followed.
+    cut: bool,
+    /// The last commit in the log.
+    last_commit: Option<u64>,
+    /// At the coordinator: the commits that its log records.
+    commits: BTreeSet<u64>,
+    decided_elsewhere: Vec<u64>,
+}
+
+/// Blocks that nothing refers to, as [`Recovered`] lists them, and those that something does.
+struct Sorted {
+    referred: BTreeSet<BlockId>,
+    dead: Vec<BlockId>,
+    orphans: Vec<BlockId>,
+    unlisted: Vec<BlockId>,
+    has_vain_segments: bool,
+}
+
+impl<'a> Recovery<'a> {
+    /// Reads the log and the patches' metadata. Nothing is written: a recovery that fails can be repeated.
+    pub async fn run(self) -> Result<Recovered> {
+        let mut log = self.read_log().await?;
+        self.check_end(&mut log)?;
+        let settled = self.settle_transactions(&mut log).await?;
+        let slices = self.build_trees(&mut log.replayable.replay).await?;
+        let sorted = self.sort_blocks(&slices, &mut log)?;
+        let ReadLog { reader, replayable, announced, loss, .. } = log;
+        let Replayable { needed, mut replay, .. } = replayable;
+        let torn = replay.torn.take();
+        // The last frame may have been under way when the power went.
+        let mut uneven = reader.uneven();
+        uneven.retain(|at| Some(*at) < replay.last_frame);
+        let stale_units = self.stale_units(&sorted, &uneven, &replay);
+        Ok(Recovered {
+            slices,
+            resume: self.resume(&needed, &mut replay, sorted.has_vain_segments),
+            next_transaction: replay
+                .next_transaction
+                .max(settled.last_commit.map_or(0, |last| last + 1))
+                + TRANSACTION_GAP,
+            cut: settled.cut,
+            dead: sorted.dead,
+            orphans: sorted.orphans,
+            unlisted: sorted.unlisted,
+            commits: settled.commits,
+            decided_elsewhere: settled.decided_elsewhere,
+            announcer: announced.map(|announced| announced.by),
+            torn,
+            log_loss: loss,
+            uneven,
+            stale_units,
+        })
     }
-    let mut log_loss = LogLoss::default();
-    if chain.is_empty() {
-        match reader.refuse_lost_log(layout, damaged).await {
-            Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
-                log_loss.is_whole = true;
-            }
-            looked => looked?,
-        }
+
+    /// Whether a loss of durable frames is accepted.
+    fn accepts_loss(&self) -> bool {
+        self.on_flash.on_log_loss == OnLogLoss::Accept
     }
-    let Replayable { needed, dead, mut replay } =
-        match replay_log(layout, shard, &reader, &mut chain, clock).await {
-            Err(StoreError::DataLoss(_)) if on_log_loss == OnLogLoss::Accept => {
+
+    /// Orders the segments and replays them from the first that is needed.
+    async fn read_log(&self) -> Result<ReadLog<'a>> {
+        let Recovery { shard, layout, on_flash: OnFlash { found, damaged, .. }, .. } = *self;
+        let reader = LogReader::new(self.blocks.clone(), shard);
+        let mut chain = match Chain::of(found, &reader).await {
+            Err(StoreError::DataLoss(_)) if self.accepts_loss() => {
                 reader.pass_losses();
-                replay_log(layout, shard, &reader, &mut chain, clock).await?
+                Chain::of(found, &reader).await?
+            }
+            ordered => ordered?,
+        };
+        let end = chain.last_number();
+        for superblock in damaged {
+            reader.refuse_lost_segment(&superblock.superblock, end).await?;
+        }
+        let mut loss = LogLoss::default();
+        if chain.is_empty() {
+            match reader.refuse_lost_log(layout, damaged).await {
+                Err(StoreError::DataLoss(_)) if self.accepts_loss() => loss.is_whole = true,
+                looked => looked?,
+            }
+        }
+        let replayable = match replay_log(layout, shard, &reader, &mut chain, self.clock).await {
+            Err(StoreError::DataLoss(_)) if self.accepts_loss() => {
+                reader.pass_losses();
+                replay_log(layout, shard, &reader, &mut chain, self.clock).await?
             }
             replayed => replayed?,
         };
-    log_loss.frames = reader.losses();
-    let announced = chain.announced();
-    if let Some(Announced { segment, durable_before, .. }) = announced
-        && (segment > end || durable_before > replay.next_sequence())
-    {
-        match on_log_loss {
-            OnLogLoss::Refuse => {
-                let what = format!(
-                    "it was begun and used, and is gone from frame {} on",
-                    replay.next_sequence()
-                );
+        loss.frames = reader.losses();
+        Ok(ReadLog { reader, replayable, end, announced: chain.announced(), loss })
+    }
+
+    /// Makes sure that the log reaches as far as is known of it.
+    fn check_end(&self, log: &mut ReadLog<'_>) -> Result<()> {
+        let ReadLog { reader, replayable: Replayable { replay, .. }, end, announced, loss } = log;
+        let next = replay.next_sequence();
+        if let Some(Announced { segment, durable_before, .. }) = *announced
+            && (segment > *end || durable_before > next)
+        {
+            if !self.accepts_loss() {
+                let what = format!("it was begun and used, and is gone from frame {next} on");
                 return Err(reader.damage(segment, &what));
             }
-            OnLogLoss::Accept => {
-                let next = replay.next_sequence();
-                log_loss.frames.push(next..durable_before.max(next + 1));
-            }
+            loss.frames.push(next..durable_before.max(next + 1));
         }
-    }
-    if reader.has_lost_end() || log_loss.is_whole {
-        log_loss.frames.push(replay.next_sequence()..replay.next_sequence() + 1);
-    }
-    if !replay.started && found.iter().any(|found| matches!(found.kind, BlockKind::Patch { .. })) {
-        return Err(StoreError::DataLoss(format!(
-            "shard {shard} has patches and no log that tells of them"
-        )));
-    }
-    let last_commit = replay.commits.last().copied();
-    let decided = match replay.is_undecided() && shard != COORDINATOR {
-        true => mesh.commits().await?,
-        false => BTreeSet::new(),
-    };
-    let cut = match on_log_loss {
-        OnLogLoss::Refuse => replay.settle(&decided),
-        OnLogLoss::Accept => {
-            log_loss.transactions = replay.drop_undecided(&decided);
-            log_loss.transactions > 0
+        if reader.has_lost_end() || loss.is_whole {
+            loss.frames.push(next..next + 1);
         }
-    };
-    let decided_elsewhere = replay.decided_elsewhere();
-    let commits =
-        if shard == COORDINATOR { std::mem::take(&mut replay.commits) } else { BTreeSet::new() };
-    blocks.reserve_ids(replay.next_block);
-    replay.adopt_groups(blocks);
-    let slices = replay.build(blocks, budget).await?;
-    let listed: BTreeSet<BlockId> = slices
-        .iter()
-        .flat_map(|slice| slice.tree().patches().map(|(.., p)| p.id()).collect::<Vec<_>>())
-        .collect();
-    blocks.settle_groups(&listed);
-    let groups = blocks.groups();
-    let grouped = groups.iter().flat_map(|group| group.blocks()).map(|block| BlockId(block.block));
-    let data: BTreeSet<BlockId> = listed.into_iter().chain(grouped).collect();
-    let segments = needed.iter().map(|segment| segment.block);
-    let referred: BTreeSet<BlockId> = data.iter().copied().chain(segments).collect();
-    // Begun by a start that was cut off. Were they kept until the log has begun, many of them in a row would leave it no
-    // room to begin in.
-    let is_left_out = |segment: u64| on_log_loss == OnLogLoss::Refuse && segment > end;
-    let announcer = announced.map(|announced| announced.by);
-    let unreferred =
-        found.iter().filter(|found| !referred.contains(&found.id) && Some(found.id) != announcer);
-    if !log_loss.frames.is_empty() {
-        let is_unlisted = |found: &&Found| {
-            matches!(found.kind, BlockKind::Patch { .. })
-                && !replay.known.removed.contains(&found.id.0)
-        };
-        log_loss.unlisted = unreferred.clone().filter(is_unlisted).count() as u64;
-        let is_missing =
-            |slice: &Slice| slice.tree().patches().any(|(.., p)| !blocks.contains(p.id()));
-        if log_loss.unlisted > 0 && slices.iter().any(is_missing) {
+        let is_patch = |found: &Found| matches!(found.kind, BlockKind::Patch { .. });
+        if !replay.started && self.on_flash.found.iter().any(is_patch) {
+            let shard = self.shard;
             return Err(StoreError::DataLoss(format!(
-                "the log of shard {shard} has lost a change of a tree: patches that it lists are gone, and others that nothing lists are there"
+                "shard {shard} has patches and no log that tells of them"
             )));
         }
+        Ok(())
     }
-    let is_newly_dead = replay.newly_dead();
-    let (dead, orphans): (Vec<&Found>, Vec<&Found>) = unreferred
-        .filter(|found| !matches!(found.kind, BlockKind::User))
-        .partition(|found| match found.kind {
-            BlockKind::Log { segment, .. } => {
-                dead.iter().any(|dead| dead.contains(&segment)) || is_left_out(segment)
-            }
-            _ => {
-                let is_known = found.id.0 < replay.known.unlisted_from
-                    || replay.known.removed.contains(&found.id.0);
-                is_known && !is_newly_dead(found.id.0)
-            }
+
+    /// Cuts the log at the first transaction without a commit.
+    async fn settle_transactions(&self, log: &mut ReadLog<'_>) -> Result<Settled> {
+        let replay = &mut log.replayable.replay;
+        let last_commit = replay.commits.last().copied();
+        let decided = match replay.is_undecided() && self.shard != COORDINATOR {
+            true => self.decisions.commits().await?,
+            false => BTreeSet::new(),
+        };
+        let cut = if self.accepts_loss() {
+            log.loss.transactions = replay.drop_undecided(&decided);
+            log.loss.transactions > 0
+        } else {
+            replay.settle(&decided)
+        };
+        let decided_elsewhere = replay.decided_elsewhere();
+        let commits = match self.shard == COORDINATOR {
+            true => std::mem::take(&mut replay.commits),
+            false => BTreeSet::new(),
+        };
+        Ok(Settled { cut, last_commit, commits, decided_elsewhere })
+    }
+
+    /// Loads the metadata of the patches, and tells the block layer which of its blocks are in use.
+    async fn build_trees(&self, replay: &mut Replay<'_>) -> Result<Vec<Slice>> {
+        self.blocks.reserve_ids(replay.next_block);
+        replay.adopt_groups(self.blocks);
+        let slices = replay.build(self.blocks, self.budget).await?;
+        self.blocks.settle_groups(&patches_of(&slices));
+        Ok(slices)
+    }
+
+    /// Sorts out the blocks that nothing refers to.
+    fn sort_blocks(&self, slices: &[Slice], log: &mut ReadLog<'_>) -> Result<Sorted> {
+        let Replayable { needed, dead, replay } = &log.replayable;
+        let groups = self.blocks.groups();
+        let grouped = groups.iter().flat_map(|group| group.blocks());
+        let grouped = grouped.map(|block| BlockId(block.block));
+        let segments = needed.iter().map(|segment| segment.block);
+        let referred: BTreeSet<BlockId> =
+            patches_of(slices).into_iter().chain(grouped).chain(segments).collect();
+        let announcer = log.announced.map(|announced| announced.by);
+        let is_unreferred =
+            |found: &&Found| !referred.contains(&found.id) && Some(found.id) != announcer;
+        let unreferred = self.on_flash.found.iter().filter(is_unreferred);
+        let was_removed = |found: &Found| replay.known.removed.contains(&found.id.0);
+        let is_patch = |found: &Found| matches!(found.kind, BlockKind::Patch { .. });
+        if !log.loss.frames.is_empty() {
+            let is_unlisted = |found: &&Found| is_patch(found) && !was_removed(found);
+            log.loss.unlisted = unreferred.clone().filter(is_unlisted).count() as u64;
+            self.refuse_lost_edit(slices, &log.loss)?;
+        }
+        // Begun by a start that was cut off. Were they kept until the log has begun, many of them in
+        // a row would leave it no room to begin in.
+        let is_left_out = |segment: u64| !self.accepts_loss() && segment > log.end;
+        let is_newly_dead = replay.newly_dead();
+        let (dead, orphans): (Vec<&Found>, Vec<&Found>) = unreferred
+            .filter(|found| !matches!(found.kind, BlockKind::User))
+            .partition(|found| match found.kind {
+                BlockKind::Log { segment, .. } => {
+                    dead.iter().any(|dead| dead.contains(&segment)) || is_left_out(segment)
+                }
+                _ => {
+                    let is_known = found.id.0 < replay.known.unlisted_from || was_removed(found);
+                    is_known && !is_newly_dead(found.id.0)
+                }
+            });
+        let is_unlisted = |found: &&Found| {
+            is_patch(found) && found.id.0 >= replay.known.unlisted_from && !was_removed(found)
+        };
+        let unlisted = orphans.iter().copied().filter(is_unlisted).collect();
+        let has_vain_segments =
+            orphans.iter().any(|found| matches!(found.kind, BlockKind::Log { .. }));
+        let ids = |blocks: Vec<&Found>| blocks.into_iter().map(|found| found.id).collect();
+        Ok(Sorted {
+            dead: ids(dead),
+            orphans: ids(orphans),
+            unlisted: ids(unlisted),
+            referred,
+            has_vain_segments,
+        })
+    }
+
+    /// A log that has lost frames may have lost the edit that replaced patches.
+    fn refuse_lost_edit(&self, slices: &[Slice], loss: &LogLoss) -> Result<()> {
+        let is_missing = |id: &BlockId| !self.blocks.contains(*id);
+        if loss.unlisted == 0 || !patches_of(slices).iter().any(is_missing) {
+            return Ok(());
+        }
+        let shard = self.shard;
+        Err(StoreError::DataLoss(format!(
+            "the log of shard {shard} has lost a change of a tree: patches that it lists are gone, and others that nothing lists are there"
+        )))
+    }
+
+    /// Where the log goes on.
+    fn resume(
+        &self,
+        needed: &[Segment],
+        replay: &mut Replay<'_>,
+        follows_vain_starts: bool,
+    ) -> Resume {
+        let last_segment = self.on_flash.found.iter().filter_map(|found| match found.kind {
+            BlockKind::Log { segment, .. } => Some(segment),
+            _ => None,
         });
-    let is_unlisted = |found: &&Found| {
-        matches!(found.kind, BlockKind::Patch { .. })
-            && found.id.0 >= replay.known.unlisted_from
-            && !replay.known.removed.contains(&found.id.0)
-    };
-    let unlisted = orphans.iter().copied().filter(is_unlisted).collect();
-    let ids = |blocks: Vec<&Found>| blocks.into_iter().map(|found| found.id).collect();
-    let next_transaction =
-        last_commit.map_or(0, |last| last + 1).max(replay.next_transaction) + TRANSACTION_GAP;
-    let last_segment = found.iter().filter_map(|found| match found.kind {
-        BlockKind::Log { segment, .. } => Some(segment),
-        _ => None,
-    });
-    let resume = Resume {
-        segments: needed.iter().map(|segment| (segment.number, segment.block)).collect(),
-        last_segment: last_segment.max().unwrap_or(0),
-        next_frame: replay.end.next_frame.unwrap_or(0),
-        last_frame: replay.end.last_frame.take(),
-        seq: replay.last_seq.max(1),
-        follows_vain_starts: orphans
-            .iter()
-            .any(|found| matches!(found.kind, BlockKind::Log { .. })),
-    };
-    let torn = replay.torn.take();
-    // The last frame may have been under way when the power went.
-    let mut uneven = reader.uneven();
-    uneven.retain(|at| Some(*at) < replay.last_frame);
-    let lacks_copies = !uneven.is_empty() || referred.iter().any(|id| blocks.is_degraded(*id));
-    let old_units = if lacks_copies { blocks.stale_units(&replay.units) } else { Vec::new() };
-    Ok(Recovered {
-        slices,
-        resume,
-        next_transaction,
-        cut,
-        dead: ids(dead),
-        orphans: ids(orphans),
-        unlisted: ids(unlisted),
-        commits,
-        decided_elsewhere,
-        announcer,
-        torn,
-        log_loss,
-        uneven,
-        old_units,
-    })
+        Resume {
+            segments: needed.iter().map(|segment| (segment.number, segment.block)).collect(),
+            last_segment: last_segment.max().unwrap_or(0),
+            next_frame: replay.end.next_frame.unwrap_or(0),
+            last_frame: replay.end.last_frame.take(),
+            seq: replay.last_seq.max(1),
+            follows_vain_starts,
+        }
+    }
+
+    /// The units that were restored from an old image, where a block in use lacks a copy.
+    fn stale_units(
+        &self,
+        sorted: &Sorted,
+        uneven: &BTreeSet<Position>,
+        replay: &Replay<'_>,
+    ) -> Vec<StaleUnit> {
+        let lacks_copies =
+            !uneven.is_empty() || sorted.referred.iter().any(|id| self.blocks.is_degraded(*id));
+        if lacks_copies { self.blocks.stale_units(&replay.units) } else { Vec::new() }
+    }
+}
+
+fn patches_of(slices: &[Slice]) -> BTreeSet<BlockId> {
+    slices
+        .iter()
+        .flat_map(|slice| slice.tree().patches().map(|(.., p)| p.id()).collect::<Vec<_>>())
+        .collect()
 }
 
 /// A log that was replayed.

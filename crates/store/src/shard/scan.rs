@@ -8,7 +8,6 @@ use crate::kv::cursor::RunCursor;
 use crate::kv::memtable::Presence;
 use crate::kv::merge::{MemoryCursor, Merge, Source};
 use crate::kv::slice::Slice;
-use crate::store::ScanPage;
 use crate::value::{Entry, Value};
 use bytes::Bytes;
 use softflash_base::SliceId;
@@ -25,6 +24,15 @@ struct Scan {
     snapshot: Snapshot,
     /// A record that was read and belongs to the next key.
     ahead: Option<Record>,
+}
+
+/// A page of a scan.
+#[derive(Debug, Clone, Default)]
+pub struct ScanPage {
+    /// Live keys and what they map to, in ascending order.
+    pub items: Vec<(Bytes, Entry)>,
+    /// The key to go on after, where the slice has more.
+    pub next: Option<Bytes>,
 }
 
 impl Shard {
@@ -80,7 +88,7 @@ impl Shard {
     }
 
     fn start_scan(&self, slice: SliceId, after: Option<Bytes>) -> Result<Scan> {
-        let snapshot = self.snapshots.take(self.seq.get());
+        let snapshot = self.history.snapshots.take(self.history.seq.get());
         // The lowest key after `after`: the same with a zero byte behind it.
         let from = match &after {
             None => Bytes::new(),
@@ -91,7 +99,7 @@ impl Shard {
         let mut sources = vec![memory(slice.active())];
         sources.extend(slice.frozen.borrow().iter().rev().map(|f| memory(Rc::clone(&f.table))));
         for run in slice.tree().runs() {
-            let windows = Rc::clone(&self.scan_windows);
+            let windows = Rc::clone(&self.caches.scans);
             let (run, from) = (Rc::clone(run), from.clone());
             let cursor = RunCursor::page(run, from, Hint::FOREGROUND, windows);
             sources.push(Source::Run(Box::new(cursor)));

@@ -11,15 +11,14 @@
 //!
 //! After a crash each participant asks the coordinator's log once, and notes the answers in its own log before it
 //! serves anything. Until every shard has done so the coordinator's checkpoints repeat them: a second crash finds
-//! what the first one did.
+//! the same commits.
+//!
+//! This file has the state of each side; `store/two_phase.rs` has the messages between them.
 
 use super::Shard;
-use super::commit::Writes;
 use super::log::Event;
-use crate::error::{Result, StoreError};
-use crate::store::{Store, Ticket};
-use crate::view::View;
-use futures_util::future::try_join_all;
+use super::writes::Writes;
+use crate::error::Result;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 use std::cell::{Cell, RefCell};
@@ -40,6 +39,16 @@ pub(super) struct Transactions {
     recovered: RefCell<BTreeSet<u64>>,
     /// Shards that have not noted theirs yet.
     unaware: RefCell<BTreeSet<ShardId>>,
+}
+
+/// A committed transaction, whose commit is in the coordinator's log.
+pub(crate) struct Decided {
+    /// Its number.
+    pub(crate) number: u64,
+    /// The shards that take part.
+    pub(crate) participants: Vec<ShardId>,
+    /// The sequence number of the commit in the coordinator's log.
+    pub(crate) seq: u64,
 }
 
 struct Waiting {
@@ -123,164 +132,69 @@ impl Transactions {
     }
 }
 
-/// Commits a view that writes several shards. The caller holds their gates.
-pub(super) async fn commit_across(
-    store: &Store,
-    view: View,
-    shards: Vec<ShardId>,
-) -> Result<Ticket> {
-    let mut parts: BTreeMap<ShardId, Writes> = BTreeMap::new();
-    for shard in &shards {
-        parts.insert(*shard, Writes { entries: Vec::new(), clear: view.clear });
-    }
-    for (key, entry) in view.writes.into_vec() {
-        parts.entry(store.shard_of(&key)).or_default().entries.push((key, entry));
-    }
-    try_join_all(parts.iter().map(|(shard, writes)| {
-        let writes = writes.clone();
-        store.run_on(*shard, move |store| {
-            Box::pin(async move { store.local().admit_writes(&writes).await })
-        })
-    }))
-    .await?
-    .into_iter()
-    .collect::<Result<()>>()?;
-    // From here on the transaction goes through even if its client has gone: others wait for its number.
-    let (reply, result) = futures_channel::oneshot::channel();
-    let driver = store.clone();
-    store.runtime().spawn(Box::pin(async move {
-        let _ = reply.send(prepare_all(&driver, parts, shards).await);
-    }));
-    result.await.map_err(|_| StoreError::Closed)?
-}
-
-async fn prepare_all(
-    store: &Store,
-    parts: BTreeMap<ShardId, Writes>,
-    shards: Vec<ShardId>,
-) -> Result<Ticket> {
-    let number = store
-        .run_on(COORDINATOR, move |store| {
-            let number = store.local().transactions.register(&shards);
-            Box::pin(std::future::ready(number))
-        })
-        .await?;
-    let prepares = parts.into_iter().map(|(shard, writes)| async move {
-        let prepared = store.run_on(shard, move |store| {
-            let seq = store.local().prepare(&store, number, writes);
-            Box::pin(std::future::ready(seq))
-        });
-        prepared.await.map(|seq| (shard, seq))
-    });
-    let mut ticket = Ticket::default();
-    for (shard, seq) in try_join_all(prepares).await? {
-        ticket.add(shard, seq);
-    }
-    Ok(ticket)
-}
-
-/// The log of `shard` has failed with a transaction under way that it takes part in. Nobody can decide that before the
-/// next recovery, nor any later one, and what comes behind it in any log cannot be acknowledged.
-async fn fail_everywhere(store: &Store, shard: ShardId, error: &StoreError) {
-    if matches!(error, StoreError::Closed) {
-        return;
-    }
-    let reason = format!("a transaction over several shards cannot end: shard {shard}: {error}");
-    for other in (0..store.layout().shards).map(ShardId).filter(|other| *other != shard) {
-        let reason = reason.clone();
-        let notice = store.run_on(other, move |store| {
-            store.local().log.fail(&reason);
-            Box::pin(std::future::ready(()))
-        });
-        // One that has stopped has no clients that wait.
-        let _ = notice.await;
-    }
-}
-
 impl Shard {
-    /// Notes in the own log the commits of which only the coordinator's log told; durable when this returns.
+    /// Notes in the own log the commits that only the coordinator's log records; durable when this
+    /// returns.
     pub(super) async fn note_recovered(&self, decided_elsewhere: &[u64]) -> Result<()> {
         for number in decided_elsewhere.iter().filter(|_| !planted::bug(Bug::CommitsNotNoted)) {
             let seq = self.next_seq();
             self.log.append(&Event::Commit(*number), seq);
         }
-        self.log.written_soon(self.seq.get()).await
+        self.log.written_soon(self.history.seq.get()).await
     }
 
-    /// Tells the coordinator that it need not remember for this shard what its log told when it was opened.
-    pub(super) fn report_caught_up(store: &Store) {
-        let (store, shard) = (store.clone(), store.local_id());
-        store.runtime().clone().spawn(Box::pin(async move {
-            let report = store.run_on(COORDINATOR, move |coordinator| {
-                coordinator.local().transactions.caught_up(shard);
-                Box::pin(std::future::ready(()))
-            });
-            // A coordinator that has stopped remembers: its log says so.
-            let _ = report.await;
-        }));
+    /// Commits that the coordinator's log recorded when it was opened; none at another shard.
+    pub(super) fn recovered_commits(&self) -> BTreeSet<u64> {
+        self.transactions.recovered.borrow().clone()
     }
 
-    /// Applies this shard's part and reports to the coordinator when it is durable.
-    fn prepare(&self, store: &Store, number: u64, writes: Writes) -> u64 {
+    /// At a participant: applies its part, which counts once the transaction is committed. Returns its
+    /// sequence number.
+    pub(crate) fn prepare(&self, number: u64, writes: Writes) -> u64 {
         let seq = self.apply(writes, Some(number));
         self.log.hold(seq, number);
-        let (store, log, shard) = (store.clone(), self.log.clone(), self.id);
-        self.runtime.spawn(Box::pin(async move {
-            if let Err(error) = log.written_soon(seq).await {
-                return fail_everywhere(&store, shard, &error).await;
-            }
-            let report = store.run_on(COORDINATOR, move |coordinator| {
-                coordinator.local().note_prepared(&coordinator, number, shard);
-                Box::pin(std::future::ready(()))
-            });
-            // A coordinator that has stopped decides at recovery.
-            let _ = report.await;
-        }));
         seq
     }
 
-    /// At the coordinator: commits what has become complete.
-    fn note_prepared(&self, store: &Store, number: u64, shard: ShardId) {
-        for (number, participants) in self.transactions.prepared(number, shard) {
+    /// At the coordinator: registers a transaction of these participants, and numbers it.
+    pub(crate) fn register(&self, participants: &[ShardId]) -> u64 {
+        self.transactions.register(participants)
+    }
+
+    /// At the coordinator: the prepare of `shard` is durable. Logs the commits of the transactions that
+    /// this completes.
+    pub(crate) fn note_prepared(&self, number: u64, shard: ShardId) -> Vec<Decided> {
+        let complete = self.transactions.prepared(number, shard).into_iter();
+        let commit = |(number, participants): (u64, Vec<ShardId>)| {
             let unaware = participants.iter().copied().collect();
             self.transactions.committed.borrow_mut().insert(number, unaware);
             let seq = self.next_seq();
             self.log.append(&Event::Commit(number), seq);
-            let (store, log) = (store.clone(), self.log.clone());
-            self.runtime.spawn(Box::pin(async move {
-                if !planted::bug(Bug::CommitNotAwaited)
-                    && let Err(error) = log.written_soon(seq).await
-                {
-                    return fail_everywhere(&store, COORDINATOR, &error).await;
-                }
-                for shard in participants {
-                    let notice = store.run_on(shard, move |participant| {
-                        participant.local().note_committed(&participant, number);
-                        Box::pin(std::future::ready(()))
-                    });
-                    let _ = notice.await;
-                }
-            }));
-        }
+            Decided { number, participants, seq }
+        };
+        complete.map(commit).collect()
     }
 
-    /// At a participant: the transaction counts. When the own log says so too, the coordinator may forget it.
-    fn note_committed(&self, store: &Store, number: u64) {
+    /// At a participant: the transaction is committed. Returns the sequence number of the commit in the
+    /// own log; once it is written, the coordinator may forget the transaction for this shard.
+    pub(crate) fn note_committed(&self, number: u64) -> u64 {
         let seq = self.next_seq();
         self.log.append(&Event::Commit(number), seq);
         // Before anything after the transaction can be flushed: see `shard/clear.rs`.
         self.doom(Some(number));
         self.log.let_go(number);
-        let (store, log, shard) = (store.clone(), self.log.clone(), self.id);
-        self.runtime.spawn(Box::pin(async move {
-            if log.written(seq).await.is_ok() {
-                let notice = store.run_on(COORDINATOR, move |coordinator| {
-                    coordinator.local().transactions.forget(number, shard);
-                    Box::pin(std::future::ready(()))
-                });
-                let _ = notice.await;
-            }
-        }));
+        seq
+    }
+
+    /// At the coordinator: `shard` has noted the commit in its own log.
+    pub(crate) fn forget_commit(&self, number: u64, shard: ShardId) {
+        self.transactions.forget(number, shard);
+    }
+
+    /// At the coordinator: `shard` has noted in its own log the outcome of its transactions before the
+    /// crash.
+    pub(crate) fn note_caught_up(&self, shard: ShardId) {
+        self.transactions.caught_up(shard);
     }
 }
 

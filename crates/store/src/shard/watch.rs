@@ -1,9 +1,30 @@
 //! Keys that clients watch for changes.
 
-use crate::store::WatchToken;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use softflash_base::planted::{self, Bug};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Tells whether a watched key was written.
+#[derive(Debug, Clone, Default)]
+pub struct WatchToken(Arc<AtomicBool>);
+
+impl WatchToken {
+    /// Whether anything has written the key since the watch began.
+    pub fn touched(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn touch(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether only the shard still knows the token.
+    pub(crate) fn is_orphan(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+}
 
 /// The watched keys of a shard.
 pub struct Watches {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use softflash_device::Device;
 use softflash_runtime::{RealExecutor, RuntimeHandle};
 use softflash_store::format::patch::{HEADER_BYTES, PatchHeader};
-use softflash_store::repair::{self, Bound, Mended, OnLogLoss, Plan, RepairReport};
+use softflash_store::repair::{self, Bound, OnLogLoss, Plan, RepairReport, RepairedPatch};
 use softflash_store::{Entry, Store, StoreLayout};
 use softflash_testing::Bed;
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ impl History {
 }
 
 /// Whether a key is among those named as lost.
-fn names(mended: &Mended, key: &Bytes) -> bool {
+fn names(mended: &RepairedPatch, key: &Bytes) -> bool {
     let key = key.escape_ascii().to_string();
     let in_range = mended.ranges.iter().any(|range| {
         let above = match &range.from {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::format::version::Version;
 use crate::kv::memtable::OVERHEAD_BYTES;
-use crate::shard::commit::Writes;
+use crate::shard::Writes;
 use crate::shard::log::{Event, event};
 use crate::shard::tests::{Bench, SECOND_NS, bytes, entry, found, put, rest, within};
 use crate::store::Store;
@@ -106,8 +106,8 @@ fn a_transaction_counts_what_its_keys_cost_beside_their_values() {
         fill(shard, 1000);
         let keys = shard.budget.memtables_total_bytes / OVERHEAD_BYTES;
         let admit = async |keys: usize, len: usize| {
-            let entries = (0..keys).map(|n| (bytes(&n.to_string()), Some(entry(len)))).collect();
-            let writes = Writes { entries, clear: false };
+            let puts = (0..keys).map(|n| (bytes(&n.to_string()), Some(entry(len))));
+            let writes: Writes = puts.collect();
             within(runtime, SECOND_NS, shard.admit_writes(&writes)).await
         };
         assert_eq!(admit(keys / 2, 1).await, Some(Ok(())));
@@ -274,12 +274,12 @@ fn who_waits_sets_to_work_what_makes_room() {
     with_shard(async |_, shard, runtime| {
         let frozen = || shard.slices[0].frozen.borrow().len();
         fill(shard, 1000);
-        shard.compaction_idle.set(true);
+        shard.tasks.compaction_idle.set(true);
         assert_eq!(shard.admit(1, true).await, Ok(()));
-        assert_eq!((frozen(), shard.compaction_idle.get()), (0, true), "there is room");
+        assert_eq!((frozen(), shard.tasks.compaction_idle.get()), (0, true), "there is room");
         let total = shard.budget.memtables_total_bytes;
         assert_eq!(within(runtime, MS_NS, shard.admit(total, true)).await, None);
-        assert_eq!((frozen(), shard.compaction_idle.get()), (1, false));
+        assert_eq!((frozen(), shard.tasks.compaction_idle.get()), (1, false));
     });
 }
 
@@ -314,19 +314,19 @@ fn a_shard_that_has_failed_or_closes_takes_no_writes() {
     with_shard(async |_, shard, _| {
         assert_eq!((shard.check_health(), shard.has_failed()), (Ok(()), false));
         let lost = StoreError::DataLoss("a test says so".into());
-        *shard.failure.borrow_mut() = Some(lost.clone());
+        *shard.tasks.failure.borrow_mut() = Some(lost.clone());
         assert!(shard.has_failed());
         assert_eq!(
             (shard.check_health(), shard.admit(1, true).await),
             (Err(lost.clone()), Err(lost))
         );
-        shard.failure.take();
+        shard.tasks.failure.take();
         shard.log.fail("a test says so");
         assert!(
             shard.has_failed() && matches!(shard.check_health(), Err(StoreError::LogFailed(_)))
         );
         assert_eq!(shard.counters.refused_writes.get(), 0, "that is no lack of space");
-        shard.closing.set(true);
+        shard.tasks.closing.set(true);
         assert_eq!(shard.admit(1, false).await, Err(StoreError::Closed));
     });
 }
@@ -334,7 +334,8 @@ fn a_shard_that_has_failed_or_closes_takes_no_writes() {
 #[test]
 fn a_write_to_a_log_that_is_long_wakes_who_cuts_it() {
     with_shard(async |store, shard, runtime| {
-        let is_woken = async || within(runtime, MS_NS, shard.work.notified()).await.is_some();
+        let is_woken =
+            async || within(runtime, MS_NS, shard.tasks.flush.notified()).await.is_some();
         put(store, "key", entry(1)).await;
         assert!(!is_woken().await);
         while shard.log.live_bytes() <= shard.budget.log_bytes {

@@ -10,11 +10,11 @@
 
 mod beginning;
 pub mod chain;
-mod exposed;
 mod kept;
-mod patrol;
+mod open_word_lines;
 mod piece;
 pub mod reader;
+mod scrub;
 mod segments;
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ use super::clock::ExpiryClock;
 use crate::error::{Result, StoreError};
 use crate::format::log::Frame;
 use crate::options::Durability;
-use exposed::{Exposed, Reach};
+use open_word_lines::{OpenWordLines, Reach};
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::{BlockId, BlockLayer, OpenBlock};
@@ -51,50 +51,77 @@ struct Inner {
     clock: Rc<ExpiryClock>,
     durability: Durability,
     checkpoint: RefCell<Option<CheckpointMaker>>,
+    stream: Stream,
+    wanted: Wanted,
+    progress: Progress,
+    undecided: Undecided,
+    segments: Segments,
+}
+
+/// Events on their way into the log.
+struct Stream {
     /// Events appended and not yet taken by the writer.
     pending: RefCell<Vec<u8>>,
     /// Bytes of events that the writer has taken and not yet written all.
     writing_bytes: Cell<usize>,
     appended_seq: Cell<u64>,
+    /// The ends of edits in `pending`, with the first segment needed that each of them records.
+    appended_starts: RefCell<Vec<(usize, u64)>>,
+    /// The first segment needed, as the log records it: by edits, or by the checkpoint of the start.
+    recorded_start: Cell<u64>,
+    /// A checkpoint is being made for a segment that starts in the middle of the stream.
+    rolling_over: Cell<bool>,
+}
+
+/// Requests to the writer.
+#[derive(Default)]
+struct Wanted {
+    /// Rings with each of them, and with new events.
+    work: Notify,
+    /// A task waits for all events appended so far.
+    hurry: Cell<bool>,
+    clock: Cell<bool>,
+    /// A new segment is wanted.
+    renewal: Cell<bool>,
+    closing: Cell<bool>,
+}
+
+/// The writer's progress.
+struct Progress {
+    /// Rings when something has been written, or has failed.
+    changed: Notify,
     /// Everything up to here is on the device, durable or not.
     written_seq: Cell<u64>,
     /// Everything up to here is durable.
     durable_seq: Cell<u64>,
-    /// Where edits end in what is pending, and the first segment needed, as each of them says.
-    appended_starts: RefCell<Vec<(usize, u64)>>,
-    /// The first segment needed, as what is in the log says: edits, or the checkpoint of the start.
-    told_start: Cell<u64>,
-    /// A checkpoint is being made for a segment that starts in the middle of the stream.
-    rolling_over: Cell<bool>,
-    /// Prepares without a commit, by sequence number.
+    /// The clock in the last frame.
+    written_clock_ms: Cell<u64>,
+    bytes_written: Cell<u64>,
+    failure: RefCell<Option<StoreError>>,
+    closed: Cell<bool>,
+}
+
+/// Prepares without a commit.
+#[derive(Default)]
+struct Undecided {
+    /// Their transactions, by sequence number.
     holds: RefCell<BTreeMap<u64, u64>>,
-    /// What is undecided now stays so until the next recovery.
-    ends_undecided: Cell<bool>,
-    /// Someone waits for everything appended so far.
-    hurry: Cell<bool>,
-    clock_wanted: Cell<bool>,
-    /// A new segment is wanted.
-    renewal_wanted: Cell<bool>,
+    /// The next recovery decides them.
+    has_ended: Cell<bool>,
+}
+
+/// The chain of segments, and the writer's place in it.
+struct Segments {
     position: RefCell<Position>,
     /// Segments that were left one after the other because one of two copies failed.
     left_short: Cell<usize>,
     /// The frame that the first segment repeats.
     recovered_frame: RefCell<Option<Frame>>,
-    /// Starts before this one have begun segments that have come to nothing, and cannot be given back yet.
+    /// Starts before this one have begun segments that came to nothing, and cannot be released yet.
     follows_vain_starts: bool,
-    /// There is something to write.
-    work: Notify,
-    /// Something has been written, or has failed.
-    progress: Notify,
-    failure: RefCell<Option<StoreError>>,
-    bytes_written: Cell<u64>,
-    /// The clock in the last frame.
-    written_clock_ms: Cell<u64>,
-    closing: Cell<bool>,
-    closed: Cell<bool>,
 }
 
-/// Where the writer stands.
+/// The writer's place in the chain of segments.
 #[derive(Default)]
 struct Position {
     open: Option<OpenBlock>,
@@ -106,8 +133,8 @@ struct Position {
     next_frame: u64,
     /// Frames below this sequence are durable.
     durable_frames: u64,
-    /// What is written and not out of reach of later writes.
-    exposed: Exposed,
+    /// Frames that a power cut in a later write can destroy.
+    open_word_lines: OpenWordLines,
     /// The sequence of the first frame behind the opening of the current segment.
     opened_at: u64,
     /// The next segment, which announces the current one.
@@ -155,7 +182,7 @@ impl Log {
             landed_pages: u32::MAX,
             next_frame: resume.next_frame,
             durable_frames,
-            exposed: Exposed::new(reach),
+            open_word_lines: OpenWordLines::new(reach),
             opened_at: 0,
             successor: None,
             segments: resume.segments.into(),
@@ -167,30 +194,31 @@ impl Log {
             clock,
             durability,
             checkpoint: RefCell::default(),
-            pending: RefCell::default(),
-            writing_bytes: Cell::new(0),
-            appended_seq: Cell::new(resume.seq),
-            written_seq: Cell::new(resume.seq),
-            durable_seq: Cell::new(0),
-            appended_starts: RefCell::default(),
-            told_start: Cell::new(0),
-            rolling_over: Cell::new(false),
-            holds: RefCell::default(),
-            ends_undecided: Cell::new(false),
-            hurry: Cell::new(false),
-            clock_wanted: Cell::new(false),
-            renewal_wanted: Cell::new(false),
-            position: RefCell::new(position),
-            left_short: Cell::new(0),
-            recovered_frame: RefCell::new(resume.last_frame),
-            follows_vain_starts: resume.follows_vain_starts,
-            work: Notify::new(),
-            progress: Notify::new(),
-            failure: RefCell::default(),
-            bytes_written: Cell::new(0),
-            written_clock_ms: Cell::new(0),
-            closing: Cell::new(false),
-            closed: Cell::new(false),
+            stream: Stream {
+                pending: RefCell::default(),
+                writing_bytes: Cell::new(0),
+                appended_seq: Cell::new(resume.seq),
+                appended_starts: RefCell::default(),
+                recorded_start: Cell::new(0),
+                rolling_over: Cell::new(false),
+            },
+            wanted: Wanted::default(),
+            progress: Progress {
+                changed: Notify::new(),
+                written_seq: Cell::new(resume.seq),
+                durable_seq: Cell::new(0),
+                written_clock_ms: Cell::new(0),
+                bytes_written: Cell::new(0),
+                failure: RefCell::default(),
+                closed: Cell::new(false),
+            },
+            undecided: Undecided::default(),
+            segments: Segments {
+                position: RefCell::new(position),
+                left_short: Cell::new(0),
+                recovered_frame: RefCell::new(resume.last_frame),
+                follows_vain_starts: resume.follows_vain_starts,
+            },
         };
         Log { inner: Rc::new(inner) }
     }
@@ -205,35 +233,35 @@ impl Log {
     /// Appends an event with its sequence number. Returns a segment that is not later than the one it will be
     /// written to.
     pub fn append(&self, event: &Event<'_>, seq: u64) -> u64 {
-        let mut pending = self.inner.pending.borrow_mut();
+        let mut pending = self.inner.stream.pending.borrow_mut();
         event::encode(event, &mut pending);
         if let Event::Edit(edit) = event {
-            self.inner.appended_starts.borrow_mut().push((pending.len(), edit.log_start));
+            self.inner.stream.appended_starts.borrow_mut().push((pending.len(), edit.log_start));
         }
         drop(pending);
-        self.inner.appended_seq.set(seq);
-        self.inner.work.notify_one();
+        self.inner.stream.appended_seq.set(seq);
+        self.inner.wanted.work.notify_one();
         self.segment()
     }
 
     /// The current segment. To the maker of a checkpoint, where events are still on their way into the log: the
     /// first segment that is needed as long as they have not arrived.
     pub fn segment(&self) -> u64 {
-        if self.inner.rolling_over.get() && !planted::bug(Bug::CheckpointAheadOfLog) {
-            return self.inner.told_start.get();
+        if self.inner.stream.rolling_over.get() && !planted::bug(Bug::CheckpointAheadOfLog) {
+            return self.inner.stream.recorded_start.get();
         }
-        self.inner.position.borrow().segment
+        self.inner.segments.position.borrow().segment
     }
 
     /// The oldest segment that is kept.
     pub fn oldest_segment(&self) -> u64 {
-        let position = self.inner.position.borrow();
+        let position = self.inner.segments.position.borrow();
         position.segments.front().map_or(position.segment, |(number, _)| *number)
     }
 
     /// Bytes appended and not yet written, those being written included.
     pub fn backlog_bytes(&self) -> usize {
-        self.inner.pending.borrow().len() + self.inner.writing_bytes.get()
+        self.inner.stream.pending.borrow().len() + self.inner.stream.writing_bytes.get()
     }
 
     /// Waits until everything up to `seq` is durable and no transaction below is undecided.
@@ -241,15 +269,15 @@ impl Log {
     /// # Errors
     /// [`StoreError::Closed`] where a transaction below will not be decided any more.
     pub async fn stable(&self, seq: u64) -> Result<()> {
-        let undecidable = |log: &Inner| log.ends_undecided.get() && log.is_undecided(seq);
+        let undecidable = |log: &Inner| log.undecided.has_ended.get() && log.is_undecided(seq);
         self.wait_until(|log| log.is_stable(seq) || undecidable(log)).await?;
         if undecidable(&self.inner) { Err(StoreError::Closed) } else { Ok(()) }
     }
 
     /// From now on nobody waits for transactions to be decided: who decides may have stopped.
     pub fn end_undecided(&self) {
-        self.inner.ends_undecided.set(true);
-        self.inner.progress.notify_all();
+        self.inner.undecided.has_ended.set(true);
+        self.inner.progress.changed.notify_all();
     }
 
     /// As [`stable`](Log::stable), without waiting for the end of the interval.
@@ -260,7 +288,7 @@ impl Log {
 
     /// Waits until everything up to `seq` is durable, whatever becomes of undecided transactions.
     pub async fn written(&self, seq: u64) -> Result<()> {
-        self.wait_until(|log| log.durable_seq.get() >= seq).await
+        self.wait_until(|log| log.progress.durable_seq.get() >= seq).await
     }
 
     /// As [`written`](Log::written), without waiting for the end of the interval.
@@ -270,67 +298,66 @@ impl Log {
     }
 
     fn hasten(&self, seq: u64) {
-        if self.inner.durable_seq.get() < seq {
-            self.inner.hurry.set(true);
-            self.inner.work.notify_one();
+        if self.inner.progress.durable_seq.get() < seq {
+            self.inner.wanted.hurry.set(true);
+            self.inner.wanted.work.notify_one();
         }
     }
 
     async fn wait_until(&self, met: impl Fn(&Inner) -> bool) -> Result<()> {
         while !met(&self.inner) {
             self.check()?;
-            if self.inner.closed.get() {
+            if self.inner.progress.closed.get() {
                 return Err(StoreError::Closed);
             }
-            self.inner.progress.notified().await;
+            self.inner.progress.changed.notified().await;
         }
         Ok(())
     }
 
     /// The log is not stable from `seq` on until the transaction is [let go](Log::let_go).
     pub fn hold(&self, seq: u64, transaction: u64) {
-        self.inner.holds.borrow_mut().insert(seq, transaction);
+        self.inner.undecided.holds.borrow_mut().insert(seq, transaction);
     }
 
     /// The lowest sequence number of what is undecided, but for this transaction; `u64::MAX` where all is decided.
     pub fn undecided_from(&self, but_for: Option<u64>) -> u64 {
-        let holds = self.inner.holds.borrow();
+        let holds = self.inner.undecided.holds.borrow();
         let mut others = holds.iter().filter(|(_, held)| Some(**held) != but_for);
         others.next().map_or(u64::MAX, |(seq, _)| *seq)
     }
 
     /// The transaction is committed.
     pub fn let_go(&self, transaction: u64) {
-        self.inner.holds.borrow_mut().retain(|_, held| *held != transaction);
-        self.inner.progress.notify_all();
+        self.inner.undecided.holds.borrow_mut().retain(|_, held| *held != transaction);
+        self.inner.progress.changed.notify_all();
     }
 
     /// Nothing more is acknowledged, for this reason.
     pub fn fail(&self, reason: &str) {
-        self.inner
-            .failure
-            .borrow_mut()
-            .get_or_insert_with(|| StoreError::LogFailed(reason.to_owned()));
-        self.inner.progress.notify_all();
+        let mut failure = self.inner.progress.failure.borrow_mut();
+        failure.get_or_insert_with(|| StoreError::LogFailed(reason.to_owned()));
+        drop(failure);
+        self.inner.progress.changed.notify_all();
     }
 
     /// The error that stopped the log, if any has.
     pub fn check(&self) -> Result<()> {
-        self.inner.failure.borrow().clone().map_or(Ok(()), Err)
+        self.inner.progress.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
     /// Writes a frame soon, even with nothing in it, for the clock that it carries.
     pub fn request_clock(&self) {
-        self.inner.clock_wanted.set(true);
-        self.inner.work.notify_one();
+        self.inner.wanted.clock.set(true);
+        self.inner.wanted.work.notify_one();
     }
 
     /// Begins a new segment, though there is room in the current one, and waits for it.
     pub async fn renew(&self) -> Result<()> {
-        let current = self.inner.position.borrow().segment;
-        self.inner.renewal_wanted.set(true);
-        self.inner.work.notify_one();
-        self.wait_until(|log| log.position.borrow().segment > current).await
+        let current = self.inner.segments.position.borrow().segment;
+        self.inner.wanted.renewal.set(true);
+        self.inner.wanted.work.notify_one();
+        self.wait_until(|log| log.segments.position.borrow().segment > current).await
     }
 
     /// Waits until the log carries a clock of at least `ms`.
@@ -340,17 +367,17 @@ impl Log {
 
     /// The blocks of the segments kept, oldest first.
     pub fn segments(&self) -> Vec<BlockId> {
-        self.inner.position.borrow().segments.iter().map(|(_, block)| *block).collect()
+        self.inner.segments.position.borrow().segments.iter().map(|(_, block)| *block).collect()
     }
 
     /// Bytes of frames written.
     pub fn bytes_written(&self) -> u64 {
-        self.inner.bytes_written.get()
+        self.inner.progress.bytes_written.get()
     }
 
     /// Bytes of the segments kept.
     pub fn live_bytes(&self) -> u64 {
-        let position = self.inner.position.borrow();
+        let position = self.inner.segments.position.borrow();
         let full = position.segments.len().saturating_sub(1) * self.inner.blocks.capacity_bytes();
         let page = if position.next_page == u32::MAX { 0 } else { u64::from(position.next_page) };
         full as u64 + page * self.inner.blocks.page_bytes() as u64
@@ -358,7 +385,7 @@ impl Log {
 
     /// Bytes of frames in this segment and those behind it.
     pub fn bytes_from(&self, segment: u64) -> u64 {
-        let position = self.inner.position.borrow();
+        let position = self.inner.segments.position.borrow();
         let before = position.segments.iter().filter(|(number, _)| *number < segment).count();
         self.live_bytes() - (before * self.inner.blocks.capacity_bytes()) as u64
     }
@@ -366,7 +393,7 @@ impl Log {
     /// Gives back segments below `segment`, the current one excepted. The caller has made sure that a durable
     /// event says that they are not needed.
     pub fn release_before(&self, segment: u64) {
-        let mut position = self.inner.position.borrow_mut();
+        let mut position = self.inner.segments.position.borrow_mut();
         let current = position.segment;
         while let Some(&(number, block)) = position.segments.front()
             && number < segment.min(current)
@@ -378,11 +405,11 @@ impl Log {
 
     /// Writes out everything and ends the writer.
     pub async fn close(&self) -> Result<()> {
-        self.inner.closing.set(true);
-        self.inner.hurry.set(true);
-        self.inner.work.notify_one();
-        while !self.inner.closed.get() && self.inner.failure.borrow().is_none() {
-            self.inner.progress.notified().await;
+        self.inner.wanted.closing.set(true);
+        self.inner.wanted.hurry.set(true);
+        self.inner.wanted.work.notify_one();
+        while !self.inner.progress.closed.get() && self.inner.progress.failure.borrow().is_none() {
+            self.inner.progress.changed.notified().await;
         }
         self.check()
     }
@@ -390,11 +417,12 @@ impl Log {
 
 impl Inner {
     fn is_undecided(&self, seq: u64) -> bool {
-        let undecided = self.holds.borrow().keys().next().is_some_and(|held| *held <= seq);
+        let undecided =
+            self.undecided.holds.borrow().keys().next().is_some_and(|held| *held <= seq);
         undecided && !planted::bug(Bug::HeldIsStable)
     }
 
     fn is_stable(&self, seq: u64) -> bool {
-        self.durable_seq.get() >= seq && !self.is_undecided(seq)
+        self.progress.durable_seq.get() >= seq && !self.is_undecided(seq)
     }
 }

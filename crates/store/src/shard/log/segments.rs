@@ -37,7 +37,7 @@ impl Inner {
     /// Ends the current segment and starts the next, in another block where one fails to take its checkpoint.
     pub(super) async fn start_segment(&self, kind: Segment) -> Result<()> {
         for _ in 1..MAX_ATTEMPTS {
-            let next_frame = self.position.borrow().next_frame;
+            let next_frame = self.segments.position.borrow().next_frame;
             match self.try_segment(kind).await {
                 Err(StoreError::Flash(error)) => {
                     tracing::warn!(shard = self.shard.0, %error, "a log segment failed as it began");
@@ -52,7 +52,7 @@ impl Inner {
     /// The segment that was begun last is not: its number and those of its frames are used again. An edit that is on its way
     /// may name it as the first that is needed.
     fn take_segment_back(&self, next_frame: u64) {
-        let mut position = self.position.borrow_mut();
+        let mut position = self.segments.position.borrow_mut();
         position.open = None;
         position.next_page = u32::MAX;
         position.landed_pages = u32::MAX;
@@ -65,17 +65,17 @@ impl Inner {
 
     /// Starts a segment with a checkpoint.
     async fn try_segment(&self, kind: Segment) -> Result<()> {
-        let successor = self.position.borrow_mut().successor.take();
+        let successor = self.segments.position.borrow_mut().successor.take();
         let (block, pages) = match successor {
             Some(block) => (block, ANNOUNCEMENT_PAGES),
             None => (self.open_block().await?, 0),
         };
         {
-            let mut position = self.position.borrow_mut();
+            let mut position = self.segments.position.borrow_mut();
             if let Some(full) = position.open.take() {
                 full.seal();
             }
-            position.exposed.leave_segment();
+            position.open_word_lines.leave_segment();
             position.segment += 1;
             position.next_page = pages;
             position.landed_pages = pages;
@@ -85,7 +85,7 @@ impl Inner {
         }
         let checkpoint = self.make_checkpoint(kind)?;
         let longest = self.frame_bytes() - frame::HEADER_BYTES;
-        let repeated = self.recovered_frame.borrow().clone();
+        let repeated = self.segments.recovered_frame.borrow().clone();
         let copy = repeated.iter().map(|frame| Draft {
             role: FrameRole::Copy,
             payload: &frame.payload,
@@ -109,19 +109,19 @@ impl Inner {
             Box::pin(self.write_frame(draft)).await?;
         }
         {
-            let mut position = self.position.borrow_mut();
+            let mut position = self.segments.position.borrow_mut();
             position.opened_at = position.next_frame;
         }
         if durable && !alone { self.flush().await } else { Ok(()) }
     }
 
     fn make_checkpoint(&self, kind: Segment) -> Result<Bytes> {
-        self.rolling_over.set(kind == Segment::InStream);
+        self.stream.rolling_over.set(kind == Segment::InStream);
         let checkpoint = match self.checkpoint.borrow().as_ref() {
             Some(make) => make(),
             None => Vec::new(),
         };
-        self.rolling_over.set(false);
+        self.stream.rolling_over.set(false);
         let checkpoint = Bytes::from(checkpoint);
         if kind == Segment::OfNewWriter && !checkpoint.is_empty() {
             // Nothing is on its way yet: this one may name any start, also its own segment.
@@ -130,7 +130,7 @@ impl Inner {
                 StoreError::LogFailed(format!("the checkpoint cannot be read back: {error}"))
             })?;
             if let Replayed::Checkpoint(checkpoint) = made {
-                self.told_start.set(checkpoint.log_start);
+                self.stream.recorded_start.set(checkpoint.log_start);
             }
         }
         Ok(checkpoint)
@@ -143,9 +143,9 @@ impl Inner {
             return Ok(());
         }
         let durable_before = {
-            let mut position = self.position.borrow_mut();
+            let mut position = self.segments.position.borrow_mut();
             let programmed = position.next_page;
-            let durable_before = position.exposed.settle(programmed).next_frame;
+            let durable_before = position.open_word_lines.settle(programmed).next_frame;
             if position.successor.is_some() || durable_before <= position.opened_at {
                 return Ok(());
             }
@@ -160,7 +160,7 @@ impl Inner {
             };
             match self.write_announcement(&successor, durable_before).await {
                 Ok(()) => {
-                    self.position.borrow_mut().successor = Some(successor);
+                    self.segments.position.borrow_mut().successor = Some(successor);
                     return Ok(());
                 }
                 Err(error) => {
@@ -177,7 +177,7 @@ impl Inner {
 
     /// Allocates the segment behind the current one.
     fn open_successor(&self) -> Result<OpenBlock> {
-        let current = self.position.borrow().segments.back().map(|(_, block)| *block);
+        let current = self.segments.position.borrow().segments.back().map(|(_, block)| *block);
         let id = self.blocks.new_id();
         Ok(self.blocks.open_avoiding(id, self.next_kind(), Hint::LOG, current)?)
     }
@@ -188,7 +188,7 @@ impl Inner {
         durable_before: u64,
     ) -> Result<(), FtlError> {
         let header = {
-            let position = self.position.borrow();
+            let position = self.segments.position.borrow();
             FrameHeader {
                 shard: self.shard.0,
                 role: FrameRole::Announcement,
@@ -196,7 +196,7 @@ impl Inner {
                 segment: position.segment + 1,
                 sequence: position.next_frame,
                 durable_before,
-                clock_ms: self.written_clock_ms.get(),
+                clock_ms: self.progress.written_clock_ms.get(),
                 first_event: u32::MAX,
             }
         };
@@ -209,7 +209,7 @@ impl Inner {
 
     /// What the block of the segment behind the current one is.
     fn next_kind(&self) -> BlockKind {
-        let position = self.position.borrow();
+        let position = self.segments.position.borrow();
         let after = position.segments.back().map_or(0, |(number, _)| *number);
         BlockKind::Log { segment: position.segment + 1, after }
     }

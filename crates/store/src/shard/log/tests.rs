@@ -89,7 +89,7 @@ impl Bench {
     }
 
     async fn chain(&self) -> Chain {
-        let segments = self.log.inner.position.borrow().segments.clone();
+        let segments = self.log.inner.segments.position.borrow().segments.clone();
         let found: Vec<Found> =
             segments.into_iter().map(|(segment, id)| found(segment, id)).collect();
         // The log has grown since the last time.

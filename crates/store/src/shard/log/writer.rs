@@ -1,7 +1,7 @@
 //! The task that writes the log: takes what has gathered, frames it, and waits for the flash once for all.
 
 use super::Inner;
-use super::exposed::Reach;
+use super::open_word_lines::Reach;
 use super::segments::Segment;
 use crate::error::{Result, StoreError};
 use crate::format::log::event;
@@ -78,23 +78,23 @@ impl Inner {
                 StoreError::WornOut { .. } => error,
                 other => StoreError::LogFailed(other.to_string()),
             };
-            *self.failure.borrow_mut() = Some(error);
+            *self.progress.failure.borrow_mut() = Some(error);
         }
-        self.closed.set(true);
-        self.progress.notify_all();
+        self.progress.closed.set(true);
+        self.progress.changed.notify_all();
     }
 
     async fn write_until_closed(&self) -> Result<()> {
         // The new segment's frames say that what recovery has read is durable, but for the last frame, which is
         // written again: the opener has seen to that.
         self.start_segment(Segment::OfNewWriter).await?;
-        self.recovered_frame.take();
+        self.segments.recovered_frame.take();
         self.note_reached(0);
         self.make_durable().await?;
         // A recovery leaves a segment out that has nothing behind its opening; from here on, it counts.
         self.write(&[], &[]).await?;
-        self.note_reached(self.written_seq.get());
-        if self.follows_vain_starts {
+        self.note_reached(self.progress.written_seq.get());
+        if self.segments.follows_vain_starts {
             // What is behind it makes that sure, also for a start that comes soon: it needs to keep nothing of those before, of
             // which many in a row would leave it no room to begin in.
             self.write(&[], &[]).await?;
@@ -105,18 +105,18 @@ impl Inner {
         loop {
             self.gather(&tail).await;
 
-            let renewal = self.renewal_wanted.replace(false);
+            let renewal = self.wanted.renewal.replace(false);
             if renewal {
                 self.start_segment(Segment::InStream).await?;
                 // It counts, and so does the clock in it.
                 self.write(&[], &[]).await?;
-                self.note_reached(self.written_seq.get());
+                self.note_reached(self.progress.written_seq.get());
             }
-            let (hurry, closing) = (self.hurry.replace(false), self.closing.get());
-            let stream = std::mem::take(&mut *self.pending.borrow_mut());
-            self.writing_bytes.set(stream.len());
-            let (seq, clock) = (self.appended_seq.get(), self.clock_wanted.replace(false));
-            let starts = self.appended_starts.take();
+            let (hurry, closing) = (self.wanted.hurry.replace(false), self.wanted.closing.get());
+            let stream = std::mem::take(&mut *self.stream.pending.borrow_mut());
+            self.stream.writing_bytes.set(stream.len());
+            let (seq, clock) = (self.stream.appended_seq.get(), self.wanted.clock.replace(false));
+            let starts = self.stream.appended_starts.take();
             let now = self.runtime.now();
             if self.segment_is_full() {
                 // A proof is not worth a segment of its own, least of all on a full device.
@@ -124,14 +124,14 @@ impl Inner {
             }
             let proof = !closing && tail.proof_due().is_some_and(|due| now >= due);
             if planted::bug(Bug::AcknowledgedBeforeWrite) {
-                self.durable_seq.set(seq);
-                self.progress.notify_all();
+                self.progress.durable_seq.set(seq);
+                self.progress.changed.notify_all();
             }
             if !stream.is_empty() || clock || proof {
                 self.write(&stream, &starts).await?;
                 let late = planted::bug(Bug::AcknowledgedUnwritten);
-                let seq = if late { self.appended_seq.get() } else { seq };
-                self.written_seq.set(seq);
+                let seq = if late { self.stream.appended_seq.get() } else { seq };
+                self.progress.written_seq.set(seq);
                 self.note_reached(seq);
                 tail.note_written(!stream.is_empty(), self.runtime.now());
             }
@@ -145,7 +145,7 @@ impl Inner {
                 }
             };
             // Where more is waiting, that will fill the word lines.
-            if due || clock || renewal || awaited && self.pending.borrow().is_empty() {
+            if due || clock || renewal || awaited && self.stream.pending.borrow().is_empty() {
                 self.close_word_lines().await?;
             }
             if due {
@@ -157,8 +157,8 @@ impl Inner {
                 self.note_durable();
             }
             self.note_safe_clock();
-            self.progress.notify_all();
-            if closing && self.pending.borrow().is_empty() && tail.unsynced_since.is_none() {
+            self.progress.changed.notify_all();
+            if closing && self.stream.pending.borrow().is_empty() && tail.unsynced_since.is_none() {
                 return self.write_end().await;
             }
         }
@@ -184,25 +184,25 @@ impl Inner {
 
     /// The log was written up to sequence number `seq`.
     fn note_reached(&self, seq: u64) {
-        let mut position = self.position.borrow_mut();
+        let mut position = self.segments.position.borrow_mut();
         let safe_after = self.blocks.log_flash().safe_after(position.next_page);
         let next_frame = position.next_frame;
-        let clock_ms = self.written_clock_ms.get();
-        position.exposed.note(Reach { next_frame, seq, clock_ms }, safe_after);
+        let clock_ms = self.progress.written_clock_ms.get();
+        position.open_word_lines.note(Reach { next_frame, seq, clock_ms }, safe_after);
         if planted::bug(Bug::ExposedClockLogged) {
             self.clock.note_logged(clock_ms);
-            self.progress.notify_all();
+            self.progress.changed.notify_all();
         }
     }
 
     /// What was written is flushed or need not be: it is durable as far as no later write can take it along.
     fn note_durable(&self) {
-        let mut position = self.position.borrow_mut();
+        let mut position = self.segments.position.borrow_mut();
         let programmed = position.next_page;
-        let reach = position.exposed.settle(programmed);
+        let reach = position.open_word_lines.settle(programmed);
         position.durable_frames = reach.next_frame;
-        self.durable_seq.set(reach.seq);
-        self.progress.notify_all();
+        self.progress.durable_seq.set(reach.seq);
+        self.progress.changed.notify_all();
     }
 
     /// Makes all that was written durable.
@@ -216,17 +216,20 @@ impl Inner {
 
     /// A restart finds the clock that was written, as far as no later write can take it along.
     fn note_safe_clock(&self) {
-        let mut position = self.position.borrow_mut();
+        let mut position = self.segments.position.borrow_mut();
         let programmed = position.next_page;
-        self.clock.note_logged(position.exposed.settle(programmed).clock_ms);
+        self.clock.note_logged(position.open_word_lines.settle(programmed).clock_ms);
     }
 
     /// Fills the word lines that hold part of what was written.
     async fn close_word_lines(&self) -> Result<()> {
         loop {
             let missing = {
-                let position = self.position.borrow();
-                position.exposed.end().map_or(0, |end| end.saturating_sub(position.next_page))
+                let position = self.segments.position.borrow();
+                position
+                    .open_word_lines
+                    .end()
+                    .map_or(0, |end| end.saturating_sub(position.next_page))
             };
             let bytes = (missing as usize * self.blocks.page_bytes()).min(self.frame_bytes());
             let Some(len) = bytes.checked_sub(frame::HEADER_BYTES) else { return Ok(()) };
@@ -248,15 +251,15 @@ impl Inner {
     /// Waits until there is something to do.
     async fn gather(&self, tail: &Tail) {
         let urgent = || {
-            let wanted = self.clock_wanted.get() || self.renewal_wanted.get();
-            wanted || self.hurry.get() || self.closing.get()
+            let wanted = self.wanted.clock.get() || self.wanted.renewal.get();
+            wanted || self.wanted.hurry.get() || self.wanted.closing.get()
         };
-        while self.pending.borrow().is_empty() && !urgent() {
+        while self.stream.pending.borrow().is_empty() && !urgent() {
             let sync = match (self.durability, tail.unsynced_since) {
                 (Durability::Interval(interval), Some(since)) => Some(since + interval),
                 _ => None,
             };
-            let work = self.work.notified();
+            let work = self.wanted.work.notified();
             match sync.or(tail.proof_due()) {
                 Some(due) if self.runtime.now() >= due => return,
                 Some(due) => drop(select(self.runtime.sleep_until(due), pin!(work)).await),
@@ -266,18 +269,18 @@ impl Inner {
         if let Durability::Interval(interval) = self.durability {
             let until = self.runtime.now() + GATHER_TIME.min(interval);
             while !urgent()
-                && self.pending.borrow().len() < GATHER_BYTES
+                && self.stream.pending.borrow().len() < GATHER_BYTES
                 && self.runtime.now() < until
             {
-                select(self.runtime.sleep_until(until), pin!(self.work.notified())).await;
+                select(self.runtime.sleep_until(until), pin!(self.wanted.work.notified())).await;
             }
         }
     }
 
     /// Keeps the stream's memory for the next events, unless it has grown beyond use.
     fn recycle(&self, mut stream: Vec<u8>) {
-        self.writing_bytes.set(0);
-        let mut pending = self.pending.borrow_mut();
+        self.stream.writing_bytes.set(0);
+        let mut pending = self.stream.pending.borrow_mut();
         if pending.capacity() == 0 && stream.capacity() <= 4 * FRAME_BYTES {
             stream.clear();
             *pending = stream;
@@ -304,7 +307,7 @@ impl Inner {
             at = end;
             // A segment that begins now comes behind these edits: its checkpoint must not take back what they say.
             if let Some((_, start)) = starts.iter().rfind(|(end, _)| *end <= at) {
-                self.told_start.set(*start);
+                self.stream.recorded_start.set(*start);
             }
             if at >= stream.len() {
                 // A durable write says nothing of those before it.
@@ -325,7 +328,7 @@ impl Inner {
         let page = self.blocks.page_bytes();
         let pages = self.segment_pages();
         loop {
-            let next_page = self.position.borrow().next_page;
+            let next_page = self.segments.position.borrow().next_page;
             if next_page < pages {
                 let left = (pages - next_page) as usize * page;
                 return Ok(left.min(self.frame_bytes()) - frame::HEADER_BYTES);
@@ -335,7 +338,7 @@ impl Inner {
     }
 
     fn segment_is_full(&self) -> bool {
-        self.position.borrow().next_page >= self.segment_pages()
+        self.segments.position.borrow().next_page >= self.segment_pages()
     }
 
     fn segment_pages(&self) -> u32 {
@@ -370,7 +373,7 @@ impl Inner {
         let pages = frame::pages(payload.len(), page_bytes);
         let clock_ms = self.clock.now_ms();
         let outcome = {
-            let mut position = self.position.borrow_mut();
+            let mut position = self.segments.position.borrow_mut();
             let Some(open) = position.open.as_ref() else { return Err(StoreError::Closed) };
             let header = FrameHeader {
                 shard: self.shard.0,
@@ -400,12 +403,14 @@ impl Inner {
             return Ok(Err(error));
         }
         {
-            let mut position = self.position.borrow_mut();
+            let mut position = self.segments.position.borrow_mut();
             position.landed_pages = position.next_page;
             position.next_frame += u64::from(sequence.is_none());
         }
-        self.bytes_written.set(self.bytes_written.get() + (pages * page_bytes) as u64);
-        self.written_clock_ms.set(clock_ms);
+        self.progress
+            .bytes_written
+            .set(self.progress.bytes_written.get() + (pages * page_bytes) as u64);
+        self.progress.written_clock_ms.set(clock_ms);
         Ok(Ok(()))
     }
 
@@ -436,14 +441,14 @@ impl Inner {
     /// Why what was just written should be written again, to a segment that takes all copies. It is enough to have one where
     /// several segments in a row fail.
     fn lacks_copy(&self) -> Option<FtlError> {
-        let position = self.position.borrow();
+        let position = self.segments.position.borrow();
         let Some(error) = position.open.as_ref().and_then(OpenBlock::lacks_copy) else {
-            self.left_short.set(0);
+            self.segments.left_short.set(0);
             return None;
         };
-        let left = self.left_short.get() + 1;
+        let left = self.segments.left_short.get() + 1;
         (left < MAX_SHORT_SEGMENTS).then(|| {
-            self.left_short.set(left);
+            self.segments.left_short.set(left);
             error
         })
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::shard::commit::Writes;
+use crate::shard::Writes;
 
 /// What becomes of a view that has read `key`, when something happens before its commit.
 async fn after(
@@ -95,7 +95,7 @@ fn a_view_that_holds_its_shard_passes_the_gate_and_meets_no_conflict() {
     });
 }
 
-fn put_in(view: &mut crate::view::View, key: &str, len: usize) {
+fn put_in(view: &mut crate::Transaction, key: &str, len: usize) {
     view.put(bytes(key), entry(len)).unwrap();
 }
 
@@ -140,7 +140,7 @@ fn a_ticket_names_what_was_written_and_read() {
         put_in(&mut view, "key", 1);
         let ticket = store.commit(view).await.unwrap();
         assert!(!ticket.is_empty());
-        assert_eq!(ticket, Ticket::of(ShardId(0), shard.seq.get()));
+        assert_eq!(ticket, CommitToken::of(ShardId(0), shard.history.seq.get()));
         store.durable(&ticket).await.unwrap();
         let mut reading = store.view();
         reading.get(&bytes("key")).await.unwrap();
@@ -151,7 +151,7 @@ fn a_ticket_names_what_was_written_and_read() {
 
 #[test]
 fn writes_know_what_they_take_and_whether_they_grow() {
-    let writes = |entries: Vec<(Bytes, Option<Entry>)>| Writes { entries, clear: false };
+    let writes = |entries: Vec<(Bytes, Option<Entry>)>| entries.into_iter().collect::<Writes>();
     let both = writes(vec![(bytes("four"), Some(entry(10))), (bytes("three"), None)]);
     assert_eq!((both.bytes(), both.grow()), (4 + 10 + 5, true));
     let deletion = writes(vec![(bytes("three"), None)]);
@@ -165,13 +165,16 @@ fn a_write_takes_its_key_out_of_the_cache_and_tells_who_watches() {
         let (store, shard) = (&stores[0], stores[0].local());
         put(store, "key", entry(1)).await;
         shard.flush_everything().await.unwrap();
-        assert!(shard.cache.borrow_mut().get(b"key").is_some(), "what is flushed is in the cache");
+        assert!(
+            shard.caches.read.borrow_mut().get(b"key").is_some(),
+            "what is flushed is in the cache"
+        );
         let token = store.watch(bytes("key")).await.unwrap();
         put(store, "other", entry(1)).await;
         assert!(!token.touched());
         put(store, "key", entry(2)).await;
         assert!(token.touched());
-        assert!(shard.cache.borrow_mut().get(b"key").is_none());
+        assert!(shard.caches.read.borrow_mut().get(b"key").is_none());
     });
 }
 
@@ -214,7 +217,7 @@ fn what_is_cleared_goes_from_memory_at_once_and_from_flash_when_that_is_durable(
         store.commit(view).await.unwrap();
         assert!(token.touched());
         assert_eq!(shard.slices[0].clears.get(), clears + 1);
-        assert!(shard.clears.first_segment_needed() == u64::MAX, "nothing can undo it");
+        assert!(shard.history.clears.first_segment_needed() == u64::MAX, "nothing can undo it");
         for (key, len) in [("flushed", None), ("in memory", None), ("new", Some(3))] {
             assert_eq!(found(store, key).await, len, "{key}");
         }

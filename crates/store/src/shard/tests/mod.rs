@@ -4,10 +4,10 @@ mod commit;
 mod compact;
 mod over_shards;
 
-use super::open::open_all_for_repair;
 use super::recovery::OnLogLoss;
 use super::*;
-use crate::store::{Store, Ticket};
+use crate::store::open_all_for_repair;
+use crate::store::{CommitToken, Store};
 use crate::value::Entry;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -74,7 +74,7 @@ pub(in crate::shard) async fn delete(store: &Store, key: &str) {
 
 /// The length of a value, read from the memtables and from flash, past the cache.
 pub(in crate::shard) async fn found(store: &Store, key: &str) -> Option<usize> {
-    store.local().cache.borrow_mut().clear();
+    store.local().caches.read.borrow_mut().clear();
     let entry = store.view().get(&bytes(key)).await.unwrap();
     entry.map(|entry| entry.value.to_bytes().len())
 }

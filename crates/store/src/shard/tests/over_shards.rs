@@ -11,7 +11,7 @@ pub(super) fn keys_of_all_shards(store: &Store) -> Vec<Bytes> {
 }
 
 /// Writes a value of `len` bytes to all keys at once; `clear` removes everything before.
-async fn put_all(store: &Store, keys: &[Bytes], len: usize, clear: bool) -> Ticket {
+async fn put_all(store: &Store, keys: &[Bytes], len: usize, clear: bool) -> CommitToken {
     let shards = keys.iter().map(|key| store.shard_of(key)).collect();
     let exclusive = store.exclusive(shards).await.unwrap();
     let mut view = exclusive.view();
@@ -115,12 +115,12 @@ fn a_removal_in_a_transaction_keeps_the_patches_until_that_is_decided() {
         put_all(&stores[0], &keys, 2, true).await;
         for store in stores {
             let shard = store.local();
-            assert_ne!(shard.clears.first_segment_needed(), u64::MAX, "it may be undone");
+            assert_ne!(shard.history.clears.first_segment_needed(), u64::MAX, "it may be undone");
         }
         assert_eq!(blocks(), before, "and so the patches are needed");
         rest(runtime, SECOND_NS).await;
         for store in stores {
-            assert_eq!(store.local().clears.first_segment_needed(), u64::MAX);
+            assert_eq!(store.local().history.clears.first_segment_needed(), u64::MAX);
         }
         assert_eq!(blocks(), before - 2);
         assert_eq!(lengths(&stores[1], &keys).await, [Some(2); 2]);

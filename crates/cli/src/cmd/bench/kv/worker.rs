@@ -10,7 +10,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use softflash_base::random::Rng;
 use softflash_base::{ShardId, SliceId};
 use softflash_store::stats::StoreStats;
-use softflash_store::{Entry, Mesh, Shard, ShardSpec, Store, StoreError, StoreOptions};
+use softflash_store::{Entry, Mesh, ShardSpec, Store, StoreError, StoreOptions};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -64,7 +64,7 @@ impl Fleet {
                 block_on(|runtime| async move {
                     let spec = ShardSpec { id, layout, options, device, runtime, mesh, inbox };
                     let failed = |error| CliError::store(&path)(error);
-                    let store = Shard::open(spec).await.map_err(failed)?;
+                    let store = Store::open(spec).await.map_err(failed)?;
                     obey(&store, &load, orders).await;
                     store.close().await.map_err(failed)
                 })

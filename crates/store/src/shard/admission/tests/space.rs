@@ -50,7 +50,7 @@ fn new_data_is_refused_when_nothing_will_make_room() {
         // Compaction looks once more, and finds nothing.
         let compaction = async {
             rest(runtime, SECOND_NS).await;
-            shard.compaction_idle.set(true);
+            shard.tasks.compaction_idle.set(true);
         };
         let ((admitted, ()), took_ns) =
             timed(runtime, join(shard.admit(1, true), compaction)).await;
@@ -76,14 +76,14 @@ fn new_data_waits_while_a_compaction_or_a_flush_may_make_room() {
             }
             let compaction = async {
                 rest(runtime, MS_NS).await;
-                shard.compaction_idle.set(flushing);
+                shard.tasks.compaction_idle.set(flushing);
             };
             let ((admitted, ()), took_ns) =
                 timed(runtime, join(shard.admit(1, true), compaction)).await;
             assert_eq!(admitted, FULL, "in the end it gives up");
             assert!((30 * SECOND_NS..31 * SECOND_NS).contains(&took_ns), "{took_ns}");
             let room = async {
-                shard.compaction_idle.set(flushing);
+                shard.tasks.compaction_idle.set(flushing);
                 rest(runtime, 5 * SECOND_NS).await;
                 leave_free(shard, shard.budget.reserve_blocks).await;
             };

@@ -85,7 +85,7 @@ fn each_segment_tells_the_sequence_it_starts_with() {
 fn a_segment_is_proved_by_what_stands_behind_its_opening() {
     on_bench(async |mut bench| {
         let number = bench.log.segment();
-        let (_, block) = bench.log.inner.position.borrow().segments[0];
+        let (_, block) = bench.log.inner.segments.position.borrow().segments[0];
         let segment = Segment { number, after: 0, block, superseded_from: None };
         let (opened, _) = frames(&bench.reader, &[segment]).await;
         let is_opening = opened.iter().all(|frame| frame.header.role != FrameRole::Stream);
@@ -134,7 +134,7 @@ fn a_log_goes_on_where_the_next_frame_of_this_log_begins() {
 fn a_superblock_of_unknown_contents_is_refused_if_it_holds_what_was_durable() {
     on_bench(async |mut bench| {
         let number = bench.log.segment();
-        let (_, block) = bench.log.inner.position.borrow().segments[0];
+        let (_, block) = bench.log.inner.segments.position.borrow().segments[0];
         let superblock = bench.blocks.superblocks(block)[0];
         let look = async |reader: &LogReader, end| {
             reader.refuse_lost_segment(&superblock, end).await.map_err(|error| error.to_string())

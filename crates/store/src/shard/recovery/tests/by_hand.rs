@@ -164,8 +164,16 @@ impl Hand {
         let (total, capacity) = (self.blocks.total_blocks(), self.blocks.capacity_bytes());
         let budget = Budget::new(&StoreOptions::default(), &layout, total, capacity);
         let on_flash = OnFlash { found: &self.found, damaged: &[], on_log_loss };
-        let mesh = Mesh::new(1).0;
-        recover(SHARD, &layout, &self.blocks, on_flash, &self.clock, &mesh, &budget).await
+        let recovery = Recovery {
+            shard: SHARD,
+            layout: &layout,
+            blocks: &self.blocks,
+            on_flash,
+            clock: &self.clock,
+            decisions: &Decisions::default(),
+            budget: &budget,
+        };
+        recovery.run().await
     }
 
     pub(in crate::shard) fn reader(&self) -> LogReader {

@@ -116,10 +116,10 @@ fn a_unit_is_old_only_where_something_in_use_lacks_a_copy() {
         let drafts = [opening(4), stream(&[Event::Units(&marks)]), batch()];
         let block = hand.segment(4, 0, &drafts).await;
         let recovered = hand.recover(OnLogLoss::Refuse).await.unwrap();
-        assert_eq!(recovered.old_units, []);
+        assert_eq!(recovered.stale_units, []);
         hand.blocks.note_degraded(block);
         let recovered = hand.recover(OnLogLoss::Refuse).await.unwrap();
-        let units: Vec<u16> = recovered.old_units.iter().map(|old| old.unit).collect();
+        let units: Vec<u16> = recovered.stale_units.iter().map(|old| old.unit).collect();
         assert_eq!(units, [1]);
     });
 }

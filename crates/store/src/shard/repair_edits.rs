@@ -23,7 +23,7 @@ impl Shard {
         old: &[Rc<Patch>],
         records: Vec<Record>,
     ) -> Result<()> {
-        let site = self.building.begin(&self.blocks);
+        let site = self.pending_outputs.begin(&self.blocks);
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
         for record in &records {
@@ -34,7 +34,7 @@ impl Shard {
         let added = patches.into_iter().map(|patch| (level, run, patch)).collect();
         self.edit(slice, old, added);
         // Until the edit is durable a recovery may ask for what it removes.
-        self.log.stable_soon(self.seq.get()).await?;
+        self.log.stable_soon(self.history.seq.get()).await?;
         old.iter().for_each(|patch| patch.retire());
         Ok(())
     }
@@ -45,7 +45,7 @@ impl Shard {
         let Some(slice) = self.slices.first() else { return Ok(()) };
         self.edit(slice, &[], Vec::new());
         let needed = self.first_segment_needed();
-        self.log.stable_soon(self.seq.get()).await?;
+        self.log.stable_soon(self.history.seq.get()).await?;
         self.log.release_before(needed);
         Ok(())
     }

@@ -29,26 +29,26 @@ pub struct Window {
     pub step: u32,
 }
 
-/// Windows that are kept at most, however small: each is looked at when a scan begins.
+/// ScanReadahead that are kept at most, however small: each is looked at when a scan begins.
 const MOST_WINDOWS: usize = 1024;
 
 /// The windows of a shard.
-pub struct Windows {
+pub struct ScanReadahead {
     kept: RefCell<Kept>,
     limit_bytes: usize,
 }
 
-/// Windows, the latest last, and the memory that they hold together.
+/// ScanReadahead, the latest last, and the memory that they hold together.
 #[derive(Default)]
 struct Kept {
     windows: VecDeque<Window>,
     memory_bytes: usize,
 }
 
-impl Windows {
+impl ScanReadahead {
     /// Room for windows that hold `limit_bytes` of memory.
-    pub fn new(limit_bytes: usize) -> Windows {
-        Windows { kept: RefCell::default(), limit_bytes }
+    pub fn new(limit_bytes: usize) -> ScanReadahead {
+        ScanReadahead { kept: RefCell::default(), limit_bytes }
     }
 
     /// Leaves a window; the oldest ones give way.
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_window_is_taken_up_once_and_only_where_it_fits() {
-        let windows = Windows::new(1000);
+        let windows = ScanReadahead::new(1000);
         windows.leave(window(1, 100, 50));
         assert!(windows.take_up(BlockId(2), 100).is_none());
         assert!(windows.take_up(BlockId(1), 99).is_none());
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_oldest_give_way_for_memory() {
-        let windows = Windows::new(20);
+        let windows = ScanReadahead::new(20);
         (1..=3).for_each(|patch| windows.leave(window(patch, 0, 10)));
         assert!(windows.take_up(BlockId(1), 0).is_none());
         assert!(windows.take_up(BlockId(3), 0).is_some());
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn memory_that_few_bytes_hold_counts_whole() {
-        let windows = Windows::new(20);
+        let windows = ScanReadahead::new(20);
         windows.leave(Window { memory_bytes: 15, ..window(1, 0, 1) });
         windows.leave(Window { memory_bytes: 15, ..window(2, 0, 1) });
         assert!(windows.take_up(BlockId(1), 0).is_none());
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn small_ones_are_kept_in_bounded_number() {
-        let windows = Windows::new(1 << 20);
+        let windows = ScanReadahead::new(1 << 20);
         (0..=MOST_WINDOWS as u64).for_each(|patch| windows.leave(window(patch, 0, 1)));
         assert!(windows.take_up(BlockId(0), 0).is_none());
         assert!(windows.take_up(BlockId(1), 0).is_some());

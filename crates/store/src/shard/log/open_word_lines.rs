@@ -1,7 +1,7 @@
-//! What was written and can still be taken along by a power cut in a later write.
+//! Open word lines: frames that were written, and that a power cut in a later write can destroy.
 //!
-//! On flash with several bits in a cell a frame is out of reach only when the word lines that it lies in are full. Until
-//! then it does not count as durable. Where there is no more to write, the writer fills the pages that are missing.
+//! On flash with several bits per cell a frame is safe only when the word lines that hold it are full.
+//! Until then it does not count as durable. Where no more events follow, the writer pads the word lines.
 
 use std::collections::VecDeque;
 
@@ -18,16 +18,16 @@ pub(super) struct Reach {
 
 /// The end of the current segment.
 #[derive(Debug, Default)]
-pub(super) struct Exposed {
-    /// What was written, and the page up to which the segment must be programmed until it is safe.
+pub(super) struct OpenWordLines {
+    /// Frames written, and the page up to which the segment must be programmed until they are safe.
     marks: VecDeque<(u32, Reach)>,
     safe: Reach,
 }
 
-impl Exposed {
-    /// Nothing is exposed where a recovery ended at `reach`.
-    pub fn new(reach: Reach) -> Exposed {
-        Exposed { marks: VecDeque::new(), safe: reach }
+impl OpenWordLines {
+    /// No word line is open where a recovery ended at `reach`.
+    pub fn new(reach: Reach) -> OpenWordLines {
+        OpenWordLines { marks: VecDeque::new(), safe: reach }
     }
 
     /// The log was written up to `reach`; it is safe when the segment is programmed up to page `end`.
@@ -46,7 +46,7 @@ impl Exposed {
         self.safe
     }
 
-    /// Nothing more is written to the segment, so nothing can be taken along any more.
+    /// The segment takes no more writes, so its frames are safe.
     pub fn leave_segment(&mut self) {
         self.settle(u32::MAX);
     }
@@ -62,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_safe_when_its_word_lines_are_full() {
+    fn frames_are_safe_when_their_word_lines_are_full() {
         let reach = |next_frame| Reach { next_frame, ..Reach::default() };
-        let mut exposed = Exposed::new(reach(3));
-        exposed.note(reach(4), 6);
-        exposed.note(reach(5), 9);
-        assert_eq!((exposed.settle(5), exposed.end()), (reach(3), Some(9)));
-        assert_eq!(exposed.settle(8), reach(4));
-        exposed.leave_segment();
-        assert_eq!((exposed.settle(0), exposed.end()), (reach(5), None));
+        let mut open = OpenWordLines::new(reach(3));
+        open.note(reach(4), 6);
+        open.note(reach(5), 9);
+        assert_eq!((open.settle(5), open.end()), (reach(3), Some(9)));
+        assert_eq!(open.settle(8), reach(4));
+        open.leave_segment();
+        assert_eq!((open.settle(0), open.end()), (reach(5), None));
     }
 }

@@ -35,7 +35,7 @@ impl Log {
     }
 
     fn extent(&self) -> Extent {
-        let position = self.inner.position.borrow();
+        let position = self.inner.segments.position.borrow();
         let mut after = 0;
         let segments = position.segments.iter().map(|&(segment, id)| {
             let kind = BlockKind::Log { segment, after };

@@ -24,15 +24,15 @@ const TURN_BLOCKS: usize = 64;
 
 impl Shard {
     /// Patrols until the shard closes.
-    pub(super) async fn patrol_forever(&self, period: Duration) {
-        while !self.closing.get() {
+    pub(super) async fn scrub_forever(&self, period: Duration) {
+        while !self.tasks.closing.get() {
             let end = self.runtime.now() + period;
             // Parity is compared with what was found to be right.
             let share = if self.blocks.has_parity() { period / 2 } else { period };
             self.patrol_patches(share).await;
             self.patrol_groups(period - share).await;
             self.rest_until(end).await;
-            if self.closing.get() {
+            if self.tasks.closing.get() {
                 return;
             }
             self.patrol_log().await;
@@ -57,7 +57,7 @@ impl Shard {
                 let read = passed + bytes * first as u64 / blocks.max(1) as u64;
                 self.rest_until(began + period.mul_f64(read as f64 / total.max(1) as f64)).await;
                 let Some(patch) = patch.upgrade() else { break };
-                if self.closing.get() {
+                if self.tasks.closing.get() {
                     return;
                 }
                 let end = blocks.min(first + TURN_BLOCKS);
@@ -76,7 +76,7 @@ impl Shard {
         for (number, group) in groups.iter().enumerate() {
             let passed = number as f64 / groups.len() as f64;
             self.rest_until(began + period.mul_f64(passed)).await;
-            if self.closing.get() {
+            if self.tasks.closing.get() {
                 return;
             }
             let is_there = self.blocks.group_of(BlockId(group.parity)).is_some();
@@ -86,7 +86,7 @@ impl Shard {
                     parity = group.parity,
                     "the patrol has found parity that does not agree with its patches"
                 );
-                self.compact_work.notify_one();
+                self.tasks.compact.notify_one();
             }
         }
     }
@@ -104,7 +104,7 @@ impl Shard {
             count(&self.counters.patrolled_bytes, patch.block_bytes(number));
         }
         if self.blocks.any_needs_refresh() {
-            self.compact_work.notify_one();
+            self.tasks.compact.notify_one();
         }
         Ok(())
     }
@@ -139,15 +139,15 @@ impl Shard {
             return;
         }
         if let Err(error) = self.renew_log().await
-            && !self.closing.get()
+            && !self.tasks.closing.get()
         {
             tracing::warn!(shard = self.id.0, %error, "the log could not be written anew");
         }
     }
 
     async fn rest_until(&self, due: Time) {
-        while !self.closing.get() && self.runtime.now() < due {
-            let woken = self.patrol_work.notified();
+        while !self.tasks.closing.get() && self.runtime.now() < due {
+            let woken = self.tasks.scrub.notified();
             select(self.runtime.sleep_until(due), pin!(woken)).await;
         }
     }
@@ -173,14 +173,14 @@ impl Shard {
         // Where they cannot be written anew they stay as they are, until the next pass.
         inputs.iter().for_each(|input| self.blocks.clear_refresh(input.id()));
         let clears = slice.clears.get();
-        let site = self.building.begin(&self.blocks);
+        let site = self.pending_outputs.begin(&self.blocks);
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
         let blocks = inputs
             .iter()
             .flat_map(|input| (0..input.block_count()).map(move |number| (input, number)));
         for (input, number) in blocks {
-            if self.closing.get() {
+            if self.tasks.closing.get() {
                 return Err(StoreError::Closed);
             }
             for record in input.read_block(number, Hint::COMPACTION).await?.into_records() {
@@ -197,7 +197,7 @@ impl Shard {
         drop(site);
         let added = patches.into_iter().map(|patch| (level as u8, run, patch)).collect();
         self.edit(slice, inputs, added);
-        let seq = self.seq.get();
+        let seq = self.history.seq.get();
         self.log.stable_soon(seq).await?;
         inputs.iter().for_each(|input| input.retire());
         count(&self.counters.refreshed_bytes, bytes);

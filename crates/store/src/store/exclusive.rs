@@ -1,0 +1,97 @@
+//! Exclusive work on shards: holds their gates, so that several commands, or several shards, change as
+//! one.
+
+use super::mesh::{Job, Mesh};
+use super::transaction::Transaction;
+use super::{ScanPage, Store};
+use crate::error::Result;
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use softflash_base::planted::{self, Bug};
+use softflash_base::{ShardId, SliceId};
+
+/// The right to work on some shards alone; ends when dropped.
+pub struct Exclusive {
+    store: Store,
+    _guards: Vec<GateGuard>,
+}
+
+impl Exclusive {
+    /// A transaction that passes the gates.
+    /// TEMP
+    pub fn view(&self) -> Transaction {
+        self.begin()
+    }
+
+    /// Begins a transaction that passes the gates.
+    pub fn begin(&self) -> Transaction {
+        Transaction::new(self.store.clone(), true)
+    }
+
+    /// As [`Store::scan`], past the gate of the slice's shard.
+    pub async fn scan(
+        &self,
+        slice: SliceId,
+        after: Option<Bytes>,
+        limit: usize,
+    ) -> Result<ScanPage> {
+        let shard = self.store.layout().shard_of_slice(slice);
+        let job = move |store: Store| -> LocalBoxFuture<'static, Result<ScanPage>> {
+            Box::pin(async move { store.shard.scan_exclusively(slice, after, limit).await })
+        };
+        self.store.run_on(shard, job).await?
+    }
+
+    /// As [`Store::key_count`], past the gates.
+    pub async fn key_count(&self) -> Result<u64> {
+        let counts = self
+            .store
+            .run_on_all(|store| Box::pin(async move { store.shard.key_estimate() }))
+            .await?;
+        Ok(counts.into_iter().sum())
+    }
+}
+
+impl Store {
+    /// Waits until nobody else works on `shards` and keeps others out until the guard is dropped.
+    /// Transactions from the guard's [`Exclusive::begin`] pass.
+    pub async fn exclusive(&self, mut shards: Vec<ShardId>) -> Result<Exclusive> {
+        // Always in ascending order, so that two of them cannot wait for each other.
+        shards.sort_unstable();
+        shards.dedup();
+        if planted::bug(Bug::GatesInReverse) {
+            shards.get_mut(1..).unwrap_or_default().reverse();
+        }
+        let mut guards = Vec::with_capacity(shards.len());
+        for shard in shards {
+            let mesh = self.mesh.clone();
+            let guard = self
+                .run_on(shard, move |store| {
+                    Box::pin(async move {
+                        store.shard.gate.hold().await;
+                        GateGuard { shard: store.shard.id(), mesh }
+                    })
+                })
+                .await?;
+            guards.push(guard);
+        }
+        Ok(Exclusive { store: self.clone(), _guards: guards })
+    }
+}
+
+/// Holds the gate of a shard, from whichever thread; gives it back when dropped.
+struct GateGuard {
+    shard: ShardId,
+    mesh: Mesh,
+}
+
+impl Drop for GateGuard {
+    fn drop(&mut self) {
+        let release: Job = Box::new(|store| {
+            store.local().gate.release();
+            Box::pin(std::future::ready(()))
+        });
+        // A shard that has stopped needs no gate.
+        let _ = self.mesh.send(self.shard, release);
+    }
+}

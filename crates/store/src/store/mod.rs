@@ -1,0 +1,228 @@
+//! One thread's handle to the whole store: its own shard directly, the others by message.
+
+mod commit;
+mod exclusive;
+mod mesh;
+mod open;
+mod token;
+mod transaction;
+mod two_phase;
+
+pub use exclusive::Exclusive;
+pub use mesh::{Inbox, Mesh};
+pub(crate) use open::open_all_for_repair;
+pub use open::{ShardSpec, open_all, open_all_with_log};
+pub use token::CommitToken;
+pub use transaction::Transaction;
+
+use crate::error::{Result, StoreError};
+use crate::layout::StoreLayout;
+use crate::shard::{Read, ScanPage, Shard, WatchToken};
+use crate::stats::StoreStats;
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use mesh::Job;
+use softflash_base::{ShardId, SliceId};
+use softflash_ftl::UnitTelemetry;
+use softflash_runtime::RuntimeHandle;
+use std::rc::Rc;
+
+/// The store as one thread holds it. A clone is the same store.
+#[derive(Clone)]
+pub struct Store {
+    shard: Rc<Shard>,
+    mesh: Mesh,
+}
+
+impl Store {
+    /// Joins a shard to the mesh and starts serving its inbox on the shard's runtime.
+    fn join(shard: Rc<Shard>, mesh: Mesh, inbox: Inbox) -> Store {
+        let store = Store { shard, mesh };
+        let serving = store.clone();
+        store.shard.runtime().spawn(Box::pin(async move {
+            while let Ok(job) = inbox.0.recv().await {
+                let task = job(serving.clone());
+                serving.shard.runtime().spawn(task);
+            }
+        }));
+        store
+    }
+
+    /// How the key space is cut.
+    pub fn layout(&self) -> &StoreLayout {
+        self.shard.layout()
+    }
+
+    /// The thread's runtime.
+    pub fn runtime(&self) -> &RuntimeHandle {
+        self.shard.runtime()
+    }
+
+    /// The thread's own shard.
+    pub fn local(&self) -> &Rc<Shard> {
+        &self.shard
+    }
+
+    /// The id of the thread's own shard.
+    pub fn local_id(&self) -> ShardId {
+        self.shard.id()
+    }
+
+    /// The shard that holds `key`.
+    pub fn shard_of(&self, key: &[u8]) -> ShardId {
+        self.layout().shard_of(key)
+    }
+
+    /// Milliseconds since the Unix epoch by the store's clock, which never runs back.
+    pub fn now_ms(&self) -> u64 {
+        self.shard.now_ms()
+    }
+
+    /// Runs `job` on the thread of `shard`; directly where that is this one.
+    pub async fn run_on<R: Send + 'static>(
+        &self,
+        shard: ShardId,
+        job: impl FnOnce(Store) -> LocalBoxFuture<'static, R> + Send + 'static,
+    ) -> Result<R> {
+        if shard == self.local_id() {
+            return Ok(job(self.clone()).await);
+        }
+        let (reply, answer) = futures_channel::oneshot::channel();
+        let job: Job = Box::new(move |store| {
+            let work = job(store);
+            Box::pin(async move {
+                // A caller that has gone away drops the result where it was made.
+                let _ = reply.send(work.await);
+            })
+        });
+        self.mesh.send(shard, job)?;
+        answer.await.map_err(|_| StoreError::Closed)
+    }
+
+    /// Runs `job` on every shard's thread at once; the results are in order of the shards.
+    pub async fn run_on_all<R: Send + 'static>(
+        &self,
+        job: impl Fn(Store) -> LocalBoxFuture<'static, R> + Clone + Send + 'static,
+    ) -> Result<Vec<R>> {
+        let shards =
+            (0..self.layout().shards).map(|shard| self.run_on(ShardId(shard), job.clone()));
+        futures_util::future::try_join_all(shards).await
+    }
+
+    /// TEMP
+    pub fn view(&self) -> Transaction {
+        self.begin()
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self) -> Transaction {
+        Transaction::new(self.clone(), false)
+    }
+
+    /// Waits until the writes of the token survive a power cut; returns at once where the store's
+    /// durability is an interval.
+    pub async fn durable(&self, token: &CommitToken) -> Result<()> {
+        for &(shard, seq) in &token.seqs {
+            if shard == self.local_id() {
+                self.shard.durable(seq).await?;
+            } else {
+                self.run_on(shard, move |store| {
+                    Box::pin(async move { store.shard.durable(seq).await })
+                })
+                .await??;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn read(&self, shard: ShardId, key: &Bytes, exclusive: bool) -> Result<Read> {
+        if shard == self.local_id() {
+            return self.shard.read(key, exclusive).await;
+        }
+        let key = key.clone();
+        self.run_on(shard, move |store| {
+            Box::pin(async move { store.shard.read(&key, exclusive).await })
+        })
+        .await?
+    }
+
+    /// Brings keys into memory ahead of a transaction, so that it waits for no flash while it keeps
+    /// others out. Errors are left for the transaction to meet.
+    pub async fn prefetch(&self, keys: &[Bytes]) {
+        let reads = keys.iter().map(|key| self.read(self.shard_of(key), key, false));
+        futures_util::future::join_all(reads).await;
+    }
+
+    /// Watches a key: the token tells whether anything has written it since.
+    pub async fn watch(&self, key: Bytes) -> Result<WatchToken> {
+        let token = WatchToken::default();
+        let (shard, registered) = (self.shard_of(&key), token.clone());
+        self.run_on(shard, move |store| {
+            Box::pin(async move { store.shard.watch(key, registered).await })
+        })
+        .await??;
+        Ok(token)
+    }
+
+    /// Up to `limit` live keys of a slice in ascending order, from the first one after `after` on.
+    pub async fn scan(
+        &self,
+        slice: SliceId,
+        after: Option<Bytes>,
+        limit: usize,
+    ) -> Result<ScanPage> {
+        let shard = self.layout().shard_of_slice(slice);
+        self.run_on(shard, move |store| {
+            Box::pin(async move { store.shard.scan(slice, after, limit).await })
+        })
+        .await?
+    }
+
+    /// The number of keys; see `docs/redis.md` for how exact it is.
+    pub async fn key_count(&self) -> Result<u64> {
+        let counts =
+            self.run_on_all(|store| Box::pin(async move { store.shard.key_count().await }));
+        counts.await?.into_iter().sum()
+    }
+
+    /// Some live key, if there is any; `random` picks it.
+    pub async fn random_key(&self, random: u64) -> Result<Option<Bytes>> {
+        let shards = u64::from(self.layout().shards);
+        for step in 0..shards {
+            let shard = ShardId(((random + step) % shards) as u16);
+            let found = self
+                .run_on(shard, move |store| {
+                    Box::pin(async move { store.shard.random_key(random / shards).await })
+                })
+                .await??;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The counters of all shards, added up.
+    pub async fn stats(&self) -> Result<StoreStats> {
+        let mut total = StoreStats::default();
+        let parts = self.run_on_all(|store| Box::pin(async move { store.shard.stats() })).await?;
+        parts.iter().for_each(|part| total.add(part));
+        Ok(total)
+    }
+
+    /// The counters of this thread's shard alone, at once.
+    pub fn shard_stats(&self) -> StoreStats {
+        self.shard.stats()
+    }
+
+    /// Every unit's state.
+    pub async fn units(&self) -> Result<Vec<UnitTelemetry>> {
+        let parts = self.run_on_all(|store| Box::pin(async move { store.shard.units() })).await?;
+        Ok(parts.into_iter().flatten().collect())
+    }
+
+    /// Makes everything durable and stops this thread's shard: what comes later is refused.
+    pub async fn close(&self) -> Result<()> {
+        self.shard.close().await
+    }
+}

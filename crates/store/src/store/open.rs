@@ -1,0 +1,129 @@
+//! Opening a store: opens each shard, and joins it to the others.
+
+use super::Store;
+use super::mesh::{Inbox, Mesh};
+use crate::error::Result;
+use crate::layout::StoreLayout;
+use crate::options::StoreOptions;
+use crate::shard::open::{OpenShard, Opened, open};
+use crate::shard::recovery::OnLogLoss;
+use softflash_base::ShardId;
+use softflash_device::Device;
+use softflash_runtime::RuntimeHandle;
+use std::future::Future;
+use std::sync::Arc;
+
+/// The parameters of a shard's opening.
+pub struct ShardSpec {
+    /// Which shard.
+    pub id: ShardId,
+    /// How the key space is cut.
+    pub layout: StoreLayout,
+    /// Settings of this run.
+    pub options: StoreOptions,
+    /// The device, shared with the other shards.
+    pub device: Arc<dyn Device>,
+    /// The clock and executor of the thread.
+    pub runtime: RuntimeHandle,
+    /// The way to the other shards.
+    pub mesh: Mesh,
+    /// This shard's own end of it.
+    pub inbox: Inbox,
+}
+
+impl Store {
+    /// Opens a shard, recovering the contents of its units, and joins it to the others. All shards of a
+    /// store must be opened at the same time: they ask each other for the outcome of transactions.
+    pub async fn open(spec: ShardSpec) -> Result<Store> {
+        Store::open_on(spec, None).await
+    }
+
+    async fn open_on(spec: ShardSpec, log_device: Option<Arc<dyn Device>>) -> Result<Store> {
+        let store = Store::open_idle(spec, log_device, OnLogLoss::Refuse).await?;
+        store.shard.start_background();
+        Ok(store)
+    }
+
+    /// Opens the shard without its background tasks.
+    async fn open_idle(
+        spec: ShardSpec,
+        log_device: Option<Arc<dyn Device>>,
+        on_log_loss: OnLogLoss,
+    ) -> Result<Store> {
+        let ShardSpec { id, layout, options, device, runtime, mesh, inbox } = spec;
+        let decisions = Arc::clone(&mesh.decisions);
+        let opening =
+            OpenShard { id, layout, options, device, log_device, runtime, decisions, on_log_loss };
+        match open(opening).await {
+            Err(error) => {
+                mesh.decisions.abandon(id, &error);
+                Err(error)
+            }
+            Ok(Opened { shard, has_caught_up }) => {
+                let store = Store::join(shard, mesh, inbox);
+                if has_caught_up {
+                    store.report_caught_up();
+                }
+                Ok(store)
+            }
+        }
+    }
+}
+
+/// Opens all shards of a store on one thread: for embedding, tools and simulation. The first handle is that of
+/// shard 0; close every one of them in the end.
+pub async fn open_all(
+    device: Arc<dyn Device>,
+    layout: &StoreLayout,
+    options: &StoreOptions,
+    runtime: &RuntimeHandle,
+) -> Result<Vec<Store>> {
+    open_each(&device, layout, options, runtime, |spec| Store::open_on(spec, None)).await
+}
+
+/// As [`open_all`], without background tasks: the trees stay as they are but for what the caller changes.
+pub(crate) async fn open_all_for_repair(
+    device: Arc<dyn Device>,
+    layout: &StoreLayout,
+    options: &StoreOptions,
+    runtime: &RuntimeHandle,
+    on_log_loss: OnLogLoss,
+) -> Result<Vec<Store>> {
+    let open = |spec| Store::open_idle(spec, None, on_log_loss);
+    open_each(&device, layout, options, runtime, open).await
+}
+
+/// As [`open_all`], with the log on a device of its own, whose pages and superblocks are as large: for simulations of
+/// systems that have one. It is not for use after a power cut.
+pub async fn open_all_with_log(
+    device: Arc<dyn Device>,
+    log_device: Arc<dyn Device>,
+    layout: &StoreLayout,
+    options: &StoreOptions,
+    runtime: &RuntimeHandle,
+) -> Result<Vec<Store>> {
+    let open = |spec| Store::open_on(spec, Some(Arc::clone(&log_device)));
+    open_each(&device, layout, options, runtime, open).await
+}
+
+async fn open_each<F: Future<Output = Result<Store>>>(
+    device: &Arc<dyn Device>,
+    layout: &StoreLayout,
+    options: &StoreOptions,
+    runtime: &RuntimeHandle,
+    open: impl Fn(ShardSpec) -> F,
+) -> Result<Vec<Store>> {
+    let (mesh, inboxes) = Mesh::new(layout.shards);
+    let shards = inboxes.into_iter().zip(0..).map(|(inbox, id)| {
+        open(ShardSpec {
+            id: ShardId(id),
+            layout: layout.clone(),
+            options: options.clone(),
+            device: Arc::clone(device),
+            runtime: runtime.clone(),
+            mesh: mesh.clone(),
+            inbox,
+        })
+    });
+    futures_util::future::try_join_all(shards).await
+}
