@@ -1,8 +1,8 @@
 //! Many seeds on all cores.
 
+use crate::scenario::{Profile, Scenario, Size};
 use crate::shrink::shrink;
 use crate::trial::{self, Record};
-use crate::world::{Profile, Size, World};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -16,7 +16,7 @@ pub struct Campaign<'a> {
     pub first: u64,
     /// Seeds at most.
     pub seeds: u64,
-    /// Which worlds.
+    /// Which scenarios.
     pub profile: Profile,
     /// How large.
     pub size: Size,
@@ -28,7 +28,7 @@ pub struct Campaign<'a> {
     pub told: &'a (dyn Fn(&Tally) + Sync),
 }
 
-/// A world that failed.
+/// A scenario that failed.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
     /// Its seed.
@@ -37,7 +37,7 @@ pub struct Failure {
     pub what: String,
     /// A command that shows it again.
     pub replay: String,
-    /// The smallest world that was found to fail as well, as a file has it.
+    /// The smallest scenario that was found to fail as well, as a file has it.
     pub shrunk: String,
 }
 
@@ -52,15 +52,15 @@ pub struct Tally {
     pub comparisons: u64,
     /// The most cuts between two comparisons.
     pub deepest: u64,
-    /// Virtual time of all worlds together.
+    /// Virtual time of all scenarios together.
     pub simulated_seconds: f64,
-    /// Worlds that may lose data, and ended with an error that said so.
+    /// Scenarios that may lose data, and ended with an error that said so.
     pub losses_told: u64,
-    /// Worlds whose flash wore out, and that ended with an error that said so.
+    /// Scenarios whose flash wore out, and that ended with an error that said so.
     pub worn_out: u64,
     /// Sessions in which the store refused writes, and showed that there was no room.
     pub full_sessions: u64,
-    /// Worlds that failed.
+    /// Scenarios that failed.
     pub failures: Vec<Failure>,
 }
 
@@ -79,9 +79,9 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
                 return;
             }
             let seed = campaign.first.wrapping_add(number);
-            let world = campaign.size.of(World::drawn(seed, campaign.profile));
-            let outcome = attempt(&world);
-            let failure = outcome.as_ref().err().map(|what| failure(campaign, &world, what));
+            let scenario = campaign.size.of(Scenario::drawn(seed, campaign.profile));
+            let outcome = attempt(&scenario);
+            let failure = outcome.as_ref().err().map(|what| failure(campaign, &scenario, what));
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             tally.seeds += 1;
             if let Ok(record) = outcome {
@@ -108,12 +108,12 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
     tally
 }
 
-fn failure(campaign: &Campaign<'_>, world: &World, what: &str) -> Failure {
-    let (seed, kind) = (world.seed, kind(what));
-    let fails = |world: &World| {
-        !(campaign.stop)() && attempt(world).is_err_and(|other| self::kind(&other) == kind)
+fn failure(campaign: &Campaign<'_>, scenario: &Scenario, what: &str) -> Failure {
+    let (seed, kind) = (scenario.seed, kind(what));
+    let fails = |scenario: &Scenario| {
+        !(campaign.stop)() && attempt(scenario).is_err_and(|other| self::kind(&other) == kind)
     };
-    let shrunk = shrink(world.clone(), fails);
+    let shrunk = shrink(scenario.clone(), fails);
     Failure {
         seed,
         what: what.to_owned(),
@@ -126,7 +126,7 @@ fn failure(campaign: &Campaign<'_>, world: &World, what: &str) -> Failure {
     }
 }
 
-/// What is left of a description without its particulars: a smaller world must fail in the same way.
+/// What is left of a description without its particulars: a smaller scenario must fail in the same way.
 pub fn kind(what: &str) -> String {
     let what = what.rsplit_once("since all was well: ").map_or(what, |(_, what)| what);
     what.chars().filter(|char| !char.is_ascii_digit()).take(40).collect()
@@ -136,9 +136,9 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs a world; a panic is a failure like any other.
-pub fn attempt(world: &World) -> Result<Record, String> {
-    panic::catch_unwind(AssertUnwindSafe(|| trial::run(world)))
+/// Runs a scenario; a panic is a failure like any other.
+pub fn attempt(scenario: &Scenario) -> Result<Record, String> {
+    panic::catch_unwind(AssertUnwindSafe(|| trial::run(scenario)))
         .unwrap_or_else(|_| Err(last_panic()))
 }
 

@@ -1,11 +1,11 @@
-//! Small worlds, all of them: every workload of up to three operations, cut at every program and erase, with every way
+//! Small scenarios, all of them: every workload of up to three operations, cut at every program and erase, with every way
 //! that a cut can end it, and the recovery from that cut again at each of its own programs and erases.
 //!
-//! Times in a world are always the same, so a run without a cut tells when each operation of the flash ends; a cut one
+//! Times in a scenario are always the same, so a run without a cut tells when each operation of the flash ends; a cut one
 //! nanosecond before that finds it in its middle.
 
 use crate::campaign;
-use crate::smallworld::{self, Found, SmallWorld, Step};
+use crate::small_scenario::{self, Found, SmallScenario, Step};
 use serde::Serialize;
 use softflash_base::Time;
 use softflash_nand::faults::{CutErases, CutPages};
@@ -129,10 +129,10 @@ fn sweep_one(
     (ending, cut_pages, cut_erases): &(&str, CutPages, CutErases),
     swept: &mut Swept,
 ) -> Result<(), String> {
-    let world = SmallWorld::new(*cut_pages, *cut_erases)?;
-    let beginning = world.image()?;
-    let whole = world.session(workload, None)?;
-    let promised = smallworld::histories(workload);
+    let scenario = SmallScenario::new(*cut_pages, *cut_erases)?;
+    let beginning = scenario.image()?;
+    let whole = scenario.session(workload, None)?;
+    let promised = small_scenario::histories(workload);
     expect(&whole.found, &promised[..1]).map_err(|what| format!("before anything: {what}"))?;
     let points = changes(&whole.recorded);
     for (number, point) in points.iter().enumerate() {
@@ -140,14 +140,14 @@ fn sweep_one(
             let (activity, of) = (point.activity, points.len());
             format!("{ending}; cut in {activity:?} {} of {of}: {what}", number + 1)
         };
-        world.restore(&beginning)?;
+        scenario.restore(&beginning)?;
         let session =
-            world.session(workload, Some((middle(point), number as u64))).map_err(first)?;
+            scenario.session(workload, Some((middle(point), number as u64))).map_err(first)?;
         let may_be = &promised[session.done..=session.begun];
-        let torn = world.image()?;
-        let recovery = world.session(&[], None).map_err(first)?;
+        let torn = scenario.image()?;
+        let recovery = scenario.session(&[], None).map_err(first)?;
         expect(&recovery.found, may_be).map_err(first)?;
-        world.check().map_err(first)?;
+        scenario.check().map_err(first)?;
         swept.first_cuts += 1;
         swept.crash_points += 1;
         swept.simulated_seconds += seconds(session.ended_at) + seconds(recovery.ended_at);
@@ -163,10 +163,10 @@ fn sweep_one(
                     place + 1
                 ))
             };
-            world.restore(&torn)?;
+            scenario.restore(&torn)?;
             let session =
-                world.session(&[], Some((middle(point), place as u64))).map_err(second)?;
-            let recovery = world.session(&[], None).map_err(second)?;
+                scenario.session(&[], Some((middle(point), place as u64))).map_err(second)?;
+            let recovery = scenario.session(&[], None).map_err(second)?;
             expect(&recovery.found, may_be).map_err(second)?;
             swept.second_cuts += 1;
             swept.crash_points += 1;
@@ -197,8 +197,8 @@ fn expect(found: &Option<Found>, may_be: &[Found]) -> Result<(), String> {
         Some(found) if may_be.contains(found) => Ok(()),
         Some(found) => Err(format!(
             "found {}, promised {}",
-            smallworld::shown(found),
-            may_be.iter().map(smallworld::shown).collect::<Vec<_>>().join(" or ")
+            small_scenario::shown(found),
+            may_be.iter().map(small_scenario::shown).collect::<Vec<_>>().join(" or ")
         )),
     }
 }

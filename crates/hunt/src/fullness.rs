@@ -4,8 +4,8 @@
 //! And where little is alive: after a rest, in which dead data is cleaned away, a write is taken again in every shard.
 
 use crate::invariants::Books;
+use crate::scenario::Scenario;
 use crate::trouble::Trouble;
-use crate::world::World;
 use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_ftl::UnitTelemetry;
@@ -64,7 +64,7 @@ pub fn free_blocks_are_known(stores: &[Store]) -> Result<(), Trouble> {
 ///
 /// # Errors
 /// There is none.
-pub async fn is_low_on_space(stores: &[Store], world: &World) -> Result<(), Trouble> {
+pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
     let Some(first) = stores.first() else {
         return Err(Trouble::Wrong("the store does not open, as the flash is full".to_owned()));
     };
@@ -74,8 +74,8 @@ pub async fn is_low_on_space(stores: &[Store], world: &World) -> Result<(), Trou
     }
     let units = first.units().await?;
     let mut told = Vec::new();
-    for (store, units) in stores.iter().zip(units.chunks(world.units_of_a_shard())) {
-        let free = blocks(units, world, |unit| unit.space.allocatable());
+    for (store, units) in stores.iter().zip(units.chunks(scenario.units_of_a_shard())) {
+        let free = blocks(units, scenario, |unit| unit.space.allocatable());
         let reserve = store.local().reserve_blocks();
         // A little may have been given back since.
         if free < reserve + reserve / 2 {
@@ -91,7 +91,7 @@ pub async fn is_low_on_space(stores: &[Store], world: &World) -> Result<(), Trou
 ///
 /// # Errors
 /// What is not so.
-pub async fn takes_writes_again(stores: &[Store], world: &World) -> Result<(), Trouble> {
+pub async fn takes_writes_again(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
     let Some(first) = stores.first() else { return Ok(()) };
     let runtime = first.runtime();
     runtime.sleep_until(runtime.now() + REST).await;
@@ -99,22 +99,22 @@ pub async fn takes_writes_again(stores: &[Store], world: &World) -> Result<(), T
     if first.stats().await?.lost_units > 0 {
         return Ok(());
     }
-    books.have_no_leak(world).map_err(Trouble::Wrong)?;
+    books.have_no_leak(scenario).map_err(Trouble::Wrong)?;
     free_blocks_are_known(stores)?;
     let units = first.units().await?;
-    for (store, units) in stores.iter().zip(units.chunks(world.units_of_a_shard())) {
+    for (store, units) in stores.iter().zip(units.chunks(scenario.units_of_a_shard())) {
         let payload = units.first().map_or(1, |unit| unit.superblock_payload_bytes.max(1));
-        let good = blocks(units, world, |unit| match unit.space.is_worn_out() {
+        let good = blocks(units, scenario, |unit| match unit.space.is_worn_out() {
             true => 0,
             false => unit.space.total() - unit.space.bad,
         });
-        let alive = alive_bytes(store).await?.div_ceil(usable_bytes(payload, world));
-        if alive as f64 > little(world) * (f64::from(good) - WORKING_BLOCKS) {
+        let alive = alive_bytes(store).await?.div_ceil(usable_bytes(payload, scenario));
+        if alive as f64 > little(scenario) * (f64::from(good) - WORKING_BLOCKS) {
             continue;
         }
         probe(store).await.map_err(|trouble| match trouble {
             Trouble::Full => {
-                let free = blocks(units, world, |unit| unit.space.allocatable());
+                let free = blocks(units, scenario, |unit| unit.space.allocatable());
                 Trouble::Wrong(format!(
                     "shard {} still refuses writes after a rest, as the flash is full: what is alive fits {alive} of {good} \
                      blocks, {free} are free",
@@ -127,24 +127,28 @@ pub async fn takes_writes_again(stores: &[Store], world: &World) -> Result<(), T
     Ok(())
 }
 
-fn little(world: &World) -> f64 {
-    match world.options(0).fragment_bytes as u64 >= world.clients.value_bytes {
+fn little(scenario: &Scenario) -> f64 {
+    match scenario.options(0).fragment_bytes as u64 >= scenario.clients.value_bytes {
         true => LITTLE,
         false => LITTLE_OF_FRAGMENTS,
     }
 }
 
 /// Blocks that so many superblocks are enough for.
-fn blocks(units: &[UnitTelemetry], world: &World, count: impl Fn(&UnitTelemetry) -> u32) -> u32 {
+fn blocks(
+    units: &[UnitTelemetry],
+    scenario: &Scenario,
+    count: impl Fn(&UnitTelemetry) -> u32,
+) -> u32 {
     let counts: Vec<u32> = units.iter().map(count).collect();
     let (sum, most) = (counts.iter().sum::<u32>(), counts.iter().copied().max().unwrap_or(0));
-    if world.store.is_redundant() && counts.len() > 1 { (sum / 2).min(sum - most) } else { sum }
+    if scenario.store.is_redundant() && counts.len() > 1 { (sum / 2).min(sum - most) } else { sum }
 }
 
 /// Bytes of values that a patch of so many bytes holds at least, about: it has a page of metadata, and room left over that the
 /// next record did not fit.
-fn usable_bytes(payload: u64, world: &World) -> u64 {
-    let longest = world.clients.value_bytes.min(world.options(0).fragment_bytes as u64);
+fn usable_bytes(payload: u64, scenario: &Scenario) -> u64 {
+    let longest = scenario.clients.value_bytes.min(scenario.options(0).fragment_bytes as u64);
     payload.saturating_sub(PAGE_BYTES + longest / 2).max(payload / 4).max(1)
 }
 

@@ -1,8 +1,8 @@
 //! Generations of headers, read while the power is away: no later mount may find an older newest one.
 
 use crate::medium::Medium;
+use crate::scenario::Scenario;
 use crate::trouble::Trouble;
-use crate::world::World;
 use softflash_ftl::FtlConfig;
 use softflash_nand::faults::CutPages;
 use softflash_runtime::VirtualExecutor;
@@ -16,13 +16,14 @@ pub struct Headers {
 
 impl Headers {
     /// Mounts the flash without the store and compares the greatest generation of each unit with that of the last call. Skips
-    /// worlds whose flash may lose headers, and those in which a read changes what later reads return.
+    /// scenarios whose flash may lose headers, and those in which a read changes what later reads return.
     ///
     /// # Errors
     /// A unit whose greatest generation is smaller than before, or a mount that fails.
-    pub fn look(&mut self, world: &World, medium: &Medium) -> Result<(), Trouble> {
-        let is_steady = world.faults.cut_pages.unstable == CutPages::default().unstable;
-        let forgets = world.may_lose() || world.store.is_redundant() || world.drive.is_some();
+    pub fn look(&mut self, scenario: &Scenario, medium: &Medium) -> Result<(), Trouble> {
+        let is_steady = scenario.faults.cut_pages.unstable == CutPages::default().unstable;
+        let forgets =
+            scenario.may_lose() || scenario.store.is_redundant() || scenario.drive.is_some();
         if forgets || !is_steady {
             return Ok(());
         }

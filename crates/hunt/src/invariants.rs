@@ -1,6 +1,6 @@
 //! What must hold of the flash's books whenever a store has opened, whatever happened before.
 
-use crate::world::{StoreShape, World};
+use crate::scenario::{Scenario, StoreShape};
 use softflash_ftl::UnitTelemetry;
 use softflash_store::block_layer::BlockId;
 use softflash_store::stats::StoreStats;
@@ -33,7 +33,7 @@ impl Books {
     ///
     /// # Errors
     /// Which rule is broken.
-    pub fn follow(&self, before: &Books, world: &World) -> Result<(), String> {
+    pub fn follow(&self, before: &Books, scenario: &Scenario) -> Result<(), String> {
         for (unit, earlier) in self.units.iter().zip(&before.units) {
             let (total, was) = (unit.space.total(), earlier.space.total());
             if total != was {
@@ -44,7 +44,7 @@ impl Books {
                 return Err(format!("unit {}: {now} bad blocks, {was} before", unit.unit));
             }
             let same = unit.bad_blocks == earlier.bad_blocks;
-            let is_lost = world.may_lose() && unit.damaged_headers > 0;
+            let is_lost = scenario.may_lose() && unit.damaged_headers > 0;
             if same && !is_lost && unit.erase_count_max < earlier.erase_count_max {
                 let (now, was) = (unit.erase_count_max, earlier.erase_count_max);
                 return Err(format!("unit {}: wear ran back from {was} to {now}", unit.unit));
@@ -54,11 +54,11 @@ impl Books {
     }
 
     /// Units that serve, in the shard that has the fewest.
-    pub fn units_left(&self, world: &World, dead: &BTreeSet<u16>) -> usize {
+    pub fn units_left(&self, scenario: &Scenario, dead: &BTreeSet<u16>) -> usize {
         let serves =
             |unit: &&UnitTelemetry| !unit.space.is_worn_out() && !dead.contains(&unit.unit.0);
         let left = |units: &[UnitTelemetry]| units.iter().filter(serves).count();
-        self.units.chunks(world.units_of_a_shard()).map(left).min().unwrap_or(0)
+        self.units.chunks(scenario.units_of_a_shard()).map(left).min().unwrap_or(0)
     }
 
     /// Whether everything is there as often as it should be, unless a shard has a single unit left that is neither dead nor
@@ -66,9 +66,9 @@ impl Books {
     ///
     /// # Errors
     /// How much is not.
-    pub fn have_all_copies(&self, world: &World, dead: &BTreeSet<u16>) -> Result<(), String> {
+    pub fn have_all_copies(&self, scenario: &Scenario, dead: &BTreeSet<u16>) -> Result<(), String> {
         let StoreStats { degraded_blocks, lost_units, pinned_blocks, .. } = self.stats;
-        let left = self.units_left(world, dead);
+        let left = self.units_left(scenario, dead);
         if pinned_blocks > 0 {
             return Err(format!("{pinned_blocks} patches are kept for the parity of others"));
         }
@@ -86,9 +86,9 @@ impl Books {
     ///
     /// # Errors
     /// How much more it is.
-    pub fn have_no_leak(&self, world: &World) -> Result<(), String> {
-        let StoreShape { shards, copies, parity, .. } = world.store;
-        let mut of_shards = self.units.chunks(world.units_of_a_shard());
+    pub fn have_no_leak(&self, scenario: &Scenario) -> Result<(), String> {
+        let StoreShape { shards, copies, parity, .. } = scenario.store;
+        let mut of_shards = self.units.chunks(scenario.units_of_a_shard());
         if of_shards.any(|units| units.iter().all(|unit| unit.space.is_worn_out())) {
             return Ok(());
         }

@@ -9,18 +9,18 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use softflash_hunt::campaign::{self, Campaign, Tally};
 use softflash_hunt::exhaustive::{self, Sweep, Swept};
-use softflash_hunt::smallworld::Step;
-use softflash_hunt::world::{Profile, Size, World};
+use softflash_hunt::scenario::{Profile, Scenario, Size};
+use softflash_hunt::small_scenario::Step;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Worlds are made and thrown away by the thousand.
+/// Scenarios are made and thrown away by the thousand.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Hunts for lost and wrong data: draws worlds from seeds, cuts their power, and compares what comes back.
+/// Hunts for lost and wrong data: draws scenarios from seeds, cuts their power, and compares what comes back.
 #[derive(Parser)]
 #[command(
     name = "cargo xtask hunt",
@@ -28,11 +28,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 Examples:
   cargo xtask hunt --time 60s                 # fresh seeds for a minute, on all cores
   cargo xtask hunt --seed 7 --seeds 1         # one seed, again
-  cargo xtask hunt --replay world.toml        # a world from a file
+  cargo xtask hunt --replay scenario.toml        # a scenario from a file
   cargo xtask hunt --time 10m -o json
-  cargo xtask hunt --size full --time 10m     # worlds with much work between the cuts
+  cargo xtask hunt --size full --time 10m     # scenarios with much work between the cuts
   cargo xtask hunt --profile dead --time 60s  # dies that die: every loss must be told
-  cargo xtask hunt --exhaustive               # all small worlds
+  cargo xtask hunt --exhaustive               # all small scenarios
   cargo xtask hunt --exhaustive --operations 2 --every 8
   cargo xtask hunt --planted all              # hunts for bugs that are planted for it (--planted all --help: more)
 
@@ -54,13 +54,13 @@ struct Arguments {
     /// What goes wrong.
     #[arg(long, value_enum, default_value = "survived")]
     profile: Profile,
-    /// How large the worlds are.
+    /// How large the scenarios are.
     #[arg(long, value_enum, default_value = "mixed")]
     size: Size,
-    /// Runs the world of this file instead of drawing any.
-    #[arg(long, value_name = "FILE", value_parser = World::read, conflicts_with_all = ["seed", "seeds", "time"])]
-    replay: Option<World>,
-    /// Runs all small worlds instead: every workload of up to three operations, cut everywhere, and again in recovery.
+    /// Runs the scenario of this file instead of drawing any.
+    #[arg(long, value_name = "FILE", value_parser = Scenario::read, conflicts_with_all = ["seed", "seeds", "time"])]
+    replay: Option<Scenario>,
+    /// Runs all small scenarios instead: every workload of up to three operations, cut everywhere, and again in recovery.
     #[arg(long, conflicts_with_all = ["seed", "seeds", "time", "replay", "profile", "size"])]
     exhaustive: bool,
     /// Operations of these workloads at most.
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     campaign::keep_panics();
     match &arguments.replay {
-        Some(world) => replay(world),
+        Some(scenario) => replay(scenario),
         None if arguments.exhaustive => sweep(&arguments),
         None => hunt(&arguments),
     }
@@ -147,8 +147,8 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn replay(world: &World) -> ExitCode {
-    match campaign::attempt(world) {
+fn replay(scenario: &Scenario) -> ExitCode {
+    match campaign::attempt(scenario) {
         Ok(record) => {
             println!("nothing found: {record:?}");
             ExitCode::SUCCESS

@@ -1,8 +1,8 @@
-//! What a world's store lives on.
+//! What a scenario's store lives on.
 
-use crate::disasters::{self, Strikes};
 use crate::drive::{self, Drive};
-use crate::world::World;
+use crate::fault_plan::{self, Strikes};
+use crate::scenario::Scenario;
 use softflash_base::{Time, UnitId};
 use softflash_device::{Device, ModelDevice, UnitsImage};
 use softflash_runtime::RuntimeHandle;
@@ -17,7 +17,7 @@ pub enum Image {
     Drive(drive::Image),
 }
 
-/// The flash of a world, or the drive.
+/// The flash of a scenario, or the drive.
 pub enum Medium {
     /// The array.
     Flash(Arc<ModelDevice>),
@@ -29,17 +29,22 @@ impl Medium {
     /// A new one.
     ///
     /// # Errors
-    /// Where the world cannot be built.
-    pub fn new(world: &World) -> Result<Medium, String> {
-        let config = world.device();
+    /// Where the scenario cannot be built.
+    pub fn new(scenario: &Scenario) -> Result<Medium, String> {
+        let config = scenario.device();
         let told = |error: softflash_device::OpenError| error.to_string();
-        match &world.drive {
+        match &scenario.drive {
             None => Ok(Medium::Flash(Arc::new(ModelDevice::in_memory(config).map_err(told)?))),
             Some(shape) => {
                 let mut geometry = config.unit_geometry().map_err(told)?;
                 geometry.die_queue_depth = 32;
                 let units = config.units().map_err(told)?;
-                Ok(Medium::Drive(Arc::new(Drive::new(units, geometry, shape.discards, world.seed))))
+                Ok(Medium::Drive(Arc::new(Drive::new(
+                    units,
+                    geometry,
+                    shape.discards,
+                    scenario.seed,
+                ))))
             }
         }
     }
@@ -47,7 +52,7 @@ impl Medium {
     /// Plans what strikes it in a session that begins.
     pub fn plan(&self, strikes: &Strikes, runtime: &RuntimeHandle) {
         match self {
-            Medium::Flash(flash) => disasters::plan(strikes, flash, runtime),
+            Medium::Flash(flash) => fault_plan::plan(strikes, flash, runtime),
             Medium::Drive(drive) => drive.plan(strikes),
         }
     }

@@ -5,7 +5,7 @@ use softflash_base::random::Rng;
 use softflash_protocol::resp::request::FREE_REQUEST_BYTES;
 use std::time::Duration;
 
-/// The largest number that a world's file can hold.
+/// The largest number that a scenario's file can hold.
 const WITHOUT_LIMIT: u64 = i64::MAX as u64;
 
 /// Memory of a server. The default is as much as anybody asks for.

@@ -2,7 +2,7 @@
 //! work.
 
 use crate::client::Client;
-use crate::disasters::{self, Strikes};
+use crate::fault_plan::{self, Strikes};
 use crate::fullness::{self, REST};
 use crate::invariants::{Books, groups_are_apart};
 use crate::medium::Medium;
@@ -10,8 +10,8 @@ use crate::reference::{Breach, Contents};
 use crate::resp;
 use crate::resp::ledger::{Found, Slack};
 use crate::resp::semantics::Window;
+use crate::scenario::Scenario;
 use crate::trouble::Trouble;
-use crate::world::World;
 use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::{SliceId, Time};
@@ -52,11 +52,11 @@ pub struct Cut {
 
 /// What a session is given.
 pub struct Plan<'a> {
-    /// The world.
-    pub world: &'a World,
+    /// The scenario.
+    pub scenario: &'a Scenario,
     /// What its store lives on.
     pub medium: &'a Medium,
-    /// Counts the sessions of a world.
+    /// Counts the sessions of a scenario.
     pub number: u64,
     /// Its clients.
     pub crew: &'a Crew,
@@ -77,10 +77,10 @@ impl Plan<'_> {
     /// it from one that was cut off. That goes for more of them where programs silently did something else. The loss of a
     /// whole unit is no excuse.
     fn slack(&self) -> Slack {
-        if self.world.store.interval_ms > 0 {
+        if self.scenario.store.interval_ms > 0 {
             return Slack::INTERVAL;
         }
-        if !self.world.may_lose() || self.world.disasters.replacements > 0.0 {
+        if !self.scenario.may_lose() || self.scenario.fault_plan.replacements > 0.0 {
             return Slack::NONE;
         }
         let silent = silent_programs(self.medium) - self.silent_before;
@@ -110,7 +110,7 @@ pub struct Comparison {
     pub silent: u64,
 }
 
-/// All clients of a world.
+/// All clients of a scenario.
 pub enum Crew {
     /// They call the store.
     Direct(Vec<Client>),
@@ -119,9 +119,9 @@ pub enum Crew {
 }
 
 impl Crew {
-    /// The clients of a world.
-    pub fn of(world: &World) -> Crew {
-        resp::Crew::of(world).map_or_else(|| Crew::Direct(Client::all(world)), Crew::Resp)
+    /// The clients of a scenario.
+    pub fn of(scenario: &Scenario) -> Crew {
+        resp::Crew::of(scenario).map_or_else(|| Crew::Direct(Client::all(scenario)), Crew::Resp)
     }
 
     fn has_removed(&self) -> bool {
@@ -134,15 +134,15 @@ impl Crew {
         }
     }
 
-    async fn work(&self, stores: &[Store], world: &World) -> Result<(), Trouble> {
+    async fn work(&self, stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
         match self {
             Crew::Direct(clients) => {
-                let durable = world.store.interval_ms == 0;
+                let durable = scenario.store.interval_ms == 0;
                 let work =
-                    clients.iter().map(|client| client.work(stores, &world.clients, durable));
+                    clients.iter().map(|client| client.work(stores, &scenario.clients, durable));
                 try_join_all(work).await.map(drop)
             }
-            Crew::Resp(crew) => crew.work(stores, world).await,
+            Crew::Resp(crew) => crew.work(stores, scenario).await,
         }
     }
 
@@ -154,17 +154,17 @@ impl Crew {
         }
     }
 
-    fn keys(&self, world: &World) -> Vec<Bytes> {
+    fn keys(&self, scenario: &Scenario) -> Vec<Bytes> {
         match self {
             Crew::Direct(clients) => clients.iter().flat_map(Client::keys).collect(),
-            Crew::Resp(crew) => crew.keys(world),
+            Crew::Resp(crew) => crew.keys(scenario),
         }
     }
 
     /// Compares with what was found, of which some need not be there.
     fn judge(
         &self,
-        world: &World,
+        scenario: &Scenario,
         store: &Store,
         found: Found,
         at: Window,
@@ -172,7 +172,7 @@ impl Crew {
     ) -> Result<(), String> {
         match self {
             Crew::Direct(clients) => judge_direct(clients, found),
-            Crew::Resp(crew) => crew.judge(world, &found, at, store.layout(), slack),
+            Crew::Resp(crew) => crew.judge(scenario, &found, at, store.layout(), slack),
         }
     }
 
@@ -202,7 +202,7 @@ impl Crew {
 
 /// Runs a session to its end, or until its cut.
 pub fn run(plan: &Plan<'_>) -> Session {
-    let Plan { world, medium, number, crew, task, cut, wall_ms, strikes, .. } = plan;
+    let Plan { scenario, medium, number, crew, task, cut, wall_ms, strikes, .. } = plan;
     let executor = VirtualExecutor::new(*wall_ms);
     let runtime = executor.handle();
     let compared = Cell::new(None);
@@ -210,28 +210,28 @@ pub fn run(plan: &Plan<'_>) -> Session {
     crew.begins_session();
     medium.plan(strikes, &runtime);
     let work = async {
-        let options = world.options(*number);
-        let stores = open_all(medium.device(), &world.layout(), &options, &runtime).await?;
+        let options = scenario.options(*number);
+        let stores = open_all(medium.device(), &scenario.layout(), &options, &runtime).await?;
         *opened.borrow_mut() = stores.clone();
         compare(&stores, plan).await?;
         let books = Books::of(&stores[0]).await?;
         compared.set(Some(Comparison { books, silent: silent_programs(medium) }));
         match task {
             Task::Work => {
-                crew.work(&stores, world).await?;
+                crew.work(&stores, scenario).await?;
                 fullness::free_blocks_are_known(&stores)?;
                 watches_are_swept(&stores, plan)
             }
             Task::Prove => {
-                let work = pin!(crew.work(&stores, world));
-                match select(work, pin!(stall(crew, world, &runtime))).await {
+                let work = pin!(crew.work(&stores, scenario));
+                match select(work, pin!(stall(crew, scenario, &runtime))).await {
                     Either::Left((outcome, _)) => outcome?,
                     Either::Right((trouble, _)) => return Err(trouble),
                 }
                 watches_are_swept(&stores, plan)?;
                 runtime.sleep_until(runtime.now() + REST).await;
                 fullness::free_blocks_are_known(&stores)?;
-                Books::of(&stores[0]).await?.have_no_leak(world).map_err(Trouble::Wrong)?;
+                Books::of(&stores[0]).await?.have_no_leak(scenario).map_err(Trouble::Wrong)?;
                 close(&stores).await
             }
             Task::Close => {
@@ -239,10 +239,10 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 runtime.sleep_until(runtime.now() + REST).await;
                 let books = Books::of(&stores[0]).await?;
                 fullness::free_blocks_are_known(&stores)?;
-                books.have_no_leak(world).map_err(Trouble::Wrong)?;
-                let dead = disasters::dead_dies(strikes);
-                books.have_all_copies(world, &dead).map_err(Trouble::Wrong)?;
-                if books.units_left(world, &dead) >= 2 {
+                books.have_no_leak(scenario).map_err(Trouble::Wrong)?;
+                let dead = fault_plan::dead_dies(strikes);
+                books.have_all_copies(scenario, &dead).map_err(Trouble::Wrong)?;
+                if books.units_left(scenario, &dead) >= 2 {
                     groups_are_apart(&stores).map_err(Trouble::Wrong)?;
                 }
                 close(&stores).await
@@ -250,17 +250,17 @@ pub fn run(plan: &Plan<'_>) -> Session {
         }
     };
     let whole = async {
-        let outcome = until(*cut, work, (crew, world), &runtime).await;
+        let outcome = until(*cut, work, (crew, scenario), &runtime).await;
         let stores = opened.take();
         let is_full = outcome == Err(Trouble::Full);
-        if is_full && !world.may_lose() {
+        if is_full && !scenario.may_lose() {
             // A removal of everything gives back a lot between the refusal and this look.
             if !crew.has_removed() {
-                fullness::is_low_on_space(&stores, world).await?;
+                fullness::is_low_on_space(&stores, scenario).await?;
             }
             // Half of the cuts come at once.
             if cut.is_none_or(|cut| cut.seed % 2 == 0) {
-                fullness::takes_writes_again(&stores, world).await?;
+                fullness::takes_writes_again(&stores, scenario).await?;
             }
         }
         if is_full { Ok(true) } else { outcome.map(|()| false) }
@@ -283,11 +283,11 @@ pub fn run(plan: &Plan<'_>) -> Session {
 
 /// Ends when no request has been made for longer than any takes: a minute of each client, in which a slow flash is waited for
 /// and a full one cleaned, and a rest. Where nobody counts requests, all of them have to be made meanwhile.
-async fn stall(crew: &Crew, world: &World, runtime: &RuntimeHandle) -> Trouble {
-    let minutes = Duration::from_secs(60) * u32::from(world.clients.count);
+async fn stall(crew: &Crew, scenario: &Scenario, runtime: &RuntimeHandle) -> Trouble {
+    let minutes = Duration::from_secs(60) * u32::from(scenario.clients.count);
     let patience = match crew {
-        Crew::Resp(_) => minutes + Duration::from_millis(world.pace.longest_pause_ms),
-        Crew::Direct(_) => minutes * world.clients.requests,
+        Crew::Resp(_) => minutes + Duration::from_millis(scenario.pace.longest_pause_ms),
+        Crew::Direct(_) => minutes * scenario.clients.requests,
     };
     loop {
         let made = crew.requests_made();
@@ -301,9 +301,9 @@ async fn stall(crew: &Crew, world: &World, runtime: &RuntimeHandle) -> Trouble {
 /// When nobody is connected any more, no more watches are kept than were made since the last sweep, and those that somebody held
 /// then: of each client what some `WATCH`es name, on the connections that it left lately.
 fn watches_are_swept(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
-    let watched = plan.world.resp.as_ref().map_or(1, |resp| resp.watched);
-    let held = u64::from(plan.world.clients.count) * 4 * (watched + 1);
-    let most = plan.world.options(plan.number).watch_sweep + held as usize;
+    let watched = plan.scenario.resp.as_ref().map_or(1, |resp| resp.watched);
+    let held = u64::from(plan.scenario.clients.count) * 4 * (watched + 1);
+    let most = plan.scenario.options(plan.number).watch_sweep + held as usize;
     match stores.iter().map(|store| store.local().watch_tokens()).max() {
         Some(kept) if kept > most => {
             Err(Trouble::Wrong(format!("{kept} watches are kept, of {most} at most")))
@@ -320,7 +320,7 @@ async fn close(stores: &[Store]) -> Result<(), Trouble> {
 async fn until(
     cut: Option<Cut>,
     work: impl Future<Output = Result<(), Trouble>>,
-    (crew, world): (&Crew, &World),
+    (crew, scenario): (&Crew, &Scenario),
     runtime: &RuntimeHandle,
 ) -> Result<(), Trouble> {
     let Some(Cut { requests, removals, then, .. }) = cut else { return work.await };
@@ -331,7 +331,7 @@ async fn until(
             let (requests, removals) = (requests.unwrap_or(0), removals.unwrap_or(0));
             let begun = pin!(counting.begun(requests, removals));
             if let Either::Right((trouble, _)) =
-                select(begun, pin!(stall(crew, world, runtime))).await
+                select(begun, pin!(stall(crew, scenario, runtime))).await
             {
                 return Err(trouble);
             }
@@ -345,10 +345,10 @@ async fn until(
 /// Looks every key up, and scans every slice: both must show what was promised, and nothing else. Where the flash may
 /// lose what it has, each key is there as promised or there is an error that says so.
 async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
-    let (store, crew, world) = (&stores[0], plan.crew, plan.world);
+    let (store, crew, scenario) = (&stores[0], plan.crew, plan.scenario);
     let from_ms = store.runtime().wall_ms();
     let (mut found, mut lost) = match scan_all(store).await {
-        Err(Trouble::Lost(what)) if world.may_lose() => (None, Some(what)),
+        Err(Trouble::Lost(what)) if scenario.may_lose() => (None, Some(what)),
         found => (Some(found?), None),
     };
     let mut looked_up = Found::new();
@@ -357,7 +357,7 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
         // Of unknown outcome, and of no use.
         found.retain(|key, _| !fullness::is_probe(key));
     }
-    let mut keys: BTreeSet<Bytes> = crew.keys(world).into_iter().collect();
+    let mut keys: BTreeSet<Bytes> = crew.keys(scenario).into_iter().collect();
     keys.extend(found.iter().flat_map(Found::keys).cloned());
     for key in keys {
         match store.view().get(&key).await.map_err(Trouble::from) {
@@ -365,7 +365,7 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
                 looked_up.insert(key, (entry.value.to_bytes(), entry.expires_at_ms));
             }
             Ok(None) => {}
-            Err(Trouble::Lost(what)) if world.may_lose() => {
+            Err(Trouble::Lost(what)) if scenario.may_lose() => {
                 lost = Some(what);
                 unreadable.insert(key);
             }
@@ -388,7 +388,7 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
     }
     let slack = plan.slack();
     match lost {
-        None => crew.judge(world, store, looked_up, at, slack).map_err(Trouble::Wrong),
+        None => crew.judge(scenario, store, looked_up, at, slack).map_err(Trouble::Wrong),
         Some(what) => {
             let judged = crew.judge_rest(store, &looked_up, &unreadable, at, slack);
             judged.map_err(Trouble::Wrong)?;
@@ -443,7 +443,7 @@ fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
 
 /// Checks the medium offline, struck by this; returns what is wrong.
 pub fn check_offline(
-    world: &World,
+    scenario: &Scenario,
     medium: &Medium,
     strikes: &Strikes,
     wall_ms: u64,
@@ -452,7 +452,7 @@ pub fn check_offline(
     let runtime = executor.handle();
     medium.plan(strikes, &runtime);
     let device = medium.device();
-    let layout = world.layout();
+    let layout = scenario.layout();
     let progress = Progress::default();
     let checked = executor.try_block_on(check(device, &layout, &runtime, &progress));
     match checked {

@@ -1,13 +1,13 @@
-//! One world from its beginning to its end.
+//! One scenario from its beginning to its end.
 
-use crate::disasters::Fate;
-use crate::habits::Pace;
+use crate::client_model::Pace;
+use crate::fault_plan::FaultState;
 use crate::headers::Headers;
 use crate::invariants::Books;
 use crate::medium::Medium;
+use crate::scenario::Scenario;
 use crate::session::{self, Comparison, Crew, Cut, Plan, Session, Task};
 use crate::trouble::Trouble;
-use crate::world::World;
 use softflash_base::Time;
 use softflash_base::checksum::{hash64, identity};
 use softflash_base::random::Rng;
@@ -25,13 +25,13 @@ const PROMPT_CUTS: Range<f64> = 14.0..24.0;
 /// How long after a removal of everything has begun a cut comes at most that is meant for it, as a power of two nanoseconds.
 const LATEST_REMOVAL: f64 = 23.0;
 
-/// What the wall clock shows when a world begins.
+/// What the wall clock shows when a scenario begins.
 const WALL_MS: u64 = 1_000_000_000_000;
 
 /// The most that the wall clock is set back, in milliseconds.
 const LONGEST_STEP_MS: u64 = 1 << 23;
 
-/// How many cuts a world gets that come while it recovers from others.
+/// How many cuts a scenario gets that come while it recovers from others.
 const MOST_NESTED: u32 = 64;
 
 /// What a trial did.
@@ -45,29 +45,29 @@ pub struct Record {
     pub deepest: u64,
     /// Virtual time.
     pub simulated_ns: u64,
-    /// The store has said that something is lost, in a world where that may be; it ends there.
+    /// The store has said that something is lost, in a scenario where that may be; it ends there.
     pub loss: bool,
     /// Half of the flash of a unit has gone bad, and the store has said so; it ends there.
     pub worn_out: bool,
     /// Sessions in which the store refused writes, and showed that there was no room.
     pub full: u64,
-    /// Of all sessions: equal for equal worlds.
+    /// Of all sessions: equal for equal scenarios.
     pub trace: u64,
 }
 
-/// Runs a world; the error says what was found.
-pub fn run(world: &World) -> Result<Record, String> {
+/// Runs a scenario; the error says what was found.
+pub fn run(scenario: &Scenario) -> Result<Record, String> {
     let mut trial = Trial {
-        world,
-        medium: Medium::new(world)?,
+        scenario,
+        medium: Medium::new(scenario)?,
         sessions: 0,
-        crew: Crew::of(world),
+        crew: Crew::of(scenario),
         wall_ms: WALL_MS,
-        rng: Rng::seeded(world.seed).fork("cuts"),
-        apart: Rng::seeded(world.seed).fork("cuts of removals"),
+        rng: Rng::seeded(scenario.seed).fork("cuts"),
+        apart: Rng::seeded(scenario.seed).fork("cuts of removals"),
         record: Record::default(),
         open: 0,
-        fate: Fate::default(),
+        fault_state: FaultState::default(),
         books: None,
         headers: Headers::default(),
         silent: 0,
@@ -100,7 +100,7 @@ fn device_trace(medium: &Medium) -> u64 {
 }
 
 struct Trial<'a> {
-    world: &'a World,
+    scenario: &'a Scenario,
     medium: Medium,
     sessions: u64,
     crew: Crew,
@@ -112,7 +112,7 @@ struct Trial<'a> {
     record: Record,
     /// Cuts since everything was compared.
     open: u64,
-    fate: Fate,
+    fault_state: FaultState,
     /// The flash's books when everything was last compared.
     books: Option<Books>,
     headers: Headers,
@@ -123,7 +123,7 @@ struct Trial<'a> {
 impl Trial<'_> {
     fn go(&mut self) -> Result<(), Trouble> {
         let (mut done, mut nested) = (0, 0);
-        while done < self.world.cuts {
+        while done < self.scenario.cuts {
             let cut = self.cut();
             let session = self.session(Task::Work, Some(cut))?;
             if session.compared.is_some() || nested == MOST_NESTED {
@@ -132,7 +132,7 @@ impl Trial<'_> {
                 nested += 1;
             }
             self.open += 1;
-            self.headers.look(self.world, &self.medium)?;
+            self.headers.look(self.scenario, &self.medium)?;
             self.outage()?;
         }
         // The first recovers from the last cut, the others from clean ends, and find to the byte what was there.
@@ -140,9 +140,9 @@ impl Trial<'_> {
         self.session(Task::Close, None)?;
         self.session(Task::Close, None)?;
         // Where there is one copy, what is dead has been told; where a unit may be lost, it must not be missed.
-        let is_redundant = self.world.store.is_redundant();
-        let dead = if is_redundant { self.fate.dead() } else { Default::default() };
-        match session::check_offline(self.world, &self.medium, &dead, self.wall_ms) {
+        let is_redundant = self.scenario.store.is_redundant();
+        let dead = if is_redundant { self.fault_state.dead() } else { Default::default() };
+        match session::check_offline(self.scenario, &self.medium, &dead, self.wall_ms) {
             None => Ok(()),
             Some(what) if self.may_have_lost() => Err(Trouble::Lost(what)),
             Some(what) => Err(Trouble::Wrong(what)),
@@ -151,16 +151,17 @@ impl Trial<'_> {
 
     /// Whether something was done to the flash that may lose what was acknowledged.
     fn may_have_lost(&self) -> bool {
-        let World { faults, disasters, .. } = self.world;
+        let Scenario { faults, fault_plan, .. } = self.scenario;
         let by_itself = faults.silent != SilentFaults::default() || faults.bit_errors.is_on();
-        self.world.may_lose() && (by_itself || disasters.strikes > 0 || self.fate.is_forgetful())
+        self.scenario.may_lose()
+            && (by_itself || fault_plan.strikes > 0 || self.fault_state.is_forgetful())
     }
 
     /// Whether a shard that should survive the loss of a unit has but one that is not worn out, and a disaster has struck it.
     fn has_single_units(&self) -> bool {
         let worn_out = self.medium.worn_out_units();
-        let units: Vec<u16> = (0..self.world.flash.channels).collect();
-        let is_struck = |unit: &u16| self.fate.has_struck(*unit, self.world);
+        let units: Vec<u16> = (0..self.scenario.flash.channels).collect();
+        let is_struck = |unit: &u16| self.fault_state.has_struck(*unit, self.scenario);
         let relies_on_it = |units: &[u16]| {
             let left: Vec<u16> =
                 units.iter().filter(|unit| !worn_out.contains(unit)).copied().collect();
@@ -170,22 +171,23 @@ impl Trial<'_> {
                 _ => false,
             }
         };
-        self.world.store.is_redundant()
-            && units.chunks(self.world.units_of_a_shard()).any(relies_on_it)
+        self.scenario.store.is_redundant()
+            && units.chunks(self.scenario.units_of_a_shard()).any(relies_on_it)
     }
 
     /// When the next session is cut off. Where clients rest, half of the cuts come soon after a request.
     fn cut(&mut self) -> Cut {
-        let Pace { pauses, prompt_cuts, .. } = self.world.pace;
+        let Pace { pauses, prompt_cuts, .. } = self.scenario.pace;
         let prompt = prompt_cuts && self.rng.chance(0.75);
         let range = if prompt { PROMPT_CUTS } else { EARLIEST_CUT..LATEST_CUT };
         let exponent = range.start + (range.end - range.start) * self.rng.unit_f64();
         let then = Time(exponent.exp2() as u64);
         let slow = prompt || pauses > 0.0 && self.rng.chance(0.5);
-        let most = u64::from(self.world.clients.requests) * u64::from(self.world.clients.count);
+        let most =
+            u64::from(self.scenario.clients.requests) * u64::from(self.scenario.clients.count);
         let requests = slow.then(|| self.rng.below(most + 1));
         let seed = self.rng.next_u64();
-        let removes = self.world.resp.as_ref().is_some_and(|resp| resp.clears_beside);
+        let removes = self.scenario.resp.as_ref().is_some_and(|resp| resp.clears_beside);
         if !removes || !self.apart.chance(0.3) {
             return Cut { requests, removals: None, then, seed };
         }
@@ -197,26 +199,26 @@ impl Trial<'_> {
 
     /// The power is away for a while. Somebody may set the clock.
     fn outage(&mut self) -> Result<(), Trouble> {
-        let pace = &self.world.pace;
+        let pace = &self.scenario.pace;
         let longest = (pace.longest_outage_ms.max(1) as f64).log2();
         self.wall_ms += (longest * self.rng.unit_f64()).exp2() as u64;
         if pace.steps_back && self.rng.chance(0.3) {
             self.wall_ms -= self.rng.below(LONGEST_STEP_MS);
         }
-        let struck = self.fate.strike(self.world, &self.medium, &mut self.rng);
+        let struck = self.fault_state.strike(self.scenario, &self.medium, &mut self.rng);
         struck.map_err(Trouble::Wrong)
     }
 
     fn session(&mut self, task: Task, cut: Option<Cut>) -> Result<Session, Trouble> {
         let session = session::run(&Plan {
-            world: self.world,
+            scenario: self.scenario,
             medium: &self.medium,
             number: self.sessions,
             crew: &self.crew,
             task,
             cut,
             wall_ms: self.wall_ms,
-            strikes: self.fate.strikes(self.world, &mut self.rng, cut.is_some()),
+            strikes: self.fault_state.strikes(self.scenario, &mut self.rng, cut.is_some()),
             silent_before: self.silent,
         });
         self.sessions += 1;
@@ -230,8 +232,8 @@ impl Trial<'_> {
             self.crew.trace(),
         ]);
         if let Some(Comparison { books, silent }) = &session.compared {
-            if let Some(before) = self.books.as_ref().filter(|_| !self.fate.is_forgetful()) {
-                books.follow(before, self.world).map_err(Trouble::Wrong)?;
+            if let Some(before) = self.books.as_ref().filter(|_| !self.fault_state.is_forgetful()) {
+                books.follow(before, self.scenario).map_err(Trouble::Wrong)?;
             }
             self.books = Some(books.clone());
             self.silent = *silent;

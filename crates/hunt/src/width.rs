@@ -1,21 +1,21 @@
 //! What is drawn beside the rest, from generators of its own, so that what else a seed means stays: more shards, values in
 //! several fragments, flash that is nearly full, values larger than memtables may be.
 
-use crate::world::{Flash, World};
+use crate::scenario::{Flash, Scenario};
 use softflash_base::random::Rng;
 use softflash_nand::faults::SlowOperations;
 
-/// The share of worlds with three or four shards.
+/// The share of scenarios with three or four shards.
 const MORE_SHARDS: f64 = 0.4;
-/// The share of worlds whose values are cut into short fragments.
+/// The share of scenarios whose values are cut into short fragments.
 const SHORT_FRAGMENTS: f64 = 0.5;
-/// The share of worlds that drop watches early.
+/// The share of scenarios that drop watches early.
 const EARLY_SWEEPS: f64 = 0.5;
-/// The share of worlds on flash that is nearly full.
+/// The share of scenarios on flash that is nearly full.
 const FILLED: f64 = 0.15;
-/// The share of worlds whose clients remove everything while most of it is on flash.
+/// The share of scenarios whose clients remove everything while most of it is on flash.
 const EMPTIED: f64 = 0.25;
-/// The share of worlds that have a few values larger than their memtables may be.
+/// The share of scenarios that have a few values larger than their memtables may be.
 const LARGE_VALUES: f64 = 0.05;
 /// Share of programs that fail where values are large, at most.
 const MOST_FAILURES_OF_LARGE: f64 = 3e-4;
@@ -27,12 +27,12 @@ const SMALL_ROOM_BYTES: u64 = 4 << 20;
 const KEY_BYTES: u64 = 64;
 /// Pages of a block that the FTL keeps for itself.
 const HEADER_PAGES: u32 = 2;
-/// What is alive in most worlds, at most. Above, a world is nearly full.
+/// What is alive in most scenarios, at most. Above, a scenario is nearly full.
 const USUAL_SHARE: f64 = 1.0 / 6.0;
 
-impl World {
-    /// Some worlds get three or four shards instead of one or two.
-    pub(crate) fn with_more_shards(mut self) -> World {
+impl Scenario {
+    /// Some scenarios get three or four shards instead of one or two.
+    pub(crate) fn with_more_shards(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("shards");
         // What may be lost with an interval is known of a single shard.
         if self.store.interval_ms > 0 || !rng.chance(MORE_SHARDS) {
@@ -52,7 +52,7 @@ impl World {
     }
 
     /// Properties that need to know the flash as it is in the end.
-    pub(crate) fn with_width(mut self) -> World {
+    pub(crate) fn with_width(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("width");
         if rng.chance(SHORT_FRAGMENTS) {
             self.store.fragment_bytes = [4096, 1000, 300][rng.below(3) as usize];
@@ -167,31 +167,41 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{Profile, Size};
+    use crate::scenario::{Profile, Size};
 
     #[test]
-    fn worlds_are_drawn_as_wide_as_they_should_be() {
-        let drawn = |seed| Size::Mixed.of(World::drawn(seed, Profile::Survived));
-        let worlds: Vec<World> = (0..2000).map(drawn).collect();
-        let count =
-            |fits: &dyn Fn(&World) -> bool| worlds.iter().filter(|world| fits(world)).count();
+    fn scenarios_are_drawn_as_wide_as_they_should_be() {
+        let drawn = |seed| Size::Mixed.of(Scenario::drawn(seed, Profile::Survived));
+        let scenarios: Vec<Scenario> = (0..2000).map(drawn).collect();
+        let count = |fits: &dyn Fn(&Scenario) -> bool| {
+            scenarios.iter().filter(|scenario| fits(scenario)).count()
+        };
         for shards in 1..=4 {
-            let share = count(&|world| world.store.shards == shards);
+            let share = count(&|scenario| scenario.store.shards == shards);
             assert!(share > 100, "{share} of {shards} shards");
         }
         for bytes in [0, 300, 1000, 4096] {
-            assert!(count(&|world| world.store.fragment_bytes == bytes) > 100, "{bytes}");
+            assert!(count(&|scenario| scenario.store.fragment_bytes == bytes) > 100, "{bytes}");
         }
         let nearly_full = |range: std::ops::Range<f64>| {
-            count(&|world| world.clients.larges == 0.0 && range.contains(&world.alive_share()))
+            count(&|scenario| {
+                scenario.clients.larges == 0.0 && range.contains(&scenario.alive_share())
+            })
         };
         assert!(nearly_full(0.19..0.61) > 100);
         assert_eq!(nearly_full(0.61..99.0), 0);
-        assert!(count(&|world| world.clients.larges > 0.0) > 20);
-        assert!(count(&|world| world.store.watch_sweep == 1) > 100);
-        assert!(count(&|world| world.drive.is_some() && world.store.parity > 0) > 10);
-        assert!(count(&|world| world.drive.is_some() && world.store.copies > 1) > 10);
-        assert!(count(&|world| world.pace.steps_back && world.faults.paired_page_loss > 0.0) > 50);
-        assert!(worlds.iter().all(|world| world.store.interval_ms == 0 || world.store.shards == 1));
+        assert!(count(&|scenario| scenario.clients.larges > 0.0) > 20);
+        assert!(count(&|scenario| scenario.store.watch_sweep == 1) > 100);
+        assert!(count(&|scenario| scenario.drive.is_some() && scenario.store.parity > 0) > 10);
+        assert!(count(&|scenario| scenario.drive.is_some() && scenario.store.copies > 1) > 10);
+        assert!(
+            count(&|scenario| scenario.pace.steps_back && scenario.faults.paired_page_loss > 0.0)
+                > 50
+        );
+        assert!(
+            scenarios
+                .iter()
+                .all(|scenario| scenario.store.interval_ms == 0 || scenario.store.shards == 1)
+        );
     }
 }

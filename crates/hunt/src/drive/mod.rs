@@ -2,14 +2,12 @@
 //! erase leaves what was there, or zeros. What the store must not rely on, it does not do.
 
 mod queue_pair;
-mod shelf;
 mod strikes;
 #[cfg(test)]
 mod tests;
+mod volatile_cache;
 
 use queue_pair::DriveQueuePair;
-pub use shelf::Image;
-use shelf::Shelf;
 use softflash_base::Time;
 use softflash_base::checksum::identity;
 use softflash_base::random::Rng;
@@ -19,10 +17,12 @@ use softflash_nand::faults::PlannedFault;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use strikes::Struck;
+pub use volatile_cache::Image;
+use volatile_cache::VolatileCache;
 
 /// What all queue pairs share.
 struct Shared {
-    shelf: Shelf,
+    cache: VolatileCache,
     struck: Struck,
     /// Of how long commands take.
     rng: Rng,
@@ -46,16 +46,16 @@ impl Drive {
             geometry,
             detail: "with a volatile cache".to_owned(),
         };
-        let shelf = Shelf::new(geometry, discards);
+        let cache = VolatileCache::new(geometry, discards);
         let struck = Struck::default();
-        let shared = Shared { shelf, struck, rng: Rng::seeded(seed).fork("drive") };
+        let shared = Shared { cache, struck, rng: Rng::seeded(seed).fork("drive") };
         Drive { info, claims: Claims::default(), shared: Arc::new(Mutex::new(shared)) }
     }
 
     /// The power goes: of each page any version may be left that was written since it was last flushed, or the one that
     /// was.
     pub fn power_cut(&self, seed: u64) {
-        lock(&self.shared).shelf.power_cut(&mut Rng::seeded(seed));
+        lock(&self.shared).cache.power_cut(&mut Rng::seeded(seed));
     }
 
     /// The power is on; this strikes from then on.
@@ -65,12 +65,12 @@ impl Drive {
 
     /// What a unit holds while the power is away.
     pub fn image(&self, unit: u16) -> Image {
-        lock(&self.shared).shelf.image(unit)
+        lock(&self.shared).cache.image(unit)
     }
 
     /// Brings a unit back to what it was.
     pub fn restore(&self, image: &Image) {
-        lock(&self.shared).shelf.restore(image);
+        lock(&self.shared).cache.restore(image);
     }
 }
 

@@ -60,7 +60,7 @@ impl DriveQueuePair {
     fn carry_out(&self, active: Active, now: Time) -> (Option<IoBuf>, Result<(), DeviceError>) {
         let Active { command: Command { mut target, operation, .. }, refused, writes_before } =
             active;
-        let Shared { shelf, struck, .. } = &mut *lock(&self.shared);
+        let Shared { cache, struck, .. } = &mut *lock(&self.shared);
         let mut result = refused.map_or(Ok(()), Err);
         let outcome = struck.outcome(&target, &operation, &self.geometry, now);
         match &outcome {
@@ -71,7 +71,7 @@ impl DriveQueuePair {
         match operation {
             Operation::Read(mut buffer) => {
                 if result.is_ok() {
-                    shelf.read(&target, &mut buffer);
+                    cache.read(&target, &mut buffer);
                 }
                 match outcome {
                     Outcome::Nothing => buffer.fill(0),
@@ -82,14 +82,14 @@ impl DriveQueuePair {
             }
             Operation::Program { data, durable } => {
                 if result.is_ok() && outcome != Outcome::Nothing {
-                    shelf.write(&target, &data, durable);
+                    cache.write(&target, &data, durable);
                 }
                 return (Some(data), result);
             }
             _ if result.is_err() => {}
-            Operation::Erase => shelf.erase(&target),
-            Operation::Flush => shelf.flushed(&self.claim.units(), writes_before),
-            Operation::MarkBad => shelf.mark_bad(&target),
+            Operation::Erase => cache.erase(&target),
+            Operation::Flush => cache.flushed(&self.claim.units(), writes_before),
+            Operation::MarkBad => cache.mark_bad(&target),
         }
         (None, result)
     }
@@ -109,7 +109,7 @@ impl QueuePair for DriveQueuePair {
     }
 
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
-        lock(&self.shared).shelf.bad_blocks(unit)
+        lock(&self.shared).cache.bad_blocks(unit)
     }
 
     fn buffers(&self) -> &BufferPool {
@@ -125,7 +125,7 @@ impl QueuePair for DriveQueuePair {
         let refused =
             check(&self.geometry, self.geometry.page_bytes, &self.claim.units(), &command).err();
         let ends = now + duration(&mut self.rng, usual_ns).0;
-        let writes_before = lock(&self.shared).shelf.writes();
+        let writes_before = lock(&self.shared).cache.writes();
         self.submitted += 1;
         self.active.insert((ends, self.submitted), Active { command, refused, writes_before });
         Submit::Accepted
@@ -153,7 +153,7 @@ impl Drop for DriveQueuePair {
         let active = std::mem::take(&mut self.active);
         for (_, Active { command: Command { target, operation, .. }, refused, .. }) in active {
             if let (Operation::Program { data, .. }, None) = (operation, refused) {
-                lock(&self.shared).shelf.write(&target, &data, false);
+                lock(&self.shared).cache.write(&target, &data, false);
             }
         }
     }

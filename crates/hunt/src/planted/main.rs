@@ -9,11 +9,11 @@ use softflash_base::planted::Bug;
 use softflash_base::random::Rng;
 use softflash_hunt::campaign;
 use softflash_hunt::planted::{Hunt, Outcome};
-use softflash_hunt::world::World;
+use softflash_hunt::scenario::Scenario;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Worlds are made and thrown away by the thousand.
+/// Scenarios are made and thrown away by the thousand.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -36,9 +36,9 @@ struct Arguments {
     /// The first seed; one that follows from the time if left out.
     #[arg(long)]
     seed: Option<u64>,
-    /// A world as `--replay` takes it: the bugs are hunted in worlds like it, but for the seed, to see whether such worlds show them.
-    #[arg(long, value_name = "FILE", value_parser = World::read)]
-    like: Option<World>,
+    /// A scenario as `--replay` takes it: the bugs are hunted in scenarios like it, but for the seed, to see whether such scenarios show them.
+    #[arg(long, value_name = "FILE", value_parser = Scenario::read)]
+    like: Option<Scenario>,
     /// How long for each bug at most, in seconds or as 60s, 10m or 2h.
     #[arg(long, value_parser = softflash_hunt::duration::parsed, default_value = "10m")]
     time: Duration,

@@ -1,7 +1,7 @@
 //! Hunts for one planted bug after the other: what the hunter does not find, it cannot be trusted to find elsewhere.
 
 use crate::campaign::{attempt, kind};
-use crate::world::{Profile, Size, World};
+use crate::scenario::{Profile, Scenario, Size};
 use serde::Serialize;
 use softflash_base::planted::{Bug, plant};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use std::thread;
 pub struct Hunt<'a> {
     /// The first seed.
     pub first: u64,
-    /// In worlds like this one, but for the seed; otherwise in those that a hunt draws.
-    pub like: Option<&'a World>,
+    /// In scenarios like this one, but for the seed; otherwise in those that a hunt draws.
+    pub like: Option<&'a Scenario>,
     /// Threads.
     pub jobs: usize,
     /// Asked before each seed whether to give up.
@@ -29,22 +29,22 @@ pub struct Outcome {
     pub what: &'static str,
     /// Where, in `crates`.
     pub place: &'static str,
-    /// A world showed it, and shows nothing without it.
+    /// A scenario showed it, and shows nothing without it.
     pub found: bool,
     /// Until then, or until the hunt was given up.
     pub seconds: f64,
     /// Seeds that were begun.
     pub seeds: u64,
-    /// The seed of the world that showed it.
+    /// The seed of the scenario that showed it.
     pub seed: Option<u64>,
-    /// In what way the world failed.
+    /// In what way the scenario failed.
     pub kind: Option<String>,
-    /// Seeds of worlds that fail without the bug, too: something else is wrong.
+    /// Seeds of scenarios that fail without the bug, too: something else is wrong.
     pub others: Vec<u64>,
 }
 
 impl Hunt<'_> {
-    /// Plants a bug and draws worlds until one fails that does not fail without it.
+    /// Plants a bug and draws scenarios until one fails that does not fail without it.
     pub fn hunt(&self, bug: Bug, seconds: &dyn Fn() -> f64) -> Outcome {
         let next = AtomicU64::new(0);
         let mut others = Vec::new();
@@ -53,7 +53,7 @@ impl Hunt<'_> {
             let failed = self.first_failure(&next);
             plant(None);
             match failed {
-                Some((seed, _)) if attempt(&self.world(seed)).is_err() => others.push(seed),
+                Some((seed, _)) if attempt(&self.scenario(seed)).is_err() => others.push(seed),
                 found => break found,
             }
         };
@@ -70,13 +70,13 @@ impl Hunt<'_> {
         }
     }
 
-    /// The first world that fails among those that were not begun yet.
+    /// The first scenario that fails among those that were not begun yet.
     fn first_failure(&self, next: &AtomicU64) -> Option<(u64, String)> {
         let (done, found) = (AtomicBool::new(false), Mutex::new(None));
         let work = || {
             while !(self.stop)() && !done.load(Ordering::Relaxed) {
                 let seed = self.first.wrapping_add(next.fetch_add(1, Ordering::Relaxed));
-                if let Err(what) = attempt(&self.world(seed)) {
+                if let Err(what) = attempt(&self.scenario(seed)) {
                     done.store(true, Ordering::Relaxed);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.get_or_insert((seed, what));
@@ -87,11 +87,11 @@ impl Hunt<'_> {
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// If nothing else is said, a world of the default draw: what is found is found without knowing what to look for.
-    fn world(&self, seed: u64) -> World {
+    /// If nothing else is said, a scenario of the default draw: what is found is found without knowing what to look for.
+    fn scenario(&self, seed: u64) -> Scenario {
         match self.like {
-            Some(world) => World { seed, ..world.clone() },
-            None => Size::default().of(World::drawn(seed, Profile::default())),
+            Some(scenario) => Scenario { seed, ..scenario.clone() },
+            None => Size::default().of(Scenario::drawn(seed, Profile::default())),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A server's memory for requests and replies, as little of it as the world says.
+//! A server's memory for requests and replies, as little of it as the scenario says.
 
 use crate::memory::Memory;
 use softflash_base::random::Rng;
@@ -8,37 +8,37 @@ use std::convert::Infallible;
 
 /// The memory that all connections share.
 pub(crate) struct SharedMemory {
-    pub habits: Memory,
+    pub limits: Memory,
     requests: ByteSemaphore,
     batches: ByteSemaphore,
 }
 
 impl SharedMemory {
-    pub fn new(habits: Memory) -> SharedMemory {
+    pub fn new(limits: Memory) -> SharedMemory {
         SharedMemory {
-            requests: ByteSemaphore::new(habits.request_bytes),
-            batches: ByteSemaphore::new(habits.batches),
-            habits,
+            requests: ByteSemaphore::new(limits.request_bytes),
+            batches: ByteSemaphore::new(limits.batches),
+            limits,
         }
     }
 
     /// What one connection gets of it.
     pub fn of_connection(&self, rng: &mut Rng) -> TightAdmission {
         TightAdmission {
-            habits: self.habits.clone(),
+            limits: self.limits.clone(),
             requests: self.requests.clone(),
             batches: self.batches.clone(),
             held: Vec::new(),
             held_bytes: 0,
-            // A world with enough memory goes as if there were none of this.
-            rng: if self.habits.is_ample() { rng.clone() } else { Rng::seeded(rng.next_u64()) },
+            // A scenario with enough memory goes as if there were none of this.
+            rng: if self.limits.is_ample() { rng.clone() } else { Rng::seeded(rng.next_u64()) },
         }
     }
 }
 
 /// A connection's part of it.
 pub(crate) struct TightAdmission {
-    habits: Memory,
+    limits: Memory,
     requests: ByteSemaphore,
     batches: ByteSemaphore,
     held: Vec<BytePermit>,
@@ -51,7 +51,7 @@ impl Admission for TightAdmission {
     type Refusal = Infallible;
 
     fn free_request_bytes(&self) -> u64 {
-        self.habits.free_request_bytes
+        self.limits.free_request_bytes
     }
 
     /// A connection that holds memory gets more at once, beyond the limit where need be: two that wait for each other's
@@ -81,7 +81,7 @@ impl Admission for TightAdmission {
 
     fn begin_little(&mut self) -> TightPermit {
         let rng = Rng::seeded(self.rng.next_u64());
-        TightPermit { extends: self.habits.extends, rng, charged: u64::MAX, turn: None }
+        TightPermit { extends: self.limits.extends, rng, charged: u64::MAX, turn: None }
     }
 }
 

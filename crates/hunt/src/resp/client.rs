@@ -8,15 +8,15 @@ use super::line::Line;
 use super::requests::Draw;
 use super::semantics::{Change, Impossible, Possible, State, Window};
 use super::wire::Reply;
-use crate::habits::Resp;
+use crate::client_model::Resp;
+use crate::scenario::Scenario;
 use crate::trouble::Trouble;
-use crate::world::World;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// A client of a world.
+/// A client of a scenario.
 pub struct RespClient {
     pub(super) number: u16,
     rng: RefCell<Rng>,
@@ -38,8 +38,8 @@ impl RespClient {
     }
 
     /// All keys that only it writes.
-    pub(super) fn keys(&self, world: &World) -> impl Iterator<Item = Bytes> {
-        (0..world.clients.keys).map(|number| self.key(number))
+    pub(super) fn keys(&self, scenario: &Scenario) -> impl Iterator<Item = Bytes> {
+        (0..scenario.clients.keys).map(|number| self.key(number))
     }
 
     /// Whether a key is one of those.
@@ -49,7 +49,7 @@ impl RespClient {
 
     /// Any of them.
     pub(super) fn any_key(&self, session: &Session<'_>, rng: &mut Rng) -> Bytes {
-        self.key(rng.below(session.world.clients.keys))
+        self.key(rng.below(session.scenario.clients.keys))
     }
 
     /// What one of them may hold.
@@ -64,11 +64,11 @@ impl RespClient {
 
     /// Makes its requests of a session.
     pub(super) async fn work(&self, session: &Session<'_>) -> Result<(), Trouble> {
-        let world = session.world;
-        let Some(resp) = &world.resp else { return Ok(()) };
+        let scenario = session.scenario;
+        let Some(resp) = &scenario.resp else { return Ok(()) };
         let mut rng = Rng::seeded(self.rng.borrow_mut().next_u64());
         let mut line = Line::connect(session, &mut rng);
-        for _ in 0..world.clients.requests {
+        for _ in 0..scenario.clients.requests {
             self.pause(session, &mut rng).await;
             session.crew.note_request();
             if rng.chance(resp.clears) {
@@ -90,7 +90,7 @@ impl RespClient {
     }
 
     pub(super) async fn pause(&self, session: &Session<'_>, rng: &mut Rng) {
-        let pace = &session.world.pace;
+        let pace = &session.scenario.pace;
         if !rng.chance(pace.pauses) {
             return;
         }
@@ -137,8 +137,8 @@ impl RespClient {
         rng: &mut Rng,
     ) -> Vec<Command> {
         let key = |number| self.key(number);
-        let (habits, now_ms) = (&session.world.clients, session.clock_ms().from_ms);
-        let draw = Draw { habits, resp, now_ms, key: &key };
+        let (workload, now_ms) = (&session.scenario.clients, session.clock_ms().from_ms);
+        let draw = Draw { workload, resp, now_ms, key: &key };
         (0..count).map(|_| draw.command(rng)).collect()
     }
 

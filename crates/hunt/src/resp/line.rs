@@ -92,7 +92,7 @@ impl<'a> Line<'a> {
     async fn receive(&mut self, rng: &mut Rng) {
         while !self.connection.output().is_empty() {
             let mut length = self.connection.output().len();
-            if let Some(rest) = self.session.memory.habits.rest(rng) {
+            if let Some(rest) = self.session.memory.limits.rest(rng) {
                 let runtime = self.store.runtime();
                 runtime.sleep_until(runtime.now() + rest).await;
                 length = 1 + rng.below(length as u64) as usize;

@@ -29,8 +29,8 @@ mod transaction;
 mod watching;
 pub mod wire;
 
+use crate::scenario::Scenario;
 use crate::trouble::Trouble;
-use crate::world::World;
 use admission::SharedMemory;
 use bytes::Bytes;
 use client::RespClient;
@@ -48,7 +48,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// All clients of a world, and what they know together.
+/// All clients of a scenario, and what they know together.
 pub struct Crew {
     clients: Vec<RespClient>,
     lists: RefCell<Lists>,
@@ -83,7 +83,7 @@ impl Drop for NoteRefusals<'_> {
 /// What the clients of a session share.
 pub(crate) struct Session<'a> {
     pub crew: &'a Crew,
-    pub world: &'a World,
+    pub scenario: &'a Scenario,
     pub stores: &'a [Store],
     pub context: Arc<Context>,
     /// Everybody takes a part of it, who removes everything alone takes all.
@@ -98,7 +98,7 @@ impl Session<'_> {
     /// What the time is, at the least and at the most: shards may differ where the wall clock has been set back.
     pub fn clock_ms(&self) -> Window {
         let wall_ms = self.stores.first().map_or(0, |store| store.runtime().wall_ms());
-        if !self.world.pace.steps_back {
+        if !self.scenario.pace.steps_back {
             return Window { from_ms: wall_ms, to_ms: wall_ms };
         }
         let clocks = || self.stores.iter().map(Store::now_ms);
@@ -112,12 +112,12 @@ impl Session<'_> {
 }
 
 impl Crew {
-    /// The clients of a world, if they speak RESP.
-    pub fn of(world: &World) -> Option<Crew> {
-        let resp = world.resp.as_ref()?;
-        let rng = Rng::seeded(world.seed).fork("resp clients");
+    /// The clients of a scenario, if they speak RESP.
+    pub fn of(scenario: &Scenario) -> Option<Crew> {
+        let resp = scenario.resp.as_ref()?;
+        let rng = Rng::seeded(scenario.seed).fork("resp clients");
         let clients =
-            (0..world.clients.count).map(|number| RespClient::new(number, &rng)).collect();
+            (0..scenario.clients.count).map(|number| RespClient::new(number, &rng)).collect();
         let list_keys =
             (0..resp.lists).map(|number| Bytes::from(format!("list:{number}"))).collect();
         Some(Crew {
@@ -141,15 +141,15 @@ impl Crew {
     }
 
     /// All clients make their requests.
-    pub async fn work(&self, stores: &[Store], world: &World) -> Result<(), Trouble> {
-        let options = ContextOptions::new(stores[0].now_ms(), world.seed);
-        let memory = world.resp.as_ref().map(|resp| resp.memory.clone()).unwrap_or_default();
+    pub async fn work(&self, stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
+        let options = ContextOptions::new(stores[0].now_ms(), scenario.seed);
+        let memory = scenario.resp.as_ref().map(|resp| resp.memory.clone()).unwrap_or_default();
         let session = Session {
             crew: self,
-            world,
+            scenario,
             stores,
             context: Arc::new(Context::new(options)),
-            gate: ByteSemaphore::new(u64::from(world.clients.count)),
+            gate: ByteSemaphore::new(u64::from(scenario.clients.count)),
             removal: ByteSemaphore::new(1),
             memory: SharedMemory::new(memory),
         };
@@ -160,8 +160,8 @@ impl Crew {
     }
 
     /// Every key that may be there.
-    pub fn keys(&self, world: &World) -> Vec<Bytes> {
-        let own = self.clients.iter().flat_map(|client| client.keys(world));
+    pub fn keys(&self, scenario: &Scenario) -> Vec<Bytes> {
+        let own = self.clients.iter().flat_map(|client| client.keys(scenario));
         own.chain(self.list_keys.iter().cloned()).collect()
     }
 
@@ -171,7 +171,7 @@ impl Crew {
     /// What was found cannot be.
     pub fn judge(
         &self,
-        world: &World,
+        scenario: &Scenario,
         found: &Found,
         at: Window,
         layout: &StoreLayout,
@@ -181,7 +181,8 @@ impl Crew {
         let mut clears: Option<BTreeSet<usize>> = None;
         let mut rest = found.clone();
         for client in &self.clients {
-            let own: Found = client.keys(world).filter_map(|key| rest.remove_entry(&key)).collect();
+            let own: Found =
+                client.keys(scenario).filter_map(|key| rest.remove_entry(&key)).collect();
             let mut ledger = client.ledger.borrow_mut();
             if self.refused.get() {
                 ledger.may_be_refused();

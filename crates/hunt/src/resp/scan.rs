@@ -7,7 +7,7 @@ use super::line::Line;
 use super::semantics::{Change, Held, Possible, Window};
 use super::stages::Removals;
 use super::wire::Reply;
-use crate::habits::few_scans;
+use crate::client_model::few_scans;
 use crate::trouble::Trouble;
 use bytes::Bytes;
 use softflash_base::random::Rng;
@@ -21,9 +21,9 @@ impl RespClient {
         line: &mut Line<'_>,
         rng: &mut Rng,
     ) -> Result<(), Trouble> {
-        let resp = session.world.resp.as_ref();
+        let resp = session.scenario.resp.as_ref();
         if resp.is_some_and(|resp| resp.scans > few_scans()) && rng.chance(0.5) {
-            let keys: Vec<Bytes> = self.keys(session.world).collect();
+            let keys: Vec<Bytes> = self.keys(session.scenario).collect();
             self.outlive(session, &keys).await;
         }
         let from_ms = session.clock_ms().from_ms;

@@ -7,7 +7,7 @@ use super::line::Line;
 use super::semantics::{Change, State, Window};
 use super::watching::Watch;
 use super::wire::Reply;
-use crate::habits::Resp;
+use crate::client_model::Resp;
 use crate::trouble::Trouble;
 use bytes::Bytes;
 use softflash_base::random::Rng;

@@ -7,7 +7,7 @@ use super::line::Line;
 use super::semantics::{Held, Possible};
 use super::stages::Removals;
 use super::wire::Reply;
-use crate::habits::Resp;
+use crate::client_model::Resp;
 use crate::trouble::Trouble;
 use bytes::Bytes;
 use softflash_base::random::Rng;
@@ -116,7 +116,7 @@ impl RespClient {
 
     /// Leaves a moment to others, where somebody may do something in it that matters.
     pub(super) async fn linger(&self, session: &Session<'_>, rng: &mut Rng) {
-        let Some(resp) = &session.world.resp else { return };
+        let Some(resp) = &session.scenario.resp else { return };
         if (resp.clears_beside || resp.litter > 0.0) && rng.chance(0.5) {
             let runtime = session.stores[0].runtime();
             let thought = Duration::from_nanos(1 << rng.below(LONGEST_THOUGHT));

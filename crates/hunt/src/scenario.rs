@@ -1,7 +1,7 @@
-//! What a world is made of.
+//! What a scenario is made of.
 
-use crate::disasters::Disasters;
-use crate::habits::{Pace, Resp};
+use crate::client_model::{Pace, Resp};
+use crate::fault_plan::FaultPlan;
 pub use crate::profile::Profile;
 pub use crate::size::Size;
 use serde::{Deserialize, Serialize};
@@ -13,15 +13,15 @@ use softflash_store::{Durability, StoreLayout, StoreOptions};
 use std::time::Duration;
 
 const PAGE_BYTES: u32 = 4096;
-/// The share of worlds on a drive.
+/// The share of scenarios on a drive.
 const DRIVES: f64 = 0.25;
-/// How long a pass takes that has to notice whatever is wrong with a copy before a world ends.
+/// How long a pass takes that has to notice whatever is wrong with a copy before a scenario ends.
 const PATROL: Duration = Duration::from_secs(10);
 
-/// A world: everything that its run follows from.
+/// A scenario: everything that its run follows from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct World {
+pub struct Scenario {
     /// Of everything random in its run.
     pub seed: u64,
     /// The flash.
@@ -44,8 +44,8 @@ pub struct World {
     #[serde(default)]
     pub pace: Pace,
     /// What destroys data.
-    #[serde(default)]
-    pub disasters: Disasters,
+    #[serde(default, rename = "disasters")]
+    pub fault_plan: FaultPlan,
 }
 
 /// An array of one chip a channel, each channel a unit.
@@ -159,10 +159,10 @@ impl Clients {
     }
 }
 
-impl World {
-    /// The world of a seed: each property is drawn for itself, and faults are of some kinds only, so that no fault hides
+impl Scenario {
+    /// The scenario of a seed: each property is drawn for itself, and faults are of some kinds only, so that no fault hides
     /// another for ever.
-    pub fn drawn(seed: u64, profile: Profile) -> World {
+    pub fn drawn(seed: u64, profile: Profile) -> Scenario {
         let profile = profile.of_seed(seed);
         let mut rng = Rng::seeded(seed).fork("world");
         let mut apart = Rng::seeded(seed).fork("medium");
@@ -204,7 +204,7 @@ impl World {
         let on_drive = profile.may_be_on_drive() && apart.chance(DRIVES);
         let drive = on_drive.then(|| DriveShape { discards: apart.chance(0.5) });
         let faults = faults(&mut rng, profile);
-        World {
+        Scenario {
             seed,
             flash,
             drive,
@@ -214,24 +214,24 @@ impl World {
             faults: if on_drive { FaultConfig::default() } else { faults },
             resp: None,
             pace: Pace::default(),
-            disasters: Disasters::default(),
+            fault_plan: FaultPlan::default(),
         }
         .with_more_shards()
-        .with_habits(profile)
+        .with_client_model(profile)
         .with_width()
     }
 
-    /// A world that is written as a file.
+    /// A scenario that is written as a file.
     ///
     /// # Errors
     /// Why it is none, with the name of the file.
-    pub fn read(path: &str) -> Result<World, String> {
+    pub fn read(path: &str) -> Result<Scenario, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
         toml::from_str(&text).map_err(|error| format!("{path}: {error}"))
     }
 
     /// Drawn apart, so that what else a seed means stays.
-    fn with_habits(mut self, profile: Profile) -> World {
+    fn with_client_model(mut self, profile: Profile) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("habits");
         let firm = self.store.interval_ms == 0;
         profile.add(&mut self, &mut rng);
@@ -253,13 +253,13 @@ impl World {
 
     /// Whether what was acknowledged may be lost, beside what a power cut takes. Not where there is another copy of it.
     pub fn may_lose(&self) -> bool {
-        let World { faults, disasters, store, .. } = self;
+        let Scenario { faults, fault_plan, store, .. } = self;
         if store.is_redundant() {
             return false;
         }
         faults.silent != SilentFaults::default()
             || faults.bit_errors.is_on()
-            || *disasters != Disasters::default()
+            || *fault_plan != FaultPlan::default()
     }
 
     /// The device, new.
@@ -365,25 +365,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_is_a_world_and_a_world_is_a_file() {
+    fn a_seed_is_a_scenario_and_a_scenario_is_a_file() {
         for seed in 0..200 {
-            let world = World::drawn(seed, Profile::Paired);
-            assert_eq!(world, World::drawn(seed, Profile::Paired));
-            assert_eq!(world, toml::from_str(&toml::to_string(&world).unwrap()).unwrap());
-            world.device().array.validate().unwrap();
-            assert_eq!(world.layout().problem(), None, "seed {seed}");
-            let longest = world.options(0).fragment_bytes as u64;
-            assert!(world.clients.larges == 0.0 || longest < world.flash.block_bytes() / 2);
-            let mirrored = World::drawn(seed, Profile::Mirrored);
+            let scenario = Scenario::drawn(seed, Profile::Paired);
+            assert_eq!(scenario, Scenario::drawn(seed, Profile::Paired));
+            assert_eq!(scenario, toml::from_str(&toml::to_string(&scenario).unwrap()).unwrap());
+            scenario.device().array.validate().unwrap();
+            assert_eq!(scenario.layout().problem(), None, "seed {seed}");
+            let longest = scenario.options(0).fragment_bytes as u64;
+            assert!(scenario.clients.larges == 0.0 || longest < scenario.flash.block_bytes() / 2);
+            let mirrored = Scenario::drawn(seed, Profile::Mirrored);
             assert_eq!(mirrored.layout().problem(), None, "seed {seed}");
             assert_eq!((mirrored.store.copies, mirrored.may_lose()), (2, false));
-            let parity = World::drawn(seed, Profile::Parity);
+            let parity = Scenario::drawn(seed, Profile::Parity);
             assert_eq!(
                 (parity.layout().problem(), parity.may_lose()),
                 (None, false),
                 "seed {seed}"
             );
         }
-        assert_ne!(World::drawn(1, Profile::Survived), World::drawn(2, Profile::Survived));
+        assert_ne!(Scenario::drawn(1, Profile::Survived), Scenario::drawn(2, Profile::Survived));
     }
 }

@@ -1,4 +1,4 @@
-//! The world of the exhaustive sweep: two shards with a unit each, two keys, and one client.
+//! The scenario of the exhaustive sweep: two shards with a unit each, two keys, and one client.
 
 use futures_util::future::{Either, select};
 use softflash_base::{SliceId, Time};
@@ -147,7 +147,7 @@ fn layout() -> StoreLayout {
 }
 
 /// A device on which a store was opened and closed once.
-pub struct SmallWorld {
+pub struct SmallScenario {
     device: Arc<ModelDevice>,
 }
 
@@ -165,12 +165,12 @@ pub struct SmallSession {
     pub ended_at: Time,
 }
 
-impl SmallWorld {
+impl SmallScenario {
     /// A new one.
     ///
     /// # Errors
     /// The device's or the store's, of which there should be none.
-    pub fn new(cut_pages: CutPages, cut_erases: CutErases) -> Result<SmallWorld, String> {
+    pub fn new(cut_pages: CutPages, cut_erases: CutErases) -> Result<SmallScenario, String> {
         let mut config = ModelConfig::model();
         let geometry = &mut config.array.geometry;
         (geometry.channels, geometry.chips_per_channel, geometry.planes_per_die) = (2, 1, 1);
@@ -178,9 +178,9 @@ impl SmallWorld {
         config.faults.cut_pages = cut_pages;
         config.faults.cut_erases = cut_erases;
         let device = ModelDevice::in_memory(config).map_err(|error| error.to_string())?;
-        let world = SmallWorld { device: Arc::new(device) };
-        world.session(&[], None)?;
-        Ok(world)
+        let scenario = SmallScenario { device: Arc::new(device) };
+        scenario.session(&[], None)?;
+        Ok(scenario)
     }
 
     /// The device as it is.

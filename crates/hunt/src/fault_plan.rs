@@ -1,9 +1,9 @@
 //! What a device does beside its rates of faults: dies that end in the middle of a run, units that come back as they
 //! were, commands that silently do something else. Where there is one copy acknowledged data are lost then: what is left to
-//! promise is that this is said. Where there are two, or parity, disasters strike one unit of a world, and nothing is lost.
+//! promise is that this is said. Where there are two, or parity, fault_plan strike one unit of a scenario, and nothing is lost.
 
 use crate::medium::{Image, Medium};
-use crate::world::World;
+use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use softflash_base::Time;
 use softflash_base::random::Rng;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// How often.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Disasters {
+pub struct FaultPlan {
     /// A die dies in a session: the chance of it, a session.
     pub deaths: f64,
     /// A unit comes back as it was some sessions ago: the chance of it, a session.
     pub old_images: f64,
     /// One whole unit is replaced: it reads as random bytes, as zeros, or as it was some sessions ago. The chance of it, a
-    /// session; once in a world.
+    /// session; once in a scenario.
     #[serde(skip_serializing_if = "is_never")]
     pub replacements: f64,
     /// Commands of one unit that do something else than they say, a session.
@@ -38,9 +38,9 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// The state of a device's disasters.
+/// The state of a device's fault_plan.
 #[derive(Default)]
-pub struct Fate {
+pub struct FaultState {
     dead: Vec<u32>,
     /// Of this unit.
     image: Option<(u16, Image)>,
@@ -54,7 +54,7 @@ pub type Strikes = Vec<PlannedFault>;
 /// The latest command of its kind in a session that is struck.
 const LATEST_COMMAND: u64 = 400;
 
-impl Fate {
+impl FaultState {
     /// Whether units tell less of themselves than they did.
     pub fn is_forgetful(&self) -> bool {
         self.is_old || !self.dead.is_empty()
@@ -66,27 +66,27 @@ impl Fate {
     }
 
     /// Whether a disaster has struck the unit, or may have.
-    pub fn has_struck(&self, unit: u16, world: &World) -> bool {
+    pub fn has_struck(&self, unit: u16, scenario: &Scenario) -> bool {
         let is_old = self.is_old && self.image.as_ref().is_some_and(|(old, _)| *old == unit);
-        let does_otherwise = world.disasters.strikes > 0 && struck_unit(world) == unit;
+        let does_otherwise = scenario.fault_plan.strikes > 0 && struck_unit(scenario) == unit;
         is_old || does_otherwise || self.dead.contains(&u32::from(unit))
     }
 
     /// Draws what strikes in the next session; the dead stay dead. Nothing new strikes where clients do not work, if there
     /// are copies, which must come to be whole then.
-    pub fn strikes(&mut self, world: &World, rng: &mut Rng, works: bool) -> Strikes {
+    pub fn strikes(&mut self, scenario: &Scenario, rng: &mut Rng, works: bool) -> Strikes {
         let mut strikes = self.dead();
-        let has_copies = world.store.is_redundant();
+        let has_copies = scenario.store.is_redundant();
         if has_copies && (!works || !self.dead.is_empty()) {
             return strikes;
         }
-        if rng.chance(world.disasters.deaths) {
-            let die = rng.below(u64::from(world.flash.channels)) as u32;
+        if rng.chance(scenario.fault_plan.deaths) {
+            let die = rng.below(u64::from(scenario.flash.channels)) as u32;
             strikes.push(death(die, Time(1 << (10 + rng.below(22)))));
             self.dead.push(die);
         }
-        let unit = u32::from(struck_unit(world));
-        for _ in 0..world.disasters.strikes {
+        let unit = u32::from(struck_unit(scenario));
+        for _ in 0..scenario.fault_plan.strikes {
             let command = 1 + rng.below(LATEST_COMMAND);
             let (when, what) = match rng.below(6) {
                 0 => (FaultTime::Program(command), Strike::Phantom),
@@ -105,9 +105,14 @@ impl Fate {
     ///
     /// # Errors
     /// The device's, of which there should be none.
-    pub fn strike(&mut self, world: &World, medium: &Medium, rng: &mut Rng) -> Result<(), String> {
-        let Disasters { old_images, replacements, .. } = world.disasters;
-        let once = world.store.is_redundant() || replacements > 0.0;
+    pub fn strike(
+        &mut self,
+        scenario: &Scenario,
+        medium: &Medium,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
+        let FaultPlan { old_images, replacements, .. } = scenario.fault_plan;
+        let once = scenario.store.is_redundant() || replacements > 0.0;
         if old_images + replacements == 0.0 || once && self.is_old {
             return Ok(());
         }
@@ -128,7 +133,7 @@ impl Fate {
             }
             Some(_) => {}
             None => {
-                let unit = rng.below(u64::from(world.flash.channels)) as u16;
+                let unit = rng.below(u64::from(scenario.flash.channels)) as u16;
                 self.image = Some((unit, medium.image(unit).map_err(failed)?));
             }
         }
@@ -136,9 +141,9 @@ impl Fate {
     }
 }
 
-/// The unit of a world whose commands do something else than they say.
-fn struck_unit(world: &World) -> u16 {
-    (world.seed % u64::from(world.flash.channels)) as u16
+/// The unit of a scenario whose commands do something else than they say.
+fn struck_unit(scenario: &Scenario) -> u16 {
+    (scenario.seed % u64::from(scenario.flash.channels)) as u16
 }
 
 /// The dies that are dead from the beginning.
@@ -165,6 +170,6 @@ pub fn plan(strikes: &Strikes, device: &Arc<ModelDevice>, runtime: &RuntimeHandl
         // All queue pairs are opened before anybody waits.
         yield_now().await;
         let planned = device.schedule_faults(&schedule);
-        assert!(planned.is_ok(), "dies of the world exist: {planned:?}");
+        assert!(planned.is_ok(), "dies of the scenario exist: {planned:?}");
     }));
 }

@@ -84,7 +84,7 @@ fn is_one_key(keys: &u64) -> bool {
 }
 
 impl Resp {
-    /// Drawn habits, some of them `apart`; `firm` where acknowledged writes are on flash.
+    /// Drawn client_model, some of them `apart`; `firm` where acknowledged writes are on flash.
     pub fn drawn(rng: &mut Rng, apart: &mut Rng, firm: bool) -> Resp {
         let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
         let (transactions, list_share) = (some(0.2, 0.6), some(0.2, 0.5));
@@ -117,7 +117,7 @@ impl Resp {
 }
 
 impl Pace {
-    /// A drawn pace: half of the worlds are in a hurry. Only where acknowledged writes are on flash is it certain that
+    /// A drawn pace: half of the scenarios are in a hurry. Only where acknowledged writes are on flash is it certain that
     /// what was seen expired stays so when the clock is set back.
     pub fn drawn(rng: &mut Rng, firm: bool) -> Pace {
         let slow = rng.chance(0.5);

@@ -23,7 +23,7 @@ pub struct Image {
 }
 
 /// All pages.
-pub struct Shelf {
+pub struct VolatileCache {
     geometry: UnitGeometry,
     discards: bool,
     /// As they are read.
@@ -35,10 +35,10 @@ pub struct Shelf {
     bad: Vec<(UnitId, (u8, u8, u32))>,
 }
 
-impl Shelf {
+impl VolatileCache {
     /// Pages of zeros.
-    pub fn new(geometry: UnitGeometry, discards: bool) -> Shelf {
-        Shelf {
+    pub fn new(geometry: UnitGeometry, discards: bool) -> VolatileCache {
+        VolatileCache {
             geometry,
             discards,
             pages: BTreeMap::new(),
