@@ -22,11 +22,11 @@ struct Allocation {
     start: NonNull<u8>,
     capacity: usize,
     registration: Option<u16>,
-    pool: Weak<RefCell<Shelf>>,
+    pool: Weak<RefCell<FreeList>>,
 }
 
 impl Allocation {
-    fn new(capacity: usize, pool: Weak<RefCell<Shelf>>) -> Allocation {
+    fn new(capacity: usize, pool: Weak<RefCell<FreeList>>) -> Allocation {
         let start = allocate(capacity);
         Allocation { start, capacity, registration: None, pool }
     }
@@ -51,7 +51,7 @@ impl Drop for Allocation {
         let memory =
             Memory { start: self.start, capacity: self.capacity, registration: self.registration };
         match self.pool.upgrade() {
-            Some(shelf) => shelf.borrow_mut().put_back(memory),
+            Some(free_list) => free_list.borrow_mut().put_back(memory),
             None => memory.free(),
         }
     }
@@ -73,7 +73,7 @@ impl Memory {
 
 /// The free memory of a pool.
 #[derive(Default)]
-struct Shelf {
+struct FreeList {
     /// Free memory by capacity; few sizes are in use at a time, so a list is enough.
     free: Vec<(usize, Vec<Memory>)>,
     free_registered: Vec<Memory>,
@@ -82,7 +82,7 @@ struct Shelf {
     retained_limit: usize,
 }
 
-impl Shelf {
+impl FreeList {
     fn take(&mut self, capacity: usize) -> Option<Memory> {
         if capacity <= self.registered_capacity
             && let Some(memory) = self.free_registered.pop()
@@ -111,7 +111,7 @@ impl Shelf {
     }
 }
 
-impl Drop for Shelf {
+impl Drop for FreeList {
     fn drop(&mut self) {
         let free = std::mem::take(&mut self.free).into_iter().flat_map(|(_, list)| list);
         for memory in free.chain(std::mem::take(&mut self.free_registered)) {
@@ -131,14 +131,14 @@ thread_local! {
 /// Belongs to one thread; a clone is the same pool.
 #[derive(Clone, Default)]
 pub struct BufferPool {
-    shelf: Rc<RefCell<Shelf>>,
+    free_list: Rc<RefCell<FreeList>>,
 }
 
 impl BufferPool {
     /// A pool that keeps at most `retained_limit` bytes of unused memory.
     pub fn new(retained_limit: usize) -> BufferPool {
         let pool = BufferPool::default();
-        pool.shelf.borrow_mut().retained_limit = retained_limit;
+        pool.free_list.borrow_mut().retained_limit = retained_limit;
         pool
     }
 
@@ -151,12 +151,12 @@ impl BufferPool {
     pub fn take(&self, len: usize) -> IoBuf {
         // Few sizes, so that memory fits the next request: fresh memory costs a page fault every 4 KiB.
         let capacity = len.max(ALIGNMENT).next_power_of_two();
-        let memory = self.shelf.borrow_mut().take(capacity);
+        let memory = self.free_list.borrow_mut().take(capacity);
         let allocation = match memory {
             Some(Memory { start, capacity, registration }) => {
-                Allocation { start, capacity, registration, pool: Rc::downgrade(&self.shelf) }
+                Allocation { start, capacity, registration, pool: Rc::downgrade(&self.free_list) }
             }
-            None => Allocation::new(capacity, Rc::downgrade(&self.shelf)),
+            None => Allocation::new(capacity, Rc::downgrade(&self.free_list)),
         };
         IoBuf { allocation: Rc::new(allocation), offset: 0, len }
     }
@@ -166,12 +166,16 @@ impl BufferPool {
     /// free and live as long as the pool. Returns each block's start and length.
     pub fn add_registered(&self, count: u16, capacity: usize) -> Vec<(NonNull<u8>, usize)> {
         let capacity = capacity.next_multiple_of(ALIGNMENT);
-        let mut shelf = self.shelf.borrow_mut();
-        shelf.registered_capacity = capacity;
+        let mut free_list = self.free_list.borrow_mut();
+        free_list.registered_capacity = capacity;
         (0..count)
             .map(|index| {
                 let start = allocate(capacity);
-                shelf.free_registered.push(Memory { start, capacity, registration: Some(index) });
+                free_list.free_registered.push(Memory {
+                    start,
+                    capacity,
+                    registration: Some(index),
+                });
                 (start, capacity)
             })
             .collect()
@@ -280,7 +284,7 @@ mod tests {
         assert_eq!(pool.take(10).as_ptr(), start, "memory is reused");
         let (a, b) = (pool.take(1), pool.take(1));
         drop((a, b));
-        assert_eq!(pool.shelf.borrow().retained_bytes, ALIGNMENT);
+        assert_eq!(pool.free_list.borrow().retained_bytes, ALIGNMENT);
     }
 
     #[test]

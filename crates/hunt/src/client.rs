@@ -1,4 +1,4 @@
-//! A client: one request at a time, on keys of its own.
+//! A client: one outstanding request, on keys of its own.
 
 use crate::reference::{Batch, Promise};
 use crate::scenario::{Clients, Scenario};
@@ -14,7 +14,7 @@ pub struct Client {
     number: u16,
     key_count: u64,
     rng: RefCell<Rng>,
-    /// What it knows.
+    /// The reference of its keys.
     pub promise: RefCell<Promise>,
 }
 
@@ -31,7 +31,7 @@ impl Client {
         (0..scenario.clients.count).map(client).collect()
     }
 
-    /// Whose key this is.
+    /// The client to which a key belongs.
     pub fn owner(key: &[u8]) -> Option<u16> {
         let digits = key.strip_prefix(b"client")?.get(..2)?;
         std::str::from_utf8(digits).ok()?.parse().ok()
@@ -47,7 +47,7 @@ impl Client {
         Bytes::from(format!("client{:02}:{number}:{padding}", self.number))
     }
 
-    /// Makes all of its requests of a session.
+    /// Makes all requests of a session.
     pub async fn work(
         &self,
         stores: &[Store],
@@ -70,7 +70,7 @@ impl Client {
         Ok(())
     }
 
-    /// What it has written is what it reads.
+    /// A read must return the last value written.
     async fn read(&self, store: &Store, workload: &Clients) -> Result<(), Trouble> {
         let key = self.key(self.rng.borrow_mut().below(workload.keys));
         let expected = self.promise.borrow().current().get(&key).cloned();
@@ -81,7 +81,7 @@ impl Client {
         }
         let length = |value: Option<Bytes>| value.map(|value| value.len());
         Err(Trouble::Wrong(format!(
-            "key `{}` was read with {:?} bytes beside {:?} written",
+            "key `{}`: {:?} bytes read, {:?} written",
             key.escape_ascii(),
             length(found),
             length(expected),
@@ -107,7 +107,7 @@ impl Client {
     }
 }
 
-/// Bytes that can be told from those of any other write.
+/// Bytes that are different from those of any other write.
 fn value(rng: &mut Rng, most: u64) -> Bytes {
     let mut bytes = vec![0; rng.below(most + 1) as usize];
     let mark = rng.next_u64().to_le_bytes();

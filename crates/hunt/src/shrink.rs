@@ -1,10 +1,10 @@
-//! A smaller scenario that fails as well.
+//! Shrinks a failing scenario.
 
 use crate::client_model::Resp;
 use crate::scenario::Scenario;
 
-/// Tries to make a scenario that fails smaller, property by property, for as long as `fails` says that it still does.
-/// Equal scenarios give equal results.
+/// Reduces a failing scenario, property by property, as long as `fails` says that it still fails.
+/// Equal scenarios have equal results.
 pub fn shrink(mut scenario: Scenario, mut fails: impl FnMut(&Scenario) -> bool) -> Scenario {
     loop {
         let smaller = steps(&scenario).into_iter().find(|smaller| fails(smaller));
@@ -15,7 +15,7 @@ pub fn shrink(mut scenario: Scenario, mut fails: impl FnMut(&Scenario) -> bool) 
     }
 }
 
-/// Scenarios that are smaller by one step, the largest steps first.
+/// Scenarios that are one step smaller, the largest steps first.
 fn steps(scenario: &Scenario) -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     let mut step = |change: &dyn Fn(&mut Scenario)| {
@@ -42,7 +42,7 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     step(&|scenario| (scenario.clients.larges, scenario.clients.large_bytes) = (0.0, 0));
     step(&|scenario| scenario.clients.large_bytes /= 2);
     step(&|scenario| scenario.store.watch_sweep = 0);
-    // Where a value fits a superblock only in pieces, there is no scenario without them.
+    // Where a value fits into a superblock only in fragments, no scenario without fragments exists.
     if scenario.clients.larges == 0.0 {
         step(&|scenario| scenario.store.fragment_bytes = 0);
     }

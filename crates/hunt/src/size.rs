@@ -1,30 +1,31 @@
-//! How large the scenarios are that are drawn.
+//! Sizes of drawn scenarios.
 
 use crate::scenario::Scenario;
 use clap::ValueEnum;
 
-/// In mixed hunts one scenario in so many is a full one.
+/// One in this many scenarios of a mixed hunt is a full one.
 const FULL: u64 = 4;
 
-/// What dense scenarios have more than small ones.
+/// Factor between the cuts of dense and of small scenarios.
 const MORE_CUTS: u32 = 24;
 
-/// How large the scenarios are that are drawn.
+/// Size of drawn scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Size {
-    /// One full scenario in four, the others dense
+    /// One full scenario in four; the others are dense
     #[default]
     Mixed,
     /// Up to 64 requests of each client before each cut, values of up to 12 KB
     Full,
-    /// As small, with ten times as many cuts: most cuts for the time
+    /// As small, with ten times as many cuts: the most cuts per second
     Dense,
-    /// Little flash, at most 8 requests before each of at most three cuts: most scenarios for the time
+    /// Little flash, at most 8 requests before each of at most three cuts: the most scenarios per
+    /// second
     Small,
 }
 
 impl Size {
-    /// The arguments that choose it.
+    /// The command-line arguments that select the size.
     pub fn arguments(self) -> String {
         match self.to_possible_value() {
             Some(name) if self != Size::default() => format!(" --size {}", name.get_name()),
@@ -32,11 +33,12 @@ impl Size {
         }
     }
 
-    /// The scenario at this size.
+    /// Resizes a scenario.
     pub fn of(self, scenario: Scenario) -> Scenario {
         match self {
             Size::Full => scenario,
-            // Without much work there are hardly any patches, whose copies and parity these are for.
+            // Copies and parity protect patches, and without much work there are hardly any
+            // patches.
             Size::Mixed if scenario.store.is_redundant() => scenario,
             Size::Mixed if scenario.seed.is_multiple_of(FULL) => scenario,
             Size::Mixed | Size::Dense => {
@@ -51,7 +53,7 @@ impl Size {
 fn small(mut scenario: Scenario) -> Scenario {
     scenario.cuts = 1 + scenario.cuts % 3;
     if scenario.clients.larges > 0.0 {
-        // Of as much flash as its values need.
+        // The flash is as large as its values need.
         scenario.clients.requests = scenario.clients.requests.min(8);
         return scenario;
     }

@@ -1,4 +1,5 @@
-//! The hunter itself: what was found stays found, equal seeds give equal traces, and fresh seeds find nothing.
+//! Tests of the hunter: regressions stay fixed, equal seeds have equal traces, and fresh seeds find
+//! nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first error")]
 #![expect(clippy::disallowed_methods, reason = "fresh seeds follow from the time, and are printed")]
@@ -11,7 +12,7 @@ use softflash_hunt::trial;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Scenarios that failed once.
+/// Scenarios of bugs that were fixed.
 fn regressions() -> Vec<(String, Scenario)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
     let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -38,13 +39,13 @@ fn equal_seeds_give_equal_traces() {
         let record = trial::run(&scenario).unwrap();
         assert_eq!(trial::run(&scenario).unwrap(), record, "seed {seed}");
         let all = record.crash_points >= u64::from(scenario.cuts);
-        assert!(record.loss || all, "every cut is followed by a look");
+        assert!(record.loss || all, "every cut is followed by a comparison");
     }
     let trace = |seed| trial::run(&Scenario::drawn(seed, Profile::Survived)).unwrap().trace;
     assert_ne!(trace(1), trace(2));
 }
 
-/// Profiles under which data may be lost, if that is told, and always is.
+/// Profiles in which data may be lost and every loss must be reported.
 const LOSING: [Profile; 2] = [Profile::Worn, Profile::Misread];
 
 #[test]

@@ -1,6 +1,6 @@
 //! A flag that tasks of one thread can wait for.
 
-use crate::waiters::{Ticket, WaitList};
+use crate::waiters::{WaitId, WaitList};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -50,14 +50,14 @@ impl Event {
 
     /// Waits until it has happened.
     pub fn wait(&self) -> EventWait {
-        EventWait { state: Rc::clone(&self.state), ticket: None }
+        EventWait { state: Rc::clone(&self.state), wait_id: None }
     }
 }
 
 /// The future of [`Event::wait`].
 pub struct EventWait {
     state: Rc<State>,
-    ticket: Option<Ticket>,
+    wait_id: Option<WaitId>,
 }
 
 impl Future for EventWait {
@@ -68,15 +68,15 @@ impl Future for EventWait {
         if this.state.set.get() {
             return Poll::Ready(());
         }
-        this.state.waiters.borrow_mut().wait(&mut this.ticket, context.waker());
+        this.state.waiters.borrow_mut().wait(&mut this.wait_id, context.waker());
         Poll::Pending
     }
 }
 
 impl Drop for EventWait {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            self.state.waiters.borrow_mut().leave(ticket);
+        if let Some(wait_id) = self.wait_id {
+            self.state.waiters.borrow_mut().leave(wait_id);
         }
     }
 }

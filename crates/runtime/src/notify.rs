@@ -1,6 +1,6 @@
 //! A bell between tasks of one thread.
 
-use crate::waiters::{Ticket, WaitList};
+use crate::waiters::{WaitId, WaitList};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -49,14 +49,14 @@ impl Notify {
 
     /// Waits for a ring. Cancel safe: a ring that reached a wait which is dropped goes to the next.
     pub fn notified(&self) -> Notified {
-        Notified { state: Rc::clone(&self.state), ticket: None, done: false }
+        Notified { state: Rc::clone(&self.state), wait_id: None, done: false }
     }
 }
 
 /// The future of [`Notify::notified`].
 pub struct Notified {
     state: Rc<State>,
-    ticket: Option<Ticket>,
+    wait_id: Option<WaitId>,
     done: bool,
 }
 
@@ -66,23 +66,23 @@ impl Future for Notified {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         let mut waiters = this.state.waiters.borrow_mut();
-        let rung = match this.ticket {
-            Some(ticket) => !waiters.contains(ticket),
+        let rung = match this.wait_id {
+            Some(wait_id) => !waiters.contains(wait_id),
             None => this.state.stored.take(),
         };
         if this.done || rung {
             this.done = true;
             return Poll::Ready(());
         }
-        waiters.wait(&mut this.ticket, context.waker());
+        waiters.wait(&mut this.wait_id, context.waker());
         Poll::Pending
     }
 }
 
 impl Drop for Notified {
     fn drop(&mut self) {
-        let Some(ticket) = self.ticket else { return };
-        let left = self.state.waiters.borrow_mut().leave(ticket);
+        let Some(wait_id) = self.wait_id else { return };
+        let left = self.state.waiters.borrow_mut().leave(wait_id);
         if !left && !self.done {
             Notify { state: Rc::clone(&self.state) }.notify_one();
         }

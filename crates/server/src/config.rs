@@ -26,7 +26,7 @@ pub struct ServerConfig {
     /// Whether clients of other machines are refused while `default` has no password.
     pub protected: bool,
     /// Connections of one network that have not authenticated.
-    pub max_strangers: usize,
+    pub max_unauthenticated: usize,
     /// Connections at a time.
     pub max_clients: usize,
     /// Whether each shard's thread stays on a core of its own.
@@ -47,7 +47,7 @@ impl Default for ServerConfig {
             password: None,
             acl_file: None,
             protected: true,
-            max_strangers: 256,
+            max_unauthenticated: 256,
             max_clients: 10_000,
             pin_threads: false,
             drain_timeout: Duration::from_secs(10),

@@ -3,7 +3,7 @@
 //! What is done with the bytes is [`softflash_protocol::Connection`]'s.
 
 use crate::admission::{Budgets, ServerAdmission};
-use crate::network::Visit;
+use crate::network::UnauthenticatedSlot;
 use crate::registry::{Phase, Registered};
 use softflash_protocol::{Connection, Context, Step};
 use softflash_store::Store;
@@ -36,12 +36,16 @@ pub(crate) struct Services {
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn run(registered: Registered, visit: Option<Visit>, services: Services) {
+pub(crate) async fn run(
+    registered: Registered,
+    slot: Option<UnauthenticatedSlot>,
+    services: Services,
+) {
     let (peer, local) = registered.socket.addresses();
     let Services { store, context, budgets, .. } = &services;
     let admission = ServerAdmission::new(store.clone(), budgets);
     let connection = Connection::new(Arc::clone(context), peer, local, store.now_ms(), admission);
-    let mut served = Served { registered, visit, services, connection, last_read_bytes: 0 };
+    let mut served = Served { registered, slot, services, connection, last_read_bytes: 0 };
     if let Err(error) = served.serve().await {
         tracing::debug!(%error, "connection lost");
     }
@@ -50,7 +54,7 @@ pub(crate) async fn run(registered: Registered, visit: Option<Visit>, services: 
 struct Served {
     registered: Registered,
     /// Its place among those that have not authenticated.
-    visit: Option<Visit>,
+    slot: Option<UnauthenticatedSlot>,
     services: Services,
     connection: Connection<ServerAdmission>,
     last_read_bytes: usize,
@@ -124,7 +128,7 @@ impl Served {
         peer.set_authenticated(is_authenticated);
         peer.set_holds_memory(self.connection.admission().holds_memory());
         if is_authenticated {
-            self.visit = None;
+            self.slot = None;
         }
     }
 

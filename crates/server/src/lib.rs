@@ -9,7 +9,7 @@
 //! - `budget`: how `--memory` is divided, and how requests and replies stay inside their share;
 //! - `connection`, `registry`: one connection, and all of a thread;
 //! - `thread`, `listener`, [`serve`]: a shard's thread, the dealing of connections, the whole;
-//! - `users`, `login`, `network`: the file of users, where passwords are tried, how many strangers there may be;
+//! - `users`, `login`, `network`: the file of users, where passwords are tried, how many unauthenticated there may be;
 //! - `tls`, `stream`: certificates, and a connection's bytes with or without them;
 //! - `http`, `telemetry`, `info`: what it tells about itself.
 

@@ -4,7 +4,7 @@
 //! listeners is uneven. Each connection goes to the thread that has the fewest.
 
 use crate::error::ServerError;
-use crate::network::{Strangers, Visit};
+use crate::network::{UnauthenticatedLimit, UnauthenticatedSlot};
 use crate::telemetry::ThreadCounters;
 use crate::tls::Tls;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -27,7 +27,7 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 
 /// And when there are too many that have not authenticated.
-const TOO_MANY_STRANGERS: &[u8] =
+const TOO_MANY_UNAUTHENTICATED: &[u8] =
     b"-ERR max number of clients reached that have not authenticated\r\n";
 
 /// And where everybody would be let in.
@@ -54,16 +54,16 @@ pub(crate) struct Arrival {
     /// What it is to be spoken to with, if it speaks TLS.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Its place among those that have not authenticated.
-    pub visit: Option<Visit>,
+    pub slot: Option<UnauthenticatedSlot>,
 }
 
 /// Where connections come in.
-pub(crate) struct Entrances {
+pub(crate) struct Listeners {
     pub plain: Option<TcpListener>,
     pub encrypted: Option<(TcpListener, Arc<Tls>)>,
 }
 
-impl Entrances {
+impl Listeners {
     /// The next connection, and whether it speaks TLS.
     async fn next(&self) -> (io::Result<(TcpStream, SocketAddr)>, Option<&Tls>) {
         let plain = async {
@@ -86,30 +86,34 @@ impl Entrances {
 }
 
 /// Who is let in.
-pub(crate) struct Doorkeeper {
+pub(crate) struct ConnectionAdmission {
     pub max_clients: usize,
-    pub strangers: Arc<Strangers>,
+    pub unauthenticated: Arc<UnauthenticatedLimit>,
     /// Whether clients of other machines are refused while everybody would be let in.
     pub protected: bool,
     pub context: Arc<Context>,
 }
 
-impl Doorkeeper {
-    /// Lets a client in: its place among strangers, if it is one. Or what it is told instead.
-    fn admit(&self, peer: SocketAddr, uses_tls: bool) -> Result<Option<Visit>, &'static [u8]> {
+impl ConnectionAdmission {
+    /// Lets a client in: its place among unauthenticated, if it is one. Or what it is told instead.
+    fn admit(
+        &self,
+        peer: SocketAddr,
+        uses_tls: bool,
+    ) -> Result<Option<UnauthenticatedSlot>, &'static [u8]> {
         let asks_for_password = self.context.needs_password();
         if self.protected && !asks_for_password && !peer.ip().to_canonical().is_loopback() {
             return Err(DENIED);
         }
         match asks_for_password || uses_tls {
-            true => self.strangers.enter(peer.ip()).map(Some).ok_or(TOO_MANY_STRANGERS),
+            true => self.unauthenticated.enter(peer.ip()).map(Some).ok_or(TOO_MANY_UNAUTHENTICATED),
             false => Ok(None),
         }
     }
 }
 
 /// A thread that connections can be dealt to.
-pub(crate) struct Seat {
+pub(crate) struct Worker {
     /// Takes a connection; false where the thread has ended.
     pub deal: Box<dyn Fn(Arrival) -> bool>,
     /// Knows how many it has.
@@ -119,10 +123,14 @@ pub(crate) struct Seat {
 }
 
 /// Accepts until the future is dropped.
-pub(crate) async fn accept(entrances: &Entrances, mut seats: Vec<Seat>, doorkeeper: &Doorkeeper) {
+pub(crate) async fn accept(
+    listeners: &Listeners,
+    mut workers: Vec<Worker>,
+    admission: &ConnectionAdmission,
+) {
     let mut turn = 0;
     loop {
-        let (accepted, tls) = entrances.next().await;
+        let (accepted, tls) = listeners.next().await;
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -134,37 +142,37 @@ pub(crate) async fn accept(entrances: &Entrances, mut seats: Vec<Seat>, doorkeep
                 continue;
             }
         };
-        let connected: u64 = seats.iter().map(Seat::load).sum();
-        let admitted = match connected >= doorkeeper.max_clients as u64 {
+        let connected: u64 = workers.iter().map(Worker::load).sum();
+        let admitted = match connected >= admission.max_clients as u64 {
             true => Err(TOO_MANY),
-            false => doorkeeper.admit(peer, tls.is_some()),
+            false => admission.admit(peer, tls.is_some()),
         };
-        let visit = match admitted {
-            Ok(visit) => visit,
+        let slot = match admitted {
+            Ok(slot) => slot,
             Err(reason) => {
-                let rejected = &doorkeeper.context.counters.rejected_connections;
+                let rejected = &admission.context.counters.rejected_connections;
                 rejected.fetch_add(1, Ordering::Relaxed);
                 // Who expects TLS would not understand.
                 reject(stream, if tls.is_some() { b"" } else { reason });
                 continue;
             }
         };
-        turn = (turn + 1) % seats.len();
+        turn = (turn + 1) % workers.len();
         // The least loaded; among equals the next in turn.
-        let order = |index: &usize| (index + seats.len() - turn) % seats.len();
-        let least = (0..seats.len()).min_by_key(|index| (seats[*index].load(), order(index)));
-        let Some(seat) = least.and_then(|index| seats.get_mut(index)) else { return };
+        let order = |index: &usize| (index + workers.len() - turn) % workers.len();
+        let least = (0..workers.len()).min_by_key(|index| (workers[*index].load(), order(index)));
+        let Some(worker) = least.and_then(|index| workers.get_mut(index)) else { return };
         let tls = tls.map(Tls::current);
-        let given = prepare(stream).map(|socket| (seat.deal)(Arrival { socket, tls, visit }));
+        let given = prepare(stream).map(|socket| (worker.deal)(Arrival { socket, tls, slot }));
         match given {
-            Ok(true) => seat.dealt += 1,
+            Ok(true) => worker.dealt += 1,
             Ok(false) => return,
             Err(error) => tracing::debug!(%error, "connection lost before it began"),
         }
     }
 }
 
-impl Seat {
+impl Worker {
     /// Connections of the thread, those on their way to it included.
     fn load(&self) -> u64 {
         let left = self.counters.left.load(Ordering::Relaxed);

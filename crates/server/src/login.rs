@@ -13,23 +13,24 @@ use tokio::sync::Semaphore;
 /// Passwords tried at a time; each takes 7 MiB.
 const PLACES: usize = 2;
 
-struct Desk {
+struct PasswordQueue {
     places: Semaphore,
     networks: Mutex<HashMap<Network, Arc<Semaphore>>>,
 }
 
 /// Does slow work on tokio's threads for blocking work; must be called inside a tokio runtime.
 pub(crate) fn elsewhere() -> Box<Elsewhere> {
-    let desk = Arc::new(Desk { places: Semaphore::new(PLACES), networks: Mutex::default() });
+    let queue =
+        Arc::new(PasswordQueue { places: Semaphore::new(PLACES), networks: Mutex::default() });
     Box::new(move |address, job| {
-        let (desk, network) = (Arc::clone(&desk), Network::of_text(address));
-        async move { desk.work(network, job).await }.boxed()
+        let (queue, network) = (Arc::clone(&queue), Network::of_text(address));
+        async move { queue.work(network, job).await }.boxed()
     })
 }
 
-impl Desk {
+impl PasswordQueue {
     async fn work(&self, network: Network, job: Job) {
-        let turn = Turn { desk: self, network, line: self.line(network) };
+        let turn = Turn { queue: self, network, line: self.line(network) };
         // A semaphore that is never closed always grants; a job that panics is one that was not done.
         let own = turn.line.acquire().await;
         let place = self.places.acquire().await;
@@ -50,14 +51,14 @@ impl Desk {
 
 /// Keeps the line of a network while somebody waits in it.
 struct Turn<'a> {
-    desk: &'a Desk,
+    queue: &'a PasswordQueue,
     network: Network,
     line: Arc<Semaphore>,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut networks = self.desk.networks();
+        let mut networks = self.queue.networks();
         // This one and the table's.
         if Arc::strong_count(&self.line) <= 2 {
             networks.remove(&self.network);
@@ -73,7 +74,7 @@ mod tests {
 
     #[tokio::test]
     async fn few_are_tried_at_a_time_and_one_of_each_network() {
-        let desk = Desk { places: Semaphore::new(PLACES), networks: Mutex::default() };
+        let queue = PasswordQueue { places: Semaphore::new(PLACES), networks: Mutex::default() };
         let (now, most, done) = <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let job = || -> Job {
             let (now, most, done) = (Arc::clone(&now), Arc::clone(&most), Arc::clone(&done));
@@ -86,11 +87,11 @@ mod tests {
             })
         };
         let one = Network::of_text("10.0.0.1:5");
-        futures_util::future::join_all((0..8).map(|_| desk.work(one, job()))).await;
+        futures_util::future::join_all((0..8).map(|_| queue.work(one, job()))).await;
         assert_eq!((most.swap(0, Ordering::SeqCst), done.load(Ordering::SeqCst)), (1, 8));
         let from = |number: usize| Network::of_text(&format!("10.0.0.{number}:5"));
-        futures_util::future::join_all((0..8).map(|number| desk.work(from(number), job()))).await;
+        futures_util::future::join_all((0..8).map(|number| queue.work(from(number), job()))).await;
         assert_eq!((most.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (PLACES, 16));
-        assert!(desk.networks().is_empty(), "nobody waits, nothing is kept");
+        assert!(queue.networks().is_empty(), "nobody waits, nothing is kept");
     }
 }

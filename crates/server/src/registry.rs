@@ -46,7 +46,7 @@ pub(crate) struct Peer {
     socket: RawFd,
     authenticated: Cell<bool>,
     /// Since when it has been one that has not authenticated, as far as that was seen.
-    stranger_since: Cell<Option<Time>>,
+    unauthenticated_since: Cell<Option<Time>>,
     phase: Cell<Phase>,
     /// Changes with everything that it does.
     steps: Cell<u32>,
@@ -74,9 +74,9 @@ impl Peer {
     }
 
     /// How long the client has had to authenticate.
-    fn strange_for(&self, now: Time) -> Duration {
-        let since = self.stranger_since.get().unwrap_or(now);
-        self.stranger_since.set((!self.authenticated.get()).then_some(since));
+    fn unauthenticated_for(&self, now: Time) -> Duration {
+        let since = self.unauthenticated_since.get().unwrap_or(now);
+        self.unauthenticated_since.set((!self.authenticated.get()).then_some(since));
         if self.authenticated.get() { Duration::ZERO } else { now - since }
     }
 
@@ -101,11 +101,11 @@ impl Peer {
     /// Whether the client's time is over.
     fn is_overdue(&self, now: Time, idle: Option<Duration>, replies_are_short: bool) -> bool {
         let pause = self.pause(now);
-        let strange_for = self.strange_for(now);
+        let unauthenticated_for = self.unauthenticated_for(now);
         match self.phase.get() {
             // Its password is being tried.
             Phase::Working => false,
-            _ if strange_for >= AUTHENTICATION_TIMEOUT => true,
+            _ if unauthenticated_for >= AUTHENTICATION_TIMEOUT => true,
             Phase::Writing if replies_are_short => pause >= SHORT_REPLY_TIMEOUT,
             Phase::Writing => pause >= REPLY_TIMEOUT,
             Phase::Reading if self.holds_memory.get() => pause >= BODY_TIMEOUT,
@@ -142,7 +142,7 @@ impl Registry {
         let peer = Rc::new(Peer {
             socket: socket.as_raw_fd(),
             authenticated: Cell::new(authenticated),
-            stranger_since: Cell::new((!authenticated).then_some(now)),
+            unauthenticated_since: Cell::new((!authenticated).then_some(now)),
             phase: Cell::new(Phase::Reading),
             steps: Cell::new(0),
             holds_memory: Cell::new(false),

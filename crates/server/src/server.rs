@@ -5,9 +5,9 @@ use crate::config::ServerConfig;
 use crate::data_dir::DataDir;
 use crate::error::ServerError;
 use crate::http;
-use crate::listener::{Doorkeeper, Entrances, Seat, accept, listen};
+use crate::listener::{ConnectionAdmission, Listeners, Worker, accept, listen};
 use crate::login::elsewhere;
-use crate::network::Strangers;
+use crate::network::UnauthenticatedLimit;
 use crate::signals::{on_hangup, stop_signal};
 use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
 use crate::thread::{Message, ShardThread, ThreadSpec};
@@ -79,7 +79,7 @@ async fn run(
     let reloaded = encrypted.as_ref().map(|(_, tls)| Arc::clone(tls));
     on_hangup(move || reloaded.iter().for_each(|tls| tls.reload()))
         .map_err(|source| ServerError::Io { what: "handling signals", source })?;
-    let entrances = Entrances { plain, encrypted };
+    let listeners = Listeners { plain, encrypted };
     let shutdown = Arc::new(Notify::new());
     let context = context(&data, config, addresses, Arc::clone(&shutdown))?;
     config.check_protection(!context.needs_password())?;
@@ -92,13 +92,13 @@ async fn run(
     let outcome = match opened {
         Ok(true) => {
             ready(addresses);
-            let doorkeeper = Doorkeeper {
+            let admission = ConnectionAdmission {
                 max_clients: config.max_clients,
-                strangers: Strangers::new(config.max_strangers),
+                unauthenticated: UnauthenticatedLimit::new(config.max_unauthenticated),
                 protected: config.protected,
                 context: Arc::clone(&fleet.context),
             };
-            let accepting = accept(&entrances, fleet.seats(), &doorkeeper);
+            let accepting = accept(&listeners, fleet.workers(), &admission);
             let (stop_http, http_stopped) = oneshot::channel::<()>();
             let serving = http.map(|listener| serve_http(listener, fleet.source(), http_stopped));
             let outcome = tokio::select! {
@@ -108,7 +108,7 @@ async fn run(
                 died = fleet.death() => Err(ServerError::ThreadDied { shard: died }),
             };
             drop(stop_http);
-            drop(entrances);
+            drop(listeners);
             fleet.drain(config.drain_timeout).await;
             if let Some(serving) = serving {
                 serving.abort();
@@ -224,10 +224,10 @@ impl Fleet {
         }
     }
 
-    fn seats(&self) -> Vec<Seat> {
-        let seat = |thread: &ShardThread| {
+    fn workers(&self) -> Vec<Worker> {
+        let worker = |thread: &ShardThread| {
             let messages = thread.messages.clone();
-            Seat {
+            Worker {
                 deal: Box::new(move |arrival| {
                     messages.try_send(Message::Connection(arrival)).is_ok()
                 }),
@@ -235,7 +235,7 @@ impl Fleet {
                 dealt: 0,
             }
         };
-        self.threads.iter().map(seat).collect()
+        self.threads.iter().map(worker).collect()
     }
 
     /// Where HTTP gets the state from: any thread that still works.

@@ -184,13 +184,13 @@ async fn run(
 }
 
 fn admit(arrival: Arrival, registry: &Registry, services: &Services, runtime: &RuntimeHandle) {
-    let Arrival { socket, tls, visit } = arrival;
+    let Arrival { socket, tls, slot } = arrival;
     match TcpStream::from_std(socket) {
         Ok(socket) => {
             let stream = Stream::new(socket, tls);
             let authenticated = !services.context.needs_password() && !stream.is_handshaking();
             let registered = registry.enter(stream, runtime.now(), authenticated);
-            runtime.spawn(Box::pin(connection::run(registered, visit, services.clone())));
+            runtime.spawn(Box::pin(connection::run(registered, slot, services.clone())));
         }
         Err(error) => tracing::warn!(%error, "connection dropped"),
     }

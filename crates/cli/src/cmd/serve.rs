@@ -42,8 +42,8 @@ pub struct Serve {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Where Redis clients connect in the clear; port 0 takes any that is free; `off` for nowhere
-    #[arg(long, value_name = "HOST:PORT|off", default_value = "127.0.0.1:6379", value_parser = parse_entrance)]
-    resp: Entrance,
+    #[arg(long, value_name = "HOST:PORT|off", default_value = "127.0.0.1:6379", value_parser = parse_listen)]
+    resp: Listen,
     #[command(flatten)]
     tls: TlsArguments,
     /// Serve metrics, health and state over HTTP there
@@ -56,9 +56,10 @@ pub struct Serve {
     /// Memory for memtables, read cache, requests and replies
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     memory: u64,
-    /// In what time everything on flash is read once, to write anew what is hard to read: such as `7d`, or `off`
-    #[arg(long, value_name = "TIME|off", default_value = "7d", value_parser = parse_patrol)]
-    patrol: Patrol,
+    /// Period of the scrub, such as `7d`, or `off`: in this time all data on flash are read once, and
+    /// rewritten where they are hard to read
+    #[arg(long, alias = "patrol", value_name = "TIME|off", default_value = "7d", value_parser = parse_scrub)]
+    scrub: ScrubPeriod,
     #[command(flatten)]
     password: PasswordSource,
     /// File of the users; without it, users.acl in the data directory
@@ -97,13 +98,13 @@ impl Serve {
             options: StoreOptions {
                 memory_bytes: self.memory,
                 durability: self.durability,
-                patrol: self.patrol.0,
+                patrol: self.scrub.0,
                 ..StoreOptions::default()
             },
             password: self.password.read()?,
             acl_file: Some(acl_file),
             protected: self.protected_mode.0,
-            max_strangers: self.max_unauthenticated,
+            max_unauthenticated: self.max_unauthenticated,
             max_clients: descriptors::room_for(self.max_clients),
             pin_threads: self.pin,
             drain_timeout: self.drain_timeout,
@@ -173,12 +174,12 @@ fn has_users(config: &ServerConfig) -> bool {
 
 /// Where to listen, if at all.
 #[derive(Debug, Clone, Copy)]
-struct Entrance(Option<SocketAddr>);
+struct Listen(Option<SocketAddr>);
 
-fn parse_entrance(text: &str) -> Result<Entrance, String> {
+fn parse_listen(text: &str) -> Result<Listen, String> {
     match text {
-        "off" => Ok(Entrance(None)),
-        address => parse_address(address).map(|address| Entrance(Some(address))),
+        "off" => Ok(Listen(None)),
+        address => parse_address(address).map(|address| Listen(Some(address))),
     }
 }
 
@@ -202,21 +203,21 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     addresses.next().ok_or_else(|| "the name has no address".to_owned())
 }
 
-/// How long a pass of the patrol takes, if there is one.
+/// Time in which the scrub reads all data once; none: it is off.
 #[derive(Debug, Clone, Copy)]
-struct Patrol(Option<Duration>);
+struct ScrubPeriod(Option<Duration>);
 
 /// Reads a time, or `off`.
-fn parse_patrol(text: &str) -> Result<Patrol, String> {
+fn parse_scrub(text: &str) -> Result<ScrubPeriod, String> {
     const SHORTEST: Duration = Duration::from_secs(60);
     let period = match text {
-        "off" => return Ok(Patrol(None)),
+        "off" => return Ok(ScrubPeriod(None)),
         time => parse_time(time)
             .map_err(|_| format!("`{text}` is neither `off` nor a time such as `7d`"))?,
     };
     match period < SHORTEST {
-        true => Err(format!("`{text}` is less than a minute, the shortest time of a patrol")),
-        false => Ok(Patrol(Some(period))),
+        true => Err(format!("`{text}` is less than a minute, the shortest period of the scrub")),
+        false => Ok(ScrubPeriod(Some(period))),
     }
 }
 
@@ -247,5 +248,33 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
         "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
         "d" => Ok(Duration::from_secs(number.saturating_mul(86_400))),
         _ => Err(format!("`{text}` has no unit; write `100ms`, `1s` or `5m`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    #[test]
+    fn scrub_and_its_old_name_patrol_set_the_period() {
+        let period = |arguments: &[&str]| {
+            let line = Line::try_parse_from([&["serve"], arguments].concat());
+            line.map(|line| line.serve.scrub.0).map_err(|error| error.to_string())
+        };
+        let week = Some(Duration::from_secs(7 * 86_400));
+        assert_eq!(period(&[]), Ok(week), "by default");
+        for flag in ["--scrub", "--patrol"] {
+            assert_eq!(period(&[flag, "off"]), Ok(None));
+            assert_eq!(period(&[flag, "90s"]), Ok(Some(Duration::from_secs(90))));
+            assert!(period(&[flag, "59s"]).unwrap_err().contains("less than a minute"));
+        }
+        assert!(period(&["--scrub", "off", "--patrol", "off"]).is_err(), "one flag, given twice");
     }
 }

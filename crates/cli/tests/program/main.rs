@@ -28,7 +28,7 @@ mod record_command;
 mod scarcity;
 mod secrets;
 mod serving;
-mod strangers;
 mod support;
 mod tls;
 mod trace_command;
+mod unauthenticated;

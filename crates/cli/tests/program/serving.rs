@@ -116,7 +116,7 @@ fn too_many_clients_are_told_so() {
 }
 
 #[test]
-fn strangers_have_little_time_and_less_memory() {
+fn unauthenticated_clients_have_little_time_and_less_memory() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     two_shards(&data);
@@ -130,15 +130,19 @@ fn strangers_have_little_time_and_less_memory() {
     assert!(friend.call(&[b"AUTH", b"open sesame"]).is_ok());
     assert!(friend.set(b"k", b"v").is_ok());
 
-    let mut stranger = TcpStream::connect(server.address()).unwrap();
-    stranger.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$20000\r\n").unwrap();
+    let mut client = TcpStream::connect(server.address()).unwrap();
+    client.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$20000\r\n").unwrap();
     let mut answer = String::new();
-    stranger.read_to_string(&mut answer).unwrap();
+    client.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("unauthenticated bulk length"), "{answer}");
 
     let started = Instant::now();
     let mut silent = TcpStream::connect(server.address()).unwrap();
-    assert_eq!(silent.read(&mut [0; 10]).unwrap(), 0, "a silent stranger is cut off");
+    assert_eq!(
+        silent.read(&mut [0; 10]).unwrap(),
+        0,
+        "a silent client that has not authenticated is cut off"
+    );
     let waited = started.elapsed();
     assert!((4..9).contains(&waited.as_secs()), "after {waited:?}");
     assert_eq!(friend.get(b"k").unwrap(), b"v", "a friend is not");

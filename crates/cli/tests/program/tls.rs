@@ -75,7 +75,7 @@ fn clients_show_a_certificate_where_they_must() {
     let versions = [&TLS12, &TLS13];
     let ping: &[&[u8]] = &[b"PING"];
     let temp = tempfile::tempdir().unwrap();
-    let stranger = Authority::new(temp.path(), "stranger").sign("other");
+    let foreign = Authority::new(temp.path(), "foreign").sign("other");
     for (whether, without, with_foreign) in
         [("no", true, true), ("optional", true, false), ("required", false, false)]
     {
@@ -89,7 +89,7 @@ fn clients_show_a_certificate_where_they_must() {
             };
             assert!(works(Some(&secure.client)), "{whether}: a certificate of the authority");
             assert_eq!(works(None), without, "{whether}: none");
-            assert_eq!(works(Some(&stranger)), with_foreign, "{whether}: of another authority");
+            assert_eq!(works(Some(&foreign)), with_foreign, "{whether}: of another authority");
         }
         assert!(secure.server.terminate().success());
     }

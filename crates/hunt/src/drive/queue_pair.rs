@@ -1,4 +1,4 @@
-//! The queue pair of a drive: commands end in any order.
+//! The queue pair of a drive: commands complete in any order.
 
 use super::strikes::Outcome;
 use super::{Shared, duration, lock};
@@ -16,11 +16,11 @@ const READ_NS: u64 = 60_000;
 const WRITE_NS: u64 = 20_000;
 const FLUSH_NS: u64 = 400_000;
 
-/// A command under way.
+/// A command in flight.
 struct Active {
     command: Command,
     refused: Option<DeviceError>,
-    /// The number of the last write when it was submitted.
+    /// Sequence number of the last write when the command was submitted.
     writes_before: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct DriveQueuePair {
     shared: Arc<Mutex<Shared>>,
     rng: Rng,
     pool: BufferPool,
-    /// By the time of their end, and in the order of their submission.
+    /// By completion time, then by order of submission.
     active: BTreeMap<(Time, u64), Active>,
     submitted: u64,
 }
@@ -56,7 +56,7 @@ impl DriveQueuePair {
         }
     }
 
-    /// Does what a command says; gives its buffer back.
+    /// Executes a command; returns its buffer.
     fn carry_out(&self, active: Active, now: Time) -> (Option<IoBuf>, Result<(), DeviceError>) {
         let Active { command: Command { mut target, operation, .. }, refused, writes_before } =
             active;
@@ -148,7 +148,8 @@ impl QueuePair for DriveQueuePair {
 }
 
 impl Drop for DriveQueuePair {
-    /// What is under way has reached the drive: should the power go, too, any of it may be left.
+    /// Writes in flight have reached the cache: if the power is cut as well, any of them may
+    /// survive.
     fn drop(&mut self) {
         let active = std::mem::take(&mut self.active);
         for (_, Active { command: Command { target, operation, .. }, refused, .. }) in active {

@@ -1,4 +1,4 @@
-//! A server's memory for requests and replies, as little of it as the scenario says.
+//! The server's memory for requests and replies, limited as the scenario says.
 
 use crate::memory::Memory;
 use softflash_base::random::Rng;
@@ -22,7 +22,7 @@ impl SharedMemory {
         }
     }
 
-    /// What one connection gets of it.
+    /// The admission of one connection.
     pub fn of_connection(&self, rng: &mut Rng) -> TightAdmission {
         TightAdmission {
             limits: self.limits.clone(),
@@ -30,13 +30,13 @@ impl SharedMemory {
             batches: self.batches.clone(),
             held: Vec::new(),
             held_bytes: 0,
-            // A scenario with enough memory goes as if there were none of this.
+            // With unlimited memory no random numbers are drawn from the client's stream.
             rng: if self.limits.is_ample() { rng.clone() } else { Rng::seeded(rng.next_u64()) },
         }
     }
 }
 
-/// A connection's part of it.
+/// The admission of one connection.
 pub(crate) struct TightAdmission {
     limits: Memory,
     requests: ByteSemaphore,
@@ -54,8 +54,8 @@ impl Admission for TightAdmission {
         self.limits.free_request_bytes
     }
 
-    /// A connection that holds memory gets more at once, beyond the limit where need be: two that wait for each other's
-    /// would wait for ever.
+    /// A connection that already holds memory gets more immediately, even beyond the limit: two
+    /// connections that wait for each other's memory would deadlock.
     async fn reserve(&mut self, bytes: u64) -> Result<(), Infallible> {
         let granted = match self.held.is_empty() {
             true => Some(self.requests.acquire(bytes).await),
@@ -68,7 +68,7 @@ impl Admission for TightAdmission {
 
     fn keep(&mut self, bytes: u64) {
         let held = std::mem::replace(&mut self.held_bytes, bytes);
-        assert!(bytes <= held, "a connection uses {bytes} bytes of {held} that it reserved");
+        assert!(bytes <= held, "a connection uses {bytes} of {held} reserved bytes");
         if bytes == 0 {
             self.held.clear();
         }
@@ -85,14 +85,14 @@ impl Admission for TightAdmission {
     }
 }
 
-/// The permission of one batch.
+/// The permit of one batch.
 pub(crate) struct TightPermit {
     extends: f64,
     rng: Rng,
-    /// Bytes of replies that have not been sent, once that is known.
+    /// Bytes of replies that have not been sent, once their number is known.
     charged: u64,
-    /// Its place among the batches that may have replies at a time.
-    #[expect(dead_code, reason = "it is given back when this is dropped")]
+    /// The permit's share of the limit on batches with unsent replies.
+    #[expect(dead_code, reason = "dropping it releases the memory")]
     turn: Option<BytePermit>,
 }
 
@@ -108,7 +108,7 @@ impl ReplyPermit for TightPermit {
     }
 
     fn recharge(&mut self, bytes: u64) {
-        assert!(bytes <= self.charged, "{bytes} bytes are to be sent of {}", self.charged);
+        assert!(bytes <= self.charged, "{bytes} bytes are to be sent, of {}", self.charged);
         self.charged = bytes;
     }
 }

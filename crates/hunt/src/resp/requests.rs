@@ -1,4 +1,4 @@
-//! What is drawn to be asked for.
+//! Draws requests.
 
 use super::command::{Command, Condition, Lifetime};
 use crate::client_model::Resp;
@@ -6,7 +6,7 @@ use crate::scenario::Clients;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 
-/// Bytes that can be told from those of any other write, and are no number.
+/// Bytes that are different from those of any other write, and not a number.
 pub fn value(rng: &mut Rng, most: u64) -> Bytes {
     let mut bytes = vec![0; rng.below(most + 1) as usize];
     let mark = rng.next_u64().to_le_bytes();
@@ -17,13 +17,13 @@ pub fn value(rng: &mut Rng, most: u64) -> Bytes {
     Bytes::from(bytes)
 }
 
-/// What a client draws from.
+/// Inputs of the draw.
 pub struct Draw<'a> {
-    /// What it does with its keys.
+    /// Key access pattern of the client.
     pub workload: &'a Clients,
-    /// How it uses RESP.
+    /// Its RESP client model.
     pub resp: &'a Resp,
-    /// What the clock shows.
+    /// Current time.
     pub now_ms: u64,
     /// Its keys by number.
     pub key: &'a dyn Fn(u64) -> Bytes,
@@ -35,7 +35,7 @@ impl Draw<'_> {
         (self.key)(rng.below(self.workload.keys))
     }
 
-    /// Some keys, each once.
+    /// Some keys, without repetitions.
     pub fn keys(&self, rng: &mut Rng) -> Vec<Bytes> {
         let mut keys: Vec<Bytes> = Vec::new();
         for _ in 0..1 + rng.below(self.workload.batch) {
@@ -134,7 +134,7 @@ impl Draw<'_> {
         rng.chance(self.resp.expiry)
     }
 
-    /// From a millisecond to the longest, evenly in the exponent; as a span or a time.
+    /// Log-uniform from one millisecond to the longest; relative or absolute.
     fn lifetime(&self, rng: &mut Rng) -> Lifetime {
         let longest = (self.resp.longest_life_ms.max(1) as f64).log2();
         let ms = (longest * rng.unit_f64()).exp2() as u64;

@@ -20,7 +20,7 @@ pub use file::UserFile;
 pub(crate) use log::{Denial, DenialLog, Reason};
 pub use secret::Salts;
 use secret::Secret;
-pub(crate) use secret::stand_in;
+pub(crate) use secret::placeholder;
 pub use user::{DEFAULT_USER, User, Users};
 pub(crate) use user::{Refusal, check_name};
 

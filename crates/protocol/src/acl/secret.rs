@@ -127,9 +127,9 @@ fn parse_argon2(text: &[u8]) -> Result<Secret, &'static str> {
 
 /// A hash that no password has, to be tried in the place of a user's that does not exist or has none: the
 /// time it takes does not tell which users there are.
-pub(crate) fn stand_in() -> &'static Secret {
-    static STAND_IN: OnceLock<Secret> = OnceLock::new();
-    STAND_IN.get_or_init(|| {
+pub(crate) fn placeholder() -> &'static Secret {
+    static PLACEHOLDER: OnceLock<Secret> = OnceLock::new();
+    PLACEHOLDER.get_or_init(|| {
         let salted = Secret::hash(b"", &|salt: &mut [u8]| salt.fill(0x5a));
         salted.unwrap_or(Secret::Sha256([0; 32]))
     })

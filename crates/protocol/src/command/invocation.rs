@@ -66,13 +66,13 @@ impl Command {
     }
 
     /// The reply, if the client wants to hear it.
-    pub fn heard(&self, reply: Reply) -> Reply {
-        if self.silent { silenced(reply) } else { reply }
+    pub fn filter_reply(&self, reply: Reply) -> Reply {
+        if self.silent { suppressed(reply) } else { reply }
     }
 }
 
 /// A reply that is not sent, but for what it changes.
-pub(crate) fn silenced(reply: Reply) -> Reply {
+pub(crate) fn suppressed(reply: Reply) -> Reply {
     match reply {
         Reply::Switch(protocol, _) => Reply::Switch(protocol, Box::new(Reply::None)),
         _ => Reply::None,

@@ -14,6 +14,6 @@ pub use access::Access;
 pub(crate) use effects::Effects;
 pub(crate) use id::CommandId;
 pub(crate) use index::find;
-pub(crate) use invocation::{Command, KeyList, Scope, silenced};
+pub(crate) use invocation::{Command, KeyList, Scope, suppressed};
 pub use spec::{Flags, Group, Keys, Spec, Touches};
 pub use table::COMMANDS;

@@ -1,6 +1,6 @@
 //! From a request to something that can be run: looks the command up and checks that it may run now.
 
-use crate::command::{Command, Flags, Spec, find, silenced};
+use crate::command::{Command, Flags, Spec, find, suppressed};
 use crate::error::CommandError;
 use crate::handlers::{Handler, handler_of, unknown_command, unknown_subcommand};
 use crate::resp::reply::Reply;
@@ -57,8 +57,8 @@ impl Session {
             Handler::Exec => Admitted::Exec { silent },
             Handler::Session(run) => {
                 let reply = Reply::from(run(self, store, &args));
-                let heard = !skipped && self.reply_mode != ReplyMode::Off;
-                Admitted::Answer(if heard { reply } else { silenced(reply) })
+                let is_wanted = !skipped && self.reply_mode != ReplyMode::Off;
+                Admitted::Answer(if is_wanted { reply } else { suppressed(reply) })
             }
             Handler::Container => Admitted::Answer(Reply::None),
         }

@@ -3,9 +3,9 @@
 mod dispatch;
 mod encoder;
 mod exec;
-mod lane;
 mod load;
 mod segment;
+mod shard_pipeline;
 mod write;
 
 use crate::acl::User;
@@ -19,9 +19,9 @@ use crate::resp::request::Request;
 use crate::session::{Origin, Session};
 use dispatch::Admitted;
 use encoder::{Encoder, Sink};
-use lane::Lane;
 use load::{Loaded, load};
 use segment::{Segment, wait_durable};
+use shard_pipeline::ShardPipeline;
 use softflash_store::{Store, Ticket};
 use std::future::Future;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Pipeline {
         let Some(command) = self.waiting.take() else { return };
         let Handler::Waiting(waiting) = handler_of(command.spec) else { return };
         let reply = Reply::from((waiting.run)(&mut self.session, store, &command.args).await);
-        self.encoder.accept(command.heard(reply));
+        self.encoder.accept(command.filter_reply(reply));
         self.account(store);
     }
 
@@ -81,7 +81,7 @@ impl Pipeline {
         self.session.identity.refresh(&self.session.context.acl);
         let mut encoder = std::mem::take(&mut self.encoder);
         let mut batch = Batch {
-            lane: Lane::new(store, &origin, load),
+            shard_pipeline: ShardPipeline::new(store, &origin, load),
             segment: (store.layout().shards > 1).then(Segment::default),
             ticket: Ticket::default(),
         };
@@ -100,12 +100,14 @@ impl Pipeline {
             match self.session.admit(store, request) {
                 Admitted::Answer(reply) => match &mut batch.segment {
                     Some(segment) => segment.answer(reply),
-                    None => batch.lane.answer(reply, &mut encoder),
+                    None => batch.shard_pipeline.answer(reply, &mut encoder),
                 },
                 Admitted::Keyed(command) => {
                     match (command.scope(store.layout()), &mut batch.segment) {
                         (Scope::One(shard), Some(segment)) => segment.add(shard, command),
-                        (Scope::One(_), None) => batch.lane.run(command, &mut encoder).await,
+                        (Scope::One(_), None) => {
+                            batch.shard_pipeline.run(command, &mut encoder).await
+                        }
                         (Scope::Several(shards), _) => {
                             batch.settle(store, &origin, &mut encoder).await;
                             let (recordings, ticket) =
@@ -113,7 +115,7 @@ impl Pipeline {
                             let alone =
                                 run_alone(store, &command, shards.to_vec(), recordings, ticket);
                             let reply = timed(&origin, store, &command, Box::pin(alone)).await;
-                            encoder.accept(command.heard(reply));
+                            encoder.accept(command.filter_reply(reply));
                         }
                     }
                 }
@@ -122,12 +124,12 @@ impl Pipeline {
                     let viewer = self.session.identity.short_sighted();
                     let wide = run_wide(store, &origin, &command, viewer);
                     let reply = timed(&origin, store, &command, Box::pin(wide)).await;
-                    encoder.accept(command.heard(reply));
+                    encoder.accept(command.filter_reply(reply));
                 }
                 Admitted::Watch(command) => {
                     batch.settle(store, &origin, &mut encoder).await;
                     let reply = Box::pin(self.session.watch(store, &command)).await.into();
-                    encoder.accept(command.heard(reply));
+                    encoder.accept(command.filter_reply(reply));
                 }
                 Admitted::Waiting(command) => {
                     self.waiting = Some(command);
@@ -141,7 +143,7 @@ impl Pipeline {
             }
         }
         batch.settle(store, &origin, &mut encoder).await;
-        batch.ticket.merge(&batch.lane.ticket);
+        batch.ticket.merge(&batch.shard_pipeline.ticket);
         if let Err(error) = wait_durable(store, &batch.ticket).await {
             encoder.withdraw(&error);
         }
@@ -173,7 +175,7 @@ impl Pipeline {
 
 /// What is under way of a batch.
 struct Batch<'a, F, B> {
-    lane: Lane<'a, F, B>,
+    shard_pipeline: ShardPipeline<'a, F, B>,
     /// Only where there are several shards.
     segment: Option<Segment>,
     ticket: Ticket,
@@ -188,7 +190,7 @@ where
     async fn settle(&mut self, store: &Store, origin: &Origin, encoder: &mut Encoder) {
         match &mut self.segment {
             Some(segment) => segment.finish(store, origin, encoder).await,
-            None => self.lane.drain(encoder).await,
+            None => self.shard_pipeline.drain(encoder).await,
         }
     }
 }

@@ -4,8 +4,8 @@
 use crate::command::Command;
 use crate::error::{CommandError, Result};
 use crate::pipeline::encoder::Sink;
-use crate::pipeline::lane::Lane;
 use crate::pipeline::load::load;
+use crate::pipeline::shard_pipeline::ShardPipeline;
 use crate::resp::reply::Reply;
 use crate::session::Origin;
 use futures_util::FutureExt;
@@ -74,12 +74,12 @@ fn gone() -> Reply {
 /// Runs a shard's share on the shard's thread.
 async fn run_share(store: &Store, origin: Origin, commands: Vec<Command>) -> Vec<Reply> {
     let mut replies = Vec::with_capacity(commands.len());
-    let mut lane = Lane::new(store, &origin, load);
+    let mut shard_pipeline = ShardPipeline::new(store, &origin, load);
     for command in commands {
-        lane.run(command, &mut replies).await;
+        shard_pipeline.run(command, &mut replies).await;
     }
-    lane.drain(&mut replies).await;
-    if let Err(error) = wait_durable(store, &lane.ticket).await {
+    shard_pipeline.drain(&mut replies).await;
+    if let Err(error) = wait_durable(store, &shard_pipeline.ticket).await {
         // Not one of the answers may be believed.
         replies.iter_mut().for_each(|reply| *reply = Reply::Error(error.clone()));
     }

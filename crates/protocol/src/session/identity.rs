@@ -1,6 +1,6 @@
 //! Who a client is and what it may do: logging in, and the check before each command.
 
-use crate::acl::{Acl, Denial, Reason, Refusal, User, stand_in};
+use crate::acl::{Acl, Denial, Reason, Refusal, User, placeholder};
 use crate::command::{Access, Flags, Spec};
 use crate::error::{CommandError, Result};
 use crate::session::Session;
@@ -101,7 +101,7 @@ impl Session {
                         Some(user) => user.accepts(&password),
                         None => {
                             // For the time that it takes.
-                            stand_in().verify(&password);
+                            placeholder().verify(&password);
                             false
                         }
                     })

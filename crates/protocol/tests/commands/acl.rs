@@ -307,7 +307,7 @@ fn users_are_saved_and_loaded_without_their_passwords() {
 }
 
 #[test]
-fn strangers_hold_little() {
+fn unauthenticated_clients_hold_little() {
     bed(1).run(async |stores, _| {
         let options = ContextOptions {
             password: Some("secret".into()),
@@ -325,10 +325,10 @@ fn strangers_hold_little() {
             (b"*1\r\n$16385\r\n".to_vec(), "unauthenticated bulk length"),
         ];
         for (input, reason) in cases {
-            let mut stranger = Ours::connect(&context, &stores[0]);
-            let reply = text(&stranger.exchange(&input).await);
-            assert!(reply.contains(reason) && stranger.closed, "{reason}: {reply}");
-            assert_eq!(stranger.reserved_bytes(), 0);
+            let mut client = Ours::connect(&context, &stores[0]);
+            let reply = text(&client.exchange(&input).await);
+            assert!(reply.contains(reason) && client.closed, "{reason}: {reply}");
+            assert_eq!(client.reserved_bytes(), 0);
         }
         let mut friend = log_in(&context, &stores[0], "default", "secret").await;
         assert_eq!(friend.exchange(&encode(&whole)).await.first(), Some(&b'-'));

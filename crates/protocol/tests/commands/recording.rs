@@ -180,8 +180,8 @@ fn what_is_wrong_is_said() {
             password: Some("secret".into()),
             ..ContextOptions::new(stores[0].now_ms(), 1)
         };
-        let mut stranger = Ours::connect(&Arc::new(Context::new(options)), &stores[0]);
-        let refused = stranger.line("FLASH.RECORD START").await;
+        let mut client = Ours::connect(&Arc::new(Context::new(options)), &stores[0]);
+        let refused = client.line("FLASH.RECORD START").await;
         assert_eq!(refused.text(), b"NOAUTH Authentication required.");
     });
 }

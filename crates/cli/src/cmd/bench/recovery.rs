@@ -112,7 +112,7 @@ impl Recovery {
             bar.set_message(format!("starting at {percent} %"));
             let after_close = bed.session(percent, Ending::Cut, async |stores| {
                 bed.look_up(stores, keys).await?;
-                bed.write_anew(stores, keys).await
+                bed.rewrite(stores, keys).await
             })?;
             let after_cut = bed
                 .session(percent, Ending::Close, async |stores| bed.look_up(stores, keys).await)?;
@@ -254,7 +254,7 @@ impl Bed {
     }
 
     /// As much as memory holds, at random; what is flushed meanwhile was in the log too.
-    async fn write_anew(&self, stores: &[Store], keys: u64) -> Result<(), StoreError> {
+    async fn rewrite(&self, stores: &[Store], keys: u64) -> Result<(), StoreError> {
         let mut rng = Rng::seeded(self.seed).fork("anew").fork(self.cuts.get().to_le_bytes());
         let writes = self.options.memory_bytes / self.value.len() as u64;
         self.write(stores, (0..writes).map(|_| rng.below(keys.max(1)))).await

@@ -37,7 +37,7 @@ fn friend(server: &Server) -> Client {
 }
 
 #[test]
-fn strangers_of_one_network_are_counted_and_hold_little() {
+fn unauthenticated_clients_of_one_network_are_counted_and_hold_little() {
     let (server, _temp) = locked(&["--max-unauthenticated", "150"]);
     let mut friend = friend(&server);
     assert!(friend.set(b"k", b"v").is_ok());
@@ -51,10 +51,10 @@ fn strangers_of_one_network_are_counted_and_hold_little() {
         stream.write_all(&request).unwrap();
         stream
     };
-    let strangers: Vec<TcpStream> = (0..150).map(|_| connect()).collect();
+    let clients: Vec<TcpStream> = (0..150).map(|_| connect()).collect();
     std::thread::sleep(Duration::from_secs(1));
     let each = server.resident_bytes().saturating_sub(before) / 150;
-    eprintln!("{each} bytes for each stranger");
+    eprintln!("{each} bytes for each unauthenticated client");
     assert!(each <= 64 << 10, "{each} bytes for each");
     let mut refused = String::new();
     TcpStream::connect(server.address()).unwrap().read_to_string(&mut refused).unwrap();
@@ -62,7 +62,7 @@ fn strangers_of_one_network_are_counted_and_hold_little() {
     assert_eq!(friend.get(b"k").unwrap(), b"v", "friends do not count");
     // They are cut off after five seconds, even if they send a byte now and then.
     let started = Instant::now();
-    for mut stream in strangers {
+    for mut stream in clients {
         while started.elapsed() < Duration::from_secs(3) {
             stream.write_all(b"x").unwrap();
             std::thread::sleep(Duration::from_secs(1));

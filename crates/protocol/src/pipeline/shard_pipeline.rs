@@ -31,7 +31,7 @@ enum Slot<F> {
 }
 
 /// The queue of one connection on one shard; `begin` begins a read.
-pub(crate) struct Lane<'a, F, B> {
+pub(crate) struct ShardPipeline<'a, F, B> {
     store: &'a Store,
     origin: &'a Origin,
     begin: B,
@@ -43,14 +43,22 @@ pub(crate) struct Lane<'a, F, B> {
     pub ticket: Ticket,
 }
 
-impl<'a, F, B> Lane<'a, F, B>
+impl<'a, F, B> ShardPipeline<'a, F, B>
 where
     F: Future<Output = Result<Loaded>>,
     B: Fn(Store, KeyList) -> F,
 {
-    pub fn new(store: &'a Store, origin: &'a Origin, begin: B) -> Lane<'a, F, B> {
+    pub fn new(store: &'a Store, origin: &'a Origin, begin: B) -> ShardPipeline<'a, F, B> {
         let (waiting, spare) = (VecDeque::new(), Vec::new());
-        Lane { store, origin, begin, waiting, reading: 0, spare, ticket: Ticket::default() }
+        ShardPipeline {
+            store,
+            origin,
+            begin,
+            waiting,
+            reading: 0,
+            spare,
+            ticket: Ticket::default(),
+        }
     }
 
     /// Runs a command whose keys live on this shard.
@@ -74,7 +82,7 @@ where
     async fn read(&mut self, command: Command, sink: &mut impl Sink) {
         while self.reading >= MAX_WAITING {
             let reading = self.reading;
-            self.wait_until(|lane| lane.reading < reading, sink).await;
+            self.wait_until(|pipeline| pipeline.reading < reading, sink).await;
         }
         let mut place = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         place.set(Some((self.begin)(self.store.clone(), loads(&command))));
@@ -102,7 +110,7 @@ where
             }
             Err(error) => Reply::Error(error),
         };
-        command.heard(reply)
+        command.filter_reply(reply)
     }
 
     async fn change(&mut self, command: Command, sink: &mut impl Sink) {
@@ -126,13 +134,13 @@ where
             }
         };
         self.ticket.merge(&ticket);
-        self.answer(command.heard(reply), sink);
+        self.answer(command.filter_reply(reply), sink);
     }
 
     /// Waits until every reply has gone to the sink.
     pub async fn drain(&mut self, sink: &mut impl Sink) {
         if !self.waiting.is_empty() {
-            self.wait_until(|lane| lane.waiting.is_empty(), sink).await;
+            self.wait_until(|pipeline| pipeline.waiting.is_empty(), sink).await;
         }
     }
 
