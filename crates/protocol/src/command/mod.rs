@@ -1,4 +1,5 @@
-//! The commands as data: names, arity, flags, categories, key positions and access. Nothing here runs a command.
+//! The commands as data: names, arity, flags, categories, key positions and access. This module
+//! does not run commands.
 
 mod access;
 mod builder;

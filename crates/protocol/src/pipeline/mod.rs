@@ -1,4 +1,5 @@
-//! Runs the requests of a connection: checks them, splits them among shards, keeps their order for each key, and answers.
+//! Runs the requests of a connection: checks them, distributes them to the shards, keeps their
+//! order per key, and replies.
 
 mod dispatch;
 mod encoder;
@@ -28,15 +29,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use write::run_alone;
 
-/// Commands run before their replies are handed out.
+/// Maximum number of commands before the replies are returned.
 const MAX_BATCH_COMMANDS: usize = 1024;
-/// Bytes of replies gathered before they are handed out.
+/// Maximum bytes of replies before they are returned.
 const MAX_BATCH_BYTES: usize = 1 << 20;
 
-/// A session, and the replies to its requests.
+/// A session and the replies to its requests.
 pub(crate) struct Pipeline {
     session: Session,
-    /// What is to be attended to before anything else.
+    /// A command to be run before anything else.
     waiting: Option<Command>,
     encoder: Encoder,
 }
@@ -51,13 +52,14 @@ impl Pipeline {
         &self.session
     }
 
-    /// What is to be sent.
+    /// The bytes to send.
     pub fn output(&mut self) -> &mut Output {
         &mut self.encoder.output
     }
 
-    /// Does what takes long and needs no store, such as AUTH. It is apart from [`run`](Self::run), before which
-    /// it is called, so that a client holds nothing that others want while its password is tried.
+    /// Runs a waiting command that does not need the store, such as AUTH. It is separate from
+    /// [`run`](Self::run), and called before it, so that a client holds no shared resources while
+    /// its password is checked.
     pub async fn attend(&mut self, store: &Store) {
         let Some(command) = self.waiting.take() else { return };
         let Handler::Waiting(waiting) = handler_of(command.spec) else { return };
@@ -66,12 +68,13 @@ impl Pipeline {
         self.account(store);
     }
 
-    /// Runs requests until `next`, which is told whether the client has authenticated, has no more, or
-    /// enough replies are gathered (then it returns true: call it again once they are sent). The
-    /// replies are in [`output`](Self::output), and everything that they tell is durable.
+    /// Runs requests until `next`, which is given whether the client has authenticated, returns
+    /// none, or the batch limits are reached. In the second case it returns true: call it again
+    /// once the replies are sent. The replies are in [`output`](Self::output), and all data that
+    /// they reveal are durable.
     ///
-    /// Commands take effect in the order of the requests as far as one key is concerned; commands on
-    /// different shards may run at the same time.
+    /// Commands on one key take effect in the order of the requests; commands on different shards
+    /// may run concurrently.
     pub async fn run(
         &mut self,
         store: &Store,
@@ -155,7 +158,7 @@ impl Pipeline {
         (more || self.waiting.is_some()) && !self.session.is_closing()
     }
 
-    /// Brings the counters that all connections share up to date, once per batch.
+    /// Adds to the shared counters, once per batch.
     fn account(&mut self, store: &Store) {
         self.session.tally.flush(&self.session.context);
         let errors = std::mem::take(&mut self.encoder.errors);
@@ -165,7 +168,7 @@ impl Pipeline {
         self.session.publish(store);
     }
 
-    /// Ends the connection with an error that the client gets as its last reply.
+    /// Ends the connection with an error as the last reply.
     pub fn fail(&mut self, text: &[u8]) {
         let text = [b"ERR ", text].concat();
         self.encoder.output.error_text(&text);
@@ -173,10 +176,10 @@ impl Pipeline {
     }
 }
 
-/// What is under way of a batch.
+/// State of a batch.
 struct Batch<'a, F, B> {
     shard_pipeline: ShardPipeline<'a, F, B>,
-    /// Only where there are several shards.
+    /// Used only with several shards.
     segment: Option<Segment>,
     ticket: Ticket,
 }
@@ -186,7 +189,7 @@ where
     F: Future<Output = Result<Loaded>>,
     B: Fn(Store, KeyList) -> F,
 {
-    /// Waits until everything so far has taken effect and is answered.
+    /// Waits until all commands so far have taken effect and are answered.
     async fn settle(&mut self, store: &Store, origin: &Origin, encoder: &mut Encoder) {
         match &mut self.segment {
             Some(segment) => segment.finish(store, origin, encoder).await,
@@ -206,7 +209,7 @@ async fn run_wide(
     run(Wide { store, context, args: &command.args, viewer, overlay: None }).await.into()
 }
 
-/// Runs a command that may take long and enters it into the slow log if it did.
+/// Runs a command that may take long and records it in the slow log if it did.
 async fn timed(
     origin: &Origin,
     store: &Store,
