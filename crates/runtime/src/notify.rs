@@ -1,4 +1,4 @@
-//! A bell between tasks of one thread.
+//! Notifications between tasks of one thread.
 
 use crate::waiters::{WaitId, WaitList};
 use std::cell::{Cell, RefCell};
@@ -10,24 +10,24 @@ use std::task::{Context, Poll};
 #[derive(Default)]
 struct State {
     waiters: RefCell<WaitList>,
-    /// A ring that nobody waited for.
+    /// A notification without a waiting task.
     stored: Cell<bool>,
 }
 
-/// Lets tasks wait until another rings. A ring that nobody waits for is kept (one, not more) for the next
-/// to wait, so that "check, then wait" misses nothing. A clone is the same bell.
+/// Lets tasks wait for a notification. A notification without a waiting task is kept (only one) for
+/// the next wait, so that "check, then wait" misses none. A clone is the same object.
 #[derive(Clone, Default)]
 pub struct Notify {
     state: Rc<State>,
 }
 
 impl Notify {
-    /// A silent bell.
+    /// Without a kept notification.
     pub fn new() -> Notify {
         Notify::default()
     }
 
-    /// Wakes the task that has waited longest, or keeps the ring for the next to wait.
+    /// Wakes the task that has waited longest, or keeps the notification for the next wait.
     pub fn notify_one(&self) {
         let waker = self.state.waiters.borrow_mut().pop();
         match waker {
@@ -36,7 +36,7 @@ impl Notify {
         }
     }
 
-    /// Wakes all tasks that wait now, first come, first served. Keeps nothing.
+    /// Wakes all waiting tasks in FIFO order. Keeps nothing.
     pub fn notify_all(&self) {
         let waiting = self.state.waiters.borrow().len();
         for _ in 0..waiting {
@@ -47,7 +47,7 @@ impl Notify {
         }
     }
 
-    /// Waits for a ring. Cancel safe: a ring that reached a wait which is dropped goes to the next.
+    /// Waits for a notification. Cancel safe: the notification of a dropped wait goes to the next.
     pub fn notified(&self) -> Notified {
         Notified { state: Rc::clone(&self.state), wait_id: None, done: false }
     }

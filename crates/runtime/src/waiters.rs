@@ -1,9 +1,9 @@
-//! Tasks that wait in line for something that another task of the same thread does.
+//! FIFO queues of waiting tasks of one thread.
 
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// Names a wait in a [`WaitList`].
+/// Identifies a wait in a [`WaitList`].
 pub(crate) type WaitId = u64;
 
 struct Waiting {
@@ -11,7 +11,7 @@ struct Waiting {
     waker: Waker,
 }
 
-/// Who waits, in the order of arrival.
+/// Waiting tasks in order of arrival.
 #[derive(Default)]
 pub(crate) struct WaitList {
     line: VecDeque<Waiting>,
@@ -19,7 +19,7 @@ pub(crate) struct WaitList {
 }
 
 impl WaitList {
-    /// Joins the line, or, with a wait_id that still stands in it, changes whom to wake.
+    /// Joins the queue; a wait that is still in it only changes its waker.
     pub fn wait(&mut self, wait_id: &mut Option<WaitId>, waker: &Waker) {
         let place = wait_id.and_then(|wait_id| self.place(wait_id));
         if let Some(waiting) = place.and_then(|place| self.line.get_mut(place)) {
@@ -31,17 +31,17 @@ impl WaitList {
         self.line.push_back(Waiting { wait_id: self.last_id, waker: waker.clone() });
     }
 
-    /// Takes whoever waits longest out of the line.
+    /// Removes the task that has waited longest.
     pub fn pop(&mut self) -> Option<Waker> {
         self.line.pop_front().map(|waiting| waiting.waker)
     }
 
-    /// Whether the wait_id still stands in the line.
+    /// Whether the wait is still in the queue.
     pub fn contains(&self, wait_id: WaitId) -> bool {
         self.place(wait_id).is_some()
     }
 
-    /// Leaves the line; false where it was called before.
+    /// Leaves the queue; false if the wait was removed by `pop`.
     pub fn leave(&mut self, wait_id: WaitId) -> bool {
         let place = self.place(wait_id);
         if let Some(place) = place {
@@ -50,12 +50,12 @@ impl WaitList {
         place.is_some()
     }
 
-    /// How many wait.
+    /// Number of waiting tasks.
     pub fn len(&self) -> usize {
         self.line.len()
     }
 
-    /// Tickets rise along the line, so a place is found by halving.
+    /// Ids increase along the queue, so binary search finds an entry.
     fn place(&self, wait_id: WaitId) -> Option<usize> {
         self.line.binary_search_by_key(&wait_id, |waiting| waiting.wait_id).ok()
     }

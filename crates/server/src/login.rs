@@ -1,7 +1,9 @@
-//! Where passwords are tried: beside the shards' threads, few at a time, and one at a time for each network.
+//! Password checks: on threads other than the shards', a few at a time, and one at a time for each
+//! network.
 //!
-//! A try takes memory and some hundredths of a second of a core. Who floods the server with tries from one
-//! network keeps one place of the few busy, and everybody else goes on by turns.
+//! A check takes memory and some tens of milliseconds of processor time. A client that floods the
+//! server with passwords from one network occupies one of the slots, and the other networks share
+//! the rest.
 
 use crate::network::Network;
 use futures_util::FutureExt;
@@ -10,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
-/// Passwords tried at a time; each takes 7 MiB.
+/// Number of concurrent password checks; each takes 7 MiB.
 const PLACES: usize = 2;
 
 struct PasswordQueue {
@@ -18,7 +20,7 @@ struct PasswordQueue {
     networks: Mutex<HashMap<Network, Arc<Semaphore>>>,
 }
 
-/// Does slow work on tokio's threads for blocking work; must be called inside a tokio runtime.
+/// Runs jobs on tokio's threads for blocking work; must be called inside a tokio runtime.
 pub(crate) fn elsewhere() -> Box<Elsewhere> {
     let queue =
         Arc::new(PasswordQueue { places: Semaphore::new(PLACES), networks: Mutex::default() });
@@ -31,7 +33,7 @@ pub(crate) fn elsewhere() -> Box<Elsewhere> {
 impl PasswordQueue {
     async fn work(&self, network: Network, job: Job) {
         let turn = Turn { queue: self, network, line: self.line(network) };
-        // A semaphore that is never closed always grants; a job that panics is one that was not done.
+        // The semaphore is never closed, so it always grants. A job that panics counts as dropped.
         let own = turn.line.acquire().await;
         let place = self.places.acquire().await;
         let _ = tokio::task::spawn_blocking(job).await;
@@ -42,14 +44,14 @@ impl PasswordQueue {
         self.networks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where those of a network wait for each other.
+    /// The queue of a network.
     fn line(&self, network: Network) -> Arc<Semaphore> {
         let mut networks = self.networks();
         Arc::clone(networks.entry(network).or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 }
 
-/// Keeps the line of a network while somebody waits in it.
+/// Keeps the queue of a network while a job waits in it.
 struct Turn<'a> {
     queue: &'a PasswordQueue,
     network: Network,
@@ -59,7 +61,7 @@ struct Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut networks = self.queue.networks();
-        // This one and the table's.
+        // This reference and the table's.
         if Arc::strong_count(&self.line) <= 2 {
             networks.remove(&self.network);
         }

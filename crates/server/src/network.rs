@@ -1,13 +1,13 @@
-//! Where clients come from, and how many unauthenticated may come from there.
+//! Limits the number of unauthenticated connections for each network.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// UnauthenticatedLimit of all networks together may be this many times those of one.
+/// The limit for all networks together, as a multiple of the limit for one.
 const NETWORKS: usize = 4;
 
-/// An address of IPv4, or the 64 bits of IPv6 that one customer is usually given.
+/// An IPv4 address, or the first 64 bits of an IPv6 address, which usually belong to one customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Network(IpAddr);
 
@@ -22,7 +22,7 @@ impl Network {
         })
     }
 
-    /// Of `ip:port`; what is no address is one network together.
+    /// Parses `ip:port`; invalid addresses share one network.
     pub fn of_text(address: &str) -> Network {
         let parsed = address.parse().map(|address: SocketAddr| address.ip());
         Network::of(parsed.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)))
@@ -43,12 +43,12 @@ struct Counts {
 }
 
 impl UnauthenticatedLimit {
-    /// At most so many of one network.
+    /// A limit of `of_one` connections for each network.
     pub fn new(of_one: usize) -> Arc<UnauthenticatedLimit> {
         Arc::new(UnauthenticatedLimit { of_one, counts: Mutex::default() })
     }
 
-    /// Lets one in, if there is room.
+    /// Takes a slot, if there is one.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<UnauthenticatedSlot> {
         let network = Network::of(address);
         let mut counts = self.counts();
@@ -66,7 +66,7 @@ impl UnauthenticatedLimit {
     }
 }
 
-/// A stranger's place; given back when it is dropped.
+/// The slot of an unauthenticated connection; released on drop.
 #[derive(Debug)]
 pub(crate) struct UnauthenticatedSlot {
     unauthenticated: Arc<UnauthenticatedLimit>,
