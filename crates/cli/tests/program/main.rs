@@ -1,4 +1,4 @@
-//! The real program, driven from outside: one binary, so that what all of these share is built once.
+//! End-to-end tests of the real program: one binary, so that shared code is built once.
 
 #![allow(
     clippy::unwrap_used,
