@@ -30,8 +30,8 @@ pub(crate) async fn load(store: Store, keys: KeyList) -> Result<Loaded> {
     Box::pin(load_together(keys, || store.view())).await
 }
 
-/// Loads all keys concurrently, each through a store transaction of its own, so that flash reads overlap and all
-/// entries are from one instant.
+/// Loads all keys concurrently, each through a store transaction of its own, so that flash reads
+/// overlap and all entries are from one instant.
 pub(crate) async fn load_together(keys: KeyList, view: impl Fn() -> View) -> Result<Loaded> {
     let count = keys.len();
     let mut loaded =

@@ -6,7 +6,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "tests end at the first thing that is wrong, and say so"
+    reason = "tests end at the first error"
 )]
 
 mod acl;
