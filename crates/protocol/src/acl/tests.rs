@@ -148,7 +148,7 @@ fn what_is_refused_is_named_and_passwords_are_not() {
         ("foo", "Error in ACL SETUSER modifier 'foo': Syntax error"),
         ("+nosuch", "'+nosuch': Unknown command or category name in ACL"),
         ("+@nosuch", "'+@nosuch': Unknown command or category name in ACL"),
-        ("+client|nosuch", "of a command with subcommands"),
+        ("+client|nosuch", "for a command with subcommands"),
         ("%X~a", "'%X~a': Syntax error"),
         ("%~a", "Syntax error"),
         ("~a b", "Syntax error"),
