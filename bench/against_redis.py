@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SET and GET against redis-server (appendonly yes, appendfsync everysec), by turns on the same machine."""
+"""SET and GET against redis-server (appendonly yes, appendfsync everysec), alternating on the same machine."""
 
 import common
 from common import GIB, Redis, Scratch, SoftFlash

@@ -7,12 +7,12 @@ from common import MIB, Scratch, SoftFlash
 
 
 def key(number):
-    """As redis-benchmark writes `__rand_int__`."""
+    """The key that redis-benchmark makes of `__rand_int__`."""
     return b"key:%012d" % number
 
 
 def reads_of(server, keys, requests, prefix):
-    """Rate of random GETs, and what the device did meanwhile."""
+    """Rate of random GETs, and the device's counters meanwhile."""
     client = server.client()
     before = client.stats()
     rate = common.benchmark(
@@ -50,7 +50,7 @@ def main():
             server.client().load((key(number), common.noise(number, options.size)) for number in range(keys))
             server.terminate()
         for _ in range(options.rounds):
-            # A fresh process has nothing in memory but what recovery leaves there.
+            # A new process has in memory only what recovery loads.
             with SoftFlash(data, *memory) as server:
                 rate, counted = reads_of(server, keys, options.requests, "key")
                 absent_rate, absent = reads_of(server, keys, options.requests, "absent")

@@ -1,7 +1,7 @@
-"""What the benchmarks share: servers, clients, fio, medians, and the table and JSON they print.
+"""Shared code of the benchmarks: servers, clients, fio, medians, table and JSON output.
 
 Only the standard library; needs redis-server, redis-benchmark and fio on the path and a release build
-of softflash (made here if it is missing).
+of softflash (built here if it is missing).
 """
 
 import argparse
@@ -23,10 +23,10 @@ GIB = 1 << 30
 
 
 def arguments(description, **extra):
-    """The options that every benchmark has, and `extra` ones as NAME=(default, help)."""
+    """The options of every benchmark, and `extra` ones as NAME=(default, help)."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--dir", default=str(ROOT / "target" / "bench"), help="where data goes; use a real disk")
-    parser.add_argument("--rounds", type=int, default=3, help="runs; the median counts")
+    parser.add_argument("--rounds", type=int, default=3, help="number of runs; the median is reported")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     for name, (default, text) in extra.items():
         parser.add_argument("--" + name.replace("_", "-"), type=type(default), default=default, help=f"{text} ({default})")
@@ -46,7 +46,7 @@ def softflash():
 
 
 def run_json(command):
-    """What a command prints, read as JSON."""
+    """The JSON output of a command."""
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
@@ -116,7 +116,7 @@ class Server:
 
 
 class SoftFlash(Server):
-    """`softflash serve` on a data directory; `ready_after` is how long it took to be ready."""
+    """`softflash serve` on a data directory; `ready_after` is the time until it was ready."""
 
     def __init__(self, data, *more):
         port = free_port()
@@ -152,7 +152,7 @@ class Redis(Server):
 
 
 class Client:
-    """Just enough of RESP2 to load data and to ask for counters."""
+    """A minimal RESP2 client: loads data and reads counters."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -221,7 +221,7 @@ def benchmark(port, *options):
 
 
 def fio(path, **options):
-    """One fio job on a file, past the page cache, through io_uring; its JSON."""
+    """JSON of one fio job on a file with direct I/O through io_uring."""
     job = {"name": "job", "filename": path, "direct": 1, "ioengine": "io_uring", "group_reporting": 1, **options}
     command = ["fio", "--output-format=json", *(f"--{name}={value}" for name, value in job.items())]
     done = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -229,7 +229,7 @@ def fio(path, **options):
 
 
 def noise(number, length):
-    """Bytes that do not compress, different for every number."""
+    """Incompressible bytes, different for every number."""
     import random
 
     return random.Random(number).randbytes(length)

@@ -25,7 +25,7 @@ def main():
             stats = server.client().stats()
             restarted = server.resident_bytes()
     on_flash = stats["patches"] * 8 * MIB
-    # Values still in memtables have no index yet, so count those in patches only.
+    # Values in memtables have no index, so only values in patches count.
     in_patches = max(1, options.keys - stats["memtable_bytes"] // 1300)
     rows = [
         ("idle server, MiB", idle / MIB, "goal: below 150"),

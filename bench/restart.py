@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Restart of a full device, after an orderly end and after `kill -9`."""
+"""Restart of a full device, after a clean shutdown and after `kill -9`."""
 
 import common
 from common import GIB, Scratch, SoftFlash
 
 
 def fill(client, size):
-    """Sets keys until the device refuses; the number of keys."""
+    """Sets keys until the device is full; returns the number of keys."""
     count = 0
     try:
         while True:
@@ -30,7 +30,7 @@ def main():
         for _ in range(options.rounds):
             with SoftFlash(data) as server:
                 orderly.append(server.ready_after)
-                # Something for the log to replay: deletions are taken on a full device too.
+                # The log needs something to replay: a full device accepts deletions.
                 client = server.client()
                 for number in range(500):
                     client.call("DEL", b"key:%012d" % (number + len(killed) * 500))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The simulated drive: page-mapped requests a CPU-second, memory a page, write amplification."""
+"""The simulated drive: page-mapped requests per CPU-second, memory per page, write amplification."""
 
 import common
 

@@ -1,8 +1,9 @@
-//! Fuzzing as an ordinary test: no instrumentation, every run of the tests. Crates with decoders include this file.
+//! Fuzz targets as ordinary tests, without instrumentation. Crates with decoders include this file.
 //!
-//! A target runs on its seeds, on all that is kept of it in `fuzz/corpus` (seeds, and what fuzzers found), and on
-//! random changes of these. `SOFTFLASH_TEST_SEED` replays the changes, `SOFTFLASH_FUZZ_ROUNDS` says how many there are of
-//! each input, `SOFTFLASH_WRITE_SEEDS=1` writes the seeds into the corpus.
+//! A target runs on its seeds, on its corpus in `fuzz/corpus` (seeds and findings of fuzzers), and
+//! on random mutations of these. `SOFTFLASH_TEST_SEED` repeats the mutations,
+//! `SOFTFLASH_FUZZ_ROUNDS` sets their number for each input, `SOFTFLASH_WRITE_SEEDS=1` writes the
+//! seeds into the corpus.
 
 use softflash_base::random::Rng;
 use std::hash::{BuildHasher, RandomState};
@@ -10,12 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// Changes of each input.
+/// Mutations of each input.
 const ROUNDS: u64 = 200;
-/// Changed inputs are no longer than this.
+/// Maximum length of a mutated input.
 const LONGEST: usize = 16 << 10;
 
-/// Runs a target on everything that there is for it. It panics where a property does not hold.
+/// Runs a target on all of its inputs. It panics where a property does not hold.
 pub fn replay(target: &str, seeds: &[Vec<u8>], run: fn(&[u8])) {
     let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     if number("SOFTFLASH_WRITE_SEEDS").is_some() {
@@ -47,20 +48,20 @@ pub fn replay(target: &str, seeds: &[Vec<u8>], run: fn(&[u8])) {
     }
 }
 
-/// Keeps an input that makes the target panic.
+/// Saves an input that makes the target panic.
 fn guarded(target: &str, input: &[u8], run: fn(&[u8])) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(input))) {
         let path = env::temp_dir().join(format!("softflash-fuzz-{target}"));
         fs::write(&path, input).unwrap();
         println!(
-            "the input is in {}; mend it and keep it as fuzz/corpus/{target}/found-...",
+            "the input is in {}; fix the bug and keep the input as fuzz/corpus/{target}/found-...",
             path.display()
         );
         resume_unwind(panic);
     }
 }
 
-/// The input with a few changes.
+/// The input with a few mutations.
 fn changed(input: &[u8], others: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = input.to_vec();
     for _ in 0..1 + rng.below(4) {

@@ -1,16 +1,16 @@
-//! What all fuzzers share: an allocator that ends a program which is made to ask for too much at once.
+//! Shared code of all fuzzers: an allocator that aborts the program at an excessive allocation.
 //!
-//! Decoders may allocate a small multiple of what they were given, or what a verified checksum vouches for; fuzzers give
-//! kilobytes, and the longest thing that any format has is a few megabytes.
+//! Decoders may allocate a small multiple of their input, or a size that a verified checksum
+//! protects. Fuzzers give kilobytes, and the largest object of any format has a few megabytes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The most bytes of one allocation.
+/// Maximum bytes of one allocation.
 const MOST_BYTES: usize = 64 << 20;
 
 struct Bounded;
 
-// SAFETY: everything is passed on to the system's allocator.
+// SAFETY: all calls are passed on to the system's allocator.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         check(layout.size());
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Bounded {
 
 fn check(bytes: usize) {
     if bytes > MOST_BYTES {
-        // Not a panic: nobody may unwind out of an allocator.
+        // Not a panic: unwinding out of an allocator is not allowed.
         eprintln!("one allocation of {bytes} bytes");
         std::process::abort();
     }

@@ -1,13 +1,13 @@
-//! The gate: what a change has to pass. `.ci/run` runs the same steps.
+//! The gate: the checks that a change has to pass. `.ci/run` runs the same steps.
 
 use crate::run::{cargo, run as run_command};
 use crate::{Outcome, deny, edges, hunt, loom, report, test, tidy};
 use std::time::Instant;
 
-/// A step: its name, and what it does.
+/// A step: name and function.
 type Step = (&'static str, fn() -> Outcome);
 
-/// In order: what is quick and often wrong comes first.
+/// Fast steps that fail often come first.
 const STEPS: [Step; 9] = [
     ("format", || run_command(cargo().args(["fmt", "--all", "--check"]))),
     ("edges", || report(edges::check())),
@@ -20,7 +20,7 @@ const STEPS: [Step; 9] = [
     ("test", || test::run(&[])),
 ];
 
-/// Runs all steps but those named with `--except`, also after one has failed, and sums up.
+/// Runs all steps except those named with `--except`, even after a failure, and prints a summary.
 pub fn run(arguments: &[&str]) -> Outcome {
     let except = excepted(arguments)?;
     let mut failures = Vec::new();
@@ -43,7 +43,7 @@ pub fn run(arguments: &[&str]) -> Outcome {
     }
 }
 
-/// The steps to leave out.
+/// The steps to skip.
 fn excepted<'a>(arguments: &[&'a str]) -> Outcome<Vec<&'a str>> {
     let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
     let mut except = Vec::new();

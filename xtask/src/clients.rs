@@ -1,38 +1,39 @@
-//! The real clients that tests drive: `redis-server` to compare with, `redis-cli` and `redis-benchmark`, and Python environments
-//! with the oldest and the newest redis-py that is supported.
+//! The real clients for tests: `redis-server` for comparison, `redis-cli` and `redis-benchmark`,
+//! and Python environments with the oldest and the newest supported redis-py.
 
 use crate::Outcome;
 use crate::run::{output, run, target_directory, works};
 use std::env;
 use std::process::Command;
 
-/// Tests fail rather than skip where a client is missing, if this is 1.
+/// If this is 1, tests fail instead of skipping where a client is missing.
 pub const REQUIRE: &str = "SOFTFLASH_REQUIRE_CLIENTS";
 
-/// The interpreters that can import `redis`, for tests: separated by colons.
+/// Python interpreters for tests that can import `redis`, separated by colons.
 pub const PYTHON: &str = "SOFTFLASH_PYTHON";
 
-/// The oldest version of redis-py that is supported (Debian 12's), and the newest.
+/// The oldest supported version of redis-py (Debian 12's), and the newest.
 const REDIS_PY: [&str; 2] = ["4.3.4", "8.1.0"];
 
-/// What tests need beside Rust, and the Debian package that has it.
+/// Programs that tests need, and the Debian packages that contain them.
 const PROGRAMS: [(&str, &str); 3] = [
     ("redis-server", "redis-server"),
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
 ];
 
-/// Python that can make environments; and its own module, for a machine that reaches no package index.
+/// Python with support for environments, and its own redis module for machines without access to a
+/// package index.
 const PYTHON_PACKAGES: [&str; 3] = ["python3", "python3-venv", "python3-redis"];
 
-/// Which clients there are.
+/// The clients that were found.
 pub struct Clients {
     missing: Vec<&'static str>,
     pythons: Vec<String>,
 }
 
 impl Clients {
-    /// Looks for the clients and, as root on a Debian machine, installs those that are missing.
+    /// Looks for the clients and, as root on Debian, installs the missing ones.
     pub fn find_or_install() -> Outcome<Clients> {
         let found = Clients::find();
         let packages = found.packages();
@@ -61,12 +62,12 @@ impl Clients {
         Clients { missing: missing.collect(), pythons: pythons() }
     }
 
-    /// Whether all are there.
+    /// Whether all clients are there.
     pub fn complete(&self) -> bool {
         self.missing.is_empty() && !self.pythons.is_empty()
     }
 
-    /// Tells the tests of a command what there is, and whether to insist on it.
+    /// Passes the clients to the tests of a command, and whether they are required.
     pub fn tell(&self, command: &mut Command) {
         if !self.pythons.is_empty() {
             command.env(PYTHON, self.pythons.join(":"));
@@ -77,7 +78,7 @@ impl Clients {
         }
     }
 
-    /// Says what there is, and loudly what there is not.
+    /// Prints the clients found, and prominently those missing.
     pub fn describe(&self) {
         if self.complete() {
             let pythons = self.pythons.join(", ");
@@ -112,7 +113,8 @@ impl Clients {
     }
 }
 
-/// Interpreters that can import `redis`: the chosen ones, or environments of the tests' own with pinned versions, or any.
+/// Interpreters that can import `redis`: those chosen by the user, or environments of the tests'
+/// own with pinned versions, or any.
 fn pythons() -> Vec<String> {
     if let Ok(chosen) = env::var(PYTHON) {
         return chosen.split(':').map(str::to_owned).filter(|python| knows_redis(python)).collect();
@@ -126,7 +128,8 @@ fn pythons() -> Vec<String> {
     usual.map(str::to_owned).into_iter().collect()
 }
 
-/// The interpreter of an environment that has this version of redis-py; it is made where there is none.
+/// The interpreter of an environment with this version of redis-py; creates the environment if
+/// necessary.
 fn environment(version: &str) -> Outcome<String> {
     let directory = target_directory()?.join("clients").join(format!("redis-py-{version}"));
     let python = directory.join("bin/python").display().to_string();

@@ -1,6 +1,6 @@
-//! `cargo xtask coverage`: which lines of the crates that data rests on no test runs.
+//! `cargo xtask coverage`: line coverage of the crates that protect data.
 //!
-//! Counted are lines of the product: neither files of tests nor the modules of tests that stand at the ends of files.
+//! Counts product lines only: no test files, and no test modules at the ends of files.
 
 use crate::Outcome;
 use crate::run::{cargo, output, root, run as run_command, target_directory};
@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The crates that are judged.
+/// The crates with a required coverage.
 const JUDGED: [&str; 3] = ["nand", "ftl", "store"];
-/// The crates whose tests are run: `protocol`'s use the store as clients do.
+/// The crates whose tests run: those of `protocol` use the store like clients.
 const TESTED: [&str; 4] =
     ["softflash-nand", "softflash-ftl", "softflash-store", "softflash-protocol"];
-/// Lines that must be run, in percent.
+/// Required coverage in percent.
 const LEAST_PERCENT: f64 = 95.0;
-/// Files that are named, those with most lines that nobody ran.
+/// Number of files to print, those with the most uncovered lines first.
 const NAMED: usize = 10;
 
-/// Lines of something, and how many of them were run.
+/// Number of lines, and how many of them were run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Lines {
     run: u64,
@@ -36,7 +36,8 @@ impl Lines {
     }
 }
 
-/// Runs the tests with counters in them, and prints what came of it. Fails where a crate has less than its share.
+/// Runs the tests with coverage instrumentation and prints the results. Fails if a crate is below
+/// the required coverage.
 pub fn run() -> Outcome {
     output(cargo().args(["llvm-cov", "--version"])).map_err(|error| {
         format!("{error}\ncargo-llvm-cov is needed: rustup component add llvm-tools && cargo install --locked cargo-llvm-cov")
@@ -52,7 +53,7 @@ pub fn run() -> Outcome {
     verdict(&count(&report, &root(), read))
 }
 
-/// Lines by file, as `crate/file`, of a report in the format of lcov. `read` gives a file's text.
+/// Line counts by file, as `crate/file`, from an lcov report. `read` returns a file's text.
 fn count(report: &str, root: &Path, read: impl Fn(&str) -> String) -> BTreeMap<String, Lines> {
     let mut files: BTreeMap<String, Lines> = BTreeMap::new();
     let (mut file, mut end) = (None, u64::MAX);
@@ -71,7 +72,7 @@ fn count(report: &str, root: &Path, read: impl Fn(&str) -> String) -> BTreeMap<S
     files
 }
 
-/// `crate/file` of a file that counts.
+/// `crate/file`, for a file that counts.
 fn name_of(path: &str, root: &Path) -> Option<String> {
     let path = Path::new(path).strip_prefix(root.join("crates")).ok()?.to_str()?;
     let (package, file) = path.split_once("/src/")?;
@@ -87,7 +88,7 @@ fn end_of_product(text: &str) -> u64 {
     lines.windows(2).position(is_start).map_or(u64::MAX, |before| before as u64)
 }
 
-/// Prints the crates and the files with most lines that were not run.
+/// Prints the crates, and the files with the most uncovered lines.
 fn verdict(files: &BTreeMap<String, Lines>) -> Outcome {
     let mut worst: Vec<_> =
         files.iter().map(|(name, lines)| (lines.all - lines.run, name)).collect();
@@ -103,7 +104,7 @@ fn verdict(files: &BTreeMap<String, Lines>) -> Outcome {
             short.push(package);
         }
     }
-    println!("most lines that were not run:");
+    println!("most uncovered lines:");
     worst.iter().take(NAMED).for_each(|(missing, name)| println!("{missing:>8} {name}"));
     match short.is_empty() {
         true => Ok(()),

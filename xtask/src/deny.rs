@@ -1,23 +1,23 @@
-//! Licences, sources, duplicate and banned crates, and advisories where their database can be had.
+//! Licences, sources, duplicate and banned crates, and advisories if their database can be fetched.
 
 use crate::Outcome;
 use crate::run::{cargo, run, works};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// The version that the configuration in deny.toml is written for.
+/// The version for which deny.toml is written.
 const VERSION: &str = "0.20.2";
 
-/// How long the advisory database may take to arrive.
+/// Time limit for fetching the advisory database.
 const FETCH_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs `cargo deny`, installing it first if it is missing.
 pub fn check() -> Outcome {
     if !works(cargo().args(["deny", "--version"])) {
-        println!("cargo-deny is missing; installing it takes some minutes");
+        println!("cargo-deny is missing; installing it takes a few minutes");
         let mut install = cargo();
         install.args(["install", "--locked", "cargo-deny", "--version", VERSION]);
-        // Its artefacts go to a directory of their own that is removed afterwards.
+        // Its build files are in a temporary directory.
         run(install.env_remove("CARGO_TARGET_DIR"))?;
     }
     run(cargo().args([
@@ -40,7 +40,7 @@ pub fn check() -> Outcome {
     Ok(())
 }
 
-/// Fetches the advisory database; false where that fails or takes too long.
+/// Fetches the advisory database; false if that fails or takes too long.
 fn database_arrives() -> Outcome<bool> {
     let mut command = cargo();
     command.args(["deny", "fetch", "db"]).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,9 +1,9 @@
-//! Do the crates depend on each other as ARCHITECTURE.md says, and on nothing else?
+//! Checks that the crates depend on each other exactly as ARCHITECTURE.md says.
 //!
-//! Two tables there are the law: which crate may use which crate of the workspace, both ways (an
-//! edge that is not written down fails, and so does one that is written down and not there), and
-//! which crates alone may know certain outside crates (`tokio`, `io-uring` ...), however many steps
-//! away these are. Every dependency of a manifest is named by a source.
+//! Two tables there are checked: which crate may use which crate of the workspace, in both
+//! directions (an edge that is not listed fails, and so does a listed edge that does not exist),
+//! and which crates may use certain outside crates (`tokio`, `io-uring` ...), even indirectly.
+//! Every dependency in a manifest must be named by a source.
 
 mod graph;
 mod table;
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use table::Rule;
 
-/// Where the tables stand.
+/// The document with the tables.
 const DOCUMENT: &str = "ARCHITECTURE.md";
 
 /// Compares the tables of ARCHITECTURE.md with the workspace.
@@ -42,7 +42,7 @@ pub fn check() -> Outcome<Findings> {
     Ok(findings)
 }
 
-/// Both ways: written and there.
+/// In both directions: listed edges and existing ones.
 fn compare_edges(rules: &[Rule], graph: &Graph, findings: &mut Findings) {
     let written: BTreeSet<&str> = rules.iter().map(|rule| rule.subject.as_str()).collect();
     for member in graph.members() {
@@ -61,7 +61,7 @@ fn compare_edges(rules: &[Rule], graph: &Graph, findings: &mut Findings) {
             for target in actual.difference(&written) {
                 findings.add(
                     DOCUMENT,
-                    format!("`{}` uses `{target}`{kind}, and no edge allows it", rule.subject),
+                    format!("`{}` uses `{target}`{kind}, which no edge allows", rule.subject),
                 );
             }
             for target in written.difference(actual) {
@@ -74,7 +74,7 @@ fn compare_edges(rules: &[Rule], graph: &Graph, findings: &mut Findings) {
     }
 }
 
-/// An outside crate is reached only through the crates that may know it.
+/// An outside crate is reached only through the crates that may use it.
 fn check_outside(rules: &[Rule], graph: &Graph, findings: &mut Findings) {
     for rule in rules {
         let keepers = rule.column(0);
@@ -82,16 +82,18 @@ fn check_outside(rules: &[Rule], graph: &Graph, findings: &mut Findings) {
             if let Some(path) = graph.way_around(member, &rule.subject, &keepers) {
                 findings.add(
                     DOCUMENT,
-                    format!("`{}` is not for `{member}`: {}", rule.subject, path.join(" -> ")),
+                    format!(
+                        "`{}` must not be used by `{member}`: {}",
+                        rule.subject,
+                        path.join(" -> ")
+                    ),
                 );
             }
         }
         for keeper in &keepers {
             if !graph.uses(keeper, &rule.subject) {
-                findings.add(
-                    DOCUMENT,
-                    format!("`{keeper}` may know `{}` and does not use it", rule.subject),
-                );
+                findings
+                    .add(DOCUMENT, format!("`{keeper}` may use `{}` and does not", rule.subject));
             }
         }
     }

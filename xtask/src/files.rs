@@ -1,4 +1,4 @@
-//! The files of the project: what git tracks, and what it would track.
+//! The files of the project: those that git tracks or would track.
 
 use crate::Outcome;
 use crate::run::{output, root};
@@ -6,23 +6,23 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// One file, its path relative to the root, with forward slashes.
+/// A file; its path is relative to the root, with forward slashes.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     /// Relative to the root.
     pub path: String,
-    /// Its text; empty for what is not UTF-8.
+    /// Its text; empty if it is not UTF-8.
     pub text: String,
 }
 
 impl SourceFile {
-    /// What follows the last dot of the name, or nothing.
+    /// The file name extension, or nothing.
     pub fn extension(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         name.rsplit_once('.').map_or("", |(_, extension)| extension)
     }
 
-    /// The directory that holds it, empty for the root.
+    /// Its directory, empty for the root.
     pub fn directory(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(directory, _)| directory)
     }
@@ -35,7 +35,7 @@ pub fn all() -> Outcome<Vec<SourceFile>> {
     command.args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"]);
     let listed = match output(&mut command) {
         Ok(listed) => listed.split('\0').map(str::to_owned).collect(),
-        // Not a checkout: an unpacked archive.
+        // Not a git checkout: an unpacked archive.
         Err(_) => walk()?,
     };
     let mut files: Vec<SourceFile> = listed.into_iter().filter_map(load).collect();
@@ -51,7 +51,7 @@ fn load(path: String) -> Option<SourceFile> {
     Some(SourceFile { path, text: String::from_utf8(bytes).unwrap_or_default() })
 }
 
-/// All files below the root but those that are built.
+/// All files below the root except build outputs.
 fn walk() -> Outcome<Vec<String>> {
     let root = root();
     let (mut directories, mut found) = (vec![PathBuf::new()], Vec::new());

@@ -1,4 +1,4 @@
-//! What a check found: a list of places and what is wrong there.
+//! Findings of a check: places and problems.
 
 use crate::Outcome;
 use std::fmt::Display;
@@ -11,38 +11,38 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// None yet.
+    /// No findings.
     pub fn new(check: &'static str) -> Findings {
         Findings { check, looked_at: String::new(), found: Vec::new() }
     }
 
-    /// Something is wrong at a place.
+    /// Adds a problem at a place.
     pub fn add(&mut self, place: impl Display, problem: impl Display) {
         self.found.push(format!("{place}: {problem}"));
     }
 
-    /// How much was looked at, so that "nothing found" says something.
+    /// Records how much was checked.
     pub fn looked_at(&mut self, what: String) {
         self.looked_at = what;
     }
 
-    /// Everything that was found.
+    /// All findings.
     #[cfg(test)]
     pub fn all(&self) -> &[String] {
         &self.found
     }
 
-    /// Prints every finding, or that there is none.
+    /// Prints all findings, or that there are none.
     pub fn print(&self) {
         self.found.iter().for_each(|finding| println!("{finding}"));
         println!("{}: {}, {} found", self.check, self.looked_at, self.found.len());
     }
 
-    /// A failure if anything was found.
+    /// An error if there are findings.
     pub fn verdict(&self) -> Outcome {
         match self.found.len() {
             0 => Ok(()),
-            count => Err(format!("{}: {count} to mend", self.check)),
+            count => Err(format!("{}: {count} to fix", self.check)),
         }
     }
 }

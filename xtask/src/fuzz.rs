@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: builds the fuzzers of `fuzz` and lets each run for a while.
+//! `cargo xtask fuzz`: builds the fuzzers of `fuzz` and runs each for a while.
 //!
-//! They are those of `cargo fuzz run TARGET -s none`, built without that tool: libFuzzer's feedback comes from flags that
-//! the stable compiler has.
+//! Equivalent to `cargo fuzz run TARGET -s none`, without that tool: libFuzzer's feedback comes
+//! from flags of the stable compiler.
 
 use crate::Outcome;
 use crate::run::{self, cargo, output, root, run as run_command, target_directory};
@@ -12,10 +12,10 @@ use std::sync::Mutex;
 use std::thread;
 
 const USAGE: &str = "\
-usage: cargo xtask fuzz [--time 10s] [TARGET...]   lets these fuzzers run, or all, each for so long
-       cargo xtask fuzz --seed-corpus              writes the seeds anew, from the crates' tests";
+usage: cargo xtask fuzz [--time 10s] [TARGET...]   runs these fuzzers, or all, each for this time
+       cargo xtask fuzz --seed-corpus              writes the seeds from the crates' tests";
 
-/// Feedback about edges and comparisons, and `cfg(fuzzing)`, as cargo-fuzz has them.
+/// Edge and comparison feedback, and `cfg(fuzzing)`, as in cargo-fuzz.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
@@ -63,7 +63,7 @@ fn write_seeds() -> Outcome {
     run_command(command.arg("fuzzing").env("SOFTFLASH_WRITE_SEEDS", "1"))
 }
 
-/// Seconds and targets.
+/// Duration in seconds, and targets.
 fn parse(arguments: &[&str]) -> Outcome<(u64, Vec<String>)> {
     let known = targets()?;
     let (mut seconds, mut wanted) = (10, Vec::new());
@@ -92,13 +92,14 @@ fn targets() -> Outcome<Vec<String>> {
     Ok(names)
 }
 
-/// Builds all fuzzers; gives the directory that they are in.
+/// Builds all fuzzers; returns their directory.
 fn build() -> Outcome<PathBuf> {
     let version = output(cargo().args(["--version", "--verbose"]))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.ok_or("cargo --version --verbose names no host")?;
     let target = target_directory()?.join("fuzz");
-    // With a target named, build scripts and macros are left without instrumentation, which they could not be linked with.
+    // With an explicit target, build scripts and macros are built without instrumentation, with
+    // which they would not link.
     run_command(
         cargo()
             .args(["build", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml"])
@@ -109,7 +110,7 @@ fn build() -> Outcome<PathBuf> {
     Ok(target.join(host).join("release"))
 }
 
-/// Lets one fuzzer run; what it came to.
+/// Runs one fuzzer; returns a summary.
 fn fuzz(target: &str, binaries: &Path, seconds: u64) -> Outcome<String> {
     let fuzz = root().join("fuzz");
     let (work, artifacts) = (fuzz.join("work").join(target), fuzz.join("artifacts").join(target));
@@ -121,7 +122,7 @@ fn fuzz(target: &str, binaries: &Path, seconds: u64) -> Outcome<String> {
     command.current_dir(&fuzz).arg(format!("-max_total_time={seconds}"));
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
     command.args(["-max_len=16384", "-timeout=10", "-rss_limit_mb=1024", "-print_final_stats=1"]);
-    // New inputs go to the first directory; the corpus that is kept is only read.
+    // New inputs go to the first directory; the committed corpus is only read.
     command.arg(&work).arg(fuzz.join("corpus").join(target));
     let ran = command.output().map_err(|error| format!("{target}: {error}"))?;
     let said = String::from_utf8_lossy(&ran.stderr);
@@ -131,11 +132,11 @@ fn fuzz(target: &str, binaries: &Path, seconds: u64) -> Outcome<String> {
     let lines: Vec<&str> = said.lines().collect();
     let last = lines.get(lines.len().saturating_sub(40)..).unwrap_or_default().join("\n");
     Err(format!(
-        "{last}\n{target} failed. Mend it, and keep the input as fuzz/corpus/{target}/found-... for ever"
+        "{last}\n{target} failed. Fix the bug, and keep the input as fuzz/corpus/{target}/found-..."
     ))
 }
 
-/// The figures of what a fuzzer printed.
+/// The statistics in a fuzzer's output.
 fn summary(said: &str) -> String {
     let stat = |name: &str| {
         let line = said.lines().find_map(|line| line.strip_prefix(name));

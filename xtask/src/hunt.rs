@@ -1,13 +1,13 @@
-//! `cargo xtask hunt`: builds the hunter and lets it hunt; and the short form that the gate runs.
+//! `cargo xtask hunt`: builds and runs the hunter; also the short form for the gate.
 
 use crate::Outcome;
 use crate::run::{cargo, run as run_command};
 use std::process::{Command, ExitCode};
 
-/// The profile for hunts.
+/// The build profile for hunts.
 const OPTIMISED: &str = "--profile=hunt";
 
-/// How the hunter is built and run: optimised as a whole.
+/// Arguments to build and run the hunter, fully optimised.
 const RUN: [&str; 9] = [
     "run",
     "--quiet",
@@ -20,8 +20,7 @@ const RUN: [&str; 9] = [
     "--",
 ];
 
-/// How the one is that hunts for planted bugs: a program of its own, so that it never stands where the other is looked
-/// for.
+/// The same for planted bugs: a separate binary, so that it never replaces the normal hunter.
 const RUN_PLANTED: [&str; 11] = [
     "run",
     "--quiet",
@@ -36,14 +35,15 @@ const RUN_PLANTED: [&str; 11] = [
     "--",
 ];
 
-/// Worlds are made and thrown away all the time: giving their memory back to the system in between costs a twentieth.
+/// Allocator option: scenarios are created and dropped all the time, and returning their memory to
+/// the system in between would cost 5 % of the time.
 const KEEP_MEMORY: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "-1");
 
-/// Runs the hunter with the arguments given. Its exit code is this tool's.
+/// Runs the hunter with the given arguments and its exit code.
 pub fn run(arguments: &[&str]) -> ExitCode {
     let planted = arguments.iter().any(|argument| argument.split('=').next() == Some("--planted"));
     let run = if planted { &RUN_PLANTED[..] } else { &RUN[..] };
-    // Not in the root of the workspace: files are named from where the user is.
+    // Keeps the working directory, because file arguments are relative to it.
     let mut hunter = Command::new(env!("CARGO"));
     hunter.args(run).args(arguments).env(KEEP_MEMORY.0, KEEP_MEMORY.1);
     match hunter.status() {
@@ -57,8 +57,8 @@ pub fn run(arguments: &[&str]) -> ExitCode {
     }
 }
 
-/// Fresh seeds, small worlds all over, and a few planted bugs, which a printed seed chooses. Built as the tests are:
-/// another build would take longer than it saves.
+/// The gate's hunt: fresh seeds in small scenarios, and a few planted bugs chosen by a printed
+/// seed. Built with the test profile, because another build would take longer than it saves.
 pub fn gate() -> Outcome {
     let as_tests = |run: &[&'static str]| -> Vec<&'static str> {
         run.iter().copied().filter(|argument| *argument != OPTIMISED).collect()

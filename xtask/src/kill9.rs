@@ -1,4 +1,4 @@
-//! `cargo xtask kill9`: the long form of the test that kills the real server at any moment.
+//! `cargo xtask kill9`: the long form of the test that kills the server at random moments.
 
 use crate::Outcome;
 use crate::run::{cargo, run as run_command, seconds};

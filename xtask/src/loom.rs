@@ -1,9 +1,10 @@
-//! `cargo xtask loom`: what threads share, tried under every order of their steps.
+//! `cargo xtask loom`: checks lock-free and locked state shared by threads under every
+//! interleaving.
 
 use crate::Outcome;
 use crate::run::{cargo, run as run_command};
 
-/// Each hand-made piece that threads share: its crate, and the module of its models.
+/// The modules with loom models, and their crates.
 const MODELS: [(&str, &str); 3] = [
     ("softflash-runtime", "ready::model"),
     ("softflash-device", "file::settled::model"),
@@ -14,7 +15,7 @@ const MODELS: [(&str, &str); 3] = [
 pub fn run() -> Outcome {
     for (package, module) in MODELS {
         let test = ["test", "--locked", "--package", package, "--features", "loom", "--lib", "--"];
-        // A filter that fits nothing would pass.
+        // A filter without matches would pass.
         let listed = cargo().args(test).args([module, "--list"]).output();
         let listed = listed.map_err(|error| format!("{package}: {error}"))?;
         if !String::from_utf8_lossy(&listed.stdout).contains(": test") {

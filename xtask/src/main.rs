@@ -1,9 +1,9 @@
 //! The project's own tools, run as `cargo xtask COMMAND`.
 //!
-//! Only two of them matter to most people: `test` runs every test, against the real Redis clients,
-//! and `ci` is the gate that a change has to pass.
+//! The two important ones: `test` runs every test with the real Redis clients, and `ci` is the gate
+//! that a change has to pass.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to its user")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that prints its results")]
 #![expect(clippy::disallowed_methods, reason = "measures how long its steps take")]
 
 mod ci;
@@ -25,7 +25,7 @@ mod tidy;
 use findings::Findings;
 use std::process::ExitCode;
 
-/// What a step of the tool comes to: an explanation where it failed.
+/// Result of a command: an explanation if it failed.
 type Outcome<T = ()> = Result<T, String>;
 
 const USAGE: &str = "\
@@ -34,16 +34,16 @@ usage: cargo xtask COMMAND
   test [ARGS]        every test: installs the real clients if it can, runs `cargo test --workspace`
                      (ARGS are passed on) and adds up the results
   ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, loom, hunt, test
-  hunt [ARGS]        hunts for lost and wrong data in simulated worlds (`hunt --help` has more)
+  hunt [ARGS]        hunts for lost and wrong data by deterministic simulation (`hunt --help` has more)
   fuzz [ARGS]        fuzzers of all decoders, each for 10 s (`--time 3m`, or names of some)
-  loom               what threads share, under every order of their steps
-  kill9 [ARGS]       kills the real server at any moment, again and again, for 60 s (`--time 10m`)
-  mutants [ARGS]     changes recovery, transactions, mapping and more in small ways: does a test notice? (for hours;
+  loom               state shared by threads, under every interleaving
+  kill9 [ARGS]       kills the real server at random moments for 60 s (`--time 10m`)
+  mutants [ARGS]     mutation testing of recovery, transactions, mapping and more (takes hours;
                      `-F recovery.rs`: one file; needs cargo-mutants)
-  coverage           lines of nand, ftl and store that no test runs, and their share (needs cargo-llvm-cov)
-  edges              do the crates depend on each other as ARCHITECTURE.md says?
-  tidy               do named paths and links exist, are files small and finished?
-  clients            find the real clients that the tests drive, install those that are missing";
+  coverage           line coverage of nand, ftl and store, and uncovered lines (needs cargo-llvm-cov)
+  edges              checks the crates' dependencies against ARCHITECTURE.md
+  tidy               checks paths and links, file sizes, unfinished work, cycles of files
+  clients            finds the real clients for the tests and installs missing ones";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what was found; anything found is a failure.
+/// Prints the findings; any finding is a failure.
 fn report(findings: Outcome<Findings>) -> Outcome {
     let findings = findings?;
     findings.print();

@@ -1,20 +1,20 @@
-//! `cargo xtask mutants`: changes recovery, journal, mapping, transactions and compaction in small ways, one after the other, and asks
-//! whether a test notices. `.cargo/mutants.toml` has the files, `docs/mutants.md` what came of it.
+//! `cargo xtask mutants`: mutation testing of recovery, journal, mapping, transactions and
+//! compaction. The files are listed in `.cargo/mutants.toml`, the results in `docs/mutants.md`.
 
 use crate::Outcome;
 use crate::run::{cargo, output, run as run_command};
 
-/// The crates that the files are in. Only their own tests are asked.
+/// The crates of these files. Only their own tests run.
 const PACKAGES: [&str; 4] = ["--package", "softflash-ftl", "--package", "softflash-store"];
 
-/// A mutant is built once and run for seconds: what costs is building.
+/// A mutant is built once and runs for seconds, so the build time matters.
 const FAST: [(&str, &str); 3] = [
     ("CARGO_INCREMENTAL", "1"),
     ("CARGO_PROFILE_DEV_DEBUG", "0"),
     ("CARGO_PROFILE_TEST_DEBUG", "0"),
 ];
 
-/// Runs cargo-mutants with the arguments given.
+/// Runs cargo-mutants with the given arguments.
 pub fn run(arguments: &[&str]) -> Outcome {
     output(cargo().args(["mutants", "--version"])).map_err(|error| {
         format!("{error}\ncargo-mutants is needed: cargo install --locked cargo-mutants")

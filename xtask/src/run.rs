@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Runs other programs.
 
 use crate::Outcome;
 use std::env;
@@ -11,14 +11,14 @@ pub fn root() -> PathBuf {
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
-/// The cargo that runs this tool, in the workspace's root.
+/// The cargo binary that runs this tool, in the workspace's root.
 pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's target directory.
 pub fn target_directory() -> Outcome<PathBuf> {
     let metadata = metadata(&["--no-deps"])?;
     metadata["target_directory"]
@@ -27,7 +27,7 @@ pub fn target_directory() -> Outcome<PathBuf> {
         .ok_or_else(|| "cargo metadata names no target directory".to_owned())
 }
 
-/// What `cargo metadata` says about the workspace.
+/// The output of `cargo metadata` for the workspace.
 pub fn metadata(arguments: &[&str]) -> Outcome<serde_json::Value> {
     let mut command = cargo();
     command.args(["metadata", "--format-version", "1", "--locked"]).args(arguments);
@@ -35,7 +35,7 @@ pub fn metadata(arguments: &[&str]) -> Outcome<serde_json::Value> {
     serde_json::from_str(&json).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// Runs a command to its end with its output going where this tool's goes.
+/// Runs a command to completion with inherited output.
 pub fn run(command: &mut Command) -> Outcome {
     println!("$ {}", shown(command));
     let status = command.status().map_err(|error| format!("{}: {error}", shown(command)))?;
@@ -45,7 +45,7 @@ pub fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// What a command prints.
+/// The output of a command.
 pub fn output(command: &mut Command) -> Outcome<String> {
     command.stdin(Stdio::null());
     let output = command.output().map_err(|error| format!("{}: {error}", shown(command)))?;
@@ -60,13 +60,13 @@ pub fn output(command: &mut Command) -> Outcome<String> {
     }
 }
 
-/// Whether a command can be started and succeeds; what it prints is dropped.
+/// Whether a command can be started and succeeds; its output is discarded.
 pub fn works(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A length of time: `90`, `90s` or `2m`.
+/// Parses a duration: `90`, `90s` or `2m`.
 pub fn seconds(text: &str) -> Option<u64> {
     match text.strip_suffix('m') {
         Some(minutes) => minutes.parse::<u64>().ok()?.checked_mul(60),
@@ -74,7 +74,7 @@ pub fn seconds(text: &str) -> Option<u64> {
     }
 }
 
-/// A command as one would type it.
+/// The command line as text.
 fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());

@@ -1,4 +1,4 @@
-//! Every test, with the real clients.
+//! Runs every test with the real clients.
 
 use crate::Outcome;
 use crate::clients::Clients;
@@ -9,8 +9,8 @@ use std::time::Instant;
 
 /// Runs all tests; `arguments` are passed on to `cargo test`.
 ///
-/// End-to-end tests drive the program that is built with them, optimised and with all its assertions, or the one that
-/// `SOFTFLASH_BIN` names.
+/// End-to-end tests use the program that is built with them, optimised and with all assertions, or
+/// the one named by `SOFTFLASH_BIN`.
 pub fn run(arguments: &[&str]) -> Outcome {
     let clients = Clients::find_or_install()?;
     clients.describe();
@@ -29,13 +29,13 @@ pub fn run(arguments: &[&str]) -> Outcome {
         started.elapsed().as_secs()
     );
     match passed {
-        _ if totals.passed == 0 => Err("test: not one test ran".to_owned()),
+        _ if totals.passed == 0 => Err("test: no test ran".to_owned()),
         true => Ok(()),
         false => Err("test: failed".to_owned()),
     }
 }
 
-/// What all test binaries together report.
+/// Totals over all test binaries.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Totals {
     binaries: u32,
@@ -45,7 +45,8 @@ struct Totals {
 }
 
 impl Totals {
-    /// Adds a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ...`; ignores others.
+    /// Adds a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ...`; ignores other
+    /// lines.
     fn add(&mut self, line: &str) {
         let Some(result) = line.strip_prefix("test result: ") else { return };
         self.binaries += 1;
@@ -62,7 +63,7 @@ impl Totals {
     }
 }
 
-/// Runs `cargo test`, shows what it prints and adds up the results.
+/// Runs `cargo test`, prints its output and sums up the results.
 fn run_counting(command: &mut Command) -> Outcome<(bool, Totals)> {
     println!("$ cargo test --workspace");
     let failed = |error: std::io::Error| format!("cargo test: {error}");

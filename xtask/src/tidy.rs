@@ -1,5 +1,6 @@
-//! What a reader trips over and no compiler sees: paths and links that lead nowhere, files that are
-//! too long, unfinished work, sources that no module names, paths of somebody's machine, files that use each other in circles.
+//! Checks that the compiler does not do: paths and links to missing files, overlong files,
+//! unfinished work, sources that no module names, paths of one machine, circular dependencies of
+//! files.
 
 mod circles;
 mod links;
@@ -14,7 +15,7 @@ use crate::Outcome;
 use crate::files::{self, SourceFile};
 use crate::findings::Findings;
 
-/// Looks at every file of the project.
+/// Checks every file of the project.
 pub fn check() -> Outcome<Findings> {
     let files = files::all()?;
     let mut findings = Findings::new("tidy");
@@ -33,7 +34,7 @@ fn look(files: &[SourceFile], findings: &mut Findings) {
     circles::check(files, findings);
 }
 
-/// Whether a path names a file of the project, or a directory with files in it.
+/// Whether a path is a file of the project, or a directory with files in it.
 fn exists(files: &[SourceFile], path: &str) -> bool {
     let path = path.trim_end_matches('/');
     let at = files.partition_point(|file| file.path.as_str() < path);
@@ -45,7 +46,7 @@ fn exists(files: &[SourceFile], path: &str) -> bool {
     files.get(at).is_some_and(|file| file.path.starts_with(&directory))
 }
 
-/// `path` seen from `directory`, without `.` and `..`; `None` where it leaves the project.
+/// `path` relative to `directory`, without `.` and `..`; `None` if it leaves the project.
 fn resolve(directory: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {

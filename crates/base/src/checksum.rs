@@ -1,5 +1,5 @@
-//! The one checksum of everything on flash: XXH3-64, bound to the place and generation of what it
-//! covers, so that bytes which are whole but in the wrong place or of an older generation fail too.
+//! The checksum of everything on flash: XXH3-64, bound to the address and generation of the data,
+//! so that intact bytes at a wrong address or of an older generation fail as well.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -15,7 +15,7 @@ pub fn identity(parts: &[u64]) -> u64 {
         .fold(0x9e37_79b9_7f4a_7c15, |seed, part| xxh3_64_with_seed(&part.to_le_bytes(), seed))
 }
 
-/// A hash for placement and filters, not bound to anything.
+/// A hash for placement and filters, not bound to an identity.
 pub fn hash64(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }

@@ -5,7 +5,7 @@ mod buckets;
 use buckets::Buckets;
 use serde::{Deserialize, Serialize};
 
-/// Latencies beyond this (13 days) count as this long in percentiles; bounds the memory.
+/// Longer latencies (13 days) count as this in percentiles; limits the memory.
 const CEILING_NS: u64 = 1 << 50;
 
 /// Latencies in nanoseconds. Percentiles are within 0.1 %; mean and maximum are exact. Memory grows
@@ -23,7 +23,7 @@ impl LatencyHistogram {
         LatencyHistogram::default()
     }
 
-    /// Adds one latency.
+    /// Records a latency.
     #[inline]
     pub fn record_ns(&mut self, latency_ns: u64) {
         self.buckets.add(latency_ns.min(CEILING_NS));
@@ -31,26 +31,26 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
-    /// Adds everything that `other` recorded.
+    /// Adds all records of `other`.
     pub fn merge(&mut self, other: &LatencyHistogram) {
         self.buckets.merge(&other.buckets);
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes all records and keeps the memory.
     pub fn clear(&mut self) {
         self.buckets.clear();
         self.sum_ns = 0;
         self.max_ns = 0;
     }
 
-    /// How many latencies were recorded.
+    /// Number of records.
     pub fn count(&self) -> u64 {
         self.buckets.total()
     }
 
-    /// The mean in nanoseconds; 0 where nothing was recorded.
+    /// Mean in nanoseconds; 0 without records.
     pub fn mean_ns(&self) -> f64 {
         match self.count() {
             0 => 0.0,
@@ -58,8 +58,7 @@ impl LatencyHistogram {
         }
     }
 
-    /// The latency that `percent` (0 to 100) of all recorded ones do not exceed; 0 where nothing
-    /// was recorded.
+    /// The latency that `percent` (0 to 100) of all records do not exceed; 0 without records.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         self.buckets.percentile(percent).min(self.max_ns)
     }
@@ -82,11 +81,11 @@ impl LatencyHistogram {
     }
 }
 
-/// What reports print of a [`LatencyHistogram`].
+/// The figures of a [`LatencyHistogram`] for reports.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencySummary {
-    /// Latencies recorded.
+    /// Number of records.
     pub count: u64,
     /// Mean.
     pub mean_ns: f64,

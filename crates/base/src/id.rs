@@ -1,4 +1,4 @@
-//! Newtypes for what software addresses, so that one kind of number cannot stand for another.
+//! Newtypes for addresses, so that kinds of numbers cannot be mixed up.
 
 use std::fmt;
 
@@ -28,8 +28,8 @@ macro_rules! id {
 }
 
 id!(
-    /// What software may address independently: a channel in SDF, a chip in TSSD, an extent of a
-    /// file in the `file` device. NVMe FDP calls it a reclaim group, Open-Channel a parallel unit.
+    /// The unit of independent access: a channel in SDF, a chip in TSSD, an extent of a file in the
+    /// `file` device. NVMe FDP calls it a reclaim group, Open-Channel a parallel unit.
     UnitId
 );
 id!(

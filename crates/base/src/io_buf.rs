@@ -1,8 +1,7 @@
-//! Aligned buffers that devices read into and program from.
+//! Aligned buffers for device reads and programs.
 //!
-//! An [`IoBuf`] is the only owner of its bytes. It can be split for parts that go to different
-//! dies and joined again without copying; the memory returns to its pool when the last part is
-//! dropped.
+//! An [`IoBuf`] is the only owner of its bytes. It can be split into parts for different dies and
+//! joined again without copying. The memory returns to its pool when the last part is dropped.
 
 #![expect(unsafe_code, reason = "aligned allocation, and disjoint ranges of one allocation")]
 
@@ -13,20 +12,20 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::rc::{Rc, Weak};
 
-/// Alignment of every buffer, and the unit that lengths are rounded up to in the pool: O_DIRECT's
-/// strictest demand on common devices.
+/// Alignment of every buffer, to which the pool also rounds up lengths: the strictest requirement
+/// of O_DIRECT on common devices.
 pub const ALIGNMENT: usize = 4096;
 
-/// A block of aligned memory; alive as long as any [`IoBuf`] covers a part of it.
+/// A block of aligned memory, alive while an [`IoBuf`] covers a part of it.
 struct Allocation {
     start: NonNull<u8>,
     capacity: usize,
     registration: Option<u16>,
-    pool: Weak<RefCell<Shelf>>,
+    pool: Weak<RefCell<FreeList>>,
 }
 
 impl Allocation {
-    fn new(capacity: usize, pool: Weak<RefCell<Shelf>>) -> Allocation {
+    fn new(capacity: usize, pool: Weak<RefCell<FreeList>>) -> Allocation {
         let start = allocate(capacity);
         Allocation { start, capacity, registration: None, pool }
     }
@@ -51,13 +50,13 @@ impl Drop for Allocation {
         let memory =
             Memory { start: self.start, capacity: self.capacity, registration: self.registration };
         match self.pool.upgrade() {
-            Some(shelf) => shelf.borrow_mut().put_back(memory),
+            Some(free_list) => free_list.borrow_mut().put_back(memory),
             None => memory.free(),
         }
     }
 }
 
-/// Memory that nobody uses now.
+/// Unused memory.
 struct Memory {
     start: NonNull<u8>,
     capacity: usize,
@@ -71,10 +70,10 @@ impl Memory {
     }
 }
 
-/// The free memory of a pool.
+/// The unused memory of a pool.
 #[derive(Default)]
-struct Shelf {
-    /// Free memory by capacity; few sizes are in use at a time, so a list is enough.
+struct FreeList {
+    /// Unused memory by capacity; few sizes are in use at a time, so a list is enough.
     free: Vec<(usize, Vec<Memory>)>,
     free_registered: Vec<Memory>,
     registered_capacity: usize,
@@ -82,7 +81,7 @@ struct Shelf {
     retained_limit: usize,
 }
 
-impl Shelf {
+impl FreeList {
     fn take(&mut self, capacity: usize) -> Option<Memory> {
         if capacity <= self.registered_capacity
             && let Some(memory) = self.free_registered.pop()
@@ -111,7 +110,7 @@ impl Shelf {
     }
 }
 
-impl Drop for Shelf {
+impl Drop for FreeList {
     fn drop(&mut self) {
         let free = std::mem::take(&mut self.free).into_iter().flat_map(|(_, list)| list);
         for memory in free.chain(std::mem::take(&mut self.free_registered)) {
@@ -120,58 +119,63 @@ impl Drop for Shelf {
     }
 }
 
-/// What a thread's own pool keeps at most.
+/// Maximum unused memory in a thread's own pool.
 const RETAINED_BY_THREAD: usize = 64 << 20;
 
 thread_local! {
     static OF_THIS_THREAD: BufferPool = BufferPool::new(RETAINED_BY_THREAD);
 }
 
-/// Hands out aligned buffers and takes their memory back, so that hot paths do not allocate.
-/// Belongs to one thread; a clone is the same pool.
+/// Allocates aligned buffers and reuses their memory. Belongs to one thread; a clone is the same
+/// pool.
 #[derive(Clone, Default)]
 pub struct BufferPool {
-    shelf: Rc<RefCell<Shelf>>,
+    free_list: Rc<RefCell<FreeList>>,
 }
 
 impl BufferPool {
     /// A pool that keeps at most `retained_limit` bytes of unused memory.
     pub fn new(retained_limit: usize) -> BufferPool {
         let pool = BufferPool::default();
-        pool.shelf.borrow_mut().retained_limit = retained_limit;
+        pool.free_list.borrow_mut().retained_limit = retained_limit;
         pool
     }
 
-    /// The pool of this thread, for devices that live shortly: the next one finds the memory of those before.
+    /// The pool of this thread, for short-lived devices, which then reuse memory.
     pub fn of_this_thread() -> BufferPool {
         OF_THIS_THREAD.with(BufferPool::clone)
     }
 
     /// A zeroed or reused buffer of exactly `len` bytes; its contents are unspecified.
     pub fn take(&self, len: usize) -> IoBuf {
-        // Few sizes, so that memory fits the next request: fresh memory costs a page fault every 4 KiB.
+        // Few different sizes, so that memory can be reused: new memory costs a page fault every 4
+        // KiB.
         let capacity = len.max(ALIGNMENT).next_power_of_two();
-        let memory = self.shelf.borrow_mut().take(capacity);
+        let memory = self.free_list.borrow_mut().take(capacity);
         let allocation = match memory {
             Some(Memory { start, capacity, registration }) => {
-                Allocation { start, capacity, registration, pool: Rc::downgrade(&self.shelf) }
+                Allocation { start, capacity, registration, pool: Rc::downgrade(&self.free_list) }
             }
-            None => Allocation::new(capacity, Rc::downgrade(&self.shelf)),
+            None => Allocation::new(capacity, Rc::downgrade(&self.free_list)),
         };
         IoBuf { allocation: Rc::new(allocation), offset: 0, len }
     }
 
     /// Allocates `count` blocks of `capacity` bytes that a device may register with the kernel:
-    /// block `i` carries registration `i`. They serve all requests up to that size while any is
-    /// free and live as long as the pool. Returns each block's start and length.
+    /// block `i` has registration `i`. They serve all requests up to that size while one is free,
+    /// and live as long as the pool. Returns each block's start and length.
     pub fn add_registered(&self, count: u16, capacity: usize) -> Vec<(NonNull<u8>, usize)> {
         let capacity = capacity.next_multiple_of(ALIGNMENT);
-        let mut shelf = self.shelf.borrow_mut();
-        shelf.registered_capacity = capacity;
+        let mut free_list = self.free_list.borrow_mut();
+        free_list.registered_capacity = capacity;
         (0..count)
             .map(|index| {
                 let start = allocate(capacity);
-                shelf.free_registered.push(Memory { start, capacity, registration: Some(index) });
+                free_list.free_registered.push(Memory {
+                    start,
+                    capacity,
+                    registration: Some(index),
+                });
                 (start, capacity)
             })
             .collect()
@@ -204,7 +208,7 @@ impl IoBuf {
         front
     }
 
-    /// Joins `next`, which must begin where this part ends.
+    /// Joins `next`, which must follow this part directly.
     ///
     /// # Panics
     /// If the two are not neighbours in one allocation.
@@ -216,12 +220,12 @@ impl IoBuf {
         self.len += next.len;
     }
 
-    /// Shortens the buffer to `len` bytes; the rest is not used again until the memory is free.
+    /// Shortens the buffer to `len` bytes; the rest stays unused until the memory is released.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// The index under which a device registered the memory, if it did.
+    /// The index under which a device registered the memory, if any.
     pub fn registration(&self) -> Option<u16> {
         self.allocation.registration
     }
@@ -280,7 +284,7 @@ mod tests {
         assert_eq!(pool.take(10).as_ptr(), start, "memory is reused");
         let (a, b) = (pool.take(1), pool.take(1));
         drop((a, b));
-        assert_eq!(pool.shelf.borrow().retained_bytes, ALIGNMENT);
+        assert_eq!(pool.free_list.borrow().retained_bytes, ALIGNMENT);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What every layer of SoftFlash shares: ids, simulated and real time, aligned buffers, seeded
-//! random generators, checksums and histograms. No I/O, no clock, no policy.
+//! Types that every layer of SoftFlash uses: ids, time, aligned buffers, seeded random generators,
+//! checksums and histograms. No I/O, no clock, no policy.
 
 pub mod checksum;
 pub mod histogram;

@@ -1,27 +1,28 @@
-//! Bugs that can be planted, to show that the hunter finds them.
+//! Bugs that can be planted to test the hunter.
 //!
-//! Code asks [`bug`] at the line where a tired engineer would make the mistake. Without the feature `planted`, as in every
-//! product, the answer is a constant no and nothing of it is compiled; with it, as `cargo xtask hunt --planted` builds the
-//! hunter, one bug at a time can be planted. `softflash` itself does not compile with the feature.
+//! Product code calls [`bug`] at the line of a plausible mistake. Without the feature `planted`, as
+//! in every release, it returns a constant false and the bug is not compiled. With it, as in the
+//! build of `cargo xtask hunt --planted`, one bug at a time can be planted. The program `softflash`
+//! does not compile with the feature.
 
-/// Makes the table of bugs: a variant, what is wrong, and where.
+/// Defines the table of bugs: variant, description, source file.
 macro_rules! bugs {
     ($($variant:ident: $what:literal, $place:literal;)*) => {
         /// A bug that can be planted.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the table says what each is")]
+        #[expect(missing_docs, reason = "the table describes each of them")]
         pub enum Bug { $($variant),* }
 
         impl Bug {
-            /// All of them.
+            /// All bugs.
             pub const ALL: &'static [Bug] = &[$(Bug::$variant),*];
 
-            /// What is wrong.
+            /// Description of the bug.
             pub fn what(self) -> &'static str {
                 match self { $(Bug::$variant => $what),* }
             }
 
-            /// Where, in `crates`.
+            /// Source file, relative to `crates`.
             pub fn place(self) -> &'static str {
                 match self { $(Bug::$variant => $place),* }
             }
@@ -30,7 +31,7 @@ macro_rules! bugs {
 }
 
 bugs! {
-    // The log as it is written.
+    // Writing the log.
     AcknowledgedBeforeWrite: "the log calls a batch durable and writes it then", "store/src/shard/log/writer.rs";
     AcknowledgedUnwritten: "events that come while a frame is written are acknowledged with it", "store/src/shard/log/writer.rs";
     FrameNotForced: "a frame stays in the device's volatile cache", "store/src/shard/log/writer.rs";
@@ -39,10 +40,10 @@ bugs! {
     CheckpointAheadOfLog: "a checkpoint in the middle of the stream names its own segment as the start", "store/src/shard/log/mod.rs";
     HeldIsStable: "a batch is acknowledged behind a transaction that is undecided", "store/src/shard/log/mod.rs";
     SegmentUnannounced: "what is in a segment is acknowledged before another one tells of it", "store/src/shard/log/segments.rs";
-    // The log as it is read.
+    // Reading the log.
     FrameChecksumIgnored: "the checksum of a frame is not verified", "store/src/format/log/frame.rs";
     LastPageUnread: "the last page of a segment is not read", "store/src/shard/log/reader.rs";
-    // What recovery makes of it.
+    // Recovery.
     RemovalNotReplayed: "patches that an edit removes are kept", "store/src/shard/replay.rs";
     NumberReused: "the number of an edit is given to a batch after a restart", "store/src/shard/replay.rs";
     BatchFrozenInMiddle: "a batch that is replayed is frozen in its middle", "store/src/shard/replay.rs";
@@ -58,7 +59,7 @@ bugs! {
     CommitsOutOfOrder: "commits of transactions are written out of order", "store/src/shard/transactions.rs";
     PendingClearsForgotten: "what a removal needs that may be undone does not keep its segments of the log", "store/src/shard/flush.rs";
     CommittedHalfPrepared: "a transaction is committed when one of its shards is prepared", "store/src/shard/transactions.rs";
-    // Flushing and compacting.
+    // Flush and compaction.
     UndecidedFlushed: "a memtable is flushed before the log holds all of it for good", "store/src/shard/flush.rs";
     FlushedTooMuch: "a flush says that what came during it is in the tree", "store/src/shard/flush.rs";
     FrozenForgotten: "a checkpoint forgets the memtable that is being flushed", "store/src/kv/slice.rs";
@@ -78,13 +79,13 @@ bugs! {
     WidenedPartForgotten: "older versions are not looked for below what a compaction takes of the next level", "store/src/kv/compaction/leveled.rs";
     ExpiredNotBuried: "an expired version is dropped above older ones", "store/src/kv/merge.rs";
     FinishedPatchesLeak: "finished patches are not given back when their writer fails", "store/src/kv/writer.rs";
-    // Room.
+    // Space management.
     ReserveFourfold: "four times as many blocks are kept for compactions as they need", "store/src/shard/budget.rs";
     FreeCountStale: "free blocks are not counted anew when a block is given back", "store/src/block_layer/mod.rs";
     LargeValueNotExempt: "a value larger than the memtables may be waits for ever", "store/src/shard/admission.rs";
     SweepDropsLive: "the sweep of watches drops those that somebody holds", "store/src/shard/watch.rs";
     SweepKeepsOrphans: "the sweep of watches keeps those that nobody holds", "store/src/shard/watch.rs";
-    // Reading.
+    // Reads.
     PatchBorderMissed: "the last key of a patch is taken for one of the next", "store/src/kv/tree.rs";
     FilterSaysNo: "a filter denies one key in 61", "store/src/format/patch/index.rs";
     CacheKeepsOld: "a write leaves what the read cache holds of its key", "store/src/shard/commit.rs";
@@ -107,7 +108,7 @@ bugs! {
     FailedCopyHidden: "a copy whose program failed is taken for whole", "store/src/block_layer/open_block.rs";
     ParityForgetsPatch: "the second patch of a group is not in its parity", "store/src/block_layer/stripe.rs";
     GroupOnOneUnit: "patches of a group are not kept apart, and nobody looks whether they are", "store/src/block_layer/open_block.rs";
-    // The removal of everything beside others.
+    // Concurrent removal of all keys.
     UndecidedDoomed: "the patches of a removal are given up while it is undecided itself", "store/src/shard/clear.rs";
     ClearKeepsCache: "a removal of everything leaves the read cache", "store/src/shard/clear.rs";
     ClearTouchesNoWatch: "a removal of everything does not end watches", "store/src/shard/clear.rs";
@@ -116,7 +117,7 @@ bugs! {
     RememberedAcrossClear: "a read puts into the cache what was removed while it waited", "store/src/shard/read.rs";
     FlushedAcrossClear: "a flush brings back what was removed while it wrote", "store/src/shard/flush.rs";
     CompactedAcrossClear: "a compaction brings back what was removed while it merged", "store/src/shard/compact.rs";
-    // What transactions read and watch.
+    // Reads and watches of transactions.
     ExclusiveSeesExpired: "expired keys are there for transactions over several keys", "store/src/shard/read.rs";
     ScanHidesUnlogged: "a scan hides expired keys without noting in the log how late it is", "store/src/shard/scan.rs";
     AloneReadsBeforeGate: "a command over several shards reads before it has their gates", "protocol/src/write.rs";
@@ -144,7 +145,7 @@ impl Bug {
 /// Whether bugs can be planted in this build.
 pub const POSSIBLE: bool = cfg!(feature = "planted");
 
-/// Whether this bug is planted: never, but in a hunter built for that.
+/// Whether this bug is planted: always false, except in a hunter built for planted bugs.
 #[cfg(not(feature = "planted"))]
 #[inline(always)]
 pub const fn bug(_: Bug) -> bool {
@@ -162,7 +163,7 @@ mod switch {
     const NONE: usize = usize::MAX;
     static PLANTED: AtomicUsize = AtomicUsize::new(NONE);
 
-    /// Plants one bug in the whole process, or takes out the one that is planted.
+    /// Plants one bug in the whole process, or removes the planted one.
     pub fn plant(bug: Option<Bug>) {
         PLANTED.store(bug.map_or(NONE, |bug| bug as usize), Ordering::Relaxed);
     }

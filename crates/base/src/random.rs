@@ -1,8 +1,8 @@
-//! Seeded random numbers: the only source of chance below the server, so that a run repeats
-//! exactly from its seed.
+//! Seeded random numbers: the only source of randomness below the server, so that a seed reproduces
+//! a run exactly.
 //!
-//! The integer algorithms are written out here, not borrowed, so that a seed recorded today gives
-//! the same stream after an upgrade of the libraries.
+//! The integer algorithms are implemented here, so that a recorded seed gives the same stream after
+//! an upgrade of the libraries.
 
 use crate::checksum::{checksum64, hash64};
 use rand::{Rng as _, SeedableRng, TryRng};
@@ -19,7 +19,7 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// The generator that `seed` names; equal seeds give equal streams.
+    /// A generator with this seed; equal seeds give equal streams.
     pub fn seeded(seed: u64) -> Rng {
         Rng { seed, state: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
@@ -29,9 +29,9 @@ impl Rng {
         self.seed
     }
 
-    /// A generator of its own for one part of a system, named by `label`. It depends on the seed
-    /// and the label alone, not on what was drawn before, so that one part's draws never shift
-    /// another's. The same label gives the same stream again.
+    /// An independent generator for one part of a system, named by `label`. It depends on the seed
+    /// and the label only, so that draws of one part do not shift those of another. The same label
+    /// gives the same stream again.
     pub fn fork(&self, label: impl AsRef<[u8]>) -> Rng {
         Rng::seeded(checksum64(self.seed, label.as_ref()))
     }
@@ -42,13 +42,13 @@ impl Rng {
         self.state.next_u64()
     }
 
-    /// A number in `0..n`, each equally likely.
+    /// A number in `0..n`, uniformly distributed.
     ///
     /// # Panics
-    /// If `n` is 0: there is nothing to choose from.
+    /// If `n` is 0.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        assert!(n > 0, "a number below 0 was asked for");
+        assert!(n > 0, "the upper bound must be above 0");
         // Lemire's method: the high half of a product, with the few biased draws rejected.
         let mut product = u128::from(self.next_u64()) * u128::from(n);
         if (product as u64) < n {
@@ -67,8 +67,8 @@ impl Rng {
         (self.next_u64() >> 11) as f64 * STEP
     }
 
-    /// True with probability `p`. Draws nothing where `p` leaves no choice, so that a rate of zero
-    /// leaves the stream as it was.
+    /// True with probability `p`. If `p` is 0 or 1, draws nothing, so that a rate of zero does not
+    /// change the stream.
     #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         if p <= 0.0 {
@@ -85,7 +85,7 @@ impl Rng {
         self.state.fill_bytes(bytes);
     }
 
-    /// Brings `items` into a random order, each order equally likely.
+    /// Shuffles `items` uniformly.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last as u64 + 1) as usize;
@@ -94,7 +94,7 @@ impl Rng {
     }
 }
 
-/// Makes the generator fit the distributions of `rand_distr`.
+/// Makes the generator usable by the distributions of `rand_distr`.
 impl TryRng for Rng {
     type Error = Infallible;
 
@@ -112,20 +112,21 @@ impl TryRng for Rng {
     }
 }
 
-/// Why a [`Zipf`] cannot be had.
+/// Invalid parameters of a [`Zipf`].
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum ZipfError {
-    /// Nothing to choose from.
+    /// No items.
     #[error("a Zipf distribution needs at least one item")]
     NoItems,
-    /// Not a finite number of at least 0.
+    /// The exponent is not a finite number of at least 0.
     #[error(
         "Zipf exponent {0} is not a finite number of at least 0 (0 is uniform, 0.99 is YCSB's)"
     )]
     Exponent(f64),
 }
 
-/// Ranks by popularity: rank `k` (from 0) comes up in proportion to `1 / (k + 1)^exponent`.
+/// Zipf distribution of ranks: rank `k` (from 0) has a probability proportional to `1 / (k +
+/// 1)^exponent`.
 #[derive(Debug, Clone)]
 pub struct Zipf {
     items: u64,

@@ -1,11 +1,11 @@
-//! A point on a clock that only runs forward, virtual or real.
+//! A point in time on a monotonic clock, virtual or real.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// Nanoseconds since the clock's own start. Layers below the runtime are given one as an argument
-/// and never ask for it.
+/// Nanoseconds since the clock's start. Layers below the runtime get the time as an argument and
+/// never read a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);
 
@@ -20,7 +20,7 @@ impl Time {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The time as a span since the clock's start.
+    /// Duration since the clock's start.
     pub fn as_duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }

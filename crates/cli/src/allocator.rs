@@ -1,9 +1,10 @@
-//! The allocator: mimalloc, but for the largest pieces, which come from the kernel and go back to it.
+//! The allocator: mimalloc, except for the largest allocations, which are mapped and unmapped
+//! directly.
 //!
-//! Values of many MiB come and go with requests. An allocator that keeps their memory for later makes
-//! the process larger than what `--memory` allows by what it keeps.
+//! Requests allocate and free values of many MiB. An allocator that caches this memory would make
+//! the process larger than `--memory` allows.
 
-#![expect(unsafe_code, reason = "an allocator hands out raw memory")]
+#![expect(unsafe_code, reason = "an allocator returns raw memory")]
 
 use libmimalloc_sys::{_mi_option_last, mi_collect, mi_option_set_default, mi_option_t};
 use mimalloc::MiMalloc;
@@ -14,47 +15,48 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_long;
 use std::ptr::null_mut;
 
-/// Pieces from this size on are mapped each by itself.
+/// Allocations of at least this size are mapped individually.
 const LARGE_BYTES: usize = 4 << 20;
 
-/// The kernel's mappings begin at multiples of this.
+/// Alignment of the kernel's mappings.
 const MAP_ALIGNMENT: usize = 4096;
 
-/// After this long mimalloc gives free memory back, in milliseconds. At its own second, values of 1 to 4 MiB leave it tens
-/// of MiB more than are in use; a tenth of that costs them nothing that could be measured.
+/// Delay in milliseconds after which mimalloc returns free memory. With its default of a second,
+/// values of 1 to 4 MiB leave tens of MiB of unused memory; a tenth of that delay has no measurable
+/// cost.
 const PURGE_DELAY_MS: c_long = 100;
 
-/// `mi_option_purge_delay`, which the bindings do not name, of mimalloc 3 as they know it.
+/// `mi_option_purge_delay`, which the bindings do not export; the number is that of mimalloc 3.
 const PURGE_DELAY: mi_option_t = 15;
-const _: () = assert!(_mi_option_last == 47, "look the number of mi_option_purge_delay up again");
+const _: () = assert!(_mi_option_last == 47, "check the number of mi_option_purge_delay");
 
 /// See the module.
 pub struct Allocator;
 
-/// What mimalloc is told at the start; `MIMALLOC_PURGE_DELAY` in the environment counts before it.
+/// Sets mimalloc's options at the start; `MIMALLOC_PURGE_DELAY` in the environment has priority.
 pub fn set_up() {
-    // SAFETY: called before there are other threads, with an option that is there.
+    // SAFETY: called before there are other threads, with a valid option.
     unsafe { mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS) };
 }
 
-/// Gives back what this thread has freed, so that it is not done while something is measured.
+/// Returns this thread's free memory, so that this does not happen during a measurement.
 pub fn tidy_up() {
-    // SAFETY: it touches only what is free.
+    // SAFETY: affects free memory only.
     unsafe { mi_collect(true) };
 }
 
-/// Whether a piece is mapped. It must be decided from the layout alone, since that is all that comes
-/// back with a piece.
+/// Whether an allocation is mapped. Depends on the layout only, because that is all that is known
+/// when it is freed.
 fn is_large(layout: &Layout) -> bool {
     layout.size() >= LARGE_BYTES && layout.align() <= MAP_ALIGNMENT
 }
 
 fn map(size: usize) -> *mut u8 {
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // SAFETY: a new mapping of the kernel's choice overlaps nothing.
+    // SAFETY: a new mapping at an address chosen by the kernel overlaps nothing.
     match unsafe { mmap_anonymous(null_mut(), size, protection, flags) } {
         Ok(start) => {
-            // SAFETY: the mapping is ours. That the advice is not taken does no harm.
+            // SAFETY: the mapping is ours. If the advice is ignored, nothing is wrong.
             let _ = unsafe { madvise(start, size, Advice::LinuxHugepage) };
             start.cast()
         }
@@ -62,14 +64,14 @@ fn map(size: usize) -> *mut u8 {
     }
 }
 
-// SAFETY: every piece is given back to whoever handed it out: `is_large` answers the same for the layout that
-// a piece was allocated with, here and there. Both sources keep to the contract of `GlobalAlloc`:
-// MiMalloc says so, and mappings are page-aligned, zeroed and as long as asked for.
+// SAFETY: every allocation is freed by the allocator that made it: `is_large` gives the same answer
+// for the same layout. Both follow the contract of `GlobalAlloc`: MiMalloc claims so, and mappings
+// are page-aligned, zeroed and as long as requested.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match is_large(&layout) {
             true => map(layout.size()),
-            // SAFETY: the caller's promises are passed on.
+            // SAFETY: the caller's guarantees are passed on.
             false => unsafe { MiMalloc.alloc(layout) },
         }
     }
@@ -77,32 +79,33 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match is_large(&layout) {
             true => map(layout.size()),
-            // SAFETY: the caller's promises are passed on.
+            // SAFETY: the caller's guarantees are passed on.
             false => unsafe { MiMalloc.alloc_zeroed(layout) },
         }
     }
 
     unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
         match is_large(&layout) {
-            // SAFETY: the piece is a mapping of this length, and the caller has no use for it any more.
+            // SAFETY: the allocation is a mapping of this length, and the caller does not use it
+            // any more.
             true => match unsafe { munmap(piece.cast(), layout.size()) } {
                 Ok(()) => {}
-                // Too many mappings to split one; it stays.
+                // The kernel allows no more mappings, so this one cannot be split; it stays mapped.
                 Err(error) => debug_assert_eq!(error, rustix::io::Errno::NOMEM),
             },
-            // SAFETY: the caller's promises are passed on.
+            // SAFETY: the caller's guarantees are passed on.
             false => unsafe { MiMalloc.dealloc(piece, layout) },
         }
     }
 
     unsafe fn realloc(&self, piece: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller promises that the size is valid for the alignment.
+        // SAFETY: the caller guarantees that the size is valid for the alignment.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match (is_large(&layout), is_large(&wanted)) {
-            // SAFETY: the caller's promises are passed on.
+            // SAFETY: the caller's guarantees are passed on.
             (false, false) => unsafe { MiMalloc.realloc(piece, layout, size) },
             (true, true) => {
-                // SAFETY: the piece is a mapping of this length, and only the caller uses it.
+                // SAFETY: the allocation is a mapping of this length, and only the caller uses it.
                 let moved =
                     unsafe { mremap(piece.cast(), layout.size(), size, MremapFlags::MAYMOVE) };
                 moved.map_or(null_mut(), |start| start.cast())
@@ -111,8 +114,8 @@ unsafe impl GlobalAlloc for Allocator {
                 // SAFETY: the layout is valid, as above.
                 let new = unsafe { self.alloc(wanted) };
                 if !new.is_null() {
-                    // SAFETY: both are at least this long and do not overlap; the old piece is given back
-                    // once, to its source.
+                    // SAFETY: both are at least this long and do not overlap; the old allocation is
+                    // freed once, by its allocator.
                     unsafe {
                         new.copy_from_nonoverlapping(piece, layout.size().min(size));
                         self.dealloc(piece, layout);

@@ -1,4 +1,4 @@
-//! What to remove when a signal ends the program in the middle of its work.
+//! Removal of unfinished files when a signal ends the program.
 
 use crate::error::CliError;
 use crate::signals::{self, INTERRUPTED};
@@ -6,8 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files, and directories if empty, that go when SIGINT or SIGTERM ends the program. Dropping it
-/// forgets them.
+/// Files, and directories if empty, to be removed when SIGINT or SIGTERM ends the program. Dropping
+/// it cancels the removal.
 pub struct Cleanup {
     paths: Arc<Mutex<Option<Vec<PathBuf>>>>,
 }
@@ -18,20 +18,20 @@ impl Cleanup {
         let paths = Arc::new(Mutex::new(Some(paths)));
         let doomed = Arc::clone(&paths);
         signals::watch(move || {
-            // The lock is kept to the end: work that would finish now waits for an end that never comes.
+            // The lock is never released: work that would finish now waits until the process ends.
             let doomed = doomed.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(paths) = doomed.as_ref() else { return };
             for path in paths {
-                // What was not made yet is not there; a directory with others' files stays.
+                // Files not created yet do not exist; a directory with other files stays.
                 let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
             }
-            crate::output::say("softflash: interrupted, nothing is left behind");
+            crate::output::say("softflash: interrupted; unfinished files were removed");
             std::process::exit(INTERRUPTED);
         })?;
         Ok(Cleanup { paths })
     }
 
-    /// The work is done: does its last step so that no signal comes between, and keeps the files.
+    /// Runs the last step of the work without interruption by a signal, and keeps the files.
     pub fn finish<T>(self, last_step: impl FnOnce() -> T) -> T {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         let result = last_step();

@@ -1,15 +1,16 @@
-//! Descriptors: a server takes no more clients than it may have open files for.
+//! The limit of open files: a server admits at most as many clients as it has descriptors for.
 
 use crate::host;
 use crate::output;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What a server has open beside its clients: rings, files and wakers of each thread, and some for itself.
+/// Descriptors that a server needs besides its clients: rings, files and wakers of each thread, and
+/// some for the process.
 const OF_A_THREAD: u64 = 16;
 const OF_THE_REST: u64 = 32;
 
-/// Raises the limit of open files as far as these clients need it and the system allows it. Gives how many clients there
-/// is room for: those beyond would wait for an answer that nobody can give.
+/// Raises the limit of open files as far as these clients need and the system allows. Returns the
+/// number of clients that fit: further clients would wait without a reply.
 pub fn room_for(max_clients: usize) -> usize {
     let own = OF_THE_REST + OF_A_THREAD * u64::from(host::cores());
     let wanted = own.saturating_add(max_clients as u64);

@@ -1,4 +1,4 @@
-//! A store inside this process, for commands that work on a data directory without a server.
+//! A store inside this process, for commands that use a data directory without a server.
 
 use crate::error::CliError;
 use softflash_device::{Device, OpenOptions};
@@ -15,19 +15,19 @@ pub struct OpenDir {
     pub path: PathBuf,
     /// The device.
     pub device: Arc<dyn Device>,
-    /// The cut of the key space.
+    /// Layout of the store.
     pub layout: StoreLayout,
-    /// Keeps other processes out.
+    /// Holds the lock.
     _lock: DataDir,
 }
 
 impl OpenDir {
-    /// Opens the directory at `path`. Where a server has it, `instead` says in the error what to use.
+    /// Opens the directory at `path`. If a server uses it, the error suggests `instead`.
     pub fn open(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
         OpenDir::open_with(path, instead, OpenOptions::default())
     }
 
-    /// As [`open`](OpenDir::open), and changes nothing.
+    /// As [`open`](OpenDir::open), but changes nothing.
     pub fn open_to_look(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
         let options = OpenOptions { repair_label: false, ..OpenOptions::default() };
         OpenDir::open_with(path, instead, options)
@@ -44,8 +44,8 @@ impl OpenDir {
         Ok(OpenDir { path: path.to_owned(), device, layout, _lock: data })
     }
 
-    /// Opens the store, gives `work` the handle of its first shard and closes it in the end, whatever
-    /// the work has come to.
+    /// Opens the store, calls `work` with the handle of its first shard, and closes the store
+    /// whether or not `work` succeeded.
     pub fn with_store<T, F: Future<Output = Result<T, CliError>>>(
         &self,
         options: &StoreOptions,
@@ -66,7 +66,7 @@ impl OpenDir {
     }
 }
 
-/// Runs `work` on an executor of its own on this thread.
+/// Runs `work` on a new executor on this thread.
 pub fn block_on<T, F: Future<Output = Result<T, CliError>>>(
     work: impl FnOnce(RuntimeHandle) -> F,
 ) -> Result<T, CliError> {

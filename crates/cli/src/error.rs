@@ -1,4 +1,4 @@
-//! Everything that a command can fail with.
+//! Errors of commands.
 
 use crate::dump_file::DumpError;
 use crate::resp::RespError;
@@ -12,13 +12,13 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a command fails, in one line that names the thing, the place and the remedy.
+/// Why a command failed: one line that names the object, the place and the remedy.
 #[derive(Debug, Error)]
 pub enum CliError {
-    /// Called wrongly.
+    /// Wrong usage.
     #[error("{0}")]
     Usage(String),
-    /// It did not work, and no type says more.
+    /// A failure without a type of its own.
     #[error("{0}")]
     Failed(String),
     /// The data directory.
@@ -35,7 +35,7 @@ pub enum CliError {
     Store {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: StoreError,
     },
     /// A dump file.
@@ -43,7 +43,7 @@ pub enum CliError {
     Dump {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: DumpError,
     },
     /// A running server.
@@ -55,26 +55,26 @@ pub enum CliError {
     /// The laboratory.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// The operating system, about a file.
+    /// An error of the operating system about a file.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// The operating system, about something else.
+    /// Another error of the operating system.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         what: &'static str,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
 
 impl CliError {
-    /// 2 where the command was called wrongly, 1 where it failed.
+    /// 2 for wrong usage, 1 for a failure.
     pub fn exit_code(&self) -> u8 {
         let usage = match self {
             CliError::Usage(_) => true,

@@ -1,4 +1,4 @@
-//! Making a data directory, for `format` and for the first `serve`.
+//! Creates a data directory, for `format` and for the first `serve`.
 
 use crate::cleanup::Cleanup;
 use crate::error::CliError;
@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 /// Payload of a superblock.
 const SUPERBLOCK_BYTES: u64 = 8 << 20;
 
-/// Slices per shard unless said otherwise: two, so that compactions of one leave the other alone.
+/// Default number of slices per shard: two, so that a compaction of one does not affect the other.
 const SLICES_PER_SHARD: u16 = 2;
 
-/// The device to make.
+/// The device to create.
 #[derive(Debug, Clone)]
 pub enum NewDevice {
     /// Extents of a file in the directory, or of a block device elsewhere.
     File {
-        /// Bytes; none for all of a block device.
+        /// Size in bytes; none for all of a block device.
         size_bytes: u64,
-        /// What erase asks of the file system.
+        /// How erased space is treated.
         discard: Discard,
         /// A block device instead of a file in the directory.
         block_device: Option<PathBuf>,
@@ -33,35 +33,35 @@ pub enum NewDevice {
     Model(Box<ModelConfig>),
 }
 
-/// What to make.
+/// Parameters of the data directory.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where.
+    /// The path.
     pub path: PathBuf,
-    /// On what.
+    /// The device.
     pub device: NewDevice,
-    /// Independent units.
+    /// Number of independent units.
     pub units: u16,
-    /// Shards; none for one per core.
+    /// Number of shards; none for one per core.
     pub shards: Option<u16>,
-    /// Slices; none for two per shard.
+    /// Number of slices; none for two per shard.
     pub slices: Option<u16>,
     /// Compression of each slice.
     pub compression: Compressions,
-    /// Copies of everything, on different units.
+    /// Number of copies of all data, on different units.
     pub copies: u8,
-    /// Patches that share a parity block, at most; 0 for no parity.
+    /// Maximum number of patches that share a parity block; 0 for no parity.
     pub parity: u8,
-    /// Whether to give up what is there.
+    /// Whether to delete an existing data directory.
     pub force: bool,
 }
 
-/// Compression of all slices, and of some in particular.
+/// Compression of all slices, and of particular ones.
 #[derive(Debug, Clone, Default)]
 pub struct Compressions {
-    /// Of all.
+    /// Of all slices.
     pub all: Compression,
-    /// Of some.
+    /// Of particular slices.
     pub of_slice: Vec<(u16, Compression)>,
 }
 
@@ -102,7 +102,7 @@ impl Plan {
         }
     }
 
-    /// Makes the directory, or leaves nothing behind.
+    /// Creates the directory; a failure leaves nothing behind.
     pub fn carry_out(self) -> Result<DataDir, CliError> {
         let store = self.store()?;
         let uuid = host::random_identity()?;
@@ -133,7 +133,7 @@ impl Plan {
         Ok(cleanup.finish(|| new.finish(Manifest::new(name, store)))?)
     }
 
-    /// What a signal has to remove.
+    /// Paths that a signal handler has to remove.
     fn leftovers(&self) -> Vec<PathBuf> {
         let busy_or_wrong =
             self.path.is_dir() && !self.force && DataDir::inspect(&self.path).is_ok();
@@ -149,15 +149,15 @@ impl Plan {
     }
 }
 
-/// Bytes as people read them.
+/// A number of bytes for people.
 pub fn human_bytes(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
 }
 
-/// Reads a size such as `256MiB`, `8G` or `4096`.
+/// Parses a size such as `256MiB`, `8G` or `4096`.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let size: ByteSize = text.parse().map_err(|_| {
-        format!("`{text}` is no size; write bytes, or a number with KiB, MiB, GiB or TiB")
+        format!("`{text}` is not a size; write bytes, or a number with KiB, MiB, GiB or TiB")
     })?;
     Ok(size.as_u64())
 }

@@ -1,6 +1,6 @@
-//! What the machine tells: time, processor time, space, randomness.
+//! Information from the machine: time, processor time, space, randomness.
 
-#![expect(clippy::disallowed_methods, reason = "the command line is where time comes from")]
+#![expect(clippy::disallowed_methods, reason = "the command line is a source of time")]
 
 use crate::error::CliError;
 use rustix::time::{ClockId, clock_gettime};
@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Now, for measuring spans.
+/// Monotonic time, for measuring durations.
 pub fn now() -> Instant {
     Instant::now()
 }
@@ -21,26 +21,26 @@ pub fn wall_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Processor time that all threads of the process have used.
+/// Processor time of all threads of the process.
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs().try_into().unwrap_or(0))
 }
 
-/// What tells this build of the program from any other.
+/// Identifies this build of the program.
 pub fn program_identity() -> Result<u64, CliError> {
     let path = "/proc/self/exe";
     let bytes = std::fs::read(path).map_err(CliError::file(path))?;
     Ok(hash64(&bytes))
 }
 
-/// Cores that the process may use.
+/// Number of cores available to the process.
 pub fn cores() -> u16 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     u16::try_from(cores).unwrap_or(u16::MAX)
 }
 
-/// 16 random bytes of the kernel: an identity never used before.
+/// 16 random bytes of the kernel, for a unique identity.
 pub fn random_identity() -> Result<u128, CliError> {
     let path = "/dev/urandom";
     let mut bytes = [0; 16];
@@ -49,8 +49,7 @@ pub fn random_identity() -> Result<u128, CliError> {
     Ok(u128::from_le_bytes(bytes))
 }
 
-/// Bytes that can still be written to the file system that `path`, or the nearest directory above it
-/// that exists, is on.
+/// Free bytes in the file system of `path`, or of the nearest existing directory above it.
 pub fn free_bytes(path: &Path) -> Result<u64, CliError> {
     let absolute = std::path::absolute(path).map_err(CliError::file(path))?;
     let existing = absolute.ancestors().find(|ancestor| ancestor.exists());

@@ -23,10 +23,11 @@ use tracing_subscriber::EnvFilter;
 
 const _: () = assert!(
     !softflash_base::planted::POSSIBLE,
-    "softflash is not built with planted bugs: leave out the feature `planted`"
+    "softflash must not be built with planted bugs: remove the feature `planted`"
 );
 
-/// Values come and go by the hundred thousand a second; see `docs/benchmarks.md`.
+/// The server allocates and frees hundreds of thousands of values per second; see
+/// `docs/benchmarks.md`.
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
@@ -34,7 +35,7 @@ static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 #[derive(Debug, Parser)]
 #[command(name = "softflash", version, propagate_version = true, after_help = EXAMPLES)]
 struct Arguments {
-    /// What to log to standard error, as `warn` or `softflash_store=debug`; RUST_LOG does the same
+    /// Log filter for standard error, as `warn` or `softflash_store=debug`; RUST_LOG does the same
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
     #[command(subcommand)]
@@ -44,22 +45,22 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   softflash serve                          serve ./softflash-data on 127.0.0.1:6379
-  redis-cli set greeting hello             talk to it with any Redis client
+  redis-cli set greeting hello             use it with any Redis client
   softflash units ./softflash-data -o json look at the flash, server stopped
 
-Exit codes: 0 done, 1 failed, 2 called wrongly.";
+Exit codes: 0 success, 1 failure, 2 wrong usage.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve a data directory to Redis clients
     Serve(cmd::serve::Serve),
-    /// Make a data directory
+    /// Create a data directory
     Format(cmd::format::Format),
-    /// Say what a data directory is
+    /// Describe a data directory
     Info(cmd::info::Info),
     /// Show the state of every unit of flash
     Units(cmd::units::Units),
-    /// Verify everything that a data directory holds
+    /// Verify all data of a data directory
     Check(cmd::check::Check),
     /// Measure the store, the device or the flash model
     Bench(cmd::bench::Bench),
@@ -69,11 +70,11 @@ enum Command {
     Load(cmd::load::Load),
     /// Run experiments in virtual time: any device, layout and workload
     Lab(cmd::lab::Lab),
-    /// Play a block trace on a simulated drive
+    /// Replay a block trace on a simulated drive
     Replay(cmd::replay::Replay),
-    /// Write what the clients of a running server read and write as a block trace
+    /// Record the reads and writes of a running server's clients as a block trace
     Record(cmd::record::Record),
-    /// Sum up or convert a block trace
+    /// Summarize or convert a block trace
     Trace(cmd::trace::Trace),
 }
 

@@ -1,6 +1,6 @@
-//! What commands print: results to standard output, everything else to standard error.
+//! Output of commands: results to standard output, all other messages to standard error.
 
-#![expect(clippy::print_stderr, reason = "the one place that prints")]
+#![expect(clippy::print_stderr, reason = "the only module that prints")]
 
 use crate::error::CliError;
 use clap::ValueEnum;
@@ -9,17 +9,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// How results are printed.
+/// Output format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Form {
-    /// For people.
+    /// A table for people.
     #[default]
     Table,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }
 
-/// Prints a result in one piece. Who reads may have seen enough, as `head` does; that is no error.
+/// Prints a result with a single write. A closed output, as after `head`, is not an error.
 pub fn result(text: &str) {
     let written = writeln!(io::stdout().lock(), "{}", text.trim_end_matches('\n'));
     match written {
@@ -61,7 +61,7 @@ pub fn rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
     result(&table.to_string());
 }
 
-/// Prints rows of words under a header.
+/// Prints rows of text under a header.
 pub fn named_rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
     let mut table = plain_table();
     table.set_header(header.to_vec());
@@ -77,19 +77,18 @@ fn plain_table() -> Table {
     table
 }
 
-/// Says something to a person.
+/// Prints a message to standard error.
 pub fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// Says why a command fails, in one line.
+/// Prints the error of a command in one line.
 pub fn complain(error: &CliError) {
     let text = error.to_string().replace(['\n', '\r'], " ");
     eprintln!("softflash: error: {text}");
 }
 
-/// A progress bar on standard error; it hides itself where that is no terminal. A total of 0 is one that
-/// is not known.
+/// A progress bar on standard error, hidden if that is not a terminal. A total of 0 means unknown.
 pub fn progress(total: u64, unit: &str) -> ProgressBar {
     let bar = if total > 0 { ProgressBar::new(total) } else { ProgressBar::new_spinner() };
     let template = match total {
@@ -102,7 +101,7 @@ pub fn progress(total: u64, unit: &str) -> ProgressBar {
     }
 }
 
-/// A progress bar for steps that mean nothing by themselves, beside a message that does.
+/// A progress bar for steps without a unit, with a message.
 pub fn steps(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
     match ProgressStyle::with_template("{wide_bar} {percent} %, {msg}, {eta} left") {

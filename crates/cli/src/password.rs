@@ -1,12 +1,12 @@
-//! The password of a server: from a file or the environment, never from the command line, which
-//! everybody on the machine can read.
+//! The password of a server: from a file or the environment, never from the command line, which all
+//! users of the machine can read.
 
 use crate::error::CliError;
 use clap::Args;
 use std::fs;
 use std::path::PathBuf;
 
-/// Where the password is.
+/// Source of the password.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PasswordSource {
     /// File whose first line is the password; SOFTFLASH_PASSWORD in the environment does the same
@@ -18,7 +18,7 @@ impl PasswordSource {
     /// The password, if there is one.
     ///
     /// # Errors
-    /// If the file cannot be read or begins with an empty line.
+    /// The file cannot be read or begins with an empty line.
     pub fn read(&self) -> Result<Option<String>, CliError> {
         let Some(path) = &self.password_file else {
             return match std::env::var("SOFTFLASH_PASSWORD") {
@@ -31,7 +31,7 @@ impl PasswordSource {
         match text.lines().next() {
             Some(line) if !line.is_empty() => Ok(Some(line.to_owned())),
             _ => Err(CliError::Usage(format!(
-                "{}: its first line is empty; write the password there",
+                "{}: its first line is empty; it must be the password",
                 path.display()
             ))),
         }

@@ -1,4 +1,4 @@
-//! A small client of the Redis protocol, for `dump` and `load` over a running server.
+//! A small Redis client for `dump`, `load` and `record`.
 
 use bytes::{Buf, Bytes, BytesMut};
 use std::io::{self, Read, Write};
@@ -6,47 +6,47 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use thiserror::Error;
 
-/// A server that does not answer this long is given up.
+/// Time limit for a reply.
 const PATIENCE: Duration = Duration::from_secs(60);
 const READ_BYTES: usize = 256 << 10;
 
-/// Why talking to a server fails.
+/// Why a request to a server failed.
 #[derive(Debug, Error)]
 pub enum RespError {
-    /// The connection.
+    /// The connection failed.
     #[error("{address}: {source}; is a server running there?")]
     Io {
         /// The server.
         address: SocketAddr,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
     /// An error reply.
-    #[error("{address} answers: {message}")]
+    #[error("{address} replies: {message}")]
     Refused {
         /// The server.
         address: SocketAddr,
-        /// What it says.
+        /// The message.
         message: String,
     },
-    /// An answer that makes no sense here.
-    #[error("{address}: unexpected answer to {command}; is it a Redis-compatible server?")]
+    /// A reply of an unexpected type.
+    #[error("{address}: unexpected reply to {command}; is it a Redis-compatible server?")]
     Unexpected {
         /// The server.
         address: SocketAddr,
-        /// What was asked.
+        /// The request.
         command: &'static str,
     },
 }
 
-/// A reply, as far as this client asks for any.
+/// The kinds of replies that this client uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// A status line.
     Status(Bytes),
     /// An error line.
     Error(Bytes),
-    /// A number.
+    /// An integer.
     Integer(i64),
     /// A string; none for null.
     Bulk(Option<Bytes>),
@@ -54,7 +54,7 @@ pub enum Reply {
     Array(Vec<Reply>),
 }
 
-/// A connection to a server. Requests are collected and sent together.
+/// A connection to a server. Requests are queued and sent together.
 pub struct Client {
     address: SocketAddr,
     stream: TcpStream,
@@ -63,7 +63,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects, and authenticates where there is a password.
+    /// Connects, and authenticates if there is a password.
     pub fn connect(address: SocketAddr, password: Option<&str>) -> Result<Client, RespError> {
         let failed = |source| RespError::Io { address, source };
         let stream = TcpStream::connect(address).map_err(failed)?;
@@ -78,7 +78,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Adds a request to those that [`Client::send`] sends.
+    /// Queues a request for [`Client::send`].
     pub fn queue(&mut self, arguments: &[&[u8]]) {
         self.requests.extend_from_slice(format!("*{}\r\n", arguments.len()).as_bytes());
         for argument in arguments {
@@ -88,19 +88,19 @@ impl Client {
         }
     }
 
-    /// Bytes of requests that wait to be sent.
+    /// Bytes of queued requests.
     pub fn queued_bytes(&self) -> usize {
         self.requests.len()
     }
 
-    /// Sends what was queued.
+    /// Sends the queued requests.
     pub fn send(&mut self) -> Result<(), RespError> {
         let sent = self.stream.write_all(&self.requests);
         self.requests.clear();
         sent.map_err(|source| self.io(source))
     }
 
-    /// The next reply that is no error.
+    /// The next reply; an error reply is an error.
     pub fn receive(&mut self) -> Result<Reply, RespError> {
         loop {
             let mut parser = Parser { input: &self.received, at: 0 };
@@ -121,7 +121,7 @@ impl Client {
             let read = self.stream.read(place);
             let count = *read.as_ref().unwrap_or(&0);
             self.received.truncate(before + count);
-            // A program that was stopped and goes on finds its read interrupted.
+            // A read is interrupted when the process was suspended and continues.
             if read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
                 continue;
             }
@@ -138,7 +138,7 @@ impl Client {
         self.receive()
     }
 
-    /// An answer to `command` that makes no sense.
+    /// The error for an unexpected reply to `command`.
     pub fn unexpected(&self, command: &'static str) -> RespError {
         RespError::Unexpected { address: self.address, command }
     }
@@ -154,7 +154,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// A whole reply, nothing where more input is needed, an error where it is not RESP.
+    /// A complete reply, none if more input is needed, an error if it is not RESP.
     fn reply(&mut self, depth: u8) -> Result<Option<Reply>, ()> {
         let Some(line) = self.line() else { return Ok(None) };
         let (kind, text) = line.split_first().ok_or(())?;
@@ -190,7 +190,7 @@ impl Parser<'_> {
     }
 
     fn bulk(&mut self, length: usize) -> Option<Bytes> {
-        // The length is the server's word: more than there can ever be is as if more were to come.
+        // The length comes from the server: an impossible one counts as incomplete.
         let end = self.at.checked_add(length)?.checked_add(2)?;
         let bulk = self.input.get(self.at..end)?.get(..length)?;
         self.at = end;

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM, for commands that work for long.
+//! SIGINT and SIGTERM for long-running commands.
 
 use crate::error::CliError;
 use tokio::signal::unix::{SignalKind, signal};
@@ -6,8 +6,8 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Exit code after a signal: the command has failed.
 pub const INTERRUPTED: i32 = 1;
 
-/// From now on calls `heard`, on a thread of its own, whenever one of the signals comes.
-pub fn watch(mut heard: impl FnMut() + Send + 'static) -> Result<(), CliError> {
+/// From now on calls `on_signal`, on a thread of its own, at each of the signals.
+pub fn watch(mut on_signal: impl FnMut() + Send + 'static) -> Result<(), CliError> {
     let failed = |source| CliError::Io { what: "handling signals", source };
     let tokio =
         tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
@@ -22,7 +22,7 @@ pub fn watch(mut heard: impl FnMut() + Send + 'static) -> Result<(), CliError> {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                 }
-                heard();
+                on_signal();
             }
         });
     };

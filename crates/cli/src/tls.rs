@@ -1,4 +1,4 @@
-//! TLS on the command line.
+//! TLS options of the command line.
 
 use crate::cmd::serve::parse_address;
 use crate::error::CliError;
@@ -7,22 +7,23 @@ use softflash_server::{ClientAuth, TlsSettings};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Where to listen with TLS, and with what.
+/// Options for RESP over TLS.
 #[derive(Debug, Args)]
 pub struct TlsArguments {
-    /// Where Redis clients connect with TLS: a port beside --resp, or HOST:PORT; 0 takes any that is free
+    /// Address for Redis clients over TLS: a port on the host of --resp, or HOST:PORT; 0 chooses a
+    /// free port
     #[arg(long, value_name = "[HOST:]PORT", requires = "tls_cert", requires = "tls_key")]
     tls_port: Option<String>,
-    /// PEM file of the server's certificate and of those between it and its authority
+    /// PEM file of the server's certificate and the intermediate certificates
     #[arg(long, value_name = "FILE", requires = "tls_port")]
     tls_cert: Option<PathBuf>,
     /// PEM file of the certificate's private key
     #[arg(long, value_name = "FILE", requires = "tls_port")]
     tls_key: Option<PathBuf>,
-    /// PEM file of the authorities that sign clients' certificates
+    /// PEM file of the certificate authorities for clients' certificates
     #[arg(long, value_name = "FILE", requires = "tls_port")]
     tls_ca: Option<PathBuf>,
-    /// Whether clients must show a certificate; without it `required` with --tls-ca, else `no`
+    /// Whether clients must show a certificate; by default `required` with --tls-ca, else `no`
     #[arg(long, value_name = "WHETHER", requires = "tls_port")]
     tls_client_auth: Option<Whether>,
 }
@@ -36,10 +37,10 @@ enum Whether {
 }
 
 impl TlsArguments {
-    /// The settings, if TLS is asked for; a port alone is one of the host of `resp`.
+    /// The settings, if TLS is requested; a port alone is combined with the host of `resp`.
     ///
     /// # Errors
-    /// If the address is none.
+    /// The address is invalid.
     pub fn settings(self, resp: Option<SocketAddr>) -> Result<Option<TlsSettings>, CliError> {
         let (Some(port), Some(certificate), Some(key)) =
             (self.tls_port, self.tls_cert, self.tls_key)

@@ -1,8 +1,8 @@
 //! Many seeds on all cores.
 
+use crate::scenario::{Profile, Scenario, Size};
 use crate::shrink::shrink;
 use crate::trial::{self, Record};
-use crate::world::{Profile, Size, World};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -10,61 +10,61 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// What a campaign is to do.
+/// Parameters of a campaign.
 pub struct Campaign<'a> {
     /// The first seed.
     pub first: u64,
-    /// Seeds at most.
+    /// Maximum number of seeds.
     pub seeds: u64,
-    /// Which worlds.
+    /// Fault profile.
     pub profile: Profile,
-    /// How large.
+    /// Size of the scenarios.
     pub size: Size,
     /// Threads.
     pub jobs: usize,
-    /// Asked before each seed whether to stop.
+    /// Called before each seed; returns whether to stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// Told after each seed what came out so far.
+    /// Called after each seed with the results so far.
     pub told: &'a (dyn Fn(&Tally) + Sync),
 }
 
-/// A world that failed.
+/// A scenario that failed.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// What was found.
+    /// What is wrong.
     pub what: String,
-    /// A command that shows it again.
+    /// A command that reproduces it.
     pub replay: String,
-    /// The smallest world that was found to fail as well, as a file has it.
+    /// The smallest failing scenario found, as the text of a file.
     pub shrunk: String,
 }
 
-/// What came out.
+/// Results of a campaign.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Tally {
     /// Seeds that were run.
     pub seeds: u64,
-    /// Cuts whose recovery was compared with what was promised.
+    /// Cuts after which the recovered data were compared with the reference.
     pub crash_points: u64,
-    /// Full comparisons of everything with what was promised, after one cut or several in a row.
+    /// Full comparisons with the reference, after one cut or several in a row.
     pub comparisons: u64,
     /// The most cuts between two comparisons.
     pub deepest: u64,
-    /// Virtual time of all worlds together.
+    /// Virtual time of all scenarios together.
     pub simulated_seconds: f64,
-    /// Worlds that may lose data, and ended with an error that said so.
+    /// Scenarios in which data may be lost, and that ended with an error that reported a loss.
     pub losses_told: u64,
-    /// Worlds whose flash wore out, and that ended with an error that said so.
+    /// Scenarios that ended with an error that reported worn-out flash.
     pub worn_out: u64,
-    /// Sessions in which the store refused writes, and showed that there was no room.
+    /// Sessions in which the store rightly refused writes for lack of space.
     pub full_sessions: u64,
-    /// Worlds that failed.
+    /// Scenarios that failed.
     pub failures: Vec<Failure>,
 }
 
-/// Failures after which a campaign ends: more tell nothing new.
+/// Number of failures after which a campaign ends.
 const ENOUGH: usize = 10;
 
 /// Runs a campaign.
@@ -79,9 +79,9 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
                 return;
             }
             let seed = campaign.first.wrapping_add(number);
-            let world = campaign.size.of(World::drawn(seed, campaign.profile));
-            let outcome = attempt(&world);
-            let failure = outcome.as_ref().err().map(|what| failure(campaign, &world, what));
+            let scenario = campaign.size.of(Scenario::drawn(seed, campaign.profile));
+            let outcome = attempt(&scenario);
+            let failure = outcome.as_ref().err().map(|what| failure(campaign, &scenario, what));
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             tally.seeds += 1;
             if let Ok(record) = outcome {
@@ -108,12 +108,12 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
     tally
 }
 
-fn failure(campaign: &Campaign<'_>, world: &World, what: &str) -> Failure {
-    let (seed, kind) = (world.seed, kind(what));
-    let fails = |world: &World| {
-        !(campaign.stop)() && attempt(world).is_err_and(|other| self::kind(&other) == kind)
+fn failure(campaign: &Campaign<'_>, scenario: &Scenario, what: &str) -> Failure {
+    let (seed, kind) = (scenario.seed, kind(what));
+    let fails = |scenario: &Scenario| {
+        !(campaign.stop)() && attempt(scenario).is_err_and(|other| self::kind(&other) == kind)
     };
-    let shrunk = shrink(world.clone(), fails);
+    let shrunk = shrink(scenario.clone(), fails);
     Failure {
         seed,
         what: what.to_owned(),
@@ -126,9 +126,9 @@ fn failure(campaign: &Campaign<'_>, world: &World, what: &str) -> Failure {
     }
 }
 
-/// What is left of a description without its particulars: a smaller world must fail in the same way.
+/// A failure's description without its particulars. A shrunk scenario must fail in the same way.
 pub fn kind(what: &str) -> String {
-    let what = what.rsplit_once("since all was well: ").map_or(what, |(_, what)| what);
+    let what = what.rsplit_once("since the last comparison: ").map_or(what, |(_, what)| what);
     what.chars().filter(|char| !char.is_ascii_digit()).take(40).collect()
 }
 
@@ -136,19 +136,19 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs a world; a panic is a failure like any other.
-pub fn attempt(world: &World) -> Result<Record, String> {
-    panic::catch_unwind(AssertUnwindSafe(|| trial::run(world)))
+/// Runs a scenario; a panic counts as a failure.
+pub fn attempt(scenario: &Scenario) -> Result<Record, String> {
+    panic::catch_unwind(AssertUnwindSafe(|| trial::run(scenario)))
         .unwrap_or_else(|_| Err(last_panic()))
 }
 
-/// What the last panic of this thread said.
+/// Message of the last panic of this thread.
 pub(crate) fn last_panic() -> String {
     let told = PANIC.with(|panic| panic.borrow_mut().take());
     format!("panic: {}", told.unwrap_or_default())
 }
 
-/// From now on panics are kept for [`attempt`] instead of printed.
+/// Installs a panic hook that keeps messages for [`attempt`] instead of printing them.
 pub fn keep_panics() {
     panic::set_hook(Box::new(|info| {
         PANIC.with(|panic| *panic.borrow_mut() = Some(info.to_string()));

@@ -1,37 +1,37 @@
-//! A client: one request at a time, on keys of its own.
+//! A client: one outstanding request, on keys of its own.
 
 use crate::reference::{Batch, Promise};
+use crate::scenario::{Clients, Scenario};
 use crate::trouble::Trouble;
-use crate::world::{Clients, World};
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::random::Rng;
 use softflash_store::{Entry, Store, StoreError, View};
 use std::cell::RefCell;
 
-/// A client of a world.
+/// A client of a scenario.
 pub struct Client {
     number: u16,
     key_count: u64,
     rng: RefCell<Rng>,
-    /// What it knows.
+    /// The reference of its keys.
     pub promise: RefCell<Promise>,
 }
 
 impl Client {
-    /// The clients of a world.
-    pub fn all(world: &World) -> Vec<Client> {
-        let rng = Rng::seeded(world.seed).fork("clients");
+    /// The clients of a scenario.
+    pub fn all(scenario: &Scenario) -> Vec<Client> {
+        let rng = Rng::seeded(scenario.seed).fork("clients");
         let client = |number: u16| Client {
             number,
-            key_count: world.clients.keys,
+            key_count: scenario.clients.keys,
             rng: RefCell::new(rng.fork(number.to_le_bytes())),
             promise: RefCell::default(),
         };
-        (0..world.clients.count).map(client).collect()
+        (0..scenario.clients.count).map(client).collect()
     }
 
-    /// Whose key this is.
+    /// The client to which a key belongs.
     pub fn owner(key: &[u8]) -> Option<u16> {
         let digits = key.strip_prefix(b"client")?.get(..2)?;
         std::str::from_utf8(digits).ok()?.parse().ok()
@@ -47,19 +47,19 @@ impl Client {
         Bytes::from(format!("client{:02}:{number}:{padding}", self.number))
     }
 
-    /// Makes all of its requests of a session.
+    /// Makes all requests of a session.
     pub async fn work(
         &self,
         stores: &[Store],
-        habits: &Clients,
+        workload: &Clients,
         durable: bool,
     ) -> Result<(), Trouble> {
-        for _ in 0..habits.requests {
+        for _ in 0..workload.requests {
             let store = &stores[self.rng.borrow_mut().below(stores.len() as u64) as usize];
-            if self.rng.borrow_mut().chance(habits.reads) {
-                self.read(store, habits).await?;
+            if self.rng.borrow_mut().chance(workload.reads) {
+                self.read(store, workload).await?;
             } else {
-                let batch = self.batch(habits);
+                let batch = self.batch(workload);
                 self.promise.borrow_mut().begins(batch.clone());
                 write(store, batch).await.map_err(Trouble::from)?;
                 if durable {
@@ -70,9 +70,9 @@ impl Client {
         Ok(())
     }
 
-    /// What it has written is what it reads.
-    async fn read(&self, store: &Store, habits: &Clients) -> Result<(), Trouble> {
-        let key = self.key(self.rng.borrow_mut().below(habits.keys));
+    /// A read must return the last value written.
+    async fn read(&self, store: &Store, workload: &Clients) -> Result<(), Trouble> {
+        let key = self.key(self.rng.borrow_mut().below(workload.keys));
         let expected = self.promise.borrow().current().get(&key).cloned();
         let found = store.view().get(&key).await.map_err(Trouble::from)?;
         let found = found.map(|entry| entry.value.to_bytes());
@@ -81,24 +81,24 @@ impl Client {
         }
         let length = |value: Option<Bytes>| value.map(|value| value.len());
         Err(Trouble::Wrong(format!(
-            "key `{}` was read with {:?} bytes beside {:?} written",
+            "key `{}`: {:?} bytes read, {:?} written",
             key.escape_ascii(),
             length(found),
             length(expected),
         )))
     }
 
-    fn batch(&self, habits: &Clients) -> Batch {
+    fn batch(&self, workload: &Clients) -> Batch {
         let mut rng = self.rng.borrow_mut();
-        let count = 1 + rng.below(habits.batch);
+        let count = 1 + rng.below(workload.batch);
         let mut batch = Batch::new();
         for _ in 0..count {
-            let key = self.key(rng.below(habits.keys));
+            let key = self.key(rng.below(workload.keys));
             if batch.iter().any(|(other, _)| *other == key) {
                 continue;
             }
-            let value = (!rng.chance(habits.deletes)).then(|| {
-                let most = habits.longest_value(&mut rng);
+            let value = (!rng.chance(workload.deletes)).then(|| {
+                let most = workload.longest_value(&mut rng);
                 value(&mut rng, most)
             });
             batch.push((key, value));
@@ -107,7 +107,7 @@ impl Client {
     }
 }
 
-/// Bytes that can be told from those of any other write.
+/// Bytes that are different from those of any other write.
 fn value(rng: &mut Rng, most: u64) -> Bytes {
     let mut bytes = vec![0; rng.below(most + 1) as usize];
     let mark = rng.next_u64().to_le_bytes();

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// As 60s, 10m or 2h.
+/// Parses 60s, 10m or 2h.
 ///
 /// # Errors
-/// Where it is none, with what to write.
+/// The text is not a duration; the error says how to write one.
 pub fn parsed(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no duration; write 60s, 10m or 2h");
+    let wrong = || format!("`{text}` is not a duration; write 60s, 10m or 2h");
     let (number, unit) = text.split_at(text.len().saturating_sub(1));
     let seconds = match unit {
         "s" => 1,

@@ -1,11 +1,12 @@
-//! Small worlds, all of them: every workload of up to three operations, cut at every program and erase, with every way
-//! that a cut can end it, and the recovery from that cut again at each of its own programs and erases.
+//! All small scenarios: every workload of up to three operations, with a power cut at every program
+//! and erase, with every outcome that the cut can have, and then a second cut at every program and
+//! erase of the recovery.
 //!
-//! Times in a world are always the same, so a run without a cut tells when each operation of the flash ends; a cut one
-//! nanosecond before that finds it in its middle.
+//! Times in a scenario are deterministic, so a run without a cut gives the completion time of each
+//! flash operation; a cut one nanosecond earlier hits the operation in flight.
 
 use crate::campaign;
-use crate::smallworld::{self, Found, SmallWorld, Step};
+use crate::small_scenario::{self, Found, SmallScenario, Step};
 use serde::Serialize;
 use softflash_base::Time;
 use softflash_nand::faults::{CutErases, CutPages};
@@ -15,55 +16,59 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// How much is to be done.
+/// Parameters of a sweep.
 pub struct Sweep<'a> {
-    /// Operations of a workload at most.
+    /// Maximum number of operations in a workload.
     pub longest: usize,
-    /// Of the second cuts of a recovery, one in so many; all with 1.
+    /// Test one in this many second cuts of a recovery; 1: all.
     pub every: usize,
-    /// Only this workload.
+    /// Run only this workload.
     pub only: Option<Vec<Step>>,
     /// Threads.
     pub jobs: usize,
-    /// Asked before each workload whether to stop.
+    /// Called before each workload; returns whether to stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// What came out.
+/// Results of a sweep.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Swept {
-    /// Workloads that were run, all of them to their end.
+    /// Workloads that ran to completion.
     pub workloads: u64,
-    /// First cuts: operations of the flash by ways that a cut can end them.
+    /// First cuts: flash operations times outcomes of a cut.
     pub first_cuts: u64,
-    /// Second cuts: in the recovery from a first one.
+    /// Second cuts: during the recovery from a first cut.
     pub second_cuts: u64,
-    /// Cuts whose recovery was compared with what was promised.
+    /// Cuts after which the recovered data were compared with the reference.
     pub crash_points: u64,
     /// Virtual time.
     pub simulated_seconds: f64,
-    /// What was wrong.
+    /// Failures.
     pub failures: Vec<Failure>,
 }
 
-/// A cut that was not survived.
+/// A cut after which the contents were wrong.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
     /// Its workload.
     pub workload: String,
-    /// Where the cuts were, and what was found.
+    /// Where the cuts were and what was wrong.
     pub what: String,
-    /// A command that shows it again.
+    /// A command that reproduces it.
     pub replay: String,
 }
 
-/// Failures after which the sweep ends.
+/// Number of failures after which the sweep ends.
 const ENOUGH: usize = 10;
 
-/// The ways that a cut can end a program, and an erase.
+/// The outcomes of a cut during a program and an erase.
 const ENDINGS: [(&str, CutPages, CutErases); 4] = [
     ("untouched, looks erased", pages(1.0, 0.0, 0.0, 0.0), erases(1.0, 0.0, 0.0)),
-    ("complete and not told, old in part", pages(0.0, 1.0, 0.0, 0.0), erases(0.0, 1.0, 0.0)),
+    (
+        "complete but not acknowledged, erased in part",
+        pages(0.0, 1.0, 0.0, 0.0),
+        erases(0.0, 1.0, 0.0),
+    ),
     ("shorn, random", pages(0.0, 0.0, 1.0, 0.0), erases(0.0, 0.0, 1.0)),
     ("random, random", pages(0.0, 0.0, 0.0, 1.0), erases(0.0, 0.0, 1.0)),
 ];
@@ -122,51 +127,47 @@ impl Swept {
     }
 }
 
-/// One workload with one way that cuts end.
+/// Runs one workload with one outcome of cuts.
 fn sweep_one(
     sweep: &Sweep<'_>,
     workload: &[Step],
     (ending, cut_pages, cut_erases): &(&str, CutPages, CutErases),
     swept: &mut Swept,
 ) -> Result<(), String> {
-    let world = SmallWorld::new(*cut_pages, *cut_erases)?;
-    let beginning = world.image()?;
-    let whole = world.session(workload, None)?;
-    let promised = smallworld::histories(workload);
-    expect(&whole.found, &promised[..1]).map_err(|what| format!("before anything: {what}"))?;
+    let scenario = SmallScenario::new(*cut_pages, *cut_erases)?;
+    let beginning = scenario.image()?;
+    let whole = scenario.session(workload, None)?;
+    let promised = small_scenario::histories(workload);
+    expect(&whole.found, &promised[..1]).map_err(|what| format!("before any cut: {what}"))?;
     let points = changes(&whole.recorded);
     for (number, point) in points.iter().enumerate() {
         let first = |what: String| {
             let (activity, of) = (point.activity, points.len());
             format!("{ending}; cut in {activity:?} {} of {of}: {what}", number + 1)
         };
-        world.restore(&beginning)?;
+        scenario.restore(&beginning)?;
         let session =
-            world.session(workload, Some((middle(point), number as u64))).map_err(first)?;
+            scenario.session(workload, Some((middle(point), number as u64))).map_err(first)?;
         let may_be = &promised[session.done..=session.begun];
-        let torn = world.image()?;
-        let recovery = world.session(&[], None).map_err(first)?;
+        let torn = scenario.image()?;
+        let recovery = scenario.session(&[], None).map_err(first)?;
         expect(&recovery.found, may_be).map_err(first)?;
-        world.check().map_err(first)?;
+        scenario.check().map_err(first)?;
         swept.first_cuts += 1;
         swept.crash_points += 1;
         swept.simulated_seconds += seconds(session.ended_at) + seconds(recovery.ended_at);
         let again = changes(&recovery.recorded);
-        // Not always the same ones of a recovery.
+        // Different cuts for different recoveries.
         for (place, point) in
             again.iter().enumerate().skip(number % sweep.every).step_by(sweep.every)
         {
             let second = |what: String| {
-                first(format!(
-                    "again in {:?} {} of the recovery: {what}",
-                    point.activity,
-                    place + 1
-                ))
+                first(format!("then in {:?} {} of the recovery: {what}", point.activity, place + 1))
             };
-            world.restore(&torn)?;
+            scenario.restore(&torn)?;
             let session =
-                world.session(&[], Some((middle(point), place as u64))).map_err(second)?;
-            let recovery = world.session(&[], None).map_err(second)?;
+                scenario.session(&[], Some((middle(point), place as u64))).map_err(second)?;
+            let recovery = scenario.session(&[], None).map_err(second)?;
             expect(&recovery.found, may_be).map_err(second)?;
             swept.second_cuts += 1;
             swept.crash_points += 1;
@@ -180,7 +181,7 @@ fn seconds(time: Time) -> f64 {
     time.0 as f64 / 1e9
 }
 
-/// What the flash did that changes it.
+/// The flash operations that change its contents.
 fn changes(recorded: &[Recorded]) -> Vec<Recorded> {
     let changes =
         |recorded: &&Recorded| matches!(recorded.activity, Activity::Program | Activity::Erase);
@@ -193,12 +194,12 @@ fn middle(point: &Recorded) -> Time {
 
 fn expect(found: &Option<Found>, may_be: &[Found]) -> Result<(), String> {
     match found {
-        None => Err("nothing could be read".to_owned()),
+        None => Err("the contents could not be read".to_owned()),
         Some(found) if may_be.contains(found) => Ok(()),
         Some(found) => Err(format!(
             "found {}, promised {}",
-            smallworld::shown(found),
-            may_be.iter().map(smallworld::shown).collect::<Vec<_>>().join(" or ")
+            small_scenario::shown(found),
+            may_be.iter().map(small_scenario::shown).collect::<Vec<_>>().join(" or ")
         )),
     }
 }

@@ -1,51 +1,52 @@
-//! A store that refuses writes for lack of space has to show that there is none.
+//! Checks that a store that refuses writes for lack of space is really full.
 //!
-//! Two things are looked at. Right away: a shard that is full has few free superblocks, as the flash's books count them now.
-//! And where little is alive: after a rest, in which dead data is cleaned away, a write is taken again in every shard.
+//! There are two checks. Immediately: a shard that is full has few free superblocks, as the flash
+//! counts them. And where little data is live: after an idle time in which cleaning runs, every
+//! shard accepts a write again.
 
 use crate::invariants::Books;
+use crate::scenario::Scenario;
 use crate::trouble::Trouble;
-use crate::world::World;
 use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_ftl::UnitTelemetry;
 use softflash_store::{Entry, Store};
 use std::time::Duration;
 
-/// How long a store is left alone before it must have put everything in order.
+/// Idle time within which a store must finish all cleaning.
 pub const REST: Duration = Duration::from_secs(60);
 
-/// Superblocks that are given back while commands to them are under way: they are free when those have ended, and a shard that has
-/// counted before does not hear of it.
+/// Superblocks that are released while commands to them are in flight become free when these
+/// commands end, and the shard's counter may miss that.
 const UNDER_WAY: u32 = 2;
 
-/// Keys that are written to see whether a shard takes writes, and deleted again.
+/// Prefix of keys that test whether a shard accepts writes; they are deleted again.
 const PROBE: &[u8] = b"probe:";
 
-/// Superblocks of a shard that flushes, compactions and the log need, however little is alive.
+/// Superblocks that flushes, compactions and the log of a shard need, however little data is live.
 const WORKING_BLOCKS: f64 = 28.0;
-/// The share of the room beside those up to which what is alive is little.
+/// Live data count as little up to this share of the other superblocks.
 const LITTLE: f64 = 0.5;
-/// The same where values are cut into fragments: patches that share a value are merged together, up to a whole level at a time,
-/// so that there are two levels and what is made of them.
+/// The same where values are cut into fragments: patches that share a value are merged together, up
+/// to a whole level at a time, so both levels and the merged result need space.
 const LITTLE_OF_FRAGMENTS: f64 = 1.0 / 3.0;
-/// What a key costs beside its bytes and those of its value, about: a record's header, and its place in an index.
+/// Approximate overhead of a record, in bytes: its header and its index entry.
 const RECORD_BYTES: u64 = 64;
-/// Bytes of a page of the flash.
+/// Page size of the flash in bytes.
 const PAGE_BYTES: u64 = 4096;
-/// Keys that one look at a slice brings.
+/// Keys that one scan step returns.
 const SCANNED: usize = 200;
 
-/// Whether a key is one that was written to see whether a shard takes writes.
+/// Whether the key is one that tests whether a shard accepts writes.
 pub fn is_probe(key: &[u8]) -> bool {
     key.starts_with(PROBE)
 }
 
-/// What a shard counts as free is free: it takes writes by that count, and may not know of less than there is. Of more it knows
-/// where blocks have gone bad since.
+/// The shard's count of free superblocks, by which it accepts writes, is at least the actual one.
+/// It may be greater where blocks have gone bad since.
 ///
 /// # Errors
-/// It is not.
+/// The count is too small.
 pub fn free_blocks_are_known(stores: &[Store]) -> Result<(), Trouble> {
     for store in stores {
         let blocks = store.local().blocks();
@@ -53,20 +54,20 @@ pub fn free_blocks_are_known(stores: &[Store]) -> Result<(), Trouble> {
         if known + UNDER_WAY < free {
             let shard = store.local_id();
             return Err(Trouble::Wrong(format!(
-                "shard {shard} knows of {known} free blocks of {free}"
+                "shard {shard} counts {known} free blocks of {free}"
             )));
         }
     }
     Ok(())
 }
 
-/// A write was refused: in some shard there are few free superblocks.
+/// A write was refused: some shard must have few free superblocks.
 ///
 /// # Errors
-/// There is none.
-pub async fn is_low_on_space(stores: &[Store], world: &World) -> Result<(), Trouble> {
+/// No shard has few.
+pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
     let Some(first) = stores.first() else {
-        return Err(Trouble::Wrong("the store does not open, as the flash is full".to_owned()));
+        return Err(Trouble::Wrong("the store does not open because the flash is full".to_owned()));
     };
     free_blocks_are_known(stores)?;
     if first.stats().await?.lost_units > 0 {
@@ -74,24 +75,27 @@ pub async fn is_low_on_space(stores: &[Store], world: &World) -> Result<(), Trou
     }
     let units = first.units().await?;
     let mut told = Vec::new();
-    for (store, units) in stores.iter().zip(units.chunks(world.units_of_a_shard())) {
-        let free = blocks(units, world, |unit| unit.space.allocatable());
+    for (store, units) in stores.iter().zip(units.chunks(scenario.units_of_a_shard())) {
+        let free = blocks(units, scenario, |unit| unit.space.allocatable());
         let reserve = store.local().reserve_blocks();
-        // A little may have been given back since.
+        // A few may have been released since the refusal.
         if free < reserve + reserve / 2 {
             return Ok(());
         }
-        told.push(format!("{free} blocks are free beside a reserve of {reserve}"));
+        told.push(format!("{free} blocks are free, the reserve is {reserve}"));
     }
-    Err(Trouble::Wrong(format!("a write is refused as the flash is full: {}", told.join("; "))))
+    Err(Trouble::Wrong(format!(
+        "a write is refused because the flash is full: {}",
+        told.join("; ")
+    )))
 }
 
-/// Leaves the store alone. Then nothing is in use that it does not know of, and every shard takes a write in which little is
-/// alive.
+/// Leaves the store idle. Then all superblocks in use are known to the store, and every shard with
+/// little live data accepts a write.
 ///
 /// # Errors
-/// What is not so.
-pub async fn takes_writes_again(stores: &[Store], world: &World) -> Result<(), Trouble> {
+/// The condition that is violated.
+pub async fn takes_writes_again(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
     let Some(first) = stores.first() else { return Ok(()) };
     let runtime = first.runtime();
     runtime.sleep_until(runtime.now() + REST).await;
@@ -99,24 +103,24 @@ pub async fn takes_writes_again(stores: &[Store], world: &World) -> Result<(), T
     if first.stats().await?.lost_units > 0 {
         return Ok(());
     }
-    books.have_no_leak(world).map_err(Trouble::Wrong)?;
+    books.have_no_leak(scenario).map_err(Trouble::Wrong)?;
     free_blocks_are_known(stores)?;
     let units = first.units().await?;
-    for (store, units) in stores.iter().zip(units.chunks(world.units_of_a_shard())) {
+    for (store, units) in stores.iter().zip(units.chunks(scenario.units_of_a_shard())) {
         let payload = units.first().map_or(1, |unit| unit.superblock_payload_bytes.max(1));
-        let good = blocks(units, world, |unit| match unit.space.is_worn_out() {
+        let good = blocks(units, scenario, |unit| match unit.space.is_worn_out() {
             true => 0,
             false => unit.space.total() - unit.space.bad,
         });
-        let alive = alive_bytes(store).await?.div_ceil(usable_bytes(payload, world));
-        if alive as f64 > little(world) * (f64::from(good) - WORKING_BLOCKS) {
+        let alive = alive_bytes(store).await?.div_ceil(usable_bytes(payload, scenario));
+        if alive as f64 > little(scenario) * (f64::from(good) - WORKING_BLOCKS) {
             continue;
         }
         probe(store).await.map_err(|trouble| match trouble {
             Trouble::Full => {
-                let free = blocks(units, world, |unit| unit.space.allocatable());
+                let free = blocks(units, scenario, |unit| unit.space.allocatable());
                 Trouble::Wrong(format!(
-                    "shard {} still refuses writes after a rest, as the flash is full: what is alive fits {alive} of {good} \
+                    "shard {} still refuses writes after an idle time because the flash is full: the live data fit into {alive} of {good} \
                      blocks, {free} are free",
                     store.local_id()
                 ))
@@ -127,28 +131,32 @@ pub async fn takes_writes_again(stores: &[Store], world: &World) -> Result<(), T
     Ok(())
 }
 
-fn little(world: &World) -> f64 {
-    match world.options(0).fragment_bytes as u64 >= world.clients.value_bytes {
+fn little(scenario: &Scenario) -> f64 {
+    match scenario.options(0).fragment_bytes as u64 >= scenario.clients.value_bytes {
         true => LITTLE,
         false => LITTLE_OF_FRAGMENTS,
     }
 }
 
-/// Blocks that so many superblocks are enough for.
-fn blocks(units: &[UnitTelemetry], world: &World, count: impl Fn(&UnitTelemetry) -> u32) -> u32 {
+/// Number of blocks for which these superblocks are enough.
+fn blocks(
+    units: &[UnitTelemetry],
+    scenario: &Scenario,
+    count: impl Fn(&UnitTelemetry) -> u32,
+) -> u32 {
     let counts: Vec<u32> = units.iter().map(count).collect();
     let (sum, most) = (counts.iter().sum::<u32>(), counts.iter().copied().max().unwrap_or(0));
-    if world.store.is_redundant() && counts.len() > 1 { (sum / 2).min(sum - most) } else { sum }
+    if scenario.store.is_redundant() && counts.len() > 1 { (sum / 2).min(sum - most) } else { sum }
 }
 
-/// Bytes of values that a patch of so many bytes holds at least, about: it has a page of metadata, and room left over that the
-/// next record did not fit.
-fn usable_bytes(payload: u64, world: &World) -> u64 {
-    let longest = world.clients.value_bytes.min(world.options(0).fragment_bytes as u64);
+/// Minimum bytes of values in a patch, approximately: a page is metadata, and some room remains
+/// unused because the next record did not fit.
+fn usable_bytes(payload: u64, scenario: &Scenario) -> u64 {
+    let longest = scenario.clients.value_bytes.min(scenario.options(0).fragment_bytes as u64);
     payload.saturating_sub(PAGE_BYTES + longest / 2).max(payload / 4).max(1)
 }
 
-/// Bytes of what is alive in a store's own shard.
+/// Bytes of live data in the store's own shard.
 async fn alive_bytes(store: &Store) -> Result<u64, Trouble> {
     let mut bytes = 0;
     for slice in store.layout().slices_of(store.local_id()).map(SliceId) {

@@ -1,35 +1,39 @@
-//! Generations of headers, read while the power is away: no later mount may find an older newest one.
+//! Generations of superblock headers, read while the power is off: the newest generation that a
+//! mount finds never decreases.
 
 use crate::medium::Medium;
+use crate::scenario::Scenario;
 use crate::trouble::Trouble;
-use crate::world::World;
 use softflash_flash::Flash;
 use softflash_ftl::FtlConfig;
 use softflash_nand::faults::CutPages;
 use softflash_runtime::VirtualExecutor;
 
-/// The greatest generation of each unit at the last mount.
+/// Greatest generation of each unit at the last mount.
 #[derive(Default)]
 pub struct Headers {
     generations: Vec<u64>,
 }
 
 impl Headers {
-    /// Mounts the flash without the store and compares the greatest generation of each unit with that of the last call. Skips
-    /// worlds whose flash may lose headers, and those in which a read changes what later reads return.
+    /// Mounts the flash without the store and compares the greatest generation of each unit with
+    /// that of the last call. Skips scenarios whose flash may lose headers, and scenarios in which
+    /// a read changes the result of later reads.
     ///
     /// # Errors
-    /// A unit whose greatest generation is smaller than before, or a mount that fails.
-    pub fn look(&mut self, world: &World, medium: &Medium) -> Result<(), Trouble> {
-        let is_steady = world.faults.cut_pages.unstable == CutPages::default().unstable;
-        let forgets = world.may_lose() || world.store.is_redundant() || world.drive.is_some();
+    /// The greatest generation of a unit has decreased, or the mount fails.
+    pub fn look(&mut self, scenario: &Scenario, medium: &Medium) -> Result<(), Trouble> {
+        let is_steady = scenario.faults.cut_pages.unstable == CutPages::default().unstable;
+        let forgets =
+            scenario.may_lose() || scenario.store.is_redundant() || scenario.drive.is_some();
         if forgets || !is_steady {
             return Ok(());
         }
         let generations = mounted(medium).map_err(Trouble::Wrong)?;
         for (unit, (now, before)) in generations.iter().zip(&self.generations).enumerate() {
             if now < before {
-                let what = format!("unit {unit}: generations ran back from {before} to {now}");
+                let what =
+                    format!("unit {unit}: the newest generation decreased from {before} to {now}");
                 return Err(Trouble::Wrong(what));
             }
         }

@@ -1,13 +1,13 @@
-//! What must hold of the flash's books whenever a store has opened, whatever happened before.
+//! Invariants of the flash's space accounting, checked whenever a store has opened.
 
-use crate::world::{StoreShape, World};
+use crate::scenario::{Scenario, StoreShape};
 use softflash_blocks::BlockId;
 use softflash_ftl::UnitTelemetry;
 use softflash_store::stats::StoreStats;
 use softflash_store::{Store, StoreError};
 use std::collections::BTreeSet;
 
-/// The books of one look.
+/// Space accounting at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Books {
     units: Vec<UnitTelemetry>,
@@ -15,25 +15,25 @@ pub struct Books {
 }
 
 impl Books {
-    /// Reads the books of a store.
+    /// Reads the space accounting of a store.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn of(store: &Store) -> Result<Books, StoreError> {
         Ok(Books { units: store.units().await?, stats: store.stats().await? })
     }
 
-    /// Superblocks that hold something.
+    /// Number of superblocks that hold data.
     fn used(&self) -> u32 {
         self.units.iter().map(|unit| unit.space.open + unit.space.live).sum()
     }
 
-    /// Whether they can follow the books of before. Where the flash may lose what it has, the most worn block's header may be
-    /// among that, if telemetry says that headers are damaged.
+    /// Whether these accounts can follow the earlier ones. Where the flash may lose data, the
+    /// header of the most worn block may be lost, if telemetry reports damaged headers.
     ///
     /// # Errors
-    /// Which rule is broken.
-    pub fn follow(&self, before: &Books, world: &World) -> Result<(), String> {
+    /// The rule that is broken.
+    pub fn follow(&self, before: &Books, scenario: &Scenario) -> Result<(), String> {
         for (unit, earlier) in self.units.iter().zip(&before.units) {
             let (total, was) = (unit.space.total(), earlier.space.total());
             if total != was {
@@ -44,57 +44,60 @@ impl Books {
                 return Err(format!("unit {}: {now} bad blocks, {was} before", unit.unit));
             }
             let same = unit.bad_blocks == earlier.bad_blocks;
-            let is_lost = world.may_lose() && unit.damaged_headers > 0;
+            let is_lost = scenario.may_lose() && unit.damaged_headers > 0;
             if same && !is_lost && unit.erase_count_max < earlier.erase_count_max {
                 let (now, was) = (unit.erase_count_max, earlier.erase_count_max);
-                return Err(format!("unit {}: wear ran back from {was} to {now}", unit.unit));
+                return Err(format!("unit {}: wear decreased from {was} to {now}", unit.unit));
             }
         }
         Ok(())
     }
 
-    /// Units that serve, in the shard that has the fewest.
-    pub fn units_left(&self, world: &World, dead: &BTreeSet<u16>) -> usize {
+    /// Working units in the shard that has the fewest.
+    pub fn units_left(&self, scenario: &Scenario, dead: &BTreeSet<u16>) -> usize {
         let serves =
             |unit: &&UnitTelemetry| !unit.space.is_worn_out() && !dead.contains(&unit.unit.0);
         let left = |units: &[UnitTelemetry]| units.iter().filter(serves).count();
-        self.units.chunks(world.units_of_a_shard()).map(left).min().unwrap_or(0)
+        self.units.chunks(scenario.units_of_a_shard()).map(left).min().unwrap_or(0)
     }
 
-    /// Whether everything is there as often as it should be, unless a shard has a single unit left that is neither dead nor
-    /// worn out, and nothing is kept for the sake of other patches' parity.
+    /// Whether all data have full redundancy, unless a shard has a single unit left that is neither
+    /// dead nor worn out, and no deleted patch is pinned for the parity of others.
     ///
     /// # Errors
-    /// How much is not.
-    pub fn have_all_copies(&self, world: &World, dead: &BTreeSet<u16>) -> Result<(), String> {
+    /// How many blocks lack redundancy.
+    pub fn have_all_copies(&self, scenario: &Scenario, dead: &BTreeSet<u16>) -> Result<(), String> {
         let StoreStats { degraded_blocks, lost_units, pinned_blocks, .. } = self.stats;
-        let left = self.units_left(world, dead);
+        let left = self.units_left(scenario, dead);
         if pinned_blocks > 0 {
-            return Err(format!("{pinned_blocks} patches are kept for the parity of others"));
+            return Err(format!(
+                "{pinned_blocks} deleted patches are pinned for the parity of others"
+            ));
         }
         match degraded_blocks {
             0 => Ok(()),
             _ if left < 2 => Ok(()),
             count => Err(format!(
-                "{count} blocks lack a copy, with {lost_units} units lost and at least {left} that serve in each shard"
+                "{count} blocks lack a copy, with {lost_units} units lost and at least {left} working units in each shard"
             )),
         }
     }
 
-    /// Whether what the flash holds is what the store knows of: patches, and segments of logs. A shard whose flash is worn out
-    /// is read as it was found, and gives nothing back.
+    /// Whether all superblocks in use are known to the store, as patches or log segments. A shard
+    /// with worn-out flash is read-only and releases nothing.
     ///
     /// # Errors
-    /// How much more it is.
-    pub fn have_no_leak(&self, world: &World) -> Result<(), String> {
-        let StoreShape { shards, copies, parity, .. } = world.store;
-        let mut of_shards = self.units.chunks(world.units_of_a_shard());
+    /// The number of superblocks in use and the number known.
+    pub fn have_no_leak(&self, scenario: &Scenario) -> Result<(), String> {
+        let StoreShape { shards, copies, parity, .. } = scenario.store;
+        let mut of_shards = self.units.chunks(scenario.units_of_a_shard());
         if of_shards.any(|units| units.iter().all(|unit| unit.space.is_worn_out())) {
             return Ok(());
         }
         let StoreStats { patches, parity_blocks, pinned_blocks, .. } = self.stats;
         let payload = self.units.first().map_or(1, |unit| unit.superblock_payload_bytes.max(1));
-        // A log's first and last segment may be full in part, and one may be on its way.
+        // The first and the last segment of a log may be partly full, and one may be in
+        // preparation.
         let segments = self.stats.log_live_bytes / payload + 3 * u64::from(shards);
         let log_copies = if parity > 0 { 2 } else { u64::from(copies) };
         let known =
@@ -102,7 +105,7 @@ impl Books {
         let used = u64::from(self.used());
         if used > known {
             return Err(format!(
-                "{used} superblocks are in use, and {patches} patches with {parity_blocks} of parity and at most {segments} \
+                "{used} superblocks are in use; {patches} patches with {parity_blocks} of parity and at most {segments} \
                  segments are known"
             ));
         }
@@ -110,10 +113,11 @@ impl Books {
     }
 }
 
-/// Whether no two blocks of a parity group are on one unit: when that is lost, neither can be reconstructed.
+/// Whether no two blocks of a parity group are on one unit: if that unit is lost, neither can be
+/// reconstructed.
 ///
 /// # Errors
-/// Which blocks are.
+/// The blocks that share a unit.
 pub fn groups_are_apart(stores: &[Store]) -> Result<(), String> {
     for store in stores {
         let shard = store.local_id();
@@ -125,7 +129,7 @@ pub fn groups_are_apart(stores: &[Store]) -> Result<(), String> {
                     if !units.insert(place.unit) {
                         let (block, unit) = (member.block, place.unit);
                         return Err(format!(
-                            "shard {shard}: block {block} is on unit {unit}, as another of its parity group is"
+                            "shard {shard}: block {block} is on unit {unit}, like another block of its parity group"
                         ));
                     }
                 }

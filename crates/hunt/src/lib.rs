@@ -1,33 +1,39 @@
-//! The hunter: draws worlds from seeds, runs the whole store in them in virtual time, cuts their power again and
-//! again, and compares what comes back with an independent reference.
+//! The hunter: deterministic simulation testing (DST) of the whole store. It draws scenarios from
+//! seeds, runs the store in virtual time, cuts the power repeatedly, and compares the recovered
+//! data with an independent reference.
 //!
-//! - [`world`]: what a world is made of, drawn from its seed or read from a file;
-//! - [`reference`](mod@reference): what clients were promised, and what may be found after a cut;
-//! - [`client`]: calls the store, and tells the reference;
-//! - [`resp`]: clients that speak RESP to the server's own command layer, with references of their own;
-//! - [`habits`]: how clients behave, and how time passes; [`memory`]: what a server has for requests and replies;
-//! - [`medium`]: the flash that its store lives on, or a [drive] with a volatile cache;
-//! - [`session`]: from power on to power off;
-//! - [`profile`]: what goes wrong, by name; [`size`]: how large worlds are;
-//! - [`disasters`]: dies that die, units that come back old;
-//! - [`invariants`]: what must hold of the flash's books, and `headers` of what the flash tells while the power is away;
-//! - [`trouble`]: why a session ends early; [`fullness`]: whether a store is full that says so;
-//! - [`trial`]: one world from its beginning to its end;
-//! - [`shrink`]: a smaller world that fails as well;
-//! - [`exhaustive`]: all small worlds, whose parts are in [`smallworld`];
-//! - [`campaign`]: many seeds on all cores, and what came out;
-//! - `planted`, with the feature of that name: hunts for bugs that were put there for it to find.
+//! - [`scenario`]: the parameters of a run, drawn from a seed or read from a file;
+//! - [`reference`](mod@reference): the acknowledged writes, and which contents are correct after a
+//!   cut;
+//! - [`client`]: calls the store and records each write in the reference;
+//! - [`resp`]: clients that send RESP to the server's command layer, with references of their own;
+//! - [`client_model`]: the behaviour of clients and the passage of time; [`memory`]: the server's
+//!   memory for requests and replies;
+//! - [`medium`]: the simulated flash array, or a [drive] with a volatile cache;
+//! - [`session`]: one run of the store from power on to power off;
+//! - [`profile`]: which faults are injected, by name; [`size`]: how large scenarios are;
+//! - [`fault_plan`]: dies that fail, units restored from an old image;
+//! - [`invariants`]: invariants of the flash's space accounting, and `headers`: of the headers on
+//!   flash between sessions;
+//! - [`trouble`]: why a session ends early; [`fullness`]: whether a store that reports a full
+//!   device is full;
+//! - [`trial`]: one scenario from beginning to end;
+//! - [`shrink`]: finds a smaller scenario that fails in the same way;
+//! - [`exhaustive`]: all small scenarios, which [`small_scenario`] defines;
+//! - [`campaign`]: many seeds on all cores, and their results;
+//! - `planted`, with the feature of that name: hunts for bugs planted to test the hunter.
 //!
-//! A world is one thread and one clock, so equal worlds give equal traces, told by their hash.
+//! A scenario runs on one thread with one clock, so equal scenarios have equal traces. A trace is
+//! identified by its hash.
 
 pub mod campaign;
 pub mod client;
-pub mod disasters;
+pub mod client_model;
 pub mod drive;
 pub mod duration;
 pub mod exhaustive;
+pub mod fault_plan;
 pub mod fullness;
-pub mod habits;
 mod headers;
 pub mod invariants;
 pub mod medium;
@@ -37,11 +43,11 @@ pub mod planted;
 pub mod profile;
 pub mod reference;
 pub mod resp;
+pub mod scenario;
 pub mod session;
 pub mod shrink;
 pub mod size;
-pub mod smallworld;
+pub mod small_scenario;
 pub mod trial;
 pub mod trouble;
 mod width;
-pub mod world;

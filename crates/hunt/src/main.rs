@@ -1,6 +1,6 @@
 //! `cargo xtask hunt`.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to its user")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that prints its results")]
 #![expect(clippy::disallowed_methods, reason = "a campaign may be limited in real time")]
 
 use clap::{Parser, ValueEnum};
@@ -9,70 +9,72 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use softflash_hunt::campaign::{self, Campaign, Tally};
 use softflash_hunt::exhaustive::{self, Sweep, Swept};
-use softflash_hunt::smallworld::Step;
-use softflash_hunt::world::{Profile, Size, World};
+use softflash_hunt::scenario::{Profile, Scenario, Size};
+use softflash_hunt::small_scenario::Step;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Worlds are made and thrown away by the thousand.
+/// A hunt creates and drops thousands of scenarios.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Hunts for lost and wrong data: draws worlds from seeds, cuts their power, and compares what comes back.
+/// Hunts for lost and wrong data by deterministic simulation: draws scenarios from seeds, cuts
+/// their power, and compares the recovered data with a reference.
 #[derive(Parser)]
 #[command(
     name = "cargo xtask hunt",
     after_help = "\
 Examples:
   cargo xtask hunt --time 60s                 # fresh seeds for a minute, on all cores
-  cargo xtask hunt --seed 7 --seeds 1         # one seed, again
-  cargo xtask hunt --replay world.toml        # a world from a file
+  cargo xtask hunt --seed 7 --seeds 1         # one seed
+  cargo xtask hunt --replay scenario.toml     # a scenario from a file
   cargo xtask hunt --time 10m -o json
-  cargo xtask hunt --size full --time 10m     # worlds with much work between the cuts
-  cargo xtask hunt --profile dead --time 60s  # dies that die: every loss must be told
-  cargo xtask hunt --exhaustive               # all small worlds
+  cargo xtask hunt --size full --time 10m     # scenarios with much work between the cuts
+  cargo xtask hunt --profile dead --time 60s  # dies that fail: every loss must be reported
+  cargo xtask hunt --exhaustive               # all small scenarios
   cargo xtask hunt --exhaustive --operations 2 --every 8
-  cargo xtask hunt --planted all              # hunts for bugs that are planted for it (--planted all --help: more)
+  cargo xtask hunt --planted all              # hunts for planted bugs (more: --planted all --help)
 
-Exit code: 0 if nothing was found, 1 if something was, 2 for wrong usage. Ctrl-C ends it with what was found so far."
+Exit code: 0 if nothing was found, 1 if something was, 2 for wrong usage. Ctrl-C ends the hunt and prints the results so far."
 )]
 struct Arguments {
-    /// The first seed; one that follows from the time if left out.
+    /// The first seed; without it, one derived from the time.
     #[arg(long)]
     seed: Option<u64>,
-    /// How many seeds at most.
+    /// Maximum number of seeds.
     #[arg(long)]
     seeds: Option<u64>,
-    /// How long at most, as 60s, 10m or 2h; a minute if neither this nor --seeds is given.
+    /// Time limit, as 60s, 10m or 2h; one minute if neither this nor --seeds is given.
     #[arg(long, value_parser = softflash_hunt::duration::parsed)]
     time: Option<Duration>,
-    /// Threads; all cores if left out.
+    /// Threads; without it, one per core.
     #[arg(long)]
     jobs: Option<usize>,
-    /// What goes wrong.
+    /// Which faults are injected.
     #[arg(long, value_enum, default_value = "survived")]
     profile: Profile,
-    /// How large the worlds are.
+    /// Size of the scenarios.
     #[arg(long, value_enum, default_value = "mixed")]
     size: Size,
-    /// Runs the world of this file instead of drawing any.
-    #[arg(long, value_name = "FILE", value_parser = World::read, conflicts_with_all = ["seed", "seeds", "time"])]
-    replay: Option<World>,
-    /// Runs all small worlds instead: every workload of up to three operations, cut everywhere, and again in recovery.
+    /// Run the scenario in this file instead of drawing scenarios.
+    #[arg(long, value_name = "FILE", value_parser = Scenario::read, conflicts_with_all = ["seed", "seeds", "time"])]
+    replay: Option<Scenario>,
+    /// Run all small scenarios instead: every workload of up to three operations, with a cut at
+    /// each point, and at each point of the recovery.
     #[arg(long, conflicts_with_all = ["seed", "seeds", "time", "replay", "profile", "size"])]
     exhaustive: bool,
-    /// Operations of these workloads at most.
+    /// Maximum number of operations in these workloads.
     #[arg(long, default_value_t = 3, requires = "exhaustive")]
     operations: usize,
-    /// Of the cuts in a recovery, one in so many.
+    /// Test one in N cuts in a recovery.
     #[arg(long, default_value_t = 1, requires = "exhaustive")]
     every: usize,
-    /// Only this workload, as put-a,batch,clear.
+    /// Run only this workload, as put-a,batch,clear.
     #[arg(long, requires = "exhaustive")]
     workload: Option<String>,
-    /// What is printed.
+    /// Output format.
     #[arg(short, long, value_enum, default_value = "table")]
     output: Form,
 }
@@ -83,7 +85,7 @@ enum Form {
     Json,
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Report<'a> {
     first_seed: u64,
@@ -98,7 +100,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     campaign::keep_panics();
     match &arguments.replay {
-        Some(world) => replay(world),
+        Some(scenario) => replay(scenario),
         None if arguments.exhaustive => sweep(&arguments),
         None => hunt(&arguments),
     }
@@ -110,7 +112,7 @@ fn sweep(arguments: &Arguments) -> ExitCode {
     let (only, interrupted) = match (only, interruption()) {
         (Ok(only), Ok(interrupted)) => (only, interrupted),
         (Err(error), _) => return refuse(&error),
-        (_, Err(error)) => return refuse(&format!("signals cannot be heard: {error}")),
+        (_, Err(error)) => return refuse(&format!("signal handlers cannot be installed: {error}")),
     };
     let swept = exhaustive::run(&Sweep {
         longest: arguments.operations,
@@ -147,8 +149,8 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn replay(world: &World) -> ExitCode {
-    match campaign::attempt(world) {
+fn replay(scenario: &Scenario) -> ExitCode {
+    match campaign::attempt(scenario) {
         Ok(record) => {
             println!("nothing found: {record:?}");
             ExitCode::SUCCESS
@@ -182,7 +184,7 @@ fn hunt(arguments: &Arguments) -> ExitCode {
     eprintln!("first seed {first}");
     let interrupted = match interruption() {
         Ok(interrupted) => interrupted,
-        Err(error) => return refuse(&format!("signals cannot be heard: {error}")),
+        Err(error) => return refuse(&format!("signal handlers cannot be installed: {error}")),
     };
     let tally = campaign::run(&Campaign {
         first,
@@ -207,7 +209,7 @@ fn hunt(arguments: &Arguments) -> ExitCode {
     if tally.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A flag that the first Ctrl-C sets; the second ends the program.
+/// A flag that the first Ctrl-C sets; the second Ctrl-C ends the process.
 fn interruption() -> std::io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -240,7 +242,7 @@ fn print(report: &Report<'_>, form: Form) {
         report.wall_seconds, report.simulated_per_wall_second
     );
     if *losses_told > 0 {
-        println!("losses that were told {losses_told}");
+        println!("losses reported       {losses_told}");
     }
     println!("sessions ended full   {}", report.tally.full_sessions);
     if *worn_out > 0 {

@@ -1,61 +1,66 @@
-//! What a world's store lives on.
+//! The simulated medium of a scenario's store.
 
-use crate::disasters::{self, Strikes};
 use crate::drive::{self, Drive};
-use crate::world::World;
+use crate::fault_plan::{self, Strikes};
+use crate::scenario::Scenario;
 use softflash_base::{Time, UnitId};
 use softflash_device::{Device, ModelDevice, UnitsImage};
 use softflash_runtime::RuntimeHandle;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a unit held once.
+/// Image of a unit.
 pub enum Image {
-    /// Of the array.
+    /// Of the flash array.
     Flash(UnitsImage),
     /// Of a drive.
     Drive(drive::Image),
 }
 
-/// The flash of a world, or the drive.
+/// The flash array of a scenario, or its drive.
 pub enum Medium {
-    /// The array.
+    /// The flash array.
     Flash(Arc<ModelDevice>),
-    /// A drive with a volatile cache.
+    /// A drive with a volatile write cache.
     Drive(Arc<Drive>),
 }
 
 impl Medium {
-    /// A new one.
+    /// A new medium.
     ///
     /// # Errors
-    /// Where the world cannot be built.
-    pub fn new(world: &World) -> Result<Medium, String> {
-        let config = world.device();
+    /// The device of the scenario cannot be built.
+    pub fn new(scenario: &Scenario) -> Result<Medium, String> {
+        let config = scenario.device();
         let told = |error: softflash_device::OpenError| error.to_string();
-        match &world.drive {
+        match &scenario.drive {
             None => Ok(Medium::Flash(Arc::new(ModelDevice::in_memory(config).map_err(told)?))),
             Some(shape) => {
                 let mut geometry = config.unit_geometry().map_err(told)?;
                 geometry.die_queue_depth = 32;
                 let units = config.units().map_err(told)?;
-                Ok(Medium::Drive(Arc::new(Drive::new(units, geometry, shape.discards, world.seed))))
+                Ok(Medium::Drive(Arc::new(Drive::new(
+                    units,
+                    geometry,
+                    shape.discards,
+                    scenario.seed,
+                ))))
             }
         }
     }
 
-    /// Plans what strikes it in a session that begins.
+    /// Sets the faults of a session that begins.
     pub fn plan(&self, strikes: &Strikes, runtime: &RuntimeHandle) {
         match self {
-            Medium::Flash(flash) => disasters::plan(strikes, flash, runtime),
+            Medium::Flash(flash) => fault_plan::plan(strikes, flash, runtime),
             Medium::Drive(drive) => drive.plan(strikes),
         }
     }
 
-    /// What a unit holds while the power is away.
+    /// Image of a unit; the power is off.
     ///
     /// # Errors
-    /// The device's, of which there should be none.
+    /// Errors of the device, which are not expected.
     pub fn image(&self, unit: u16) -> Result<Image, String> {
         Ok(match self {
             Medium::Flash(flash) => {
@@ -65,10 +70,10 @@ impl Medium {
         })
     }
 
-    /// Brings a unit back to what it was.
+    /// Restores a unit from an image.
     ///
     /// # Errors
-    /// The device's, of which there should be none.
+    /// Errors of the device, which are not expected.
     pub fn restore(&self, image: &Image) -> Result<(), String> {
         match (self, image) {
             (Medium::Flash(flash), Image::Flash(image)) => {
@@ -78,24 +83,24 @@ impl Medium {
                 drive.restore(image);
                 Ok(())
             }
-            _ => Err("the image is of another kind of device".to_owned()),
+            _ => Err("the image is from another kind of device".to_owned()),
         }
     }
 
-    /// Writes every page of a unit of an array, with what `fill` makes of zeros.
+    /// Overwrites every page of a unit of the flash array with zeros, changed by `fill`.
     ///
     /// # Errors
-    /// The device's, of which there should be none; a drive's units are not overwritten.
+    /// Errors of the device, which are not expected; units of a drive cannot be overwritten.
     pub fn overwrite(&self, unit: u16, fill: impl FnMut(&mut [u8])) -> Result<(), String> {
         let Medium::Flash(flash) = self else {
-            return Err("the unit is one of a drive".to_owned());
+            return Err("units of a drive cannot be overwritten".to_owned());
         };
         let told = |error: softflash_device::OpenError| error.to_string();
         let now = flash.image(unit..unit + 1).map_err(told)?;
         flash.restore(&now.overwritten(fill)).map_err(told)
     }
 
-    /// The array, where it is one.
+    /// The flash array, if the medium is one.
     pub fn flash(&self) -> Option<&Arc<ModelDevice>> {
         match self {
             Medium::Flash(flash) => Some(flash),
@@ -103,7 +108,7 @@ impl Medium {
         }
     }
 
-    /// As the store sees it.
+    /// The device that the store uses.
     pub fn device(&self) -> Arc<dyn Device> {
         match self {
             Medium::Flash(flash) => Arc::clone(flash) as Arc<dyn Device>,
@@ -111,12 +116,12 @@ impl Medium {
         }
     }
 
-    /// Whether half of the superblocks of a unit have a bad block.
+    /// Whether some unit has a bad block in half of its superblocks.
     pub fn is_worn_out(&self) -> bool {
         !self.worn_out_units().is_empty()
     }
 
-    /// The units of which half of the superblocks have a bad block.
+    /// The units that have a bad block in half of their superblocks.
     pub fn worn_out_units(&self) -> BTreeSet<u16> {
         let Some(flash) = self.flash() else { return BTreeSet::new() };
         let units = 0..flash.info().units;
@@ -133,7 +138,7 @@ impl Medium {
     /// Cuts the power.
     ///
     /// # Errors
-    /// Where the device cannot record what is left.
+    /// The device cannot record its state.
     pub fn power_cut(&self, at: Time, seed: u64) -> Result<(), String> {
         match self {
             Medium::Flash(flash) => flash.power_cut(at, seed).map(drop).map_err(|e| e.to_string()),

@@ -1,28 +1,28 @@
-//! How little memory a server has for requests and replies, and how long clients leave replies in it.
+//! The server's memory for requests and replies, and how long clients leave replies unread.
 
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 use softflash_protocol::resp::request::FREE_REQUEST_BYTES;
 use std::time::Duration;
 
-/// The largest number that a world's file can hold.
+/// The largest number that a scenario file can hold.
 const WITHOUT_LIMIT: u64 = i64::MAX as u64;
 
-/// Memory of a server. The default is as much as anybody asks for.
+/// Memory of a server. The default is unlimited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Memory {
     /// Bytes of each request that need no reservation.
     pub free_request_bytes: u64,
-    /// Bytes of all requests together that do, as far as it goes.
+    /// Bytes that all requests together can reserve.
     pub request_bytes: u64,
-    /// Batches of commands whose replies have not been sent, of all connections together.
+    /// Number of command batches, over all connections, that may have unsent replies.
     pub batches: u64,
-    /// Share of commands that may join the batch of the command before.
+    /// Share of commands that may join the previous command's batch.
     pub extends: f64,
-    /// Share of replies before which a client rests.
+    /// Share of replies before which a client pauses.
     pub rests: f64,
-    /// The longest such rest.
+    /// The longest such pause.
     pub longest_rest_ms: u64,
 }
 
@@ -40,7 +40,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Four of ten servers have little.
+    /// Four of ten servers have little memory.
     pub fn drawn(rng: &mut Rng) -> Memory {
         if !rng.chance(0.4) {
             return Memory::default();
@@ -59,7 +59,7 @@ impl Memory {
         *self == Memory::default()
     }
 
-    /// How long a client rests before it takes replies, if it does.
+    /// Draws how long a client pauses before it reads replies; none: it does not pause.
     pub(crate) fn rest(&self, rng: &mut Rng) -> Option<Duration> {
         let rests = self.rests > 0.0 && rng.chance(self.rests);
         rests.then(|| Duration::from_millis(rng.below(self.longest_rest_ms.max(1)) + 1))

@@ -1,45 +1,49 @@
-//! What goes wrong in the worlds that are drawn, by name.
+//! Fault profiles: which faults are injected into drawn scenarios, by name.
 
-use crate::habits::{Pace, Resp};
-use crate::world::World;
+use crate::client_model::{Pace, Resp};
+use crate::scenario::Scenario;
 use clap::ValueEnum;
 use softflash_base::random::Rng;
 use softflash_nand::faults::SilentFaults;
 
-/// What goes wrong in the worlds that are drawn.
+/// Which faults are injected into drawn scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Profile {
-    /// Power cuts, torn and shorn pages, erases that are cut off, bad blocks, programs and erases that fail, operations
-    /// that take a hundred times as long: all of which the store survives. Four worlds in ten are of `mirrored`, `parity`,
-    /// `clocks` or `unit`
+    /// Power cuts, torn pages, interrupted erases, bad blocks, program and erase failures,
+    /// operations that take a hundred times as long: faults that the store survives. Four scenarios
+    /// in ten have the profile `mirrored`, `parity`, `clocks` or `unit`
     #[default]
     Survived,
-    /// Also pages that were being programmed when the power was cut, read well after it and decay later
+    /// Also pages whose program was cut by a power loss, which first read correctly and decay later
     Decaying,
-    /// Also the loss of older pages of the word line that was being programmed
+    /// Also loss of older pages of the word line that was being programmed
     Paired,
-    /// Also bit errors by wear, age and reads, more than the code corrects: losses must be told
+    /// Also bit errors by wear, retention and read disturb, beyond the correction capability: the
+    /// store must report losses
     Worn,
-    /// Also reads that return something else as success: losses must be told
+    /// Also reads that return wrong data as success: the store must report losses
     Misread,
-    /// Also programs that did something else and were acknowledged: losses must be told, but for the last page of a log
+    /// Also programs that silently fail or write elsewhere: the store must report losses, except
+    /// the last page of a log
     Silent,
-    /// Also dies that die: losses must be told
+    /// Also dies that fail: the store must report losses
     Dead,
-    /// Also one whole unit that reads as random bytes, as zeros, or as it was: losses must be told
+    /// Also one whole unit whose contents are replaced by random bytes, by zeros, or by an old
+    /// image: the store must report losses
     Unit,
-    /// Two copies of everything, and one unit that dies, comes back as it was, or silently does something else: nothing may
-    /// be lost, and all must be made whole
+    /// Two copies of all data, and one unit that fails, is restored from an old image, or has
+    /// silent faults: nothing may be lost, and full redundancy must be restored
     Mirrored,
-    /// Parity over patches, and one unit that does any of that: nothing may be lost, and all must be made whole
+    /// Parity over patches, and one unit with the same faults: nothing may be lost, and full
+    /// redundancy must be restored
     Parity,
-    /// Keys that expire all the time, a wall clock that is set back, the loss of older pages of a word line, and cuts within
-    /// milliseconds of a request
+    /// Frequent expiry, a wall clock that is set back, loss of older pages of a word line, and cuts
+    /// within milliseconds of a request
     Clocks,
 }
 
 impl Profile {
-    /// The arguments that choose it.
+    /// The command-line arguments that select the profile.
     pub fn arguments(self) -> String {
         match self.to_possible_value() {
             Some(name) if self != Profile::default() => format!(" --profile {}", name.get_name()),
@@ -47,7 +51,7 @@ impl Profile {
         }
     }
 
-    /// The profile of a seed's world: of what is survived, some worlds are of those whose store survives more.
+    /// The profile of a seed's scenario: `survived` uses other profiles for some seeds.
     pub(crate) fn of_seed(self, seed: u64) -> Profile {
         if self != Profile::Survived {
             return self;
@@ -61,44 +65,46 @@ impl Profile {
         }
     }
 
-    /// Whether some of its worlds are on a drive instead of flash.
+    /// Whether some scenarios of the profile run on a drive instead of flash.
     pub(crate) fn may_be_on_drive(self) -> bool {
         matches!(self, Profile::Survived | Profile::Mirrored | Profile::Parity)
     }
 
-    /// What every world of the profile has, whatever else was drawn.
-    pub(crate) fn force(self, world: &mut World, rng: &mut Rng) {
+    /// Sets the properties that every scenario of the profile has.
+    pub(crate) fn force(self, scenario: &mut Scenario, rng: &mut Rng) {
         if self != Profile::Clocks {
             return;
         }
-        world.faults.paired_page_loss = 1.0;
-        world.store.interval_ms = 0;
+        scenario.faults.paired_page_loss = 1.0;
+        scenario.store.interval_ms = 0;
         let mut apart = rng.fork("speech");
-        let resp = world.resp.get_or_insert_with(|| Resp::drawn(rng, &mut apart, true));
+        let resp = scenario.resp.get_or_insert_with(|| Resp::drawn(rng, &mut apart, true));
         resp.scans = resp.scans.max(0.1);
         resp.expiry = 0.5 + 0.5 * rng.unit_f64();
         resp.longest_life_ms = 4 << rng.below(7);
-        world.pace = Pace {
+        scenario.pace = Pace {
             pauses: 0.3 + 0.4 * rng.unit_f64(),
             longest_pause_ms: 1 << (6 + rng.below(5)),
             longest_outage_ms: 1,
             steps_back: true,
             prompt_cuts: true,
         };
-        // A recovered clock runs on: what is lost of it is seen where nobody wrote for longer than a recovery takes.
-        world.clients.count = 1 + world.clients.count % 3;
-        world.clients.reads = 0.3 + 0.4 * rng.unit_f64();
-        world.clients.keys = world.clients.keys.min(8);
+        // A recovered clock continues from its last persisted value. A loss of clock time is
+        // visible only if no write occurs for longer than a recovery takes.
+        scenario.clients.count = 1 + scenario.clients.count % 3;
+        scenario.clients.reads = 0.3 + 0.4 * rng.unit_f64();
+        scenario.clients.keys = scenario.clients.keys.min(8);
     }
 
-    /// Adds what may destroy data. Each kind is there or not.
-    pub(crate) fn add(self, world: &mut World, rng: &mut Rng) {
+    /// Adds faults that may destroy data. Each kind is present or absent.
+    pub(crate) fn add(self, scenario: &mut Scenario, rng: &mut Rng) {
         let mut some = |rate: f64| if rng.chance(0.5) { rate } else { 0.0 };
         match self {
             Profile::Survived | Profile::Decaying | Profile::Paired | Profile::Clocks => {}
             Profile::Worn => {
-                let law = &mut world.faults.bit_errors;
-                // With one retry, five errors in a thousand bits are at the end of what the code corrects.
+                let law = &mut scenario.faults.bit_errors;
+                // With one retry, five errors in a thousand bits are the limit of the correction
+                // capability.
                 law.retry_steps = 1;
                 law.rber_fresh = 4e-3 + some(1e-3);
                 law.wear_cycles = some(100.0);
@@ -106,7 +112,7 @@ impl Profile {
                 law.disturb_per_read = some(1e-6);
             }
             Profile::Misread => {
-                world.faults.silent = SilentFaults {
+                scenario.faults.silent = SilentFaults {
                     miscorrected_read: 1e-4 + some(1e-3),
                     misdirected_read: some(1e-3),
                     stale_read: some(1e-3),
@@ -116,49 +122,51 @@ impl Profile {
             Profile::Silent => {
                 let misdirected_program = some(1e-3);
                 let phantom_program = 1e-4 + some(1e-3);
-                world.faults.silent = SilentFaults {
+                scenario.faults.silent = SilentFaults {
                     misdirected_program,
                     phantom_program,
                     ..SilentFaults::default()
                 };
             }
-            Profile::Dead => world.disasters.deaths = 0.1 + some(0.2),
+            Profile::Dead => scenario.fault_plan.deaths = 0.1 + some(0.2),
             Profile::Unit => {
-                world.disasters.replacements = 0.1 + some(0.2);
-                // A shard that loses all of its units has nothing left that tells of it.
-                world.flash.channels = world.store.shards * (2 + rng.below(3) as u16);
+                scenario.fault_plan.replacements = 0.1 + some(0.2);
+                // A shard that loses all of its units has no record left from which to report the
+                // loss.
+                scenario.flash.channels = scenario.store.shards * (2 + rng.below(3) as u16);
             }
-            Profile::Mirrored => mirror(world, rng),
-            Profile::Parity => parity(world, rng),
+            Profile::Mirrored => mirror(scenario, rng),
+            Profile::Parity => parity(scenario, rng),
         }
     }
 }
 
-/// Two copies, and one kind of disaster that strikes one unit.
-fn mirror(world: &mut World, rng: &mut Rng) {
-    world.store.copies = 2;
-    world.flash.channels *= 2;
-    strike_one_unit(world, rng);
+/// Two copies, and one kind of fault that strikes one unit.
+fn mirror(scenario: &mut Scenario, rng: &mut Rng) {
+    scenario.store.copies = 2;
+    scenario.flash.channels *= 2;
+    strike_one_unit(scenario, rng);
 }
 
-/// Parity, mostly over patches so small that there are some of them, and one kind of disaster that strikes one unit.
-fn parity(world: &mut World, rng: &mut Rng) {
-    world.store.parity = 2 + rng.below(3) as u8;
-    // With many shards there are units enough.
-    let most = if world.store.shards > 2 { 4 } else { 5 };
-    world.flash.channels = world.store.shards * (3 + rng.below(3) as u16).min(most);
-    if world.flash.pages > 8 && rng.chance(0.7) {
-        world.flash.pages = 8;
-        world.flash.blocks = 5 * world.flash.blocks / 2;
+/// Parity, mostly over patches that are small enough for many groups, and one kind of fault that
+/// strikes one unit.
+fn parity(scenario: &mut Scenario, rng: &mut Rng) {
+    scenario.store.parity = 2 + rng.below(3) as u8;
+    // With many shards there are enough units in total.
+    let most = if scenario.store.shards > 2 { 4 } else { 5 };
+    scenario.flash.channels = scenario.store.shards * (3 + rng.below(3) as u16).min(most);
+    if scenario.flash.pages > 8 && rng.chance(0.7) {
+        scenario.flash.pages = 8;
+        scenario.flash.blocks = 5 * scenario.flash.blocks / 2;
     }
-    strike_one_unit(world, rng);
+    strike_one_unit(scenario, rng);
 }
 
-fn strike_one_unit(world: &mut World, rng: &mut Rng) {
+fn strike_one_unit(scenario: &mut Scenario, rng: &mut Rng) {
     match rng.below(4) {
-        0 => world.disasters.deaths = 0.3,
-        1 => world.disasters.old_images = 0.3,
-        2 => world.disasters.strikes = 1 + rng.below(8) as u32,
+        0 => scenario.fault_plan.deaths = 0.3,
+        1 => scenario.fault_plan.old_images = 0.3,
+        2 => scenario.fault_plan.strikes = 1 + rng.below(8) as u32,
         _ => {}
     }
 }

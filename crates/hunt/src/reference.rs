@@ -1,4 +1,5 @@
-//! What clients were promised, and what may be found after a cut. Shares nothing with the store.
+//! The reference: acknowledged writes of a client, and which contents are correct after a cut.
+//! Shares no code with the store.
 
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -6,44 +7,44 @@ use std::collections::BTreeMap;
 /// Keys and values of one client.
 pub type Contents = BTreeMap<Bytes, Bytes>;
 
-/// What one request writes, all of it or nothing: a value, or none for a deletion.
+/// The writes of one request, which is atomic: a value, or none for a deletion.
 pub type Batch = Vec<(Bytes, Option<Bytes>)>;
 
-/// What one client wrote, as it knows it.
+/// The writes of one client, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Promise {
-    /// What was found when somebody last looked.
+    /// Contents at the last comparison.
     base: Contents,
-    /// What was written since, in order. The last may be of unknown outcome.
+    /// Writes after the last comparison, in order. The outcome of the last may be unknown.
     since: Vec<Batch>,
-    /// Of these, those that must be there whatever happens.
+    /// Number of these writes that must have survived.
     firm: usize,
 }
 
-/// Why what was found cannot be.
+/// Why the contents found are wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breach(pub String);
 
 impl Promise {
-    /// A request is about to be made.
+    /// A write request starts.
     pub fn begins(&mut self, batch: Batch) {
         self.since.push(batch);
     }
 
-    /// The last request was acknowledged, and is durable.
+    /// The last write was acknowledged and is durable.
     pub fn is_firm(&mut self) {
         self.firm = self.since.len();
     }
 
-    /// What the client reads while nothing has been cut.
+    /// The contents that the client must read while there was no cut.
     pub fn current(&self) -> Contents {
         let mut contents = self.base.clone();
         self.since.iter().for_each(|batch| apply(&mut contents, batch));
         contents
     }
 
-    /// Compares with what was found: it must be what all firm writes made, and any number of later ones in order. From
-    /// then on it is the truth.
+    /// Compares with the contents found: all durable writes must be there, plus any prefix of the
+    /// later ones. The contents found become the new base.
     pub fn found(&mut self, found: Contents) -> Result<(), Breach> {
         let mut expected = self.base.clone();
         self.since[..self.firm].iter().for_each(|batch| apply(&mut expected, batch));
@@ -130,7 +131,7 @@ mod tests {
         let mut promise = Promise::default();
         promise.begins(vec![put("a", "1")]);
         promise.found(contents(&[])).unwrap();
-        assert!(promise.clone().found(contents(&[("a", "1")])).is_err(), "it came back later");
+        assert!(promise.clone().found(contents(&[("a", "1")])).is_err(), "it reappeared later");
         assert_eq!(promise.current(), contents(&[]));
     }
 }

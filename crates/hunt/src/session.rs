@@ -1,8 +1,8 @@
-//! From power on to power off: the store opens, everything in it is compared with what was promised, and the clients
-//! work.
+//! One session, from power on to power off: the store opens, all its contents are compared with the
+//! reference, and the clients work.
 
 use crate::client::Client;
-use crate::disasters::{self, Strikes};
+use crate::fault_plan::{self, Strikes};
 use crate::fullness::{self, REST};
 use crate::invariants::{Books, groups_are_apart};
 use crate::medium::Medium;
@@ -10,8 +10,8 @@ use crate::reference::{Breach, Contents};
 use crate::resp;
 use crate::resp::ledger::{Found, Slack};
 use crate::resp::semantics::Window;
+use crate::scenario::Scenario;
 use crate::trouble::Trouble;
-use crate::world::World;
 use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::{SliceId, Time};
@@ -23,64 +23,64 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
-/// Keys that one look at a slice brings.
+/// Keys that one scan step returns.
 const SCANNED: usize = 50;
 
-/// What a session is to do after everything was compared.
+/// What a session does after the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// The clients work.
     Work,
-    /// The clients work, and must come to an end in time; then the store closes as it should.
+    /// The clients work and must finish in time; then the store closes cleanly.
     Prove,
-    /// The store is left alone for a while, and closes as it should.
+    /// The store is left idle for a while and closes cleanly.
     Close,
 }
 
-/// When a session is cut off.
+/// When the power is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// So many requests have been begun; none: it does not matter.
+    /// After this many requests have started; none: regardless of requests.
     pub requests: Option<u64>,
-    /// So many removals of everything have been begun, too.
+    /// And after this many removals of all keys have started.
     pub removals: Option<u64>,
-    /// So long after that, or after power on.
+    /// Delay after that, or after power on.
     pub then: Time,
-    /// Of what it makes of operations under way.
+    /// Seed of the outcome of operations in flight.
     pub seed: u64,
 }
 
-/// What a session is given.
+/// Parameters of a session.
 pub struct Plan<'a> {
-    /// The world.
-    pub world: &'a World,
-    /// What its store lives on.
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The medium of its store.
     pub medium: &'a Medium,
-    /// Counts the sessions of a world.
+    /// Sequence number of the session within the scenario.
     pub number: u64,
     /// Its clients.
     pub crew: &'a Crew,
-    /// What to do.
+    /// What the session does.
     pub task: Task,
-    /// When it is cut off, if it is.
+    /// The power cut, if there is one.
     pub cut: Option<Cut>,
-    /// What the wall clock shows at first.
+    /// Wall clock at the start.
     pub wall_ms: u64,
-    /// What strikes the flash.
+    /// Planned faults of the flash.
     pub strikes: Strikes,
-    /// Programs that silently did something else by the time everything was last compared.
+    /// Number of silent program faults up to the last comparison.
     pub silent_before: u64,
 }
 
 impl Plan<'_> {
-    /// What may be lost without a word. Where data may be lost, the last page of each log: before a cut nobody can tell
-    /// it from one that was cut off. That goes for more of them where programs silently did something else. The loss of a
-    /// whole unit is no excuse.
+    /// What may be lost without an error. Where data may be lost: the last page of each log,
+    /// because it looks like a page whose program was cut by a power loss; one more for each silent
+    /// program fault. The loss of a whole unit allows no silent loss.
     fn slack(&self) -> Slack {
-        if self.world.store.interval_ms > 0 {
+        if self.scenario.store.interval_ms > 0 {
             return Slack::INTERVAL;
         }
-        if !self.world.may_lose() || self.world.disasters.replacements > 0.0 {
+        if !self.scenario.may_lose() || self.scenario.fault_plan.replacements > 0.0 {
             return Slack::NONE;
         }
         let silent = silent_programs(self.medium) - self.silent_before;
@@ -88,40 +88,40 @@ impl Plan<'_> {
     }
 }
 
-/// How a session went.
+/// The result of a session.
 #[derive(Debug)]
 pub struct Session {
-    /// When it ended, from its beginning.
+    /// When it ended, since its start.
     pub ended_at: Time,
     /// Why it ended early.
     pub trouble: Option<Trouble>,
-    /// The flash as everything was compared with what was promised, if it came to that.
+    /// State of the flash at the comparison, if there was one.
     pub compared: Option<Comparison>,
-    /// The store has refused writes for lack of space, and has shown that there was none.
+    /// The store refused writes for lack of space, and rightly so.
     pub full: bool,
 }
 
-/// The flash as everything was compared with what was promised.
+/// State of the flash when all contents were compared with the reference.
 #[derive(Debug)]
 pub struct Comparison {
-    /// Its books.
+    /// The space accounting.
     pub books: Books,
-    /// Programs that had silently done something else by then.
+    /// Number of silent program faults so far.
     pub silent: u64,
 }
 
-/// All clients of a world.
+/// All clients of a scenario.
 pub enum Crew {
-    /// They call the store.
+    /// Clients that call the store.
     Direct(Vec<Client>),
-    /// They speak RESP.
+    /// Clients that send RESP.
     Resp(resp::Crew),
 }
 
 impl Crew {
-    /// The clients of a world.
-    pub fn of(world: &World) -> Crew {
-        resp::Crew::of(world).map_or_else(|| Crew::Direct(Client::all(world)), Crew::Resp)
+    /// The clients of a scenario.
+    pub fn of(scenario: &Scenario) -> Crew {
+        resp::Crew::of(scenario).map_or_else(|| Crew::Direct(Client::all(scenario)), Crew::Resp)
     }
 
     fn has_removed(&self) -> bool {
@@ -134,19 +134,19 @@ impl Crew {
         }
     }
 
-    async fn work(&self, stores: &[Store], world: &World) -> Result<(), Trouble> {
+    async fn work(&self, stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
         match self {
             Crew::Direct(clients) => {
-                let durable = world.store.interval_ms == 0;
+                let durable = scenario.store.interval_ms == 0;
                 let work =
-                    clients.iter().map(|client| client.work(stores, &world.clients, durable));
+                    clients.iter().map(|client| client.work(stores, &scenario.clients, durable));
                 try_join_all(work).await.map(drop)
             }
-            Crew::Resp(crew) => crew.work(stores, world).await,
+            Crew::Resp(crew) => crew.work(stores, scenario).await,
         }
     }
 
-    /// Requests made in this session, where they are counted.
+    /// Requests of this session, where they are counted.
     fn requests_made(&self) -> u64 {
         match self {
             Crew::Direct(_) => 0,
@@ -154,17 +154,17 @@ impl Crew {
         }
     }
 
-    fn keys(&self, world: &World) -> Vec<Bytes> {
+    fn keys(&self, scenario: &Scenario) -> Vec<Bytes> {
         match self {
             Crew::Direct(clients) => clients.iter().flat_map(Client::keys).collect(),
-            Crew::Resp(crew) => crew.keys(world),
+            Crew::Resp(crew) => crew.keys(scenario),
         }
     }
 
-    /// Compares with what was found, of which some need not be there.
+    /// Compares the contents found with the reference; `slack` says what may be missing.
     fn judge(
         &self,
-        world: &World,
+        scenario: &Scenario,
         store: &Store,
         found: Found,
         at: Window,
@@ -172,11 +172,11 @@ impl Crew {
     ) -> Result<(), String> {
         match self {
             Crew::Direct(clients) => judge_direct(clients, found),
-            Crew::Resp(crew) => crew.judge(world, &found, at, store.layout(), slack),
+            Crew::Resp(crew) => crew.judge(scenario, &found, at, store.layout(), slack),
         }
     }
 
-    /// Compares keys one by one, but for those that the store says it has lost.
+    /// Compares each key by itself, except those that the store reports as lost.
     fn judge_rest(
         &self,
         store: &Store,
@@ -191,7 +191,7 @@ impl Crew {
         }
     }
 
-    /// Of everything that clients were told.
+    /// Hash of everything that clients received.
     pub fn trace(&self) -> u64 {
         match self {
             Crew::Direct(_) => 0,
@@ -200,9 +200,9 @@ impl Crew {
     }
 }
 
-/// Runs a session to its end, or until its cut.
+/// Runs a session to its end or its cut.
 pub fn run(plan: &Plan<'_>) -> Session {
-    let Plan { world, medium, number, crew, task, cut, wall_ms, strikes, .. } = plan;
+    let Plan { scenario, medium, number, crew, task, cut, wall_ms, strikes, .. } = plan;
     let executor = VirtualExecutor::new(*wall_ms);
     let runtime = executor.handle();
     let compared = Cell::new(None);
@@ -210,39 +210,39 @@ pub fn run(plan: &Plan<'_>) -> Session {
     crew.begins_session();
     medium.plan(strikes, &runtime);
     let work = async {
-        let options = world.options(*number);
-        let stores = open_all(medium.device(), &world.layout(), &options, &runtime).await?;
+        let options = scenario.options(*number);
+        let stores = open_all(medium.device(), &scenario.layout(), &options, &runtime).await?;
         *opened.borrow_mut() = stores.clone();
         compare(&stores, plan).await?;
         let books = Books::of(&stores[0]).await?;
         compared.set(Some(Comparison { books, silent: silent_programs(medium) }));
         match task {
             Task::Work => {
-                crew.work(&stores, world).await?;
+                crew.work(&stores, scenario).await?;
                 fullness::free_blocks_are_known(&stores)?;
                 watches_are_swept(&stores, plan)
             }
             Task::Prove => {
-                let work = pin!(crew.work(&stores, world));
-                match select(work, pin!(stall(crew, world, &runtime))).await {
+                let work = pin!(crew.work(&stores, scenario));
+                match select(work, pin!(stall(crew, scenario, &runtime))).await {
                     Either::Left((outcome, _)) => outcome?,
                     Either::Right((trouble, _)) => return Err(trouble),
                 }
                 watches_are_swept(&stores, plan)?;
                 runtime.sleep_until(runtime.now() + REST).await;
                 fullness::free_blocks_are_known(&stores)?;
-                Books::of(&stores[0]).await?.have_no_leak(world).map_err(Trouble::Wrong)?;
+                Books::of(&stores[0]).await?.have_no_leak(scenario).map_err(Trouble::Wrong)?;
                 close(&stores).await
             }
             Task::Close => {
-                // What is compacted at first is in use twice.
+                // Data under compaction use space twice.
                 runtime.sleep_until(runtime.now() + REST).await;
                 let books = Books::of(&stores[0]).await?;
                 fullness::free_blocks_are_known(&stores)?;
-                books.have_no_leak(world).map_err(Trouble::Wrong)?;
-                let dead = disasters::dead_dies(strikes);
-                books.have_all_copies(world, &dead).map_err(Trouble::Wrong)?;
-                if books.units_left(world, &dead) >= 2 {
+                books.have_no_leak(scenario).map_err(Trouble::Wrong)?;
+                let dead = fault_plan::dead_dies(strikes);
+                books.have_all_copies(scenario, &dead).map_err(Trouble::Wrong)?;
+                if books.units_left(scenario, &dead) >= 2 {
                     groups_are_apart(&stores).map_err(Trouble::Wrong)?;
                 }
                 close(&stores).await
@@ -250,24 +250,24 @@ pub fn run(plan: &Plan<'_>) -> Session {
         }
     };
     let whole = async {
-        let outcome = until(*cut, work, (crew, world), &runtime).await;
+        let outcome = until(*cut, work, (crew, scenario), &runtime).await;
         let stores = opened.take();
         let is_full = outcome == Err(Trouble::Full);
-        if is_full && !world.may_lose() {
-            // A removal of everything gives back a lot between the refusal and this look.
+        if is_full && !scenario.may_lose() {
+            // A removal of all keys may release much space between the refusal and this check.
             if !crew.has_removed() {
-                fullness::is_low_on_space(&stores, world).await?;
+                fullness::is_low_on_space(&stores, scenario).await?;
             }
-            // Half of the cuts come at once.
+            // In half of these sessions the power is cut without the idle time.
             if cut.is_none_or(|cut| cut.seed % 2 == 0) {
-                fullness::takes_writes_again(&stores, world).await?;
+                fullness::takes_writes_again(&stores, scenario).await?;
             }
         }
         if is_full { Ok(true) } else { outcome.map(|()| false) }
     };
     let outcome = executor.try_block_on(whole);
     let ended_at = executor.now();
-    // Before anything falls: what falls takes its commands back.
+    // Before any task is dropped: a dropped task withdraws its commands.
     let cut = cut.map_or(Ok(()), |cut| medium.power_cut(ended_at, cut.seed));
     let (trouble, full) = match outcome {
         Ok(Ok(full)) => (None, full),
@@ -281,32 +281,33 @@ pub fn run(plan: &Plan<'_>) -> Session {
     Session { ended_at, trouble, compared: compared.take(), full }
 }
 
-/// Ends when no request has been made for longer than any takes: a minute of each client, in which a slow flash is waited for
-/// and a full one cleaned, and a rest. Where nobody counts requests, all of them have to be made meanwhile.
-async fn stall(crew: &Crew, world: &World, runtime: &RuntimeHandle) -> Trouble {
-    let minutes = Duration::from_secs(60) * u32::from(world.clients.count);
+/// Ends when no request was made for longer than a request can take: a minute per client, for slow
+/// flash and for cleaning, and a pause. Where requests are not counted, all of them must finish
+/// within that time each.
+async fn stall(crew: &Crew, scenario: &Scenario, runtime: &RuntimeHandle) -> Trouble {
+    let minutes = Duration::from_secs(60) * u32::from(scenario.clients.count);
     let patience = match crew {
-        Crew::Resp(_) => minutes + Duration::from_millis(world.pace.longest_pause_ms),
-        Crew::Direct(_) => minutes * world.clients.requests,
+        Crew::Resp(_) => minutes + Duration::from_millis(scenario.pace.longest_pause_ms),
+        Crew::Direct(_) => minutes * scenario.clients.requests,
     };
     loop {
         let made = crew.requests_made();
         runtime.sleep_until(runtime.now() + patience).await;
         if crew.requests_made() == made {
-            return Trouble::Wrong("requests do not come to an end".to_owned());
+            return Trouble::Wrong("requests do not complete".to_owned());
         }
     }
 }
 
-/// When nobody is connected any more, no more watches are kept than were made since the last sweep, and those that somebody held
-/// then: of each client what some `WATCH`es name, on the connections that it left lately.
+/// Without connections, the store keeps at most the watches created since the last sweep and those
+/// in use at that sweep: for each client, the keys of a few `WATCH`es on its last connections.
 fn watches_are_swept(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
-    let watched = plan.world.resp.as_ref().map_or(1, |resp| resp.watched);
-    let held = u64::from(plan.world.clients.count) * 4 * (watched + 1);
-    let most = plan.world.options(plan.number).watch_sweep + held as usize;
+    let watched = plan.scenario.resp.as_ref().map_or(1, |resp| resp.watched);
+    let held = u64::from(plan.scenario.clients.count) * 4 * (watched + 1);
+    let most = plan.scenario.options(plan.number).watch_sweep + held as usize;
     match stores.iter().map(|store| store.local().watch_tokens()).max() {
         Some(kept) if kept > most => {
-            Err(Trouble::Wrong(format!("{kept} watches are kept, of {most} at most")))
+            Err(Trouble::Wrong(format!("{kept} watches are kept, the limit is {most}")))
         }
         _ => Ok(()),
     }
@@ -316,11 +317,11 @@ async fn close(stores: &[Store]) -> Result<(), Trouble> {
     Ok(try_join_all(stores.iter().map(Store::close)).await.map(drop)?)
 }
 
-/// Works until it is done, or until the time of the cut.
+/// Works until it is done or the power is cut.
 async fn until(
     cut: Option<Cut>,
     work: impl Future<Output = Result<(), Trouble>>,
-    (crew, world): (&Crew, &World),
+    (crew, scenario): (&Crew, &Scenario),
     runtime: &RuntimeHandle,
 ) -> Result<(), Trouble> {
     let Some(Cut { requests, removals, then, .. }) = cut else { return work.await };
@@ -331,7 +332,7 @@ async fn until(
             let (requests, removals) = (requests.unwrap_or(0), removals.unwrap_or(0));
             let begun = pin!(counting.begun(requests, removals));
             if let Either::Right((trouble, _)) =
-                select(begun, pin!(stall(crew, world, runtime))).await
+                select(begun, pin!(stall(crew, scenario, runtime))).await
             {
                 return Err(trouble);
             }
@@ -342,22 +343,23 @@ async fn until(
     select(pin!(work), pin!(due)).await.factor_first().0
 }
 
-/// Looks every key up, and scans every slice: both must show what was promised, and nothing else. Where the flash may
-/// lose what it has, each key is there as promised or there is an error that says so.
+/// Looks up every key and scans every slice: both must return the promised contents and nothing
+/// else. Where the flash may lose data, each key is as promised or the store returns an error that
+/// reports the loss.
 async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
-    let (store, crew, world) = (&stores[0], plan.crew, plan.world);
+    let (store, crew, scenario) = (&stores[0], plan.crew, plan.scenario);
     let from_ms = store.runtime().wall_ms();
     let (mut found, mut lost) = match scan_all(store).await {
-        Err(Trouble::Lost(what)) if world.may_lose() => (None, Some(what)),
+        Err(Trouble::Lost(what)) if scenario.may_lose() => (None, Some(what)),
         found => (Some(found?), None),
     };
     let mut looked_up = Found::new();
     let mut unreadable = BTreeSet::new();
     if let Some(found) = &mut found {
-        // Of unknown outcome, and of no use.
+        // Their outcome is unknown and does not matter.
         found.retain(|key, _| !fullness::is_probe(key));
     }
-    let mut keys: BTreeSet<Bytes> = crew.keys(world).into_iter().collect();
+    let mut keys: BTreeSet<Bytes> = crew.keys(scenario).into_iter().collect();
     keys.extend(found.iter().flat_map(Found::keys).cloned());
     for key in keys {
         match store.view().get(&key).await.map_err(Trouble::from) {
@@ -365,14 +367,15 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
                 looked_up.insert(key, (entry.value.to_bytes(), entry.expires_at_ms));
             }
             Ok(None) => {}
-            Err(Trouble::Lost(what)) if world.may_lose() => {
+            Err(Trouble::Lost(what)) if scenario.may_lose() => {
                 lost = Some(what);
                 unreadable.insert(key);
             }
             Err(trouble) => return Err(trouble),
         }
     }
-    // What expires between the two looks is in the first only. The clocks of the store may be ahead of the wall's.
+    // A key that expires between the scan and the lookup is in the scan only. The store's clocks
+    // may be ahead of the wall clock.
     let wall_ms = store.runtime().wall_ms();
     let to_ms = stores.iter().map(Store::now_ms).fold(wall_ms, u64::max);
     let at = Window { from_ms, to_ms };
@@ -388,7 +391,7 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
     }
     let slack = plan.slack();
     match lost {
-        None => crew.judge(world, store, looked_up, at, slack).map_err(Trouble::Wrong),
+        None => crew.judge(scenario, store, looked_up, at, slack).map_err(Trouble::Wrong),
         Some(what) => {
             let judged = crew.judge_rest(store, &looked_up, &unreadable, at, slack);
             judged.map_err(Trouble::Wrong)?;
@@ -397,7 +400,7 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
     }
 }
 
-/// Programs that were acknowledged and did something else.
+/// Number of acknowledged programs that did something else.
 fn silent_programs(medium: &Medium) -> u64 {
     let Some(device) = medium.flash() else { return 0 };
     let injected = device.injected_faults();
@@ -431,7 +434,7 @@ fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
     for (key, (value, _)) in found {
         let owner = Client::owner(&key).map(usize::from);
         let Some(contents) = owner.and_then(|owner| contents.get_mut(owner)) else {
-            return Err(format!("key `{}` was written by nobody", key.escape_ascii()));
+            return Err(format!("key `{}` was never written", key.escape_ascii()));
         };
         contents.insert(key, value);
     }
@@ -441,9 +444,9 @@ fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the medium offline, struck by this; returns what is wrong.
+/// Checks the medium offline with these planned faults; returns what is wrong.
 pub fn check_offline(
-    world: &World,
+    scenario: &Scenario,
     medium: &Medium,
     strikes: &Strikes,
     wall_ms: u64,
@@ -452,7 +455,7 @@ pub fn check_offline(
     let runtime = executor.handle();
     medium.plan(strikes, &runtime);
     let device = medium.device();
-    let layout = world.layout();
+    let layout = scenario.layout();
     let progress = Progress::default();
     let checked = executor.try_block_on(check(device, &layout, &runtime, &progress));
     match checked {

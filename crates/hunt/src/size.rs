@@ -1,30 +1,31 @@
-//! How large the worlds are that are drawn.
+//! Sizes of drawn scenarios.
 
-use crate::world::World;
+use crate::scenario::Scenario;
 use clap::ValueEnum;
 
-/// In mixed hunts one world in so many is a full one.
+/// One in this many scenarios of a mixed hunt is a full one.
 const FULL: u64 = 4;
 
-/// What dense worlds have more than small ones.
+/// Factor between the cuts of dense and of small scenarios.
 const MORE_CUTS: u32 = 24;
 
-/// How large the worlds are that are drawn.
+/// Size of drawn scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Size {
-    /// One full world in four, the others dense
+    /// One full scenario in four; the others are dense
     #[default]
     Mixed,
     /// Up to 64 requests of each client before each cut, values of up to 12 KB
     Full,
-    /// As small, with ten times as many cuts: most cuts for the time
+    /// As small, with ten times as many cuts: the most cuts per second
     Dense,
-    /// Little flash, at most 8 requests before each of at most three cuts: most worlds for the time
+    /// Little flash, at most 8 requests before each of at most three cuts: the most scenarios per
+    /// second
     Small,
 }
 
 impl Size {
-    /// The arguments that choose it.
+    /// The command-line arguments that select the size.
     pub fn arguments(self) -> String {
         match self.to_possible_value() {
             Some(name) if self != Size::default() => format!(" --size {}", name.get_name()),
@@ -32,36 +33,37 @@ impl Size {
         }
     }
 
-    /// The world at this size.
-    pub fn of(self, world: World) -> World {
+    /// Resizes a scenario.
+    pub fn of(self, scenario: Scenario) -> Scenario {
         match self {
-            Size::Full => world,
-            // Without much work there are hardly any patches, whose copies and parity these are for.
-            Size::Mixed if world.store.is_redundant() => world,
-            Size::Mixed if world.seed.is_multiple_of(FULL) => world,
+            Size::Full => scenario,
+            // Copies and parity protect patches, and without much work there are hardly any
+            // patches.
+            Size::Mixed if scenario.store.is_redundant() => scenario,
+            Size::Mixed if scenario.seed.is_multiple_of(FULL) => scenario,
             Size::Mixed | Size::Dense => {
-                let cuts = MORE_CUTS + world.cuts;
-                World { cuts, ..small(world) }
+                let cuts = MORE_CUTS + scenario.cuts;
+                Scenario { cuts, ..small(scenario) }
             }
-            Size::Small => small(world),
+            Size::Small => small(scenario),
         }
     }
 }
 
-fn small(mut world: World) -> World {
-    world.cuts = 1 + world.cuts % 3;
-    if world.clients.larges > 0.0 {
-        // Of as much flash as its values need.
-        world.clients.requests = world.clients.requests.min(8);
-        return world;
+fn small(mut scenario: Scenario) -> Scenario {
+    scenario.cuts = 1 + scenario.cuts % 3;
+    if scenario.clients.larges > 0.0 {
+        // The flash is as large as its values need.
+        scenario.clients.requests = scenario.clients.requests.min(8);
+        return scenario;
     }
-    if world.is_filled() {
-        world.clients.requests = world.clients.requests.min(32);
-        return world;
+    if scenario.is_filled() {
+        scenario.clients.requests = scenario.clients.requests.min(32);
+        return scenario;
     }
-    world.clients.requests = world.clients.requests.min(8);
-    world.clients.value_bytes = world.clients.value_bytes.min(3000);
-    world.clients.keys = world.clients.keys.min(20);
-    world.flash.blocks = if world.flash.pages == 8 { 80 } else { 32 };
-    world
+    scenario.clients.requests = scenario.clients.requests.min(8);
+    scenario.clients.value_bytes = scenario.clients.value_bytes.min(3000);
+    scenario.clients.keys = scenario.clients.keys.min(20);
+    scenario.flash.blocks = if scenario.flash.pages == 8 { 80 } else { 32 };
+    scenario
 }

@@ -1,91 +1,95 @@
-//! One world from its beginning to its end.
+//! Runs one scenario from beginning to end.
 
-use crate::disasters::Fate;
-use crate::habits::Pace;
+use crate::client_model::Pace;
+use crate::fault_plan::FaultState;
 use crate::headers::Headers;
 use crate::invariants::Books;
 use crate::medium::Medium;
+use crate::scenario::Scenario;
 use crate::session::{self, Comparison, Crew, Cut, Plan, Session, Task};
 use crate::trouble::Trouble;
-use crate::world::World;
 use softflash_base::Time;
 use softflash_base::checksum::{hash64, identity};
 use softflash_base::random::Rng;
 use softflash_nand::faults::SilentFaults;
 use std::ops::Range;
 
-/// Cuts come at 2^10 ns to 2^32 ns after power on, evenly in the exponent: some in the first steps of a recovery, some in
-/// the middle of it, most in the work behind it.
+/// Cuts occur 2^10 ns to 2^32 ns after power on, log-uniformly: some in the first steps of a
+/// recovery, some in its middle, most in the work after it.
 const EARLIEST_CUT: f64 = 10.0;
 const LATEST_CUT: f64 = 32.0;
 
-/// The range for cuts soon after a request, in powers of two nanoseconds from the request: 16 µs to 17 ms.
+/// Range of cuts soon after a request, in powers of two nanoseconds from the request: 16 µs to 17
+/// ms.
 const PROMPT_CUTS: Range<f64> = 14.0..24.0;
 
-/// How long after a removal of everything has begun a cut comes at most that is meant for it, as a power of two nanoseconds.
+/// Latest cut aimed at a removal of all keys, as a power of two nanoseconds after the start of the
+/// removal.
 const LATEST_REMOVAL: f64 = 23.0;
 
-/// What the wall clock shows when a world begins.
+/// Wall clock at the start of a scenario.
 const WALL_MS: u64 = 1_000_000_000_000;
 
-/// The most that the wall clock is set back, in milliseconds.
+/// The largest step back of the wall clock, in milliseconds.
 const LONGEST_STEP_MS: u64 = 1 << 23;
 
-/// How many cuts a world gets that come while it recovers from others.
+/// Maximum number of cuts during recoveries in a scenario.
 const MOST_NESTED: u32 = 64;
 
-/// What a trial did.
+/// Results of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Cuts whose recovery was compared with what was promised.
+    /// Cuts after which the recovered data were compared with the reference.
     pub crash_points: u64,
-    /// Sessions in which everything was compared.
+    /// Sessions that compared all contents with the reference.
     pub comparisons: u64,
-    /// The most cuts between two comparisons: how deep recoveries were nested.
+    /// The most cuts between two comparisons: the depth of nested recoveries.
     pub deepest: u64,
     /// Virtual time.
     pub simulated_ns: u64,
-    /// The store has said that something is lost, in a world where that may be; it ends there.
+    /// The store reported a loss in a scenario that may lose data; the trial ends there.
     pub loss: bool,
-    /// Half of the flash of a unit has gone bad, and the store has said so; it ends there.
+    /// Half of the flash of a unit has gone bad, and the store reported it; the trial ends there.
     pub worn_out: bool,
-    /// Sessions in which the store refused writes, and showed that there was no room.
+    /// Sessions in which the store rightly refused writes for lack of space.
     pub full: u64,
-    /// Of all sessions: equal for equal worlds.
+    /// Hash of all sessions: equal for equal scenarios.
     pub trace: u64,
 }
 
-/// Runs a world; the error says what was found.
-pub fn run(world: &World) -> Result<Record, String> {
+/// Runs a scenario; the error says what is wrong.
+pub fn run(scenario: &Scenario) -> Result<Record, String> {
     let mut trial = Trial {
-        world,
-        medium: Medium::new(world)?,
+        scenario,
+        medium: Medium::new(scenario)?,
         sessions: 0,
-        crew: Crew::of(world),
+        crew: Crew::of(scenario),
         wall_ms: WALL_MS,
-        rng: Rng::seeded(world.seed).fork("cuts"),
-        apart: Rng::seeded(world.seed).fork("cuts of removals"),
+        rng: Rng::seeded(scenario.seed).fork("cuts"),
+        apart: Rng::seeded(scenario.seed).fork("cuts of removals"),
         record: Record::default(),
         open: 0,
-        fate: Fate::default(),
+        fault_state: FaultState::default(),
         books: None,
         headers: Headers::default(),
         silent: 0,
     };
     match trial.go() {
         Ok(()) => {}
-        // There is one copy: that it is said is all that can be promised.
+        // With one copy, a reported loss is correct.
         Err(Trouble::Lost(_) | Trouble::WornOut(_)) if trial.may_have_lost() => {
             trial.record.loss = true;
         }
-        // Its life is over; what it held could be read to the end.
+        // The flash is worn out; its data were readable to the end.
         Err(Trouble::WornOut(_)) if trial.medium.is_worn_out() => trial.record.worn_out = true,
-        // One unit is left of a shard: what that one does nothing makes up for.
+        // The shard has a single unit left: no other unit can replace what this one loses.
         Err(Trouble::Lost(_)) if trial.has_single_units() => trial.record.worn_out = true,
         Err(trouble) => {
             let (cuts, open) = (trial.record.crash_points + trial.open, trial.open);
             let what = trouble.what();
-            return Err(format!("after {cuts} cuts, {open} of them since all was well: {what}"));
+            return Err(format!(
+                "after {cuts} cuts, {open} of them since the last comparison: {what}"
+            ));
         }
     }
     let struck = device_trace(&trial.medium);
@@ -93,37 +97,37 @@ pub fn run(world: &World) -> Result<Record, String> {
     Ok(trial.record)
 }
 
-/// Of what the device did that nobody was told.
+/// Hash of the device's faults that are not visible to clients.
 fn device_trace(medium: &Medium) -> u64 {
     let Some(device) = medium.flash() else { return 0 };
     hash64(format!("{:?} {:?}", device.injected_faults(), device.last_power_cut()).as_bytes())
 }
 
 struct Trial<'a> {
-    world: &'a World,
+    scenario: &'a Scenario,
     medium: Medium,
     sessions: u64,
     crew: Crew,
-    /// What the wall clock shows as the next session begins.
+    /// Wall clock at the start of the next session.
     wall_ms: u64,
     rng: Rng,
-    /// For the cuts that come while everything is being removed.
+    /// Random stream of the cuts during a removal of all keys.
     apart: Rng,
     record: Record,
-    /// Cuts since everything was compared.
+    /// Cuts since the last comparison.
     open: u64,
-    fate: Fate,
-    /// The flash's books when everything was last compared.
+    fault_state: FaultState,
+    /// The flash's space accounting at the last comparison.
     books: Option<Books>,
     headers: Headers,
-    /// Programs that had silently done something else by then.
+    /// Number of silent program faults up to then.
     silent: u64,
 }
 
 impl Trial<'_> {
     fn go(&mut self) -> Result<(), Trouble> {
         let (mut done, mut nested) = (0, 0);
-        while done < self.world.cuts {
+        while done < self.scenario.cuts {
             let cut = self.cut();
             let session = self.session(Task::Work, Some(cut))?;
             if session.compared.is_some() || nested == MOST_NESTED {
@@ -132,35 +136,39 @@ impl Trial<'_> {
                 nested += 1;
             }
             self.open += 1;
-            self.headers.look(self.world, &self.medium)?;
+            self.headers.look(self.scenario, &self.medium)?;
             self.outage()?;
         }
-        // The first recovers from the last cut, the others from clean ends, and find to the byte what was there.
+        // The first recovers from the last cut; the others follow clean ends and must find
+        // identical contents.
         self.session(Task::Prove, None)?;
         self.session(Task::Close, None)?;
         self.session(Task::Close, None)?;
-        // Where there is one copy, what is dead has been told; where a unit may be lost, it must not be missed.
-        let is_redundant = self.world.store.is_redundant();
-        let dead = if is_redundant { self.fate.dead() } else { Default::default() };
-        match session::check_offline(self.world, &self.medium, &dead, self.wall_ms) {
+        // With one copy, the loss by a dead unit was reported; where a unit may be lost, the data
+        // must be complete without it.
+        let is_redundant = self.scenario.store.is_redundant();
+        let dead = if is_redundant { self.fault_state.dead() } else { Default::default() };
+        match session::check_offline(self.scenario, &self.medium, &dead, self.wall_ms) {
             None => Ok(()),
             Some(what) if self.may_have_lost() => Err(Trouble::Lost(what)),
             Some(what) => Err(Trouble::Wrong(what)),
         }
     }
 
-    /// Whether something was done to the flash that may lose what was acknowledged.
+    /// Whether a fault of this scenario may have lost acknowledged data.
     fn may_have_lost(&self) -> bool {
-        let World { faults, disasters, .. } = self.world;
+        let Scenario { faults, fault_plan, .. } = self.scenario;
         let by_itself = faults.silent != SilentFaults::default() || faults.bit_errors.is_on();
-        self.world.may_lose() && (by_itself || disasters.strikes > 0 || self.fate.is_forgetful())
+        self.scenario.may_lose()
+            && (by_itself || fault_plan.strikes > 0 || self.fault_state.is_forgetful())
     }
 
-    /// Whether a shard that should survive the loss of a unit has but one that is not worn out, and a disaster has struck it.
+    /// Whether a redundant shard has a single unit left that is not worn out, and a fault of the
+    /// plan has struck it.
     fn has_single_units(&self) -> bool {
         let worn_out = self.medium.worn_out_units();
-        let units: Vec<u16> = (0..self.world.flash.channels).collect();
-        let is_struck = |unit: &u16| self.fate.has_struck(*unit, self.world);
+        let units: Vec<u16> = (0..self.scenario.flash.channels).collect();
+        let is_struck = |unit: &u16| self.fault_state.has_struck(*unit, self.scenario);
         let relies_on_it = |units: &[u16]| {
             let left: Vec<u16> =
                 units.iter().filter(|unit| !worn_out.contains(unit)).copied().collect();
@@ -170,53 +178,55 @@ impl Trial<'_> {
                 _ => false,
             }
         };
-        self.world.store.is_redundant()
-            && units.chunks(self.world.units_of_a_shard()).any(relies_on_it)
+        self.scenario.store.is_redundant()
+            && units.chunks(self.scenario.units_of_a_shard()).any(relies_on_it)
     }
 
-    /// When the next session is cut off. Where clients rest, half of the cuts come soon after a request.
+    /// Draws when the next session is cut. Where clients pause, half of the cuts come soon after a
+    /// request.
     fn cut(&mut self) -> Cut {
-        let Pace { pauses, prompt_cuts, .. } = self.world.pace;
+        let Pace { pauses, prompt_cuts, .. } = self.scenario.pace;
         let prompt = prompt_cuts && self.rng.chance(0.75);
         let range = if prompt { PROMPT_CUTS } else { EARLIEST_CUT..LATEST_CUT };
         let exponent = range.start + (range.end - range.start) * self.rng.unit_f64();
         let then = Time(exponent.exp2() as u64);
         let slow = prompt || pauses > 0.0 && self.rng.chance(0.5);
-        let most = u64::from(self.world.clients.requests) * u64::from(self.world.clients.count);
+        let most =
+            u64::from(self.scenario.clients.requests) * u64::from(self.scenario.clients.count);
         let requests = slow.then(|| self.rng.below(most + 1));
         let seed = self.rng.next_u64();
-        let removes = self.world.resp.as_ref().is_some_and(|resp| resp.clears_beside);
+        let removes = self.scenario.resp.as_ref().is_some_and(|resp| resp.clears_beside);
         if !removes || !self.apart.chance(0.3) {
             return Cut { requests, removals: None, then, seed };
         }
-        // While everything is being removed, or soon after.
+        // During or soon after a removal of all keys.
         let exponent = EARLIEST_CUT + (LATEST_REMOVAL - EARLIEST_CUT) * self.apart.unit_f64();
         let then = Time(exponent.exp2() as u64);
         Cut { requests: None, removals: Some(1 + self.apart.below(3)), then, seed }
     }
 
-    /// The power is away for a while. Somebody may set the clock.
+    /// A power outage. The wall clock may be set back.
     fn outage(&mut self) -> Result<(), Trouble> {
-        let pace = &self.world.pace;
+        let pace = &self.scenario.pace;
         let longest = (pace.longest_outage_ms.max(1) as f64).log2();
         self.wall_ms += (longest * self.rng.unit_f64()).exp2() as u64;
         if pace.steps_back && self.rng.chance(0.3) {
             self.wall_ms -= self.rng.below(LONGEST_STEP_MS);
         }
-        let struck = self.fate.strike(self.world, &self.medium, &mut self.rng);
+        let struck = self.fault_state.strike(self.scenario, &self.medium, &mut self.rng);
         struck.map_err(Trouble::Wrong)
     }
 
     fn session(&mut self, task: Task, cut: Option<Cut>) -> Result<Session, Trouble> {
         let session = session::run(&Plan {
-            world: self.world,
+            scenario: self.scenario,
             medium: &self.medium,
             number: self.sessions,
             crew: &self.crew,
             task,
             cut,
             wall_ms: self.wall_ms,
-            strikes: self.fate.strikes(self.world, &mut self.rng, cut.is_some()),
+            strikes: self.fault_state.strikes(self.scenario, &mut self.rng, cut.is_some()),
             silent_before: self.silent,
         });
         self.sessions += 1;
@@ -230,8 +240,8 @@ impl Trial<'_> {
             self.crew.trace(),
         ]);
         if let Some(Comparison { books, silent }) = &session.compared {
-            if let Some(before) = self.books.as_ref().filter(|_| !self.fate.is_forgetful()) {
-                books.follow(before, self.world).map_err(Trouble::Wrong)?;
+            if let Some(before) = self.books.as_ref().filter(|_| !self.fault_state.is_forgetful()) {
+                books.follow(before, self.scenario).map_err(Trouble::Wrong)?;
             }
             self.books = Some(books.clone());
             self.silent = *silent;

@@ -1,4 +1,4 @@
-//! What can go wrong in a session.
+//! Errors that end a session.
 
 use crate::resp::wire::Reply;
 use softflash_store::StoreError;
@@ -6,19 +6,19 @@ use softflash_store::StoreError;
 /// Why a session ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// There is room for what is alive, but cleaning is behind.
+    /// The store refuses writes for lack of space; it may be behind with cleaning.
     Full,
-    /// The store says that data are lost, or that the flash fails.
+    /// The store reports lost data or failed flash.
     Lost(String),
-    /// The store says that so much of the flash has gone bad that it takes no more writes.
+    /// The store reports that too much of the flash has gone bad for further writes.
     WornOut(String),
-    /// The store refused, with this error.
+    /// The store returned another error.
     Refused(String),
-    /// The store did what it must not.
+    /// The store did something wrong.
     Wrong(String),
 }
 
-/// How a shard says that it, or one that it has a transaction with, is worn out.
+/// Message of a shard that is worn out, or has a transaction with a worn-out shard.
 const WORN_OUT: &str = "the flash is worn out";
 
 impl From<StoreError> for Trouble {
@@ -32,7 +32,7 @@ impl From<StoreError> for Trouble {
             StoreError::DataLoss(_) | StoreError::Flash(_) | StoreError::LogFailed(_) => {
                 Trouble::Lost(error.to_string())
             }
-            // Another shard could not be opened: for the same reasons or others.
+            // Another shard could not be opened, for the same reason or another.
             StoreError::Unusable(reason) => {
                 let typed = ["data loss", "flash: ", "the log has failed"];
                 match typed
@@ -49,7 +49,7 @@ impl From<StoreError> for Trouble {
 }
 
 impl Trouble {
-    /// What an error of the store means that came as a reply; none where the reply is the command's own.
+    /// The store's error in a reply; none where the error is the command's own.
     pub fn of_reply(reply: &Reply) -> Option<Trouble> {
         let Reply::Error(text) = reply else { return None };
         let begins = |begins: &[&str]| {
@@ -74,12 +74,12 @@ impl Trouble {
         }
     }
 
-    /// In words.
+    /// As text.
     pub fn what(&self) -> String {
         match self {
             Trouble::Full => "the flash is full".to_owned(),
             Trouble::Lost(what) | Trouble::WornOut(what) | Trouble::Refused(what) => {
-                format!("the store refuses: {what}")
+                format!("the store returns an error: {what}")
             }
             Trouble::Wrong(what) => what.clone(),
         }

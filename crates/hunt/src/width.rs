@@ -1,40 +1,41 @@
-//! What is drawn beside the rest, from generators of its own, so that what else a seed means stays: more shards, values in
-//! several fragments, flash that is nearly full, values larger than memtables may be.
+//! Properties drawn from random streams of their own, so that earlier seeds keep their meaning:
+//! more shards, values in several fragments, nearly full flash, values larger than the memtables.
 
-use crate::world::{Flash, World};
+use crate::scenario::{Flash, Scenario};
 use softflash_base::random::Rng;
 use softflash_nand::faults::SlowOperations;
 
-/// The share of worlds with three or four shards.
+/// Share of scenarios with three or four shards.
 const MORE_SHARDS: f64 = 0.4;
-/// The share of worlds whose values are cut into short fragments.
+/// Share of scenarios with short fragments of values.
 const SHORT_FRAGMENTS: f64 = 0.5;
-/// The share of worlds that drop watches early.
+/// Share of scenarios that sweep watches early.
 const EARLY_SWEEPS: f64 = 0.5;
-/// The share of worlds on flash that is nearly full.
+/// Share of scenarios with nearly full flash.
 const FILLED: f64 = 0.15;
-/// The share of worlds whose clients remove everything while most of it is on flash.
+/// Share of scenarios whose clients remove all keys while most data are on flash.
 const EMPTIED: f64 = 0.25;
-/// The share of worlds that have a few values larger than their memtables may be.
+/// Share of scenarios with a few values that are larger than the memtables.
 const LARGE_VALUES: f64 = 0.05;
-/// Share of programs that fail where values are large, at most.
+/// Maximum share of program failures in scenarios with large values.
 const MOST_FAILURES_OF_LARGE: f64 = 3e-4;
-/// Units that are worth filling.
+/// Maximum number of units that a scenario fills.
 const MOST_UNITS_FILLED: u16 = 4;
-/// What is filled with short values at most: of more, there would be thousands to be looked at after each cut.
+/// Maximum bytes to fill with short values: more would mean thousands of keys to compare after each
+/// cut.
 const SMALL_ROOM_BYTES: u64 = 4 << 20;
-/// What a key costs beside its value, about.
+/// Approximate overhead of a key, in bytes.
 const KEY_BYTES: u64 = 64;
-/// Pages of a block that the FTL keeps for itself.
+/// Pages of a block that the FTL uses for its header.
 const HEADER_PAGES: u32 = 2;
-/// What is alive in most worlds, at most. Above, a world is nearly full.
+/// Maximum share of live data in most scenarios. Above it, the flash counts as nearly full.
 const USUAL_SHARE: f64 = 1.0 / 6.0;
 
-impl World {
-    /// Some worlds get three or four shards instead of one or two.
-    pub(crate) fn with_more_shards(mut self) -> World {
+impl Scenario {
+    /// Gives some scenarios three or four shards instead of one or two.
+    pub(crate) fn with_more_shards(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("shards");
-        // What may be lost with an interval is known of a single shard.
+        // With an interval, the reference knows the possible losses of a single shard only.
         if self.store.interval_ms > 0 || !rng.chance(MORE_SHARDS) {
             return self;
         }
@@ -43,7 +44,7 @@ impl World {
         self
     }
 
-    /// As many shards, each with as many slices and units as before.
+    /// Sets the number of shards; slices and units per shard stay.
     pub(crate) fn set_shards(&mut self, shards: u16) {
         let before = self.store.shards.max(1);
         self.store.slices = (self.store.slices / before).max(1) * shards;
@@ -51,8 +52,8 @@ impl World {
         self.store.shards = shards;
     }
 
-    /// Properties that need to know the flash as it is in the end.
-    pub(crate) fn with_width(mut self) -> World {
+    /// Draws properties that depend on the final size of the flash.
+    pub(crate) fn with_width(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("width");
         if rng.chance(SHORT_FRAGMENTS) {
             self.store.fragment_bytes = [4096, 1000, 300][rng.below(3) as usize];
@@ -70,8 +71,8 @@ impl World {
         self
     }
 
-    /// A little of what is written is larger than the memtables of the shard may be together; the flash is large enough for
-    /// some of it.
+    /// A few values are larger than all memtables of the shard together; the flash has room for
+    /// some of them.
     fn draw_large_values(&mut self, rng: &mut Rng) {
         self.set_shards(1);
         self.flash =
@@ -80,18 +81,20 @@ impl World {
         self.store.fragment_bytes = [4096, 16_384, 65_536][rng.below(3) as usize];
         self.clients.large_bytes = (1 << 20) + rng.below(1 << 19);
         self.clients.larges = 0.1 + 0.2 * rng.unit_f64();
-        // So few that the flash is not short of space: what is kept free does not count with values that are larger than
-        // memtables, and a flush that finds no room is the last.
+        // Few clients, so that the flash does not fill up: the store's reserve does not cover
+        // values that are larger than the memtables, and a flush without room fails for good.
         self.clients.count = self.clients.count.min(2);
         self.clients.keys = self.clients.keys.min(2);
         self.clients.batch = 1;
         self.resp.iter_mut().for_each(|resp| resp.transactions = 0.0);
         self.clients.requests = self.clients.requests.min(16);
-        // So many patches are written that of those which fail some would fail in all four places that are tried.
+        // Large values mean many patch writes: with a higher rate, some patch would fail at all
+        // four attempts.
         self.faults.program_failure = self.faults.program_failure.min(MOST_FAILURES_OF_LARGE);
     }
 
-    /// Of a flash of many blocks three fifths are alive at most: with more, such small flash is full most of the time.
+    /// At most three fifths of the flash are live: beyond that, such small flash is full most of
+    /// the time.
     fn fill(&mut self, rng: &mut Rng) {
         let units = self.flash.channels / self.store.shards.max(1);
         if units * self.store.shards.min(2) > MOST_UNITS_FILLED {
@@ -102,17 +105,17 @@ impl World {
         }
         let blocks = 64 + rng.below(33) as u32;
         self.flash = Flash { planes: 1, blocks, pages: 16, ..self.flash };
-        // With all of it erased again and again, and erases that fail, half of the flash would be gone before it is full.
+        // With eager erases and erase failures, half of the flash would be bad before it is full.
         self.store.eager_erases &= self.faults.erase_failure == 0.0;
         let share = 0.2 + 0.4 * rng.unit_f64();
         let short = rng.chance(0.5) && self.room_bytes() < SMALL_ROOM_BYTES;
         self.fill_up_to(share, if short { 3000 } else { 12_000 });
     }
 
-    /// So much data that most of it is on flash, in segments that are soon full, and clients that remove all of it now and then
-    /// while others read, watch and write.
+    /// So much data that most of it is on flash, in segments that fill up soon, and clients that
+    /// remove all keys from time to time while others read, watch and write.
     fn draw_removals(&mut self, rng: &mut Rng) {
-        // Who loses writes may lose a part of what was removed with them.
+        // Where writes may be lost, a removal of all keys may be lost in part.
         if self.store.interval_ms > 0 || self.store.is_redundant() || self.may_lose() {
             return;
         }
@@ -124,7 +127,7 @@ impl World {
         self.flash = Flash { planes: 1, blocks: 80 + rng.below(40) as u32, pages: 8, ..self.flash };
         self.store.memory_kib = 512;
         self.clients.count = 4 + rng.below(3) as u16;
-        // What is under way when all is removed is seen best where it takes long.
+        // Slow operations make overlap with the removal more likely.
         if rng.chance(0.7) {
             self.faults.slow = SlowOperations { rate: 0.3, factor: 30.0 };
         }
@@ -132,7 +135,8 @@ impl World {
         self.clients.reads = 0.2 + 0.4 * rng.unit_f64();
     }
 
-    /// Values of up to so many bytes, and as many keys as make such a share of the room alive.
+    /// Sets the maximum length of values, and the number of keys such that `share` of the room is
+    /// live.
     fn fill_up_to(&mut self, share: f64, value_bytes: u64) {
         self.clients.value_bytes = value_bytes;
         self.clients.requests = self.clients.requests.max(32);
@@ -144,14 +148,14 @@ impl World {
         self.clients.keys = (keys as u64).max(1);
     }
 
-    /// Bytes of values and keys that there is room for, were all of it used.
+    /// Bytes of keys and values for which the flash has room.
     pub fn room_bytes(&self) -> u64 {
         let pages = u64::from(self.flash.pages.saturating_sub(HEADER_PAGES));
         let raw = self.flash.bytes() / u64::from(self.flash.pages.max(1)) * pages;
         raw / if self.store.is_redundant() { 2 } else { 1 }
     }
 
-    /// The share of the room that is alive when every key has a value.
+    /// Share of the room that is live when every key has a value.
     pub fn alive_share(&self) -> f64 {
         let of_a_key = self.clients.value_bytes / 2 + KEY_BYTES;
         let keys = self.clients.keys * u64::from(self.clients.count);
@@ -167,31 +171,41 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{Profile, Size};
+    use crate::scenario::{Profile, Size};
 
     #[test]
-    fn worlds_are_drawn_as_wide_as_they_should_be() {
-        let drawn = |seed| Size::Mixed.of(World::drawn(seed, Profile::Survived));
-        let worlds: Vec<World> = (0..2000).map(drawn).collect();
-        let count =
-            |fits: &dyn Fn(&World) -> bool| worlds.iter().filter(|world| fits(world)).count();
+    fn scenarios_are_drawn_as_wide_as_they_should_be() {
+        let drawn = |seed| Size::Mixed.of(Scenario::drawn(seed, Profile::Survived));
+        let scenarios: Vec<Scenario> = (0..2000).map(drawn).collect();
+        let count = |fits: &dyn Fn(&Scenario) -> bool| {
+            scenarios.iter().filter(|scenario| fits(scenario)).count()
+        };
         for shards in 1..=4 {
-            let share = count(&|world| world.store.shards == shards);
+            let share = count(&|scenario| scenario.store.shards == shards);
             assert!(share > 100, "{share} of {shards} shards");
         }
         for bytes in [0, 300, 1000, 4096] {
-            assert!(count(&|world| world.store.fragment_bytes == bytes) > 100, "{bytes}");
+            assert!(count(&|scenario| scenario.store.fragment_bytes == bytes) > 100, "{bytes}");
         }
         let nearly_full = |range: std::ops::Range<f64>| {
-            count(&|world| world.clients.larges == 0.0 && range.contains(&world.alive_share()))
+            count(&|scenario| {
+                scenario.clients.larges == 0.0 && range.contains(&scenario.alive_share())
+            })
         };
         assert!(nearly_full(0.19..0.61) > 100);
         assert_eq!(nearly_full(0.61..99.0), 0);
-        assert!(count(&|world| world.clients.larges > 0.0) > 20);
-        assert!(count(&|world| world.store.watch_sweep == 1) > 100);
-        assert!(count(&|world| world.drive.is_some() && world.store.parity > 0) > 10);
-        assert!(count(&|world| world.drive.is_some() && world.store.copies > 1) > 10);
-        assert!(count(&|world| world.pace.steps_back && world.faults.paired_page_loss > 0.0) > 50);
-        assert!(worlds.iter().all(|world| world.store.interval_ms == 0 || world.store.shards == 1));
+        assert!(count(&|scenario| scenario.clients.larges > 0.0) > 20);
+        assert!(count(&|scenario| scenario.store.watch_sweep == 1) > 100);
+        assert!(count(&|scenario| scenario.drive.is_some() && scenario.store.parity > 0) > 10);
+        assert!(count(&|scenario| scenario.drive.is_some() && scenario.store.copies > 1) > 10);
+        assert!(
+            count(&|scenario| scenario.pace.steps_back && scenario.faults.paired_page_loss > 0.0)
+                > 50
+        );
+        assert!(
+            scenarios
+                .iter()
+                .all(|scenario| scenario.store.interval_ms == 0 || scenario.store.shards == 1)
+        );
     }
 }

@@ -1,50 +1,51 @@
-//! The hunter itself: what was found stays found, equal seeds give equal traces, and fresh seeds find nothing.
+//! Tests of the hunter: regressions stay fixed, equal seeds have equal traces, and fresh seeds find
+//! nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first error")]
 #![expect(clippy::disallowed_methods, reason = "fresh seeds follow from the time, and are printed")]
 
 use softflash_hunt::campaign::{self, Campaign};
 use softflash_hunt::exhaustive::{self, Sweep};
-use softflash_hunt::smallworld::Step;
+use softflash_hunt::scenario::{Profile, Scenario, Size};
+use softflash_hunt::small_scenario::Step;
 use softflash_hunt::trial;
-use softflash_hunt::world::{Profile, Size, World};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Worlds that failed once.
-fn regressions() -> Vec<(String, World)> {
+/// Scenarios of bugs that were fixed.
+fn regressions() -> Vec<(String, Scenario)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
     let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let read = |path: std::path::PathBuf| {
-        let world = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        (path.display().to_string(), world)
+        let scenario = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        (path.display().to_string(), scenario)
     };
     files.map(read).collect()
 }
 
 #[test]
 fn what_was_found_stays_found() {
-    let worlds = regressions();
-    assert!(!worlds.is_empty());
-    for (file, world) in worlds {
-        assert_eq!(campaign::attempt(&world).err(), None, "{file}");
+    let scenarios = regressions();
+    assert!(!scenarios.is_empty());
+    for (file, scenario) in scenarios {
+        assert_eq!(campaign::attempt(&scenario).err(), None, "{file}");
     }
 }
 
 #[test]
 fn equal_seeds_give_equal_traces() {
     for seed in 0..6 {
-        let world = World::drawn(seed, Profile::Survived);
-        let record = trial::run(&world).unwrap();
-        assert_eq!(trial::run(&world).unwrap(), record, "seed {seed}");
-        let all = record.crash_points >= u64::from(world.cuts);
-        assert!(record.loss || all, "every cut is followed by a look");
+        let scenario = Scenario::drawn(seed, Profile::Survived);
+        let record = trial::run(&scenario).unwrap();
+        assert_eq!(trial::run(&scenario).unwrap(), record, "seed {seed}");
+        let all = record.crash_points >= u64::from(scenario.cuts);
+        assert!(record.loss || all, "every cut is followed by a comparison");
     }
-    let trace = |seed| trial::run(&World::drawn(seed, Profile::Survived)).unwrap().trace;
+    let trace = |seed| trial::run(&Scenario::drawn(seed, Profile::Survived)).unwrap().trace;
     assert_ne!(trace(1), trace(2));
 }
 
-/// Profiles under which data may be lost, if that is told, and always is.
+/// Profiles in which data may be lost and every loss must be reported.
 const LOSING: [Profile; 2] = [Profile::Worn, Profile::Misread];
 
 #[test]
@@ -52,8 +53,8 @@ fn what_is_lost_is_told() {
     let mut losses = 0;
     for profile in LOSING {
         for seed in 0..12 {
-            let world = World::drawn(seed, profile);
-            let record = campaign::attempt(&world);
+            let scenario = Scenario::drawn(seed, profile);
+            let record = campaign::attempt(&scenario);
             losses +=
                 u64::from(record.unwrap_or_else(|what| panic!("{profile:?} {seed}: {what}")).loss);
         }
@@ -62,30 +63,32 @@ fn what_is_lost_is_told() {
 }
 
 #[test]
-fn worlds_differ_in_all_that_matters() {
-    let worlds: Vec<World> = (0..200).map(|seed| World::drawn(seed, Profile::Survived)).collect();
-    let count = |fits: fn(&World) -> bool| worlds.iter().filter(|world| fits(world)).count();
-    let resp = |fits: fn(&softflash_hunt::habits::Resp) -> bool| {
-        worlds.iter().filter(|world| world.resp.as_ref().is_some_and(fits)).count()
+fn scenarios_differ_in_all_that_matters() {
+    let scenarios: Vec<Scenario> =
+        (0..200).map(|seed| Scenario::drawn(seed, Profile::Survived)).collect();
+    let count =
+        |fits: fn(&Scenario) -> bool| scenarios.iter().filter(|scenario| fits(scenario)).count();
+    let resp = |fits: fn(&softflash_hunt::client_model::Resp) -> bool| {
+        scenarios.iter().filter(|scenario| scenario.resp.as_ref().is_some_and(fits)).count()
     };
     let shares = [
-        count(|world| world.resp.is_none()),
+        count(|scenario| scenario.resp.is_none()),
         resp(|resp| resp.transactions > 0.0),
         resp(|resp| resp.expiry > 0.0),
         resp(|resp| resp.lists > 0),
         resp(|resp| resp.clears > 0.0),
         resp(|resp| resp.vanishing > 0.0),
-        count(|world| world.pace.pauses > 0.0),
-        count(|world| world.pace.steps_back),
-        count(|world| world.store.interval_ms > 0),
+        count(|scenario| scenario.pace.pauses > 0.0),
+        count(|scenario| scenario.pace.steps_back),
+        count(|scenario| scenario.store.interval_ms > 0),
     ];
     assert!(shares.iter().all(|share| (10..180).contains(share)), "{shares:?}");
-    let is_replaced = |world: &World| world.disasters.replacements > 0.0;
-    assert!(worlds.iter().all(|world| !world.may_lose() || is_replaced(world)));
+    let is_replaced = |scenario: &Scenario| scenario.fault_plan.replacements > 0.0;
+    assert!(scenarios.iter().all(|scenario| !scenario.may_lose() || is_replaced(scenario)));
 }
 
 #[test]
-fn small_worlds_survive_cuts_everywhere() {
+fn small_scenarios_survive_cuts_everywhere() {
     let only = Some(vec![Step::Batch, Step::DeleteA]);
     let sweep = Sweep { longest: 2, every: 16, only, jobs: 1, stop: &|| false };
     let swept = exhaustive::run(&sweep);

@@ -1,5 +1,5 @@
-//! What the protocol costs: pipelines of 16 commands with values of 1 KiB through a connection,
-//! beside the same operations on the store alone and the parser alone.
+//! Measures the cost of the protocol: pipelines of 16 commands with values of 1 KiB through a
+//! connection, compared with the same operations on the store alone and with the parser alone.
 //!
 //! `cargo run --release -p softflash-protocol --example protocol_speed [batches]`
 

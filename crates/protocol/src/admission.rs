@@ -1,15 +1,15 @@
-//! Memory for requests and replies, as a connection asks its server for it.
+//! Admission control: how a connection requests memory for requests and replies from its server.
 
 use crate::resp::request::FREE_REQUEST_BYTES;
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::future::Future;
 
-/// Gives one connection memory. A server bounds with it what all connections hold together.
+/// Grants memory to one connection. A server uses it to limit the total memory of all connections.
 pub trait Admission {
     /// Memory for the replies of one batch.
     type Permit: ReplyPermit;
-    /// Why a request can never get its memory, told to the client.
+    /// Why a request can never get its memory; sent to the client.
     type Refusal: Display;
 
     /// Bytes of each request that need no reservation.
@@ -20,35 +20,36 @@ pub trait Admission {
     /// Waits until `bytes` more of the request may be received.
     ///
     /// # Errors
-    /// No waiting can help; the connection is closed.
+    /// The request can never get this memory; the connection is closed.
     fn reserve(&mut self, bytes: u64) -> impl Future<Output = Result<(), Self::Refusal>>;
 
-    /// Takes back all but `bytes` of what was reserved.
+    /// Releases all reserved bytes except `bytes`.
     fn keep(&mut self, bytes: u64);
 
-    /// Waits for the permission to make a first reply.
+    /// Waits for a permit for the first reply of a batch.
     fn begin(&mut self) -> impl Future<Output = Self::Permit>;
 
-    /// A permission without a wait: for the few and short replies to a client that has not authenticated.
+    /// Returns a permit immediately: for the few short replies to a client that has not
+    /// authenticated.
     fn begin_little(&mut self) -> Self::Permit;
 }
 
-/// The permission to hold the replies of a batch, until all of them have been sent.
+/// Permit to hold the replies of a batch until all of them have been sent.
 pub trait ReplyPermit {
-    /// Asks for one more reply in the same batch; false ends the batch.
+    /// Requests one more reply in the same batch; false ends the batch.
     fn try_extend(&mut self) -> bool;
 
-    /// A value of `bytes` was written: it may be read again.
+    /// A value of `bytes` was written: it may soon be read.
     fn expect(&self, bytes: u64);
 
-    /// The replies to `commands` commands came to `bytes` together.
+    /// The replies to `commands` commands have `bytes` bytes in total.
     fn settle(&mut self, bytes: u64, commands: u64);
 
-    /// `bytes` are still to be sent.
+    /// `bytes` remain to be sent.
     fn recharge(&mut self, bytes: u64);
 }
 
-/// An admission that gives everything: for a program that serves only itself.
+/// An admission without limits: for a program that serves only itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlimited;
 

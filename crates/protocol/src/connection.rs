@@ -1,9 +1,9 @@
 //! A connection without a socket: bytes in, bytes out.
 //!
 //! The transport reads into [`read_target`](Connection::read_target), calls
-//! [`advance`](Connection::advance), sends the [`output`](Connection::output), and does as the returned
-//! [`Step`] says. One read takes in as many requests as the client has sent; one `advance` runs them
-//! together.
+//! [`advance`](Connection::advance), sends the [`output`](Connection::output), and acts on the
+//! returned [`Step`]. One read receives as many requests as the client has sent; one `advance` runs
+//! them together.
 
 use crate::admission::{Admission, ReplyPermit};
 use crate::context::Context;
@@ -16,47 +16,47 @@ use bytes::buf::Limit;
 use softflash_store::Store;
 use std::sync::Arc;
 
-/// Commands of the first batch, and of every batch of a client that has not authenticated.
+/// Maximum number of commands in the first batch, and in every batch of a client that has not
+/// authenticated.
 const FIRST_WINDOW: u64 = 8;
 const MAX_WINDOW: u64 = 1 << 16;
-/// A batch whose replies come to no more than this many bytes doubles the next window.
+/// A batch with at most this many bytes of replies doubles the next window.
 const LITTLE_REPLY_BYTES: usize = 256 << 10;
 
-/// What the transport does next, after it has sent the output.
+/// What the transport does after it has sent the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Read more.
+    /// Read more input.
     Read,
-    /// Advance again: there is more to do with what was received.
+    /// Call `advance` again: some received input has not run yet.
     Again,
     /// Close the connection.
     Close,
-    /// Close the connection, whose last reply tells why; the client may still be sending.
+    /// Close the connection, whose last reply gives the reason; the client may still be sending.
     Refuse,
 }
 
-/// A client's parser and session, and its memory.
+/// A client's parser, session and memory.
 pub struct Connection<A: Admission> {
     pipeline: Pipeline,
     parser: RequestParser,
     admission: A,
-    /// Until the output has been sent.
+    /// Held until the output has been sent.
     permit: Option<A::Permit>,
-    /// Memory that the request under way needs before more of it is received.
+    /// Memory that the current request needs before more of it is received.
     wanted_bytes: u64,
     /// Reserved bytes of the commands that a transaction has queued.
     queued_bytes: u64,
-    /// Most commands of the next batch: a connection that begins to get large replies gets few of them at
-    /// a time.
+    /// Maximum number of commands in the next batch: it shrinks when replies become large.
     window: u64,
     is_between_requests: bool,
 }
 
-/// How a batch ended.
+/// Why a batch ended.
 enum Ended {
-    /// Everything that is whole has run.
+    /// All complete requests have run.
     Incomplete,
-    /// The batch is as large as it may be.
+    /// The batch has reached its limit.
     Full,
     /// The next request needs memory.
     Wants(u64),
@@ -65,7 +65,7 @@ enum Ended {
 }
 
 impl<A: Admission> Connection<A> {
-    /// A connection from `address` to `local_address` (both `ip:port`), made at `now_ms`
+    /// A connection from `address` to `local_address` (both `ip:port`), accepted at `now_ms`
     /// (milliseconds since the Unix epoch).
     pub fn new(
         context: Arc<Context>,
@@ -91,24 +91,24 @@ impl<A: Admission> Connection<A> {
         self.pipeline.session()
     }
 
-    /// The source of the connection's memory.
+    /// The connection's admission.
     pub fn admission(&self) -> &A {
         &self.admission
     }
 
-    /// Whether nothing has been received that has not run, not even the beginning of a request.
+    /// Whether all received bytes have been processed and no request is incomplete.
     pub fn is_between_requests(&self) -> bool {
         self.is_between_requests
     }
 
-    /// Frees the read buffer of a connection that is between requests.
+    /// Frees the read buffer of a connection without an incomplete request.
     pub fn free_read_buffer(&mut self) {
         if self.is_between_requests {
             self.parser = RequestParser::with_free_bytes(self.admission.free_request_bytes());
         }
     }
 
-    /// Where the next bytes from the socket belong.
+    /// The buffer for the next bytes from the socket.
     pub fn read_target(&mut self) -> Limit<&mut BytesMut> {
         if !self.session().is_authenticated() {
             self.parser.read_little();
@@ -116,17 +116,17 @@ impl<A: Admission> Connection<A> {
         self.parser.read_target()
     }
 
-    /// Takes input that is in memory already.
+    /// Adds input that is already in memory.
     pub fn feed(&mut self, input: &[u8]) {
         self.parser.feed(input);
     }
 
-    /// What is to be sent.
+    /// The bytes to send.
     pub fn output(&mut self) -> &mut Output {
         self.pipeline.output()
     }
 
-    /// Some of the output has been sent: its memory may be used by others.
+    /// Some of the output has been sent: releases its memory.
     pub fn has_sent(&mut self) {
         match self.pipeline.output().len() {
             0 => self.permit = None,
@@ -134,14 +134,15 @@ impl<A: Admission> Connection<A> {
         }
     }
 
-    /// Waits for the memory that the request under way needs, then runs the requests that are whole, as
-    /// many as replies may be made for. The output is to be sent before what the step asks for. If this is
-    /// dropped before it completes, the connection must be closed: replies may be lost.
+    /// Waits for the memory that the current request needs, then runs the complete requests, up to
+    /// the number of replies permitted. The output must be sent before the returned step is done.
+    /// If this future is dropped before it completes, the connection must be closed, because
+    /// replies may be lost.
     pub async fn advance(&mut self, store: &Store) -> Step {
         if let Err(refusal) = self.reserve().await {
             return self.refuse(refusal.to_string().as_bytes());
         }
-        // Before there is a permit, since a password may wait long for its turn.
+        // Before a permit is acquired, because a password check may wait for a long time.
         self.pipeline.attend(store).await;
         let mut permit = match self.session().is_authenticated() {
             true => self.admission.begin().await,
@@ -170,7 +171,7 @@ impl<A: Admission> Connection<A> {
         let mut commands = 0;
         let more = pipeline
             .run(store, |authenticated| {
-                // The first request is covered by the permit as it came.
+                // The permit covers the first request.
                 let is_covered = commands == 0 || parser.buffered_bytes() == 0;
                 let is_full = match is_authenticated {
                     true => !is_covered && (commands >= *window || !permit.try_extend()),

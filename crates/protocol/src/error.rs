@@ -1,19 +1,19 @@
-//! Why a command is refused, in the words of Redis: clients match on them.
+//! Errors of commands, with the texts of Redis, because clients match on them.
 
 use softflash_store::StoreError;
 use std::borrow::Cow;
 use thiserror::Error;
 
-/// Why a command is refused or fails.
+/// Error of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CommandError {
-    /// A text that clients know from Redis, its code word included.
+    /// A fixed text of Redis, with its error code.
     #[error("{0}")]
     Known(&'static str),
-    /// A text with words of the request in it, which may be any bytes.
+    /// A text that quotes words of the request, which may be any bytes.
     #[error("{}", String::from_utf8_lossy(.0))]
     Quoting(Vec<u8>),
-    /// Too many or too few arguments.
+    /// Wrong number of arguments.
     #[error("ERR wrong number of arguments for '{0}' command")]
     WrongArity(&'static str),
     /// An expiry that is not positive or overflows.
@@ -22,30 +22,30 @@ pub enum CommandError {
     /// A transaction that could not be committed.
     #[error("EXECABORT Transaction discarded because of: {0}")]
     TransactionFailed(StoreError),
-    /// The store refuses or fails.
+    /// Error of the store.
     #[error("{}", store_text(.0))]
     Store(StoreError),
 }
 
-/// Shorthand for results of commands.
+/// Result of a command.
 pub type Result<T, E = CommandError> = std::result::Result<T, E>;
 
 impl CommandError {
-    /// Options that do not fit.
+    /// Options that are not compatible.
     pub const SYNTAX: CommandError = CommandError::Known("ERR syntax error");
-    /// An argument or a value that is no 64-bit integer.
+    /// An argument or a value that is not a 64-bit integer.
     pub const NOT_AN_INTEGER: CommandError =
         CommandError::Known("ERR value is not an integer or out of range");
-    /// An argument or a value that is no number.
+    /// An argument or a value that is not a number.
     pub const NOT_A_FLOAT: CommandError = CommandError::Known("ERR value is not a valid float");
-    /// A key that must exist and does not.
+    /// A required key that does not exist.
     pub const NO_SUCH_KEY: CommandError = CommandError::Known("ERR no such key");
-    /// A value that would be too long.
+    /// A value that would become too long.
     pub const STRING_TOO_LONG: CommandError =
         CommandError::Known("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
     /// A database other than 0.
     pub const NO_SUCH_DATABASE: CommandError = CommandError::Known("ERR DB index is out of range");
-    /// Anything but AUTH from a client that has not authenticated.
+    /// A command other than AUTH from a client that has not authenticated.
     pub const NOT_AUTHENTICATED: CommandError =
         CommandError::Known("NOAUTH Authentication required.");
     /// A wrong password.
@@ -57,7 +57,7 @@ impl CommandError {
         CommandError::Quoting(parts.concat())
     }
 
-    /// The line of the reply, without the sign and the line end.
+    /// The text of the error reply, without the `-` and the line end.
     pub fn text(&self) -> Cow<'_, [u8]> {
         match self {
             CommandError::Known(text) => Cow::Borrowed(text.as_bytes()),

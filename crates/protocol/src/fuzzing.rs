@@ -1,16 +1,18 @@
-//! Properties of the parsers for any bytes, for the fuzzers of `fuzz` and for tests that replay what these found.
+//! Properties of the parsers that hold for any input, for the fuzzers in `fuzz` and for tests that
+//! replay their findings.
 
 use crate::acl::{parse_users, users_text};
 use crate::resp::request::{Args, Parsed, ProtocolError, RequestParser};
 use crate::shared::glob::Glob;
 
-/// What a client sends: the same requests and the same error however it is cut, and nothing kept that was not received.
+/// Input of a client: the requests and the error are the same however the input is split, and no
+/// more bytes are buffered than were received.
 pub fn resp(data: &[u8]) {
     let [first, input @ ..] = data else { return };
     let (authenticated, piece) = (first & 1 == 0, usize::from(first >> 1) + 1);
     let whole = requests(input, input.len().max(1), authenticated);
     assert_eq!(whole, requests(input, piece, authenticated), "in pieces of {piece}");
-    // What was understood can be said again, and means the same.
+    // A parsed request can be encoded again and has the same meaning.
     let mut again = Vec::new();
     for args in &whole.0 {
         again.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
@@ -31,7 +33,8 @@ fn requests(input: &[u8], piece: usize, authenticated: bool) -> (Vec<Args>, Opti
         loop {
             assert!(parser.buffered_bytes() <= fed);
             match parser.next(authenticated) {
-                // Of a large argument memory is taken once it is allowed; here it is not.
+                // The parser allocates memory for a large argument once it is admitted; here it is
+                // not.
                 Ok(Parsed::Need { bytes }) if bytes > 1 << 20 => return (requests, None),
                 Ok(Parsed::Need { .. }) => parser.admit(),
                 Ok(Parsed::Request(request)) => requests.push(request.args),
@@ -43,8 +46,8 @@ fn requests(input: &[u8], piece: usize, authenticated: bool) -> (Vec<Args>, Opti
     (requests, None)
 }
 
-/// An ACL file: the text of the users that were read gives the same users. Passwords in the clear are left out, as
-/// hashing them is slow by intent.
+/// An ACL file: the text written for the users read gives the same users. Passwords in plain text
+/// are left out, because hashing is slow by intent.
 pub fn acl(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if text.contains(['>', '<']) {
@@ -57,14 +60,14 @@ pub fn acl(data: &[u8]) {
     assert_eq!(again.as_deref(), Ok(written.as_str()));
 }
 
-/// A pattern and a text, cut at the first zero byte.
+/// A pattern and a text, separated by the first zero byte.
 pub fn glob(data: &[u8]) {
     let zero = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
     let (pattern, text) = data.split_at(zero);
     let text = text.get(1..).unwrap_or_default();
     let same = Glob::new(pattern).matches(text);
-    // What fits when cases are told apart, fits when they are not; but for classes that exclude, and for ranges, whose ends
-    // may come to lie elsewhere.
+    // A case-sensitive match implies a match that ignores case, except for negated classes and for
+    // ranges, whose ends may change order.
     let simple = !pattern.contains(&b'^') && !pattern.contains(&b'-');
     assert!(!same || !simple || Glob::ignoring_case(pattern).matches(text));
     let plain = !pattern.iter().any(|byte| b"*?[]\\^-".contains(byte));

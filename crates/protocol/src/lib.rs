@@ -1,14 +1,16 @@
-//! RESP without sockets: requests out of bytes, commands run on a store, replies into bytes.
+//! RESP without sockets: parses requests from bytes, runs commands on a store, and encodes replies
+//! as bytes.
 //!
-//! A server (or a simulation) owns the transport: it hands what it received to a [`Connection`], lets it
-//! [`advance`](Connection::advance), and sends the output. It also implements [`Admission`], which bounds
-//! the memory of requests and replies. Nothing here reads a clock, spawns a task or names an executor;
-//! time and waiting come from the store's runtime.
+//! A server or a simulation owns the transport: it passes received bytes to a [`Connection`], calls
+//! [`advance`](Connection::advance), and sends the output. It also implements [`Admission`], which
+//! limits the memory of requests and replies. This crate does not read a clock, spawn a task or
+//! depend on an executor; time and waiting come from the store's runtime.
 //!
-//! From the ground up: [`resp`] is the bytes; `command` says what each command is called, takes and
-//! touches; [`acl`] who may run it; [`context`] has what all connections share, each part of it in
-//! [`shared`]; [`session`] is one client's state; `handlers` run the commands; `pipeline` checks requests,
-//! runs them where their keys live and orders the replies; [`connection`] is the loop around it.
+//! Modules, from the lowest layer up: [`resp`] parses and encodes; `command` describes each command
+//! as data; [`acl`] holds the users and their permissions; [`context`] is the state that all
+//! connections share, with its parts in [`shared`]; [`session`] is the state of one client;
+//! `handlers` implement the commands; `pipeline` checks requests, runs them on the shards of their
+//! keys and puts the replies in order; [`connection`] is the loop of a connection.
 
 pub mod acl;
 pub mod admission;

@@ -13,12 +13,12 @@ impl Alarm {
     }
 
     pub fn sound(&self) {
-        // The only failure is a counter that is full, and then the alarm sounds already.
+        // Fails only if the counter is full, and then the alarm sounds already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
     pub fn silence(&self) {
-        // Not readable (no alarm was sounded) is as good as drained.
+        // If it is not readable, no alarm was sounded.
         let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }
 

@@ -1,6 +1,6 @@
-//! File descriptors that tasks wait to read from, watched with `poll(2)`.
+//! File descriptors that tasks wait to read from, with `poll(2)`.
 
-#![expect(unsafe_code, reason = "descriptors come as numbers, as the device layer names them")]
+#![expect(unsafe_code, reason = "the device layer gives descriptors by number")]
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{BorrowedFd, RawFd};
@@ -13,18 +13,18 @@ struct Waiter {
     ready: bool,
 }
 
-/// The waits of all tasks, each in a place that its future remembers.
+/// The waits of all tasks, each in a slot that its future remembers.
 #[derive(Default)]
 pub(crate) struct Descriptors {
     waiters: Vec<Option<Waiter>>,
-    /// Scratch for the kernel; kept for its memory.
+    /// Buffer for the kernel; kept to reuse its memory.
     watched: Vec<PollFd<'static>>,
-    /// Which waiter each watched descriptor belongs to.
+    /// The slot of each descriptor in the buffer.
     places: Vec<usize>,
 }
 
 impl Descriptors {
-    /// Adds a wait and returns its place.
+    /// Adds a wait and returns its slot.
     pub fn add(&mut self, fd: RawFd, waker: Waker) -> usize {
         let waiter = Some(Waiter { fd, waker, ready: false });
         match self.waiters.iter().position(Option::is_none) {
@@ -39,7 +39,7 @@ impl Descriptors {
         }
     }
 
-    /// Whether the wait at `place` is over; otherwise `waker` is the one to wake.
+    /// Whether the wait in the slot is over; otherwise `waker` is to be woken.
     pub fn check(&mut self, place: usize, waker: &Waker) -> bool {
         match self.waiters.get_mut(place).and_then(Option::as_mut) {
             Some(waiter) if !waiter.ready => {
@@ -50,7 +50,7 @@ impl Descriptors {
         }
     }
 
-    /// Forgets the wait at `place`.
+    /// Removes a wait.
     pub fn remove(&mut self, place: usize) {
         if let Some(waiter) = self.waiters.get_mut(place) {
             *waiter = None;
@@ -62,9 +62,9 @@ impl Descriptors {
         !self.waiters.iter().flatten().any(|waiter| !waiter.ready)
     }
 
-    /// Waits in the kernel until a descriptor or the alarm is readable or `timeout` has passed (none:
-    /// for ever), and wakes the tasks whose descriptors are. A descriptor that is closed or
-    /// in error counts as readable: the read will tell.
+    /// Blocks in the kernel until a descriptor or the alarm is readable or `timeout` has passed
+    /// (none: no limit), and wakes the tasks whose descriptors are readable. A descriptor that is
+    /// closed or in error counts as readable; the read returns the error.
     pub fn wait(&mut self, alarm: Option<BorrowedFd<'_>>, timeout: Option<Duration>) {
         self.watched.clear();
         self.places.clear();
@@ -81,7 +81,8 @@ impl Descriptors {
             self.watched.push(watch(alarm.as_raw_fd()));
         }
         let timeout = timeout.and_then(|span| Timespec::try_from(span).ok());
-        // An interrupted or failed wait wakes nobody; the executor looks round and waits again.
+        // An interrupted or failed wait wakes no task; the executor checks its state and waits
+        // again.
         if poll(&mut self.watched, timeout.as_ref()).is_err() {
             return;
         }
@@ -95,7 +96,7 @@ impl Descriptors {
         }
     }
 
-    /// Forgets all waits.
+    /// Removes all waits.
     pub fn close(&mut self) -> Descriptors {
         std::mem::take(self)
     }

@@ -1,6 +1,6 @@
-//! A flag that tasks of one thread can wait for.
+//! An event flag for tasks of one thread.
 
-use crate::waiters::{Ticket, WaitList};
+use crate::waiters::{WaitId, WaitList};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -13,20 +13,20 @@ struct State {
     waiters: RefCell<WaitList>,
 }
 
-/// Something that has happened or not: once set, all who wait and all who come later pass, until it is
-/// reset. A clone is the same event.
+/// A flag: while it is set, waits complete immediately, until it is reset. A clone is the same
+/// event.
 #[derive(Clone, Default)]
 pub struct Event {
     state: Rc<State>,
 }
 
 impl Event {
-    /// An event that has not happened.
+    /// An event that is not set.
     pub fn new() -> Event {
         Event::default()
     }
 
-    /// It has happened: wakes all who wait.
+    /// Sets the flag and wakes all waiting tasks.
     pub fn set(&self) {
         self.state.set.set(true);
         loop {
@@ -38,26 +38,26 @@ impl Event {
         }
     }
 
-    /// It is to happen again. Tasks that were woken and have not run yet wait again.
+    /// Resets the flag. Tasks that were woken and have not run yet wait again.
     pub fn reset(&self) {
         self.state.set.set(false);
     }
 
-    /// Whether it has happened.
+    /// Whether the flag is set.
     pub fn is_set(&self) -> bool {
         self.state.set.get()
     }
 
-    /// Waits until it has happened.
+    /// Waits until the flag is set.
     pub fn wait(&self) -> EventWait {
-        EventWait { state: Rc::clone(&self.state), ticket: None }
+        EventWait { state: Rc::clone(&self.state), wait_id: None }
     }
 }
 
 /// The future of [`Event::wait`].
 pub struct EventWait {
     state: Rc<State>,
-    ticket: Option<Ticket>,
+    wait_id: Option<WaitId>,
 }
 
 impl Future for EventWait {
@@ -68,15 +68,15 @@ impl Future for EventWait {
         if this.state.set.get() {
             return Poll::Ready(());
         }
-        this.state.waiters.borrow_mut().wait(&mut this.ticket, context.waker());
+        this.state.waiters.borrow_mut().wait(&mut this.wait_id, context.waker());
         Poll::Pending
     }
 }
 
 impl Drop for EventWait {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            self.state.waiters.borrow_mut().leave(ticket);
+        if let Some(wait_id) = self.wait_id {
+            self.state.waiters.borrow_mut().leave(wait_id);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The executor itself: one thread, one queue, first come, first served; the clock is a parameter.
+//! The executor: one thread, one FIFO queue of tasks; the clock is a parameter.
 
 use crate::clock::Clock;
 use crate::descriptors::Descriptors;
@@ -17,15 +17,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Polls between two looks at the descriptors while tasks are always ready.
+/// Number of polls between two checks of the descriptors while tasks are always ready.
 const POLLS_PER_GLANCE: u32 = 64;
 
-/// Every task waits, and nothing that could wake one is left: no timer, no descriptor.
+/// Every task waits, and no timer or descriptor can wake one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlock {
-    /// When it was found.
+    /// When it was detected.
     pub at: Time,
-    /// Spawned tasks that wait.
+    /// Number of spawned tasks that wait.
     pub tasks: usize,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Deadlock {
         write!(
             f,
             "deadlock at {}: the awaited future and {} spawned tasks wait, no task is ready and \
-             no timer or descriptor can wake one; look for a wake that was lost or for tasks that \
+             no timer or descriptor can wake one; look for a lost wake or for tasks that \
              wait for each other",
             self.at, self.tasks
         )
@@ -43,7 +43,7 @@ impl fmt::Display for Deadlock {
 
 impl std::error::Error for Deadlock {}
 
-/// What the executor and the handles to it share.
+/// State shared by the executor and its handles.
 pub(crate) struct Shared<C> {
     pub clock: C,
     ready: Arc<ReadyQueue>,
@@ -53,7 +53,7 @@ pub(crate) struct Shared<C> {
     running: Cell<bool>,
 }
 
-/// One thread's executor; the tasks end with it.
+/// An executor of one thread; its tasks are dropped with it.
 pub(crate) struct Executor<C: Clock + 'static> {
     pub shared: Rc<Shared<C>>,
 }
@@ -85,7 +85,8 @@ impl<C: Clock + 'static> Executor<C> {
         root_flag.wake_by_ref();
         let mut polls = 0_u32;
         loop {
-            // Only those ready now: what they wake runs after the timers that are due by then.
+            // Only tasks that are ready now: tasks that they wake run after the timers that are due
+            // by then.
             for _ in 0..shared.ready.len() {
                 let Some(id) = shared.ready.pop() else { break };
                 if id != TaskId::ROOT {
@@ -116,8 +117,8 @@ impl<C: Clock + 'static> Executor<C> {
 
 impl<C: Clock + 'static> Drop for Executor<C> {
     fn drop(&mut self) {
-        // Tasks may hold handles, which hold the tasks: break the circle here. What a task does as it
-        // is dropped may borrow any part, so nothing is borrowed meanwhile.
+        // Tasks may hold handles, which hold the tasks: break the cycle here. A task's destructor
+        // may borrow any part, so nothing is borrowed meanwhile.
         let tasks = self.shared.tasks.borrow_mut().close();
         drop(tasks);
         let timers = self.shared.timers.borrow_mut().close();
@@ -163,7 +164,7 @@ impl<C: Clock> Shared<C> {
         Err(Deadlock { at: self.clock.now(), tasks: self.tasks.borrow().len() })
     }
 
-    /// Wakes of a root that has completed must not reach the next one.
+    /// Wakes of a root that has completed must not reach the next root.
     fn forget_root(&self) {
         for _ in 0..self.ready.len() {
             if let Some(id) = self.ready.pop()
@@ -175,7 +176,7 @@ impl<C: Clock> Shared<C> {
     }
 }
 
-/// Marks an executor as running, also when a task panics.
+/// Marks the executor as running, also when a task panics.
 struct Running<'a>(&'a Cell<bool>);
 
 impl<'a> Running<'a> {
@@ -191,7 +192,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The executor as its tasks see it.
+/// The runtime of the executor's tasks.
 struct Handle<C> {
     shared: Rc<Shared<C>>,
 }
@@ -219,7 +220,7 @@ impl<C: Clock + 'static> Runtime for Handle<C> {
     }
 }
 
-/// Waits for a time; dropping it cancels its timer.
+/// Waits until a time; dropping it cancels its timer.
 struct Sleep<C: Clock> {
     shared: Rc<Shared<C>>,
     at: Time,
@@ -266,7 +267,7 @@ impl<C: Clock> Future for Readable<C> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let waker = context.waker();
         if self.fd < 0 {
-            // Not a descriptor; the caller's read will tell.
+            // Not a descriptor; the caller's read returns the error.
             return Poll::Ready(());
         }
         match self.place {

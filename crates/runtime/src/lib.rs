@@ -1,11 +1,11 @@
-//! What stores run on: a clock, timers and a single-threaded executor, virtual or real.
+//! The runtime of stores: a clock, timers and a single-threaded executor, virtual or real.
 //!
-//! A store is handed a [`Runtime`] and asks it for the time, for sleep and to spawn. Under
-//! [`VirtualExecutor`] time jumps from event to event and the whole stack is a deterministic
-//! simulator; under [`RealExecutor`], or the server's own runtime, the same code serves.
+//! A store gets a [`Runtime`] for time, sleep and spawning tasks. Under [`VirtualExecutor`], time
+//! jumps from event to event and the whole stack is a deterministic simulator. Under
+//! [`RealExecutor`], or the server's own runtime, the same code serves real clients.
 //!
-//! Beside the executors stand the few tools that tasks of one thread need to wait for each other:
-//! [`Notify`], [`Event`], [`ByteSemaphore`] and [`yield_now`].
+//! The crate also has synchronization for tasks of one thread: [`Notify`], [`Event`],
+//! [`ByteSemaphore`] and [`yield_now`].
 
 use futures_util::future::LocalBoxFuture;
 use softflash_base::Time;
@@ -41,7 +41,7 @@ pub use yielding::{YieldNow, yield_now};
 
 /// One thread's clock, timers and executor.
 pub trait Runtime {
-    /// Time since the runtime's start; never runs back.
+    /// Time since the runtime's start; never decreases.
     fn now(&self) -> Time;
 
     /// Wall-clock time in milliseconds since the Unix epoch; may step either way.
@@ -57,5 +57,5 @@ pub trait Runtime {
     fn spawn(&self, task: LocalBoxFuture<'static, ()>);
 }
 
-/// A runtime as everything on its thread holds it.
+/// A shared handle to the runtime of a thread.
 pub type RuntimeHandle = Rc<dyn Runtime>;

@@ -1,6 +1,6 @@
-//! A bell between tasks of one thread.
+//! Notifications between tasks of one thread.
 
-use crate::waiters::{Ticket, WaitList};
+use crate::waiters::{WaitId, WaitList};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -10,24 +10,24 @@ use std::task::{Context, Poll};
 #[derive(Default)]
 struct State {
     waiters: RefCell<WaitList>,
-    /// A ring that nobody waited for.
+    /// A notification without a waiting task.
     stored: Cell<bool>,
 }
 
-/// Lets tasks wait until another rings. A ring that nobody waits for is kept (one, not more) for the next
-/// to wait, so that "check, then wait" misses nothing. A clone is the same bell.
+/// Lets tasks wait for a notification. A notification without a waiting task is kept (only one) for
+/// the next wait, so that "check, then wait" misses none. A clone is the same object.
 #[derive(Clone, Default)]
 pub struct Notify {
     state: Rc<State>,
 }
 
 impl Notify {
-    /// A silent bell.
+    /// Without a kept notification.
     pub fn new() -> Notify {
         Notify::default()
     }
 
-    /// Wakes the task that has waited longest, or keeps the ring for the next to wait.
+    /// Wakes the task that has waited longest, or keeps the notification for the next wait.
     pub fn notify_one(&self) {
         let waker = self.state.waiters.borrow_mut().pop();
         match waker {
@@ -36,7 +36,7 @@ impl Notify {
         }
     }
 
-    /// Wakes all tasks that wait now, first come, first served. Keeps nothing.
+    /// Wakes all waiting tasks in FIFO order. Keeps nothing.
     pub fn notify_all(&self) {
         let waiting = self.state.waiters.borrow().len();
         for _ in 0..waiting {
@@ -47,16 +47,16 @@ impl Notify {
         }
     }
 
-    /// Waits for a ring. Cancel safe: a ring that reached a wait which is dropped goes to the next.
+    /// Waits for a notification. Cancel safe: the notification of a dropped wait goes to the next.
     pub fn notified(&self) -> Notified {
-        Notified { state: Rc::clone(&self.state), ticket: None, done: false }
+        Notified { state: Rc::clone(&self.state), wait_id: None, done: false }
     }
 }
 
 /// The future of [`Notify::notified`].
 pub struct Notified {
     state: Rc<State>,
-    ticket: Option<Ticket>,
+    wait_id: Option<WaitId>,
     done: bool,
 }
 
@@ -66,23 +66,23 @@ impl Future for Notified {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         let mut waiters = this.state.waiters.borrow_mut();
-        let rung = match this.ticket {
-            Some(ticket) => !waiters.contains(ticket),
+        let rung = match this.wait_id {
+            Some(wait_id) => !waiters.contains(wait_id),
             None => this.state.stored.take(),
         };
         if this.done || rung {
             this.done = true;
             return Poll::Ready(());
         }
-        waiters.wait(&mut this.ticket, context.waker());
+        waiters.wait(&mut this.wait_id, context.waker());
         Poll::Pending
     }
 }
 
 impl Drop for Notified {
     fn drop(&mut self) {
-        let Some(ticket) = self.ticket else { return };
-        let left = self.state.waiters.borrow_mut().leave(ticket);
+        let Some(wait_id) = self.wait_id else { return };
+        let left = self.state.waiters.borrow_mut().leave(wait_id);
         if !left && !self.done {
             Notify { state: Rc::clone(&self.state) }.notify_one();
         }

@@ -1,4 +1,4 @@
-//! The queue of tasks that can run, and the wakers that feed it, also from other threads.
+//! The queue of ready tasks, and the wakers that fill it, also from other threads.
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
@@ -13,17 +13,17 @@ use crate::alarm::Alarm;
 #[cfg(feature = "loom")]
 use model::Alarm;
 
-/// Names a task for as long as it lives; a later task in the same place has another generation.
+/// Identifies a task; a later task in the same slot has another generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TaskId {
-    /// Place in the task table.
+    /// Slot in the task table.
     pub index: u32,
-    /// How many tasks had the place before.
+    /// Number of earlier tasks in the slot.
     pub generation: u32,
 }
 
 impl TaskId {
-    /// The future that `block_on` was given; it is not in the task table.
+    /// The future given to `block_on`; it is not in the task table.
     pub const ROOT: TaskId = TaskId { index: u32::MAX, generation: 0 };
 }
 
@@ -34,10 +34,10 @@ struct Queue {
     parked: bool,
 }
 
-/// Tasks to poll, first come, first served.
+/// Tasks to poll, in FIFO order.
 pub(crate) struct ReadyQueue {
     queue: Mutex<Queue>,
-    /// Interrupts the executor's wait in the kernel; none where it never waits there.
+    /// Interrupts the executor's wait in the kernel; none if it never waits there.
     alarm: Option<Alarm>,
 }
 
@@ -53,7 +53,7 @@ impl ReadyQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Nothing panics while it holds the lock, so a poisoned queue is still whole.
+        // No code panics while it holds the lock, so a poisoned queue is still valid.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,15 +79,15 @@ impl ReadyQueue {
         self.lock().ready.clear();
     }
 
-    /// Announces that the executor is about to wait for the alarm. False where a task became ready
-    /// in the meantime and it must not wait.
+    /// Announces that the executor is about to wait for the alarm. False if a task has become ready
+    /// meanwhile, so that it must not wait.
     pub fn park(&self) -> bool {
         let mut queue = self.lock();
         queue.parked = queue.ready.is_empty();
         queue.parked
     }
 
-    /// The executor is awake again.
+    /// The executor runs again.
     pub fn unpark(&self) {
         self.lock().parked = false;
         if let Some(alarm) = &self.alarm {
@@ -95,13 +95,13 @@ impl ReadyQueue {
         }
     }
 
-    /// Sounds when a task is woken while the executor is parked.
+    /// Sounded when a task is woken while the executor is parked.
     pub fn alarm(&self) -> Option<&Alarm> {
         self.alarm.as_ref()
     }
 }
 
-/// Wakes one task; cloned into whatever the task waits for.
+/// Wakes one task; cloned by the futures that the task polls.
 pub(crate) struct TaskWaker {
     task: TaskId,
     queued: AtomicBool,
@@ -114,9 +114,10 @@ impl TaskWaker {
         Arc::new(TaskWaker { task, queued: AtomicBool::new(false), queue })
     }
 
-    /// Called just before the task is polled: wakes from now on queue it again.
+    /// Called just before the task is polled: later wakes queue it again.
     pub fn left_queue(&self) {
-        // Not a mere store: whoever found it queued, and left it at that, had done his part before, and the poll must see it.
+        // Not a plain store: a thread that found the task queued, and so did not queue it, had made
+        // its changes before, and the poll must see them.
         self.queued.swap(false, Ordering::AcqRel);
     }
 }

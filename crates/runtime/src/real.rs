@@ -1,4 +1,4 @@
-//! An executor on the machine's clocks that waits in the kernel.
+//! An executor on the machine's clock that waits in the kernel.
 
 use crate::RuntimeHandle;
 use crate::alarm::Alarm;
@@ -16,7 +16,7 @@ struct RealClock {
 }
 
 impl RealClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that others are given")]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that the runtime provides")]
     fn start() -> RealClock {
         RealClock { start: Instant::now() }
     }
@@ -27,7 +27,7 @@ impl Clock for RealClock {
         Time::ZERO + self.start.elapsed()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that others are given")]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that the runtime provides")]
     fn wall_ms(&self) -> u64 {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
@@ -44,7 +44,7 @@ impl Clock for RealClock {
             descriptors.wait(ready.alarm().map(Alarm::descriptor), timeout);
             ready.unpark();
         }
-        // Another thread may wake a task at any time, so a wait is never hopeless.
+        // Another thread may wake a task at any time, so there is no deadlock to detect.
         true
     }
 
@@ -55,8 +55,8 @@ impl Clock for RealClock {
     }
 }
 
-/// Runs tasks in real time on the calling thread. It waits with `poll(2)` for the descriptors that
-/// tasks wait on, the next timer, and wakes from other threads.
+/// Runs tasks in real time on the calling thread. It uses `poll(2)` to wait for descriptors, the
+/// next timer, and wakes from other threads.
 pub struct RealExecutor {
     executor: Executor<RealClock>,
 }
@@ -65,19 +65,19 @@ impl RealExecutor {
     /// An executor whose clock starts now.
     ///
     /// # Errors
-    /// When the kernel grants no further descriptor for the wakes from other threads.
+    /// The kernel cannot create the descriptor for wakes from other threads.
     pub fn new() -> io::Result<RealExecutor> {
         let ready = ReadyQueue::with_alarm(Alarm::new()?);
         Ok(RealExecutor { executor: Executor::new(RealClock::start(), ready) })
     }
 
-    /// The runtime to hand to everything that runs on this executor.
+    /// The runtime for all tasks of this executor.
     pub fn handle(&self) -> RuntimeHandle {
         self.executor.handle()
     }
 
-    /// Runs `future` and all spawned tasks until it completes; the tasks stay for the next call. A future
-    /// that nobody wakes is waited for without end.
+    /// Runs `future` and all spawned tasks until it completes; the tasks stay for the next call. A
+    /// future that is never woken is waited for without a limit.
     ///
     /// # Panics
     /// When called by one of its own tasks.

@@ -1,4 +1,4 @@
-//! A budget of bytes that tasks of one thread share fairly.
+//! A FIFO semaphore of bytes for tasks of one thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ struct State {
 }
 
 impl State {
-    /// Serves the line from its head for as long as the head's demand can be met.
+    /// Grants requests from the head of the queue as long as there are enough bytes.
     fn grant(&self) {
         loop {
             let mut line = self.line.borrow_mut();
@@ -47,8 +47,8 @@ impl State {
     }
 }
 
-/// A budget of bytes, first come, first served: a large demand at the head of the line is not overtaken by
-/// small ones behind it, so nobody starves. A clone is the same budget.
+/// A budget of bytes in FIFO order: a large request at the head of the queue is not overtaken by
+/// small ones, so no task starves. A clone is the same budget.
 #[derive(Clone)]
 pub struct ByteSemaphore {
     state: Rc<State>,
@@ -66,12 +66,13 @@ impl ByteSemaphore {
         self.state.free.get()
     }
 
-    /// The whole budget in bytes.
+    /// Capacity in bytes.
     pub fn capacity(&self) -> u64 {
         self.state.capacity
     }
 
-    /// Takes `bytes` if they are free and nobody waits. More than the whole budget counts as the whole.
+    /// Takes `bytes` if they are free and no task waits. A request beyond the capacity counts as
+    /// the capacity.
     pub fn try_acquire(&self, bytes: u64) -> Option<BytePermit> {
         let bytes = bytes.min(self.state.capacity);
         if bytes > self.state.free.get() || !self.state.line.borrow().is_empty() {
@@ -81,8 +82,8 @@ impl ByteSemaphore {
         Some(BytePermit { state: Rc::clone(&self.state), bytes })
     }
 
-    /// Waits in line for `bytes`. More than the whole budget counts as the whole, so that such a demand
-    /// is served alone instead of never. Cancel safe.
+    /// Waits in FIFO order for `bytes`. A request beyond the capacity counts as the capacity, so
+    /// that it is granted when nothing else is held. Cancel safe.
     pub fn acquire(&self, bytes: u64) -> Acquire {
         let bytes = bytes.min(self.state.capacity);
         Acquire { state: Rc::clone(&self.state), bytes, waiter: None }
@@ -135,7 +136,7 @@ impl Drop for Acquire {
     }
 }
 
-/// Bytes taken from a [`ByteSemaphore`]; they go back when it is dropped.
+/// Bytes held from a [`ByteSemaphore`]; released on drop.
 pub struct BytePermit {
     state: Rc<State>,
     bytes: u64,
@@ -147,7 +148,7 @@ impl BytePermit {
         self.bytes
     }
 
-    /// Gives part of the bytes back early, keeping at most `bytes`.
+    /// Releases a part early and keeps at most `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         if bytes < self.bytes {
             let surplus = self.bytes - bytes;

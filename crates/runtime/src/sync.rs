@@ -1,4 +1,4 @@
-//! What threads share, or what stands for it where every order of their steps is tried.
+//! Synchronization primitives of the standard library, or those of loom in its models.
 
 #[cfg(feature = "loom")]
 pub(crate) use loom::sync::atomic::{AtomicBool, Ordering};

@@ -5,7 +5,7 @@ use futures_util::future::LocalBoxFuture;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-/// A spawned task, out of the table only while it is polled.
+/// A spawned task; taken out of the table while it is polled.
 pub(crate) struct Task {
     future: LocalBoxFuture<'static, ()>,
     waker: Waker,
@@ -23,7 +23,7 @@ impl Task {
 
 enum Slot {
     Free,
-    /// Its task is being polled.
+    /// The task is being polled.
     Running,
     Waiting(Task),
 }
@@ -33,7 +33,7 @@ struct Entry {
     slot: Slot,
 }
 
-/// All tasks that have not completed. Places are reused, generations tell their tenants apart.
+/// All tasks that have not completed. Slots are reused; generations distinguish their tasks.
 #[derive(Default)]
 pub(crate) struct Tasks {
     entries: Vec<Entry>,
@@ -42,7 +42,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Adds a task and queues its first poll. Gives the future back once the executor has ended.
+    /// Adds a task and queues its first poll. Returns the future if the executor has ended.
     pub fn spawn(
         &mut self,
         future: LocalBoxFuture<'static, ()>,
@@ -63,7 +63,7 @@ impl Tasks {
         None
     }
 
-    /// Takes a task out to poll it; none where it has completed or is being polled.
+    /// Takes a task out to poll it; none if it has completed or is being polled.
     pub fn take(&mut self, id: TaskId) -> Option<Task> {
         let entry = self.entries.get_mut(id.index as usize)?;
         if entry.generation != id.generation {
@@ -78,7 +78,7 @@ impl Tasks {
         }
     }
 
-    /// Puts a task back that waits for more. Gives it back once the executor has ended.
+    /// Returns a pending task to its slot. Returns the future if the executor has ended.
     pub fn put_back(&mut self, id: TaskId, task: Task) -> Option<Task> {
         match self.entries.get_mut(id.index as usize) {
             Some(entry) => {
@@ -89,7 +89,7 @@ impl Tasks {
         }
     }
 
-    /// Frees the place of a task that has completed.
+    /// Frees the slot of a completed task.
     pub fn remove(&mut self, id: TaskId) {
         if let Some(entry) = self.entries.get_mut(id.index as usize) {
             entry.slot = Slot::Free;
@@ -98,12 +98,13 @@ impl Tasks {
         }
     }
 
-    /// Tasks that have not completed.
+    /// Number of tasks that have not completed.
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
-    /// Refuses new tasks and hands out the old ones, to be dropped while nothing is borrowed.
+    /// Refuses new tasks and returns the old ones, so that the caller can drop them while nothing
+    /// is borrowed.
     pub fn close(&mut self) -> Vec<Task> {
         self.closed = true;
         self.free.clear();

@@ -5,10 +5,10 @@ use softflash_base::Time;
 use std::collections::BTreeMap;
 use std::task::Waker;
 
-/// Names a timer: when, and the how-manieth timer of the executor it is.
+/// Time and sequence number of a timer.
 pub(crate) type TimerKey = (Time, u64);
 
-/// Timers that have not fired. A cancelled timer leaves at once and delays nothing.
+/// Timers that have not fired. A cancelled timer is removed immediately.
 #[derive(Default)]
 pub(crate) struct Timers {
     waiting: BTreeMap<TimerKey, Waker>,
@@ -24,30 +24,31 @@ impl Timers {
         key
     }
 
-    /// Changes whom a timer wakes.
+    /// Changes the waker of a timer.
     pub fn change_waker(&mut self, key: TimerKey, waker: &Waker) {
         if let Some(current) = self.waiting.get_mut(&key) {
             current.clone_from(waker);
         }
     }
 
-    /// Forgets a timer.
+    /// Removes a timer.
     pub fn cancel(&mut self, key: TimerKey) {
         self.waiting.remove(&key);
     }
 
-    /// When the next timer is due.
+    /// Time of the next timer.
     pub fn next(&self) -> Option<Time> {
         self.waiting.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Takes the first timer that is due at `now`.
+    /// Removes the first timer that is due at `now`.
     pub fn pop_due(&mut self, now: Time) -> Option<Waker> {
         let first = self.waiting.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// Forgets all timers, handing out their wakers to be dropped while nothing is borrowed.
+    /// Removes all timers and returns their wakers, so that the caller can drop them while nothing
+    /// is borrowed.
     pub fn close(&mut self) -> BTreeMap<TimerKey, Waker> {
         std::mem::take(&mut self.waiting)
     }

@@ -1,4 +1,4 @@
-//! An executor whose time jumps from event to event: the simulator's clock.
+//! An executor whose time jumps from event to event: the clock of simulations.
 
 use crate::RuntimeHandle;
 use crate::clock::Clock;
@@ -11,7 +11,7 @@ use std::future::Future;
 
 struct VirtualClock {
     now: Cell<Time>,
-    /// What the wall clock would have shown at [`Time::ZERO`].
+    /// Wall clock at [`Time::ZERO`].
     wall_start_ms: Cell<i64>,
 }
 
@@ -53,11 +53,11 @@ impl Clock for VirtualClock {
     fn glance(&self, _descriptors: &mut Descriptors) {}
 }
 
-/// Runs tasks in virtual time: when none is ready, the clock jumps to the next timer. The same program
+/// Runs tasks in virtual time: when no task is ready, the clock jumps to the next timer. A program
 /// takes the same steps at the same times in every run.
 ///
-/// Real I/O (a task that waits for a descriptor) takes no virtual time: the clock stands still until
-/// it is done. That suits tests over a file; it is not deterministic.
+/// Real I/O (a task that waits for a descriptor) takes no virtual time: the clock stands still
+/// until it completes. That is useful for tests on a file; it is not deterministic.
 pub struct VirtualExecutor {
     executor: Executor<VirtualClock>,
 }
@@ -72,7 +72,7 @@ impl VirtualExecutor {
         VirtualExecutor { executor: Executor::new(clock, ReadyQueue::new()) }
     }
 
-    /// The runtime to hand to everything that runs on this executor.
+    /// The runtime for all tasks of this executor.
     pub fn handle(&self) -> RuntimeHandle {
         self.executor.handle()
     }
@@ -84,12 +84,12 @@ impl VirtualExecutor {
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         match self.try_block_on(future) {
             Ok(output) => output,
-            #[expect(clippy::panic, reason = "a deadlock is a defect in the program that is run")]
+            #[expect(clippy::panic, reason = "a deadlock is a bug in the program that runs")]
             Err(deadlock) => panic!("{deadlock}"),
         }
     }
 
-    /// As [`block_on`](Self::block_on), and returns a deadlock as an error.
+    /// As [`block_on`](Self::block_on), but returns a deadlock as an error.
     pub fn try_block_on<F: Future>(&self, future: F) -> Result<F::Output, Deadlock> {
         self.executor.run(future)
     }
@@ -99,8 +99,8 @@ impl VirtualExecutor {
         self.executor.shared.clock.now.get()
     }
 
-    /// Sets the wall clock, as an administrator or a time server would; virtual time and timers are
-    /// not touched.
+    /// Sets the wall clock, like an administrator or a time server; virtual time and timers do not
+    /// change.
     pub fn set_wall_ms(&self, wall_ms: u64) {
         let clock = &self.executor.shared.clock;
         let wall_ms = i64::try_from(wall_ms).unwrap_or(i64::MAX);

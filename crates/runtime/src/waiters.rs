@@ -1,62 +1,62 @@
-//! Tasks that wait in line for something that another task of the same thread does.
+//! FIFO queues of waiting tasks of one thread.
 
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// Names a wait in a [`WaitList`].
-pub(crate) type Ticket = u64;
+/// Identifies a wait in a [`WaitList`].
+pub(crate) type WaitId = u64;
 
 struct Waiting {
-    ticket: Ticket,
+    wait_id: WaitId,
     waker: Waker,
 }
 
-/// Who waits, in the order of arrival.
+/// Waiting tasks in order of arrival.
 #[derive(Default)]
 pub(crate) struct WaitList {
     line: VecDeque<Waiting>,
-    tickets: Ticket,
+    last_id: WaitId,
 }
 
 impl WaitList {
-    /// Joins the line, or, with a ticket that still stands in it, changes whom to wake.
-    pub fn wait(&mut self, ticket: &mut Option<Ticket>, waker: &Waker) {
-        let place = ticket.and_then(|ticket| self.place(ticket));
+    /// Joins the queue; a wait that is still in it only changes its waker.
+    pub fn wait(&mut self, wait_id: &mut Option<WaitId>, waker: &Waker) {
+        let place = wait_id.and_then(|wait_id| self.place(wait_id));
         if let Some(waiting) = place.and_then(|place| self.line.get_mut(place)) {
             waiting.waker.clone_from(waker);
             return;
         }
-        self.tickets += 1;
-        *ticket = Some(self.tickets);
-        self.line.push_back(Waiting { ticket: self.tickets, waker: waker.clone() });
+        self.last_id += 1;
+        *wait_id = Some(self.last_id);
+        self.line.push_back(Waiting { wait_id: self.last_id, waker: waker.clone() });
     }
 
-    /// Takes whoever waits longest out of the line.
+    /// Removes the task that has waited longest.
     pub fn pop(&mut self) -> Option<Waker> {
         self.line.pop_front().map(|waiting| waiting.waker)
     }
 
-    /// Whether the ticket still stands in the line.
-    pub fn contains(&self, ticket: Ticket) -> bool {
-        self.place(ticket).is_some()
+    /// Whether the wait is still in the queue.
+    pub fn contains(&self, wait_id: WaitId) -> bool {
+        self.place(wait_id).is_some()
     }
 
-    /// Leaves the line; false where it was called before.
-    pub fn leave(&mut self, ticket: Ticket) -> bool {
-        let place = self.place(ticket);
+    /// Leaves the queue; false if the wait was removed by `pop`.
+    pub fn leave(&mut self, wait_id: WaitId) -> bool {
+        let place = self.place(wait_id);
         if let Some(place) = place {
             self.line.remove(place);
         }
         place.is_some()
     }
 
-    /// How many wait.
+    /// Number of waiting tasks.
     pub fn len(&self) -> usize {
         self.line.len()
     }
 
-    /// Tickets rise along the line, so a place is found by halving.
-    fn place(&self, ticket: Ticket) -> Option<usize> {
-        self.line.binary_search_by_key(&ticket, |waiting| waiting.ticket).ok()
+    /// Ids increase along the queue, so binary search finds an entry.
+    fn place(&self, wait_id: WaitId) -> Option<usize> {
+        self.line.binary_search_by_key(&wait_id, |waiting| waiting.wait_id).ok()
     }
 }

@@ -1,10 +1,10 @@
-//! Giving way to the other tasks that are ready.
+//! Yielding to the other ready tasks.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Lets every other task that is ready run once before the caller goes on. Takes no virtual time.
+/// Lets every other ready task run once before the caller continues. Takes no virtual time.
 pub fn yield_now() -> YieldNow {
     YieldNow { yielded: false }
 }

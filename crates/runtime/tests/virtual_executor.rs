@@ -11,7 +11,8 @@ const MS: u64 = 1_000_000;
 
 type Trace = Rc<RefCell<Vec<(u64, u32, u32)>>>;
 
-/// Tasks that sleep, yield, ring and spawn by a small generator; the trace is all that could differ.
+/// Tasks that sleep, yield, notify and spawn, driven by a small generator; the trace contains
+/// everything that could differ.
 fn busy_program(seed: u64) -> Vec<(u64, u32, u32)> {
     let executor = VirtualExecutor::new(0);
     let runtime = executor.handle();
@@ -151,7 +152,7 @@ fn dropping_the_executor_drops_its_tasks_even_if_they_hold_it() {
     impl Drop for Told {
         fn drop(&mut self) {
             self.0.set(true);
-            // A destructor may still call the runtime; the task is refused.
+            // A destructor may still call the runtime; the new task is refused.
             self.1.spawn(async { panic!("ran after the end") }.boxed_local());
         }
     }

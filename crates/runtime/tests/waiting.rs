@@ -1,4 +1,4 @@
-//! The tools by which tasks of one thread wait for each other.
+//! Synchronization between tasks of one thread.
 
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
@@ -6,7 +6,7 @@ use softflash_runtime::{ByteSemaphore, Event, Notify, VirtualExecutor, yield_now
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Takes a future's result if it is ready now.
+/// The result of a future that is ready.
 fn now_or_never<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Option<T> {
     future.now_or_never()
 }

@@ -5,25 +5,25 @@ use softflash_protocol::Admission;
 use softflash_store::Store;
 use std::time::Duration;
 
-/// A body of this size may be larger than the store's memtables: it is not received before the store has
-/// flushed what it has. The store alone cannot see to that, as it takes any value when it is empty,
-/// each shard by itself.
+/// A body of this size may be larger than the store's memtables: before it is received, the store
+/// must have flushed its data. The store itself does not ensure that, because each empty shard
+/// accepts a value of any size.
 const LARGE_BODY_BYTES: u64 = 4 << 20;
 
-/// How often it is looked, and how often at most: a store that cannot flush says so itself.
+/// Polling interval and maximum number of polls: a store that cannot flush reports that itself.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const MAX_LOOKS: u32 = 2000;
 
-/// What all connections of a thread share.
+/// Budgets shared by all connections of a thread.
 #[derive(Clone)]
 pub(crate) struct Budgets {
     pub requests: RequestBudget,
     pub replies: ReplyBudget,
-    /// With less than this in its memtables the store has nothing to flush.
+    /// With fewer bytes than this in its memtables, the store has nothing to flush.
     pub calm_store_bytes: u64,
 }
 
-/// One connection's part of the budgets.
+/// The memory admission of one connection.
 pub(crate) struct ServerAdmission {
     store: Store,
     reservation: Reservation,
@@ -41,7 +41,7 @@ impl ServerAdmission {
         }
     }
 
-    /// Whether requests of the connection hold memory that others may want.
+    /// Whether the connection's requests hold memory of the shared budget.
     pub fn holds_memory(&self) -> bool {
         self.reservation.held_bytes() > 0
     }
@@ -50,7 +50,7 @@ impl ServerAdmission {
         for _ in 0..MAX_LOOKS {
             match self.store.stats().await {
                 Ok(stats) if stats.memtable_bytes > self.calm_store_bytes => {}
-                // A store that gives no answer will give one to the request itself.
+                // If the store fails here, the request itself will get the error.
                 Ok(_) | Err(_) => return,
             }
             let runtime = self.store.runtime();

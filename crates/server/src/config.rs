@@ -1,4 +1,4 @@
-//! What a server is started with.
+//! Settings of a server.
 
 use crate::budget::MIN_MEMORY_BYTES;
 use crate::error::ServerError;
@@ -11,29 +11,29 @@ use std::time::Duration;
 /// Settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Where to listen for RESP in the clear, if at all; port 0 takes any that is free.
+    /// Address for RESP in plain text, if any; port 0 chooses a free port.
     pub resp: Option<SocketAddr>,
-    /// Where to listen for RESP through TLS, if at all, and with what.
+    /// TLS settings and address for RESP over TLS, if any.
     pub tls: Option<TlsSettings>,
-    /// Where to listen for HTTP, if at all.
+    /// Address for HTTP, if any.
     pub http: Option<SocketAddr>,
     /// Memory and durability.
     pub options: StoreOptions,
-    /// The one password of the user `default`, whatever the file of users says.
+    /// The only password of the user `default`, regardless of the file of users.
     pub password: Option<String>,
     /// The file of users; none: `users.acl` in the data directory.
     pub acl_file: Option<PathBuf>,
-    /// Whether clients of other machines are refused while `default` has no password.
+    /// Whether connections from other machines are refused while `default` has no password.
     pub protected: bool,
-    /// Connections of one network that have not authenticated.
-    pub max_strangers: usize,
-    /// Connections at a time.
+    /// Maximum number of unauthenticated connections from one network.
+    pub max_unauthenticated: usize,
+    /// Maximum number of connections.
     pub max_clients: usize,
-    /// Whether each shard's thread stays on a core of its own.
+    /// Whether each shard's thread is pinned to a core of its own.
     pub pin_threads: bool,
-    /// How long requests under way may take to end when the server stops.
+    /// Time limit for requests in progress when the server stops.
     pub drain_timeout: Duration,
-    /// Connections that ask for nothing this long are closed; none: never.
+    /// Connections without requests for this long are closed; none: never.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ impl Default for ServerConfig {
             password: None,
             acl_file: None,
             protected: true,
-            max_strangers: 256,
+            max_unauthenticated: 256,
             max_clients: 10_000,
             pin_threads: false,
             drain_timeout: Duration::from_secs(10),
@@ -57,12 +57,13 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Where clients of Redis connect.
+    /// Default address of Redis servers.
     pub fn listens_on(&self) -> impl Iterator<Item = SocketAddr> {
         self.resp.into_iter().chain(self.tls.as_ref().map(|tls| tls.address))
     }
 
-    /// Refuses what would let everybody in from everywhere. `is_open` is whether `default` has no password.
+    /// Refuses settings that would give everyone access without a password. `is_open` is whether
+    /// `default` has no password.
     ///
     /// # Errors
     /// [`ServerError::Unprotected`].
@@ -73,7 +74,7 @@ impl ServerConfig {
         }
     }
 
-    /// Refuses what would be unsafe or cannot work, before anything is opened.
+    /// Refuses settings that are unsafe or cannot work, before anything is opened.
     ///
     /// # Errors
     /// [`ServerError::NoAddress`], [`ServerError::UnprotectedHttp`] and [`ServerError::Memory`].
@@ -81,7 +82,7 @@ impl ServerConfig {
         if self.listens_on().next().is_none() {
             return Err(ServerError::NoAddress);
         }
-        // HTTP asks for no password, so it stays on this machine.
+        // HTTP has no authentication, so it is allowed on the loopback interface only.
         if let Some(address) = self.http.filter(|address| !address.ip().is_loopback()) {
             return Err(ServerError::UnprotectedHttp { address });
         }

@@ -1,9 +1,9 @@
-//! One connection's socket: read, advance, write, again.
+//! The socket loop of one connection: read, advance, write.
 //!
-//! What is done with the bytes is [`softflash_protocol::Connection`]'s.
+//! [`softflash_protocol::Connection`] processes the bytes.
 
 use crate::admission::{Budgets, ServerAdmission};
-use crate::network::Visit;
+use crate::network::UnauthenticatedSlot;
 use crate::registry::{Phase, Registered};
 use softflash_protocol::{Connection, Context, Step};
 use softflash_store::Store;
@@ -18,30 +18,34 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// A connection that waits after reads smaller than this gives its read buffer back meanwhile.
+/// A connection that waits after reads smaller than this frees its read buffer meanwhile.
 const BUSY_READ_BYTES: usize = 8 << 10;
 
-/// After a connection is refused further service, input is thrown away for this long, so that the client
-/// reads the reason before it notices the end.
+/// After a final error reply, input is discarded for this long, so that the client can read the
+/// reply before it notices the end.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What all connections of a thread use.
+/// Services shared by all connections of a thread.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub store: Store,
     pub context: Arc<Context>,
     pub budgets: Budgets,
-    /// Replies to one batch above this end the connection.
+    /// Larger replies to one batch end the connection.
     pub max_output_bytes: usize,
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn run(registered: Registered, visit: Option<Visit>, services: Services) {
+pub(crate) async fn run(
+    registered: Registered,
+    slot: Option<UnauthenticatedSlot>,
+    services: Services,
+) {
     let (peer, local) = registered.socket.addresses();
     let Services { store, context, budgets, .. } = &services;
     let admission = ServerAdmission::new(store.clone(), budgets);
     let connection = Connection::new(Arc::clone(context), peer, local, store.now_ms(), admission);
-    let mut served = Served { registered, visit, services, connection, last_read_bytes: 0 };
+    let mut served = Served { registered, slot, services, connection, last_read_bytes: 0 };
     if let Err(error) = served.serve().await {
         tracing::debug!(%error, "connection lost");
     }
@@ -49,8 +53,8 @@ pub(crate) async fn run(registered: Registered, visit: Option<Visit>, services: 
 
 struct Served {
     registered: Registered,
-    /// Its place among those that have not authenticated.
-    visit: Option<Visit>,
+    /// Its slot in the limit of unauthenticated clients.
+    slot: Option<UnauthenticatedSlot>,
     services: Services,
     connection: Connection<ServerAdmission>,
     last_read_bytes: usize,
@@ -81,7 +85,7 @@ impl Served {
         }
     }
 
-    /// Takes in what the client has sent; false where it has no more.
+    /// Receives input; false at its end.
     async fn read(&mut self) -> io::Result<bool> {
         let Registered { peer, socket, .. } = &mut self.registered;
         peer.step(Phase::Reading);
@@ -117,14 +121,14 @@ impl Served {
         Ok(count > 0)
     }
 
-    /// Tells the registry and the limits of unauthenticated clients about the connection.
+    /// Reports the connection's state to the registry and to the limit of unauthenticated clients.
     fn report(&mut self) {
         let peer = &self.registered.peer;
         let is_authenticated = self.connection.session().is_authenticated();
         peer.set_authenticated(is_authenticated);
         peer.set_holds_memory(self.connection.admission().holds_memory());
         if is_authenticated {
-            self.visit = None;
+            self.slot = None;
         }
     }
 
@@ -144,7 +148,7 @@ impl Served {
             }
             self.connection.has_sent();
         }
-        // TLS may have kept the end of it.
+        // TLS may have buffered the last part.
         socket.flush().await?;
         peer.step(Phase::Working);
         self.services.context.counters.output_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -153,19 +157,19 @@ impl Served {
 
     async fn shut_down(&mut self) -> io::Result<()> {
         let Registered { peer, socket, .. } = &mut self.registered;
-        // TLS sends a last record.
+        // TLS sends a final record.
         peer.step(Phase::Writing);
         socket.shutdown().await
     }
 
-    /// Throws away what a client that does not know of the end yet goes on to send.
+    /// Discards input of a client that has not noticed the end.
     async fn linger(&mut self) -> io::Result<()> {
         let socket = &mut self.registered.socket;
         let discard = async {
             let mut ignored = [0; 4096];
             while matches!(socket.read(&mut ignored).await, Ok(count) if count > 0) {}
         };
-        // Who goes on sending is cut off.
+        // A client that continues to send is disconnected.
         let _ = timeout(LINGER, discard).await;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Why a server does not start or does not end well.
+//! Errors of a server.
 
 use crate::data_dir::DataDirError;
 use crate::tls::TlsError;
@@ -9,57 +9,59 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a server cannot run.
+/// Why a server cannot start or did not stop cleanly.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// The data directory or its device.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// An address that others can reach, and nothing that keeps them out.
+    /// An address that other machines can reach, without a password.
     #[error(
-        "refusing to listen on {address} without a password: anyone who reaches it could read and delete everything; give --password-file or SOFTFLASH_PASSWORD, give the user `default` a password in the ACL file, or listen on 127.0.0.1; --protected-mode no if a firewall sees to it"
+        "refusing to listen on {address} without a password: anyone who reaches it could read and delete all data; give --password-file or SOFTFLASH_PASSWORD, give the user `default` a password in the ACL file, or listen on 127.0.0.1; --protected-mode no if a firewall protects it"
     )]
     Unprotected {
         /// The address.
         address: SocketAddr,
     },
-    /// Neither in the clear nor through TLS.
-    #[error("nowhere to listen: give --resp or --tls-port")]
+    /// No address for RESP, neither in plain text nor over TLS.
+    #[error("no address to listen on: give --resp or --tls-port")]
     NoAddress,
     /// The file of users.
     #[error("{}: {reason}", path.display())]
     Users {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// As above, for HTTP, which has no password at all.
+    /// An HTTP address that other machines can reach; HTTP has no authentication.
     #[error(
-        "refusing to serve HTTP on {address}: it asks for no password; listen on 127.0.0.1 and put a proxy in front of it"
+        "refusing to serve HTTP on {address}: it has no password; listen on 127.0.0.1 and put a proxy in front of it"
     )]
     UnprotectedHttp {
         /// The address.
         address: SocketAddr,
     },
-    /// The address cannot be had.
-    #[error("cannot listen on {address}: {source}; choose another address or stop what uses it")]
+    /// Listening at the address failed.
+    #[error(
+        "cannot listen on {address}: {source}; choose another address or stop the process that uses it"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// Less memory than the parts of a server need.
-    #[error("{bytes} bytes of memory are too few; give at least {least}")]
+    /// Less memory than the minimum of a server.
+    #[error("{bytes} bytes of memory are too few; the minimum is {least}")]
     Memory {
-        /// What was given.
+        /// The memory given.
         bytes: u64,
-        /// The least.
+        /// The minimum.
         least: u64,
     },
     /// A shard cannot be opened.
@@ -67,7 +69,7 @@ pub enum ServerError {
     Open {
         /// The shard.
         shard: ShardId,
-        /// Why.
+        /// The error.
         error: StoreError,
     },
     /// A shard could not be closed cleanly.
@@ -75,19 +77,19 @@ pub enum ServerError {
     Close {
         /// The shard.
         shard: ShardId,
-        /// Why.
+        /// The error.
         error: StoreError,
     },
-    /// A shard's thread ended by itself: a defect.
+    /// A shard's thread ended unexpectedly: a bug.
     #[error("the thread of shard {shard} has died; see the log, and restart the server")]
     ThreadDied {
         /// The shard.
         shard: ShardId,
     },
-    /// The operating system refused something.
+    /// An error of the operating system.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         what: &'static str,
         /// The error.
         source: io::Error,
@@ -95,7 +97,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// Whether the way the server was called is wrong, and not the state of the machine.
+    /// Whether the settings are wrong, as opposed to the state of the machine.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! What the server adds to INFO and CONFIG GET.
+//! The server's additions to INFO and CONFIG GET.
 
 use crate::config::ServerConfig;
 use crate::server::Addresses;
@@ -29,7 +29,7 @@ pub(crate) fn settings(
     .into()
 }
 
-/// The fields of INFO that only the process knows.
+/// INFO fields that only the process knows.
 pub(crate) fn fields(
     config: &ServerConfig,
     addresses: Addresses,
@@ -52,12 +52,12 @@ pub(crate) fn fields(
     })
 }
 
-/// The port, or 0 for none, as Redis has it.
+/// The port, or 0 for none, as in Redis.
 fn port(address: Option<SocketAddr>) -> u16 {
     address.map_or(0, |address| address.port())
 }
 
-/// What the kernel says the process occupies.
+/// Resident memory of the process, from the kernel.
 fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,17 +1,20 @@
-//! Sockets and processes: the RESP and HTTP servers over thread-per-core shards.
+//! The RESP and HTTP servers over thread-per-core shards.
 //!
-//! The only crate that knows tokio. One thread per shard runs that shard's store and the connections
-//! dealt to it, so that a request whose key lives there crosses no thread; the main thread accepts
-//! connections, serves HTTP and waits for the signal to stop.
+//! This is the only crate that uses tokio. Each shard has a thread that runs the shard's store and
+//! the connections assigned to it, so that a request for a key of this shard does not cross
+//! threads. The main thread accepts connections, serves HTTP and waits for the signal to stop.
 //!
-//! - [`data_dir`]: what a directory must be to be served, and how it is made;
-//! - [`runtime`]: tokio as the stores see it;
-//! - `budget`: how `--memory` is divided, and how requests and replies stay inside their share;
-//! - `connection`, `registry`: one connection, and all of a thread;
-//! - `thread`, `listener`, [`serve`]: a shard's thread, the dealing of connections, the whole;
-//! - `users`, `login`, `network`: the file of users, where passwords are tried, how many strangers there may be;
-//! - `tls`, `stream`: certificates, and a connection's bytes with or without them;
-//! - `http`, `telemetry`, `info`: what it tells about itself.
+//! - [`data_dir`]: validation and creation of data directories;
+//! - [`runtime`]: the stores' runtime on tokio;
+//! - `budget`: division of `--memory`, and limits for requests and replies; `admission`: a
+//!   connection's share;
+//! - `connection`, `registry`: one connection, and all connections of a thread;
+//! - `thread`, `listener`, [`serve`]: a shard's thread, assignment of connections to threads, the
+//!   whole server;
+//! - `users`, `login`, `network`: the file of users, password checks, limits for unauthenticated
+//!   clients;
+//! - `tls`, `stream`: certificates, and a connection's bytes with or without TLS;
+//! - `http`, `telemetry`, `info`: metrics and state.
 
 mod admission;
 mod budget;

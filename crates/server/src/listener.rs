@@ -1,10 +1,10 @@
-//! Listening, and dealing connections to threads.
+//! Accepts connections and assigns them to threads.
 //!
-//! One task accepts for all threads: with few connections the kernel's own spreading over several
-//! listeners is uneven. Each connection goes to the thread that has the fewest.
+//! One task accepts for all threads, because with few connections the kernel's distribution over
+//! several listeners is uneven. Each connection goes to the thread with the fewest connections.
 
 use crate::error::ServerError;
-use crate::network::{Strangers, Visit};
+use crate::network::{UnauthenticatedLimit, UnauthenticatedSlot};
 use crate::telemetry::ThreadCounters;
 use crate::tls::Tls;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -17,20 +17,20 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Connections that the kernel holds until they are accepted.
+/// Maximum number of connections that the kernel queues before they are accepted.
 const BACKLOG: i32 = 1024;
 
-/// After an error that will not pass at once, such as too many open files.
+/// Pause after an error that may persist, such as too many open files.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
-/// What a client hears when there are too many, as from Redis.
+/// Reply where there are too many clients, as in Redis.
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 
-/// And when there are too many that have not authenticated.
-const TOO_MANY_STRANGERS: &[u8] =
+/// Reply where there are too many unauthenticated clients.
+const TOO_MANY_UNAUTHENTICATED: &[u8] =
     b"-ERR max number of clients reached that have not authenticated\r\n";
 
-/// And where everybody would be let in.
+/// Reply in protected mode.
 const DENIED: &[u8] = b"-DENIED running in protected mode: no password is set for the default user, and in \
 this mode connections are only accepted from the loopback interface. Give the user 'default' a password, or start \
 the server with --protected-mode no.\r\n";
@@ -51,20 +51,20 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
 /// A new connection.
 pub(crate) struct Arrival {
     pub socket: std::net::TcpStream,
-    /// What it is to be spoken to with, if it speaks TLS.
+    /// The TLS configuration, if the connection uses TLS.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// Its place among those that have not authenticated.
-    pub visit: Option<Visit>,
+    /// Its slot in the limit of unauthenticated clients.
+    pub slot: Option<UnauthenticatedSlot>,
 }
 
-/// Where connections come in.
-pub(crate) struct Entrances {
+/// The listening sockets.
+pub(crate) struct Listeners {
     pub plain: Option<TcpListener>,
     pub encrypted: Option<(TcpListener, Arc<Tls>)>,
 }
 
-impl Entrances {
-    /// The next connection, and whether it speaks TLS.
+impl Listeners {
+    /// The next connection, and the TLS settings if it uses TLS.
     async fn next(&self) -> (io::Result<(TcpStream, SocketAddr)>, Option<&Tls>) {
         let plain = async {
             match &self.plain {
@@ -85,48 +85,56 @@ impl Entrances {
     }
 }
 
-/// Who is let in.
-pub(crate) struct Doorkeeper {
+/// Decides which connections are admitted.
+pub(crate) struct ConnectionAdmission {
     pub max_clients: usize,
-    pub strangers: Arc<Strangers>,
-    /// Whether clients of other machines are refused while everybody would be let in.
+    pub unauthenticated: Arc<UnauthenticatedLimit>,
+    /// Whether connections from other machines are refused while `default` has no password.
     pub protected: bool,
     pub context: Arc<Context>,
 }
 
-impl Doorkeeper {
-    /// Lets a client in: its place among strangers, if it is one. Or what it is told instead.
-    fn admit(&self, peer: SocketAddr, uses_tls: bool) -> Result<Option<Visit>, &'static [u8]> {
+impl ConnectionAdmission {
+    /// Admits a client, with its slot if it must authenticate; or returns the refusal.
+    fn admit(
+        &self,
+        peer: SocketAddr,
+        uses_tls: bool,
+    ) -> Result<Option<UnauthenticatedSlot>, &'static [u8]> {
         let asks_for_password = self.context.needs_password();
         if self.protected && !asks_for_password && !peer.ip().to_canonical().is_loopback() {
             return Err(DENIED);
         }
         match asks_for_password || uses_tls {
-            true => self.strangers.enter(peer.ip()).map(Some).ok_or(TOO_MANY_STRANGERS),
+            true => self.unauthenticated.enter(peer.ip()).map(Some).ok_or(TOO_MANY_UNAUTHENTICATED),
             false => Ok(None),
         }
     }
 }
 
-/// A thread that connections can be dealt to.
-pub(crate) struct Seat {
-    /// Takes a connection; false where the thread has ended.
+/// A shard's thread as a target of connections.
+pub(crate) struct Worker {
+    /// Hands a connection to the thread; false where the thread has ended.
     pub deal: Box<dyn Fn(Arrival) -> bool>,
-    /// Knows how many it has.
+    /// Counts the connections of the thread.
     pub counters: Arc<ThreadCounters>,
-    /// Connections dealt to it since the start.
+    /// Connections assigned to it since the start.
     pub dealt: u64,
 }
 
 /// Accepts until the future is dropped.
-pub(crate) async fn accept(entrances: &Entrances, mut seats: Vec<Seat>, doorkeeper: &Doorkeeper) {
+pub(crate) async fn accept(
+    listeners: &Listeners,
+    mut workers: Vec<Worker>,
+    admission: &ConnectionAdmission,
+) {
     let mut turn = 0;
     loop {
-        let (accepted, tls) = entrances.next().await;
+        let (accepted, tls) = listeners.next().await;
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // A connection that died in the queue is the client's affair; the rest may pass.
+                // The client has closed this connection; later ones may succeed.
                 if error.kind() != io::ErrorKind::ConnectionAborted {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(PAUSE_AFTER_ERROR).await;
@@ -134,45 +142,45 @@ pub(crate) async fn accept(entrances: &Entrances, mut seats: Vec<Seat>, doorkeep
                 continue;
             }
         };
-        let connected: u64 = seats.iter().map(Seat::load).sum();
-        let admitted = match connected >= doorkeeper.max_clients as u64 {
+        let connected: u64 = workers.iter().map(Worker::load).sum();
+        let admitted = match connected >= admission.max_clients as u64 {
             true => Err(TOO_MANY),
-            false => doorkeeper.admit(peer, tls.is_some()),
+            false => admission.admit(peer, tls.is_some()),
         };
-        let visit = match admitted {
-            Ok(visit) => visit,
+        let slot = match admitted {
+            Ok(slot) => slot,
             Err(reason) => {
-                let rejected = &doorkeeper.context.counters.rejected_connections;
+                let rejected = &admission.context.counters.rejected_connections;
                 rejected.fetch_add(1, Ordering::Relaxed);
-                // Who expects TLS would not understand.
+                // A TLS client could not parse the reply.
                 reject(stream, if tls.is_some() { b"" } else { reason });
                 continue;
             }
         };
-        turn = (turn + 1) % seats.len();
-        // The least loaded; among equals the next in turn.
-        let order = |index: &usize| (index + seats.len() - turn) % seats.len();
-        let least = (0..seats.len()).min_by_key(|index| (seats[*index].load(), order(index)));
-        let Some(seat) = least.and_then(|index| seats.get_mut(index)) else { return };
+        turn = (turn + 1) % workers.len();
+        // The least loaded thread; round-robin among equals.
+        let order = |index: &usize| (index + workers.len() - turn) % workers.len();
+        let least = (0..workers.len()).min_by_key(|index| (workers[*index].load(), order(index)));
+        let Some(worker) = least.and_then(|index| workers.get_mut(index)) else { return };
         let tls = tls.map(Tls::current);
-        let given = prepare(stream).map(|socket| (seat.deal)(Arrival { socket, tls, visit }));
+        let given = prepare(stream).map(|socket| (worker.deal)(Arrival { socket, tls, slot }));
         match given {
-            Ok(true) => seat.dealt += 1,
+            Ok(true) => worker.dealt += 1,
             Ok(false) => return,
             Err(error) => tracing::debug!(%error, "connection lost before it began"),
         }
     }
 }
 
-impl Seat {
-    /// Connections of the thread, those on their way to it included.
+impl Worker {
+    /// Connections of the thread, including those still being handed over.
     fn load(&self) -> u64 {
         let left = self.counters.left.load(Ordering::Relaxed);
         self.dealt.saturating_sub(left)
     }
 }
 
-/// Replies must leave at once: the loop writes whole batches.
+/// Without Nagle's delay, because the loop writes whole batches.
 fn prepare(stream: TcpStream) -> io::Result<std::net::TcpStream> {
     stream.set_nodelay(true)?;
     SockRef::from(&stream).set_keepalive(true)?;
@@ -180,6 +188,6 @@ fn prepare(stream: TcpStream) -> io::Result<std::net::TcpStream> {
 }
 
 fn reject(stream: TcpStream, reason: &[u8]) {
-    // A fresh socket takes this without waiting; a client that is gone already needs no answer.
+    // A new socket has buffer space for this; a client that has disconnected needs no reply.
     let _ = stream.try_write(reason);
 }

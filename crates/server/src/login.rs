@@ -1,7 +1,9 @@
-//! Where passwords are tried: beside the shards' threads, few at a time, and one at a time for each network.
+//! Password checks: on threads other than the shards', a few at a time, and one at a time for each
+//! network.
 //!
-//! A try takes memory and some hundredths of a second of a core. Who floods the server with tries from one
-//! network keeps one place of the few busy, and everybody else goes on by turns.
+//! A check takes memory and some tens of milliseconds of processor time. A client that floods the
+//! server with passwords from one network occupies one of the slots, and the other networks share
+//! the rest.
 
 use crate::network::Network;
 use futures_util::FutureExt;
@@ -10,27 +12,28 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
-/// Passwords tried at a time; each takes 7 MiB.
+/// Number of concurrent password checks; each takes 7 MiB.
 const PLACES: usize = 2;
 
-struct Desk {
+struct PasswordQueue {
     places: Semaphore,
     networks: Mutex<HashMap<Network, Arc<Semaphore>>>,
 }
 
-/// Does slow work on tokio's threads for blocking work; must be called inside a tokio runtime.
+/// Runs jobs on tokio's threads for blocking work; must be called inside a tokio runtime.
 pub(crate) fn elsewhere() -> Box<Elsewhere> {
-    let desk = Arc::new(Desk { places: Semaphore::new(PLACES), networks: Mutex::default() });
+    let queue =
+        Arc::new(PasswordQueue { places: Semaphore::new(PLACES), networks: Mutex::default() });
     Box::new(move |address, job| {
-        let (desk, network) = (Arc::clone(&desk), Network::of_text(address));
-        async move { desk.work(network, job).await }.boxed()
+        let (queue, network) = (Arc::clone(&queue), Network::of_text(address));
+        async move { queue.work(network, job).await }.boxed()
     })
 }
 
-impl Desk {
+impl PasswordQueue {
     async fn work(&self, network: Network, job: Job) {
-        let turn = Turn { desk: self, network, line: self.line(network) };
-        // A semaphore that is never closed always grants; a job that panics is one that was not done.
+        let turn = Turn { queue: self, network, line: self.line(network) };
+        // The semaphore is never closed, so it always grants. A job that panics counts as dropped.
         let own = turn.line.acquire().await;
         let place = self.places.acquire().await;
         let _ = tokio::task::spawn_blocking(job).await;
@@ -41,24 +44,24 @@ impl Desk {
         self.networks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where those of a network wait for each other.
+    /// The queue of a network.
     fn line(&self, network: Network) -> Arc<Semaphore> {
         let mut networks = self.networks();
         Arc::clone(networks.entry(network).or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 }
 
-/// Keeps the line of a network while somebody waits in it.
+/// Keeps the queue of a network while a job waits in it.
 struct Turn<'a> {
-    desk: &'a Desk,
+    queue: &'a PasswordQueue,
     network: Network,
     line: Arc<Semaphore>,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut networks = self.desk.networks();
-        // This one and the table's.
+        let mut networks = self.queue.networks();
+        // This reference and the table's.
         if Arc::strong_count(&self.line) <= 2 {
             networks.remove(&self.network);
         }
@@ -73,7 +76,7 @@ mod tests {
 
     #[tokio::test]
     async fn few_are_tried_at_a_time_and_one_of_each_network() {
-        let desk = Desk { places: Semaphore::new(PLACES), networks: Mutex::default() };
+        let queue = PasswordQueue { places: Semaphore::new(PLACES), networks: Mutex::default() };
         let (now, most, done) = <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let job = || -> Job {
             let (now, most, done) = (Arc::clone(&now), Arc::clone(&most), Arc::clone(&done));
@@ -86,11 +89,11 @@ mod tests {
             })
         };
         let one = Network::of_text("10.0.0.1:5");
-        futures_util::future::join_all((0..8).map(|_| desk.work(one, job()))).await;
+        futures_util::future::join_all((0..8).map(|_| queue.work(one, job()))).await;
         assert_eq!((most.swap(0, Ordering::SeqCst), done.load(Ordering::SeqCst)), (1, 8));
         let from = |number: usize| Network::of_text(&format!("10.0.0.{number}:5"));
-        futures_util::future::join_all((0..8).map(|number| desk.work(from(number), job()))).await;
+        futures_util::future::join_all((0..8).map(|number| queue.work(from(number), job()))).await;
         assert_eq!((most.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (PLACES, 16));
-        assert!(desk.networks().is_empty(), "nobody waits, nothing is kept");
+        assert!(queue.networks().is_empty(), "nobody waits, nothing is kept");
     }
 }

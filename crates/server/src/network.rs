@@ -1,13 +1,13 @@
-//! Where clients come from, and how many strangers may come from there.
+//! Limits the number of unauthenticated connections for each network.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Strangers of all networks together may be this many times those of one.
+/// The limit for all networks together, as a multiple of the limit for one.
 const NETWORKS: usize = 4;
 
-/// An address of IPv4, or the 64 bits of IPv6 that one customer is usually given.
+/// An IPv4 address, or the first 64 bits of an IPv6 address, which usually belong to one customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Network(IpAddr);
 
@@ -22,7 +22,7 @@ impl Network {
         })
     }
 
-    /// Of `ip:port`; what is no address is one network together.
+    /// Parses `ip:port`; invalid addresses share one network.
     pub fn of_text(address: &str) -> Network {
         let parsed = address.parse().map(|address: SocketAddr| address.ip());
         Network::of(parsed.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)))
@@ -31,7 +31,7 @@ impl Network {
 
 /// Counts the connections that have not authenticated.
 #[derive(Debug)]
-pub(crate) struct Strangers {
+pub(crate) struct UnauthenticatedLimit {
     of_one: usize,
     counts: Mutex<Counts>,
 }
@@ -42,14 +42,14 @@ struct Counts {
     networks: HashMap<Network, usize>,
 }
 
-impl Strangers {
-    /// At most so many of one network.
-    pub fn new(of_one: usize) -> Arc<Strangers> {
-        Arc::new(Strangers { of_one, counts: Mutex::default() })
+impl UnauthenticatedLimit {
+    /// A limit of `of_one` connections for each network.
+    pub fn new(of_one: usize) -> Arc<UnauthenticatedLimit> {
+        Arc::new(UnauthenticatedLimit { of_one, counts: Mutex::default() })
     }
 
-    /// Lets one in, if there is room.
-    pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Visit> {
+    /// Takes a slot, if there is one.
+    pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<UnauthenticatedSlot> {
         let network = Network::of(address);
         let mut counts = self.counts();
         let count = counts.networks.get(&network).copied().unwrap_or(0);
@@ -58,7 +58,7 @@ impl Strangers {
         }
         counts.all += 1;
         counts.networks.insert(network, count + 1);
-        Some(Visit { strangers: Arc::clone(self), network })
+        Some(UnauthenticatedSlot { unauthenticated: Arc::clone(self), network })
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -66,16 +66,16 @@ impl Strangers {
     }
 }
 
-/// A stranger's place; given back when it is dropped.
+/// The slot of an unauthenticated connection; released on drop.
 #[derive(Debug)]
-pub(crate) struct Visit {
-    strangers: Arc<Strangers>,
+pub(crate) struct UnauthenticatedSlot {
+    unauthenticated: Arc<UnauthenticatedLimit>,
     network: Network,
 }
 
-impl Drop for Visit {
+impl Drop for UnauthenticatedSlot {
     fn drop(&mut self) {
-        let mut counts = self.strangers.counts();
+        let mut counts = self.unauthenticated.counts();
         counts.all = counts.all.saturating_sub(1);
         let left = counts.networks.get(&self.network).copied().unwrap_or(0).saturating_sub(1);
         match left {
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn each_network_has_its_places_and_gives_them_back() {
-        let strangers = Strangers::new(2);
-        let enter = |address: &str| strangers.enter(address.parse().unwrap());
+        let unauthenticated = UnauthenticatedLimit::new(2);
+        let enter = |address: &str| unauthenticated.enter(address.parse().unwrap());
         let held: Vec<_> = ["10.0.0.1", "::ffff:10.0.0.1"].map(enter).into();
         assert!(held.iter().all(Option::is_some));
         assert!(enter("10.0.0.1").is_none(), "a third of the same");
@@ -104,6 +104,6 @@ mod tests {
         drop(held);
         assert!(enter("10.0.0.1").is_some());
         drop((six, more));
-        assert!(strangers.counts().networks.is_empty() && strangers.counts().all == 0);
+        assert!(unauthenticated.counts().networks.is_empty() && unauthenticated.counts().all == 0);
     }
 }

@@ -1,10 +1,11 @@
-//! The connections of one thread: who is slow, and how to end them all.
+//! The connections of one thread: detects slow clients, and ends all connections when the server
+//! stops.
 //!
-//! A connection says with a few plain cells what it is doing and that it has come on; it never asks for
-//! the time. A sweep, twice a second, sees who has not come on and shuts those sockets, which ends the
-//! connection's own wait.
+//! A connection records its phase and its progress in plain cells; it never reads the clock. A
+//! sweep, twice a second, finds connections without progress and shuts down their sockets, which
+//! ends the connection's own wait.
 
-#![expect(unsafe_code, reason = "sockets are shut from outside the task that owns them")]
+#![expect(unsafe_code, reason = "the sweep shuts down sockets that other tasks own")]
 
 use crate::stream::Stream;
 use crate::telemetry::{ThreadCounters, count};
@@ -21,74 +22,75 @@ use std::time::Duration;
 /// Time between two sweeps.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A client that must authenticate has this long.
+/// Time limit for authentication.
 pub(crate) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(5);
-/// A client that has begun a large request, or a transaction that holds one, may pause this long.
+/// Time limit without progress for a client that has begun a large request, or has a transaction
+/// that holds memory.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// A client that does not take its replies is given up after this long ...
+/// Time limit for a client that does not receive its replies ...
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
-/// ... and after this long where others wait for the memory.
+/// ... and the limit while other connections wait for this memory.
 const SHORT_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Waiting for the client to send.
+    /// Waiting for input.
     Reading,
-    /// Working, or waiting for others.
+    /// Working, or waiting for a shared resource.
     Working,
-    /// Waiting for the client to take its replies.
+    /// Waiting for the client to receive its replies.
     Writing,
 }
 
-/// What a sweep needs to know of a connection.
+/// A connection's state for the sweep.
 pub(crate) struct Peer {
     socket: RawFd,
     authenticated: Cell<bool>,
-    /// Since when it has been one that has not authenticated, as far as that was seen.
-    stranger_since: Cell<Option<Time>>,
+    /// When the sweep first saw the connection unauthenticated.
+    unauthenticated_since: Cell<Option<Time>>,
     phase: Cell<Phase>,
-    /// Changes with everything that it does.
+    /// Incremented by any progress.
     steps: Cell<u32>,
-    /// Whether it holds some of the budget of request bodies.
+    /// Whether it holds memory of the budget of request bodies.
     holds_memory: Cell<bool>,
-    /// What the last sweep saw, and when that was new.
+    /// The progress counter at the last sweep that saw it change, and the time of that sweep.
     seen: Cell<(u32, Time)>,
 }
 
 impl Peer {
-    /// The connection goes on to something else, or on with the same.
+    /// Records progress, and the current phase.
     pub fn step(&self, phase: Phase) {
         self.phase.set(phase);
         self.steps.set(self.steps.get().wrapping_add(1));
     }
 
-    /// Whether the client has authenticated, or need not.
+    /// Records whether the client has authenticated, or need not.
     pub fn set_authenticated(&self, authenticated: bool) {
         self.authenticated.set(authenticated);
     }
 
-    /// Whether request bodies of the connection hold memory that others may want.
+    /// Records whether the connection's request bodies hold shared memory.
     pub fn set_holds_memory(&self, holds: bool) {
         self.holds_memory.set(holds);
     }
 
-    /// How long the client has had to authenticate.
-    fn strange_for(&self, now: Time) -> Duration {
-        let since = self.stranger_since.get().unwrap_or(now);
-        self.stranger_since.set((!self.authenticated.get()).then_some(since));
+    /// How long the client has been unauthenticated.
+    fn unauthenticated_for(&self, now: Time) -> Duration {
+        let since = self.unauthenticated_since.get().unwrap_or(now);
+        self.unauthenticated_since.set((!self.authenticated.get()).then_some(since));
         if self.authenticated.get() { Duration::ZERO } else { now - since }
     }
 
     fn shut(&self, how: Shutdown) {
-        // SAFETY: a peer leaves the registry, and with it the reach of this function, before its
+        // SAFETY: a peer leaves the registry, which is the only caller of this function, before its
         // socket is closed (`Registered` drops in that order).
         let socket = unsafe { BorrowedFd::borrow_raw(self.socket) };
-        // A socket that the client has reset is as good as shut.
+        // A socket that the client has reset is closed anyway.
         let _ = shutdown(socket, how);
     }
 
-    /// How long the connection has not come on.
+    /// Time without progress.
     fn pause(&self, now: Time) -> Duration {
         let (steps, since) = self.seen.get();
         if steps == self.steps.get() {
@@ -98,14 +100,14 @@ impl Peer {
         Duration::ZERO
     }
 
-    /// Whether the client's time is over.
+    /// Whether a time limit has expired.
     fn is_overdue(&self, now: Time, idle: Option<Duration>, replies_are_short: bool) -> bool {
         let pause = self.pause(now);
-        let strange_for = self.strange_for(now);
+        let unauthenticated_for = self.unauthenticated_for(now);
         match self.phase.get() {
-            // Its password is being tried.
+            // Its password is being checked.
             Phase::Working => false,
-            _ if strange_for >= AUTHENTICATION_TIMEOUT => true,
+            _ if unauthenticated_for >= AUTHENTICATION_TIMEOUT => true,
             Phase::Writing if replies_are_short => pause >= SHORT_REPLY_TIMEOUT,
             Phase::Writing => pause >= REPLY_TIMEOUT,
             Phase::Reading if self.holds_memory.get() => pause >= BODY_TIMEOUT,
@@ -137,12 +139,12 @@ impl Registry {
         Registry { state: Rc::new(State { peers, next, draining, empty, counters }) }
     }
 
-    /// Enters a connection; it leaves when the result is dropped.
+    /// Adds a connection; it is removed when the result is dropped.
     pub fn enter(&self, socket: Stream, now: Time, authenticated: bool) -> Registered {
         let peer = Rc::new(Peer {
             socket: socket.as_raw_fd(),
             authenticated: Cell::new(authenticated),
-            stranger_since: Cell::new((!authenticated).then_some(now)),
+            unauthenticated_since: Cell::new((!authenticated).then_some(now)),
             phase: Cell::new(Phase::Reading),
             steps: Cell::new(0),
             holds_memory: Cell::new(false),
@@ -157,35 +159,35 @@ impl Registry {
         Registered { membership: Membership { registry: self.clone(), key }, peer, socket }
     }
 
-    /// Whether connections shall end with what they have received.
+    /// Whether connections must end after the input received so far.
     pub fn is_draining(&self) -> bool {
         self.state.draining.get()
     }
 
-    /// Tells all connections to end with what they have received.
+    /// Ends all connections after the input received so far.
     pub fn drain(&self) {
         self.state.draining.set(true);
         self.state.peers.borrow().values().for_each(|peer| peer.shut(Shutdown::Read));
     }
 
-    /// Cuts all connections off.
+    /// Disconnects all clients.
     pub fn cut(&self) {
         self.state.peers.borrow().values().for_each(|peer| peer.shut(Shutdown::Both));
     }
 
-    /// How many there are.
+    /// Number of connections.
     pub fn len(&self) -> usize {
         self.state.peers.borrow().len()
     }
 
-    /// Completes when there are none.
+    /// Completes when there are no connections.
     pub async fn emptied(&self) {
         while self.len() > 0 {
             self.state.empty.wait().await;
         }
     }
 
-    /// Cuts off those whose time is over.
+    /// Disconnects clients whose time limit has expired.
     pub fn sweep(&self, now: Time, idle: Option<Duration>, replies_are_short: bool) {
         for peer in self.state.peers.borrow().values() {
             if peer.is_overdue(now, idle, replies_are_short) {
@@ -197,7 +199,7 @@ impl Registry {
     }
 }
 
-/// A connection's place in the registry, and its socket. The fields drop in order: the place first.
+/// A connection's entry in the registry, and its socket. The fields drop in order: the entry first.
 pub(crate) struct Registered {
     membership: Membership,
     pub peer: Rc<Peer>,
@@ -205,7 +207,7 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    /// The registry that the connection is in.
+    /// The connection's registry.
     pub fn registry(&self) -> &Registry {
         &self.membership.registry
     }

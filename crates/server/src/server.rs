@@ -1,13 +1,13 @@
-//! The server as a whole: opens the data, starts the threads, waits for the end and brings it about.
+//! The server: opens the data, starts the threads, waits for a stop request, and shuts down.
 
 use crate::budget::{MemoryPlan, RequestBudget};
 use crate::config::ServerConfig;
 use crate::data_dir::DataDir;
 use crate::error::ServerError;
 use crate::http;
-use crate::listener::{Doorkeeper, Entrances, Seat, accept, listen};
+use crate::listener::{ConnectionAdmission, Listeners, Worker, accept, listen};
 use crate::login::elsewhere;
-use crate::network::Strangers;
+use crate::network::UnauthenticatedLimit;
 use crate::signals::{on_hangup, stop_signal};
 use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
 use crate::thread::{Message, ShardThread, ThreadSpec};
@@ -26,14 +26,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
 
-/// Where a server can be reached, with the ports that it really has.
+/// The addresses of a server, with the actual ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// RESP in the clear, if it is served.
+    /// RESP in plain text, if served.
     pub resp: Option<SocketAddr>,
-    /// RESP through TLS, if it is served.
+    /// RESP over TLS, if served.
     pub tls: Option<SocketAddr>,
-    /// HTTP, if it is served.
+    /// HTTP, if served.
     pub http: Option<SocketAddr>,
 }
 
@@ -41,8 +41,8 @@ pub struct Addresses {
 /// connections are accepted.
 ///
 /// # Errors
-/// [`ServerError`]: what is wrong with the settings, the directory or an address, all before `ready`;
-/// afterwards that a shard died or did not close cleanly.
+/// [`ServerError`]: before `ready`, invalid settings, directory or address; afterwards, a shard
+/// that ended or did not close cleanly.
 pub fn serve(
     data: DataDir,
     config: &ServerConfig,
@@ -63,7 +63,7 @@ async fn run(
 ) -> Result<(), ServerError> {
     let signal =
         stop_signal().map_err(|source| ServerError::Io { what: "handling signals", source })?;
-    // Addresses and files first: they fail at once, and opening a store may take its time.
+    // Addresses and files first: they fail immediately, while opening a store may take long.
     let tls = config.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
     let plain = config.resp.map(listen).transpose()?;
     let encrypted = match (&config.tls, tls) {
@@ -79,7 +79,7 @@ async fn run(
     let reloaded = encrypted.as_ref().map(|(_, tls)| Arc::clone(tls));
     on_hangup(move || reloaded.iter().for_each(|tls| tls.reload()))
         .map_err(|source| ServerError::Io { what: "handling signals", source })?;
-    let entrances = Entrances { plain, encrypted };
+    let listeners = Listeners { plain, encrypted };
     let shutdown = Arc::new(Notify::new());
     let context = context(&data, config, addresses, Arc::clone(&shutdown))?;
     config.check_protection(!context.needs_password())?;
@@ -92,13 +92,13 @@ async fn run(
     let outcome = match opened {
         Ok(true) => {
             ready(addresses);
-            let doorkeeper = Doorkeeper {
+            let admission = ConnectionAdmission {
                 max_clients: config.max_clients,
-                strangers: Strangers::new(config.max_strangers),
+                unauthenticated: UnauthenticatedLimit::new(config.max_unauthenticated),
                 protected: config.protected,
                 context: Arc::clone(&fleet.context),
             };
-            let accepting = accept(&entrances, fleet.seats(), &doorkeeper);
+            let accepting = accept(&listeners, fleet.workers(), &admission);
             let (stop_http, http_stopped) = oneshot::channel::<()>();
             let serving = http.map(|listener| serve_http(listener, fleet.source(), http_stopped));
             let outcome = tokio::select! {
@@ -108,7 +108,7 @@ async fn run(
                 died = fleet.death() => Err(ServerError::ThreadDied { shard: died }),
             };
             drop(stop_http);
-            drop(entrances);
+            drop(listeners);
             fleet.drain(config.drain_timeout).await;
             if let Some(serving) = serving {
                 serving.abort();
@@ -125,7 +125,7 @@ async fn run(
 fn address(listener: &TcpListener) -> Result<SocketAddr, ServerError> {
     listener
         .local_addr()
-        .map_err(|source| ServerError::Io { what: "asking for a socket's address", source })
+        .map_err(|source| ServerError::Io { what: "reading a socket's address", source })
 }
 
 fn serve_http(
@@ -198,10 +198,10 @@ impl Fleet {
         Ok(Fleet { threads, opened, ended, context, requests, request_bytes, started })
     }
 
-    /// Waits until every shard is open, or one cannot be.
+    /// Waits until every shard is open, or one has failed to open.
     async fn opened(&self) -> Result<(), ServerError> {
         for _ in &self.threads {
-            // A thread that fails says so before it ends; one that panics only ends.
+            // A failing thread reports before it ends; one that panics does not.
             let opened = tokio::select! {
                 biased;
                 opened = self.opened.recv() => opened,
@@ -216,7 +216,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Completes when a thread ends by itself.
+    /// Completes when a thread ends unexpectedly.
     async fn death(&self) -> ShardId {
         match self.ended.recv().await {
             Ok(shard) => shard,
@@ -224,10 +224,10 @@ impl Fleet {
         }
     }
 
-    fn seats(&self) -> Vec<Seat> {
-        let seat = |thread: &ShardThread| {
+    fn workers(&self) -> Vec<Worker> {
+        let worker = |thread: &ShardThread| {
             let messages = thread.messages.clone();
-            Seat {
+            Worker {
                 deal: Box::new(move |arrival| {
                     messages.try_send(Message::Connection(arrival)).is_ok()
                 }),
@@ -235,10 +235,10 @@ impl Fleet {
                 dealt: 0,
             }
         };
-        self.threads.iter().map(seat).collect()
+        self.threads.iter().map(worker).collect()
     }
 
-    /// Where HTTP gets the state from: any thread that still works.
+    /// The source of HTTP's data: any thread that still runs.
     fn source(&self) -> http::Source {
         let messages: Vec<Sender<Message>> =
             self.threads.iter().map(|thread| thread.messages.clone()).collect();
@@ -282,22 +282,22 @@ impl Fleet {
         })
     }
 
-    /// Ends all connections; requests under way have `within`.
+    /// Ends all connections; requests in progress have `within`.
     async fn drain(&mut self, within: Duration) {
         let drained = self.threads.iter().filter_map(|thread| {
             let (answer, drained) = oneshot::channel();
             thread.messages.try_send(Message::Drain(within, answer)).ok()?;
             Some(drained)
         });
-        // A thread that has died drains nothing.
+        // A thread that has ended does not reply.
         let _ = futures_util::future::join_all(drained).await;
     }
 
-    /// Closes all shards and waits for their threads. Only when every connection of every thread has
-    /// ended: a request may need any shard.
+    /// Closes all shards and waits for their threads. All connections of all threads must have
+    /// ended, because a request may need any shard.
     fn close(self) -> Result<(), ServerError> {
         for thread in &self.threads {
-            // A thread that has died needs no message.
+            // A thread that has ended needs no message.
             let _ = thread.messages.try_send(Message::Close);
         }
         let mut outcome = Ok(());
@@ -309,7 +309,7 @@ impl Fleet {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the server is where time comes from")]
+#[expect(clippy::disallowed_methods, reason = "the server is a source of time")]
 fn now() -> SystemTime {
     SystemTime::now()
 }

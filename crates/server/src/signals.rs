@@ -1,13 +1,13 @@
-//! SIGTERM and SIGINT ask the server to stop; a second Ctrl-C does not wait for it.
+//! SIGTERM and SIGINT stop the server; a second Ctrl-C ends it immediately.
 
 use std::future::Future;
 use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Calls `reload` at every SIGHUP, for as long as the runtime lives.
+/// Calls `reload` at every SIGHUP while the runtime lives.
 ///
 /// # Errors
-/// If the operating system refuses the handler. Must be called inside a tokio runtime.
+/// The operating system refuses the handler. Must be called inside a tokio runtime.
 pub fn on_hangup(reload: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
@@ -18,12 +18,12 @@ pub fn on_hangup(reload: impl Fn() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-/// Completes at the first SIGTERM or SIGINT. A SIGINT after that ends the process at once with exit code 1: somebody
-/// sits there and has lost patience. A further SIGTERM means nothing new: supervisors send it to a process and to its
-/// group.
+/// Completes at the first SIGTERM or SIGINT. A later SIGINT ends the process immediately with exit
+/// code 1, because it is from an impatient user. A later SIGTERM has no effect, because supervisors
+/// send it to a process and to its group.
 ///
 /// # Errors
-/// If the operating system refuses the handlers. Must be called inside a tokio runtime.
+/// The operating system refuses the handlers. Must be called inside a tokio runtime.
 pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -32,10 +32,10 @@ pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
         };
-        tracing::info!(signal = name, "stopping; Ctrl-C stops at once");
+        tracing::info!(signal = name, "stopping; Ctrl-C stops immediately");
         tokio::spawn(async move {
             interrupt.recv().await;
-            tracing::warn!("stopped at once");
+            tracing::warn!("stopped immediately");
             std::process::exit(1);
         });
     })

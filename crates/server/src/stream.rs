@@ -1,4 +1,4 @@
-//! A connection's bytes, in the clear or through TLS.
+//! A connection's bytes, in plain text or over TLS.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
-/// Where a connection reads and writes. The socket stays in its place from the first byte of a handshake to the
-/// last of the connection: others may shut it meanwhile (see `registry`).
+/// Transport of a connection. The socket stays in place for the whole connection, handshake
+/// included, because the registry may shut it down meanwhile.
 pub(crate) enum Stream {
     Plain(TcpStream),
     Handshake(Box<Accept<TcpStream>>),
@@ -23,7 +23,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// The client speaks TLS, or in the clear.
+    /// Plain text or TLS, as the client connected.
     pub fn new(socket: TcpStream, tls: Option<Arc<rustls::ServerConfig>>) -> Stream {
         match tls {
             Some(config) => Stream::Handshake(Box::new(TlsAcceptor::from(config).accept(socket))),
@@ -31,7 +31,7 @@ impl Stream {
         }
     }
 
-    /// Whether nobody knows yet who is there.
+    /// Whether the TLS handshake is incomplete.
     pub fn is_handshaking(&self) -> bool {
         matches!(self, Stream::Handshake(_))
     }
@@ -45,7 +45,7 @@ impl Stream {
         }
     }
 
-    /// The client's address and the server's that it is connected to, for people.
+    /// The client's address and the server's, as text.
     pub fn addresses(&self) -> (String, String) {
         let text = |address: Option<io::Result<SocketAddr>>| {
             address.and_then(Result::ok).map(|address| address.to_string()).unwrap_or_default()
@@ -54,7 +54,7 @@ impl Stream {
         (text(socket.map(TcpStream::peer_addr)), text(socket.map(TcpStream::local_addr)))
     }
 
-    /// Agrees with the client on keys, where it speaks TLS.
+    /// Completes the TLS handshake, if the connection uses TLS.
     pub async fn handshake(&mut self) -> io::Result<()> {
         let tls = match self {
             Stream::Handshake(accept) => {
@@ -70,7 +70,7 @@ impl Stream {
         done
     }
 
-    /// Whether there is something to be read, or the end.
+    /// Whether there are data to read, or the end.
     pub fn poll_readable(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Stream::Plain(socket) => socket.poll_read_ready(context),

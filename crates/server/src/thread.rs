@@ -1,4 +1,4 @@
-//! One shard's thread: its store, and the connections dealt to it.
+//! A shard's thread: its store, and the connections assigned to it.
 
 use crate::admission::Budgets;
 use crate::budget::{ReplyBudget, RequestBudget};
@@ -23,28 +23,28 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-/// After the drain's time is over, connections that were cut off have this long to notice.
+/// Time for disconnected clients' tasks to end, after the drain timeout.
 const CUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the main thread says to a shard's.
+/// Messages from the main thread to a shard's thread.
 pub(crate) enum Message {
     /// A new connection.
     Connection(Arrival),
-    /// Tell the state of the whole store.
+    /// Report the state of the whole store.
     Report(oneshot::Sender<Option<Report>>),
-    /// End all connections with what they have received, within this time; then answer.
+    /// End all connections after the input received so far, within this time; then reply.
     Drain(Duration, oneshot::Sender<()>),
-    /// Close the shard and end.
+    /// Close the shard and end the thread.
     Close,
 }
 
-/// The state of the store, all shards together.
+/// The state of the store over all shards.
 pub(crate) struct Report {
     pub store: StoreStats,
     pub units: Vec<UnitTelemetry>,
 }
 
-/// What a thread is started with.
+/// Parameters of a thread.
 pub(crate) struct ThreadSpec {
     pub id: ShardId,
     pub layout: StoreLayout,
@@ -60,9 +60,9 @@ pub(crate) struct ThreadSpec {
     pub idle_timeout: Option<Duration>,
     pub core: Option<usize>,
     pub counters: Arc<ThreadCounters>,
-    /// Hears when the shard is open, or why not.
+    /// Receives the result of opening the shard.
     pub opened: Sender<(ShardId, Result<(), StoreError>)>,
-    /// Hears when the thread has ended.
+    /// Receives a message when the thread has ended.
     pub ended: Sender<ShardId>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct ShardThread {
 }
 
 impl ShardThread {
-    /// Starts the thread; whether the shard opens is told later.
+    /// Starts the thread; the result of opening the shard is sent later.
     pub fn start(spec: ThreadSpec) -> Result<ShardThread, ServerError> {
         let (messages, received) = async_channel::unbounded();
         let (id, counters) = (spec.id, Arc::clone(&spec.counters));
@@ -102,7 +102,7 @@ impl ShardThread {
     }
 }
 
-/// Tells that the thread has ended, also by a panic.
+/// Sends the message about the thread's end, also after a panic.
 struct Ended {
     shard: ShardId,
     tell: Sender<ShardId>,
@@ -110,7 +110,7 @@ struct Ended {
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Nobody listens any more where the server has already ended.
+        // The server may have ended already, and with it the receiver.
         let _ = self.tell.try_send(self.shard);
     }
 }
@@ -143,7 +143,7 @@ async fn run(
             store
         }
         Err(error) => {
-            // The main thread reports it; here the work just ends.
+            // The main thread reports the error; the task just ends.
             let _ = spec.opened.send((spec.id, Err(error))).await;
             return Ok(());
         }
@@ -167,7 +167,7 @@ async fn run(
             Message::Report(answer) => {
                 let store = store.clone();
                 runtime.spawn(Box::pin(async move {
-                    // Who asked may have lost patience.
+                    // The requester may have timed out.
                     let _ = answer.send(report(&store).await);
                 }));
             }
@@ -182,13 +182,13 @@ async fn run(
 }
 
 fn admit(arrival: Arrival, registry: &Registry, services: &Services, runtime: &RuntimeHandle) {
-    let Arrival { socket, tls, visit } = arrival;
+    let Arrival { socket, tls, slot } = arrival;
     match TcpStream::from_std(socket) {
         Ok(socket) => {
             let stream = Stream::new(socket, tls);
             let authenticated = !services.context.needs_password() && !stream.is_handshaking();
             let registered = registry.enter(stream, runtime.now(), authenticated);
-            runtime.spawn(Box::pin(connection::run(registered, visit, services.clone())));
+            runtime.spawn(Box::pin(connection::run(registered, slot, services.clone())));
         }
         Err(error) => tracing::warn!(%error, "connection dropped"),
     }
@@ -220,7 +220,7 @@ fn sweep_for_ever(
     }));
 }
 
-/// Lets connections end, and then makes them.
+/// Waits for connections to end, then disconnects the remaining ones.
 async fn drain(registry: &Registry, runtime: &RuntimeHandle, within: Duration) {
     registry.drain();
     for last in [within, CUT_TIMEOUT] {
@@ -230,7 +230,7 @@ async fn drain(registry: &Registry, runtime: &RuntimeHandle, within: Duration) {
         match registry.len() {
             0 => return,
             connections => {
-                tracing::warn!(connections, "connections are cut off");
+                tracing::warn!(connections, "clients are disconnected");
                 registry.cut();
             }
         }

@@ -1,4 +1,4 @@
-//! TLS: certificates from files, and again when they have changed.
+//! TLS: loads certificates from files, and reloads them.
 
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -12,11 +12,11 @@ use thiserror::Error;
 /// Whether clients must show a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClientAuth {
-    /// They are not asked for one.
+    /// No certificate is requested.
     No,
-    /// Who shows one must show one that the authority has signed.
+    /// A certificate is optional, but must be valid if there is one.
     Optional,
-    /// They must show one that the authority has signed.
+    /// A valid certificate is required.
     #[default]
     Required,
 }
@@ -24,13 +24,13 @@ pub enum ClientAuth {
 /// Settings of TLS.
 #[derive(Debug, Clone)]
 pub struct TlsSettings {
-    /// Where to listen; port 0 takes any that is free.
+    /// Address; port 0 chooses a free port.
     pub address: SocketAddr,
-    /// PEM file of the server's certificate and those between it and the authority.
+    /// PEM file of the server's certificate and the intermediate certificates.
     pub certificate: PathBuf,
     /// PEM file of the certificate's private key.
     pub key: PathBuf,
-    /// PEM file of the authorities that sign clients' certificates.
+    /// PEM file of the certificate authorities for clients' certificates.
     pub authorities: Option<PathBuf>,
     /// Whether clients must show a certificate.
     pub client_auth: ClientAuth,
@@ -40,32 +40,32 @@ pub struct TlsSettings {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file that cannot be read or is not what it should be.
+    /// A file that cannot be read or is invalid.
     #[error("{}: {reason}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// The certificate and its key do not fit each other, or rustls does not take them.
+    /// The certificate and its key do not match, or rustls refuses them.
     #[error("{} with {}: {source}", certificate.display(), key.display())]
     Pair {
         /// The certificate.
         certificate: PathBuf,
         /// The key.
         key: PathBuf,
-        /// What rustls says.
+        /// The error of rustls.
         source: rustls::Error,
     },
-    /// Clients shall show certificates, and nobody is named who signs them.
+    /// Client certificates are required, but no authority is given.
     #[error(
         "--tls-client-auth needs --tls-ca: the PEM file of the authorities that sign clients' certificates"
     )]
     NoAuthorities,
 }
 
-/// What new connections are served with; it can be replaced while the server runs.
+/// The TLS configuration for new connections, which can be replaced while the server runs.
 #[derive(Debug)]
 pub(crate) struct Tls {
     settings: TlsSettings,
@@ -73,25 +73,27 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the files.
+    /// Loads the files.
     pub fn new(settings: TlsSettings) -> Result<Tls, TlsError> {
         let current = Mutex::new(load(&settings)?);
         Ok(Tls { settings, current })
     }
 
-    /// For a connection that begins now.
+    /// The configuration for a new connection.
     pub fn current(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the files again. What they hold is for new connections; if it is no good, all stays as it was.
+    /// Reloads the files for new connections; if they are invalid, the old configuration stays.
     pub fn reload(&self) {
         match load(&self.settings) {
             Ok(config) => {
                 *self.current.lock().unwrap_or_else(PoisonError::into_inner) = config;
-                tracing::info!("certificates read again");
+                tracing::info!("certificates reloaded");
             }
-            Err(error) => tracing::error!(%error, "certificates not read again; those before stay"),
+            Err(error) => {
+                tracing::error!(%error, "certificates not reloaded; the old ones stay in use")
+            }
         }
     }
 }
@@ -149,11 +151,11 @@ fn file_error(path: &Path, reason: String) -> TlsError {
     TlsError::File { path: path.to_owned(), reason }
 }
 
-/// The parser's own words may quote a line of the file, and that may be a key's.
+/// The parser's error message could quote a line of the file, possibly of a private key.
 fn pem_error(path: &Path, error: pem::Error) -> TlsError {
     let reason = match error {
         pem::Error::Io(error) => error.to_string(),
-        pem::Error::NoItemsFound => "there is nothing in it that could be used".to_owned(),
+        pem::Error::NoItemsFound => "it contains no usable item".to_owned(),
         _ => "it is not a well-formed PEM file".to_owned(),
     };
     file_error(path, reason)

@@ -8,17 +8,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Its usual name inside the data directory.
+/// Default name in the data directory.
 pub const USERS_NAME: &str = "users.acl";
 
-/// Only the server's own user may read hashes of passwords.
+/// Only the server's own user may read password hashes.
 const MODE: u32 = 0o600;
 
-/// Where ACL LOAD and ACL SAVE keep the users.
+/// Storage for ACL LOAD and ACL SAVE.
 #[derive(Debug)]
 pub(crate) struct AclFile {
     path: PathBuf,
-    /// One writes at a time: the temporary name is the same for all.
+    /// Serializes writes, which share the name of the temporary file.
     writing: Mutex<()>,
 }
 
@@ -27,14 +27,14 @@ impl AclFile {
         AclFile { path, writing: Mutex::new(()) }
     }
 
-    /// The users that the file names; none where there is no file.
+    /// The users in the file; none if it does not exist.
     pub fn users(&self, salts: &Salts) -> Result<Users, ServerError> {
         let failed = |reason| ServerError::Users { path: self.path.clone(), reason };
         match fs::read_to_string(&self.path) {
             Ok(text) => {
                 if text.split_ascii_whitespace().any(|word| word.starts_with('>')) {
                     let path = self.path.display();
-                    tracing::warn!(%path, "passwords in the clear; ACL SAVE puts hashes in their place");
+                    tracing::warn!(%path, "plain-text passwords; ACL SAVE replaces them by hashes");
                 }
                 parse_users(&text, salts).map_err(|error| failed(error.to_string()))
             }
@@ -74,11 +74,11 @@ impl UserFile for AclFile {
     }
 }
 
-/// Fills salts and passwords with the kernel's random bytes.
+/// Random bytes of the kernel, for salts and passwords.
 pub(crate) fn salts(mut buffer: &mut [u8]) {
     while !buffer.is_empty() {
         let got = rustix::rand::getrandom(&mut *buffer, rustix::rand::GetRandomFlags::empty());
-        // Before the kernel has any it waits; afterwards only a signal can come between.
+        // Blocks until the kernel's generator is initialized; later only a signal can interrupt it.
         let Ok(count) = got else { continue };
         buffer = buffer.get_mut(count..).unwrap_or_default();
     }

@@ -1,4 +1,4 @@
-//! A store on a real file device in a temporary directory, opened again and again.
+//! A test bed: a store on a file device in a temporary directory, opened repeatedly.
 
 use softflash_device::{Device, FileFormat, format_file, open};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
@@ -8,18 +8,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The shape of a bed.
+/// Configuration of a bed.
 #[derive(Debug, Clone)]
 pub struct Bed {
     directory: Arc<TempDir>,
-    /// How the key space is cut.
+    /// Layout of the store.
     pub layout: StoreLayout,
-    /// Settings of the next run.
+    /// Options of the next run.
     pub options: StoreOptions,
 }
 
 impl Bed {
-    /// A fresh device of `units` units with `superblocks` superblocks of `superblock_bytes` each.
+    /// A new device of `units` units with `superblocks` superblocks of `superblock_bytes` each.
     pub fn new(
         shards: u16,
         slices: u16,
@@ -51,12 +51,12 @@ impl Bed {
         bed
     }
 
-    /// The device's file.
+    /// Path of the device file.
     pub fn path(&self) -> PathBuf {
         self.directory.path().join("device")
     }
 
-    /// The device, opened.
+    /// The opened device.
     pub fn device(&self) -> Arc<dyn Device> {
         open(&self.path()).unwrap()
     }
@@ -66,7 +66,7 @@ impl Bed {
         self.session(test, true)
     }
 
-    /// Opens the store, runs `test`, and lets everything fall: as when the process is killed.
+    /// Opens the store, runs `test`, and drops everything, as when the process is killed.
     pub fn crash<R>(&self, test: impl AsyncFnOnce(&[Store], &RuntimeHandle) -> R) -> R {
         self.session(test, false)
     }

@@ -1,6 +1,6 @@
 //! Reference models, checkers and harnesses for tests. Not part of the product.
 
-#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
+#![expect(clippy::unwrap_used, reason = "tests end at the first error")]
 
 pub mod bed;
 pub mod blocks;

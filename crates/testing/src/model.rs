@@ -1,19 +1,19 @@
-//! What a store must hold, kept in the simplest way.
+//! A reference model of a store.
 
 use bytes::Bytes;
 use softflash_base::random::Rng;
 use softflash_store::{Entry, Store, Ticket};
 use std::collections::BTreeMap;
 
-/// Keys and values that were acknowledged.
+/// Acknowledged keys and values.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
-    /// By key.
+    /// The value by key.
     pub entries: BTreeMap<Bytes, Bytes>,
 }
 
 impl Model {
-    /// Writes to the store and, once it is acknowledged, to the model.
+    /// Writes to the store and, once acknowledged, to the model.
     pub async fn put(&mut self, store: &Store, key: Bytes, value: Bytes) {
         let mut view = store.view();
         view.put(key.clone(), Entry::new(value.clone())).unwrap();
@@ -59,13 +59,13 @@ impl Model {
     }
 }
 
-/// A key out of `count`, of varying length.
+/// A key out of `count`, with varying length.
 pub fn key(number: u64) -> Bytes {
     let padding = "x".repeat((number % 23) as usize);
     Bytes::from(format!("key:{number:08}:{padding}"))
 }
 
-/// Bytes that can be told from any other value.
+/// Bytes that are different from those of any other value.
 pub fn value(random: &mut Rng, max_len: u64) -> Bytes {
     let len = random.below(max_len + 1) as usize;
     let mut bytes = vec![0; len];

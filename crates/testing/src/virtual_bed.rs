@@ -1,4 +1,4 @@
-//! A store on a modelled flash array in virtual time, opened again and again.
+//! A test bed: a store on a simulated flash array in virtual time, opened repeatedly.
 
 use softflash_base::Time;
 use softflash_device::{Device, ModelConfig, ModelDevice};
@@ -6,16 +6,16 @@ use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::{Store, StoreLayout, StoreOptions, open_all};
 use std::sync::Arc;
 
-/// Where the wall clock of a session stands unless it is said.
+/// Default wall clock at the start of a session.
 const WALL_MS: u64 = 1_000_000;
 
-/// The shape of a bed.
+/// Configuration of a bed.
 pub struct VirtualBed {
     /// The array, which keeps its data between sessions.
     pub device: Arc<ModelDevice>,
-    /// How the key space is cut.
+    /// Layout of the store.
     pub layout: StoreLayout,
-    /// Settings of the next session.
+    /// Options of the next session.
     pub options: StoreOptions,
 }
 
@@ -41,12 +41,13 @@ impl VirtualBed {
         }
     }
 
-    /// Opens the store, lets `work` work, and drops everything; returns when.
+    /// Opens the store, runs `work`, and drops everything; returns the end time.
     pub fn session<R>(&self, work: impl AsyncFnOnce(&[Store], &RuntimeHandle) -> R) -> (R, Time) {
         self.session_at(WALL_MS, async |stores, runtime, _| work(stores, runtime).await)
     }
 
-    /// As [`session`](VirtualBed::session), with a wall clock that starts at `wall_ms` and can be set.
+    /// As [`session`](VirtualBed::session), with a wall clock that starts at `wall_ms` and can be
+    /// set.
     pub fn session_at<R>(
         &self,
         wall_ms: u64,

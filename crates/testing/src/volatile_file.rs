@@ -1,5 +1,6 @@
-//! A file that is written through a volatile cache, for file devices: what was not made durable may be lost at a power
-//! cut, in any order; calls fail; and a flush that fails drops what was waiting, as operating systems do.
+//! A file behind a volatile write cache, for tests of file devices: at a power cut, any unflushed
+//! writes may be lost, in any order; calls can fail; and a failed flush drops the pending writes,
+//! as operating systems do.
 
 use softflash_base::random::Rng;
 use softflash_device::FileCalls;
@@ -9,15 +10,15 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is written or lost as a whole.
+/// The unit of atomic writes.
 const SECTOR_BYTES: usize = 4096;
 
-/// How often calls fail: one in so many, 0 for never.
+/// Failure rates of calls: one in this many, 0 for never.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallFaults {
     /// Reads, with EIO.
     pub reads: u64,
-    /// Writes, with ENOSPC, or EIO after a part of them was written.
+    /// Writes: ENOSPC, or EIO after a partial write.
     pub writes: u64,
     /// Flushes and durable writes, with EIO.
     pub flushes: u64,
@@ -30,9 +31,9 @@ struct State {
     file: File,
     rng: Rng,
     faults: CallFaults,
-    /// Sectors that only the cache has, oldest first, and whether a later flush still writes them.
+    /// Sectors in the cache only, oldest first, and whether a later flush still writes them.
     cached: Vec<Cached>,
-    /// Calls that failed.
+    /// Number of failed calls.
     failed: u64,
 }
 
@@ -49,8 +50,8 @@ impl VolatileFile {
         VolatileFile(Mutex::new(State { file, rng, faults, cached: Vec::new(), failed: 0 }))
     }
 
-    /// The power goes: of what only the cache has, any of what was still to be written is left, in any order, and the
-    /// rest is lost.
+    /// Cuts the power: of the pending writes in the cache, any subset reaches the file, in any
+    /// order; the rest is lost.
     pub fn cut(&self) {
         let state = &mut *self.state();
         for cached in std::mem::take(&mut state.cached) {
@@ -60,7 +61,7 @@ impl VolatileFile {
         }
     }
 
-    /// Calls that failed so far.
+    /// Number of failed calls so far.
     pub fn failed(&self) -> u64 {
         self.state().failed
     }
@@ -87,12 +88,13 @@ impl State {
         self.cached.extend(cached);
     }
 
-    /// Writes what waits in this range. After a failure it waits no longer: it is in the cache, and never written.
+    /// Flushes the pending writes of this range. After a failure they are no longer pending: they
+    /// stay in the cache and are never written.
     fn flush(&mut self, range: std::ops::Range<u64>) -> io::Result<()> {
         let fails = self.fails(self.faults.flushes);
         let mut kept = Vec::new();
         for mut cached in std::mem::take(&mut self.cached) {
-            // A failed flush of a part hits whatever the drive had in its cache.
+            // A failed partial flush may affect any data in the drive's cache.
             let meant = range.contains(&cached.offset) || fails;
             match meant && cached.dirty {
                 true if !fails || self.rng.chance(0.5) => {

@@ -1,29 +1,29 @@
-//! The dependency graph as `cargo metadata` tells it.
+//! The dependency graph from `cargo metadata`.
 
 use crate::Outcome;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Crates of the workspace are called by their directory (`store`), others by their name.
+/// Crates of the workspace are named by their directory (`store`), others by their package name.
 pub struct Graph {
     members: BTreeMap<String, Edges>,
-    /// By package id: name, and what it uses outside of its tests.
+    /// By package id: name and dependencies, without those of tests.
     packages: BTreeMap<String, (String, Vec<String>)>,
 }
 
-/// What a crate of the workspace uses.
+/// Dependencies of a crate of the workspace.
 #[derive(Debug, Default, Clone)]
 pub struct Edges {
-    /// Crates of the workspace, to run or to build.
+    /// Crates of the workspace, normal or build dependencies.
     pub normal: BTreeSet<String>,
     /// Crates of the workspace, for tests only.
     pub dev: BTreeSet<String>,
-    /// Package ids of all, tests included.
+    /// Package ids of all dependencies, those of tests included.
     all: Vec<String>,
 }
 
 impl Graph {
-    /// Reads what `cargo metadata` printed.
+    /// Parses the output of `cargo metadata`.
     pub fn from_metadata(metadata: &Value) -> Outcome<Graph> {
         let members: BTreeSet<&str> =
             list(&metadata["workspace_members"]).filter_map(Value::as_str).collect();
@@ -74,12 +74,12 @@ impl Graph {
         self.members.keys().map(String::as_str).collect()
     }
 
-    /// What a crate of the workspace uses; `None` where there is no such crate.
+    /// Dependencies of a crate of the workspace; `None` if there is no such crate.
     pub fn workspace_edges(&self, member: &str) -> Option<&Edges> {
         self.members.get(member)
     }
 
-    /// Whether a crate of the workspace uses an outside crate itself.
+    /// Whether a crate of the workspace depends on an outside crate directly.
     pub fn uses(&self, member: &str, outside: &str) -> bool {
         self.members.get(member).is_some_and(|edges| {
             edges
@@ -89,7 +89,7 @@ impl Graph {
         })
     }
 
-    /// A way from `member`, its tests included, to `outside` that passes none of `keepers`.
+    /// A path from `member`, with its tests, to `outside` that passes none of `keepers`.
     pub fn way_around(
         &self,
         member: &str,
@@ -119,14 +119,14 @@ impl Graph {
     }
 }
 
-/// Whether a dependency is needed to run or build, and whether by tests.
+/// Whether a dependency is normal or for builds, and whether it is for tests.
 fn kinds(dependency: &Value) -> (bool, bool) {
     let mut kinds = list(&dependency["dep_kinds"]).map(|kind| kind["kind"].as_str());
     let tests = kinds.clone().any(|kind| kind == Some("dev"));
     (kinds.any(|kind| kind != Some("dev")), tests)
 }
 
-/// The name of the directory that holds a manifest.
+/// The name of a manifest's directory.
 fn directory(manifest: &str) -> String {
     manifest.rsplit('/').nth(1).unwrap_or(manifest).to_owned()
 }

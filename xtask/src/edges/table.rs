@@ -3,7 +3,7 @@
 use crate::Outcome;
 use std::collections::BTreeSet;
 
-/// One row: a crate, and columns of names. Names stand in backticks; all else is prose.
+/// A row: a crate, and columns of names. Names are in backticks; all other text is ignored.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The crate of the first column.
@@ -12,7 +12,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The names in a column after the first; none where the row is shorter.
+    /// The names in a column after the first; none if the row is shorter.
     pub fn column(&self, index: usize) -> BTreeSet<String> {
         self.columns.get(index).cloned().unwrap_or_default()
     }
@@ -33,7 +33,7 @@ pub fn rules(text: &str, name: &str) -> Outcome<Vec<Rule>> {
     }
 }
 
-/// A row, unless the line is prose, a heading or a rule.
+/// A row; none if the line is prose, a heading or a rule.
 fn row(line: &str) -> Option<Rule> {
     let cells = line.trim().strip_prefix('|')?;
     let mut columns = cells.split('|').map(names);
@@ -41,7 +41,7 @@ fn row(line: &str) -> Option<Rule> {
     Some(Rule { subject, columns: columns.collect() })
 }
 
-/// What stands in backticks.
+/// The names in backticks.
 fn names(cell: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

@@ -1,4 +1,5 @@
-//! Dependencies that no source names: each lengthens the build and adds a false edge to the table of ARCHITECTURE.md.
+//! Dependencies that no source names: each one lengthens the build and adds a false edge to the
+//! table of ARCHITECTURE.md.
 
 use super::graph::{list, text};
 use crate::Outcome;
@@ -6,8 +7,8 @@ use crate::files::{self, SourceFile};
 use crate::findings::Findings;
 use serde_json::Value;
 
-/// Searches the sources of each crate of the workspace for the names of its dependencies. A normal dependency must be named outside
-/// of tests.
+/// Searches the sources of each crate of the workspace for the names of its dependencies. A normal
+/// dependency must be named outside of tests.
 pub fn check(metadata: &Value, findings: &mut Findings) -> Outcome {
     let files = files::all()?;
     let root = text(&metadata["workspace_root"])?;
@@ -40,8 +41,8 @@ pub fn check(metadata: &Value, findings: &mut Findings) -> Outcome {
     Ok(())
 }
 
-/// The text of a file in which a dependency may be named. Without `tests`, files of tests are empty and other files end before
-/// their test module.
+/// The part of a file in which a dependency may be named. Without `tests`, test files are empty and
+/// other files end before their test module.
 fn part<'a>(path: &str, text: &'a str, tests: bool) -> &'a str {
     let is_of_tests =
         !path.starts_with("src/") || path.ends_with("tests.rs") || path.contains("/tests/");
@@ -52,7 +53,7 @@ fn part<'a>(path: &str, text: &'a str, tests: bool) -> &'a str {
     }
 }
 
-/// Whether a text names a crate outside of its comments.
+/// Whether a text names a crate outside of comments.
 fn names(text: &str, name: &str) -> bool {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).any(|line| {

@@ -1,20 +1,21 @@
-//! Circular dependencies between the files of a crate: none of these files can be read or changed alone.
+//! Circular dependencies between the files of a crate: such files cannot be read or changed
+//! independently.
 
 use super::uses::Uses;
 use crate::files::SourceFile;
 use crate::findings::Findings;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most files of a circle: a module and its closest helpers.
+/// Maximum number of files in a cycle: a module and its closest helpers.
 const LARGEST: usize = 4;
 
-/// Crates with a larger circle, and its size, which may only shrink.
+/// Crates with a larger cycle, and its size, which may only shrink.
 const LARGER: [(&str, usize); 1] = [("crates/store", 10)];
 
-/// The files of a crate by the path of their module; the root of the crate is left out, as it only names the others.
+/// The files of a crate by module path; without the crate root, which only names the others.
 type Modules<'a> = BTreeMap<Vec<String>, (&'a SourceFile, Uses)>;
 
-/// Looks for circles in each crate.
+/// Finds the cycles of each crate.
 pub fn check(files: &[SourceFile], findings: &mut Findings) {
     let crates: BTreeSet<&str> =
         files.iter().filter_map(|file| Some(file.path.split_once("/src/")?.0)).collect();
@@ -31,7 +32,7 @@ pub fn check(files: &[SourceFile], findings: &mut Findings) {
         if largest > LARGEST && found < largest {
             findings.add(
                 directory,
-                format!("the largest circle has {found} files, not {largest} as noted in tidy"),
+                format!("the largest cycle has {found} files, not {largest} as noted in tidy"),
             );
         }
     }
@@ -55,7 +56,7 @@ fn modules<'a>(directory: &str, files: &'a [SourceFile], findings: &mut Findings
     modules
 }
 
-/// Groups of modules that use each other, directly or through others.
+/// Groups of modules that use each other, directly or indirectly.
 fn circles(modules: &Modules<'_>) -> Vec<Vec<Vec<String>>> {
     let edges: BTreeMap<&[String], BTreeSet<Vec<String>>> =
         modules.keys().map(|module| (&module[..], used_by(module, modules))).collect();
@@ -88,7 +89,7 @@ fn reach(
     reached
 }
 
-/// The modules that one uses.
+/// The modules that a module uses.
 fn used_by(module: &[String], modules: &Modules<'_>) -> BTreeSet<Vec<String>> {
     let Some((_, uses)) = modules.get(module) else { return BTreeSet::new() };
     let needed = uses.handed_on.iter().filter(|(_, here)| uses.words.contains(here));
@@ -97,7 +98,7 @@ fn used_by(module: &[String], modules: &Modules<'_>) -> BTreeSet<Vec<String>> {
     used.filter(|used| used != module).collect()
 }
 
-/// The module that a path leads to, through modules that hand a name on.
+/// The module to which a path leads, followed through re-exports.
 fn resolve(
     from: &[String],
     path: &[String],
@@ -118,7 +119,7 @@ fn resolve(
     }
 }
 
-/// A path as it is seen from the root of the crate; nothing for one that leads out of the crate.
+/// A path relative to the crate root; none if it leaves the crate.
 fn absolute(from: &[String], path: &[String], modules: &Modules<'_>) -> Option<Vec<String>> {
     let (first, rest) = path.split_first()?;
     match first.as_str() {
@@ -175,7 +176,7 @@ mod tests {
         assert!(found(&[facade, inner]).is_empty());
         let user = ("b/mod.rs", "mod d;\npub use d::D;\npub struct B(D);");
         assert_eq!(found(&[user, inner]), ["b b::d"]);
-        // Through the facade to what is meant.
+        // Through the facade to the defining module.
         let low = ("b/d.rs", "use crate::e::E;");
         assert_eq!(found(&[facade, low, ("e.rs", "use crate::b::D;")]), ["b::d e"]);
     }

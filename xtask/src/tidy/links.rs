@@ -1,10 +1,10 @@
-//! Links of Markdown documents to files of the project and to headings in them.
+//! Links in Markdown documents to files of the project and to headings in them.
 
 use super::{exists, resolve};
 use crate::files::SourceFile;
 use crate::findings::Findings;
 
-/// Looks at the links of one document.
+/// Checks the links of one document.
 pub fn check(file: &SourceFile, files: &[SourceFile], findings: &mut Findings) {
     if file.extension() != "md" {
         return;
@@ -28,7 +28,7 @@ fn problem(file: &SourceFile, target: &str, files: &[SourceFile]) -> Option<Stri
         path => resolve(file.directory(), path).unwrap_or_default(),
     };
     if !exists(files, &path) {
-        return Some(format!("the link to {target} leads nowhere"));
+        return Some(format!("the link target {target} does not exist"));
     }
     let document = files.iter().find(|file| file.path == path);
     let known = heading.is_empty() || document.is_some_and(|document| has(document, heading));
@@ -42,7 +42,7 @@ fn has(document: &SourceFile, anchor: &str) -> bool {
         .any(|heading| anchor_of(heading.trim_start_matches('#')) == anchor)
 }
 
-/// The anchor that GitHub makes of a heading.
+/// GitHub's anchor for a heading.
 fn anchor_of(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
@@ -58,7 +58,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The targets of `[text](target)` in a line, but for those in code spans.
+/// The targets of `[text](target)` in a line, except in code spans.
 fn targets(line: &str) -> Vec<&str> {
     line.split('`')
         .step_by(2)

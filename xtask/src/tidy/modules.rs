@@ -1,4 +1,4 @@
-//! Sources that no module names are not compiled, and so are dead without any warning.
+//! Finds sources that no module names: they are not compiled, and no warning says so.
 
 use super::exists;
 use crate::files::SourceFile;
@@ -7,7 +7,7 @@ use crate::findings::Findings;
 /// Roots of compilation units.
 const ROOTS: [&str; 3] = ["lib.rs", "main.rs", "build.rs"];
 
-/// Looks for a `mod` for every source below a `src` directory.
+/// Checks that there is a `mod` for every source below a `src` directory.
 pub fn check(files: &[SourceFile], findings: &mut Findings) {
     let sources = files.iter().filter(|file| file.path.ends_with(".rs"));
     for file in sources.filter(|file| format!("/{}", file.path).contains("/src/")) {

@@ -1,20 +1,21 @@
-//! Paths that documents and comments name must exist.
+//! Checks that paths in documents and comments exist.
 //!
-//! In README.md, ARCHITECTURE.md and CONTRIBUTING.md every path in backticks counts. Below a heading that
-//! names a crate (`### crates/store`) paths may be given from that crate or its sources on. In all
-//! other files (in sources: in their comments), what begins with `docs/` and ends with `.md` counts.
+//! In README.md, ARCHITECTURE.md and CONTRIBUTING.md every path in backticks is checked. Below a
+//! heading that names a crate (`### crates/store`) paths may be relative to the crate or its
+//! sources. In all other files (in sources: in comments), names of the form `docs/*.md` are
+//! checked.
 
 use super::{exists, resolve};
 use crate::files::SourceFile;
 use crate::findings::Findings;
 
-/// Documents whose paths are all looked at.
+/// Documents in which all paths are checked.
 const GUIDES: [&str; 3] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
 
-/// Ends of names that are files of the project, in a guide.
+/// File name endings that make a span a path of the project in these documents.
 const FILE_ENDS: [&str; 5] = [".rs", ".md", ".toml", ".sh", ".py"];
 
-/// Looks at the paths in one file.
+/// Checks the paths in one file.
 pub fn check(file: &SourceFile, files: &[SourceFile], findings: &mut Findings) {
     if GUIDES.contains(&file.path.as_str()) {
         return check_guide(file, files, findings);
@@ -26,7 +27,8 @@ pub fn check(file: &SourceFile, files: &[SourceFile], findings: &mut Findings) {
         }
         for document in documents(line) {
             if !exists(files, document) {
-                findings.add(format!("{}:{number}", file.path), format!("there is no {document}"));
+                findings
+                    .add(format!("{}:{number}", file.path), format!("{document} does not exist"));
             }
         }
     }
@@ -47,14 +49,14 @@ fn check_guide(guide: &SourceFile, files: &[SourceFile], findings: &mut Findings
             let places =
                 ["", &section, &format!("{section}/src")].map(|directory| resolve(directory, path));
             if !places.iter().flatten().any(|place| exists(files, place)) {
-                findings.add(format!("{}:{number}", guide.path), format!("there is no {path}"));
+                findings.add(format!("{}:{number}", guide.path), format!("{path} does not exist"));
             }
         }
     }
 }
 
-/// Whether a span names a file or directory of the project: no blanks or wild cards, and either the
-/// end of a source's name or a first part that stands in the root.
+/// Whether a span is a path of the project: no blanks or wild cards, and either a source file's
+/// extension or a first component that exists in the root.
 fn is_path(span: &str, files: &[SourceFile]) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
     if span.is_empty() || span.starts_with('/') || !span.chars().all(plain) {

@@ -35,7 +35,10 @@ fn a_path_that_a_guide_names_must_exist() {
         [("ARCHITECTURE.md", guide), ("docs/map.md", "# Map\n"), ("crates/a/src/lib.rs", "\n")];
     assert_eq!(
         found(&files),
-        ["ARCHITECTURE.md:3: there is no docs/gone.md", "ARCHITECTURE.md:7: there is no gone.rs",]
+        [
+            "ARCHITECTURE.md:3: docs/gone.md does not exist",
+            "ARCHITECTURE.md:7: gone.rs does not exist",
+        ]
     );
 }
 
@@ -46,7 +49,7 @@ fn a_link_leads_to_a_file_and_a_heading() {
     assert_eq!(
         found(&files),
         [
-            "docs/a.md:3: the link to gone.md leads nowhere",
+            "docs/a.md:3: the link target gone.md does not exist",
             "docs/a.md:3: docs/b.md has no heading #no"
         ]
     );
@@ -55,7 +58,7 @@ fn a_link_leads_to_a_file_and_a_heading() {
 #[test]
 fn a_comment_names_documents_that_exist() {
     let files = [("crates/a/src/lib.rs", "//! See `docs/formats.md`.\n")];
-    assert_eq!(found(&files), ["crates/a/src/lib.rs:1: there is no docs/formats.md"]);
+    assert_eq!(found(&files), ["crates/a/src/lib.rs:1: docs/formats.md does not exist"]);
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! Each file by itself: its length, its words, its line ends.
+//! Checks each file by itself: length, forbidden words, line ends.
 
 use crate::files::SourceFile;
 use crate::findings::Findings;
 
-/// Lines that a source file may have. Most have fewer than half of that.
+/// Maximum number of lines of a source file. Most have fewer than half of that.
 const LINES_MAX: usize = 700;
 
-/// Bytes that any file may have: what is larger is made, not written.
+/// Maximum size of any file in bytes: larger files are generated, not written.
 const BYTES_MAX: usize = 512 << 10;
 
-/// Written by people, so held to the rules on words.
+/// Extensions of files written by people, to which the rules on words apply.
 const WRITTEN: [&str; 6] = ["rs", "md", "toml", "sh", "py", "yml"];
 
 /// Words of unfinished work. In two parts, so that this file passes.
@@ -26,10 +26,10 @@ const UNFINISHED: [(&str, &str); 6] = [
 const MACHINE: [(&str, &str); 4] =
     [("/ho", "me/"), ("/ro", "ot/"), ("/wo", "rk/"), ("/Us", "ers/")];
 
-/// Looks at the text of one file.
+/// Checks the text of one file.
 pub fn check(file: &SourceFile, findings: &mut Findings) {
     if file.text.len() > BYTES_MAX {
-        findings.add(&file.path, format!("{} bytes; the most is {BYTES_MAX}", file.text.len()));
+        findings.add(&file.path, format!("{} bytes; the maximum is {BYTES_MAX}", file.text.len()));
     }
     let script = file.text.starts_with("#!");
     if !WRITTEN.contains(&file.extension()) && !script {
@@ -37,10 +37,10 @@ pub fn check(file: &SourceFile, findings: &mut Findings) {
     }
     let lines = file.text.lines().count();
     if lines > LINES_MAX && file.extension() != "md" {
-        findings.add(&file.path, format!("{lines} lines; split it, the most is {LINES_MAX}"));
+        findings.add(&file.path, format!("{lines} lines; split it, the maximum is {LINES_MAX}"));
     }
     if !file.text.is_empty() && !file.text.ends_with('\n') {
-        findings.add(&file.path, "does not end with a line end");
+        findings.add(&file.path, "does not end with a newline");
     }
     for (number, line) in (1..).zip(file.text.lines()) {
         for problem in problems(line) {
@@ -64,7 +64,7 @@ fn problems(line: &str) -> Vec<String> {
     problems
 }
 
-/// Whether the path begins there, rather than going on from a longer one.
+/// Whether the path begins there, as opposed to being part of a longer one.
 fn has_absolute(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line[..at].chars().next_back();

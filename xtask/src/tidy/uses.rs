@@ -1,22 +1,22 @@
-//! What a source uses of its own crate, by its syntax tree.
+//! The uses of a source within its own crate, from its syntax tree.
 
 use std::collections::BTreeSet;
 use syn::visit::{self, Visit};
 use syn::{Attribute, File, Item, Path, UseTree, Visibility};
 
-/// Names that one file uses, tests left out.
+/// Names that a file uses, without tests.
 #[derive(Debug, Default)]
 pub struct Uses {
-    /// Of `use` declarations that are not handed on, and of paths in code: all segments.
+    /// All path segments of `use` declarations that are not re-exports, and of paths in code.
     pub paths: Vec<Vec<String>>,
-    /// Of `use` declarations that are handed on: the path, and the name that it has here.
+    /// Re-exports: the path, and the name that it has here.
     pub handed_on: Vec<(Vec<String>, String)>,
     /// All identifiers of the code.
     pub words: BTreeSet<String>,
 }
 
 impl Uses {
-    /// Those of a source.
+    /// Parses a source.
     pub fn of(text: &str) -> Result<Uses, String> {
         let file: File = syn::parse_file(text).map_err(|error| error.to_string())?;
         let mut uses = Uses::default();

@@ -1,10 +1,10 @@
-//! Counts of values in buckets, a thousandth of the value wide at most.
+//! Counts of values in buckets whose width is at most a thousandth of the value.
 //!
-//! The buckets are HdrHistogram's for three digits, and tests hold the two against each other. It is done here because a
-//! simulated drive counts millions of latencies a second: where a value belongs follows from its leading zeros, and counting
-//! it is little more than that.
+//! The buckets are those of HdrHistogram with three digits, which tests compare with this
+//! implementation. It exists because a simulated drive records millions of latencies per second:
+//! here the bucket follows from the value's leading zeros.
 
-/// Bits of a value that tell buckets apart: from 1024 up, a bucket is less than a thousandth of its values wide.
+/// Significant bits of a value: from 1024 up, a bucket is narrower than a thousandth of its values.
 const PRECISION_BITS: u32 = 10;
 
 /// Values below this have a bucket each.
@@ -13,12 +13,12 @@ const EXACT_BELOW: u64 = 2 << PRECISION_BITS;
 /// Counts by bucket.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Buckets {
-    /// Up to the end of the power of two that the largest value is in.
+    /// Up to the end of the power of two of the largest value.
     counts: Vec<u64>,
     total: u64,
 }
 
-/// Bits of a value that are not looked at.
+/// Number of low bits that are ignored.
 #[inline]
 fn dropped_bits(value: u64) -> u32 {
     (EXACT_BELOW - 1).leading_zeros() - (value | (EXACT_BELOW - 1)).leading_zeros()
@@ -65,18 +65,19 @@ impl Buckets {
         self.total += other.total;
     }
 
-    /// Forgets all values and keeps the memory.
+    /// Removes all values and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.counts.fill(0);
         self.total = 0;
     }
 
-    /// Values so far.
+    /// Number of values.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// The largest value of the bucket that `percent` of all values reach up to; 0 where there are none.
+    /// The largest value of the bucket up to which there are `percent` of all values; 0 without
+    /// values.
     pub(super) fn percentile(&self, percent: f64) -> u64 {
         let wanted = ((percent / 100.0).min(1.0) * self.total as f64).ceil() as u64;
         let mut seen = 0;
@@ -133,7 +134,7 @@ mod tests {
             for percent in PERCENTS {
                 let wanted = match reference.is_empty() {
                     true => 0,
-                    // It gives the beginning of the bucket at 0 alone.
+                    // HdrHistogram gives the start of the bucket at 0 only.
                     false => reference.highest_equivalent(reference.value_at_percentile(percent)),
                 };
                 assert_eq!(all.percentile(percent), wanted, "seed {seed}, {percent} %");

@@ -20,24 +20,24 @@ Examples:
   softflash check ./softflash-data -o json
   softflash check ./softflash-data --repair --dry-run
 
-Reads everything and changes nothing. Exit code 0: everything that was acknowledged is there and right,
-data and metadata; 1: it is not, or the directory cannot be read at all.
+Reads all data and changes nothing. Exit code 0: all acknowledged data and all metadata are intact;
+1: there is damage, or the directory cannot be read at all.
 
-With --repair, damaged patches are written anew with what can still be read of them, and what is lost is
-named. Exit code 0: the store is whole, and nothing was lost; 1: something was lost, or not repaired.")]
+With --repair, damaged patches are rewritten with their readable parts, and lost keys are named. Exit
+code 0: the store is intact, and nothing was lost; 1: data were lost, or not all damage was repaired.")]
 pub struct Check {
     /// The data directory
     directory: PathBuf,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
-    /// Repair what is damaged, and say what is lost
+    /// Repair damage, and report losses
     #[arg(long)]
     repair: bool,
-    /// Only say what a repair would do
+    /// Only show what a repair would do
     #[arg(long, requires = "repair")]
     dry_run: bool,
-    /// Where the log has lost what was acknowledged, keep what is whole of it and give up the rest
+    /// Where the log has lost acknowledged data, keep its intact parts and give up the rest
     #[arg(long, requires = "repair")]
     accept_log_loss: bool,
 }
@@ -45,8 +45,8 @@ pub struct Check {
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Check {
-    /// Checks the directory, its device and the store; a directory that cannot be opened is a finding,
-    /// except where another process has it.
+    /// Checks the directory, its device and the store; a directory that cannot be opened is a
+    /// finding, unless another process uses it.
     pub fn run(self) -> Result<ExitCode, CliError> {
         if self.repair {
             let on_log_loss = match self.accept_log_loss {
@@ -69,7 +69,7 @@ impl Check {
     }
 }
 
-/// Whether a directory is what it should be and broken, or something else altogether.
+/// Whether this is a damaged data directory, as opposed to something else.
 fn is_damage(error: &CliError) -> bool {
     use softflash_device::OpenError;
     matches!(
@@ -116,7 +116,8 @@ pub(super) fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> 
     })?;
     if label.contains("label copy") {
         let place = directory.path.display().to_string();
-        // A power cut between the two copies leaves one older; anything else is damage.
+        // A power cut between the writes of the two copies leaves an old one; any other difference
+        // is damage.
         let is_error = !label.contains("older");
         report.ok &= !is_error;
         report.findings.insert(0, Finding { place, problem: label, is_error });

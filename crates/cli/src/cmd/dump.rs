@@ -19,7 +19,7 @@ use std::io::BufWriter;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Where keys come from or go to: a data directory that no server has open, or a running server.
+/// Source or destination of keys: a data directory that no server has open, or a running server.
 #[derive(Debug, Args)]
 pub struct Place {
     /// A running server instead of a data directory
@@ -41,7 +41,7 @@ pub enum End<'a> {
 }
 
 impl Place {
-    /// The place and the file, or how to call it rightly.
+    /// The place and the file, or an error that shows the correct usage.
     pub fn resolve(&self) -> Result<(End<'_>, &Path), CliError> {
         match (self.resp, self.paths.as_slice()) {
             (Some(address), [file]) => Ok((End::Server(address), file)),
@@ -63,8 +63,8 @@ Examples:
   softflash dump ./softflash-data keys.sfdump
   softflash dump --resp 127.0.0.1:6379 keys.sfdump
 
-The file appears under its name only when it is whole. The format is described in docs/dump-format.md.
-The dump of a running server is not a snapshot: keys written meanwhile are in it in either state.")]
+The file gets its name only when it is complete. The format is described in docs/dump-format.md.
+The dump of a running server is not a snapshot: keys written meanwhile have their old or new state.")]
 pub struct Dump {
     #[command(flatten)]
     place: Place,
@@ -93,7 +93,8 @@ impl Dump {
                 Ok(())
             }
             Err(error) => {
-                // What was written is of no use; that it could not be removed is said by the next dump.
+                // The incomplete file is useless; if it could not be removed, the next dump reports
+                // that.
                 let _ = fs::remove_file(&temporary);
                 Err(error)
             }
@@ -143,7 +144,7 @@ impl Dump {
     }
 }
 
-/// The name of a file until it is whole.
+/// Temporary name of an incomplete file.
 pub fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tmp");
@@ -159,7 +160,7 @@ pub fn sync_parent(path: &Path) -> Result<(), CliError> {
 
 type Sink<'a> = dyn FnMut(&Record) -> Result<(), CliError> + 'a;
 
-/// Slice after slice, in order of the keys.
+/// Slice by slice, in key order.
 async fn dump_store(store: &Store, path: &Path, sink: &mut Sink<'_>) -> Result<(), CliError> {
     let failed = |error| CliError::Store { path: path.to_owned(), error };
     let bar = output::progress(store.key_count().await.map_err(failed)?, "keys");
@@ -182,7 +183,7 @@ async fn dump_store(store: &Store, path: &Path, sink: &mut Sink<'_>) -> Result<(
     Ok(())
 }
 
-/// By SCAN, and for each page the values and expiries in one go.
+/// SCAN, and one pipeline of values and expiries for each page.
 fn dump_server(mut client: Client, sink: &mut Sink<'_>) -> Result<(), CliError> {
     let total = match client.ask(&[b"DBSIZE"])? {
         Reply::Integer(count) => u64::try_from(count).unwrap_or(0),

@@ -23,54 +23,55 @@ Examples:
   softflash format ./data --backend model --preset sdf
   softflash format ./data --block-device /dev/nvme1n1 --discard punch --force
 
-Either all of the directory is made or nothing of it; with --force an existing data directory is
-given up first.")]
+The directory is created completely or not at all; with --force an existing data directory is
+deleted first.")]
 pub struct Format {
-    /// The data directory to make
+    /// Data directory to create
     directory: PathBuf,
-    /// What the flash is made of
+    /// Kind of the device
     #[arg(long, value_enum, default_value_t)]
     backend: Backend,
-    /// Bytes that the device may occupy; a model without it has the size of its preset
+    /// Size of the device; a model without it has the size of its preset
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     size: Option<u64>,
-    /// Independent units; 16 for a file, and what the preset says for a model
+    /// Number of independent units; by default 16 for a file, and the preset's number for a model
     #[arg(long, value_name = "N")]
     units: Option<u16>,
-    /// Shards, each with a core, a log and its own units; one per core unless said otherwise
+    /// Number of shards, each with a thread, a log and its own units; by default one per core
     #[arg(long, value_name = "N")]
     shards: Option<u16>,
-    /// Slices of the key space; two per shard unless said otherwise
+    /// Number of slices of the key space; by default two per shard
     #[arg(long, value_name = "N")]
     slices: Option<u16>,
-    /// Copies of everything, on different units: with 2, the store survives a unit, at half the room
+    /// Copies of all data, on different units: with 2, the store survives the loss of a unit and
+    /// has half the capacity
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     copies: u8,
-    /// Parity over up to so many patches, each on another unit, with the log on two: the store survives a unit, at the
-    /// room of one more patch for each group (2 to 16)
+    /// Parity over at most this many patches on different units, and two copies of the log: the
+    /// store survives the loss of a unit, and each group costs one more patch (2 to 16)
     #[arg(long, value_name = "PATCHES", value_parser = clap::value_parser!(u8).range(2..=16), conflicts_with = "copies")]
     parity: Option<u8>,
     /// Compression of all slices
     #[arg(long, value_enum, default_value_t)]
     compression: CompressionName,
-    /// Compression of one slice, as `3=zstd`; may be given again
+    /// Compression of one slice, as `3=zstd`; may be repeated
     #[arg(long, value_name = "SLICE=NAME", value_parser = parse_slice_compression)]
     slice_compression: Vec<(u16, Compression)>,
-    /// What erasing asks of the file system or drive below
+    /// How the file system or drive below treats erased space
     #[arg(long, value_enum, default_value_t)]
     discard: DiscardName,
-    /// The flash array of a model: one of model, small, sdf, tlc, or a TOML file
+    /// The flash array of a model: model, small, sdf, tlc, or a TOML file
     #[arg(long, value_name = "NAME|FILE")]
     preset: Option<String>,
     /// Use a block device instead of a file in the directory
     #[arg(long, value_name = "PATH")]
     block_device: Option<PathBuf>,
-    /// Give up what is there
+    /// Delete an existing data directory
     #[arg(long)]
     force: bool,
 }
 
-/// Device backends.
+/// Kinds of devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Backend {
     /// Extents of a file or block device
@@ -100,12 +101,12 @@ impl From<CompressionName> for Compression {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum DiscardName {
-    /// Nothing: space stays reserved
+    /// Nothing: the space stays allocated
     #[default]
     None,
-    /// Zero the space and keep it reserved
+    /// Zero the space and keep it allocated
     ZeroRange,
-    /// Give the space back, which drives hear as a discard
+    /// Release the space, which a drive receives as a discard
     Punch,
 }
 
@@ -122,7 +123,7 @@ impl From<DiscardName> for Discard {
 const DEFAULT_FILE_UNITS: u16 = 16;
 
 impl Format {
-    /// Makes the directory.
+    /// Creates the directory.
     pub fn run(self) -> Result<(), CliError> {
         let compression =
             Compressions { all: self.compression.into(), of_slice: self.slice_compression.clone() };
@@ -146,7 +147,7 @@ impl Format {
         let store = &data.manifest().store;
         let bytes = info.geometry.unit_bytes() * u64::from(info.units);
         output::say(&format!(
-            "made {}: {} units, {}, {} shards, {} slices; serve it with `softflash serve --data {}`",
+            "created {}: {} units, {}, {} shards, {} slices; serve it with `softflash serve --data {}`",
             data.path().display(),
             info.units,
             human_bytes(bytes),
@@ -157,7 +158,7 @@ impl Format {
         Ok(())
     }
 
-    /// The preset, cut to the size and number of units asked for.
+    /// The preset with the requested size and number of units.
     fn model_device(&self) -> Result<(NewDevice, u16), CliError> {
         if self.block_device.is_some() || self.discard != DiscardName::None {
             return Err(CliError::Usage(
@@ -178,7 +179,7 @@ impl Format {
             config.array.geometry.blocks_per_plane =
                 u32::try_from(size / row).ok().filter(|blocks| *blocks > 0).ok_or_else(|| {
                     CliError::Usage(format!(
-                        "--size {}: {units} units of this preset need multiples of {}",
+                        "--size {}: {units} units of this preset need a multiple of {}",
                         human_bytes(size),
                         human_bytes(row),
                     ))
@@ -206,7 +207,7 @@ impl Format {
     }
 }
 
-/// The array of that name, or of the file at that path.
+/// The preset with this name, or the one in the file at this path.
 fn preset(name: &str) -> Result<ModelConfig, CliError> {
     if let Some(config) = ModelConfig::preset(name) {
         return Ok(config);
@@ -222,7 +223,7 @@ fn preset(name: &str) -> Result<ModelConfig, CliError> {
     })
 }
 
-/// Channels that make `units` units.
+/// The number of channels for `units` units.
 fn channels<T: TryFrom<u16>>(config: &ModelConfig, units: u16) -> Result<T, CliError> {
     let per_channel = match config.unit {
         UnitKind::Channel => 1,
@@ -232,7 +233,7 @@ fn channels<T: TryFrom<u16>>(config: &ModelConfig, units: u16) -> Result<T, CliE
     let channels = whole.then(|| units / per_channel).and_then(|count| T::try_from(count).ok());
     channels.ok_or_else(|| {
         CliError::Usage(format!(
-            "--units {units}: this preset has {per_channel} units on a channel, and needs whole channels"
+            "--units {units}: this preset has {per_channel} units per channel; use a multiple of that"
         ))
     })
 }

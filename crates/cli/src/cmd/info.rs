@@ -18,11 +18,11 @@ Examples:
   softflash info ./softflash-data
   softflash info ./softflash-data -o json
 
-Works while a server has the directory.")]
+Works while a server has the directory open.")]
 pub struct Info {
     /// The data directory
     directory: PathBuf,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
@@ -39,7 +39,7 @@ struct Report {
 }
 
 impl Info {
-    /// Prints what the directory and its device say about themselves.
+    /// Prints the manifest and the properties of the device.
     pub fn run(self) -> Result<(), CliError> {
         let manifest = DataDir::inspect(&self.directory)?;
         let device_path = self.directory.join(&manifest.device);
@@ -64,7 +64,7 @@ impl Info {
 }
 
 impl Report {
-    /// The uuid as text only: no JSON reader takes a number of 128 bits.
+    /// The uuid as text only: JSON readers do not support numbers of 128 bits.
     fn as_json(&self) -> Result<serde_json::Value, CliError> {
         let failed = |error: serde_json::Error| CliError::Failed(error.to_string());
         let DeviceInfo { backend, uuid: _, units, geometry, detail } = &self.device;

@@ -23,25 +23,25 @@ Examples:
   softflash load ./softflash-data keys.sfdump
   softflash load --resp 127.0.0.1:6379 keys.sfdump
 
-Keys that exist are overwritten, others stay. Keys that have expired since the dump are left out. Loading
-a file twice is the same as loading it once; after an interruption, run it again, or go on with
+Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left out. Loading
+a file twice has the same result as loading it once; after an interruption, run it again, or continue with
 --skip and the number that was shown.")]
 pub struct Load {
     #[command(flatten)]
     place: Place,
-    /// Records of the file to pass over
+    /// Number of records to skip
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
 }
 
-/// Bytes under way to a server or store at a time.
+/// Bytes in flight to a server or store.
 const WINDOW_BYTES: usize = 4 << 20;
-/// Records under way at a time.
+/// Records in flight.
 const WINDOW_RECORDS: usize = 256;
 
 type Reader = DumpReader<BufReader<File>>;
 
-/// The records of a file that are still to be loaded.
+/// The remaining records of a file.
 struct Source<'a> {
     path: &'a Path,
     reader: Reader,
@@ -92,7 +92,7 @@ impl Load {
     pub fn run(self) -> Result<(), CliError> {
         let (to, path) = self.place.resolve()?;
         let mut source = Source::open(path, self.skip)?;
-        // Before what was given to the store is known to be durable, it is not counted.
+        // Records count only once they are known to be durable.
         let mut safe = self.skip;
         let loaded = match to {
             End::Directory(directory) => {
@@ -119,7 +119,7 @@ impl Load {
                 Ok(())
             }
             Err(error) => Err(CliError::Failed(format!(
-                "{error}; {safe} records are in: run it again, or go on with --skip {safe}"
+                "{error}; {safe} records are loaded: run it again, or continue with --skip {safe}"
             ))),
         }
     }
@@ -135,7 +135,7 @@ async fn load_store(
     let mut next = source.next()?;
     loop {
         let mut writes = FuturesUnordered::new();
-        // Writes under way have no order among each other, so no key may be there twice.
+        // Concurrent writes have no order, so a window must not contain a key twice.
         let mut keys = HashSet::new();
         let mut bytes = 0;
         while bytes < WINDOW_BYTES && writes.len() < WINDOW_RECORDS {

@@ -11,27 +11,27 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// What is printed for programs.
+/// The JSON output.
 #[derive(Serialize)]
 struct Outcome {
-    /// A copy of the device's label that was damaged, and is written anew unless only a look was wanted.
+    /// A damaged copy of the device's label, which is rewritten unless this is a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
-    /// What was found before anything was changed.
+    /// Damage found before the repair.
     found: RepairReport,
-    /// What was done; absent where only a look was wanted or nothing is to be done.
+    /// What was repaired; absent in a dry run and if there was nothing to repair.
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<RepairReport>,
-    /// The check afterwards.
+    /// The check after the repair.
     check: CheckReport,
-    /// Whether the store is whole now and nothing was lost.
+    /// Whether the store is intact now and nothing was lost.
     ok: bool,
 }
 
-/// What is said of damage before it is repaired.
+/// Prefix of damage in the table.
 const FOUND: &str = "found";
 
-/// Looks for damage, prints it, and repairs it unless it is a dry run.
+/// Finds damage, prints it, and repairs it unless this is a dry run.
 pub fn run(
     path: &Path,
     dry_run: bool,
@@ -91,27 +91,27 @@ fn conclude(outcome: &Outcome) {
     }
     print_check(&outcome.check);
     let verdict = match (&outcome.done, outcome.found.is_clean()) {
-        (_, true) if outcome.label.is_some() && outcome.ok => "the label is whole again",
+        (_, true) if outcome.label.is_some() && outcome.ok => "the label is intact again",
         (_, true) => "nothing to repair",
         (None, false) => "nothing was changed",
         (Some(_), _) if outcome.ok => "repaired; nothing was lost",
-        (Some(_), _) if outcome.check.ok => "repaired; what is named above is lost",
-        (Some(_), _) => "not all could be repaired",
+        (Some(_), _) if outcome.check.ok => "repaired; the data named above are lost",
+        (Some(_), _) => "not all damage could be repaired",
     };
     output::pairs([("repair", verdict.to_owned())]);
 }
 
 fn print(report: &RepairReport, verb: &str) {
-    for mended in &report.patches {
-        output::result(&format!("{verb}: {}: {}", mended.place(), mended.problem));
-        lines_of(mended).iter().for_each(|line| output::result(&format!("  {line}")));
+    for repaired in &report.patches {
+        output::result(&format!("{verb}: {}: {}", repaired.place(), repaired.problem));
+        lines_of(repaired).iter().for_each(|line| output::result(&format!("  {line}")));
     }
     for log in &report.logs {
         output::result(&format!("{verb}: shard {}: {}", log.shard, log.problem));
         if log.transactions_dropped > 0 {
             let dropped = log.transactions_dropped;
             output::result(&format!(
-                "  parts of transactions dropped, as their commit is lost: {dropped}"
+                "  parts of transactions dropped because their commit is lost: {dropped}"
             ));
         }
     }
@@ -124,29 +124,29 @@ fn print(report: &RepairReport, verb: &str) {
     }
     if verb == FOUND && report.failures.iter().any(|failure| failure.contains("log of shard")) {
         output::result(
-            "With --accept-log-loss, what is whole of a damaged log is kept, and what is lost is given up.",
+            "With --accept-log-loss, the intact parts of a damaged log are kept, and the lost parts are given up.",
         );
     }
 }
 
-fn lines_of(mended: &RepairedPatch) -> Vec<String> {
+fn lines_of(repaired: &RepairedPatch) -> Vec<String> {
     let number = |count: Option<u64>| {
         count.map_or("an unknown number".to_owned(), |count| count.to_string())
     };
     let mut lines = vec![format!(
         "records kept: {}, lost: {}; blocks lost: {}",
-        mended.records_kept,
-        number(mended.records_lost),
-        number(mended.blocks_lost)
+        repaired.records_kept,
+        number(repaired.records_lost),
+        number(repaired.blocks_lost)
     )];
-    lines.extend(mended.ranges.iter().map(|range| format!("lost keys: {range}")));
-    lines.extend(mended.torn_keys.iter().map(|key| format!("lost key: `{}`, in part", key.0)));
-    if mended.older_values_hidden > 0 {
-        let hidden = mended.older_values_hidden;
-        lines.push(format!("older values of lost keys, which are deleted: {hidden}"));
+    lines.extend(repaired.ranges.iter().map(|range| format!("lost keys: {range}")));
+    lines.extend(repaired.torn_keys.iter().map(|key| format!("lost key: `{}`, in part", key.0)));
+    if repaired.older_values_hidden > 0 {
+        let hidden = repaired.older_values_hidden;
+        lines.push(format!("older values of lost keys, deleted: {hidden}"));
     }
-    if mended.older_values_may_return {
-        lines.push("older values of lost keys, and deleted keys, may come back".to_owned());
+    if repaired.older_values_may_return {
+        lines.push("older values of lost keys, and deleted keys, may reappear".to_owned());
     }
     lines
 }

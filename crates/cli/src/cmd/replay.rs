@@ -23,7 +23,7 @@ Examples:
   softflash replay disk.csv.gz --device intel-320 --op 12.5 --precondition steady --speed 4 -o json
   softflash replay disk.csv --device tlc-modern --copies 8 --copy-offset 32GiB
 
-Requests are made at their times, whether the drive keeps up or not. Changes are made in this order: speed, copies, wrap.
+Requests are issued at their times, even if the drive falls behind. Changes apply in this order: speed, copies, wrap.
 Formats: msr, fio-v2, fio-v3, blkparse, vscsi, mqsim, alibaba, tencent; see docs/traces.md.")]
 pub struct Replay {
     /// The trace, plain, gzip or zstd; `-` for standard input
@@ -31,36 +31,37 @@ pub struct Replay {
     path: PathBuf,
     #[command(flatten)]
     target: Target,
-    /// Its format; known by its first lines unless said
+    /// Format of the trace; by default detected from its first lines
     #[arg(long, value_name = "FORMAT", visible_alias = "from")]
     format: Option<Format>,
     /// Unit of the times of vscsi
     #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
     vscsi_tick: Tick,
-    /// Fail at the first malformed line, instead of counting and going on
+    /// Fail at the first malformed line, instead of counting such lines
     #[arg(long)]
     strict: bool,
-    /// Only the requests to this device of the trace; without it, all devices share the drive's addresses
+    /// Only the requests to this device of the trace; without it, all devices share the drive's
+    /// addresses
     #[arg(long, value_name = "DEVICE")]
     only_device: Option<u32>,
-    /// Times as fast: 2 halves all times, 0.5 doubles them
+    /// Speed factor: 2 halves all times, 0.5 doubles them
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     speed: f64,
-    /// Every request that many times, each copy further on by --copy-offset
+    /// Issue every request this many times, each copy at an offset of --copy-offset
     #[arg(long, value_name = "N", default_value_t = 1, requires = "copy_offset")]
     copies: u32,
-    /// From one copy to the next
+    /// Distance of the addresses of two copies
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     copy_offset: Option<u64>,
     /// Fold addresses onto the drive
     #[arg(long)]
     wrap: bool,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
 
-/// Intervals that the course of a run is told in.
+/// Number of intervals in the time series.
 const SAMPLES: u32 = 100;
 
 #[derive(Serialize)]
@@ -74,11 +75,11 @@ struct ReplayReport {
     report: Report,
 }
 
-/// What of a trace was replayed.
+/// The replayed part of a trace.
 #[derive(Default, Serialize)]
 struct Played {
     devices: BTreeSet<u32>,
-    /// A simulated drive acknowledges what is safe, so these ask nothing of it.
+    /// Flushes; a simulated drive acknowledges only durable data, so they have no effect.
     flushes_passed_over: u64,
 }
 
@@ -92,13 +93,13 @@ impl Played {
         let mut remarks = Vec::new();
         if self.devices.len() > 1 {
             remarks.push(format!(
-                "the requests of {} devices went to the same addresses of one drive; --only-device takes one of them",
+                "the requests of {} devices went to the same addresses of one drive; --only-device selects one of them",
                 self.devices.len()
             ));
         }
         if self.flushes_passed_over > 0 {
             remarks.push(format!(
-                "{} flushes were passed over: the drive acknowledges only what is safe",
+                "{} flushes were ignored: the drive acknowledges only durable data",
                 self.flushes_passed_over
             ));
         }
@@ -107,7 +108,7 @@ impl Played {
 }
 
 impl Replay {
-    /// Replays and prints.
+    /// Replays the trace and prints the result.
     pub fn run(self) -> Result<(), CliError> {
         let (device, layout_name, layout) = self.drive()?;
         let setting = Setting {
@@ -165,9 +166,9 @@ impl Replay {
         let (path, requests) = (self.path.display(), tally.requests);
         CliError::Failed(match self.only_device {
             Some(device) if requests > 0 => format!(
-                "{path}: none of its {requests} requests is to device {device}; `softflash trace summary` lists the devices"
+                "{path}: none of its {requests} requests is for device {device}; `softflash trace summary` lists the devices"
             ),
-            _ => format!("{path}: it holds no request"),
+            _ => format!("{path}: it has no requests"),
         })
     }
 
@@ -178,13 +179,13 @@ impl Replay {
         match layout.kind {
             LayoutKind::PageMapped(layout) => Ok((device, name, layout)),
             LayoutKind::Units(_) => Err(LabError::Unsupported(format!(
-                "layout `{name}` has no block interface that a trace could be replayed on; \
-                 take a page-mapped one, as --layout page-mapped"
+                "layout `{name}` has no block interface to replay a trace on; \
+                 use a page-mapped one, as --layout page-mapped"
             ))),
         }
     }
 
-    /// The trace as it was asked for, on a drive of this size.
+    /// The trace with the requested changes, on a drive of this size.
     fn changed<'a>(
         &self,
         trace: impl Iterator<Item = Item> + 'a,

@@ -15,7 +15,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where `serve` without --data puts its data.
+/// Default data directory.
 const DEFAULT_DIRECTORY: &str = "softflash-data";
 const DEFAULT_UNITS: u16 = 16;
 const DEFAULT_BYTES: u64 = 8 << 30;
@@ -31,61 +31,63 @@ Examples:
   softflash serve --data /srv/flash --resp off --tls-port 0.0.0.0:6380 --tls-cert server.crt \\
       --tls-key server.key --tls-ca ca.crt
 
-Users and what they may do are made with ACL SETUSER and kept by ACL SAVE (`docs/security.md`).
-SIGHUP reads the certificates again.
+Users and their permissions are set by ACL SETUSER and saved by ACL SAVE (`docs/security.md`).
+SIGHUP reloads the certificates.
 
 Prints one line that begins with `ready` to standard output once it accepts connections.
-SIGTERM, SIGINT and the command SHUTDOWN stop it: requests under way end, everything is made
-durable, exit code 0. A second Ctrl-C stops at once.")]
+SIGTERM, SIGINT and the command SHUTDOWN stop it: requests in progress complete, all data are made
+durable, exit code 0. A second Ctrl-C stops it immediately.")]
 pub struct Serve {
-    /// Data directory, made if it is missing or empty; without it, ./softflash-data
+    /// Data directory, created if it is missing or empty; by default ./softflash-data
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where Redis clients connect in the clear; port 0 takes any that is free; `off` for nowhere
-    #[arg(long, value_name = "HOST:PORT|off", default_value = "127.0.0.1:6379", value_parser = parse_entrance)]
-    resp: Entrance,
+    /// Address for Redis clients in plain text; port 0 chooses a free port; `off` for none
+    #[arg(long, value_name = "HOST:PORT|off", default_value = "127.0.0.1:6379", value_parser = parse_listen)]
+    resp: Listen,
     #[command(flatten)]
     tls: TlsArguments,
-    /// Serve metrics, health and state over HTTP there
+    /// Address for metrics, health and state over HTTP
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
     http: Option<SocketAddr>,
-    /// When a write is acknowledged: `flash`, when it would survive a power cut; or at once, and
-    /// surviving within a time such as `1s` or `100ms`
+    /// When a write is acknowledged: `flash`, once it survives a power cut; or immediately, to
+    /// survive one after a time such as `1s` or `100ms`
     #[arg(long, value_name = "flash|TIME", default_value = "flash", value_parser = parse_durability)]
     durability: Durability,
     /// Memory for memtables, read cache, requests and replies
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     memory: u64,
-    /// In what time everything on flash is read once, to write anew what is hard to read: such as `7d`, or `off`
-    #[arg(long, value_name = "TIME|off", default_value = "7d", value_parser = parse_patrol)]
-    patrol: Patrol,
+    /// Period of the scrub, such as `7d`, or `off`: in this time all data on flash are read once,
+    /// and rewritten if their pages need a refresh
+    #[arg(long, alias = "patrol", value_name = "TIME|off", default_value = "7d", value_parser = parse_scrub)]
+    scrub: ScrubPeriod,
     #[command(flatten)]
     password: PasswordSource,
-    /// File of the users; without it, users.acl in the data directory
+    /// File of the users; by default users.acl in the data directory
     #[arg(long, value_name = "FILE")]
     acl_file: Option<PathBuf>,
-    /// Refuse clients of other machines while the user `default` has no password
+    /// Refuse connections from other machines while the user `default` has no password
     #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = parse_yes)]
     protected_mode: Yes,
-    /// Connections of one network (an address of IPv4, 64 bits of IPv6) that have not authenticated
+    /// Maximum number of unauthenticated connections from one network (an IPv4 address, 64 bits of
+    /// IPv6)
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_unauthenticated: usize,
-    /// Connections at a time
+    /// Maximum number of connections
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_clients: usize,
-    /// Keep each shard's thread on a core of its own
+    /// Pin each shard's thread to a core of its own
     #[arg(long)]
     pin: bool,
-    /// Close connections that ask for nothing this long, as `300s`; without it, never
+    /// Close connections without requests for this long, as `300s`; by default never
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     idle_timeout: Option<Duration>,
-    /// How long requests under way may take to end when the server stops
+    /// Time limit for requests in progress when the server stops
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     drain_timeout: Duration,
 }
 
 impl Serve {
-    /// Serves until told to stop.
+    /// Serves until it is stopped.
     pub fn run(self) -> Result<(), CliError> {
         let path = self.data.as_deref().unwrap_or(Path::new(DEFAULT_DIRECTORY));
         let acl_file = self.acl_file.unwrap_or_else(|| path.join(USERS_NAME));
@@ -97,19 +99,19 @@ impl Serve {
             options: StoreOptions {
                 memory_bytes: self.memory,
                 durability: self.durability,
-                patrol: self.patrol.0,
+                patrol: self.scrub.0,
                 ..StoreOptions::default()
             },
             password: self.password.read()?,
             acl_file: Some(acl_file),
             protected: self.protected_mode.0,
-            max_strangers: self.max_unauthenticated,
+            max_unauthenticated: self.max_unauthenticated,
             max_clients: descriptors::room_for(self.max_clients),
             pin_threads: self.pin,
             drain_timeout: self.drain_timeout,
             idle_timeout: self.idle_timeout,
         };
-        // Before a default directory is made for nothing.
+        // Before a default directory is created.
         config.check()?;
         config.check_protection(config.password.is_none() && !has_users(&config))?;
         let data = open_or_make(path)?;
@@ -119,7 +121,7 @@ impl Serve {
     }
 }
 
-/// The one line for whoever started the server, and a word for a person.
+/// Prints the `ready` line for programs, and a message for people.
 fn announce(directory: &str, addresses: Addresses) {
     let Addresses { resp, tls, http } = addresses;
     let cli = |address: SocketAddr| format!("redis-cli -h {} -p {}", address.ip(), address.port());
@@ -129,7 +131,7 @@ fn announce(directory: &str, addresses: Addresses) {
     };
     if let Some(address) = resp.filter(|address| !address.ip().is_loopback()) {
         output::say(&format!(
-            "passwords and data cross the network in the clear on {address}; --tls-port encrypts them"
+            "passwords and data cross the network unencrypted on {address}; --tls-port encrypts them"
         ));
     }
     output::say(&format!(
@@ -148,7 +150,7 @@ fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
     }
     let size_bytes = DEFAULT_BYTES.min(host::free_bytes(path)? / 2);
     output::say(&format!(
-        "making {}: a file device of {} in {DEFAULT_UNITS} units (`softflash format` has all choices)",
+        "creating {}: a file device of {} in {DEFAULT_UNITS} units (`softflash format` has all options)",
         path.display(),
         human_bytes(size_bytes),
     ));
@@ -166,23 +168,23 @@ fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
     .carry_out()
 }
 
-/// Whether there is a file that may name users.
+/// Whether there is a file of users.
 fn has_users(config: &ServerConfig) -> bool {
     config.acl_file.as_ref().is_some_and(|path| path.exists())
 }
 
-/// Where to listen, if at all.
+/// Address to listen on, if any.
 #[derive(Debug, Clone, Copy)]
-struct Entrance(Option<SocketAddr>);
+struct Listen(Option<SocketAddr>);
 
-fn parse_entrance(text: &str) -> Result<Entrance, String> {
+fn parse_listen(text: &str) -> Result<Listen, String> {
     match text {
-        "off" => Ok(Entrance(None)),
-        address => parse_address(address).map(|address| Entrance(Some(address))),
+        "off" => Ok(Listen(None)),
+        address => parse_address(address).map(|address| Listen(Some(address))),
     }
 }
 
-/// An answer.
+/// A yes or no.
 #[derive(Debug, Clone, Copy)]
 struct Yes(bool);
 
@@ -190,11 +192,11 @@ fn parse_yes(text: &str) -> Result<Yes, String> {
     match text {
         "yes" => Ok(Yes(true)),
         "no" => Ok(Yes(false)),
-        _ => Err("say yes or no".to_owned()),
+        _ => Err("write yes or no".to_owned()),
     }
 }
 
-/// Reads an address; names are looked up.
+/// Parses an address; names are resolved.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let mut addresses = text
         .to_socket_addrs()
@@ -202,25 +204,25 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     addresses.next().ok_or_else(|| "the name has no address".to_owned())
 }
 
-/// How long a pass of the patrol takes, if there is one.
+/// Time in which the scrub reads all data once; none: it is off.
 #[derive(Debug, Clone, Copy)]
-struct Patrol(Option<Duration>);
+struct ScrubPeriod(Option<Duration>);
 
-/// Reads a time, or `off`.
-fn parse_patrol(text: &str) -> Result<Patrol, String> {
+/// Parses a time, or `off`.
+fn parse_scrub(text: &str) -> Result<ScrubPeriod, String> {
     const SHORTEST: Duration = Duration::from_secs(60);
     let period = match text {
-        "off" => return Ok(Patrol(None)),
+        "off" => return Ok(ScrubPeriod(None)),
         time => parse_time(time)
             .map_err(|_| format!("`{text}` is neither `off` nor a time such as `7d`"))?,
     };
     match period < SHORTEST {
-        true => Err(format!("`{text}` is less than a minute, the shortest time of a patrol")),
-        false => Ok(Patrol(Some(period))),
+        true => Err(format!("`{text}` is less than a minute, the shortest period of the scrub")),
+        false => Ok(ScrubPeriod(Some(period))),
     }
 }
 
-/// Reads `flash` or a time.
+/// Parses `flash` or a time.
 pub fn parse_durability(text: &str) -> Result<Durability, String> {
     match text {
         "flash" => Ok(Durability::Flash),
@@ -234,12 +236,13 @@ pub fn parse_durability(text: &str) -> Result<Durability, String> {
     }
 }
 
-/// Reads a time such as `100ms`, `1s` or `5m`.
+/// Parses a time such as `100ms`, `1s` or `5m`.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let number: u64 =
-        number.parse().map_err(|_| format!("`{text}` is no time; write `100ms`, `1s` or `5m`"))?;
+    let number: u64 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is not a time; write `100ms`, `1s` or `5m`"))?;
     match unit {
         "ms" => Ok(Duration::from_millis(number)),
         "s" => Ok(Duration::from_secs(number)),
@@ -247,5 +250,33 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
         "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
         "d" => Ok(Duration::from_secs(number.saturating_mul(86_400))),
         _ => Err(format!("`{text}` has no unit; write `100ms`, `1s` or `5m`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    #[test]
+    fn scrub_and_its_old_name_patrol_set_the_period() {
+        let period = |arguments: &[&str]| {
+            let line = Line::try_parse_from([&["serve"], arguments].concat());
+            line.map(|line| line.serve.scrub.0).map_err(|error| error.to_string())
+        };
+        let week = Some(Duration::from_secs(7 * 86_400));
+        assert_eq!(period(&[]), Ok(week), "by default");
+        for flag in ["--scrub", "--patrol"] {
+            assert_eq!(period(&[flag, "off"]), Ok(None));
+            assert_eq!(period(&[flag, "90s"]), Ok(Some(Duration::from_secs(90))));
+            assert!(period(&[flag, "59s"]).unwrap_err().contains("less than a minute"));
+        }
+        assert!(period(&["--scrub", "off", "--patrol", "off"]).is_err(), "one flag, given twice");
     }
 }

@@ -1,4 +1,4 @@
-//! What `bench sim` and `replay` share: the drive that is asked for, and what a simulation came to.
+//! Shared parts of `bench sim` and `replay`: the simulated drive and the results.
 
 use crate::cmd::bench::measure::Stopwatch;
 use crate::error::CliError;
@@ -14,27 +14,27 @@ use std::sync::{Mutex, PoisonError};
 /// Steps of the progress bar.
 const STEPS: u64 = 1000;
 
-/// The drive that is simulated.
+/// The simulated drive.
 #[derive(Debug, Args)]
 pub struct Target {
     /// The device: a preset of `softflash lab list`, or the path of a TOML file
     #[arg(long, value_name = "NAME")]
     pub device: String,
-    /// How it is used: a preset or a path; the device's own layout unless given
+    /// Layout: a preset or a path; by default the device's own
     #[arg(long, value_name = "NAME")]
     pub layout: Option<String>,
-    /// Over-provisioning in percent, spare / logical; the layout's own unless given
+    /// Over-provisioning in percent, spare / logical; by default the layout's
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     pub op: Option<f64>,
-    /// The drive's state before: none, fill, overwrite:TIMES or steady
+    /// Preconditioning of the drive: none, fill, overwrite:TIMES or steady
     #[arg(long, value_name = "STATE", default_value_t)]
     pub precondition: Precondition,
-    /// Seed of everything random
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }
 
-/// What a simulation came to, and what it cost.
+/// Results and cost of a simulation.
 #[derive(Debug, Serialize)]
 pub struct Report {
     device: String,
@@ -78,8 +78,8 @@ impl From<LatencySummary> for Latency {
     }
 }
 
-/// Runs a simulation, moves the bar of [`progress`] if there is one, and measures: what comes before the
-/// measured part apart from that part itself.
+/// Runs a simulation with the progress bar of [`progress`], if any, and measures the preparation
+/// and the measured part separately.
 pub fn measured(
     device: &str,
     layout: &str,
@@ -135,7 +135,7 @@ pub fn measured(
     })
 }
 
-/// A bar that goes by the share of a simulation that is done.
+/// A bar for the progress of a simulation.
 pub fn progress() -> ProgressBar {
     let bar = output::steps(STEPS);
     bar.set_message("simulating");
@@ -149,7 +149,7 @@ fn show(bar: Option<&ProgressBar>, share: f64) {
 }
 
 impl Report {
-    /// As rows of a table.
+    /// Rows of a table.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let seconds = self.simulated_seconds.max(f64::MIN_POSITIVE);
         let rate = |bytes: u64| format!("{:.1} MB/s", bytes as f64 / seconds / 1e6);
@@ -176,7 +176,7 @@ impl Report {
             ("simulated", format!("{:.3} s", self.simulated_seconds)),
             ("took", format!("{:.3} s", self.seconds)),
             ("processor time", format!("{:.3} s", self.cpu_seconds)),
-            ("before that", format!("{:.3} s of processor time", self.precondition_cpu_seconds)),
+            ("preparation", format!("{:.3} s of processor time", self.precondition_cpu_seconds)),
             ("requests per CPU second", format!("{:.2} M", self.requests_per_cpu_second / 1e6)),
             ("memory per flash page", format!("{:.2} bytes", self.bytes_per_page)),
         ]

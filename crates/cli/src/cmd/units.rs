@@ -17,12 +17,12 @@ Examples:
   softflash units ./softflash-data
   softflash units ./softflash-data -o json | jq '.[] | select(.bad_blocks > 0)'
 
-Reads the flash and changes nothing. While a server has the directory, ask the server: FLASH.UNITS
+Reads the flash and changes nothing. While a server has the directory open, ask the server: FLASH.UNITS
 with any Redis client, or GET /api/units with --http.")]
 pub struct Units {
     /// The data directory
     directory: PathBuf,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
@@ -80,10 +80,10 @@ fn row(unit: &UnitTelemetry) -> Vec<String> {
     ]
 }
 
-/// Mounts every shard's flash, which only reads, and asks each unit.
+/// Mounts every shard's flash, which only reads, and queries each unit.
 fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
     block_on(|runtime| async move {
-        // Nothing is erased ahead of need.
+        // Nothing is erased in advance.
         let config = || FtlConfig { prepared_target: 0, ..FtlConfig::default() };
         let mut units = Vec::new();
         for shard in (0..directory.layout.shards).map(ShardId) {

@@ -1,6 +1,6 @@
 //! The dump file: all keys of a store in a stream of checksummed frames (`docs/dump-format.md`).
 //!
-//! Knows nothing of stores or sockets: records in, bytes out, and back.
+//! Independent of stores and sockets: encodes and decodes records.
 
 mod reader;
 #[cfg(test)]
@@ -15,19 +15,19 @@ use softflash_base::checksum::{checksum64, identity};
 use std::io;
 use thiserror::Error;
 
-/// The newest version that is read, and the one that is written.
+/// The newest supported version, which is the one written.
 pub const FORMAT_VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"SFDUMP\x1a\n";
 /// Magic, version, a zero word, time, checksum.
 const HEADER_BYTES: usize = 32;
-/// Length, records, checksum.
+/// Length, number of records, checksum.
 const FRAME_HEADER_BYTES: usize = 16;
-/// In the place of the record count: this frame ends the file and holds the count of all records.
+/// In place of the record count: this frame ends the file and holds the count of all records.
 const END: u32 = u32::MAX;
 /// A frame is closed when its records reach this length.
 const FRAME_BYTES: usize = 1 << 20;
-/// No frame is longer: a key and a value of the greatest lengths and what stands before them.
+/// Maximum length of a frame: a key and a value of maximum length, and their header.
 const MAX_FRAME_BYTES: usize = FRAME_BYTES
     + softflash_store::value::MAX_VALUE_BYTES
     + softflash_store::value::MAX_KEY_BYTES
@@ -35,53 +35,53 @@ const MAX_FRAME_BYTES: usize = FRAME_BYTES
 /// Key length, value length, expiry.
 const RECORD_HEADER_BYTES: usize = 16;
 
-/// A key with all that belongs to it.
+/// A key with its value and expiry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The key.
     pub key: Bytes,
     /// The value.
     pub value: Bytes,
-    /// When it expires, in milliseconds since the Unix epoch; 0 for never.
+    /// Expiry in milliseconds since the Unix epoch; 0 for none.
     pub expires_at_ms: u64,
 }
 
 /// Why a dump file cannot be read or written.
 #[derive(Debug, Error)]
 pub enum DumpError {
-    /// Another kind of file.
-    #[error("not a SoftFlash dump; name a file that `softflash dump` wrote")]
+    /// Not a dump file.
+    #[error("not a SoftFlash dump; give a file that `softflash dump` wrote")]
     NotADump,
     /// Written by a later version.
     #[error(
-        "dump version {found} is newer than {FORMAT_VERSION}, the newest this program reads; use a newer softflash"
+        "dump version {found} is newer than {FORMAT_VERSION}, the newest that this program reads; use a newer softflash"
     )]
     NewerVersion {
         /// Its version.
         found: u32,
     },
-    /// A frame that is not as it was written.
-    #[error("damaged at byte {offset} ({reason}); the {records} records before it are good")]
+    /// A damaged frame.
+    #[error("damaged at byte {offset} ({reason}); the {records} records before it are intact")]
     Damaged {
-        /// Where the frame begins.
+        /// Offset of the frame.
         offset: u64,
-        /// What does not fit.
+        /// The problem.
         reason: &'static str,
-        /// Records read before it.
+        /// Number of records before it.
         records: u64,
     },
-    /// The operating system.
+    /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// The checksum of a frame: bound to its place in the file, so that no frame can stand for another.
+/// Checksum of a frame, bound to its offset, so that frames cannot be exchanged.
 fn frame_checksum(index: u64, length: u32, records: u32, payload: &[u8]) -> u64 {
     let seed = identity(&[u64::from_le_bytes(MAGIC), index, u64::from(length), u64::from(records)]);
     checksum64(seed, payload)
 }
 
-/// The header of a file begun at `created_at_ms`.
+/// The header of a file created at `created_at_ms`.
 fn header(version: u32, created_at_ms: u64) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(&MAGIC);

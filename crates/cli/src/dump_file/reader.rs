@@ -7,13 +7,13 @@ use super::{
 use bytes::{Buf, Bytes};
 use std::io::{ErrorKind, Read};
 
-/// Reads records from a stream; no record is given out before its frame's checksum is right.
+/// Reads records from a stream; a record is returned only after its frame's checksum was verified.
 pub struct DumpReader<R> {
     input: R,
     frame: Bytes,
     records_left: u32,
     frames: u64,
-    /// Where the current frame begins.
+    /// Offset of the current frame.
     offset: u64,
     next_offset: u64,
     records: u64,
@@ -60,12 +60,12 @@ impl<R: Read> DumpReader<R> {
         self.next_offset
     }
 
-    /// Records given out so far.
+    /// Number of records returned so far.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// The next record; nothing at the end of a whole file.
+    /// The next record; none at the end of a complete file.
     pub fn read(&mut self) -> Result<Option<Record>, DumpError> {
         while self.records_left == 0 {
             if !self.frame.is_empty() {
@@ -75,7 +75,8 @@ impl<R: Read> DumpReader<R> {
                 return Ok(None);
             }
         }
-        let record = self.record().ok_or_else(|| self.damaged("a record longer than its frame"))?;
+        let record =
+            self.record().ok_or_else(|| self.damaged("a record beyond the end of its frame"))?;
         self.records_left -= 1;
         self.records += 1;
         Ok(Some(record))
@@ -94,7 +95,7 @@ impl<R: Read> DumpReader<R> {
         Some(Record { key, value: self.frame.split_to(value), expires_at_ms })
     }
 
-    /// Reads a frame; false for the one that ends the file.
+    /// Reads a frame; false for the last one.
     fn next_frame(&mut self) -> Result<bool, DumpError> {
         self.offset = self.next_offset;
         let mut head = [0; FRAME_HEADER_BYTES];

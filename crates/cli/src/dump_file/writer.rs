@@ -15,7 +15,7 @@ pub struct DumpWriter<W> {
 }
 
 impl<W: Write> DumpWriter<W> {
-    /// Begins a file.
+    /// Starts a file.
     pub fn begin(mut out: W, created_at_ms: u64) -> Result<DumpWriter<W>, DumpError> {
         out.write_all(&header(FORMAT_VERSION, created_at_ms))?;
         Ok(DumpWriter { out, payload: Vec::new(), records_in_frame: 0, frames: 0, records: 0 })
@@ -36,7 +36,7 @@ impl<W: Write> DumpWriter<W> {
         }
     }
 
-    /// Ends the file and gives the stream back. Returns the number of records too.
+    /// Ends the file; returns the stream and the number of records.
     pub fn finish(mut self) -> Result<(W, u64), DumpError> {
         if self.records_in_frame > 0 {
             self.end_frame(self.records_in_frame)?;

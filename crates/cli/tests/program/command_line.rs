@@ -1,4 +1,4 @@
-//! How the program is called: exit codes, and errors that name the thing, the place and the remedy.
+//! The command line: exit codes, and errors that name the object, the place and the remedy.
 
 use crate::support::program::{Backend, binary, check_clean, format, format_with, said, softflash};
 use crate::support::server::Server;
@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 const MIB: u64 = 1 << 20;
 
-/// Runs the program and expects it to fail with `code` and one line that holds all of `parts`.
+/// Runs the program and expects it to fail with `code` and one line that contains all of `parts`.
 fn fails<S: AsRef<OsStr>>(code: i32, arguments: &[S], parts: &[&str]) {
     let output = softflash(arguments);
     let shown: Vec<_> = arguments.iter().map(|argument| argument.as_ref()).collect();
@@ -23,7 +23,7 @@ fn fails<S: AsRef<OsStr>>(code: i32, arguments: &[S], parts: &[&str]) {
     assert!(output.stdout.is_empty(), "{shown:?}: errors go to standard error");
 }
 
-/// The JSON that a command prints.
+/// The JSON output of a command.
 fn json(output: &Output) -> serde_json::Value {
     assert!(output.status.success(), "{}", said(output));
     serde_json::from_slice(&output.stdout).unwrap()

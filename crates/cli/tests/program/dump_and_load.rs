@@ -1,4 +1,4 @@
-//! Out of one store and into another, offline and over a running server.
+//! Dump from one store and load into another, offline and with a running server.
 
 use crate::support::noise;
 use crate::support::program::{Backend, check_clean, format_with, said, softflash};
@@ -25,7 +25,7 @@ fn key(number: u64) -> Vec<u8> {
 }
 
 fn value(number: u64) -> Vec<u8> {
-    // A few that are longer than a frame.
+    // A few are longer than a frame.
     let len = if number.is_multiple_of(500) { 3 << 20 } else { number as usize % 3000 };
     noise(number, len)
 }
@@ -66,7 +66,7 @@ fn every_way_out_and_in_keeps_everything() {
     assert!(server.terminate().success());
     run(&["dump", &first, &path("offline")]);
 
-    // Into a directory, twice: loading again changes nothing.
+    // Into a directory, twice: a second load changes nothing.
     format(Path::new(&second), "1");
     run(&["load", &second, &path("online")]);
     run(&["load", &second, &path("online")]);

@@ -1,7 +1,8 @@
-//! `kill -9` at any moment, in recoveries too, and an oracle outside of the process that knows what was acknowledged.
+//! `kill -9` at random moments, also during recovery, with an oracle outside of the server process
+//! that knows which writes were acknowledged.
 //!
-//! `SOFTFLASH_KILL_SECONDS` asks for a longer form (`cargo xtask kill9`), `SOFTFLASH_TEST_SEED` for the choices of another
-//! run; when exactly a kill strikes, no seed says.
+//! `SOFTFLASH_KILL_SECONDS` sets the duration (`cargo xtask kill9`), `SOFTFLASH_TEST_SEED` the seed
+//! of all choices; the exact moment of a kill is not reproducible.
 
 #[path = "kills/oracle.rs"]
 mod oracle;
@@ -16,11 +17,11 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Clients, each with keys of its own.
+/// Number of clients, each with its own keys.
 const CLIENTS: u64 = 4;
-/// Requests that a client sends before it waits.
+/// Maximum number of requests in a pipeline.
 const MOST_IN_PIPELINE: u64 = 4;
-/// Little, so that memtables are flushed and patches compacted all the time.
+/// Little memory, so that flushes and compactions run all the time.
 const ARGUMENTS: [&str; 2] = ["--memory", "32MiB"];
 
 #[test]
@@ -67,7 +68,7 @@ fn what_was_acknowledged_survives_kills_at_any_moment() {
     assert!(answered > 100, "the server was hardly at work: {answered} requests");
 }
 
-/// Looks every key up and asks the oracles; how many there are.
+/// Looks up every key and asks the oracles; returns the number of keys.
 fn compare(server: &Server, oracles: &mut [Oracle]) -> usize {
     let mut client = server.client();
     let (mut there, mut wrong) = (0, Vec::new());
@@ -80,7 +81,7 @@ fn compare(server: &Server, oracles: &mut [Oracle]) -> usize {
     there
 }
 
-/// Sends requests, a few at a time, until the connection breaks.
+/// Sends requests in small pipelines until the connection breaks.
 fn write_until_killed(mut client: Client, oracle: &mut Oracle) {
     loop {
         let count = 1 + oracle.pick(MOST_IN_PIPELINE);
@@ -101,7 +102,7 @@ fn write_until_killed(mut client: Client, oracle: &mut Oracle) {
     }
 }
 
-/// Takes the replies of a request. Nothing may be refused.
+/// Receives the replies of a request. No request may be refused.
 fn answered(client: &mut Client, replies: usize) -> io::Result<()> {
     for _ in 0..replies {
         let reply = client.receive()?;
@@ -110,7 +111,7 @@ fn answered(client: &mut Client, replies: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The data directory is known to a server that is killed while it starts.
+/// The manifest is already there when the server is killed while it starts.
 #[test]
 fn a_directory_that_is_being_made_when_the_server_is_killed_is_made_again_or_refused_with_words() {
     let mut rng = Rng::seeded(setting("SOFTFLASH_TEST_SEED", 5));

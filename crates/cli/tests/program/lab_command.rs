@@ -1,5 +1,5 @@
-//! `softflash lab`, `bench sim` and `replay`: experiments and traces by the real program, on a drive that is small
-//! enough for a test.
+//! `softflash lab`, `bench sim` and `replay`: experiments and traces with the real program, on a
+//! drive that is small enough for a test.
 
 use crate::support::program::{binary, said, softflash};
 use serde_json::Value;
@@ -74,7 +74,7 @@ over = "tiny write 4 KiB"
 as = "ratio"
 "#;
 
-/// A directory with the device and experiments on it.
+/// A directory with a device and experiments.
 struct Laboratory {
     directory: tempfile::TempDir,
 }
@@ -172,7 +172,7 @@ fn a_run_goes_on_from_the_cells_that_are_there() {
     let before = laboratory.result("out").unwrap();
     let cells = laboratory.cells("out");
     assert_eq!(cells.len(), 3);
-    // One is gone, one is damaged, one is taken as it is.
+    // One is missing, one is damaged, one is reused.
     fs::remove_file(&cells[0]).unwrap();
     fs::write(&cells[1], "{}").unwrap();
     let kept = fs::metadata(&cells[2]).unwrap().modified().unwrap();
@@ -191,7 +191,7 @@ fn a_cell_that_fails_lets_the_others_end() {
         EXPERIMENT.replacen("[4096, 8192]", "[4096, 134217728]", 1).replace("8 KiB", "128 MiB");
     laboratory.experiment("it.toml", &text);
     let output = laboratory.run("out", &[]);
-    fails(&output, 1, &["size=134217728", "no result for it", "the cells that ended are kept"]);
+    fails(&output, 1, &["size=134217728", "no result for it", "the completed cells are kept"]);
     assert!(laboratory.result("out").is_none(), "the old result is not of these cells");
     assert!(
         laboratory
@@ -216,12 +216,12 @@ fn an_interrupt_keeps_what_is_done_and_says_how_to_go_on() {
     {
         std::thread::yield_now();
     }
-    // SAFETY: a signal to a child that was not waited for yet.
+    // SAFETY: a signal to a child that has not been waited for.
     #[expect(unsafe_code, reason = "the standard library sends no SIGINT")]
     let sent = unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     assert_eq!(sent, 0);
     let output = child.wait_with_output().unwrap();
-    fails(&output, 1, &["interrupted", "the same command goes on"]);
+    fails(&output, 1, &["interrupted", "the same command continues"]);
     assert_eq!(laboratory.cells("out").len(), 1);
     assert!(laboratory.result("out").is_none());
 }
@@ -332,7 +332,7 @@ fn a_trace_is_replayed_wrapped_copied_and_judged() {
     laboratory.write("far.csv", &trace.replace(",4096,", "0000,4096,"));
     fails(&replay(&laboratory, "far.csv", &[]), 1, &["beyond the device", "--wrap"]);
     assert_eq!(json(&replay(&laboratory, "far.csv", &["--wrap"]))["completed"], 400);
-    // What is malformed is counted, or ends it.
+    // Malformed lines are counted, or end the replay.
     laboratory.write("bad.csv", &(trace.clone() + "0,X,0,4096,1577808000500000\n"));
     let report = json(&replay(&laboratory, "bad.csv", &[]));
     assert_eq!((&report["completed"], &report["tally"]["malformed"]), (&400.into(), &1.into()));

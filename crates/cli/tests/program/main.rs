@@ -1,4 +1,4 @@
-//! The real program, driven from outside: one binary, so that what all of these share is built once.
+//! End-to-end tests of the real program: one binary, so that shared code is built once.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ mod record_command;
 mod scarcity;
 mod secrets;
 mod serving;
-mod strangers;
 mod support;
 mod tls;
 mod trace_command;
+mod unauthenticated;

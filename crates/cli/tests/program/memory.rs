@@ -1,4 +1,4 @@
-//! `--memory` holds, whatever clients send or refuse to take.
+//! `--memory` limits the process, whatever clients send or refuse to receive.
 
 use crate::support::program::{Backend, check_clean, format_with};
 use crate::support::resp::{Client, encode};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const MIB: u64 = 1 << 20;
 const MEMORY: u64 = 256 * MIB;
 
-/// Beside what `--memory` bounds: the program itself, its stacks, and indexes.
+/// Allowance beyond `--memory`: the program itself, its stacks, and indexes.
 const ALLOWANCE: u64 = 32 * MIB;
 
 fn server(directory: &std::path::Path) -> Server {
@@ -21,7 +21,7 @@ fn server(directory: &std::path::Path) -> Server {
     Server::start(directory, &["--memory", "256MiB", "--durability", "1s"])
 }
 
-/// What the process occupied at its largest since it started.
+/// Peak resident memory of the process.
 fn peak_bytes(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -109,7 +109,7 @@ fn a_request_that_cannot_fit_is_refused_with_words() {
     let value = noise(3, 60 << 20);
     let mut client = server.client();
     let words: Vec<&[u8]> = vec![b"MSET", b"a", &value, b"b", &value];
-    // The server may stop reading before all is sent; then only the reply is left to be read.
+    // The server may stop reading before all input is sent; then only the reply remains to be read.
     let _ = client.send(&words);
     let reply = client.receive().unwrap();
     assert!(reply.error().unwrap().contains("--memory"), "{reply:?}");
@@ -127,7 +127,7 @@ fn clients_that_take_no_replies_hold_little() {
     for number in 0..16_u8 {
         assert!(client.set(&[b'k', number], &value).is_ok());
     }
-    // Many ask for everything over and over, and read nothing.
+    // Many clients request all values repeatedly and read no replies.
     let greedy: Vec<TcpStream> = (0..40)
         .map(|_| {
             let mut stream = TcpStream::connect(server.address()).unwrap();
@@ -140,7 +140,7 @@ fn clients_that_take_no_replies_hold_little() {
     std::thread::sleep(Duration::from_secs(3));
     assert_bounded(&server, "replies nobody takes");
     drop(greedy);
-    // Once they have gone the others are served again.
+    // Once they have disconnected, other clients are served again.
     assert_eq!(client.get(&[b'k', 3]).unwrap(), value);
     assert!(server.terminate().success());
 }

@@ -1,4 +1,4 @@
-//! The clients that people use: redis-cli, redis-benchmark and redis-py.
+//! Real clients: redis-cli, redis-benchmark and redis-py.
 
 use crate::support::clients::{pythons, skip};
 use crate::support::program::{Backend, check_clean, format_with, said};

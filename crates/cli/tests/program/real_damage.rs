@@ -1,5 +1,5 @@
-//! A flipped bit in each kind of metadata and of data: `check` reports it, and the server gives the right value
-//! or an error, never anything else.
+//! A flipped bit in each kind of metadata and of data: `check` reports it, and the server returns
+//! the right value or an error, never anything else.
 
 use crate::support::damage::{DeviceMap, LABEL_COPIES};
 use crate::support::noise;
@@ -25,17 +25,17 @@ fn value(number: u64) -> Vec<u8> {
     noise(number + 1, VALUE_BYTES)
 }
 
-/// The key whose value's block is damaged where a patch is.
+/// The key whose value's block is damaged in a patch.
 const VICTIM: u64 = 17;
 
-/// What the server makes of a damage.
+/// Expected behaviour of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// There is a second copy: it serves everything.
+    /// Serves all data from a second copy.
     None,
-    /// It serves, and the victim's value is an error; or it refuses to start.
+    /// Returns an error for the victim's value only; or refuses to start.
     VictimLost,
-    /// It refuses to start, or some values are errors.
+    /// Refuses to start, or returns errors for some values.
     Some,
 }
 
@@ -65,7 +65,7 @@ fn a_flipped_bit_is_reported_and_never_returned() {
     assert!(failures.is_empty(), "these damages were not met as they should: {failures:?}");
 }
 
-/// Data in patches and data in the log, left by a process that was killed.
+/// Data in patches and data in the log, left by a killed process.
 fn prepare(data: &Path) {
     format(data, Backend::File, 512 * MIB);
     let server = Server::start(data, &["--memory", "32MiB"]);
@@ -89,7 +89,8 @@ fn cases(map: &DeviceMap) -> Vec<Case> {
     let (segment, frames) = map.log();
     assert!(frames.len() > 20, "only {} frames in the newest segment", frames.len());
     let frame = frames[frames.len() / 2];
-    // The value may stand in patches that were compacted away; which of them counts is not for this test to say.
+    // The value may also be in patches that were compacted away; the test does not know which one
+    // counts.
     let patches = map.patches_with(&value(VICTIM));
     assert!(!patches.is_empty(), "the victim is in no patch");
     let in_patches = |place: fn(&crate::support::damage::Patch) -> u64| {
@@ -140,7 +141,7 @@ fn cases(map: &DeviceMap) -> Vec<Case> {
     ]
 }
 
-/// Looks at one damaged copy with `check`, then through a server.
+/// Checks one damaged copy with `check`, then with a server.
 fn examine(data: &Path, case: &Case) {
     let checked = check(data);
     eprintln!("{}: check says {}", case.name, checked.report["findings"]);
@@ -171,7 +172,8 @@ fn examine(data: &Path, case: &Case) {
     }
 }
 
-/// Every key gives its value or an error. Returns how many errors, and whether the victim's is one.
+/// Every key returns its value or an error. Returns the number of errors, and whether the victim's
+/// is one.
 fn read_everything(client: &mut Client, name: &str) -> (u64, bool) {
     let (mut errors, mut victim_lost) = (0, false);
     for start in (0..OLD_KEYS + NEW_KEYS).step_by(100) {
@@ -193,8 +195,8 @@ fn read_everything(client: &mut Client, name: &str) -> (u64, bool) {
     (errors, victim_lost)
 }
 
-/// A store that lives in one log segment is not taken for an empty one when that segment's header is lost: its
-/// owner cannot be told any more, but what is inside was acknowledged.
+/// A store with a single log segment must not look empty when that segment's header is lost: its
+/// owner is unknown then, but its contents were acknowledged.
 #[test]
 fn a_lost_segment_is_not_taken_for_an_empty_log() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A whole tree of real files as keys and values: loaded, read back, and overwritten until `kill -9`.
+//! A tree of real files as keys and values: loaded, read back, and overwritten until `kill -9`.
 
 use crate::support::program::{Backend, check_clean, format};
 use crate::support::second_load::{Promise, kill_in_the_middle};
@@ -12,11 +12,11 @@ use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
-/// The device that holds the tree, with room for compaction.
+/// Size of the device: room for the tree and for compaction.
 const DEVICE_BYTES: u64 = 1 << 30;
 
-/// Bytes of files on the file device, and on the model, which works at the pace of real flash.
-/// `SOFTFLASH_TREE_MIB` asks for more.
+/// Bytes of files on the file device, and on the model, which has the speed of real flash.
+/// `SOFTFLASH_TREE_MIB` sets more.
 fn tree(default_mib: u64) -> Option<Tree> {
     Tree::load(setting("SOFTFLASH_TREE_MIB", default_mib) * MIB)
 }
@@ -43,7 +43,7 @@ fn a_tree_of_files_comes_back_byte_for_byte() {
     assert!(server.terminate().success());
 }
 
-/// The Redis client for Python reads every key and compares it with what Rust read from the file.
+/// The Python client reads every key and compares it with the value that Rust read from the file.
 fn compare_with_python(server: &Server, tree: &Tree) {
     const SCRIPT: &str = "
 import hashlib, redis, sys
@@ -75,7 +75,7 @@ for start in range(0, len(lines), 64):
     compare_with_sha256sum(tree, &printed);
 }
 
-/// The sums that Python printed are those of the contents, by a third program's count.
+/// Python's checksums are those of the contents, computed by a third program.
 fn compare_with_sha256sum(tree: &Tree, printed: &str) {
     let step = tree.files.len() / 16;
     for ((path, content), line) in tree.files.iter().zip(printed.lines()).step_by(step.max(1)) {
@@ -93,20 +93,20 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Loads the tree, kills the server in the middle of a second load, and looks at what is left.
+/// Loads the tree, kills the server during a second load, and checks the contents.
 fn survive_a_kill(backend: Backend, tree: &Tree, durability: &str, promise: Promise) {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     format(&data, backend, DEVICE_BYTES);
     let arguments = ["--memory", "64MiB", "--durability", durability];
-    // Where the order of writes counts, all keys are of one slot and so of one log.
+    // Where the order of writes matters, all keys are in one slot and so in one log.
     let (prefix, connections): (&[u8], usize) = match promise {
         Promise::Acknowledged => (b"", 3),
         Promise::PrefixUpTo(_) => (b"{tree}/", 2),
     };
     let server = Server::start(&data, &arguments);
     tree.store(&mut server.client(), prefix);
-    // The first load is complete and durable before the second begins.
+    // The first load is complete and durable before the second starts.
     assert!(server.terminate().success());
     let server = Server::start(&data, &arguments);
     let load = kill_in_the_middle(server, tree, prefix, connections);
@@ -121,7 +121,8 @@ fn survive_a_kill(backend: Backend, tree: &Tree, durability: &str, promise: Prom
     check_clean(&data);
 }
 
-/// Interval durability promises what was acknowledged an interval ago; a busy machine may be late.
+/// Interval durability covers writes acknowledged at least an interval ago; a busy machine may be
+/// late.
 const INTERVAL: (&str, Promise) = ("200ms", Promise::PrefixUpTo(Duration::from_millis(1200)));
 
 #[test]
@@ -148,7 +149,7 @@ fn a_kill_in_the_middle_of_a_load_loses_at_most_the_interval_on_the_model() {
     survive_a_kill(Backend::Model, &tree, INTERVAL.0, INTERVAL.1);
 }
 
-/// `examples/tree.py`, over the project's own documents: put, compared, scanned and written out again.
+/// `examples/tree.py` on the project's own documents: put, compare, scan, write out again.
 #[test]
 fn the_example_keeps_a_tree() {
     let Some(python) = clients::python() else { return clients::skip("python3-redis") };

@@ -1,4 +1,4 @@
-//! The edges of a server's life: a full device, signals, restarts, formats of the future.
+//! Limits of a server: a full device, signals, restarts, formats of the future.
 
 use crate::support::noise;
 use crate::support::program::{Backend, check_clean, format, said, softflash};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
-/// What may be done on a full device, and that it becomes usable again.
+/// The operations allowed on a full device, and its return to normal use.
 #[test]
 fn a_full_device_refuses_writes_until_deletes_have_made_room() {
     const DEVICE: u64 = 512 * MIB;
@@ -25,7 +25,7 @@ fn a_full_device_refuses_writes_until_deletes_have_made_room() {
     let key = |number: u64| format!("key:{number}").into_bytes();
     let value = |number: u64| noise(number, VALUE as usize);
 
-    // A batch at a time, until a write is refused.
+    // In batches, until a write is refused.
     let (mut stored, mut refused) = (Vec::new(), Vec::new());
     for batch in (0..DEVICE / VALUE).step_by(16) {
         for number in batch..batch + 16 {
@@ -49,7 +49,7 @@ fn a_full_device_refuses_writes_until_deletes_have_made_room() {
     assert!(!refused.is_empty(), "the device takes more than its size");
     assert!(bytes > DEVICE / 8, "full after only {bytes} bytes");
 
-    // What was acknowledged can be read, and what was refused has left nothing.
+    // Acknowledged values can be read, and refused writes have left nothing.
     for number in stored.iter().step_by(37) {
         assert_eq!(client.get(&key(*number)), Some(value(*number)), "value {number}");
     }
@@ -57,7 +57,7 @@ fn a_full_device_refuses_writes_until_deletes_have_made_room() {
         assert_eq!(client.get(&key(number)), None, "value {number}");
     }
 
-    // Deletes are accepted and make room.
+    // Deletes are accepted and free space.
     let kept = stored.split_off(stored.len() / 2);
     for number in stored {
         assert_eq!(client.call(&[b"DEL", &key(number)]), Reply::Integer(1), "delete {number}");
@@ -87,7 +87,8 @@ fn a_full_device_refuses_writes_until_deletes_have_made_room() {
     assert_eq!(client.get(b"again:99"), Some(value(99)));
 }
 
-/// Starts over and over, ended by turns in an orderly way and not; each start finds what the one before left.
+/// Repeated starts, alternating between clean ends and kills; each start finds the contents of the
+/// last.
 #[test]
 fn restarts_find_what_was_left() {
     let directory = tempfile::tempdir().unwrap();
@@ -111,8 +112,8 @@ fn restarts_find_what_was_left() {
     check_clean(&data);
 }
 
-/// Every command that was answered before SIGTERM counts, also with interval durability; commands under way
-/// are answered or the connection ends, and the process ends with 0.
+/// Every command answered before SIGTERM counts, also with interval durability; commands in
+/// progress are answered or the connection ends, and the process exits with 0.
 #[test]
 fn sigterm_drains_and_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -129,7 +130,8 @@ fn sigterm_drains_and_loses_nothing() {
                         let key = format!("{writer}:{count}").into_bytes();
                         match client.try_call(&[b"SET", &key, &noise(count, 1000)]) {
                             Ok(reply) if reply.is_ok() => count += 1,
-                            // What is not accepted any more is refused with words or by closing.
+                            // Later commands are refused with an error or by closing the
+                            // connection.
                             Ok(_) | Err(_) => return count,
                         }
                     }
@@ -155,8 +157,8 @@ fn sigterm_drains_and_loses_nothing() {
     }
 }
 
-/// What a command must do with a directory that it does not understand: name it, say what to do, and change
-/// nothing.
+/// Expected behaviour of a command with a directory of a newer version: name it, say what to do,
+/// and change nothing.
 fn refuses(data: &Path, words: &[&str]) {
     let before = contents(data);
     let data_text = data.to_str().unwrap();
@@ -176,7 +178,7 @@ fn refuses(data: &Path, words: &[&str]) {
     assert!(before == contents(data), "something was written to {data_text}");
 }
 
-/// Names and contents of all files, the lock's excepted.
+/// Names and contents of all files except the lock.
 fn contents(data: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(data).unwrap().map(|entry| entry.unwrap());
     let mut files: Vec<_> = entries
@@ -213,7 +215,8 @@ fn a_device_of_a_newer_version_is_refused_and_left_alone() {
     refuses(&data, &["2", "newer softflash"]);
 }
 
-/// Rewrites a copy of the device label as a later version would: another number, and a checksum that fits.
+/// Rewrites a copy of the device label as a later version would: another version number, and a
+/// valid checksum.
 fn make_label_newer(copy: &mut [u8]) {
     let word = |copy: &[u8], at: usize| u32::from_le_bytes(copy[at..at + 4].try_into().unwrap());
     assert_eq!(&copy[..8], b"SFLABEL\x1a");

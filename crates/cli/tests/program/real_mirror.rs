@@ -1,4 +1,5 @@
-//! `format --copies 2` and `--parity` of the real program: damage is reported and healed, a lost unit costs nothing.
+//! `format --copies 2` and `--parity`: damage is reported and repaired, and a lost unit loses no
+//! data.
 
 use crate::support::damage::DeviceMap;
 use crate::support::noise;
@@ -54,7 +55,7 @@ fn repair(data: &Path) -> (Option<i32>, Value) {
     (output.status.code(), report)
 }
 
-/// Overwrites all that a unit holds with zeros, as a new one would be.
+/// Overwrites all contents of a unit with zeros, like a new unit.
 fn blank(map: &DeviceMap, unit: u64) {
     let file = File::options().write(true).open(map.path()).unwrap();
     let (start, end) = map.unit(unit);
@@ -101,7 +102,7 @@ fn damage_is_healed_and_a_unit_may_be_lost(redundancy: [&str; 2], least_copies: 
     assert_eq!((code, &report["check"]["ok"]), (Some(0), &Value::Bool(true)), "{report:#}");
     check_clean(&data);
 
-    // A whole unit, and after the rebuild another.
+    // A whole unit, and another one after the rebuild.
     for unit in [1, 2] {
         blank(&DeviceMap::read(&data), unit);
         assert!(!check(&data).ok);

@@ -1,4 +1,4 @@
-//! `check --repair` of the real program: what is damaged is named and given up, all else is served.
+//! `check --repair`: damaged data are named and given up, all other data are served.
 
 use crate::support::damage::DeviceMap;
 use crate::support::noise;
@@ -20,7 +20,7 @@ fn value(number: u64) -> Vec<u8> {
     noise(number + 1, VALUE_BYTES)
 }
 
-/// Repairs; returns the exit code and what is printed for programs.
+/// Repairs; returns the exit code and the JSON output.
 fn repair(data: &Path, more: &[&str]) -> (Option<i32>, Value) {
     let mut arguments = vec!["check", data.to_str().unwrap(), "--repair", "-o", "json"];
     arguments.extend(more);
@@ -57,7 +57,7 @@ fn a_damaged_patch_is_repaired_and_the_rest_is_served() {
     let (code, report) = repair(&data, &["--dry-run"]);
     assert_eq!((code, &report["check"]["ok"]), (Some(1), &Value::Bool(false)), "{report:#}");
 
-    // While a server has it, nobody repairs it.
+    // While a server uses the directory, it cannot be repaired.
     let server = Server::start(&data, &["--memory", "32MiB"]);
     let refused = softflash(["check", data.to_str().unwrap(), "--repair"]);
     assert!(!refused.status.success() && said(&refused).contains("server"), "{}", said(&refused));

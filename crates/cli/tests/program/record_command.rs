@@ -1,4 +1,4 @@
-//! `softflash record`: a trace of what clients of a real server do.
+//! `softflash record`: a trace of the requests of a real server's clients.
 
 use crate::support::program::{Backend, binary, format_with, said, softflash};
 use crate::support::resp::Client;
@@ -17,7 +17,7 @@ fn server(directory: &Path) -> Server {
     Server::start(&data, &["--memory", "32MiB", "--durability", "1s"])
 }
 
-/// A recorder, once the server tells it what clients do.
+/// A recorder that has received its first reply.
 fn recorder(server: &Server, trace: &str, more: &[&str]) -> Child {
     let address = server.address().to_string();
     let mut command = Command::new(binary());
@@ -51,7 +51,7 @@ fn summary(trace: &str) -> serde_json::Value {
     json(&output)
 }
 
-/// Ten keys of 1 to 10 KiB written, read, read once more, and half of them removed.
+/// Writes ten keys of 1 to 10 KiB, reads them twice, and removes half of them.
 fn work(client: &mut Client) {
     let value = vec![b'x'; 10 << 10];
     for key in 0..10_u8 {
@@ -72,7 +72,7 @@ fn requests_of_clients_become_a_trace() {
     let server = server(temp.path());
     for (name, format, trims) in [("a.fio", "fio-v3", 5), ("b.csv.zst", "msr", 0)] {
         let trace = temp.path().join(name).to_str().unwrap().to_owned();
-        // msr has no trims, so its recording goes on after the 30th request.
+        // msr has no trims, so its recording continues after the 30th request.
         let limit = if trims > 0 { "35" } else { "1000" };
         let child = recorder(&server, &trace, &["--format", format, "--requests", limit]);
         assert!(!Path::new(&trace).exists(), "not before it is whole");
@@ -107,7 +107,7 @@ fn an_interrupted_recording_is_a_whole_trace() {
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
-    // All of it: what had gathered when the signal came is taken too.
+    // Complete: the events buffered when the signal came are included.
     assert_eq!(
         (&json(&output)["requests"], &summary(&trace)["requests"]),
         (&35.into(), &35.into())
@@ -125,7 +125,7 @@ fn a_recorder_that_is_too_slow_loses_requests_and_says_so() {
     let server = server(temp.path());
     let trace = temp.path().join("trace").to_str().unwrap().to_owned();
     let child = recorder(&server, &trace, &["--buffer", "1", "--format", "mqsim"]);
-    // Nobody takes a thing while it is stopped, and still every client is served.
+    // Events are not taken while the recorder is stopped, and still every client is served.
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-STOP", &pid]).status().unwrap().success());
     let mut client = server.client();
@@ -173,7 +173,7 @@ fn what_is_wrong_is_said_and_leaves_no_file() {
     };
     fails(1, &["--connect", "127.0.0.1:1"], "is a server running there?");
     fails(2, &["--format", "tape"], "there is no trace format `tape`");
-    fails(2, &["--duration", "soon"], "is no time");
+    fails(2, &["--duration", "soon"], "is not a time");
     fails(2, &["--requests", "0"], "0 is not in 1..");
     fails(2, &["--buffer", "262145"], "262145 is not in 1..=262144");
     let output = softflash(["record", "-", "-o", "json"]);

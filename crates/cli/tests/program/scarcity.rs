@@ -1,6 +1,6 @@
-//! What is scarce: descriptors, room for a device, memory that the machine does not give. What the server takes of memory has
-//! tests of its own (`memory.rs`), and so have a device that is full (`real_limits.rs`) and a file system below it that is
-//! (`file_faults.rs` of the store).
+//! Scarce resources: descriptors, space for a device, memory of the machine. The server's memory
+//! budget has tests of its own (`memory.rs`), and so have a full device (`real_limits.rs`) and a
+//! full file system below it (`file_faults.rs` of the store).
 
 use crate::support::program::{Backend, check_clean, format, said, softflash};
 use crate::support::server::Server;
@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
-/// A new client, if its PING is answered; otherwise it must be told why, or see the connection end, soon.
+/// A new client, if its PING is answered; otherwise it must soon get an error, or see the
+/// connection end.
 fn ping(server: &Server) -> Option<TcpStream> {
     let mut socket = TcpStream::connect(server.address()).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // Who is refused may find the connection closed already.
+    // A refused client may find the connection closed already.
     let _ = socket.write_all(b"PING\r\n");
     let mut line = String::new();
     match BufReader::new(&socket).read_line(&mut line) {
@@ -24,7 +25,7 @@ fn ping(server: &Server) -> Option<TcpStream> {
             ["", "-ERR max number of clients reached\r\n"].contains(&line.as_str()),
             "{line}"
         ),
-        // The refusal is lost with the connection where it is closed before the PING was read.
+        // The refusal is lost if the connection is closed before the PING was read.
         Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
     }
     None
@@ -70,7 +71,7 @@ fn the_limit_of_descriptors_is_raised_as_far_as_it_may() {
     assert!(server.terminate().success());
 }
 
-/// Values that no two keys share and that do not compress.
+/// Values that are different for each key and do not compress.
 fn value(number: u32) -> Vec<u8> {
     let mut state = u64::from(number) + 1;
     let mut next = || {
@@ -86,7 +87,7 @@ fn where_the_machine_has_less_memory_than_was_promised_nothing_acknowledged_is_l
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format(&data, Backend::File, 1024 * MIB);
-    // The process may have 120 MiB and believes in 800: it comes to its end in the middle of the load.
+    // The process may have 120 MiB and assumes 800: it fails in the middle of the load.
     let mut server = Server::start_under("ulimit -d 122880", &data, &["--memory", "800MiB"]);
     let mut client = server.client();
     let key = |number: u32| format!("key {number}").into_bytes();

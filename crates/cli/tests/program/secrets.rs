@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// What every password in these tests has in it.
+/// Part of every password in these tests.
 const MARKER: &str = "correct-horse-battery";
 
 fn password(name: &str) -> String {
@@ -20,7 +20,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// Calls a command given as a line; what came back, for a look at it.
+/// Sends a command given as a line; returns the reply for inspection.
 fn line(client: &mut Client, line: &str) -> (Reply, String) {
     let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
     let reply = client.call(&words);
@@ -28,7 +28,7 @@ fn line(client: &mut Client, line: &str) -> (Reply, String) {
     (reply, shown)
 }
 
-/// All words of a reply, as a person would read them.
+/// All text of a reply.
 fn text(reply: &Reply) -> String {
     match reply {
         Reply::Simple(text) | Reply::Error(text) => text.clone(),
@@ -51,7 +51,7 @@ fn passwords_are_nowhere_to_be_found() {
     fs::write(data.join("users.acl"), format!("user file on >{} ~* +@all\n", password("file")))
         .unwrap();
     let file = temp.path().join("password");
-    // The trace filter logs all there is.
+    // The trace filter logs all messages.
     let server = Server::start(
         &data,
         &["--memory", "64MiB", "--password-file", file.to_str().unwrap(), "--log", "trace"],
@@ -86,7 +86,7 @@ fn passwords_are_nowhere_to_be_found() {
     let mut hello = server.client();
     let greeting = line(&mut hello, &format!("HELLO 2 AUTH file {}", password("file"))).1;
     assert!(greeting.contains("proto"), "{greeting}");
-    // What is no RESP either.
+    // Input that is not RESP.
     let mut broken = server.client();
     let oversized = password("x").repeat(1000);
     let _ =
@@ -132,7 +132,7 @@ fn passwords_are_nowhere_to_be_found() {
     assert!(stats.unwrap().contains("softflash_authentication_failures_total 2"), "{stats:?}");
     let mode = fs::metadata(data.join("users.acl")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // It ends well and says no secret while it does.
+    // It ends cleanly, and logs no secret meanwhile.
     server.signal_term();
     std::thread::sleep(Duration::from_secs(2));
     let said = server.said();
@@ -143,7 +143,7 @@ fn passwords_are_nowhere_to_be_found() {
         let bytes = fs::read(&entry).unwrap();
         assert!(!contains(&bytes, MARKER), "{}", entry.display());
     }
-    // And the users are there again, with the same passwords.
+    // The users exist again, with the same passwords.
     let server = Server::start(&data, &["--memory", "64MiB"]);
     for (name, known) in [("ann", "ann"), ("file", "file"), ("default", "default")] {
         let mut client = server.client();
@@ -160,7 +160,7 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// HTTP has what operators want to see, all of it to be read and none of it to be changed.
+/// The HTTP pages contain the counters that operators need, readable by everyone and read-only.
 #[test]
 fn http_only_tells_counters() {
     let temp = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The life of a server: start, readiness, limits, signals, end.
+//! Life cycle of a server: start, readiness, limits, signals, end.
 
 use crate::support::http::get;
 use crate::support::program::{Backend, check_clean, format, format_with};
@@ -60,7 +60,7 @@ fn idle_connections_do_not_hold_up_the_end() {
     let server = Server::start(&data, &["--memory", "32MiB"]);
     let mut clients: Vec<_> = (0..50).map(|_| server.client()).collect();
     clients.iter_mut().for_each(|client| assert!(client.set(b"k", b"v").is_ok()));
-    // Half a request will never be whole.
+    // An incomplete request that will never be completed.
     let mut half = TcpStream::connect(server.address()).unwrap();
     half.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000000\r\nabc").unwrap();
     std::thread::sleep(Duration::from_millis(100));
@@ -79,11 +79,11 @@ fn ctrl_c_ends_a_server_that_is_ending_at_once_with_1() {
     let mut writer = server.client();
     let value = crate::support::noise(1, 16 << 20);
     assert!(writer.set(b"large", &value).is_ok());
-    // A client that asks for much and takes nothing keeps the server busy with its replies.
+    // A client that requests much and receives nothing keeps the server busy with its replies.
     let mut greedy = TcpStream::connect(server.address()).unwrap();
     greedy.write_all(&b"GET large\r\n".repeat(20)).unwrap();
     std::thread::sleep(Duration::from_millis(500));
-    // Supervisors may send it twice: that says nothing new.
+    // Supervisors may send it twice: the second one has no effect.
     server.signal_term();
     server.signal_term();
     std::thread::sleep(Duration::from_millis(500));
@@ -116,7 +116,7 @@ fn too_many_clients_are_told_so() {
 }
 
 #[test]
-fn strangers_have_little_time_and_less_memory() {
+fn unauthenticated_clients_have_little_time_and_less_memory() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     two_shards(&data);
@@ -130,23 +130,27 @@ fn strangers_have_little_time_and_less_memory() {
     assert!(friend.call(&[b"AUTH", b"open sesame"]).is_ok());
     assert!(friend.set(b"k", b"v").is_ok());
 
-    let mut stranger = TcpStream::connect(server.address()).unwrap();
-    stranger.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$20000\r\n").unwrap();
+    let mut client = TcpStream::connect(server.address()).unwrap();
+    client.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$20000\r\n").unwrap();
     let mut answer = String::new();
-    stranger.read_to_string(&mut answer).unwrap();
+    client.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("unauthenticated bulk length"), "{answer}");
 
     let started = Instant::now();
     let mut silent = TcpStream::connect(server.address()).unwrap();
-    assert_eq!(silent.read(&mut [0; 10]).unwrap(), 0, "a silent stranger is cut off");
+    assert_eq!(
+        silent.read(&mut [0; 10]).unwrap(),
+        0,
+        "a silent client that has not authenticated is cut off"
+    );
     let waited = started.elapsed();
     assert!((4..9).contains(&waited.as_secs()), "after {waited:?}");
     assert_eq!(friend.get(b"k").unwrap(), b"v", "a friend is not");
     assert!(server.terminate().success());
 }
 
-/// Without a directory the server makes one where it is started, and says on standard output only that
-/// it is ready.
+/// Without a directory the server creates one in the working directory, and prints only the `ready`
+/// line to standard output.
 #[test]
 fn serve_needs_no_arguments() {
     let temp = tempfile::tempdir().unwrap();
@@ -176,7 +180,7 @@ fn serve_needs_no_arguments() {
     assert!(temp.path().join("softflash-data/softflash.toml").exists());
 }
 
-/// The pages that a server offers over HTTP, whose address is in the ready line.
+/// The HTTP pages of a server; the address is in the ready line.
 #[test]
 fn http_tells_the_state() {
     let temp = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! TLS as clients meet it.
+//! TLS from the clients' side.
 
 use crate::support::certificates::{Authority, Identity};
 use crate::support::clients::{pythons, skip};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
-/// A server with TLS, and what its clients need.
+/// A server with TLS, and the files that its clients need.
 struct Secure {
     server: Server,
     authority: Authority,
@@ -58,10 +58,10 @@ fn both_versions_are_spoken_and_large_values_pass() {
         let get = crate::support::resp::encode(&[b"GET", b"k"]);
         let got = client.exchange(&get, header.len() + value.len() + 2).unwrap();
         assert!(got[header.len()..].starts_with(&value), "{version:?}");
-        // Many small ones at once, too.
+        // Also many small ones in a pipeline.
         let pings = b"PING\r\n".repeat(5000);
         assert_eq!(client.exchange(&pings, 7 * 5000).unwrap(), b"+PONG\r\n".repeat(5000));
-        // An idle connection is found again.
+        // An idle connection is still usable.
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(client.call(&[b"ECHO", b"a"]).unwrap(), "$1\r\na\r\n");
     }
@@ -75,7 +75,7 @@ fn clients_show_a_certificate_where_they_must() {
     let versions = [&TLS12, &TLS13];
     let ping: &[&[u8]] = &[b"PING"];
     let temp = tempfile::tempdir().unwrap();
-    let stranger = Authority::new(temp.path(), "stranger").sign("other");
+    let foreign = Authority::new(temp.path(), "foreign").sign("other");
     for (whether, without, with_foreign) in
         [("no", true, true), ("optional", true, false), ("required", false, false)]
     {
@@ -89,7 +89,7 @@ fn clients_show_a_certificate_where_they_must() {
             };
             assert!(works(Some(&secure.client)), "{whether}: a certificate of the authority");
             assert_eq!(works(None), without, "{whether}: none");
-            assert_eq!(works(Some(&stranger)), with_foreign, "{whether}: of another authority");
+            assert_eq!(works(Some(&foreign)), with_foreign, "{whether}: of another authority");
         }
         assert!(secure.server.terminate().success());
     }
@@ -105,7 +105,7 @@ fn the_plain_port_can_be_off_and_what_is_no_tls_is_cut_off() {
     let mut answer = Vec::new();
     let _ = plain.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"+PONG"), "{answer:?}");
-    // Who begins a handshake and does not go on has five seconds.
+    // A client that starts a handshake and does not continue has five seconds.
     let started = Instant::now();
     let mut silent = TcpStream::connect(address).unwrap();
     silent.write_all(&[0x16, 3, 1]).unwrap();
@@ -128,7 +128,7 @@ fn certificates_are_read_again_at_sighup() {
     };
     let mut old = connect();
     let first = old.server_certificate();
-    // What is no certificate changes nothing, and the server says so.
+    // An invalid certificate changes nothing, and the server reports it.
     let good = fs::read(&secure.identity.certificate).unwrap();
     fs::write(&secure.identity.certificate, "not a certificate").unwrap();
     secure.server.signal(libc::SIGHUP);

@@ -1,4 +1,4 @@
-//! `softflash trace`: summaries and conversions by the real program.
+//! `softflash trace`: summaries and conversions with the real program.
 
 use crate::support::program::{binary, said, softflash};
 use std::fs;
@@ -43,7 +43,7 @@ fn json(output: &Output) -> serde_json::Value {
         .unwrap_or_else(|error| panic!("{error}: {}", said(output)))
 }
 
-/// A directory with a trace, and the paths of things in it.
+/// A directory with a trace, and paths in it.
 fn directory() -> (tempfile::TempDir, impl Fn(&str) -> String) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
@@ -171,19 +171,19 @@ fn a_signal_leaves_no_half_file() {
     let mut child = start(&["convert", "-", &path("out.csv"), "--to", "msr"]);
     let mut input = child.stdin.take().unwrap();
     let lines = alibaba().repeat(100);
-    // Enough that the trace is begun, without an end.
+    // Enough for the trace to be started, without an end.
     (0..20).for_each(|_| input.write_all(lines.as_bytes()).unwrap());
     while names(directory.path()).len() < 2 {
         std::thread::yield_now();
     }
-    // SAFETY: a signal to a child that was not waited for yet.
+    // SAFETY: a signal to a child that has not been waited for.
     #[expect(unsafe_code, reason = "the standard library sends no SIGINT")]
     let sent = unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     assert_eq!(sent, 0);
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("nothing is left behind"), "{said}");
+    assert!(said.contains("unfinished files were removed"), "{said}");
     assert_eq!(names(directory.path()), ["disk.csv"]);
 }
 

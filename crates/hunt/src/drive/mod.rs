@@ -1,15 +1,14 @@
-//! A drive as a file is to the store: it keeps what was written in a volatile cache, loses any of that at a cut, and an
-//! erase leaves what was there, or zeros. What the store must not rely on, it does not do.
+//! A drive as a file or a block device presents it: it has a volatile write cache, may lose any
+//! unflushed write at a power cut, and an erase either keeps the old contents or makes zeros. It
+//! never gives a guarantee that the store must not rely on.
 
 mod queue_pair;
-mod shelf;
 mod strikes;
 #[cfg(test)]
 mod tests;
+mod volatile_cache;
 
 use queue_pair::DriveQueuePair;
-pub use shelf::Image;
-use shelf::Shelf;
 use softflash_base::Time;
 use softflash_base::checksum::identity;
 use softflash_base::random::Rng;
@@ -19,12 +18,14 @@ use softflash_nand::faults::PlannedFault;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use strikes::Struck;
+pub use volatile_cache::Image;
+use volatile_cache::VolatileCache;
 
-/// What all queue pairs share.
+/// State shared by all queue pairs.
 struct Shared {
-    shelf: Shelf,
+    cache: VolatileCache,
     struck: Struck,
-    /// Of how long commands take.
+    /// Random stream of command durations.
     rng: Rng,
 }
 
@@ -36,7 +37,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A new drive of zeros. Where it `discards`, an erase makes zeros again.
+    /// A new drive full of zeros. With `discards`, an erase makes zeros.
     pub fn new(units: u16, geometry: UnitGeometry, discards: bool, seed: u64) -> Drive {
         let half = |part| u128::from(identity(&[seed, part]));
         let info = DeviceInfo {
@@ -46,31 +47,30 @@ impl Drive {
             geometry,
             detail: "with a volatile cache".to_owned(),
         };
-        let shelf = Shelf::new(geometry, discards);
+        let cache = VolatileCache::new(geometry, discards);
         let struck = Struck::default();
-        let shared = Shared { shelf, struck, rng: Rng::seeded(seed).fork("drive") };
+        let shared = Shared { cache, struck, rng: Rng::seeded(seed).fork("drive") };
         Drive { info, claims: Claims::default(), shared: Arc::new(Mutex::new(shared)) }
     }
 
-    /// The power goes: of each page any version may be left that was written since it was last flushed, or the one that
-    /// was.
+    /// Cuts the power: each page keeps the last flushed version, or any version written after it.
     pub fn power_cut(&self, seed: u64) {
-        lock(&self.shared).shelf.power_cut(&mut Rng::seeded(seed));
+        lock(&self.shared).cache.power_cut(&mut Rng::seeded(seed));
     }
 
-    /// The power is on; this strikes from then on.
+    /// Turns the power on; sets the faults of the session.
     pub fn plan(&self, faults: &[PlannedFault]) {
         lock(&self.shared).struck = Struck::planned(faults);
     }
 
-    /// What a unit holds while the power is away.
+    /// Image of a unit; the power is off.
     pub fn image(&self, unit: u16) -> Image {
-        lock(&self.shared).shelf.image(unit)
+        lock(&self.shared).cache.image(unit)
     }
 
-    /// Brings a unit back to what it was.
+    /// Restores a unit from an image.
     pub fn restore(&self, image: &Image) {
-        lock(&self.shared).shelf.restore(image);
+        lock(&self.shared).cache.restore(image);
     }
 }
 
@@ -90,7 +90,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a command takes: short, and never the same, so that commands overtake each other.
+/// Duration of a command: short and random, so that commands complete out of order.
 fn duration(rng: &mut Rng, usual_ns: u64) -> Time {
     Time(usual_ns / 2 + rng.below(usual_ns))
 }

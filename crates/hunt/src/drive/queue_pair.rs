@@ -1,4 +1,4 @@
-//! The queue pair of a drive: commands end in any order.
+//! The queue pair of a drive: commands complete in any order.
 
 use super::strikes::Outcome;
 use super::{Shared, duration, lock};
@@ -16,11 +16,11 @@ const READ_NS: u64 = 60_000;
 const WRITE_NS: u64 = 20_000;
 const FLUSH_NS: u64 = 400_000;
 
-/// A command under way.
+/// A command in flight.
 struct Active {
     command: Command,
     refused: Option<DeviceError>,
-    /// The number of the last write when it was submitted.
+    /// Sequence number of the last write when the command was submitted.
     writes_before: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct DriveQueuePair {
     shared: Arc<Mutex<Shared>>,
     rng: Rng,
     pool: BufferPool,
-    /// By the time of their end, and in the order of their submission.
+    /// By completion time, then by order of submission.
     active: BTreeMap<(Time, u64), Active>,
     submitted: u64,
 }
@@ -56,11 +56,11 @@ impl DriveQueuePair {
         }
     }
 
-    /// Does what a command says; gives its buffer back.
+    /// Executes a command; returns its buffer.
     fn carry_out(&self, active: Active, now: Time) -> (Option<IoBuf>, Result<(), DeviceError>) {
         let Active { command: Command { mut target, operation, .. }, refused, writes_before } =
             active;
-        let Shared { shelf, struck, .. } = &mut *lock(&self.shared);
+        let Shared { cache, struck, .. } = &mut *lock(&self.shared);
         let mut result = refused.map_or(Ok(()), Err);
         let outcome = struck.outcome(&target, &operation, &self.geometry, now);
         match &outcome {
@@ -71,7 +71,7 @@ impl DriveQueuePair {
         match operation {
             Operation::Read(mut buffer) => {
                 if result.is_ok() {
-                    shelf.read(&target, &mut buffer);
+                    cache.read(&target, &mut buffer);
                 }
                 match outcome {
                     Outcome::Nothing => buffer.fill(0),
@@ -82,14 +82,14 @@ impl DriveQueuePair {
             }
             Operation::Program { data, durable } => {
                 if result.is_ok() && outcome != Outcome::Nothing {
-                    shelf.write(&target, &data, durable);
+                    cache.write(&target, &data, durable);
                 }
                 return (Some(data), result);
             }
             _ if result.is_err() => {}
-            Operation::Erase => shelf.erase(&target),
-            Operation::Flush => shelf.flushed(&self.claim.units(), writes_before),
-            Operation::MarkBad => shelf.mark_bad(&target),
+            Operation::Erase => cache.erase(&target),
+            Operation::Flush => cache.flushed(&self.claim.units(), writes_before),
+            Operation::MarkBad => cache.mark_bad(&target),
         }
         (None, result)
     }
@@ -109,7 +109,7 @@ impl QueuePair for DriveQueuePair {
     }
 
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
-        lock(&self.shared).shelf.bad_blocks(unit)
+        lock(&self.shared).cache.bad_blocks(unit)
     }
 
     fn buffers(&self) -> &BufferPool {
@@ -125,7 +125,7 @@ impl QueuePair for DriveQueuePair {
         let refused =
             check(&self.geometry, self.geometry.page_bytes, &self.claim.units(), &command).err();
         let ends = now + duration(&mut self.rng, usual_ns).0;
-        let writes_before = lock(&self.shared).shelf.writes();
+        let writes_before = lock(&self.shared).cache.writes();
         self.submitted += 1;
         self.active.insert((ends, self.submitted), Active { command, refused, writes_before });
         Submit::Accepted
@@ -148,12 +148,13 @@ impl QueuePair for DriveQueuePair {
 }
 
 impl Drop for DriveQueuePair {
-    /// What is under way has reached the drive: should the power go, too, any of it may be left.
+    /// Writes in flight have reached the cache: if the power is cut as well, any of them may
+    /// survive.
     fn drop(&mut self) {
         let active = std::mem::take(&mut self.active);
         for (_, Active { command: Command { target, operation, .. }, refused, .. }) in active {
             if let (Operation::Program { data, .. }, None) = (operation, refused) {
-                lock(&self.shared).shelf.write(&target, &data, false);
+                lock(&self.shared).cache.write(&target, &data, false);
             }
         }
     }

@@ -1,14 +1,16 @@
-//! What a drive does beside what it was told to: commands that fail, or do something else and say nothing; units that end.
+//! Planned faults of a drive: commands that fail, commands that silently do something else, dead
+//! units.
 
 use softflash_base::{Time, UnitId};
 use softflash_device::{DeviceError, Operation, Target, UnitGeometry};
 use softflash_nand::faults::{FaultPlace, FaultTime, PlannedFault, Strike};
 use std::collections::BTreeMap;
 
-/// What the operating system says of a drive that does not answer: `EIO`.
+/// The operating system's error for a drive that does not respond: `EIO`.
 const IO_ERROR: DeviceError = DeviceError::Io { errno: 5 };
 
-/// What is planned for a session, and how far it has come. A drive has one die a unit.
+/// The faults planned for a session, and the command counts so far. Each unit of a drive is one
+/// die.
 #[derive(Default)]
 pub(super) struct Struck {
     faults: Vec<PlannedFault>,
@@ -16,28 +18,28 @@ pub(super) struct Struck {
     programs: BTreeMap<u16, u64>,
 }
 
-/// What becomes of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is done.
+    /// Success.
     Done,
-    /// It is done elsewhere, and reported as done.
+    /// Executed at another address, and reported as success.
     Elsewhere(Target),
-    /// Nothing is done, and it is reported as done. What is read is zeros.
+    /// Not executed, and reported as success. Reads return zeros.
     Nothing,
-    /// It is done, and a bit of what is read is wrong.
+    /// Executed; one bit of the data read is wrong.
     Flipped,
-    /// It fails.
+    /// Failure.
     Failed(DeviceError),
 }
 
 impl Struck {
-    /// Planned for a session that begins.
+    /// The faults of a new session.
     pub(super) fn planned(faults: &[PlannedFault]) -> Struck {
         Struck { faults: faults.to_vec(), ..Struck::default() }
     }
 
-    /// What becomes of a command that ends now.
+    /// The outcome of a command that completes at `now`.
     pub(super) fn outcome(
         &mut self,
         target: &Target,
@@ -51,7 +53,8 @@ impl Struck {
             fault.what == Strike::Death
                 && matches!(fault.when, FaultTime::AtNs(at) if now >= Time(at))
         };
-        // One flush is for all units of a queue pair: what was written to one that is dead has failed by itself.
+        // One flush covers all units of a queue pair: the writes to a dead unit have failed
+        // already.
         if matches!(operation, Operation::Flush) {
             return Outcome::Done;
         }
@@ -80,7 +83,7 @@ impl Struck {
     }
 }
 
-/// The same pages of the blocks behind.
+/// The same pages of the next blocks.
 fn next_blocks(target: &Target, geometry: &UnitGeometry) -> Target {
     let blocks = target.blocks.map(|block| (block + 1) % geometry.blocks_per_plane.max(1));
     Target { blocks, ..*target }

@@ -17,7 +17,7 @@ fn drive(discards: bool) -> Drive {
     Drive::new(1, geometry, discards, 1)
 }
 
-/// Runs one command to its end.
+/// Runs one command to completion.
 fn run(queue: &mut dyn QueuePair, block: u32, operation: Operation) -> Completion {
     let mut blocks = [0; softflash_device::geometry::MAX_PLANES];
     blocks[0] = block;
@@ -40,7 +40,7 @@ fn read(queue: &mut dyn QueuePair, block: u32) -> u8 {
     run(queue, block, Operation::Read(buffer)).buffer.unwrap()[17]
 }
 
-/// What a page is found to hold after cuts with many seeds.
+/// The contents of a page after cuts with many seeds.
 fn found(written: impl Fn(&mut dyn QueuePair)) -> std::collections::BTreeSet<u8> {
     let after = |seed| {
         let drive = drive(true);

@@ -1,6 +1,6 @@
 //! `cargo xtask hunt --planted`.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to its user")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that prints its results")]
 #![expect(clippy::disallowed_methods, reason = "a hunt is limited in real time")]
 
 use clap::{Parser, ValueEnum};
@@ -9,43 +9,44 @@ use softflash_base::planted::Bug;
 use softflash_base::random::Rng;
 use softflash_hunt::campaign;
 use softflash_hunt::planted::{Hunt, Outcome};
-use softflash_hunt::world::World;
+use softflash_hunt::scenario::Scenario;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Worlds are made and thrown away by the thousand.
+/// A hunt creates and drops thousands of scenarios.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Plants bugs one after the other and hunts for each: shows what the hunter can find.
+/// Plants known bugs one by one and hunts for each: measures what the hunter can find.
 #[derive(Parser)]
 #[command(
     name = "cargo xtask hunt",
     after_help = "\
 Examples:
   cargo xtask hunt --planted all                      # every bug, ten minutes each at most
-  cargo xtask hunt --planted number-reused --seed 7   # one
-  cargo xtask hunt --planted 5 --time 60s             # five that the seed chooses
+  cargo xtask hunt --planted number-reused --seed 7   # one bug
+  cargo xtask hunt --planted 5 --time 60s             # five bugs that the seed chooses
 
 Exit code: 0 if all were found, 1 if one was not, 2 for wrong usage."
 )]
 struct Arguments {
-    /// The name of a bug, `all`, or a number of bugs that follow from the seed.
+    /// The name of a bug, `all`, or a number of bugs that the seed chooses.
     #[arg(long, value_parser = chosen, required = true)]
     planted: Choice,
-    /// The first seed; one that follows from the time if left out.
+    /// The first seed; without it, one derived from the time.
     #[arg(long)]
     seed: Option<u64>,
-    /// A world as `--replay` takes it: the bugs are hunted in worlds like it, but for the seed, to see whether such worlds show them.
-    #[arg(long, value_name = "FILE", value_parser = World::read)]
-    like: Option<World>,
-    /// How long for each bug at most, in seconds or as 60s, 10m or 2h.
+    /// A scenario file as `--replay` takes it: hunt in copies of it that differ in the seed only,
+    /// to see whether such scenarios show the bugs.
+    #[arg(long, value_name = "FILE", value_parser = Scenario::read)]
+    like: Option<Scenario>,
+    /// Time limit for each bug, in seconds or as 60s, 10m or 2h.
     #[arg(long, value_parser = softflash_hunt::duration::parsed, default_value = "10m")]
     time: Duration,
-    /// Threads; all cores if left out.
+    /// Threads; without it, one per core.
     #[arg(long)]
     jobs: Option<usize>,
-    /// What is printed.
+    /// Output format.
     #[arg(short, long, value_enum, default_value = "table")]
     output: Form,
 }
@@ -56,7 +57,7 @@ enum Form {
     Json,
 }
 
-/// Which bugs.
+/// Selected bugs.
 #[derive(Debug, Clone, Copy)]
 enum Choice {
     All,
@@ -64,7 +65,7 @@ enum Choice {
     Some(usize),
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Report<'a> {
     first_seed: u64,
@@ -129,7 +130,7 @@ fn print_row(outcome: &Outcome) {
         outcome.kind.as_deref().unwrap_or_default(),
     );
     for seed in &outcome.others {
-        eprintln!("seed {seed} fails without the bug, too");
+        eprintln!("seed {seed} fails without the bug as well");
     }
 }
 
@@ -143,7 +144,7 @@ fn chosen(text: &str) -> Result<Choice, String> {
     let named = Bug::ALL.iter().find(|bug| bug.name() == text);
     named.copied().map(Choice::One).ok_or_else(|| {
         let names: Vec<String> = Bug::ALL.iter().map(|bug| bug.name()).collect();
-        format!("there is no bug `{text}`; write `all`, a number, or one of {}", names.join(", "))
+        format!("unknown bug `{text}`; write `all`, a number, or one of {}", names.join(", "))
     })
 }
 

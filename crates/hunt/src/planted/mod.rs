@@ -1,50 +1,50 @@
-//! Hunts for one planted bug after the other: what the hunter does not find, it cannot be trusted to find elsewhere.
+//! Hunts for planted bugs one by one, which measures the hunter itself.
 
 use crate::campaign::{attempt, kind};
-use crate::world::{Profile, Size, World};
+use crate::scenario::{Profile, Scenario, Size};
 use serde::Serialize;
 use softflash_base::planted::{Bug, plant};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// How a bug is hunted for.
+/// Parameters of a hunt.
 pub struct Hunt<'a> {
     /// The first seed.
     pub first: u64,
-    /// In worlds like this one, but for the seed; otherwise in those that a hunt draws.
-    pub like: Option<&'a World>,
+    /// Use this scenario with different seeds; otherwise draw scenarios.
+    pub like: Option<&'a Scenario>,
     /// Threads.
     pub jobs: usize,
-    /// Asked before each seed whether to give up.
+    /// Called before each seed; returns whether to give up.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// What came of the hunt for a bug.
+/// The result of the hunt for a bug.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
-    /// The bug.
+    /// Name of the bug.
     pub name: String,
-    /// What is wrong.
+    /// What the bug does.
     pub what: &'static str,
-    /// Where, in `crates`.
+    /// Source file, relative to `crates`.
     pub place: &'static str,
-    /// A world showed it, and shows nothing without it.
+    /// A scenario fails with the bug and passes without it.
     pub found: bool,
-    /// Until then, or until the hunt was given up.
+    /// Seconds until it was found or given up.
     pub seconds: f64,
-    /// Seeds that were begun.
+    /// Number of seeds started.
     pub seeds: u64,
-    /// The seed of the world that showed it.
+    /// Seed of the failing scenario.
     pub seed: Option<u64>,
-    /// In what way the world failed.
+    /// How the scenario failed.
     pub kind: Option<String>,
-    /// Seeds of worlds that fail without the bug, too: something else is wrong.
+    /// Seeds of scenarios that also fail without the bug, which shows another bug.
     pub others: Vec<u64>,
 }
 
 impl Hunt<'_> {
-    /// Plants a bug and draws worlds until one fails that does not fail without it.
+    /// Plants a bug and draws scenarios until one fails that passes without the bug.
     pub fn hunt(&self, bug: Bug, seconds: &dyn Fn() -> f64) -> Outcome {
         let next = AtomicU64::new(0);
         let mut others = Vec::new();
@@ -53,7 +53,7 @@ impl Hunt<'_> {
             let failed = self.first_failure(&next);
             plant(None);
             match failed {
-                Some((seed, _)) if attempt(&self.world(seed)).is_err() => others.push(seed),
+                Some((seed, _)) if attempt(&self.scenario(seed)).is_err() => others.push(seed),
                 found => break found,
             }
         };
@@ -70,13 +70,13 @@ impl Hunt<'_> {
         }
     }
 
-    /// The first world that fails among those that were not begun yet.
+    /// The first failing scenario among those not started yet.
     fn first_failure(&self, next: &AtomicU64) -> Option<(u64, String)> {
         let (done, found) = (AtomicBool::new(false), Mutex::new(None));
         let work = || {
             while !(self.stop)() && !done.load(Ordering::Relaxed) {
                 let seed = self.first.wrapping_add(next.fetch_add(1, Ordering::Relaxed));
-                if let Err(what) = attempt(&self.world(seed)) {
+                if let Err(what) = attempt(&self.scenario(seed)) {
                     done.store(true, Ordering::Relaxed);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.get_or_insert((seed, what));
@@ -87,11 +87,12 @@ impl Hunt<'_> {
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// If nothing else is said, a world of the default draw: what is found is found without knowing what to look for.
-    fn world(&self, seed: u64) -> World {
+    /// By default, scenarios of the default profile: the hunter must find a bug without knowing
+    /// what to look for.
+    fn scenario(&self, seed: u64) -> Scenario {
         match self.like {
-            Some(world) => World { seed, ..world.clone() },
-            None => Size::default().of(World::drawn(seed, Profile::default())),
+            Some(scenario) => Scenario { seed, ..scenario.clone() },
+            None => Size::default().of(Scenario::drawn(seed, Profile::default())),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A server's memory for requests and replies, as little of it as the world says.
+//! The server's memory for requests and replies, limited as the scenario says.
 
 use crate::memory::Memory;
 use softflash_base::random::Rng;
@@ -8,37 +8,37 @@ use std::convert::Infallible;
 
 /// The memory that all connections share.
 pub(crate) struct SharedMemory {
-    pub habits: Memory,
+    pub limits: Memory,
     requests: ByteSemaphore,
     batches: ByteSemaphore,
 }
 
 impl SharedMemory {
-    pub fn new(habits: Memory) -> SharedMemory {
+    pub fn new(limits: Memory) -> SharedMemory {
         SharedMemory {
-            requests: ByteSemaphore::new(habits.request_bytes),
-            batches: ByteSemaphore::new(habits.batches),
-            habits,
+            requests: ByteSemaphore::new(limits.request_bytes),
+            batches: ByteSemaphore::new(limits.batches),
+            limits,
         }
     }
 
-    /// What one connection gets of it.
+    /// The admission of one connection.
     pub fn of_connection(&self, rng: &mut Rng) -> TightAdmission {
         TightAdmission {
-            habits: self.habits.clone(),
+            limits: self.limits.clone(),
             requests: self.requests.clone(),
             batches: self.batches.clone(),
             held: Vec::new(),
             held_bytes: 0,
-            // A world with enough memory goes as if there were none of this.
-            rng: if self.habits.is_ample() { rng.clone() } else { Rng::seeded(rng.next_u64()) },
+            // With unlimited memory no random numbers are drawn from the client's stream.
+            rng: if self.limits.is_ample() { rng.clone() } else { Rng::seeded(rng.next_u64()) },
         }
     }
 }
 
-/// A connection's part of it.
+/// The admission of one connection.
 pub(crate) struct TightAdmission {
-    habits: Memory,
+    limits: Memory,
     requests: ByteSemaphore,
     batches: ByteSemaphore,
     held: Vec<BytePermit>,
@@ -51,11 +51,11 @@ impl Admission for TightAdmission {
     type Refusal = Infallible;
 
     fn free_request_bytes(&self) -> u64 {
-        self.habits.free_request_bytes
+        self.limits.free_request_bytes
     }
 
-    /// A connection that holds memory gets more at once, beyond the limit where need be: two that wait for each other's
-    /// would wait for ever.
+    /// A connection that already holds memory gets more immediately, even beyond the limit: two
+    /// connections that wait for each other's memory would deadlock.
     async fn reserve(&mut self, bytes: u64) -> Result<(), Infallible> {
         let granted = match self.held.is_empty() {
             true => Some(self.requests.acquire(bytes).await),
@@ -68,7 +68,7 @@ impl Admission for TightAdmission {
 
     fn keep(&mut self, bytes: u64) {
         let held = std::mem::replace(&mut self.held_bytes, bytes);
-        assert!(bytes <= held, "a connection uses {bytes} bytes of {held} that it reserved");
+        assert!(bytes <= held, "a connection uses {bytes} of {held} reserved bytes");
         if bytes == 0 {
             self.held.clear();
         }
@@ -81,18 +81,18 @@ impl Admission for TightAdmission {
 
     fn begin_little(&mut self) -> TightPermit {
         let rng = Rng::seeded(self.rng.next_u64());
-        TightPermit { extends: self.habits.extends, rng, charged: u64::MAX, turn: None }
+        TightPermit { extends: self.limits.extends, rng, charged: u64::MAX, turn: None }
     }
 }
 
-/// The permission of one batch.
+/// The permit of one batch.
 pub(crate) struct TightPermit {
     extends: f64,
     rng: Rng,
-    /// Bytes of replies that have not been sent, once that is known.
+    /// Bytes of replies that have not been sent, once their number is known.
     charged: u64,
-    /// Its place among the batches that may have replies at a time.
-    #[expect(dead_code, reason = "it is given back when this is dropped")]
+    /// The permit's share of the limit on batches with unsent replies.
+    #[expect(dead_code, reason = "dropping it releases the memory")]
     turn: Option<BytePermit>,
 }
 
@@ -108,7 +108,7 @@ impl ReplyPermit for TightPermit {
     }
 
     fn recharge(&mut self, bytes: u64) {
-        assert!(bytes <= self.charged, "{bytes} bytes are to be sent of {}", self.charged);
+        assert!(bytes <= self.charged, "{bytes} bytes are to be sent, of {}", self.charged);
         self.charged = bytes;
     }
 }

@@ -1,5 +1,5 @@
-//! A client: makes requests one after the other, and compares every reply with what its references allow. What takes more
-//! than one step is beside this: `transaction`, `scan`, `sharing`, `watching`.
+//! A RESP client: makes one request after the other, and compares every reply with its reference.
+//! Requests of several steps are in `transaction`, `scan`, `sharing`, `watching`.
 
 use super::Session;
 use super::command::Command;
@@ -8,23 +8,23 @@ use super::line::Line;
 use super::requests::Draw;
 use super::semantics::{Change, Impossible, Possible, State, Window};
 use super::wire::Reply;
-use crate::habits::Resp;
+use crate::client_model::Resp;
+use crate::scenario::Scenario;
 use crate::trouble::Trouble;
-use crate::world::World;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// A client of a world.
+/// A client of a scenario.
 pub struct RespClient {
     pub(super) number: u16,
     rng: RefCell<Rng>,
-    /// What it was promised of its own keys.
+    /// The reference of the client's own keys.
     pub(super) ledger: RefCell<Ledger>,
 }
 
-/// Whether the client goes on.
+/// Whether the client continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Stays,
@@ -37,22 +37,22 @@ impl RespClient {
         RespClient { number, rng, ledger: RefCell::default() }
     }
 
-    /// All keys that only it writes.
-    pub(super) fn keys(&self, world: &World) -> impl Iterator<Item = Bytes> {
-        (0..world.clients.keys).map(|number| self.key(number))
+    /// All keys that only this client writes.
+    pub(super) fn keys(&self, scenario: &Scenario) -> impl Iterator<Item = Bytes> {
+        (0..scenario.clients.keys).map(|number| self.key(number))
     }
 
-    /// Whether a key is one of those.
+    /// Whether a key is one of them.
     pub(super) fn owns(&self, key: &[u8]) -> bool {
         key.starts_with(format!("client{:02}:", self.number).as_bytes())
     }
 
-    /// Any of them.
+    /// Any of its keys.
     pub(super) fn any_key(&self, session: &Session<'_>, rng: &mut Rng) -> Bytes {
-        self.key(rng.below(session.world.clients.keys))
+        self.key(rng.below(session.scenario.clients.keys))
     }
 
-    /// What one of them may hold.
+    /// The possible states of one of its keys.
     pub(super) fn possible(&self, session: &Session<'_>, key: &Bytes) -> Possible {
         self.ledger.borrow().current().possible(key, session.shard_of(key))
     }
@@ -62,13 +62,13 @@ impl RespClient {
         Bytes::from(format!("client{:02}:{number}:{padding}", self.number))
     }
 
-    /// Makes its requests of a session.
+    /// Makes the requests of a session.
     pub(super) async fn work(&self, session: &Session<'_>) -> Result<(), Trouble> {
-        let world = session.world;
-        let Some(resp) = &world.resp else { return Ok(()) };
+        let scenario = session.scenario;
+        let Some(resp) = &scenario.resp else { return Ok(()) };
         let mut rng = Rng::seeded(self.rng.borrow_mut().next_u64());
         let mut line = Line::connect(session, &mut rng);
-        for _ in 0..world.clients.requests {
+        for _ in 0..scenario.clients.requests {
             self.pause(session, &mut rng).await;
             session.crew.note_request();
             if rng.chance(resp.clears) {
@@ -90,7 +90,7 @@ impl RespClient {
     }
 
     pub(super) async fn pause(&self, session: &Session<'_>, rng: &mut Rng) {
-        let pace = &session.world.pace;
+        let pace = &session.scenario.pace;
         if !rng.chance(pace.pauses) {
             return;
         }
@@ -137,12 +137,12 @@ impl RespClient {
         rng: &mut Rng,
     ) -> Vec<Command> {
         let key = |number| self.key(number);
-        let (habits, now_ms) = (&session.world.clients, session.clock_ms().from_ms);
-        let draw = Draw { habits, resp, now_ms, key: &key };
+        let (workload, now_ms) = (&session.scenario.clients, session.clock_ms().from_ms);
+        let draw = Draw { workload, resp, now_ms, key: &key };
         (0..count).map(|_| draw.command(rng)).collect()
     }
 
-    /// Commands that are sent at once.
+    /// A pipeline of commands.
     pub(super) async fn pipeline(
         &self,
         session: &Session<'_>,
@@ -183,13 +183,13 @@ impl RespClient {
         })
     }
 
-    /// Notes what some commands may do: each on its own, or all of them `together` or none.
+    /// Records commands as sent: each atomic by itself, or with `together` all of them as one.
     pub(super) fn sends(&self, commands: &[Command], from_ms: u64, together: bool) {
         let sent = Sent { commands: commands.to_vec(), from_ms, together };
         self.ledger.borrow_mut().sends(sent);
     }
 
-    /// Removes everything that everybody has, beside others or alone.
+    /// FLUSHALL, concurrent with other clients or alone.
     async fn clear<'a>(
         &self,
         session: &'a Session<'a>,
@@ -201,7 +201,7 @@ impl RespClient {
         let _turn = session.gate.acquire(if beside { 1 } else { all }).await;
         let _only = session.removal.acquire(1).await;
         if session.crew.lost.get() && !beside {
-            // What was sent by those who have gone may come after it.
+            // Commands sent by disconnected clients may run after it.
             return Ok(());
         }
         session.crew.removal_begins();
@@ -214,7 +214,7 @@ impl RespClient {
         Ok(())
     }
 
-    /// What is sent as the connection ends: commands, and the beginning of another.
+    /// Commands that are sent as the connection ends: some whole, and the beginning of another.
     fn last_words(
         &self,
         session: &Session<'_>,
@@ -226,7 +226,7 @@ impl RespClient {
         let partial = self.draw(session, resp, 1, rng);
         let mut words: Vec<Vec<Bytes>> = commands.iter().map(Command::words).collect();
         if rng.chance(0.3) {
-            // Nobody says EXEC, so nothing happens.
+            // Without EXEC the transaction has no effect.
             words.insert(0, vec!["MULTI".into()]);
         } else {
             self.sends(&commands, session.clock_ms().from_ms, false);
@@ -235,7 +235,7 @@ impl RespClient {
     }
 }
 
-/// Replies that can only be these.
+/// Checks replies that have a single possible value.
 pub(super) fn expect(replies: Vec<Reply>, expected: &[Reply]) -> Result<(), Trouble> {
     match replies.iter().zip(expected).find(|(reply, expected)| reply != expected) {
         None => Ok(()),

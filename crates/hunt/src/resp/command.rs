@@ -1,17 +1,17 @@
-//! Commands on keys, and how they are said.
+//! Commands on keys, and their text.
 
 use bytes::Bytes;
 
-/// How long a value lasts.
+/// Expiry of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// For ever.
+    /// No expiry.
     Endless,
-    /// As long as the one before.
+    /// The expiry of the previous value.
     Kept,
-    /// So many milliseconds from now on.
+    /// After this many milliseconds.
     ForMs(u64),
-    /// To this millisecond since the epoch.
+    /// At this time, in milliseconds since the epoch.
     UntilMs(u64),
 }
 
@@ -20,7 +20,7 @@ impl Lifetime {
         let (option, number) = match self {
             Lifetime::Endless => return,
             Lifetime::Kept => return words.push("KEEPTTL".into()),
-            // Both spellings are to be spoken.
+            // Both units are to be tested.
             Lifetime::ForMs(ms) if ms % 1000 == 0 => ("EX", ms / 1000),
             Lifetime::ForMs(ms) => ("PX", ms),
             Lifetime::UntilMs(ms) => ("PXAT", ms),
@@ -29,10 +29,10 @@ impl Lifetime {
     }
 }
 
-/// When SET sets.
+/// Condition of SET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// Whatever is there.
+    /// None.
     Always,
     /// NX.
     Absent,
@@ -42,7 +42,7 @@ pub enum Condition {
 
 /// A command on keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are called as Redis calls them")]
+#[expect(missing_docs, reason = "the variants have the names of the Redis commands")]
 pub enum Command {
     Get(Bytes),
     Strlen(Bytes),
@@ -66,7 +66,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The keys, some perhaps more than once.
+    /// The keys, possibly with repetitions.
     pub fn keys(&self) -> Vec<Bytes> {
         use Command::*;
         match self {
@@ -88,7 +88,7 @@ impl Command {
         }
     }
 
-    /// As it is sent.
+    /// The command as an array of words.
     pub fn words(&self) -> Vec<Bytes> {
         use Command::*;
         fn words<const N: usize>(name: &'static str, rest: [&Bytes; N]) -> Vec<Bytes> {

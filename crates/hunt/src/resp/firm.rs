@@ -1,5 +1,6 @@
-//! What may be found of a client's keys where nothing that was answered may be lost: what they hold, and of what was not
-//! answered the first so many commands in each shard, with removals of everything by others anywhere among them.
+//! The check of a client's keys where acknowledged writes may not be lost. The contents found must
+//! be the acknowledged state plus a prefix of each shard's unacknowledged commands, with other
+//! clients' removals of all keys at any point among them.
 
 use super::ledger::{Found, Sent, TORN, WITHOUT_THOSE_BEFORE, agree, fits, possible_shown};
 use super::semantics::{State, Window};
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-/// What was found, and when.
+/// The contents found, and the time.
 pub(super) struct Firm<'a> {
     pub found: &'a Found,
     pub at: Window,
@@ -17,22 +18,23 @@ pub(super) struct Firm<'a> {
     pub shard_of: &'a dyn Fn(&[u8]) -> u16,
 }
 
-/// What was sent and not answered.
+/// Commands that were sent and not answered.
 pub(super) struct Open {
-    /// Each of them happens or does not.
+    /// Each of them is atomic.
     pub parts: Vec<Sent>,
-    /// Each may have been refused, whatever became of those before it.
+    /// Each may have been refused, whether or not the ones before it were.
     pub refusals: bool,
 }
 
-/// How many parts may have come to each shard, by the number of removals that have happened.
+/// The possible prefix lengths of each shard, by the number of removals that have happened.
 type Candidates = BTreeMap<usize, Vec<Vec<usize>>>;
 
 impl Firm<'_> {
-    /// Judges what was found where `ended` removals of everything have been answered.
+    /// Checks the contents found after `ended` removals of all keys were answered. Returns how many
+    /// of the unanswered removals may have happened.
     ///
     /// # Errors
-    /// It cannot be. Otherwise how many of the other removals may have happened.
+    /// No combination fits the contents found.
     pub fn judge(
         &self,
         mut stages: Stages,
@@ -67,7 +69,7 @@ impl Firm<'_> {
         Err(self.breach(&first, &stages, &candidates))
     }
 
-    /// Notes in which of some shards so many parts make what was found.
+    /// Records in which of these shards a prefix of `parts` commands fits the contents found.
     fn compare(
         &self,
         stages: &Stages,
@@ -92,7 +94,7 @@ impl Firm<'_> {
         }
     }
 
-    /// The shards in which something else was found, and a key of each.
+    /// The shards whose contents do not fit, with a key of each.
     fn wrong<'a>(&'a self, state: &'a State) -> BTreeMap<u16, &'a Bytes> {
         let keys = state.keys().chain(self.found.keys());
         let wrong = keys.filter(|key| !fits(state, key, self.found, self.at));
@@ -108,7 +110,7 @@ impl Firm<'_> {
             let whole = |each: &&Vec<Vec<usize>>| each.iter().all(|lengths| !lengths.is_empty());
             return match candidates.values().find(whole) {
                 Some(_) => TORN.to_owned(),
-                None => "everything was removed in one shard, and not in another".to_owned(),
+                None => "FLUSHALL took effect in one shard and not in another".to_owned(),
             };
         };
         let states = first.each().map(|(_, state, _)| state);
@@ -122,7 +124,7 @@ impl Firm<'_> {
                 continue;
             }
             told.push(format!(
-                "key `{}`: {} was promised, {} found at {:?}; made since, of unknown outcome: {}",
+                "key `{}`: {} was promised, {} found at {:?}; possible after the unanswered commands: {}",
                 key.escape_ascii(),
                 possible_shown(&promised),
                 self.found.get(key).map_or("nothing".to_owned(), |(value, expires_at_ms)| format!(

@@ -1,9 +1,10 @@
-//! What one client was promised of the keys that only it writes.
+//! The reference of the keys that only one client writes.
 //!
-//! Commands take effect in order as far as one shard is concerned, so after a cut each shard holds what the first so
-//! many of its commands made: at least those whose reply came, if acknowledged writes are on flash. A command on several
-//! shards is in the history of each of them, or of none. Where answers may be lost the history is kept for that, and nobody
-//! removes everything; otherwise what the keys may hold now is enough, see [`Stages`] and `firm.rs`.
+//! Commands take effect in order within one shard, so after a cut each shard holds a prefix of its
+//! commands: at least the answered ones, if acknowledged writes are durable. A command on several
+//! shards is in the prefixes of all of them, or of none. Where acknowledged writes may be lost, the
+//! ledger keeps their history, and no client removes all keys. Otherwise it keeps only the possible
+//! states of the keys, see [`Stages`] and `firm.rs`.
 
 use super::command::Command;
 use super::firm::{Firm, Open};
@@ -13,29 +14,30 @@ use super::wire::shown;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Commands that were found in parts.
+/// Message for a command that took effect in part.
 pub(super) const TORN: &str =
-    "a command over several shards is found in one of them and not in another";
+    "a command on several shards took effect in one of them and not in another";
 
-pub(super) const WITHOUT_THOSE_BEFORE: &str = "some commands are found without those before them";
+pub(super) const WITHOUT_THOSE_BEFORE: &str =
+    "some commands took effect without the ones before them";
 
-/// What was found of some keys: value, and when it expires (0 for never).
+/// Contents found: value and expiry (0 for none) of each key.
 pub type Found = BTreeMap<Bytes, (Bytes, u64)>;
 
-/// What a command, or a transaction, made.
+/// The effect of a command or a transaction.
 #[derive(Debug, Clone)]
 pub struct Effect {
-    /// What the keys may hold from then on.
+    /// The possible states of the keys after it.
     pub after: State,
-    /// Shards that it belongs to; in order, each once.
+    /// The shards of the effect, sorted, without duplicates.
     pub shards: Vec<u16>,
-    /// It may have written something, and not only shown what is there.
+    /// Whether it may have written; otherwise it only narrows the possible states.
     pub writes: bool,
 }
 
 impl Effect {
-    /// The effects of a change: one for all shards that it has written for sure, which have it together or not at all,
-    /// and one for each of the others.
+    /// The effects of a change: one for all shards that it certainly wrote, where it is atomic, and
+    /// one for each of the other shards.
     pub fn of(change: Change, shard_of: &dyn Fn(&[u8]) -> u16) -> Vec<Effect> {
         let together: BTreeSet<u16> = change.written.iter().map(|key| shard_of(key)).collect();
         let mut effects: BTreeMap<Option<u16>, Effect> = BTreeMap::new();
@@ -54,35 +56,35 @@ impl Effect {
     }
 }
 
-/// What may be lost without a word, at the end of each shard's log.
+/// What may be lost without an error, at the end of each shard's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slack {
-    /// So many of each client's last exchanges with the shard.
+    /// This many of each client's last exchanges with the shard.
     pub exchanges: usize,
-    /// In all shards of a transaction or in none.
+    /// A transaction is lost in all of its shards or in none.
     pub together: bool,
 }
 
 impl Slack {
     /// Nothing may be lost.
     pub const NONE: Slack = Slack { exchanges: 0, together: true };
-    /// Writes are acknowledged before they are on flash.
+    /// Writes are acknowledged before they are durable.
     pub const INTERVAL: Slack = Slack { exchanges: usize::MAX, together: true };
 }
 
 /// Commands on their way to the server.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// In this order.
+    /// The commands, in order.
     pub commands: Vec<Command>,
-    /// Not earlier than this.
+    /// The earliest time at which they run.
     pub from_ms: u64,
-    /// All of them happen or none.
+    /// They are one transaction.
     pub together: bool,
 }
 
 impl Sent {
-    /// What of them happens or does not.
+    /// The atomic parts.
     fn parts(&self) -> Vec<Sent> {
         let of = |commands: &[Command]| Sent { commands: commands.to_vec(), ..*self };
         match self.together {
@@ -91,12 +93,12 @@ impl Sent {
         }
     }
 
-    /// Its keys, some perhaps more than once.
+    /// The keys, possibly with repetitions.
     pub(super) fn keys(&self) -> Vec<Bytes> {
         self.commands.iter().flat_map(Command::keys).collect()
     }
 
-    /// What they may do together to what is there.
+    /// The change that they make together to a state.
     pub(super) fn change(&self, mut state: State) -> Change {
         let mut whole = Change::default();
         for command in &self.commands {
@@ -108,42 +110,43 @@ impl Sent {
     }
 }
 
-/// A client's book.
+/// The reference of a client.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
-    /// What was found when somebody last looked.
+    /// State at the last comparison.
     base: State,
-    /// What was answered since, in order.
+    /// Answered effects since then, in order.
     answered: Vec<Effect>,
-    /// Where in it the effects of each exchange begin.
+    /// Index of the first effect of each exchange.
     exchanges: Vec<usize>,
-    /// What was sent and not answered, in order.
+    /// Commands sent and not answered, in order.
     sent: Vec<Sent>,
-    /// Effects of the exchanges that have ended.
+    /// Number of effects of the completed exchanges.
     concluded: usize,
-    /// What the client reads.
+    /// The state that the client reads.
     current: Stages,
-    /// Removals of everything that were answered.
+    /// Number of answered removals of all keys.
     removals_ended: usize,
-    /// The server has refused commands for lack of room, perhaps some whose reply did not come.
+    /// The server has refused commands for lack of space, possibly some whose reply did not arrive.
     refusals: bool,
 }
 
 impl Ledger {
-    /// What the client reads now.
+    /// The state that the client reads now.
     pub fn current(&self) -> &Stages {
         &self.current
     }
 
-    /// Commands are about to be sent, or a look is about to begin.
+    /// Records commands before they are sent, or the start of a scan.
     pub fn sends(&mut self, sent: Sent) {
         self.sent.push(sent);
     }
 
-    /// A command on these keys was answered; `act` tells what became of them, or that the answer is impossible.
+    /// Records the reply to a command on these keys; `act` returns the change, or that the reply is
+    /// impossible.
     ///
     /// # Errors
-    /// It is impossible.
+    /// The reply is impossible.
     pub fn learns<E>(
         &mut self,
         keys: &[Bytes],
@@ -156,7 +159,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Everything that was sent has been answered.
+    /// All commands sent have been answered.
     pub fn is_answered(&mut self) {
         self.sent.clear();
         self.exchanges.push(self.concluded);
@@ -165,27 +168,27 @@ impl Ledger {
         self.current.have_ended(self.removals_ended);
     }
 
-    /// From now on everything may be removed.
+    /// A removal of all keys has started.
     pub fn removal_begins(&mut self) {
         self.current.removal_begins();
     }
 
-    /// So many removals of everything have been answered.
+    /// Sets the number of answered removals of all keys.
     pub fn removals_ended(&mut self, removals: usize) {
         self.removals_ended = removals;
-        // What is on its way may have come before.
+        // Commands in flight may have run before the removal.
         if self.sent.is_empty() {
             self.current.have_ended(removals);
         }
     }
 
-    /// The server has refused commands for lack of room, perhaps some whose reply did not come: each of those may have
-    /// happened or not, whatever became of those before it.
+    /// The server has refused commands for lack of space, possibly some whose reply did not arrive:
+    /// each of these is present or absent, whether or not the ones before it are.
     pub fn may_be_refused(&mut self) {
         self.refusals = true;
     }
 
-    /// What was sent and not answered, as it would go with what is there.
+    /// Commands sent and not answered, with their effects on the current state.
     fn open(&self, shard_of: &dyn Fn(&[u8]) -> u16) -> Vec<Effect> {
         let mut state = self.current.only().cloned().unwrap_or_default();
         let mut open = Vec::new();
@@ -200,11 +203,11 @@ impl Ledger {
         open
     }
 
-    /// Compares with what was found in `shards` shards, where some answers need not hold.
+    /// Checks the contents found in `shards` shards; `slack` says what may be missing. Returns how
+    /// many of the unanswered removals of all keys may have happened.
     ///
     /// # Errors
-    /// What was found cannot be. Otherwise how many of the removals of everything that were not answered may have
-    /// happened.
+    /// The contents found are not possible.
     pub fn judge(
         &self,
         found: &Found,
@@ -240,10 +243,11 @@ impl Ledger {
         }
     }
 
-    /// Compares each key that is not `unreadable` for itself: it holds what was promised, or what was made of it later.
+    /// Checks each key that is not `unreadable` by itself: it has a promised state, or one of a
+    /// later write.
     ///
     /// # Errors
-    /// What was found cannot be.
+    /// The contents found are not possible.
     pub fn judge_each(
         &self,
         found: &Found,
@@ -269,15 +273,15 @@ impl Ledger {
         match keys.into_iter().find(|key| !fits(&promised, key, found, at)) {
             None => Ok(()),
             Some(key) => Err(format!(
-                "key `{}` holds neither what was promised nor says that it is lost: {}",
+                "key `{}` is neither as promised nor reported as lost: {}",
                 key.escape_ascii(),
                 found.get(key).map_or("nothing".to_owned(), |(value, _)| shown(value))
             )),
         }
     }
 
-    /// What was found is the truth from now on, also of what was found to have expired: the log says how late it was, or
-    /// the clock goes on.
+    /// The contents found become the new base. A key found expired stays expired: the log records
+    /// the time, or the clock continues.
     pub fn settle(&mut self, found: &Found) {
         let base: State = found
             .iter()
@@ -289,7 +293,7 @@ impl Ledger {
         *self = Ledger { current: Stages::of(base.clone()), base, ..Ledger::default() };
     }
 
-    /// The effects that a shard must have.
+    /// Number of effects that a shard must have.
     fn least(&self, shard: u16, slack: Slack) -> usize {
         let ends = self.exchanges.iter().skip(1).copied().chain([self.answered.len()]);
         let written = |begin: usize, end: usize| {
@@ -304,8 +308,8 @@ impl Ledger {
         }
     }
 
-    /// How many effects may have come to a shard, as far as that one shows: of numbers that differ in other shards only,
-    /// the least.
+    /// The possible numbers of effects in a shard. Of numbers that differ in other shards only, the
+    /// smallest.
     fn lengths(
         &self,
         effects: &[&Effect],
@@ -377,7 +381,7 @@ impl Ledger {
             if !accepts(first, found.get(key), at) {
                 let later: Vec<String> = later.map(possible_shown).collect();
                 told.push(format!(
-                    "key `{}`: {} was promised, {} found at {at:?}; made since, of unknown outcome: {}",
+                    "key `{}`: {} was promised, {} found at {at:?}; possible after the unanswered commands: {}",
                     key.escape_ascii(),
                     possible_shown(first),
                     found.get(key).map_or("nothing".to_owned(), |(value, expires_at_ms)| format!(
@@ -427,7 +431,8 @@ fn apply(state: &mut State, effect: &Effect, only: Option<&dyn Fn(&Bytes) -> boo
     }
 }
 
-/// Whether a length can be chosen for each shard so that each of `ties` is in all of its shards or in none.
+/// Whether a length can be chosen for each shard so that each of `ties` is in all of its shards or
+/// in none.
 pub(super) fn agree(candidates: &[Vec<usize>], ties: &[&[u16]]) -> bool {
     fn choose(candidates: &[Vec<usize>], ties: &[&[u16]], chosen: &mut Vec<usize>) -> bool {
         let Some(lengths) = candidates.get(chosen.len()) else { return true };

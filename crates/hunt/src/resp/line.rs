@@ -1,4 +1,4 @@
-//! A client's connection: what it sends arrives in pieces, and what it is answered in others.
+//! A client's connection: requests and replies are split at random places.
 
 use super::Session;
 use super::admission::TightAdmission;
@@ -31,7 +31,7 @@ impl<'a> Line<'a> {
         Line { session, connection, store, received: Vec::new() }
     }
 
-    /// Sends commands and takes as many replies.
+    /// Sends commands and receives as many replies.
     pub async fn ask(
         &mut self,
         commands: &[Vec<Bytes>],
@@ -52,14 +52,12 @@ impl<'a> Line<'a> {
         let replies = replies(&received).map_err(Trouble::Wrong)?;
         if replies.len() != commands.len() {
             let (sent, answered) = (commands.len(), replies.len());
-            return Err(Trouble::Wrong(format!(
-                "{sent} commands were answered by {answered} replies"
-            )));
+            return Err(Trouble::Wrong(format!("{sent} commands got {answered} replies")));
         }
         Ok(replies)
     }
 
-    /// Sends commands, the last of them not whole, and goes away within a moment.
+    /// Sends commands, the last one incomplete, and disconnects within a moment.
     pub async fn vanish(mut self, commands: &[Vec<Bytes>], partial: &[Bytes], rng: &mut Rng) {
         let mut bytes = Vec::new();
         commands.iter().for_each(|words| request(words, &mut bytes));
@@ -88,11 +86,11 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Takes the replies, perhaps in parts with rests between them.
+    /// Receives the replies, possibly in parts with pauses between them.
     async fn receive(&mut self, rng: &mut Rng) {
         while !self.connection.output().is_empty() {
             let mut length = self.connection.output().len();
-            if let Some(rest) = self.session.memory.habits.rest(rng) {
+            if let Some(rest) = self.session.memory.limits.rest(rng) {
                 let runtime = self.store.runtime();
                 runtime.sleep_until(runtime.now() + rest).await;
                 length = 1 + rng.below(length as u64) as usize;

@@ -1,5 +1,5 @@
-//! Keys that all clients write: lists that only grow, by marks that are told apart. What is read of such a list tells
-//! the order of all that was appended to it, so it shows lost updates, and whatever is there that should not be.
+//! Keys that all clients write: append-only lists of unique marks. The value of a list shows the
+//! order of all appends, and so reveals lost updates and wrong contents.
 
 use super::ledger::Slack;
 use super::stages::Removals;
@@ -9,15 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Bytes of a mark.
 const MARK_BYTES: usize = 8;
 
-/// A list is not appended to beyond this.
+/// Maximum length of a list.
 const LONGEST: usize = 4000;
 
-/// What everybody knows of all lists. Between two removals of everything is an *era*: a list has marks of one era only.
+/// The reference of all lists. An *era* is the time between two removals of all keys: a list has
+/// marks of one era only.
 #[derive(Debug, Clone, Default)]
 pub struct Lists {
     lists: BTreeMap<Bytes, List>,
     next_mark: u64,
-    /// Marks that belong to several lists: all of them have it, or none.
+    /// Marks of transactions on several lists: all of these lists have the mark, or none.
     joint: BTreeMap<Mark, BTreeSet<Bytes>>,
     removals: Removals,
 }
@@ -27,24 +28,24 @@ type Mark = Vec<u8>;
 /// One list.
 #[derive(Debug, Clone, Default)]
 struct List {
-    /// The longest that was read, of each era.
+    /// The longest list that was read, by era.
     seen: BTreeMap<usize, Vec<Mark>>,
-    /// Marks whose append was sent, and not refused.
+    /// Marks whose append was sent and not refused.
     marks: BTreeMap<Mark, Append>,
-    /// Appends that were begun since ever.
+    /// Number of appends ever started.
     begun: u64,
-    /// Appends that are under way.
+    /// Number of appends in flight.
     under_way: u32,
 }
 
 /// An append.
 #[derive(Debug, Clone, Copy)]
 struct Append {
-    /// Not in an earlier era.
+    /// The first possible era.
     from: usize,
-    /// Not in a later one; none: it has not been answered.
+    /// The last possible era; none: not answered yet.
     to: Option<usize>,
-    /// Bytes of the list behind it, as the reply says.
+    /// Length of the list after the append, from the reply.
     length: Option<usize>,
 }
 
@@ -58,7 +59,7 @@ impl Append {
     }
 }
 
-/// What had to be in a list when a look at it began.
+/// The required contents of a list at the start of a read.
 #[derive(Debug, Clone)]
 pub struct Look {
     seen: BTreeMap<usize, usize>,
@@ -69,7 +70,7 @@ pub struct Look {
 }
 
 impl Lists {
-    /// A mark that nobody has used.
+    /// A new mark.
     pub fn mark(&mut self) -> Bytes {
         self.next_mark += 1;
         Bytes::from(format!("<{:06}>", self.next_mark))
@@ -80,23 +81,23 @@ impl Lists {
         self.removals
     }
 
-    /// Everything may be removed from now on.
+    /// A removal of all keys has started.
     pub fn removal_begins(&mut self) {
         self.removals.begun += 1;
     }
 
-    /// It has been.
+    /// A removal of all keys was answered.
     pub fn removal_ended(&mut self) {
         self.removals.ended += 1;
     }
 
-    /// Whether more may be appended.
+    /// Whether the list has room for more.
     pub fn has_room(&self, key: &Bytes) -> bool {
         let longest = |list: &List| list.seen.last_key_value().map_or(0, |(_, seen)| seen.len());
         self.lists.get(key).is_none_or(|list| longest(list) * MARK_BYTES < LONGEST)
     }
 
-    /// A mark is about to be appended to these lists at once.
+    /// An append of a mark to these lists, in one transaction, has started.
     pub fn begins(&mut self, mark: &Bytes, keys: &[Bytes]) {
         for key in keys {
             let list = self.lists.entry(key.clone()).or_default();
@@ -110,7 +111,7 @@ impl Lists {
         }
     }
 
-    /// The append was answered: with it each list is so long.
+    /// The append succeeded; the reply gives the length of each list.
     pub fn appended(&mut self, mark: &Bytes, lengths: &[(Bytes, usize)]) {
         for (key, length) in lengths {
             let list = self.lists.entry(key.clone()).or_default();
@@ -122,7 +123,7 @@ impl Lists {
         }
     }
 
-    /// The append was answered: it did not happen.
+    /// The append was refused.
     pub fn refused(&mut self, mark: &Bytes, keys: &[Bytes]) {
         for key in keys {
             let list = self.lists.entry(key.clone()).or_default();
@@ -131,7 +132,7 @@ impl Lists {
         }
     }
 
-    /// Somebody is about to look at a list.
+    /// A read of a list starts.
     pub fn look(&self, key: &Bytes) -> Look {
         let list = self.lists.get(key).cloned().unwrap_or_default();
         let acknowledged = list.marks.into_iter().filter(|(_, append)| append.to.is_some());
@@ -144,21 +145,22 @@ impl Lists {
         }
     }
 
-    /// Whether nobody else can have written the list since a look began at which nobody was writing it.
+    /// Whether no other client can have written the list since the read started, and no append was
+    /// in flight then.
     pub fn untouched_since(&self, key: &Bytes, look: &Look) -> bool {
         let begun = self.lists.get(key).map_or(0, |list| list.begun);
         look.quiet && begun == look.begun
     }
 
-    /// Appends that have begun since a look.
+    /// Appends started since the read started.
     pub fn begun_since(&self, key: &Bytes, look: &Look) -> u64 {
         self.lists.get(key).map_or(0, |list| list.begun) - look.begun
     }
 
-    /// A list was read, after a look began.
+    /// Checks the result of a read.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the list.
     pub fn read(&mut self, key: &Bytes, value: &[u8], look: &Look) -> Result<(), String> {
         let list = self.lists.entry(key.clone()).or_default();
         let (mut read, mut wrong) = (Vec::new(), None);
@@ -171,16 +173,16 @@ impl Lists {
         match (&mut read[..], wrong) {
             ([], wrong) => return Err(wrong.unwrap_or_default()),
             ([(era, marks)], _) => list.learn(*era, std::mem::take(marks)),
-            // Nobody knows of which era it is.
+            // The era of the value is not known.
             _ => {}
         }
         Ok(())
     }
 
-    /// Lists were read at one instant.
+    /// Checks lists that were read at one instant.
     ///
     /// # Errors
-    /// The mark that is in one of its lists and not in all of them.
+    /// A mark that is in one of its lists and not in all of them.
     pub fn read_at_once<'a>(
         &self,
         lists: impl Iterator<Item = (&'a Bytes, &'a Bytes)>,
@@ -204,17 +206,17 @@ impl Lists {
         let missing = keys.iter().find(|key| !there(key));
         match missing {
             Some(key) if keys.iter().any(&there) => {
-                Err(told(key, mark, "is in another list of its transaction, and not here"))
+                Err(told(key, mark, "is in another list of its transaction, but not in this one"))
             }
             _ => Ok(()),
         }
     }
 
-    /// All lists as they were found after a cut. Unless there is slack, what was read or acknowledged must be there. `removals`
-    /// tells how many removals of everything may have happened that were not answered.
+    /// Checks all lists after a cut. Without slack, marks that were read or acknowledged must be
+    /// there. `removals`: how many unanswered removals of all keys may have happened.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// What is wrong with the lists.
     pub fn found(
         &mut self,
         found: &BTreeMap<Bytes, Bytes>,
@@ -234,7 +236,7 @@ impl Lists {
         Err(wrong)
     }
 
-    /// The lists that were found, if they can be of this era.
+    /// The lists found, if they can be of this era.
     fn settled(
         &self,
         found: &BTreeMap<Bytes, Bytes>,
@@ -287,18 +289,18 @@ impl List {
         let there: BTreeSet<&Mark> = marks.iter().collect();
         let mut due = look.acknowledged.iter().filter(|(_, append)| append.is_surely_of(era));
         if let Some((mark, _)) = due.find(|(mark, _)| !there.contains(mark)) {
-            return Err(told(key, mark, "was appended, answered, and is not there"));
+            return Err(told(key, mark, "was appended and acknowledged, and is missing"));
         }
         let seen = look.seen.get(&era).copied().unwrap_or(0);
         match self.seen.get(&era).and_then(|seen| seen.get(marks.len())) {
             Some(mark) if marks.len() < seen => {
-                Err(told(key, mark, "was read before, and is not there"))
+                Err(told(key, mark, "was read before, and is missing"))
             }
             _ => Ok(marks),
         }
     }
 
-    /// These marks were there in this era.
+    /// Records marks as present in this era.
     fn learn(&mut self, era: usize, marks: Vec<Mark>) {
         for mark in &marks {
             if let Some(append) = self.marks.get_mut(mark) {
@@ -311,29 +313,34 @@ impl List {
         }
     }
 
-    /// The marks in a value; each must be known and of this era, be there once, and in the order that was seen.
+    /// The marks in a value. Each must be known and of this era, occur once, and be in the order
+    /// read before.
     fn parse(&self, key: &Bytes, value: &[u8], era: usize) -> Result<Vec<Mark>, String> {
         let marks: Vec<Mark> = value.chunks(MARK_BYTES).map(<[u8]>::to_vec).collect();
         let mut before = BTreeSet::new();
         for (place, mark) in marks.iter().enumerate() {
             if !before.insert(mark) {
-                return Err(told(key, mark, "is there twice"));
+                return Err(told(key, mark, "occurs twice"));
             }
             match self.seen.get(&era).and_then(|seen| seen.get(place)) {
                 Some(seen) if seen == mark => continue,
-                Some(_) => return Err(told(key, mark, "is in another place than before")),
+                Some(_) => return Err(told(key, mark, "is at another position than before")),
                 None => {}
             }
             match self.marks.get(mark) {
                 Some(append) if append.may_be_of(era) => {
                     let length = (place + 1) * MARK_BYTES;
                     if append.length.is_some_and(|told| told != length) {
-                        return Err(told(key, mark, "is not where the reply to its append says"));
+                        return Err(told(
+                            key,
+                            mark,
+                            "is not at the position that the reply to its append gave",
+                        ));
                     }
                 }
-                Some(_) => return Err(told(key, mark, "was removed with everything else")),
+                Some(_) => return Err(told(key, mark, "was removed by a FLUSHALL")),
                 None => {
-                    return Err(told(key, mark, "was never appended, or it was said not to be"));
+                    return Err(told(key, mark, "was never appended, or its append was refused"));
                 }
             }
         }
@@ -368,11 +375,11 @@ mod tests {
     fn a_read_shows_what_was_answered_before_it_began() {
         let (mut lists, marks) = with(2, true);
         let look = lists.look(&KEY);
-        assert!(lists.clone().read(&KEY, &marks[0], &look).unwrap_err().contains("is not there"));
+        assert!(lists.clone().read(&KEY, &marks[0], &look).unwrap_err().contains("is missing"));
         lists.read(&KEY, &marks.concat(), &look).unwrap();
         let swapped = [&marks[1][..], &marks[0]].concat();
         let again = lists.look(&KEY);
-        assert!(lists.read(&KEY, &swapped, &again).unwrap_err().contains("another place"));
+        assert!(lists.read(&KEY, &swapped, &again).unwrap_err().contains("another position"));
         let twice = [&marks.concat()[..], &marks[1]].concat();
         assert!(lists.read(&KEY, &twice, &again).unwrap_err().contains("twice"));
         assert!(lists.read(&KEY, &[&marks.concat()[..], b"<999999>"].concat(), &again).is_err());
@@ -392,7 +399,7 @@ mod tests {
         let (mut lists, marks) = with(1, false);
         lists.found(&BTreeMap::new(), Slack::NONE, &none).unwrap();
         let late: BTreeMap<Bytes, Bytes> = [(KEY, marks[0].clone())].into();
-        assert!(lists.found(&late, Slack::NONE, &none).is_err(), "it came back later");
+        assert!(lists.found(&late, Slack::NONE, &none).is_err(), "it reappeared later");
         let (mut lists, _) = with(1, true);
         assert!(
             lists.clone().found(&BTreeMap::new(), Slack::NONE, &none).unwrap_err().contains("lost")
@@ -408,7 +415,9 @@ mod tests {
         let one: BTreeMap<Bytes, Bytes> = [(KEY, mark.clone())].into();
         let both: BTreeMap<Bytes, Bytes> = [(KEY, mark.clone()), (OTHER, mark)].into();
         let none: BTreeSet<usize> = [0].into();
-        assert!(lists.clone().found(&one, Slack::NONE, &none).unwrap_err().contains("not here"));
+        assert!(
+            lists.clone().found(&one, Slack::NONE, &none).unwrap_err().contains("not in this one")
+        );
         lists.clone().found(&both, Slack::NONE, &none).unwrap();
         lists.clone().found(&BTreeMap::new(), Slack::NONE, &none).unwrap();
     }
@@ -417,7 +426,7 @@ mod tests {
     fn a_list_has_marks_of_one_era() {
         let (mut lists, marks) = with(1, true);
         lists.removal_begins();
-        // Of the old era or the new one.
+        // Either the old era or the new one.
         let across = lists.mark();
         lists.begins(&across, &[KEY]);
         let both = [&marks[0][..], &across].concat();
@@ -435,7 +444,7 @@ mod tests {
             first.clone().read(&KEY, possible, &look).unwrap();
         }
         let elsewhere = lists.clone().read(&KEY, &across, &look).unwrap_err();
-        assert!(elsewhere.contains("is not where the reply"), "{elsewhere}");
+        assert!(elsewhere.contains("is not at the position"), "{elsewhere}");
         assert!(first.clone().read(&KEY, &both, &look).is_err());
         first.removal_ended();
         lists.removal_ended();
@@ -445,7 +454,7 @@ mod tests {
         assert!(back.contains("was removed"), "{back}");
         assert!(lists.clone().read(&KEY, b"", &late).is_ok());
         first.read(&KEY, &across, &late).unwrap();
-        assert!(first.read(&KEY, b"", &first.look(&KEY)).is_err(), "it was seen behind it");
+        assert!(first.read(&KEY, b"", &first.look(&KEY)).is_err(), "it was seen after it");
     }
 
     #[test]

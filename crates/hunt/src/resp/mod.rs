@@ -1,17 +1,17 @@
-//! Clients that speak to the server's own command layer: bytes in, bytes out.
+//! Clients of the server's command layer: they send and receive bytes.
 //!
-//! - [`wire`]: RESP as a client sees it;
-//! - [`command`]: commands on keys, and how they are said;
-//! - [`semantics`]: what commands do, and what may have come of those that nobody heard of;
-//! - [`ledger`]: what a client was promised of the keys that only it writes;
-//! - [`stages`]: what they may hold while somebody else removes everything;
-//! - `firm`: what may be found of them where nothing may be lost;
+//! - [`wire`]: a client's implementation of RESP;
+//! - [`command`]: commands on keys, and their text;
+//! - [`semantics`]: the effects of commands, and the possible effects of unanswered ones;
+//! - [`ledger`]: the reference of the keys that only one client writes;
+//! - [`stages`]: their possible states while another client removes all keys;
+//! - `firm`: the check of these keys where nothing acknowledged may be lost;
 //! - [`lists`]: keys that all clients write;
-//! - `admission`: the server's memory, of which there may be little;
-//! - [`mod@line`]: a connection, in pieces and sometimes lost;
-//! - [`client`]: makes requests, and tells the references;
-//! - `transaction`, `scan`, `sharing`, `watching`: requests of more than one step;
-//! - [`requests`]: what is drawn to be asked for.
+//! - `admission`: the server's memory, which may be small;
+//! - [`mod@line`]: a connection that splits its data, and may be lost;
+//! - [`client`]: makes requests and records them in the references;
+//! - `transaction`, `scan`, `sharing`, `watching`: requests of several steps;
+//! - [`requests`]: draws requests.
 
 mod admission;
 pub mod client;
@@ -29,8 +29,8 @@ mod transaction;
 mod watching;
 pub mod wire;
 
+use crate::scenario::Scenario;
 use crate::trouble::Trouble;
-use crate::world::World;
 use admission::SharedMemory;
 use bytes::Bytes;
 use client::RespClient;
@@ -48,25 +48,25 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// All clients of a world, and what they know together.
+/// All clients of a scenario, and the references that they share.
 pub struct Crew {
     clients: Vec<RespClient>,
     lists: RefCell<Lists>,
     list_keys: Vec<Bytes>,
-    /// Of everything that was received.
+    /// Hash of all bytes received.
     trace: Cell<u64>,
-    /// Somebody has gone in this session, and what it sent may still happen.
+    /// A client has disconnected in this session; the commands it sent may still run.
     lost: Cell<bool>,
-    /// Writes were refused for lack of room since everything was last compared, perhaps without a word.
+    /// Writes were refused for lack of space since the last comparison, possibly without a reply.
     refused: Cell<bool>,
-    /// Requests that have begun in this session.
+    /// Requests started in this session.
     requests: Cell<u64>,
-    /// Removals of everything that have begun in this session.
+    /// Removals of all keys started in this session.
     cleared: Cell<u64>,
     begins: Notify,
 }
 
-/// At the end of a session, notes whether the store has refused writes.
+/// Records at the end of a session whether the store has refused writes.
 struct NoteRefusals<'a> {
     crew: &'a Crew,
     stores: &'a [Store],
@@ -83,22 +83,23 @@ impl Drop for NoteRefusals<'_> {
 /// What the clients of a session share.
 pub(crate) struct Session<'a> {
     pub crew: &'a Crew,
-    pub world: &'a World,
+    pub scenario: &'a Scenario,
     pub stores: &'a [Store],
     pub context: Arc<Context>,
-    /// Everybody takes a part of it, who removes everything alone takes all.
+    /// Every request takes a share; a FLUSHALL that must run alone takes all.
     pub gate: ByteSemaphore,
-    /// Who removes everything beside others takes it.
+    /// Held by a FLUSHALL that runs concurrently with others.
     pub removal: ByteSemaphore,
-    /// The server's, for requests and replies.
+    /// The server's memory for requests and replies.
     pub memory: SharedMemory,
 }
 
 impl Session<'_> {
-    /// What the time is, at the least and at the most: shards may differ where the wall clock has been set back.
+    /// Range of the current time: the clocks of shards may differ where the wall clock has been set
+    /// back.
     pub fn clock_ms(&self) -> Window {
         let wall_ms = self.stores.first().map_or(0, |store| store.runtime().wall_ms());
-        if !self.world.pace.steps_back {
+        if !self.scenario.pace.steps_back {
             return Window { from_ms: wall_ms, to_ms: wall_ms };
         }
         let clocks = || self.stores.iter().map(Store::now_ms);
@@ -112,12 +113,12 @@ impl Session<'_> {
 }
 
 impl Crew {
-    /// The clients of a world, if they speak RESP.
-    pub fn of(world: &World) -> Option<Crew> {
-        let resp = world.resp.as_ref()?;
-        let rng = Rng::seeded(world.seed).fork("resp clients");
+    /// The clients of a scenario, if they speak RESP.
+    pub fn of(scenario: &Scenario) -> Option<Crew> {
+        let resp = scenario.resp.as_ref()?;
+        let rng = Rng::seeded(scenario.seed).fork("resp clients");
         let clients =
-            (0..world.clients.count).map(|number| RespClient::new(number, &rng)).collect();
+            (0..scenario.clients.count).map(|number| RespClient::new(number, &rng)).collect();
         let list_keys =
             (0..resp.lists).map(|number| Bytes::from(format!("list:{number}"))).collect();
         Some(Crew {
@@ -133,45 +134,46 @@ impl Crew {
         })
     }
 
-    /// The power is on.
+    /// A session starts.
     pub fn begins_session(&self) {
         self.lost.set(false);
         self.requests.set(0);
         self.cleared.set(0);
     }
 
-    /// All clients make their requests.
-    pub async fn work(&self, stores: &[Store], world: &World) -> Result<(), Trouble> {
-        let options = ContextOptions::new(stores[0].now_ms(), world.seed);
-        let memory = world.resp.as_ref().map(|resp| resp.memory.clone()).unwrap_or_default();
+    /// Runs all clients.
+    pub async fn work(&self, stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
+        let options = ContextOptions::new(stores[0].now_ms(), scenario.seed);
+        let memory = scenario.resp.as_ref().map(|resp| resp.memory.clone()).unwrap_or_default();
         let session = Session {
             crew: self,
-            world,
+            scenario,
             stores,
             context: Arc::new(Context::new(options)),
-            gate: ByteSemaphore::new(u64::from(world.clients.count)),
+            gate: ByteSemaphore::new(u64::from(scenario.clients.count)),
             removal: ByteSemaphore::new(1),
             memory: SharedMemory::new(memory),
         };
-        // However this ends: a reply that says so may not have come.
+        // In any case: the reply to a refused write may not have arrived.
         let _noted = NoteRefusals { crew: self, stores };
         let work = self.clients.iter().map(|client| client.work(&session));
         try_join_all(work).await.map(drop)
     }
 
-    /// Every key that may be there.
-    pub fn keys(&self, world: &World) -> Vec<Bytes> {
-        let own = self.clients.iter().flat_map(|client| client.keys(world));
+    /// Every key that may exist.
+    pub fn keys(&self, scenario: &Scenario) -> Vec<Bytes> {
+        let own = self.clients.iter().flat_map(|client| client.keys(scenario));
         own.chain(self.list_keys.iter().cloned()).collect()
     }
 
-    /// Compares with what was found, of which some need not be there. It is the truth from then on.
+    /// Compares the contents found with the reference; `slack` says what may be missing. The
+    /// contents found become the new base.
     ///
     /// # Errors
-    /// What was found cannot be.
+    /// The contents found are not possible.
     pub fn judge(
         &self,
-        world: &World,
+        scenario: &Scenario,
         found: &Found,
         at: Window,
         layout: &StoreLayout,
@@ -181,7 +183,8 @@ impl Crew {
         let mut clears: Option<BTreeSet<usize>> = None;
         let mut rest = found.clone();
         for client in &self.clients {
-            let own: Found = client.keys(world).filter_map(|key| rest.remove_entry(&key)).collect();
+            let own: Found =
+                client.keys(scenario).filter_map(|key| rest.remove_entry(&key)).collect();
             let mut ledger = client.ledger.borrow_mut();
             if self.refused.get() {
                 ledger.may_be_refused();
@@ -193,7 +196,9 @@ impl Crew {
                 Some(known) => known.intersection(&possible).copied().collect(),
             };
             if common.is_empty() {
-                return Err("everything of one client was removed, and not of another".to_owned());
+                return Err(
+                    "FLUSHALL removed the keys of one client and not those of another".to_owned()
+                );
             }
             clears = Some(common);
             ledger.settle(&own);
@@ -205,17 +210,17 @@ impl Crew {
             .map(|(key, (value, _))| (key, value))
             .collect();
         if let Some(key) = rest.keys().next() {
-            return Err(format!("key `{}` was written by nobody", key.escape_ascii()));
+            return Err(format!("key `{}` was never written", key.escape_ascii()));
         }
         self.refused.set(false);
         let clears = clears.unwrap_or_else(|| [0].into());
         self.lists.borrow_mut().found(&lists, slack, &clears)
     }
 
-    /// Compares keys one by one, but for those that the store says it has lost.
+    /// Compares each key by itself, except those that the store reports as lost.
     ///
     /// # Errors
-    /// What was found cannot be.
+    /// The contents found are not possible.
     pub fn judge_rest(
         &self,
         found: &Found,
@@ -234,14 +239,14 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits until so many requests, and removals of everything, have begun in this session.
+    /// Waits until this many requests and removals of all keys have started in this session.
     pub async fn begun(&self, requests: u64, removals: u64) {
         while self.requests.get() < requests || self.cleared.get() < removals {
             self.begins.notified().await;
         }
     }
 
-    /// Requests that have begun in this session.
+    /// Requests started in this session.
     pub fn requests_made(&self) -> u64 {
         self.requests.get()
     }
@@ -251,22 +256,22 @@ impl Crew {
         self.begins.notify_all();
     }
 
-    /// Of everything that clients have received.
+    /// Hash of all bytes that clients received.
     pub fn trace(&self) -> u64 {
         self.trace.get()
     }
 
-    /// Removals of everything since everything was last compared.
+    /// Removals of all keys since the last comparison.
     fn removals(&self) -> Removals {
         self.lists.borrow().removals()
     }
 
-    /// Whether a removal of everything has begun in this session.
+    /// Whether a removal of all keys has started in this session.
     pub fn has_removed(&self) -> bool {
         self.cleared.get() > 0
     }
 
-    /// Everybody's keys are about to be removed.
+    /// A removal of the keys of all clients has started.
     fn removal_begins(&self) {
         self.lists.borrow_mut().removal_begins();
         self.cleared.set(self.cleared.get() + 1);
@@ -276,7 +281,7 @@ impl Crew {
         }
     }
 
-    /// They have been.
+    /// It was answered.
     fn removal_ended(&self) {
         self.lists.borrow_mut().removal_ended();
         let ended = self.removals().ended;

@@ -1,12 +1,12 @@
-//! What is drawn to be asked for.
+//! Draws requests.
 
 use super::command::{Command, Condition, Lifetime};
-use crate::habits::Resp;
-use crate::world::Clients;
+use crate::client_model::Resp;
+use crate::scenario::Clients;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 
-/// Bytes that can be told from those of any other write, and are no number.
+/// Bytes that are different from those of any other write, and not a number.
 pub fn value(rng: &mut Rng, most: u64) -> Bytes {
     let mut bytes = vec![0; rng.below(most + 1) as usize];
     let mark = rng.next_u64().to_le_bytes();
@@ -17,13 +17,13 @@ pub fn value(rng: &mut Rng, most: u64) -> Bytes {
     Bytes::from(bytes)
 }
 
-/// What a client draws from.
+/// Inputs of the draw.
 pub struct Draw<'a> {
-    /// Its habits.
-    pub habits: &'a Clients,
-    /// Its habits of speech.
+    /// Key access pattern of the client.
+    pub workload: &'a Clients,
+    /// Its RESP client model.
     pub resp: &'a Resp,
-    /// What the clock shows.
+    /// Current time.
     pub now_ms: u64,
     /// Its keys by number.
     pub key: &'a dyn Fn(u64) -> Bytes,
@@ -32,13 +32,13 @@ pub struct Draw<'a> {
 impl Draw<'_> {
     /// Any of the client's keys.
     pub fn any_key(&self, rng: &mut Rng) -> Bytes {
-        (self.key)(rng.below(self.habits.keys))
+        (self.key)(rng.below(self.workload.keys))
     }
 
-    /// Some keys, each once.
+    /// Some keys, without repetitions.
     pub fn keys(&self, rng: &mut Rng) -> Vec<Bytes> {
         let mut keys: Vec<Bytes> = Vec::new();
-        for _ in 0..1 + rng.below(self.habits.batch) {
+        for _ in 0..1 + rng.below(self.workload.batch) {
             let key = self.any_key(rng);
             if !keys.contains(&key) {
                 keys.push(key);
@@ -48,7 +48,7 @@ impl Draw<'_> {
     }
 
     fn value(&self, rng: &mut Rng) -> Bytes {
-        let most = self.habits.longest_value(rng);
+        let most = self.workload.longest_value(rng);
         value(rng, most)
     }
 
@@ -59,10 +59,10 @@ impl Draw<'_> {
 
     /// A command.
     pub fn command(&self, rng: &mut Rng) -> Command {
-        if rng.chance(self.habits.reads) {
+        if rng.chance(self.workload.reads) {
             return self.read(rng);
         }
-        if rng.chance(self.habits.deletes) {
+        if rng.chance(self.workload.deletes) {
             return match rng.below(4) {
                 0 => Command::GetDel(self.any_key(rng)),
                 _ => Command::Del(self.keys(rng)),
@@ -74,12 +74,12 @@ impl Draw<'_> {
             9 => Command::MsetNx(self.pairs(rng)),
             10..=11 => Command::IncrBy(self.any_key(rng), 1 + rng.below(2) as i64 * 10),
             12..=13 => {
-                let part = value(rng, self.habits.value_bytes.min(100));
+                let part = value(rng, self.workload.value_bytes.min(100));
                 Command::Append(self.any_key(rng), part)
             }
             14 => {
-                let part = value(rng, self.habits.value_bytes.min(100));
-                let at = rng.below(self.habits.value_bytes.min(200) + 1) as usize;
+                let part = value(rng, self.workload.value_bytes.min(100));
+                let at = rng.below(self.workload.value_bytes.min(200) + 1) as usize;
                 Command::SetRange(self.any_key(rng), at, part)
             }
             15 if self.lives(rng) => Command::Pexpire(self.any_key(rng), self.lifetime(rng)),
@@ -134,7 +134,7 @@ impl Draw<'_> {
         rng.chance(self.resp.expiry)
     }
 
-    /// From a millisecond to the longest, evenly in the exponent; as a span or a time.
+    /// Log-uniform from one millisecond to the longest; relative or absolute.
     fn lifetime(&self, rng: &mut Rng) -> Lifetime {
         let longest = (self.resp.longest_life_ms.max(1) as f64).log2();
         let ms = (longest * rng.unit_f64()).exp2() as u64;

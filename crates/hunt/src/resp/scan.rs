@@ -1,4 +1,4 @@
-//! A client that looks at all of its keys.
+//! SCAN over all keys.
 
 use super::Session;
 use super::client::{RespClient, unexpected};
@@ -7,23 +7,23 @@ use super::line::Line;
 use super::semantics::{Change, Held, Possible, Window};
 use super::stages::Removals;
 use super::wire::Reply;
-use crate::habits::few_scans;
+use crate::client_model::few_scans;
 use crate::trouble::Trouble;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 use std::collections::BTreeSet;
 
 impl RespClient {
-    /// A whole iteration shows every own key that is there, and no other.
+    /// A whole iteration must return every own key that exists, and no other own key.
     pub(super) async fn scan(
         &self,
         session: &Session<'_>,
         line: &mut Line<'_>,
         rng: &mut Rng,
     ) -> Result<(), Trouble> {
-        let resp = session.world.resp.as_ref();
+        let resp = session.scenario.resp.as_ref();
         if resp.is_some_and(|resp| resp.scans > few_scans()) && rng.chance(0.5) {
-            let keys: Vec<Bytes> = self.keys(session.world).collect();
+            let keys: Vec<Bytes> = self.keys(session.scenario).collect();
             self.outlive(session, &keys).await;
         }
         let from_ms = session.clock_ms().from_ms;
@@ -72,8 +72,8 @@ impl RespClient {
         }
     }
 
-    /// Compares what was shown with what the keys may hold. What was not shown although it could only be hidden by its
-    /// expiry is dead from then on.
+    /// Compares the keys returned with the possible states. A key that was not returned, and whose
+    /// absence only an expiry explains, is expired from then on.
     fn shown(
         &self,
         session: &Session<'_>,
@@ -91,10 +91,11 @@ impl RespClient {
             let possible = ledger.current().possible(&key, shard_of(&key));
             let fits = looked_at(&possible, shown, at);
             if fits.is_empty() {
-                let what = if shown { "shows a key that is not there" } else { "misses a key" };
+                let what = if shown { "returns a key that does not exist" } else { "misses a key" };
                 return Err(Trouble::Wrong(format!("SCAN {what}: `{}`", key.escape_ascii())));
             }
-            // Where everything is removed meanwhile, nobody knows whether before or after the look at a key.
+            // Where all keys are removed meanwhile, the order of the removal and the read of a key
+            // is unknown.
             if !removed {
                 let learned = |_: &_| {
                     let after = [(key.clone(), fits.clone())].into();
@@ -107,7 +108,7 @@ impl RespClient {
     }
 }
 
-/// What is left of what a key may hold, once a look in this time has shown it or not.
+/// The possible states of a key after a read in this time that did or did not return it.
 fn looked_at(possible: &Possible, shown: bool, at: Window) -> Possible {
     let mut left = Possible::new();
     for held in possible {

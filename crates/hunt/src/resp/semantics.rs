@@ -1,24 +1,26 @@
-//! What commands do, as Redis documents it and the simplest way to say it. Shares nothing with the server.
+//! The effects of commands, in the simplest implementation of Redis's documentation. Shares no code
+//! with the server.
 //!
-//! A client does not know at which moment between its request and the reply a command ran, and so not always whether a
-//! key had expired by then. Hence a key has *possible* states; a reply rules some of them out.
+//! A client does not know when exactly a command ran between request and reply, and so not always
+//! whether a key had expired by then. Hence a key has a set of *possible* states; a reply rules out
+//! some of them.
 
 use super::command::{Command, Condition, Lifetime};
 use super::wire::Reply;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A moment between two, both included, in milliseconds of the clock that expiry goes by.
+/// A range of times, both ends included, in milliseconds of the clock that expiry uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Not before.
+    /// The earliest time.
     pub from_ms: u64,
-    /// Not after.
+    /// The latest time.
     pub to_ms: u64,
 }
 
 impl Window {
-    /// Nobody has heard when.
+    /// From this time on, without an upper bound.
     pub fn from(from_ms: u64) -> Window {
         Window { from_ms, to_ms: u64::MAX / 4 }
     }
@@ -28,41 +30,41 @@ impl Window {
     }
 }
 
-/// What a key holds.
+/// State of a key that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     /// The value.
     pub value: Bytes,
-    /// When it expires, if it does.
+    /// Expiry time, if it has one.
     pub dies: Option<Window>,
 }
 
-/// What a key may hold: something, or nothing.
+/// Possible states of a key: a value, or none.
 pub type Possible = Vec<Option<Held>>;
 
-/// What all keys may hold; keys that are not here hold nothing.
+/// Possible states of all keys; absent keys do not exist.
 pub type State = BTreeMap<Bytes, Possible>;
 
-/// What became of the keys of a command.
+/// Change by a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
-    /// What they may hold.
+    /// The possible states after it.
     pub after: State,
-    /// Those of them that were written for sure.
+    /// Keys that were certainly written.
     pub written: BTreeSet<Bytes>,
-    /// Those of them that may have been.
+    /// Keys that may have been written.
     pub perhaps_written: BTreeSet<Bytes>,
 }
 
 impl Change {
-    /// This, and then another.
+    /// This change followed by another.
     pub fn then(&mut self, next: Change) {
         self.after.extend(next.after);
         self.written.extend(next.written);
         self.perhaps_written.extend(next.perhaps_written);
     }
 
-    /// This, or another in its place.
+    /// This change or another.
     pub fn or(mut self, other: Change) -> Change {
         let keys: BTreeSet<Bytes> = self.after.keys().chain(other.after.keys()).cloned().collect();
         for key in keys {
@@ -78,7 +80,7 @@ impl Change {
         self
     }
 
-    /// This, or nothing.
+    /// This change or none.
     pub fn or_nothing(&mut self, before: &State) {
         for (key, possible) in &mut self.after {
             for held in before.get(key).cloned().unwrap_or_else(|| vec![None]) {
@@ -91,21 +93,21 @@ impl Change {
     }
 }
 
-/// What a command answers in one of the possible cases.
+/// The expected reply in one of the possible cases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Expected {
     Reply(Reply),
-    /// An error that begins so.
+    /// An error with this prefix.
     Error(&'static str),
-    /// The milliseconds that are left to this key.
+    /// The remaining time to live of this key, in milliseconds.
     Remaining(Bytes),
 }
 
-/// One way that a command can have gone.
+/// One possible execution of a command.
 struct Branch {
-    /// What the keys were, as far as the store may not have noticed that they expired.
+    /// The state before, in which the store may not have noticed expiries yet.
     before: BTreeMap<Bytes, Option<Held>>,
-    /// What they are.
+    /// The state after.
     keys: BTreeMap<Bytes, Option<Held>>,
     written: BTreeSet<Bytes>,
 }
@@ -121,12 +123,13 @@ impl Branch {
     }
 }
 
-/// A reply that cannot be.
+/// A reply that is not possible.
 #[derive(Debug)]
 pub struct Impossible(pub String);
 
 impl Command {
-    /// Takes note of a reply: returns what the keys may hold now, those that were only looked at included.
+    /// Evaluates a reply: returns the possible states of the keys, including keys that were only
+    /// read.
     ///
     /// # Errors
     /// The reply is impossible.
@@ -161,7 +164,7 @@ impl Command {
         Ok(change)
     }
 
-    /// What the keys that it writes may hold if it ran at some moment, and nobody heard of it.
+    /// The possible states of the keys after the command ran at an unknown time without a reply.
     pub fn unanswered(&self, state: &State, at: Window) -> Change {
         let mut branches = self.branches(state, at);
         branches.iter_mut().for_each(|branch| drop(self.run(branch, at)));
@@ -178,7 +181,7 @@ impl Command {
         Change { after, written: certain.unwrap_or_default(), perhaps_written: written }
     }
 
-    /// Every combination of what its keys may be at that moment.
+    /// Every combination of the states that its keys can have at that time.
     fn branches(&self, state: &State, at: Window) -> Vec<Branch> {
         let empty =
             || Branch { before: BTreeMap::new(), keys: BTreeMap::new(), written: BTreeSet::new() };
@@ -333,7 +336,7 @@ impl Command {
     }
 }
 
-/// What is in both, where there is something known.
+/// The restriction that both have in common, where one is known.
 fn common(known: Option<BTreeSet<Bytes>>, other: &BTreeSet<Bytes>) -> BTreeSet<Bytes> {
     match known {
         None => other.clone(),
@@ -358,7 +361,7 @@ fn put_all(keys: &mut Branch, pairs: &[(Bytes, Bytes)]) {
     }
 }
 
-/// Writes a part of a value, which keeps its expiry; zeros fill what lies between.
+/// Overwrites a part of a value, which keeps its expiry; gaps are filled with zeros.
 fn patch(keys: &mut Branch, key: &Bytes, at: usize, part: &Bytes) {
     let old = keys.get(key).cloned();
     let dies = old.as_ref().and_then(|old| old.dies);
@@ -368,8 +371,8 @@ fn patch(keys: &mut Branch, key: &Bytes, at: usize, part: &Bytes) {
     keys.put(key, Some(Held { value: whole.freeze(), dies }));
 }
 
-/// The bytes from one place to another, both included; negative ones count from the end, and those before the first
-/// byte are the first.
+/// The bytes from one index to another, both included. Negative indexes count from the end; those
+/// before the first byte mean the first byte.
 fn part_of(whole: &Bytes, from: i64, to: i64) -> Bytes {
     if from < 0 && to < 0 && from > to {
         return Bytes::new();
@@ -380,7 +383,7 @@ fn part_of(whole: &Bytes, from: i64, to: i64) -> Bytes {
     if from > to { Bytes::new() } else { whole.slice(from as usize..=to as usize) }
 }
 
-/// What may be seen of a key at that moment: as it was noted, and as it is.
+/// The state of a key at that time: as recorded, or expired.
 fn seen(held: Option<&Held>, at: Window) -> Vec<(Option<Held>, Option<Held>)> {
     let Some(held) = held else { return vec![(None, None)] };
     let Some(dies) = held.dies else { return vec![(Some(held.clone()), Some(held.clone()))] };
@@ -396,7 +399,7 @@ fn seen(held: Option<&Held>, at: Window) -> Vec<(Option<Held>, Option<Held>)> {
     cases
 }
 
-/// Whether a reply is the expected one; what it tells of an expiry is noted.
+/// Whether a reply is the expected one. A time to live in the reply narrows the expiry.
 fn fits(branch: &mut Branch, expected: &Expected, reply: &Reply, at: Window) -> bool {
     match (expected, reply) {
         (Expected::Reply(expected), reply) => expected == reply,
@@ -431,8 +434,8 @@ impl Expected {
     }
 }
 
-/// Whether a key that may hold `possible` can be found like this at that moment: a value and when it expires, 0 for
-/// never, or nothing.
+/// Whether a key with the `possible` states can be found like this at that time: a value with its
+/// expiry, 0 for none, or nothing.
 pub fn accepts(possible: &Possible, found: Option<&(Bytes, u64)>, at: Window) -> bool {
     possible.iter().any(|held| accepts_one(held.as_ref(), found, at))
 }

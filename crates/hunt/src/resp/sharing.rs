@@ -1,4 +1,4 @@
-//! What a client does with keys that all clients write.
+//! Requests to keys that all clients write.
 
 use super::Session;
 use super::client::{RespClient, expect, unexpected};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use softflash_base::random::Rng;
 
 impl RespClient {
-    /// Something with a key that all clients write.
+    /// A request to a key that all clients write.
     pub(super) async fn list(
         &self,
         session: &Session<'_>,
@@ -46,7 +46,7 @@ impl RespClient {
         Ok(value)
     }
 
-    /// All lists at one instant.
+    /// Reads all lists in one transaction.
     async fn read_lists(
         &self,
         session: &Session<'_>,
@@ -92,7 +92,7 @@ impl RespClient {
         self.list_answered(session, &mark, &keys, lengths)
     }
 
-    /// The same mark to all lists at once.
+    /// Appends the same mark to all lists in one transaction.
     async fn append_to_lists(
         &self,
         session: &Session<'_>,
@@ -137,7 +137,7 @@ impl RespClient {
         lengths.map(drop)
     }
 
-    /// Reads a list, and writes it again with a mark more, unless somebody was faster.
+    /// Reads a list and writes it with one more mark, unless another client wrote it meanwhile.
     async fn replace_list(
         &self,
         session: &Session<'_>,
@@ -171,7 +171,7 @@ impl RespClient {
         let happened = match outcome {
             Some(Reply::Array(_)) if removed => {
                 return Err(Trouble::Wrong(format!(
-                    "a transaction ran although everything was removed since it watched `{}`",
+                    "a transaction ran although all keys were removed after WATCH `{}`",
                     key.escape_ascii()
                 )));
             }
@@ -183,7 +183,7 @@ impl RespClient {
             Some(Reply::Nil) => {
                 let key = key.escape_ascii();
                 return Err(Trouble::Wrong(format!(
-                    "a transaction was refused, and nobody has written `{key}` that it watched"
+                    "a transaction was refused, but the watched key `{key}` was not written"
                 )));
             }
             other => unexpected("EXEC", other),
@@ -200,7 +200,7 @@ fn length(reply: &Reply) -> Option<usize> {
     }
 }
 
-/// The value of a list in a reply; an absent list is empty.
+/// The value of a list in a reply; a missing list is empty.
 fn list_value(command: &str, reply: Option<Reply>) -> Result<Bytes, Trouble> {
     match reply {
         Some(Reply::Bulk(value)) => Ok(value),

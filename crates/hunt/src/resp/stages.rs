@@ -1,43 +1,45 @@
-//! What a client's keys may hold while somebody else removes everything.
+//! Possible states of a client's keys while another client removes all keys.
 //!
-//! Nobody knows at which moment between the request and the reply a FLUSHALL took effect. So what the keys hold is kept
-//! in *stages*: one for each number of removals that may have happened by now. A removal happens in all shards at once,
-//! but the commands of one pipeline run in their shards at the same time: one may come behind a removal although another
-//! that was sent after it came in front. So while commands are on their way a stage is possible or not for each shard.
+//! A FLUSHALL takes effect at an unknown time between request and reply. So the possible states are
+//! kept in *stages*: one for each number of removals that may have happened. A removal is atomic
+//! over all shards, but the commands of one pipeline run concurrently in their shards: one may run
+//! after a removal although a command sent later ran before it. So while commands are in flight, a
+//! stage is possible or impossible for each shard separately.
 
 use super::semantics::{Change, Possible, State};
 use std::collections::BTreeSet;
 
-/// Removals of everything since everything was last compared.
+/// Removals of all keys since the last comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Removals {
-    /// That were begun: more cannot have happened.
+    /// Number started: at most so many have happened.
     pub begun: usize,
-    /// That were answered: so many have happened.
+    /// Number answered: at least so many have happened.
     pub ended: usize,
 }
 
 impl Removals {
-    /// Whether one may happen at this moment.
+    /// Whether a removal may happen now.
     pub fn is_under_way(self) -> bool {
         self.begun > self.ended
     }
 
-    /// Whether one may have happened between two moments, this one and a later one.
+    /// Whether a removal may have happened between this moment and a later one.
     pub fn may_precede(self, later: Removals) -> bool {
         later.begun > self.ended
     }
 
-    /// Whether one has begun after this moment and ended before a later one.
+    /// Whether a removal has started after this moment and ended before a later one.
     pub fn surely_precede(self, later: Removals) -> bool {
         later.ended > self.begun
     }
 }
 
-/// What the keys may hold, by the number of removals that have happened. The last stage is possible in every shard.
+/// Possible states of the keys, by the number of removals that have happened. The last stage is
+/// possible in every shard.
 #[derive(Debug, Clone)]
 pub struct Stages {
-    /// How many have happened in the first stage.
+    /// Number of removals in the first stage.
     first: usize,
     each: Vec<Stage>,
 }
@@ -45,7 +47,7 @@ pub struct Stages {
 #[derive(Debug, Clone, Default)]
 struct Stage {
     state: State,
-    /// Shards in which replies have ruled it out.
+    /// Shards in which replies have ruled out this stage.
     impossible: BTreeSet<u16>,
 }
 
@@ -56,30 +58,30 @@ impl Default for Stages {
 }
 
 impl Stages {
-    /// Nothing is removed.
+    /// Stages without removals.
     pub fn of(state: State) -> Stages {
         Stages { first: 0, each: vec![Stage { state, impossible: BTreeSet::new() }] }
     }
 
-    /// From now on everything may be removed once more.
+    /// A removal has started.
     pub fn removal_begins(&mut self) {
         self.each.push(Stage::default());
     }
 
-    /// So many removals have happened, and nothing is on its way that may have come before them.
+    /// At least so many removals have happened, and no command in flight can have run before them.
     pub fn have_ended(&mut self, removals: usize) {
         let gone = removals.saturating_sub(self.first).min(self.each.len().saturating_sub(1));
         self.each.drain(..gone);
         self.first += gone;
     }
 
-    /// Nothing is on its way: what has been ruled out in one shard has been ruled out.
+    /// No command is in flight: a stage that is ruled out in one shard is ruled out in all.
     pub fn settle(&mut self) {
         let possible = self.each.iter().position(|stage| stage.impossible.is_empty());
         self.have_ended(self.first + possible.unwrap_or(0));
     }
 
-    /// What all keys hold, as long as nobody else has a part in it.
+    /// The state of all keys, if there is one stage only.
     pub fn only(&self) -> Option<&State> {
         match &self.each[..] {
             [stage] => Some(&stage.state),
@@ -87,7 +89,7 @@ impl Stages {
         }
     }
 
-    /// What a key of a shard may hold in any stage.
+    /// The possible states of a key of a shard, over all stages.
     pub fn possible(&self, key: &[u8], shard: u16) -> Possible {
         let stages = self.each.iter().filter(|stage| !stage.impossible.contains(&shard));
         let mut possible = Possible::new();
@@ -100,17 +102,17 @@ impl Stages {
         possible
     }
 
-    /// Each stage with its number of removals: what the keys hold, and in which shards that is ruled out.
+    /// Each stage with its number of removals: the states, and the shards in which it is ruled out.
     pub fn each(&self) -> impl Iterator<Item = (usize, &State, &BTreeSet<u16>)> {
         let stages = self.each.iter().enumerate();
         stages.map(|(number, stage)| (self.first + number, &stage.state, &stage.impossible))
     }
 
-    /// A command on keys of these shards ran in one of the stages, in the same one in all of them; `act` tells what became
-    /// of the keys, or that it cannot have been so.
+    /// A command on keys of these shards ran in one of the stages, the same in all of them; `act`
+    /// returns the change, or that the stage is impossible.
     ///
     /// # Errors
-    /// It cannot have been in any.
+    /// The command cannot have run in any stage.
     pub fn run<E>(
         &mut self,
         shards: &BTreeSet<u16>,
@@ -141,7 +143,7 @@ impl Stages {
         outcome.unwrap_or_else(|| Ok(Change::default()))
     }
 
-    /// What may have happened with so many removals may be removed by the next one.
+    /// A state that is possible in a stage may be removed by the next removal.
     fn spread(&mut self, shard_of: &dyn Fn(&[u8]) -> u16) {
         for number in 1..self.each.len() {
             let (before, after) = self.each.split_at_mut(number);

@@ -7,13 +7,13 @@ use super::line::Line;
 use super::semantics::{Change, State, Window};
 use super::watching::Watch;
 use super::wire::Reply;
-use crate::habits::Resp;
+use crate::client_model::Resp;
 use crate::trouble::Trouble;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 
 impl RespClient {
-    /// A transaction on own keys, perhaps with some of them watched, perhaps discarded.
+    /// A transaction on own keys, possibly with watched keys, possibly discarded.
     pub(super) async fn transaction(
         &self,
         session: &Session<'_>,
@@ -98,7 +98,7 @@ impl RespClient {
         })
     }
 
-    /// A transaction was refused: for what it watched, or without a reason.
+    /// A transaction was refused: because of its watches, or without a reason.
     fn refused(
         &self,
         session: &Session<'_>,
@@ -114,10 +114,10 @@ impl RespClient {
         };
         match expired.as_deref() {
             Some([]) => Err(Trouble::Wrong(format!(
-                "client {}: a transaction was refused, and nobody has changed what it watched",
+                "client {}: a transaction was refused, but its watched keys were not changed",
                 self.number
             ))),
-            // That it tells of one key's death is as good as a look at it.
+            // If a single key's expiry is the only reason, the key has expired.
             Some([key]) => {
                 let shard_of = |key: &[u8]| session.shard_of(key);
                 let get = Command::Get(key.clone());

@@ -1,4 +1,4 @@
-//! Clients that watch keys: what a transaction may and must be refused for, and watches that are left behind.
+//! WATCH: for which changes a transaction may and must be refused, and watches that are never used.
 
 use super::Session;
 use super::client::{RespClient, expect};
@@ -7,34 +7,34 @@ use super::line::Line;
 use super::semantics::{Held, Possible};
 use super::stages::Removals;
 use super::wire::Reply;
-use crate::habits::Resp;
+use crate::client_model::Resp;
 use crate::trouble::Trouble;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 use std::time::Duration;
 
-/// The longest that a client thinks between two steps of a request, as a power of two nanoseconds.
+/// Longest pause of a client between two steps of a request, as a power of two nanoseconds.
 const LONGEST_THOUGHT: u64 = 23;
 
-/// A key's end is waited for if it comes within this time.
+/// The client waits for the expiry of a key if it is at most this far away.
 const LONGEST_WAIT_MS: u64 = 10_000;
 
-/// Keys that a client watches, and what has happened since.
+/// Watched keys of a client, and the changes since.
 pub(super) struct Watch {
     keys: Vec<Bytes>,
-    /// It has written one of them itself.
+    /// The client itself has written one of them.
     touched: bool,
-    /// When the first watch was asked for.
+    /// When the first WATCH was sent.
     asked: Removals,
     asked_ms: u64,
-    /// When the last watch was answered.
+    /// When the last WATCH was answered.
     answered: Removals,
     answered_ms: u64,
 }
 
 impl Watch {
-    /// Whether the transaction must be refused that is about to be executed, not before `from_ms`: what is changed behind a
-    /// watch ends it, also by the one who watches, and so does the end of a watched key's life.
+    /// Whether the transaction, which runs at `from_ms` or later, must be refused: a watched key
+    /// was changed, also by the client itself, or a watched key has expired.
     pub fn must_refuse(
         &self,
         removals: Removals,
@@ -46,17 +46,17 @@ impl Watch {
             dies.is_some_and(|dies| dies.from_ms > self.answered_ms && dies.to_ms <= from_ms)
         };
         if self.touched {
-            Some("what it watched had been changed")
+            Some("a watched key had been changed")
         } else if self.answered.surely_precede(removals) {
-            Some("everything was removed since it watched")
+            Some("all keys were removed after WATCH")
         } else if self.keys.iter().any(|key| possible(key).iter().all(has_died)) {
-            Some("what it watched had expired")
+            Some("a watched key had expired")
         } else {
             None
         }
     }
 
-    /// The keys whose end of life can be the reason why a transaction was refused, until `to_ms`; none: there are other
+    /// The keys whose expiry until `to_ms` can be the reason of a refusal; none: there are other
     /// reasons.
     pub fn may_have_expired(
         &self,
@@ -92,7 +92,7 @@ impl RespClient {
         let mut keys = vec![self.any_key(session, rng)];
         if resp.watched > 1 {
             keys.extend((0..rng.below(resp.watched)).map(|_| self.any_key(session, rng)));
-            // Those that are watched already are named again with others.
+            // The keys watched already are named again together with others.
             if rng.chance(0.3) {
                 expect(line.ask(&[watch_words(&keys[..1])], rng).await?, &[Reply::OK])?;
             }
@@ -114,9 +114,9 @@ impl RespClient {
         Ok(Watch { keys, touched, asked, asked_ms, answered, answered_ms })
     }
 
-    /// Leaves a moment to others, where somebody may do something in it that matters.
+    /// Pauses briefly, so that other clients may interfere.
     pub(super) async fn linger(&self, session: &Session<'_>, rng: &mut Rng) {
-        let Some(resp) = &session.world.resp else { return };
+        let Some(resp) = &session.scenario.resp else { return };
         if (resp.clears_beside || resp.litter > 0.0) && rng.chance(0.5) {
             let runtime = session.stores[0].runtime();
             let thought = Duration::from_nanos(1 << rng.below(LONGEST_THOUGHT));
@@ -124,7 +124,7 @@ impl RespClient {
         }
     }
 
-    /// Waits until one of these keys has come to its end, where one does so soon.
+    /// Waits until one of these keys has expired, if one does soon.
     pub(super) async fn outlive(&self, session: &Session<'_>, keys: &[Bytes]) {
         let now_ms = session.clock_ms().to_ms;
         let ends = |key: &Bytes| {
@@ -140,8 +140,8 @@ impl RespClient {
         }
     }
 
-    /// Watches keys and lets go of them, in one way or another: no transaction is refused for their sake. A connection
-    /// that ends leaves its watches behind.
+    /// Watches keys and drops the watches in one of several ways: no transaction may be refused
+    /// because of them. A connection that ends leaves its watches behind.
     pub(super) async fn litter<'a>(
         &self,
         session: &'a Session<'a>,
@@ -209,7 +209,7 @@ mod tests {
         let nothing = |_: &Bytes| vec![None];
         let refuses = |watch: &Watch, at| watch.must_refuse(at, 200, nothing).is_some();
         assert!(refuses(&watch(moment(0, 0)), moment(1, 1)));
-        assert!(!refuses(&watch(moment(0, 0)), moment(1, 0)), "it may come behind");
+        assert!(!refuses(&watch(moment(0, 0)), moment(1, 0)), "it may come later");
         assert!(!refuses(&watch(moment(1, 0)), moment(1, 1)), "it may have come before");
         let may = |watch: Watch, at| watch.may_have_expired(at, 200, nothing);
         assert_eq!(may(watch(moment(1, 0)), moment(1, 1)), None);

@@ -1,5 +1,5 @@
-//! RESP as a client sees it: requests into bytes, bytes into replies. Written here a second time, so that an error of
-//! the server's own writer cannot hide behind itself.
+//! A client's implementation of RESP: requests to bytes, bytes to replies. It is independent of the
+//! server's writer, so that an error there is not masked.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ pub enum Reply {
     Integer(i64),
     /// `$3`.
     Bulk(Bytes),
-    /// No value, of whatever version of the protocol.
+    /// No value, in either version of the protocol.
     Nil,
     /// `*2`.
     Array(Vec<Reply>),
@@ -24,12 +24,12 @@ impl Reply {
     /// `+OK`.
     pub const OK: Reply = Reply::Status(Bytes::from_static(b"OK"));
 
-    /// A number that counts.
+    /// A number as a count.
     pub fn count(count: usize) -> Reply {
         Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
-    /// For people, long values cut short.
+    /// Text for messages; long values are shortened.
     pub fn shown(&self) -> String {
         match self {
             Reply::Bulk(bytes) => shown(bytes),
@@ -42,7 +42,7 @@ impl Reply {
     }
 }
 
-/// Bytes for people.
+/// Bytes as text for messages.
 pub fn shown(bytes: &[u8]) -> String {
     let begin = &bytes[..bytes.len().min(12)];
     format!("{} bytes `{}`", bytes.len(), begin.escape_ascii())
@@ -58,10 +58,10 @@ pub fn request(words: &[Bytes], into: &mut Vec<u8>) {
     }
 }
 
-/// All replies in `bytes`.
+/// Parses all replies in `bytes`.
 ///
 /// # Errors
-/// What is no reply, or not whole.
+/// Bytes that are no reply or an incomplete one.
 pub fn replies(bytes: &[u8]) -> Result<Vec<Reply>, String> {
     let (mut replies, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
@@ -73,12 +73,12 @@ pub fn replies(bytes: &[u8]) -> Result<Vec<Reply>, String> {
 fn reply(bytes: &[u8], at: &mut usize) -> Result<Reply, String> {
     let rest = &bytes[*at..];
     let end = rest.windows(2).position(|pair| pair == b"\r\n");
-    let end = end.ok_or_else(|| format!("a reply without end: {}", shown(rest)))?;
-    let (kind, line) = rest[..end].split_first().ok_or("an empty line for a reply")?;
+    let end = end.ok_or_else(|| format!("an incomplete reply: {}", shown(rest)))?;
+    let (kind, line) = rest[..end].split_first().ok_or("an empty line instead of a reply")?;
     *at += end + 2;
     let number = || -> Result<i64, String> {
         let text = std::str::from_utf8(line).ok().and_then(|text| text.parse().ok());
-        text.ok_or_else(|| format!("no number in a reply: `{}`", line.escape_ascii()))
+        text.ok_or_else(|| format!("not a number in a reply: `{}`", line.escape_ascii()))
     };
     Ok(match kind {
         b'+' => Reply::Status(Bytes::copy_from_slice(line)),
@@ -88,16 +88,16 @@ fn reply(bytes: &[u8], at: &mut usize) -> Result<Reply, String> {
         b'$' | b'*' if number()? < 0 => Reply::Nil,
         b'$' => {
             let length = number()?.unsigned_abs() as usize;
-            let body = bytes.get(*at..*at + length).ok_or("a value that is cut short")?;
+            let body = bytes.get(*at..*at + length).ok_or("a truncated value")?;
             *at += length;
             if bytes.get(*at..*at + 2) != Some(b"\r\n") {
-                return Err("a value that does not end where it should".to_owned());
+                return Err("a value without its line end".to_owned());
             }
             *at += 2;
             Reply::Bulk(Bytes::copy_from_slice(body))
         }
         b'*' => Reply::Array((0..number()?).map(|_| reply(bytes, at)).collect::<Result<_, _>>()?),
-        _ => return Err(format!("no reply begins with `{}`", kind.escape_ascii())),
+        _ => return Err(format!("`{}` does not start a reply", kind.escape_ascii())),
     })
 }
 

@@ -1,8 +1,8 @@
-//! Which commands a user may run.
+//! The set of commands that a user may run.
 
 use crate::command::{COMMANDS, Spec};
 
-/// Categories of Redis; those that no command here belongs to are empty.
+/// Redis' categories; those without a command here are empty.
 pub(crate) const CATEGORIES: [&str; 21] = [
     "keyspace",
     "read",
@@ -27,12 +27,13 @@ pub(crate) const CATEGORIES: [&str; 21] = [
     "scripting",
 ];
 
-/// A set of commands, and the rules that made it.
+/// A set of commands, and the rules that produced it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandSet {
-    /// For each command of the table, the command itself (the lowest bit) and its subcommands.
+    /// For each command of the table: a bit for the command (the lowest) and one for each of its
+    /// subcommands.
     allowed: Box<[u32]>,
-    /// As ACL LIST shows them; the first is for all commands.
+    /// The rules as ACL LIST shows them; the first is for all commands.
     rules: Vec<String>,
 }
 
@@ -56,12 +57,12 @@ impl CommandSet {
         CommandSet { allowed, rules: vec!["-@all".to_owned()] }
     }
 
-    /// Whether nothing is left out.
+    /// Whether it contains all commands.
     pub fn is_all(&self) -> bool {
         COMMANDS.iter().zip(&self.allowed).all(|(spec, bits)| *bits == everything_of(spec))
     }
 
-    /// Whether the command at `index` of the table is among them, or the subcommand at `subcommand` of it.
+    /// Whether it contains the command at `index` of the table, or its subcommand at `subcommand`.
     pub fn allows(&self, index: usize, subcommand: Option<usize>) -> bool {
         let place = subcommand.map_or(0, |place| place + 1);
         self.allowed.get(index).is_some_and(|bits| bits & bit(place) != 0)
@@ -72,7 +73,7 @@ impl CommandSet {
         self.rules.join(" ")
     }
 
-    /// Adds or removes what `+name` or `-name` says; false where there is no such command or category.
+    /// Applies `+name` or `-name`; false where there is no such command or category.
     pub fn apply(&mut self, add: bool, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         let known = match name.strip_prefix('@') {
@@ -130,7 +131,7 @@ impl CommandSet {
         place.is_some()
     }
 
-    /// Remembers a rule, without those before it that it makes pointless.
+    /// Appends a rule and removes the earlier rules that it overrides.
     fn note(&mut self, add: bool, name: &str) {
         let is_pointless = |rule: &String| {
             let earlier = rule.get(1..).unwrap_or_default();

@@ -1,27 +1,27 @@
-//! What can be wrong with a user.
+//! Errors in the definition of users.
 
 use thiserror::Error;
 
-/// Why a user cannot be as it was asked for.
+/// Why a user definition is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AclError {
-    /// A name that no user can have.
+    /// An invalid name.
     #[error("{0}")]
     Name(&'static str),
-    /// A rule; the text has no password in it.
+    /// An invalid rule; the text contains no password.
     #[error("Error in ACL SETUSER modifier '{rule}': {reason}")]
     Rule {
-        /// The rule as it may be shown.
+        /// The rule without passwords.
         rule: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// A line of a file.
+    /// An invalid line of a file.
     #[error("line {line}: {reason}")]
     Line {
-        /// Which one, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }

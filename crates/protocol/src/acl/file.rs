@@ -1,22 +1,22 @@
-//! Users as text: `user NAME RULE...`, a line each.
+//! Users as text: one line `user NAME RULE...` for each.
 
 use super::error::AclError;
 use super::secret::Salts;
 use super::user::{User, Users, check_name};
 use std::sync::Arc;
 
-/// Where ACL LOAD reads and ACL SAVE writes; calls may wait for the disk.
+/// Storage for ACL LOAD and ACL SAVE; calls may block.
 pub trait UserFile: Send + Sync {
-    /// The text of the file.
+    /// Reads the text.
     ///
     /// # Errors
-    /// A text that names the file and the reason.
+    /// A message that names the file and the reason.
     fn read(&self) -> Result<String, String>;
 
-    /// Puts a text into the place of the file's: all of it or, after a failure or a crash, nothing.
+    /// Replaces the text atomically: a failure or a crash leaves the old text.
     ///
     /// # Errors
-    /// A text that names the file and the reason.
+    /// A message that names the file and the reason.
     fn write(&self, text: &str) -> Result<(), String>;
 }
 

@@ -1,14 +1,14 @@
-//! Which keys a user may touch.
+//! The keys that a user may access.
 
 use crate::command::Access;
 use crate::shared::glob::Glob;
 
-/// Keys that a user may touch in a way: `~app:*`, `%R~shared:*`.
+/// A pattern of keys with the permitted access: `~app:*`, `%R~shared:*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyPattern {
     access: Access,
     pattern: Box<[u8]>,
-    /// What the keys begin with, where the pattern is nothing but that and a star.
+    /// The prefix, if the pattern is a literal prefix and a star.
     prefix: Option<usize>,
 }
 
@@ -27,12 +27,12 @@ impl KeyPattern {
         KeyPattern::new(Access::BOTH, b"*")
     }
 
-    /// Whether it allows this with every key there is.
+    /// Whether it permits this access to all keys.
     pub fn covers_all(&self, access: Access) -> bool {
         self.prefix == Some(0) && self.access.covers(access)
     }
 
-    /// Whether it allows this with the key.
+    /// Whether it permits this access to the key.
     pub fn covers(&self, key: &[u8], access: Access) -> bool {
         self.access.covers(access)
             && match self.prefix {
@@ -43,7 +43,7 @@ impl KeyPattern {
             }
     }
 
-    /// Takes the access of another with the same pattern too; false where the patterns differ.
+    /// Adds the access of another rule with the same pattern; false where the patterns differ.
     pub fn merge(&mut self, other: &KeyPattern) -> bool {
         let same = self.pattern == other.pattern;
         if same {

@@ -1,18 +1,18 @@
-//! ACL LOG: who was refused what.
+//! ACL LOG: denied commands, keys and logins.
 
 use crate::shared::lock::lock;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Entries kept.
+/// Maximum number of entries.
 const MAX_ENTRIES: usize = 128;
-/// The same thing refused to the same user again within this time is one entry, as in Redis.
+/// Equal denials of the same user within this time share an entry, as in Redis.
 const GROUPED_WITHIN_MS: u64 = 60_000;
-/// Bytes of a key or command that an entry keeps.
+/// Maximum bytes of a key or command in an entry.
 const MAX_OBJECT_BYTES: usize = 128;
 
-/// Why something was refused.
+/// Reason of a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
     Authentication,
@@ -54,7 +54,7 @@ impl Denial {
     }
 }
 
-/// A bounded list, newest first, and how often each reason has come.
+/// A bounded list, newest first, with a counter for each reason.
 #[derive(Debug, Default)]
 pub(crate) struct DenialLog {
     entries: Mutex<VecDeque<Denial>>,
@@ -84,7 +84,7 @@ impl DenialLog {
         lock(&self.entries).clear();
     }
 
-    /// How often something was refused for this reason since the start.
+    /// Number of denials for this reason since the start.
     pub fn count(&self, reason: Reason) -> u64 {
         self.counter(reason).load(Ordering::Relaxed)
     }

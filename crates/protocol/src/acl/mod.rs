@@ -1,7 +1,7 @@
-//! Who may do what: users, their passwords, commands and keys, in the words of Redis.
+//! Access control lists: users, their passwords, commands and keys, with the rules of Redis.
 //!
-//! A [`User`] is never changed in place: ACL SETUSER makes a new one and puts it in the old one's place,
-//! and sessions notice by a number that goes up. Nothing here keeps a password: only hashes.
+//! A [`User`] is immutable: ACL SETUSER creates a new one that replaces the old one, and sessions
+//! detect the change by a generation number. Passwords are never stored, only their hashes.
 
 mod commands;
 mod error;
@@ -20,7 +20,7 @@ pub use file::UserFile;
 pub(crate) use log::{Denial, DenialLog, Reason};
 pub use secret::Salts;
 use secret::Secret;
-pub(crate) use secret::stand_in;
+pub(crate) use secret::placeholder;
 pub use user::{DEFAULT_USER, User, Users};
 pub(crate) use user::{Refusal, check_name};
 
@@ -28,28 +28,28 @@ use crate::shared::lock::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// All users of a server, on all of its threads.
+/// All users of a server, shared by all threads.
 #[derive(Debug)]
 pub struct Acl {
     users: Mutex<Users>,
-    /// Goes up with every change.
+    /// Incremented by every change.
     generation: AtomicU64,
     pub(crate) log: DenialLog,
 }
 
 impl Acl {
-    /// These users, and an open `default` where it is not among them.
+    /// The given users, plus an open `default` if it is not among them.
     pub fn new(mut users: Users) -> Acl {
         complete(&mut users);
         Acl { users: Mutex::new(users), generation: AtomicU64::new(1), log: DenialLog::default() }
     }
 
-    /// Everybody may do everything.
+    /// Only an open `default`.
     pub fn open() -> Acl {
         Acl::new(Users::new())
     }
 
-    /// Changes with every change of a user.
+    /// Generation number; incremented by every change of a user.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -59,12 +59,12 @@ impl Acl {
         lock(&self.users).get(name).cloned()
     }
 
-    /// All of them.
+    /// All users.
     pub(crate) fn users(&self) -> Users {
         lock(&self.users).clone()
     }
 
-    /// Whether a client must say who it is.
+    /// Whether clients must authenticate.
     pub fn asks_for_password(&self) -> bool {
         self.guest().is_none()
     }
@@ -74,13 +74,12 @@ impl Acl {
         lock(&self.users).get(DEFAULT_USER).is_some_and(|user| user.needs_no_password)
     }
 
-    /// Who a client is that has said nothing: `default`, if it has no password.
+    /// The user of a client that has not authenticated: `default`, if it has no password.
     pub(crate) fn guest(&self) -> Option<Arc<User>> {
         lock(&self.users).get(DEFAULT_USER).filter(|user| user.is_open()).cloned()
     }
 
-    /// Puts a user into the place of the one that it was made from; false where that is not there any more,
-    /// because somebody else was faster.
+    /// Replaces a user by a changed one; false if the user was changed or removed meanwhile.
     pub(crate) fn replace(&self, before: Option<&Arc<User>>, user: User) -> bool {
         let mut users = lock(&self.users);
         let is_as_before = match (before, users.get(user.name())) {
@@ -95,14 +94,14 @@ impl Acl {
         is_as_before
     }
 
-    /// Removes a user; whether there was one.
+    /// Removes a user; returns whether it existed.
     pub(crate) fn remove(&self, name: &str) -> bool {
         let removed = lock(&self.users).remove(name).is_some();
         self.generation.fetch_add(1, Ordering::Release);
         removed
     }
 
-    /// Puts these users into the place of all.
+    /// Replaces all users.
     pub(crate) fn replace_all(&self, mut users: Users) {
         complete(&mut users);
         *lock(&self.users) = users;
@@ -110,7 +109,7 @@ impl Acl {
     }
 }
 
-/// Adds an open `default` where there is none, as Redis does.
+/// Adds an open `default` if it is missing, as Redis does.
 fn complete(users: &mut Users) {
     if !users.contains_key(DEFAULT_USER) {
         let user = User::open_default();
@@ -118,7 +117,7 @@ fn complete(users: &mut Users) {
     }
 }
 
-/// The password that a server was started with: the only one of `default`, whatever a file says.
+/// The start-up password of the server: the only password of `default`, regardless of the file.
 #[derive(Debug)]
 pub(crate) struct FixedPassword(Option<Secret>);
 
@@ -127,22 +126,22 @@ impl FixedPassword {
         FixedPassword(Secret::hash(password, salts))
     }
 
-    /// Gives it to `default`; what that user may do stays as it is.
+    /// Sets it as the only password of `default`; its permissions stay.
     pub fn give(&self, users: &mut Users) {
         complete(users);
         if let Some(user) = users.get_mut(DEFAULT_USER) {
             let user = Arc::make_mut(user);
             user.needs_no_password = false;
-            // A password that could not be hashed lets nobody in.
+            // Without a hash, no password is accepted.
             user.passwords = self.0.iter().cloned().collect();
         }
     }
 }
 
-/// Reads the text of an ACL file; passwords in it that are in the clear are hashed, which takes a while.
+/// Parses an ACL file; plain-text passwords in it are hashed, which takes a while.
 ///
 /// # Errors
-/// [`AclError`] names the line and the reason, and never a password.
+/// [`AclError`] gives the line and the reason, and never a password.
 pub fn parse_users(text: &str, salts: &Salts) -> Result<Users, AclError> {
     file::parse(text, salts)
 }

@@ -1,4 +1,4 @@
-//! The rules of ACL SETUSER and of ACL files, in the words of Redis.
+//! The rules of ACL SETUSER and of ACL files, as in Redis.
 
 use super::commands::CommandSet;
 use super::error::AclError;
@@ -8,7 +8,7 @@ use super::user::{MAX_PASSWORDS, User};
 
 const SYNTAX: &str = "Syntax error";
 
-/// Changes a user by one rule.
+/// Applies a rule to a user.
 pub(super) fn apply(user: &mut User, rule: &[u8], salts: &Salts) -> Result<(), AclError> {
     let failed = |reason| AclError::Rule { rule: shown(rule), reason };
     let text = std::str::from_utf8(rule).map_err(|_| failed("Rules must be UTF-8"))?;
@@ -28,7 +28,7 @@ pub(super) fn apply(user: &mut User, rule: &[u8], salts: &Salts) -> Result<(), A
         "allcommands" => user.commands = CommandSet::all(),
         "nocommands" => user.commands = CommandSet::none(),
         "reset" => *user = User::new(user.name()),
-        // Of features that are not here: they change nothing.
+        // For features that do not exist here: no effect.
         "allchannels"
         | "resetchannels"
         | "sanitize-payload"
@@ -39,7 +39,7 @@ pub(super) fn apply(user: &mut User, rule: &[u8], salts: &Salts) -> Result<(), A
     Ok(())
 }
 
-/// A rule that begins with a sign.
+/// A rule with a sign.
 fn by_sign(user: &mut User, rule: &str, salts: &Salts) -> Result<(), &'static str> {
     let sign = rule.chars().next().ok_or(SYNTAX)?;
     let rest = rule.get(sign.len_utf8()..).unwrap_or_default();
@@ -51,24 +51,24 @@ fn by_sign(user: &mut User, rule: &str, salts: &Salts) -> Result<(), &'static st
             let unwanted = Secret::parse(rest.as_bytes())?;
             remove(user, |secret| *secret == unwanted)
         }
-        // A file could not hold it: there a space ends a rule.
+        // A file could not represent it, because a space ends a rule.
         '~' | '%' if rest.contains(|c: char| c.is_whitespace() || c.is_control()) => Err(SYNTAX),
         '~' | '%' => add_keys(user, KeyPattern::parse(rule.as_bytes()).ok_or(SYNTAX)?),
         '+' | '-' if user.commands.apply(sign == '+', rest) => Ok(()),
         '+' | '-' if rest.matches('|').count() == 1 && !rest.starts_with('@') => Err(
-            "Unknown command or category name in ACL; of a command with subcommands, these can be named, \
-             its other first arguments cannot",
+            "Unknown command or category name in ACL; for a command with subcommands, a rule can name these, \
+             but not other first arguments",
         ),
         '+' | '-' => Err("Unknown command or category name in ACL"),
-        // There is nothing to publish to.
+        // Publishing does not exist here.
         '&' => Ok(()),
-        '(' => Err("Selectors are not supported; make a user for each set of rules"),
+        '(' => Err("Selectors are not supported; create a user for each set of rules"),
         _ => Err(SYNTAX),
     }
 }
 
 fn add_password(user: &mut User, password: &[u8], salts: &Salts) -> Result<(), &'static str> {
-    // Said again, as by a script that runs at every start, it is no second password.
+    // A repeated password, as from a script that runs at every start, is not added again.
     if user.passwords.iter().any(|secret| secret.verify(password)) {
         return Ok(());
     }
@@ -113,7 +113,7 @@ fn add_keys(user: &mut User, pattern: KeyPattern) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A rule for messages: never a password, nor the hash of one.
+/// A rule for messages, without passwords or their hashes.
 fn shown(rule: &[u8]) -> String {
     const LONGEST: usize = 128;
     match rule {

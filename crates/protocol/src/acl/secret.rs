@@ -1,4 +1,4 @@
-//! Passwords as they are kept: salted and slow to try, or as Redis hashes them.
+//! Password hashes: salted and slow, or those of Redis.
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{CustomizedPasswordHasher, PasswordVerifier};
@@ -8,17 +8,18 @@ use std::fmt;
 use std::sync::OnceLock;
 use subtle::ConstantTimeEq;
 
-/// Fills a buffer with random bytes that nobody can guess.
+/// Fills a buffer with cryptographically secure random bytes.
 pub type Salts = dyn Fn(&mut [u8]) + Send + Sync;
 
-/// Memory that one try takes, in KiB. With the passes it is one of the choices that OWASP gives for argon2id;
-/// the one with the least memory, as several may be tried at a time.
+/// Memory of one password check, in KiB. With the passes, it is one of the settings that OWASP
+/// recommends for argon2id; the one with the least memory, because several checks may run at a
+/// time.
 const MEMORY_KIB: u32 = 7 << 10;
 const PASSES: u32 = 5;
 const LANES: u32 = 1;
 const SALT_BYTES: usize = 16;
 
-/// Hashes of others, from an ACL file, must not cost more than this.
+/// Limits for the cost of other hashes in an ACL file.
 const MAX_MEMORY_KIB: u32 = 64 << 10;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 4;
@@ -28,7 +29,7 @@ const MAX_LANES: u32 = 4;
 pub(crate) enum Secret {
     /// argon2id with its salt, in the string format of the Password Hashing Competition.
     Argon2(String),
-    /// SHA-256, as Redis keeps passwords: quick to try, so only for long random ones.
+    /// SHA-256, as in Redis: fast, so suited only for long random passwords.
     Sha256([u8; 32]),
 }
 
@@ -39,7 +40,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Hashes a password with a random salt. Takes some hundredths of a second.
+    /// Hashes a password with a random salt. Takes some tens of milliseconds.
     pub fn hash(password: &[u8], salts: &Salts) -> Option<Secret> {
         let mut salt = [0; SALT_BYTES];
         salts(&mut salt);
@@ -49,7 +50,7 @@ impl Secret {
         Some(Secret::Argon2(hash.to_string()))
     }
 
-    /// Whether this is the password. Takes as long for a wrong one as for the right one.
+    /// Whether the password is right. Takes the same time for a wrong password.
     pub fn verify(&self, password: &[u8]) -> bool {
         match self {
             Secret::Argon2(text) => PasswordHash::new(text)
@@ -61,12 +62,12 @@ impl Secret {
         }
     }
 
-    /// Whether trying a password takes long.
+    /// Whether checking a password is slow.
     pub fn is_slow(&self) -> bool {
         matches!(self, Secret::Argon2(_))
     }
 
-    /// What follows `#` in a rule.
+    /// The text after `#` in a rule.
     pub fn text(&self) -> String {
         match self {
             Secret::Argon2(text) => text.clone(),
@@ -74,10 +75,10 @@ impl Secret {
         }
     }
 
-    /// Reads what follows `#` in a rule.
+    /// Parses the text after `#` in a rule.
     ///
     /// # Errors
-    /// Says what is wrong, in the words of Redis where Redis has any.
+    /// The reason, in the words of Redis where it has any.
     pub fn parse(text: &[u8]) -> Result<Secret, &'static str> {
         if text.first() == Some(&b'$') {
             return parse_argon2(text);
@@ -120,16 +121,16 @@ fn parse_argon2(text: &[u8]) -> Result<Secret, &'static str> {
         && params.t_cost() <= MAX_PASSES
         && params.p_cost() <= MAX_LANES;
     if !is_bearable {
-        return Err("The password hash costs too much: at most m=65536, t=16, p=4");
+        return Err("The password hash is too expensive: the maximum is m=65536, t=16, p=4");
     }
     Ok(Secret::Argon2(text.to_owned()))
 }
 
-/// A hash that no password has, to be tried in the place of a user's that does not exist or has none: the
-/// time it takes does not tell which users there are.
-pub(crate) fn stand_in() -> &'static Secret {
-    static STAND_IN: OnceLock<Secret> = OnceLock::new();
-    STAND_IN.get_or_init(|| {
+/// A hash that matches no password, checked in place of a user that does not exist or has no
+/// password: so the time does not reveal which users exist.
+pub(crate) fn placeholder() -> &'static Secret {
+    static PLACEHOLDER: OnceLock<Secret> = OnceLock::new();
+    PLACEHOLDER.get_or_init(|| {
         let salted = Secret::hash(b"", &|salt: &mut [u8]| salt.fill(0x5a));
         salted.unwrap_or(Secret::Sha256([0; 32]))
     })

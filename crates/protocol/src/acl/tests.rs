@@ -19,7 +19,7 @@ fn refusal(rule: &str) -> String {
     User::new("u").apply(rule.as_bytes(), &*salts()).expect_err(rule).to_string()
 }
 
-/// The commands that may be run, of all in the table and their subcommands.
+/// The permitted commands, of all commands and subcommands of the table.
 fn allowed(user: &User) -> Vec<&'static str> {
     let mut names = Vec::new();
     for (index, spec) in COMMANDS.iter().enumerate() {
@@ -56,7 +56,7 @@ fn categories_and_commands_are_added_and_removed_in_order() {
         assert!(!names.contains(&name), "{name}");
     }
     assert!(names.contains(&"acl|whoami"));
-    // What a later rule makes pointless is forgotten.
+    // Rules that a later rule overrides are removed.
     assert_eq!(user("+get +get -get +client|id +client").command_rules(), "-@all -get +client");
     assert_eq!(
         user("+get +@hash").command_rules(),
@@ -105,7 +105,7 @@ fn passwords_are_hashed_with_salt_and_any_of_them_fits() {
     let rules = user.rules();
     assert!(rules.contains("#$argon2id$v=19$m=7168,t=5,p=1$"), "{rules}");
     assert!(!rules.contains("first") && !format!("{user:?}").contains("argon2"), "{user:?}");
-    // Said again it is no further one.
+    // A repeated rule is not added again.
     user.apply(b">first", &*salts()).unwrap();
     assert_eq!(user.hashes().len(), 2);
     user.apply(b"<first", &*salts()).unwrap();
@@ -122,7 +122,7 @@ fn passwords_are_hashed_with_salt_and_any_of_them_fits() {
 
 #[test]
 fn hashes_of_redis_are_taken_and_those_that_cost_too_much_are_not() {
-    // What `ACL SETUSER bob >pw` of Redis 7 shows.
+    // Output of `ACL SETUSER bob >pw` in Redis 7.
     let redis = "#30c952fab122c3f9759f02a6d95c3758b246b4fee239957b2d4fee46e26170c4";
     let known = user(&format!("on {redis}"));
     assert!(known.accepts(b"pw") && !known.accepts(b"PW"));
@@ -133,8 +133,8 @@ fn hashes_of_redis_are_taken_and_those_that_cost_too_much_are_not() {
         ("#abc".to_owned(), "exactly 64 characters"),
         (redis.to_uppercase(), "exactly 64 characters"),
         (format!("#{}", hash.replace("argon2id", "argon2i")), "must be argon2id"),
-        (format!("#{}", hash.replace("m=7168", "m=4000000")), "costs too much"),
-        (format!("#{}", hash.replace("t=5", "t=500")), "costs too much"),
+        (format!("#{}", hash.replace("m=7168", "m=4000000")), "is too expensive"),
+        (format!("#{}", hash.replace("t=5", "t=500")), "is too expensive"),
         ("#$argon2id$v=19$m=7168,t=5,p=1".to_owned(), "with its salt"),
         ("!30c9".to_owned(), "exactly 64 characters"),
     ] {
@@ -148,7 +148,7 @@ fn what_is_refused_is_named_and_passwords_are_not() {
         ("foo", "Error in ACL SETUSER modifier 'foo': Syntax error"),
         ("+nosuch", "'+nosuch': Unknown command or category name in ACL"),
         ("+@nosuch", "'+@nosuch': Unknown command or category name in ACL"),
-        ("+client|nosuch", "of a command with subcommands"),
+        ("+client|nosuch", "for a command with subcommands"),
         ("%X~a", "'%X~a': Syntax error"),
         ("%~a", "Syntax error"),
         ("~a b", "Syntax error"),
@@ -164,7 +164,7 @@ fn what_is_refused_is_named_and_passwords_are_not() {
     let mut crowded = user(&(0..8).fold(String::new(), |all, n| all + &format!(" #{n:064x}")));
     let refused = crowded.apply(&format!("#{:064x}", 9).into_bytes(), &*salts()).unwrap_err();
     assert!(refused.to_string().contains("at most 8 passwords"), "{refused}");
-    // Features that are not here cost nothing.
+    // Rules for missing features have no effect.
     assert_eq!(user("allchannels &* resetchannels sanitize-payload clearselectors"), user(""));
 }
 
@@ -208,7 +208,7 @@ fn a_password_of_the_command_line_is_the_only_one_of_default() {
     assert!(acl.asks_for_password() && acl.user(b"default").unwrap().may_everything());
 }
 
-/// Words with which a command of the table is complete, its keys named `key0`, `key1` and so on.
+/// Valid arguments for a command of the table, with keys named `key0`, `key1` and so on.
 fn example(spec: &Spec) -> Vec<Bytes> {
     let name = spec.name.replace('|', " ");
     let least = usize::try_from(spec.arity.unsigned_abs()).unwrap();
@@ -226,13 +226,13 @@ fn all_specs() -> impl Iterator<Item = (usize, Option<usize>, &'static Spec)> {
     })
 }
 
-/// The guard of the table: whoever adds a command must say here how it is kept from what its user may not see,
-/// unless it has keys among its words.
+/// Checks the table: for a new command without keys among its arguments, this test must say how it
+/// hides keys that its user may not see.
 #[test]
 fn every_command_of_the_table_is_checked() {
-    // They look at keys without naming them: each asks `Wide::shows` before it tells of one.
+    // They read keys without naming them: each calls `Wide::shows` before it returns one.
     let filtered = ["keys", "randomkey", "scan"];
-    // They look at the whole store and tell of no key.
+    // They read the whole store and return no key.
     let no_keys = ["dbsize", "debug", "flash.stats", "flash.units", "info"];
     let nobody = user("on");
     let keyless = user("on +@all");
@@ -248,7 +248,7 @@ fn every_command_of_the_table_is_checked() {
             (Keys::Range { .. }, _) => {
                 assert!(matches!(permits(&keyless), Err(Refusal::Key(_))), "{name}");
                 assert!(matches!(permits(&other), Err(Refusal::Key(_))), "{name}");
-                // Each key counts, not only the first.
+                // Every key is checked, not only the first.
                 let keys: Vec<_> = spec.keys_of(&words).cloned().collect();
                 for (at, missing) in keys.iter().enumerate() {
                     let mut most = user("on +@all");
@@ -267,7 +267,7 @@ fn every_command_of_the_table_is_checked() {
             (Keys::None, Handler::Keyed(_) | Handler::Watch) => panic!("{name} has no keys"),
             (Keys::None, _) => assert_eq!(permits(&keyless), Ok(()), "{name}"),
         }
-        // What changes data or the server is not for readers.
+        // Commands that change data or the server are not for readers.
         let reader = user("on allkeys +@all -@write -@admin -@dangerous");
         let changes = ["write", "admin"].iter().any(|flag| spec.flags.names().any(|n| n == *flag));
         assert!(!changes || permits(&reader).is_err(), "{name}");

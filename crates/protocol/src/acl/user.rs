@@ -4,24 +4,24 @@ use super::commands::CommandSet;
 use super::error::AclError;
 use super::keys::KeyPattern;
 use super::rules;
-use super::secret::{Salts, Secret, stand_in};
+use super::secret::{Salts, Secret, placeholder};
 use crate::command::{Access, Keys, Spec};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The user that everybody is who has not said otherwise.
+/// The user of clients that have not authenticated as another one.
 pub const DEFAULT_USER: &str = "default";
 
 /// Users by name.
 pub type Users = BTreeMap<Arc<str>, Arc<User>>;
 
-/// Passwords that a user may have: each try of one takes as long as all of them.
+/// Maximum number of passwords of a user: a login checks all of them.
 pub(super) const MAX_PASSWORDS: usize = 8;
-/// The longest name in bytes.
+/// Maximum length of a name in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Who may do what.
+/// A user with passwords and permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     name: Arc<str>,
@@ -32,28 +32,28 @@ pub struct User {
     pub(super) keys: Vec<KeyPattern>,
 }
 
-/// What a user lacks.
+/// The missing permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Command,
     Key(Bytes),
-    /// The command is on all keys, and the user may not change all.
+    /// The command is on all keys, and the user may not change all keys.
     AllKeys,
 }
 
-/// Whether a name can be a user's.
+/// Whether the name is valid.
 pub(crate) fn check_name(name: &[u8]) -> Result<&str, AclError> {
     let text = std::str::from_utf8(name).ok().filter(|text| text.len() <= MAX_NAME_BYTES);
     let is_bad = |c: char| c.is_whitespace() || c.is_control();
     match text {
         Some(text) if !text.contains(is_bad) && !text.is_empty() => Ok(text),
         Some(_) => Err(AclError::Name("Usernames can't contain spaces or null characters")),
-        None => Err(AclError::Name("Usernames must be UTF-8 and have at most 128 bytes")),
+        None => Err(AclError::Name("Usernames must be UTF-8 of at most 128 bytes")),
     }
 }
 
 impl User {
-    /// A user as ACL SETUSER begins with: switched off, no password, no commands, no keys.
+    /// A new user of ACL SETUSER: disabled, no password, no commands, no keys.
     pub(crate) fn new(name: &str) -> User {
         User {
             name: name.into(),
@@ -65,7 +65,7 @@ impl User {
         }
     }
 
-    /// `default` as it is where nobody has said anything: without a password and allowed everything.
+    /// `default` without an ACL file: no password and all permissions.
     pub(crate) fn open_default() -> User {
         User {
             enabled: true,
@@ -85,22 +85,22 @@ impl User {
         &self.name
     }
 
-    /// Whether anybody may be this user without a password.
+    /// Whether a login needs no password.
     pub fn is_open(&self) -> bool {
         self.enabled && self.needs_no_password
     }
 
-    /// Whether nothing is forbidden.
+    /// Whether all commands and keys are permitted.
     pub(crate) fn may_everything(&self) -> bool {
         self.commands.is_all() && self.may_all_keys(Access::BOTH)
     }
 
-    /// Whether every key may be touched so.
+    /// Whether this access to all keys is permitted.
     pub(crate) fn may_all_keys(&self, access: Access) -> bool {
         self.keys.iter().any(|pattern| pattern.covers_all(access))
     }
 
-    /// Whether the key may be touched so.
+    /// Whether this access to the key is permitted.
     pub(crate) fn may(&self, key: &[u8], access: Access) -> bool {
         self.keys.iter().any(|pattern| pattern.covers(key, access))
     }
@@ -110,7 +110,8 @@ impl User {
         self.may(key, Access::METADATA)
     }
 
-    /// Whether a command is allowed: the command at `index` of the table, its subcommand at `subcommand`.
+    /// Whether a command is permitted: the command at `index` of the table, its subcommand at
+    /// `subcommand`.
     pub(crate) fn permits(
         &self,
         spec: &'static Spec,
@@ -132,13 +133,13 @@ impl User {
         Ok(())
     }
 
-    /// Whether a password is this user's. Takes long, and as long for a wrong one as for the right one.
+    /// Whether a password is this user's. Slow, and equally slow for a wrong password.
     pub(crate) fn accepts(&self, password: &[u8]) -> bool {
         if !self.passwords.iter().any(Secret::is_slow) {
-            // Nobody shall learn from the time what kind of user this is.
-            stand_in().verify(password);
+            // The time must not reveal the kind of user.
+            placeholder().verify(password);
         }
-        // All of them, whichever is right.
+        // Checks all of them, even after a match.
         let right = self.passwords.iter().fold(false, |right, secret| {
             let is_right = secret.verify(password);
             right | is_right
@@ -149,12 +150,12 @@ impl User {
     /// Changes the user by a rule such as `on`, `>password`, `~app:*` or `+@read`.
     ///
     /// # Errors
-    /// Says what is wrong with the rule.
+    /// Why the rule is invalid.
     pub(crate) fn apply(&mut self, rule: &[u8], salts: &Salts) -> Result<(), AclError> {
         rules::apply(self, rule, salts)
     }
 
-    /// The rules that make this user, as ACL LIST shows them.
+    /// The rules that define this user, as ACL LIST shows them.
     pub(crate) fn rules(&self) -> String {
         let mut rules = vec![if self.enabled { "on" } else { "off" }.to_owned()];
         if self.needs_no_password {
@@ -166,7 +167,7 @@ impl User {
         rules.join(" ")
     }
 
-    /// Names of what is switched on, as ACL GETUSER shows them.
+    /// Names of the active flags, as ACL GETUSER shows them.
     pub(crate) fn flags(&self) -> Vec<&'static str> {
         let nopass = self.needs_no_password.then_some("nopass");
         [if self.enabled { "on" } else { "off" }].into_iter().chain(nopass).collect()

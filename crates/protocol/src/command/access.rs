@@ -1,34 +1,35 @@
-//! What commands do to keys.
+//! Kinds of access to a key.
 
 use crate::resp::words::is;
 use bytes::Bytes;
 
-/// What is done to a key. Nothing at all is to see whether it is there and how it is.
+/// Access of a command to a key. The empty set: the command shows only metadata, such as existence
+/// or expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access(u8);
 
 impl Access {
     /// Metadata only.
     pub const METADATA: Access = Access(0);
-    /// Its value is read.
+    /// The command reads the value.
     pub const READ: Access = Access(1);
-    /// It is changed.
+    /// The command changes the key.
     pub const WRITE: Access = Access(2);
     /// Both.
     pub const BOTH: Access = Access(3);
 
-    /// Whether all of `other` is among this.
+    /// Whether this includes all of `other`.
     pub(crate) fn covers(self, other: Access) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets together.
+    /// The union.
     pub(crate) fn and(self, other: Access) -> Access {
         Access(self.0 | other.0)
     }
 }
 
-/// What SET does to its key.
+/// The access of SET to its key.
 pub(super) fn of_set(args: &[Bytes]) -> Access {
     let options = args.get(3..).unwrap_or_default();
     match options.iter().any(|option| is(option, "GET")) {

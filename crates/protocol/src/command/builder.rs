@@ -1,8 +1,8 @@
-//! Words to write the table in.
+//! Constructors for the entries of the command table.
 
 use crate::command::{Access, CommandId, Flags, Group, Keys, Spec, Touches};
 
-/// Name, arity, properties.
+/// Name, arity, flags.
 pub(super) const fn command(
     id: CommandId,
     name: &'static str,
@@ -19,7 +19,7 @@ pub(super) const fn command(
         arity,
         flags: all,
         keys: Keys::None,
-        // The strictest that fits, where the table says nothing else.
+        // By default, the strictest access that fits the flags.
         touches: Touches::Each(if all.has(Flags::WRITE) { Access::BOTH } else { Access::READ }),
         group: Group::Server,
         since: "",
@@ -35,17 +35,18 @@ impl Spec {
         Spec { keys: Keys::Range { first, last, step }, ..self }
     }
 
-    /// Does something else to its keys than reading them or, where it writes, both.
+    /// Sets an access to the keys other than reading them or, for a writing command, reading and
+    /// writing them.
     pub(super) const fn touching(self, touches: Touches) -> Spec {
         Spec { touches, ..self }
     }
 
-    /// Changes its keys and tells nothing of their values.
+    /// The command changes its keys and does not reveal their values.
     pub(super) const fn only_writing(self) -> Spec {
         self.touching(Touches::Each(Access::WRITE))
     }
 
-    /// Tells of its keys what they are, not what is in them.
+    /// The command reveals metadata of its keys, but not their values.
     pub(super) const fn only_looking(self) -> Spec {
         self.touching(Touches::Each(Access::METADATA))
     }
@@ -67,7 +68,7 @@ impl Spec {
         Spec { is_container: true, ..self.also_containing(subcommands) }
     }
 
-    /// Does something by itself, too.
+    /// The command also works without a subcommand.
     pub(super) const fn also_containing(self, subcommands: &'static [Spec]) -> Spec {
         Spec { subcommands, ..self }
     }

@@ -1,14 +1,14 @@
-//! What a command wants changed.
+//! The changes that a command requests.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
 use softflash_store::Entry;
 
-/// What a command wants changed, in order.
+/// The changes that a command requests, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub writes: SmallVec<[(Bytes, Option<Entry>); 1]>,
-    /// Every key goes, before the writes.
+    /// Remove all keys before the writes.
     pub clear: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The commands, as numbers that the handlers are found by.
+//! Identifiers of commands, which index the handler table.
 
 macro_rules! ids {
     ($($id:ident)*) => {

@@ -1,12 +1,12 @@
-//! From names to commands.
+//! Lookup of commands by name.
 
 use crate::command::{COMMANDS, Spec};
 
-/// Places of the index; a power of two, and more than twice the commands.
+/// Slots of the index; a power of two, and more than twice the number of commands.
 const PLACES: usize = 256;
 const FREE: u8 = u8::MAX;
 
-/// Where the commands are, by a hash of their names.
+/// Table index of each command, by a hash of its name.
 static INDEX: [u8; PLACES] = index();
 
 const fn index() -> [u8; PLACES] {
@@ -33,7 +33,7 @@ const fn hash(name: &[u8]) -> usize {
     (hash ^ hash >> 16) as usize % PLACES
 }
 
-/// The command of that name, in any case, and its place in the table.
+/// The command of that name, in any case, and its index in the table.
 pub(crate) fn find(name: &[u8]) -> Option<(usize, &'static Spec)> {
     const LONGEST: usize = 16;
     if name.len() > LONGEST {

@@ -1,4 +1,4 @@
-//! A command with its words.
+//! A command with its arguments.
 
 use crate::command::{Flags, Keys, Spec};
 use crate::resp::reply::Reply;
@@ -11,16 +11,16 @@ use softflash_store::layout::StoreLayout;
 /// Keys of a command.
 pub(crate) type KeyList = SmallVec<[Bytes; 1]>;
 
-/// A command ready to be run, whatever thread that is on.
+/// A command that is ready to run on any thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
     pub spec: &'static Spec,
     pub args: Args,
-    /// The client does not want to hear the reply.
+    /// The client has switched off the reply.
     pub silent: bool,
 }
 
-/// Where a command's keys live.
+/// The shards of a command's keys.
 pub(crate) enum Scope {
     One(ShardId),
     Several(SmallVec<[ShardId; 4]>),
@@ -34,7 +34,7 @@ impl Command {
 
     /// Its keys, in order.
     pub fn keys(&self) -> KeyList {
-        // The common commands have one key in one place.
+        // Common commands have one key at a fixed position.
         match self.spec.keys {
             Keys::Range { first, last: 1, .. } => {
                 self.args.get(first).cloned().into_iter().collect()
@@ -43,7 +43,7 @@ impl Command {
         }
     }
 
-    /// Where its keys live; everywhere for a command on all of them.
+    /// The shards of its keys; all shards for a command on all keys.
     pub fn scope(&self, layout: &StoreLayout) -> Scope {
         if self.spec.keys == Keys::All {
             return Scope::Several((0..layout.shards).map(ShardId).collect());
@@ -65,14 +65,14 @@ impl Command {
         }
     }
 
-    /// The reply, if the client wants to hear it.
-    pub fn heard(&self, reply: Reply) -> Reply {
-        if self.silent { silenced(reply) } else { reply }
+    /// The reply, unless the client has switched it off.
+    pub fn filter_reply(&self, reply: Reply) -> Reply {
+        if self.silent { suppressed(reply) } else { reply }
     }
 }
 
-/// A reply that is not sent, but for what it changes.
-pub(crate) fn silenced(reply: Reply) -> Reply {
+/// A reply that is not sent; a switch of the protocol version still takes effect.
+pub(crate) fn suppressed(reply: Reply) -> Reply {
     match reply {
         Reply::Switch(protocol, _) => Reply::Switch(protocol, Box::new(Reply::None)),
         _ => Reply::None,

@@ -1,4 +1,5 @@
-//! The commands as data: names, arity, flags, categories, key positions and access. Nothing here runs a command.
+//! The commands as data: names, arity, flags, categories, key positions and access. This module
+//! does not run commands.
 
 mod access;
 mod builder;
@@ -14,6 +15,6 @@ pub use access::Access;
 pub(crate) use effects::Effects;
 pub(crate) use id::CommandId;
 pub(crate) use index::find;
-pub(crate) use invocation::{Command, KeyList, Scope, silenced};
+pub(crate) use invocation::{Command, KeyList, Scope, suppressed};
 pub use spec::{Flags, Group, Keys, Spec, Touches};
 pub use table::COMMANDS;

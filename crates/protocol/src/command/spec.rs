@@ -1,43 +1,43 @@
-//! What the table says of a command.
+//! The types of a command table entry.
 
 use crate::command::{Access, CommandId};
 use bytes::Bytes;
 use std::ops::BitOr;
 
-/// Properties of a command, as COMMAND INFO names them.
+/// Flags of a command, as COMMAND INFO names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(u16);
 
 impl Flags {
     /// None of them.
     pub const NONE: Flags = Flags(0);
-    /// It may change data.
+    /// The command may change data.
     pub const WRITE: Flags = Flags(1);
-    /// It reads keys and changes nothing.
+    /// The command reads keys and changes nothing.
     pub const READONLY: Flags = Flags(1 << 1);
-    /// It may need room.
+    /// The command may need space.
     pub const DENYOOM: Flags = Flags(1 << 2);
-    /// It is for administrators.
+    /// The command is for administrators.
     pub const ADMIN: Flags = Flags(1 << 3);
-    /// Redis keeps it out of scripts.
+    /// Redis does not allow the command in scripts.
     pub const NOSCRIPT: Flags = Flags(1 << 4);
-    /// Redis allows it while it loads.
+    /// Redis allows the command while it loads data.
     pub const LOADING: Flags = Flags(1 << 5);
-    /// Redis allows it on a stale replica.
+    /// Redis allows the command on a stale replica.
     pub const STALE: Flags = Flags(1 << 6);
-    /// It does not enter the slow log.
+    /// The command is not recorded in the slow log.
     pub const SKIP_SLOWLOG: Flags = Flags(1 << 7);
-    /// It takes a time that does not grow with the data.
+    /// The command's time does not grow with the data.
     pub const FAST: Flags = Flags(1 << 8);
-    /// It is allowed before authentication.
+    /// The command is allowed before authentication.
     pub const NO_AUTH: Flags = Flags(1 << 9);
-    /// It is not allowed in a transaction.
+    /// The command is not allowed in a transaction.
     pub const NO_MULTI: Flags = Flags(1 << 10);
-    /// Redis allows it while a script runs.
+    /// Redis allows the command while a script runs.
     pub const ALLOW_BUSY: Flags = Flags(1 << 11);
-    /// It runs at once where others are queued in a transaction.
+    /// The command runs immediately even within MULTI, where others are queued.
     pub(crate) const UNQUEUED: Flags = Flags(1 << 12);
-    /// Redis counts it among the dangerous ones.
+    /// Redis has the command in its category `dangerous`.
     pub(crate) const DANGEROUS: Flags = Flags(1 << 13);
 
     const NAMES: [(Flags, &'static str); 12] = [
@@ -55,17 +55,17 @@ impl Flags {
         (Flags::ALLOW_BUSY, "allow_busy"),
     ];
 
-    /// Both sets together.
+    /// The union.
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// Whether all of `other` are among them.
+    /// Whether this includes all of `other`.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Their names in Redis' order.
+    /// The names in Redis' order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Flags::NAMES.into_iter().filter(move |(flag, _)| self.has(*flag)).map(|(_, name)| name)
     }
@@ -83,16 +83,17 @@ impl BitOr for Flags {
 pub enum Keys {
     /// None.
     None,
-    /// The arguments from `first` to `last`, every `step`-th; a negative `last` counts from the end.
+    /// The arguments from `first` to `last`, every `step`-th; a negative `last` counts from the
+    /// end.
     Range {
-        /// The first key's position.
+        /// Position of the first key.
         first: usize,
-        /// The last key's position.
+        /// Position of the last key.
         last: isize,
-        /// From one key to the next.
+        /// Distance between two keys.
         step: usize,
     },
-    /// The command means every key there is.
+    /// The command is on all keys.
     All,
 }
 
@@ -105,7 +106,7 @@ impl Keys {
         }
     }
 
-    /// The keys among a command's words.
+    /// The keys among a command's arguments.
     pub fn of(self, args: &[Bytes]) -> impl Iterator<Item = &Bytes> {
         let (first, last, step) = match self {
             Keys::Range { first, last, step } if last < 0 => {
@@ -119,19 +120,19 @@ impl Keys {
     }
 }
 
-/// What a command does to its keys: what its user must be allowed.
+/// A command's access to its keys, which its user needs permission for.
 #[derive(Debug, Clone, Copy)]
 pub enum Touches {
-    /// The same to all.
+    /// The same access to all keys.
     Each(Access),
-    /// Something to the first and something else to those that follow.
+    /// One access to the first key and another to the following keys.
     FirstAndOthers(Access, Access),
-    /// It depends on the words.
+    /// The access depends on the arguments.
     ByWords(fn(&[Bytes]) -> Access),
 }
 
 impl Touches {
-    /// What is done to the key at `place` among the keys.
+    /// The access to the key at `place` among the keys.
     pub fn of(self, place: usize, args: &[Bytes]) -> Access {
         match self {
             Touches::Each(access) => access,
@@ -147,7 +148,7 @@ impl Touches {
     }
 }
 
-/// Commands that belong together in Redis' documentation.
+/// The groups of Redis' documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// On the connection.
@@ -178,31 +179,31 @@ impl Group {
 /// An entry of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
-    /// Its name in lower case; a subcommand's as `client|id`.
+    /// Name in lower case; of a subcommand, as `client|id`.
     pub name: &'static str,
-    /// The number of words, the name included; the least number where negative.
+    /// Number of words, the name included; negative: the minimum.
     pub arity: i64,
     /// Its properties.
     pub flags: Flags,
-    /// Where its keys are.
+    /// Positions of its keys.
     pub keys: Keys,
-    /// What it does to them.
+    /// Access to its keys.
     pub touches: Touches,
-    /// Its family.
+    /// Documentation group.
     pub group: Group,
-    /// The first version of Redis, or of SoftFlash, that has it.
+    /// The first version of Redis, or of SoftFlash, with this command.
     pub since: &'static str,
-    /// What it does, in a line.
+    /// Summary in one line.
     pub summary: &'static str,
-    /// Commands within it.
+    /// Subcommands.
     pub subcommands: &'static [Spec],
-    /// It does nothing but hold its subcommands.
+    /// It is only a container of subcommands.
     pub is_container: bool,
     pub(crate) id: CommandId,
 }
 
 impl Spec {
-    /// Whether a command of so many words is complete.
+    /// Whether this number of words is allowed.
     pub fn takes(&self, words: usize) -> bool {
         let words = i64::try_from(words).unwrap_or(i64::MAX);
         if self.arity < 0 { words >= -self.arity } else { words == self.arity }
@@ -213,7 +214,7 @@ impl Spec {
         self.keys.of(args)
     }
 
-    /// The part of the name after the container's.
+    /// The part of the name after the container's name.
     pub fn short_name(&self) -> &'static str {
         self.name.split_once('|').map_or(self.name, |(_, name)| name)
     }
@@ -223,13 +224,13 @@ impl Spec {
         self.subcommands.get(self.subcommand_place(name)?)
     }
 
-    /// Where among the subcommands the one of that name is.
+    /// The index of the subcommand of that name.
     pub(crate) fn subcommand_place(&self, name: &[u8]) -> Option<usize> {
         let is_it = |spec: &Spec| spec.short_name().as_bytes().eq_ignore_ascii_case(name);
         self.subcommands.iter().position(is_it)
     }
 
-    /// Redis' access categories, in its order.
+    /// Redis' ACL categories, in its order.
     pub(crate) fn categories(&self) -> Vec<&'static str> {
         let has = |flag| self.flags.has(flag);
         let is = |group| self.group == group && !self.is_container;
@@ -242,7 +243,8 @@ impl Spec {
             (has(Flags::FAST), "@fast"),
             (!has(Flags::FAST), "@slow"),
             (has(Flags::ADMIN) || has(Flags::DANGEROUS), "@dangerous"),
-            // In Redis COMMAND is one of the connection, and its subcommands are too, whatever their group.
+            // In Redis, COMMAND and its subcommands are in the category `connection`, whatever
+            // their group.
             (is(Group::Connection) || self.name.starts_with("command|"), "@connection"),
             (is(Group::Transactions), "@transaction"),
         ];

@@ -1,9 +1,9 @@
-//! The commands within commands.
+//! Tables of subcommands.
 
 use crate::command::builder::command;
 use crate::command::{CommandId, Flags, Group, Spec};
 
-/// Within ACL.
+/// Subcommands of ACL.
 pub(super) const ACL: &[Spec] = &[
     command(CommandId::AclCat, "acl|cat", -2, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE])
         .docs(Group::Server, "6.0.0", "List the ACL categories or the commands inside a category"),
@@ -103,7 +103,7 @@ pub(super) const ACL: &[Spec] = &[
     ),
 ];
 
-/// Within CLIENT.
+/// Subcommands of CLIENT.
 pub(super) const CLIENT: &[Spec] = &[
     command(
         CommandId::ClientGetname,
@@ -185,7 +185,7 @@ pub(super) const CLIENT: &[Spec] = &[
     .docs(Group::Connection, "2.6.9", "Set the current connection name"),
 ];
 
-/// Within COMMAND.
+/// Subcommands of COMMAND.
 pub(super) const COMMAND: &[Spec] = &[
     command(CommandId::CommandCount, "command|count", 2, &[Flags::LOADING, Flags::STALE]).docs(
         Group::Server,
@@ -216,7 +216,7 @@ pub(super) const COMMAND: &[Spec] = &[
     ),
 ];
 
-/// Within CONFIG.
+/// Subcommands of CONFIG.
 pub(super) const CONFIG: &[Spec] = &[
     command(
         CommandId::ConfigGet,
@@ -246,7 +246,7 @@ pub(super) const CONFIG: &[Spec] = &[
     .docs(Group::Server, "2.0.0", "Set configuration parameters to the given values"),
 ];
 
-/// Within MEMORY.
+/// Subcommands of MEMORY.
 pub(super) const MEMORY: &[Spec] = &[
     command(CommandId::MemoryHelp, "memory|help", 2, &[Flags::LOADING, Flags::STALE]).docs(
         Group::Server,
@@ -259,7 +259,7 @@ pub(super) const MEMORY: &[Spec] = &[
         .docs(Group::Server, "4.0.0", "Estimate the memory usage of a key"),
 ];
 
-/// Within OBJECT.
+/// Subcommands of OBJECT.
 pub(super) const OBJECT: &[Spec] = &[
     command(CommandId::ObjectEncoding, "object|encoding", 3, &[Flags::READONLY])
         .keys(2, 2, 1)
@@ -276,7 +276,7 @@ pub(super) const OBJECT: &[Spec] = &[
         .docs(Group::Generic, "2.2.3", "Get the number of references to the value of the key"),
 ];
 
-/// Within FLASH.RECORD.
+/// Subcommands of FLASH.RECORD.
 pub(super) const RECORD: &[Spec] = &[
     command(CommandId::FlashRecordHelp, "flash.record|help", 2, &[Flags::LOADING, Flags::STALE])
         .docs(Group::Server, "0.1.0", "Show helpful text about the different subcommands"),
@@ -286,24 +286,24 @@ pub(super) const RECORD: &[Spec] = &[
         -2,
         &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
     )
-    .docs(Group::Server, "0.1.0", "Take what clients have read and changed"),
+    .docs(Group::Server, "0.1.0", "Take the recorded events"),
     command(
         CommandId::FlashRecordStart,
         "flash.record|start",
         -2,
         &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
     )
-    .docs(Group::Server, "0.1.0", "Begin to gather what clients read and change"),
+    .docs(Group::Server, "0.1.0", "Start recording the keys that clients read and change"),
     command(
         CommandId::FlashRecordStop,
         "flash.record|stop",
         2,
         &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
     )
-    .docs(Group::Server, "0.1.0", "End to gather what clients read and change"),
+    .docs(Group::Server, "0.1.0", "Stop recording"),
 ];
 
-/// Within SLOWLOG.
+/// Subcommands of SLOWLOG.
 pub(super) const SLOWLOG: &[Spec] = &[
     command(
         CommandId::SlowlogGet,

@@ -1,4 +1,5 @@
-//! The table of commands. Name, arity, flags, keys and access are stated here, once; the handler in `handlers/table.rs`.
+//! The command table: name, arity, flags, keys and access of each command. The handlers are in
+//! `handlers/table.rs`.
 
 use crate::command::builder::command;
 use crate::command::subcommands::{ACL, CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SLOWLOG};
@@ -64,7 +65,7 @@ pub static COMMANDS: &[Spec] = &[
         .keys(1, 1, 1)
         .docs(Group::Generic, "7.0.0", "Get the expiration Unix timestamp for a key"),
     command(CommandId::FlashRecord, "flash.record", -2, &[])
-        .docs(Group::Server, "0.1.0", "A container for commands that record what clients do")
+        .docs(Group::Server, "0.1.0", "A container for commands that record reads and changes")
         .containing(RECORD),
     command(CommandId::FlashStats, "flash.stats", 1, &[Flags::READONLY])
         .docs(Group::Server, "0.1.0", "Return the counters of the store on flash"),

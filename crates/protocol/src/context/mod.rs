@@ -1,4 +1,4 @@
-//! What all connections of a server share, on all of its threads.
+//! State that all connections of a server share, on all threads.
 
 pub mod settings;
 
@@ -16,57 +16,57 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// A line that the server adds to a section of INFO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InfoField {
-    /// The section, in lower case: `memory`, `server`, `flash` ...
+    /// Name of the section in lower case: `memory`, `server`, `flash` ...
     pub section: &'static str,
-    /// The field's name.
+    /// Name of the field.
     pub name: &'static str,
     /// Its value.
     pub value: String,
 }
 
-/// What SHUTDOWN asks the server for.
+/// A SHUTDOWN request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownRequest {
-    /// The client that asked.
+    /// The client that requested it.
     pub client: u64,
 }
 
-/// Work that takes long.
+/// A job that takes long.
 pub type Job = Box<dyn FnOnce() + Send>;
 
-/// Does work for the client at an address (`ip:port`) where it does not hold up others. A job that cannot be
-/// done is dropped.
+/// Runs a job for the client at an address (`ip:port`) on another thread. A job that cannot be run
+/// is dropped.
 pub type Elsewhere = dyn Fn(&str, Job) -> BoxFuture<'static, ()> + Send + Sync;
 
-/// What a server is started with.
+/// Start-up options of the context.
 pub struct ContextOptions {
     /// The users.
     pub acl: Acl,
-    /// Where ACL LOAD and ACL SAVE keep the users, if anywhere.
+    /// Storage of the users for ACL LOAD and ACL SAVE, if there is one.
     pub user_file: Option<Box<dyn UserFile>>,
-    /// The one password of the user `default`, whatever the file says.
+    /// The only password of the user `default`, regardless of the file.
     pub password: Option<String>,
-    /// Random bytes that nobody can guess, for the salts of passwords.
+    /// Cryptographically secure random bytes for the salts of passwords.
     pub salts: Box<Salts>,
-    /// Where passwords are hashed and files written.
+    /// Runs password hashing and file writes.
     pub elsewhere: Box<Elsewhere>,
-    /// Settings beside the defaults that CONFIG GET shows, such as `port`; a name of the defaults
+    /// Settings that CONFIG GET shows besides the defaults, such as `port`; the name of a default
     /// replaces its value.
     pub settings: Vec<FixedSetting>,
-    /// When the server started, in milliseconds since the Unix epoch.
+    /// Start of the server, in milliseconds since the Unix epoch.
     pub started_at_ms: u64,
-    /// Where the choices of RANDOMKEY begin.
+    /// Seed of RANDOMKEY.
     pub seed: u64,
-    /// Fields that the server adds to INFO; asked at every INFO.
+    /// Fields that the server adds to INFO; called for every INFO.
     pub info: Box<dyn Fn() -> Vec<InfoField> + Send + Sync>,
-    /// Called by SHUTDOWN, on the thread of the connection.
+    /// Called by SHUTDOWN on the thread of the connection.
     pub shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
 }
 
 impl ContextOptions {
-    /// No users but an open `default`, no secrets worth the name (salts follow from the seed), work done on the
-    /// spot, nothing added, and a SHUTDOWN that only sets
-    /// [`Context::shutdown_requested`].
+    /// Defaults for tests and simulation: no users but an open `default`, salts derived from the
+    /// seed (not secure), jobs run on the calling thread, no additional fields, and a SHUTDOWN that
+    /// only sets [`Context::shutdown_requested`].
     pub fn new(started_at_ms: u64, seed: u64) -> ContextOptions {
         ContextOptions {
             acl: Acl::open(),
@@ -86,7 +86,7 @@ impl ContextOptions {
     }
 }
 
-/// Salts that are the same in every run with a seed.
+/// Salts that are the same in every run with the same seed.
 fn salts_from(seed: u64) -> Box<Salts> {
     let state = AtomicU64::new(seed);
     Box::new(move |salt| salt.fill_with(|| next_random(&state).to_le_bytes()[0]))
@@ -103,25 +103,25 @@ fn next_random(state: &AtomicU64) -> u64 {
 
 impl fmt::Debug for ContextOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the password.
+        // Without the password.
         f.debug_struct("ContextOptions").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
-/// Counters since the start, or since CONFIG RESETSTAT.
+/// Counters since the start or the last CONFIG RESETSTAT.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Connections accepted.
     pub connections: AtomicU64,
-    /// Connections turned away by the server.
+    /// Connections rejected by the server.
     pub rejected_connections: AtomicU64,
     /// Commands run.
     pub commands: AtomicU64,
     /// Error replies.
     pub errors: AtomicU64,
-    /// Bytes received; the server counts.
+    /// Bytes received; counted by the server.
     pub input_bytes: AtomicU64,
-    /// Bytes sent; the server counts.
+    /// Bytes sent; counted by the server.
     pub output_bytes: AtomicU64,
 }
 
@@ -138,18 +138,18 @@ impl Counters {
     }
 }
 
-/// How often something was refused.
+/// Numbers of denials by the ACL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Denials {
-    /// Logins.
+    /// Failed logins.
     pub authentication: u64,
-    /// Commands, for themselves or for their keys.
+    /// Denied commands, or commands denied because of their keys.
     pub commands: u64,
 }
 
-/// Shared by all sessions.
+/// State shared by all sessions.
 pub struct Context {
-    /// Who may do what.
+    /// The users and their permissions.
     pub acl: Acl,
     pub(crate) user_file: Option<Box<dyn UserFile>>,
     password: Option<FixedPassword>,
@@ -163,18 +163,18 @@ pub struct Context {
     shutdown_requested: AtomicBool,
     per_command: Box<[AtomicU64]>,
     pub(crate) cursors: Cursors,
-    /// Who records what clients do.
+    /// The recordings of FLASH.RECORD.
     pub(crate) recordings: Recordings,
-    /// Who is connected.
+    /// The connected clients.
     pub clients: Clients,
-    /// What took long.
+    /// The slow log.
     pub slowlog: Slowlog,
-    /// What was done.
+    /// Counters.
     pub counters: Counters,
 }
 
 impl Context {
-    /// The context of a server that starts.
+    /// The context of a starting server.
     pub fn new(options: ContextOptions) -> Context {
         let ContextOptions { acl, user_file, password, salts, elsewhere, .. } = options;
         let ContextOptions { settings, started_at_ms, seed, info, shutdown, .. } = options;
@@ -213,12 +213,12 @@ impl Context {
         context
     }
 
-    /// When the server started, in milliseconds since the Unix epoch.
+    /// Start of the server, in milliseconds since the Unix epoch.
     pub fn started_at_ms(&self) -> u64 {
         self.started_at_ms
     }
 
-    /// What was refused since the start.
+    /// Denials since the start.
     pub fn denials(&self) -> Denials {
         let count = |reason| self.acl.log.count(reason);
         Denials {
@@ -232,14 +232,14 @@ impl Context {
         self.acl.asks_for_password()
     }
 
-    /// Gives `default` the password that the server was started with, if there is one.
+    /// Sets the start-up password of `default`, if there is one.
     pub(crate) fn keep_default_password(&self, users: &mut Users) {
         if let Some(password) = &self.password {
             password.give(users);
         }
     }
 
-    /// Whether a client has asked the server to stop.
+    /// Whether a client has requested a shutdown.
     pub fn shutdown_requested(&self) -> bool {
         self.shutdown_requested.load(Ordering::Acquire)
     }
@@ -265,7 +265,7 @@ impl Context {
         self.counters.commands.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How often each command was run; those never run are left out.
+    /// Number of calls of each command, without commands never called.
     pub fn command_counts(&self) -> Vec<(&'static Spec, u64)> {
         let counts = self.per_command.iter().map(|count| count.load(Ordering::Relaxed));
         COMMANDS.iter().zip(counts).filter(|(_, count)| *count > 0).collect()
@@ -279,7 +279,7 @@ impl Context {
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the password.
+        // Without the password.
         f.debug_struct("Context").field("counters", &self.counters).finish_non_exhaustive()
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::resp::request::MAX_ARGUMENT_BYTES;
 
-/// A setting that holds for the whole run.
+/// A setting that cannot be changed at run time.
 pub type FixedSetting = (String, String);
 
-/// Settings that clients of Redis ask for, as they are here.
+/// Settings that Redis clients ask for, with the values that apply here.
 pub(crate) fn defaults() -> Vec<FixedSetting> {
     let limit = MAX_ARGUMENT_BYTES.to_string();
     let settings = [

@@ -1,4 +1,4 @@
-//! ACL: users and what they may do.
+//! ACL: users and their permissions.
 
 use crate::acl::{
     AclError, CATEGORIES, DEFAULT_USER, Denial, Refusal, User, check_name, parse_users, users_text,
@@ -15,12 +15,12 @@ use futures_util::future::LocalBoxFuture;
 use softflash_store::Store;
 use std::sync::Arc;
 
-/// A user that others change at the same time is changed again, but not for ever.
+/// Maximum number of retries when other clients change the same user concurrently.
 const TRIES: usize = 8;
-/// Bits of a password that GENPASS makes unless it is asked for another number.
+/// Default number of bits of a password from GENPASS.
 const PASSWORD_BITS: i64 = 256;
 const MAX_PASSWORD_BITS: i64 = 4096;
-/// Entries of the log that are told unless another number is asked for.
+/// Default number of log entries in a reply.
 const LOG_ENTRIES: usize = 10;
 
 fn text(text: impl Into<Bytes>) -> Reply {
@@ -91,7 +91,7 @@ pub(crate) fn setuser<'a>(
                 return Ok(Reply::Ok);
             }
         }
-        Err(CommandError::Known("ERR the user is being changed by others, try again"))
+        Err(CommandError::Known("ERR the user is being changed by other clients, try again"))
     }
     .boxed_local()
 }
@@ -112,7 +112,7 @@ pub(crate) fn deluser(session: &mut Session, _: &Store, args: &[Bytes]) -> Resul
     Ok(Reply::count(removed))
 }
 
-/// Ends the connections of users that are gone.
+/// Ends the connections of removed users.
 fn end_orphans(session: &mut Session) {
     let context = Arc::clone(&session.context);
     for client in context.clients.all() {
@@ -122,7 +122,7 @@ fn end_orphans(session: &mut Session) {
             continue;
         }
         if client.id == session.client.id {
-            // It still gets its reply.
+            // The client itself still gets its reply.
             session.close();
         } else {
             client.kill();

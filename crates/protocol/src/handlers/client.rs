@@ -1,4 +1,4 @@
-//! CLIENT: who is connected.
+//! CLIENT: the connected clients.
 
 use crate::acl::Acl;
 use crate::error::{CommandError, Result};
@@ -41,7 +41,7 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
     ))
 }
 
-/// CLIENT SETINFO LIB-NAME name | LIB-VER version: accepted, as libraries send it unasked
+/// CLIENT SETINFO LIB-NAME name | LIB-VER version: accepted, because libraries send it unasked
 pub(crate) fn setinfo(_: &mut Session, _: &Store, args: &[Bytes]) -> Result<Reply> {
     let [_, _, attribute, value] = args else { return Err(CommandError::SYNTAX) };
     if !is(attribute, "LIB-NAME") && !is(attribute, "LIB-VER") {
@@ -88,7 +88,7 @@ pub(crate) fn list(session: &mut Session, store: &Store, args: &[Bytes]) -> Resu
     Ok(Reply::Verbatim(lines.collect()))
 }
 
-/// Whether a type of client is the one that all clients here have.
+/// Whether this is the type of client that all clients here have.
 fn is_normal(kind: &[u8]) -> Result<bool> {
     if is(kind, "normal") {
         return Ok(true);

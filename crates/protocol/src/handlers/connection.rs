@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use softflash_store::Store;
 
-/// The version of Redis whose commands are spoken.
+/// The Redis version whose commands are implemented.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
 
 /// PING [message]
@@ -51,7 +51,7 @@ pub(crate) fn auth<'a>(
     .boxed_local()
 }
 
-/// Whether a HELLO tries a password.
+/// Whether a HELLO checks a password.
 pub(crate) fn logs_in(args: &[Bytes]) -> bool {
     args.iter().any(|word| is(word, "AUTH"))
 }

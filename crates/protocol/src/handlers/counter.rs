@@ -66,7 +66,7 @@ pub(crate) fn incrbyfloat(call: &mut Call<'_>) -> Result<Reply> {
     Ok(Reply::Bulk(text))
 }
 
-/// The text of a value that may be a number; longer ones are none.
+/// The text of a value that may be a number; longer ones are not.
 fn short_text(fragments: &[Bytes]) -> Option<Bytes> {
     const LONGEST: usize = 5 * 1024;
     match fragments {

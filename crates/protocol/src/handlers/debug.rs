@@ -1,4 +1,4 @@
-//! DEBUG SLEEP, for trying out timeouts and the slow log.
+//! DEBUG SLEEP, for tests of timeouts and the slow log.
 
 use crate::error::{CommandError, Result};
 use crate::resp::reply::Reply;

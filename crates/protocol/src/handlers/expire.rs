@@ -1,4 +1,4 @@
-//! When keys expire: EXPIRE and its relatives, TTL and its relatives, PERSIST.
+//! Expiry of keys: EXPIRE and its relatives, TTL and its relatives, PERSIST.
 
 use crate::error::{CommandError, Result};
 use crate::handlers::Call;
@@ -68,7 +68,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// Whether the expiry may become `at_ms`; `old_ms` is 0 for never.
+    /// Whether the options allow the expiry `at_ms`; `old_ms` is 0 for none.
     fn allow(&self, at_ms: i64, old_ms: u64) -> bool {
         let old_ms = (old_ms != 0).then(|| i64::try_from(old_ms).unwrap_or(i64::MAX));
         !(self.absent && old_ms.is_some()
@@ -124,7 +124,7 @@ fn remaining(call: &Call<'_>, unit: fn(i64) -> i64) -> Result<Reply> {
     }))
 }
 
-/// When the key expires; -1 for never, -2 where there is no key.
+/// The expiry time; -1 for none, -2 if the key does not exist.
 fn expiry(call: &Call<'_>) -> std::result::Result<i64, i64> {
     match call.entry(0).map(|entry| entry.expires_at_ms) {
         None => Err(-2),

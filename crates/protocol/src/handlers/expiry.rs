@@ -1,11 +1,11 @@
-//! Options that say when a value expires: EX, PX, EXAT, PXAT.
+//! Options for the expiry of a value: EX, PX, EXAT, PXAT.
 
 use crate::error::{CommandError, Result};
 use crate::resp::number::parse_i64;
 use crate::resp::words::is;
 use bytes::Bytes;
 
-/// How a point in time is given.
+/// Unit and base of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Seconds,
@@ -15,7 +15,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// The unit that an option names.
+    /// The unit of an option.
     pub fn of_option(option: &[u8]) -> Option<Unit> {
         if is(option, "EX") {
             Some(Unit::Seconds)
@@ -39,8 +39,8 @@ impl Unit {
     }
 }
 
-/// When a value expires, as an option says: in milliseconds since the Unix epoch. Only what lies after
-/// 0 in its own unit is accepted.
+/// The expiry time from an option, in milliseconds since the Unix epoch. Only values above 0 in
+/// their own unit are accepted.
 pub(crate) fn expires_at_ms(
     number: &Bytes,
     unit: Unit,

@@ -1,4 +1,4 @@
-//! The flash below: FLASH.UNITS and FLASH.STATS.
+//! State of the flash: FLASH.UNITS and FLASH.STATS.
 
 use crate::error::Result;
 use crate::handlers::wide::Wide;
@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::fmt::Write;
 
-/// FLASH.UNITS: a line for each unit
+/// FLASH.UNITS: one line per unit
 pub(crate) fn units(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
         let mut lines = String::new();

@@ -11,63 +11,63 @@ use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use softflash_store::Store;
 
-/// Which entries a command must see before it can answer.
+/// The entries that a command must load.
 #[derive(Clone, Copy)]
 pub(crate) enum Load {
     /// Those of all its keys.
     Keys,
-    /// None: it overwrites whatever is there.
+    /// None: it overwrites the keys.
     Nothing,
-    /// Those of all its keys, if its words say so.
+    /// Those of all its keys, depending on its arguments.
     If(fn(&[Bytes]) -> bool),
 }
 
-/// A command over entries: it is given those of its keys, and answers with a reply and changes.
+/// A command on entries: gets those of its keys, and returns a reply and changes.
 #[derive(Clone, Copy)]
 pub(crate) struct Keyed {
     pub run: fn(&mut Call<'_>) -> Result<Reply>,
     pub load: Load,
 }
 
-/// A command over the whole store.
+/// A command on the whole store.
 pub(crate) type WideHandler = for<'a> fn(Wide<'a>) -> LocalBoxFuture<'a, Result<Reply>>;
 
-/// A command that takes long and needs no keys, such as AUTH.
+/// A command that takes long and does not need keys, such as AUTH.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
     pub run: WaitingHandler,
-    /// Whether it does with these words; then it is not for transactions.
+    /// Whether it waits with these arguments; then it is not allowed in a transaction.
     pub takes_long: fn(&[Bytes]) -> bool,
 }
 
 pub(crate) type WaitingHandler =
     for<'a> fn(&'a mut Session, &'a Store, &'a [Bytes]) -> LocalBoxFuture<'a, Result<Reply>>;
 
-/// How a command is run.
+/// The implementation of a command.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
-    /// Over the entries of its keys.
+    /// On the entries of its keys.
     Keyed(Keyed),
-    /// Over the connection's own state and what all connections share; never waits.
+    /// On the session and the shared context; never waits.
     Session(fn(&mut Session, &Store, &[Bytes]) -> Result<Reply>),
-    /// Over the connection's own state and what all connections share; may wait.
+    /// On the session and the shared context; may wait.
     Waiting(Waiting),
-    /// Over the whole store; may wait.
+    /// On the whole store; may wait.
     Wide(WideHandler),
     /// WATCH.
     Watch,
     /// EXEC.
     Exec,
-    /// It only has subcommands.
+    /// Container of subcommands.
     Container,
 }
 
-/// A command that sees the entries of all its keys.
+/// A command that loads the entries of all its keys.
 pub(super) const fn keyed(run: fn(&mut Call<'_>) -> Result<Reply>) -> Handler {
     loading(Load::Keys, run)
 }
 
-/// A command that overwrites its keys unseen.
+/// A command that overwrites its keys without loading them.
 pub(super) const fn blind(run: fn(&mut Call<'_>) -> Result<Reply>) -> Handler {
     loading(Load::Nothing, run)
 }
@@ -84,7 +84,7 @@ pub(super) const fn waiting_if(takes_long: fn(&[Bytes]) -> bool, run: WaitingHan
     Handler::Waiting(Waiting { run, takes_long })
 }
 
-/// The handler of a command over entries.
+/// The handler of a command on entries.
 pub(crate) fn keyed_handler(command: &Command) -> Option<&'static Keyed> {
     match handler(command.spec) {
         Handler::Keyed(keyed) => Some(keyed),
@@ -92,7 +92,7 @@ pub(crate) fn keyed_handler(command: &Command) -> Option<&'static Keyed> {
     }
 }
 
-/// The keys whose entries a command must see.
+/// The keys whose entries a command must load.
 pub(crate) fn loads(command: &Command) -> KeyList {
     match keyed_handler(command) {
         Some(Keyed { load: Load::Keys, .. }) => command.keys(),

@@ -8,7 +8,7 @@ use crate::handlers::wide::Wide;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The sections in their order, and whether INFO without arguments shows them.
+/// The sections in order, and whether INFO without arguments shows them.
 const SECTIONS: [(&str, bool); 10] = [
     ("Server", true),
     ("Clients", true),
@@ -22,7 +22,7 @@ const SECTIONS: [(&str, bool); 10] = [
     ("Flash", true),
 ];
 
-/// The text that the command's arguments ask for.
+/// The sections that the arguments select.
 pub(crate) async fn text(wide: &Wide<'_>) -> Result<String> {
     let wanted = wide.args.get(1..).unwrap_or_default();
     let asked = |name: &str| wanted.iter().any(|word| word.eq_ignore_ascii_case(name.as_bytes()));
@@ -83,7 +83,7 @@ async fn write_section(lines: &mut Lines<'_>, section: &str, wide: &Wide<'_>) ->
                 lines.field(name, value);
             }
         }
-        // Memory and CPU: only the server's process knows.
+        // Memory and CPU: known only to the server's process.
         _ => {}
     }
     Ok(())
@@ -110,7 +110,7 @@ fn clients(lines: &mut Lines<'_>, wide: &Wide<'_>) {
 }
 
 fn persistence(lines: &mut Lines<'_>) {
-    // Everything acknowledged is on flash; fields that monitors of Redis look for.
+    // All acknowledged data are on flash; monitors of Redis look for these fields.
     lines.field("loading", 0);
     lines.field("rdb_bgsave_in_progress", 0);
     lines.field("rdb_last_bgsave_status", "ok");

@@ -1,4 +1,4 @@
-//! COMMAND: what the table says, to clients.
+//! COMMAND: the command table, for clients.
 
 use crate::command::{COMMANDS, Spec, find};
 use crate::error::{CommandError, Result};
@@ -140,7 +140,7 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
     ]))
 }
 
-/// Redis' text for a command that it does not know: the name and the beginning of the arguments.
+/// Redis' text for an unknown command: the name and the beginning of the arguments.
 pub(crate) fn unknown_command(args: &[Bytes]) -> CommandError {
     const LONGEST: usize = 128;
     let name = args.first().map(|name| printed(name, LONGEST)).unwrap_or_default();
@@ -162,7 +162,7 @@ pub(crate) fn unknown_command(args: &[Bytes]) -> CommandError {
     ])
 }
 
-/// Redis' text for a subcommand that it does not know.
+/// Redis' text for an unknown subcommand.
 pub(crate) fn unknown_subcommand(container: &Spec, name: &[u8]) -> CommandError {
     CommandError::quoting(&[
         b"ERR unknown subcommand '",
@@ -173,7 +173,7 @@ pub(crate) fn unknown_subcommand(container: &Spec, name: &[u8]) -> CommandError 
     ])
 }
 
-/// As C's `%.*s`: at most so many bytes, and none from a zero byte on.
+/// Like C's `%.*s`: at most this many bytes, up to the first zero byte.
 fn printed(word: &[u8], limit: usize) -> &[u8] {
     let end = word.iter().position(|byte| *byte == 0).unwrap_or(word.len());
     word.get(..end.min(limit)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The key space as a whole: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL.
+//! Commands on the whole key space: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL.
 
 use crate::error::{CommandError, Result};
 use crate::handlers::Call;
@@ -73,7 +73,7 @@ pub(crate) fn scan(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
             keys.extend(page.items.into_iter().map(|(key, _)| key).filter(|key| fits(key)));
             after = page.next;
             if after.is_some() && left > 0 {
-                // Fewer than asked for, and yet more to come: expired keys were passed over.
+                // Fewer keys than requested, although there are more: expired keys were skipped.
                 continue;
             }
             if after.is_none() {
@@ -110,7 +110,7 @@ pub(crate) fn randomkey(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     .boxed_local()
 }
 
-/// A key that may be shown: by luck, or else the first from a random slice on.
+/// A visible key: chosen at random, or else the first from a random slice on.
 async fn random_shown(wide: &Wide<'_>, random: u64) -> Result<Option<Bytes>> {
     const TRIES: u32 = 16;
     const PAGE_KEYS: usize = 1024;

@@ -1,4 +1,5 @@
-//! What each command does: a small file for each family, and one table that maps commands to handlers.
+//! The implementations of the commands: a small file for each family, and one table that maps
+//! commands to handlers.
 
 mod acl;
 pub(crate) mod call;

@@ -1,4 +1,4 @@
-//! Several keys at once: MGET, MSET, MSETNX, DEL, EXISTS.
+//! Commands on several keys: MGET, MSET, MSETNX, DEL, EXISTS.
 
 use crate::error::{CommandError, Result};
 use crate::handlers::Call;
@@ -51,7 +51,7 @@ pub(crate) fn del(call: &mut Call<'_>) -> Result<Reply> {
     let mut seen: HashSet<&Bytes> = HashSet::new();
     let mut deleted = 0;
     for (index, key) in keys.iter().enumerate() {
-        // A key may be named twice, and can be deleted once.
+        // A repeated key is deleted only once.
         let first = keys.len() == 1 || seen.insert(key);
         if first && call.entry(index).is_some() {
             call.delete(key);
@@ -61,7 +61,7 @@ pub(crate) fn del(call: &mut Call<'_>) -> Result<Reply> {
     Ok(Reply::Integer(deleted))
 }
 
-/// EXISTS key [key ...] and TOUCH key [key ...]: a key counts as often as it is named
+/// EXISTS key [key ...] and TOUCH key [key ...]: a repeated key counts repeatedly
 pub(crate) fn exists(call: &mut Call<'_>) -> Result<Reply> {
     Ok(Reply::count(call.entries.iter().flatten().count()))
 }

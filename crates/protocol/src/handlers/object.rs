@@ -1,4 +1,4 @@
-//! What values look like inside: OBJECT and MEMORY USAGE.
+//! Internal representation of values: OBJECT and MEMORY USAGE.
 
 use crate::error::{CommandError, Result};
 use crate::handlers::Call;
@@ -9,7 +9,7 @@ use crate::session::Session;
 use bytes::Bytes;
 use softflash_store::{Store, Value};
 
-/// OBJECT ENCODING key: what Redis would use for a value that SET has written
+/// OBJECT ENCODING key: the encoding that Redis would use for a value written by SET
 pub(crate) fn encoding(call: &mut Call<'_>) -> Result<Reply> {
     Ok(call.entry(0).map_or(Reply::Null, |entry| Reply::Text(encoding_of(&entry.value))))
 }
@@ -44,7 +44,7 @@ pub(crate) fn object_help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Rep
     ]))
 }
 
-/// MEMORY USAGE key [SAMPLES count]: bytes that the key takes in the store
+/// MEMORY USAGE key [SAMPLES count]: bytes that the key uses in the store
 pub(crate) fn usage(call: &mut Call<'_>) -> Result<Reply> {
     /// Headers of an entry in a memtable or a patch.
     const OVERHEAD_BYTES: usize = 64;

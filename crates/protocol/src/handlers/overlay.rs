@@ -1,18 +1,19 @@
-//! What a transaction has written so far, for its commands over the whole store.
+//! The writes of a transaction so far, for its commands on the whole store.
 //!
-//! The writes are in the view and not yet in the store, so listing the store's keys would miss them.
+//! These writes are in the store transaction and not committed, so a list of the store's keys would
+//! not show them.
 
 use crate::error::Result;
 use bytes::Bytes;
 use softflash_store::{Entry, Exclusive};
 use std::collections::BTreeMap;
 
-/// Keys that a transaction has written or removed.
+/// Keys written or removed by a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Every key of the store was removed before.
+    /// All keys of the store were removed first.
     pub cleared: bool,
-    /// When each key that was written expires (0 for never); nothing for one that was removed.
+    /// Expiry of each written key (0 for none); none for a removed key.
     pub keys: BTreeMap<Bytes, Option<u64>>,
 }
 
@@ -30,19 +31,19 @@ impl Changes {
         expires_at_ms.is_some_and(|at_ms| at_ms == 0 || at_ms > now_ms)
     }
 
-    /// The keys that were written and live.
+    /// The keys that were written and have not expired.
     pub fn live(&self, now_ms: u64) -> impl Iterator<Item = &Bytes> {
         let live = move |(_, expiry): &(&Bytes, &Option<u64>)| Changes::is_live(**expiry, now_ms);
         self.keys.iter().filter(live).map(|(key, _)| key)
     }
 
-    /// Whether the transaction says nothing of the key, so that the store's state holds.
+    /// Whether the transaction has not touched the key, so that the store's state applies.
     pub fn is_untouched(&self, key: &Bytes) -> bool {
         !self.cleared && !self.keys.contains_key(key)
     }
 }
 
-/// A transaction's changes and its right to read the store meanwhile.
+/// A transaction's changes and its exclusive access to the store.
 #[derive(Clone, Copy)]
 pub(crate) struct Overlay<'a> {
     pub changes: &'a Changes,

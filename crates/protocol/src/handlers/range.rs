@@ -16,7 +16,7 @@ pub(crate) fn getrange(call: &mut Call<'_>) -> Result<Reply> {
     Ok(Reply::Value(slice(&entry.value, range)))
 }
 
-/// The bytes that `start` and `end`, both inclusive and from the end where negative, mean.
+/// The byte range of `start` and `end`, both inclusive; negative values count from the end.
 fn clamp(start: i64, end: i64, length: usize) -> Range<usize> {
     if start < 0 && end < 0 && start > end {
         return 0..0;
@@ -28,7 +28,7 @@ fn clamp(start: i64, end: i64, length: usize) -> Range<usize> {
     if start > end { 0..0 } else { start as usize..end as usize + 1 }
 }
 
-/// A part of a value; nothing is copied.
+/// A part of a value, without a copy.
 fn slice(value: &Value, range: Range<usize>) -> Value {
     let mut offset = 0;
     Value::from_fragments(value.fragments().iter().filter_map(|piece| {

@@ -1,4 +1,5 @@
-//! FLASH.RECORD: what clients read and change, for `softflash record` and whoever else wants it.
+//! FLASH.RECORD: records the keys that clients read and change, for `softflash record` and other
+//! tools.
 
 use crate::error::{CommandError, Result};
 use crate::resp::number::parse_i64;
@@ -9,7 +10,7 @@ use crate::shared::recording::{DEFAULT_CAPACITY, MAX_CAPACITY};
 use bytes::Bytes;
 use softflash_store::Store;
 
-/// Events that one reply has unless it is asked for more.
+/// Default number of events in a reply.
 const DEFAULT_COUNT: usize = 4096;
 
 /// FLASH.RECORD START [CAPACITY events]
@@ -38,20 +39,20 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
     Ok(Reply::lines(&[
         "FLASH.RECORD <subcommand> [<arg> [value] ...]. Subcommands are:",
         "START [CAPACITY <events>]",
-        "    Begin to gather what all clients read and change, for this connection (default:",
-        "    65536 events; what does not fit is dropped and counted).",
+        "    Record the keys that all clients read and change, for this connection (default:",
+        "    65536 events; events that do not fit are dropped and counted).",
         "READ [COUNT <events>]",
-        "    Take what has gathered, the oldest first (default: 4096 events). The reply is the",
-        "    number of events dropped since the last READ, and a line for each:",
+        "    Take the recorded events, the oldest first (default: 4096). The reply is the",
+        "    number of events dropped since the last READ, and one line per event:",
         "    nanoseconds, read|write|delete|clear, hash of the key, bytes of key and of value",
         "STOP",
-        "    End it; so does the end of the connection.",
+        "    Stop recording; the end of the connection does the same.",
         "HELP",
         "    Prints this help.",
     ]))
 }
 
-/// The number behind the one option that there may be.
+/// The number after the only option.
 fn option(args: &[Bytes], name: &str, default: usize) -> Result<usize> {
     match args.get(2..).unwrap_or_default() {
         [] => Ok(default),

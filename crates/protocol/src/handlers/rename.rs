@@ -1,4 +1,4 @@
-//! Entries under other names: RENAME, RENAMENX, COPY; and TYPE.
+//! RENAME, RENAMENX, COPY and TYPE.
 
 use crate::error::{CommandError, Result};
 use crate::handlers::Call;
@@ -57,7 +57,7 @@ pub(crate) fn copy(call: &mut Call<'_>) -> Result<Reply> {
     }
 }
 
-/// There is one database.
+/// There is only database 0.
 pub(crate) fn check_database(index: i64) -> Result<()> {
     if i32::try_from(index).is_err() {
         Err(CommandError::Known(

@@ -1,4 +1,4 @@
-//! SET and its older relatives; GET with changes: GETSET, GETDEL, GETEX.
+//! SET and its older relatives; GETSET, GETDEL, GETEX.
 
 use crate::error::{CommandError, Result};
 use crate::handlers::Call;
@@ -52,8 +52,8 @@ impl SetOptions {
     }
 }
 
-/// The lifetime that the option at `index` and the number after it give. The same option may come again,
-/// another one not.
+/// The lifetime from the option at `index` and the number after it. The same option may be
+/// repeated, a different one is an error.
 fn until(before: Lifetime, args: &[Bytes], index: usize) -> Result<Lifetime> {
     let unit = args.get(index).and_then(|option| Unit::of_option(option));
     let (Some(unit), true) = (unit, index + 1 < args.len()) else { return Call::syntax() };
@@ -64,7 +64,7 @@ fn until(before: Lifetime, args: &[Bytes], index: usize) -> Result<Lifetime> {
     }
 }
 
-/// Whether SET must see the old entry.
+/// Whether SET must load the old entry.
 pub(crate) fn needs_old(args: &[Bytes]) -> bool {
     let options = args.get(3..).unwrap_or_default();
     options.iter().any(|option| ["NX", "XX", "GET", "KEEPTTL"].iter().any(|name| is(option, name)))
@@ -100,7 +100,7 @@ pub(crate) fn set(call: &mut Call<'_>) -> Result<Reply> {
         return Ok(reply);
     }
     if expires_at_ms != 0 && expires_at_ms <= call.store.now_ms() {
-        // Dead on arrival.
+        // The expiry is in the past already.
         call.delete(call.arg(1));
         return Ok(reply);
     }
@@ -193,7 +193,7 @@ pub(crate) fn strlen(call: &mut Call<'_>) -> Result<Reply> {
     Ok(Reply::count(call.entry(0).map_or(0, |entry| entry.value.len())))
 }
 
-/// Refuses values over the limit before they are built.
+/// Refuses values above the limit before they are built.
 pub(crate) fn check_length(bytes: Option<usize>) -> Result<usize> {
     let limit = softflash_store::value::MAX_VALUE_BYTES;
     bytes.filter(|bytes| *bytes <= limit).ok_or(CommandError::STRING_TOO_LONG)

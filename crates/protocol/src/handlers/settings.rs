@@ -1,4 +1,4 @@
-//! What CONFIG GET shows and the few settings that CONFIG SET changes.
+//! The settings of CONFIG GET, some of which CONFIG SET can change.
 
 use crate::context::Context;
 use crate::context::settings::FixedSetting;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 const THRESHOLD: &str = "slowlog-log-slower-than";
 const LIMIT: &str = "slowlog-max-len";
 
-/// All settings and their values now.
+/// All settings and their current values.
 fn settings(context: &Context) -> Vec<FixedSetting> {
     let mut all = context.settings.clone();
     all.push((THRESHOLD.into(), context.slowlog.threshold_us().to_string()));
@@ -19,7 +19,7 @@ fn settings(context: &Context) -> Vec<FixedSetting> {
     all
 }
 
-/// The settings whose names fit one of the patterns.
+/// The settings whose names match one of the patterns.
 pub(crate) fn get(context: &Context, patterns: &[Bytes]) -> Vec<FixedSetting> {
     let fits = |name: &str| {
         patterns.iter().any(|pattern| Glob::ignoring_case(pattern).matches(name.as_bytes()))
@@ -27,7 +27,7 @@ pub(crate) fn get(context: &Context, patterns: &[Bytes]) -> Vec<FixedSetting> {
     settings(context).into_iter().filter(|(name, _)| fits(name)).collect()
 }
 
-/// Changes settings: all of them, or none and an error.
+/// Changes all of these settings, or none and returns an error.
 pub(crate) fn set(context: &Context, pairs: &[Bytes]) -> Result<()> {
     let mut changes: Vec<(&'static str, i64)> = Vec::new();
     let known = settings(context);

@@ -1,4 +1,4 @@
-//! SLOWLOG: the commands that took long.
+//! SLOWLOG: commands that took long.
 
 use crate::error::{CommandError, Result};
 use crate::resp::number::parse_i64;

@@ -16,7 +16,7 @@ const fn handlers() -> [Handler; CommandId::ALL.len()] {
     all
 }
 
-/// How a command is run.
+/// The handler of a command.
 pub(crate) fn handler(spec: &Spec) -> &'static Handler {
     HANDLERS.get(spec.id as usize).unwrap_or(&Handler::Container)
 }

@@ -1,4 +1,4 @@
-//! MULTI, DISCARD and UNWATCH; EXEC and WATCH wait for the store and are with the session.
+//! MULTI, DISCARD and UNWATCH; EXEC and WATCH use the store and are in `pipeline`.
 
 use crate::error::{CommandError, Result};
 use crate::resp::reply::Reply;

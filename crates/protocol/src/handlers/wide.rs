@@ -1,4 +1,4 @@
-//! Commands over the whole store: KEYS, SCAN, RANDOMKEY, DBSIZE and what they share.
+//! Commands on the whole store: KEYS, SCAN, RANDOMKEY, DBSIZE, and their shared parts.
 
 use crate::acl::User;
 use crate::context::Context;
@@ -8,27 +8,27 @@ use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_store::{ScanPage, Store, StoreError};
 
-/// A running command over the whole store.
+/// A running command on the whole store.
 pub(crate) struct Wide<'a> {
     pub store: &'a Store,
     pub context: &'a Context,
     pub args: &'a [Bytes],
-    /// Who asks, where that user does not see every key.
+    /// The user, if it may not see every key.
     pub viewer: Option<&'a User>,
-    /// The changes of the transaction that it is part of.
+    /// The changes of its transaction.
     pub overlay: Option<Overlay<'a>>,
 }
 
-/// Keys asked for at once when all are wanted.
+/// Page size when all keys are read.
 const PAGE_KEYS: usize = 1024;
 
 impl Wide<'_> {
-    /// Whether who asks may know of a key.
+    /// Whether the user may see a key.
     pub fn shows(&self, key: &[u8]) -> bool {
         self.viewer.is_none_or(|user| user.sees(key))
     }
 
-    /// All keys that `fits` says yes to and that may be shown, in no order.
+    /// All visible keys for which `fits` is true, in no order.
     pub async fn keys(&self, mut fits: impl FnMut(&[u8]) -> bool) -> Result<Vec<Bytes>> {
         let mut fits = |key: &[u8]| fits(key) && self.shows(key);
         let mut keys = Vec::new();

@@ -1,6 +1,6 @@
-//! From a request to something that can be run: looks the command up and checks that it may run now.
+//! From a request to a runnable command: looks the command up and checks whether it may run.
 
-use crate::command::{Command, Flags, Spec, find, silenced};
+use crate::command::{Command, Flags, Spec, find, suppressed};
 use crate::error::CommandError;
 use crate::handlers::{Handler, handler_of, unknown_command, unknown_subcommand};
 use crate::resp::reply::Reply;
@@ -10,14 +10,14 @@ use softflash_store::Store;
 
 /// A request after the checks.
 pub(crate) enum Admitted {
-    /// Answered already.
+    /// The reply is known.
     Answer(Reply),
-    /// To be run over the entries of its keys.
+    /// To be run on the entries of its keys.
     Keyed(Command),
-    /// To be run over the whole store.
+    /// To be run on the whole store.
     Wide(Command),
     Watch(Command),
-    /// To be attended to once everything before it is answered.
+    /// To be run once all commands before it have been answered.
     Waiting(Command),
     Exec {
         silent: bool,
@@ -25,7 +25,8 @@ pub(crate) enum Admitted {
 }
 
 impl Session {
-    /// Checks a request in Redis' order, queues it in a transaction, runs what needs no store.
+    /// Checks a request in Redis' order, queues it in a transaction, and runs commands that do not
+    /// need the store.
     pub(crate) fn admit(&mut self, store: &Store, request: Request) -> Admitted {
         let skipped = self.reply_mode == ReplyMode::SkipNext;
         if skipped {
@@ -57,14 +58,15 @@ impl Session {
             Handler::Exec => Admitted::Exec { silent },
             Handler::Session(run) => {
                 let reply = Reply::from(run(self, store, &args));
-                let heard = !skipped && self.reply_mode != ReplyMode::Off;
-                Admitted::Answer(if heard { reply } else { silenced(reply) })
+                let is_wanted = !skipped && self.reply_mode != ReplyMode::Off;
+                Admitted::Answer(if is_wanted { reply } else { suppressed(reply) })
             }
             Handler::Container => Admitted::Answer(Reply::None),
         }
     }
 
-    /// Whatever is refused before it is queued spoils the transaction; an EXEC that is refused ends it.
+    /// A command that is refused before it is queued aborts the transaction; an EXEC that is
+    /// refused ends it.
     fn refuse(&mut self, args: &Args, refused: CommandError) -> CommandError {
         let command = args.first().and_then(|name| find(name));
         if command.is_some_and(|(_, spec)| matches!(handler_of(spec), Handler::Exec)) {
@@ -81,7 +83,7 @@ impl Session {
         refused
     }
 
-    /// The command, if it exists, is complete and allowed now.
+    /// The command, if it exists, has enough arguments and is allowed now.
     fn check(&mut self, store: &Store, args: &Args) -> Result<&'static Spec, CommandError> {
         let name = args.first().map(|name| &name[..]).unwrap_or_default();
         let Some((index, mut spec)) = find(name) else { return Err(unknown_command(args)) };
@@ -106,7 +108,7 @@ impl Session {
     }
 }
 
-/// Whether a command may not be part of a transaction.
+/// Whether the command is not allowed in a transaction.
 fn is_alone(spec: &Spec, args: &Args) -> bool {
     let takes_long = match handler_of(spec) {
         Handler::Waiting(waiting) => (waiting.takes_long)(args),

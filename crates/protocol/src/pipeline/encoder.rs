@@ -1,10 +1,10 @@
-//! Where replies go.
+//! Destinations of replies.
 
 use crate::error::CommandError;
 use crate::resp::output::Output;
 use crate::resp::reply::{Protocol, Reply};
 
-/// Where replies go, in order.
+/// Receives replies in order.
 pub(crate) trait Sink {
     fn accept(&mut self, reply: Reply);
 }
@@ -14,13 +14,13 @@ impl Sink for Vec<Reply> {
         self.push(reply);
     }
 }
-/// Writes replies in the version of the protocol that holds at their place in the stream.
+/// Encodes replies in the protocol version that is in effect at their position in the stream.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
     pub output: Output,
     protocol: Protocol,
     answers: usize,
-    /// Error replies.
+    /// Number of error replies.
     pub errors: u64,
 }
 
@@ -33,7 +33,7 @@ impl Sink for Encoder {
 }
 
 impl Encoder {
-    /// Begins a batch; what was not sent of the one before is put aside.
+    /// Begins a batch; unsent bytes of the previous batch are kept aside.
     pub fn begin(&mut self) -> Option<Output> {
         self.answers = 0;
         (!self.output.is_empty()).then(|| std::mem::take(&mut self.output))
@@ -46,7 +46,7 @@ impl Encoder {
         }
     }
 
-    /// Puts an error in the place of every answer of the batch, because none may be believed.
+    /// Replaces every reply of the batch by an error, because the batch is not durable.
     pub fn withdraw(&mut self, error: &CommandError) {
         self.output.clear();
         (0..self.answers).for_each(|_| self.output.error(error));

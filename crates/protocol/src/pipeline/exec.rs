@@ -82,7 +82,7 @@ impl Session {
 }
 
 impl Session {
-    /// What was allowed when it was queued may be forbidden by now.
+    /// Permissions may have changed since the command was queued.
     fn permit_all(&self, store: &Store, commands: &[Command]) -> Result<()> {
         if self.identity.is_free() {
             return Ok(());
@@ -106,7 +106,7 @@ impl Session {
     }
 }
 
-/// Every shard that the commands or the watched keys touch.
+/// Every shard of the queued commands and the watched keys.
 fn shards_of(store: &Store, commands: &[Command], watched: &[Watched]) -> Vec<ShardId> {
     let layout = store.layout();
     let mut shards: Vec<ShardId> =
@@ -126,15 +126,15 @@ fn shards_of(store: &Store, commands: &[Command], watched: &[Watched]) -> Vec<Sh
     shards
 }
 
-/// A transaction that is being run.
+/// A transaction that is running.
 struct Running<'a> {
     store: &'a Store,
     exclusive: &'a Exclusive,
     view: View,
     changes: Changes,
-    /// Whether a command looks at the whole store and must see the changes.
+    /// Whether a command reads the whole store and must see the transaction's changes.
     tracks: bool,
-    /// What is told to recorders once it is committed.
+    /// Events for recordings, sent after the commit.
     events: Vec<Event>,
 }
 
@@ -164,7 +164,7 @@ impl<'a> Running<'a> {
                 };
                 run(wide).await
             }
-            // Only what does not take long has been queued.
+            // Only commands without a waiting handler have been queued.
             Handler::Waiting(waiting) => (waiting.run)(session, self.store, &command.args).await,
             Handler::Watch | Handler::Exec | Handler::Container => Ok(Reply::None),
         }

@@ -1,4 +1,4 @@
-//! Reading the entries of keys.
+//! Loads the entries of keys.
 
 use crate::command::KeyList;
 use crate::error::Result;
@@ -12,26 +12,26 @@ use std::task::{Context, Poll};
 /// Entries of a command's keys, in their order.
 pub(crate) type Entries = SmallVec<[Option<Entry>; 1]>;
 
-/// What was read, and what must be durable before anybody may be told.
+/// Loaded entries, and what must be durable before they may be returned to a client.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     pub entries: Entries,
     pub ticket: Ticket,
 }
 
-/// Reads keys of one shard, this thread's own. What it finds is settled when it is first polled.
+/// Loads keys of this thread's shard. The snapshot is taken at the first poll.
 pub(crate) async fn load(store: Store, keys: KeyList) -> Result<Loaded> {
     if let [key] = keys.as_slice() {
         let mut view = store.view();
         let entries = SmallVec::from_buf([view.get(key).await?]);
         return Ok(Loaded { entries, ticket: view.ticket().clone() });
     }
-    // In a box, to keep the common read small: it is moved into its place.
+    // Boxed, to keep the future of the common read small.
     Box::pin(load_together(keys, || store.view())).await
 }
 
-/// Reads all keys at the same time, each through a view of its own, so that the slow ones wait together
-/// and all are captured at one instant.
+/// Loads all keys concurrently, each through a store transaction of its own, so that flash reads
+/// overlap and all entries are from one instant.
 pub(crate) async fn load_together(keys: KeyList, view: impl Fn() -> View) -> Result<Loaded> {
     let count = keys.len();
     let mut loaded =
@@ -54,7 +54,7 @@ pub(crate) async fn load_together(keys: KeyList, view: impl Fn() -> View) -> Res
 
 type Found = Result<(Option<Entry>, Ticket)>;
 
-/// Polls in order, so that reads held back by a gate pass it together.
+/// Polls in order, so that reads blocked by a gate pass it together.
 fn poll_all<F: Future<Output = Found>>(
     waiting: &mut Vec<(usize, Pin<Box<F>>)>,
     loaded: &mut Loaded,

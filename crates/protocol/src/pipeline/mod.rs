@@ -1,11 +1,12 @@
-//! Runs the requests of a connection: checks them, splits them among shards, keeps their order for each key, and answers.
+//! Runs the requests of a connection: checks them, distributes them to the shards, keeps their
+//! order per key, and replies.
 
 mod dispatch;
 mod encoder;
 mod exec;
-mod lane;
 mod load;
 mod segment;
+mod shard_pipeline;
 mod write;
 
 use crate::acl::User;
@@ -19,24 +20,24 @@ use crate::resp::request::Request;
 use crate::session::{Origin, Session};
 use dispatch::Admitted;
 use encoder::{Encoder, Sink};
-use lane::Lane;
 use load::{Loaded, load};
 use segment::{Segment, wait_durable};
+use shard_pipeline::ShardPipeline;
 use softflash_store::{Store, Ticket};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use write::run_alone;
 
-/// Commands run before their replies are handed out.
+/// Maximum number of commands before the replies are returned.
 const MAX_BATCH_COMMANDS: usize = 1024;
-/// Bytes of replies gathered before they are handed out.
+/// Maximum bytes of replies before they are returned.
 const MAX_BATCH_BYTES: usize = 1 << 20;
 
-/// A session, and the replies to its requests.
+/// A session and the replies to its requests.
 pub(crate) struct Pipeline {
     session: Session,
-    /// What is to be attended to before anything else.
+    /// A command to be run before anything else.
     waiting: Option<Command>,
     encoder: Encoder,
 }
@@ -51,27 +52,29 @@ impl Pipeline {
         &self.session
     }
 
-    /// What is to be sent.
+    /// The bytes to send.
     pub fn output(&mut self) -> &mut Output {
         &mut self.encoder.output
     }
 
-    /// Does what takes long and needs no store, such as AUTH. It is apart from [`run`](Self::run), before which
-    /// it is called, so that a client holds nothing that others want while its password is tried.
+    /// Runs a waiting command that does not need the store, such as AUTH. It is separate from
+    /// [`run`](Self::run), and called before it, so that a client holds no shared resources while
+    /// its password is checked.
     pub async fn attend(&mut self, store: &Store) {
         let Some(command) = self.waiting.take() else { return };
         let Handler::Waiting(waiting) = handler_of(command.spec) else { return };
         let reply = Reply::from((waiting.run)(&mut self.session, store, &command.args).await);
-        self.encoder.accept(command.heard(reply));
+        self.encoder.accept(command.filter_reply(reply));
         self.account(store);
     }
 
-    /// Runs requests until `next`, which is told whether the client has authenticated, has no more, or
-    /// enough replies are gathered (then it returns true: call it again once they are sent). The
-    /// replies are in [`output`](Self::output), and everything that they tell is durable.
+    /// Runs requests until `next`, which is given whether the client has authenticated, returns
+    /// none, or the batch limits are reached. In the second case it returns true: call it again
+    /// once the replies are sent. The replies are in [`output`](Self::output), and all data that
+    /// they reveal are durable.
     ///
-    /// Commands take effect in the order of the requests as far as one key is concerned; commands on
-    /// different shards may run at the same time.
+    /// Commands on one key take effect in the order of the requests; commands on different shards
+    /// may run concurrently.
     pub async fn run(
         &mut self,
         store: &Store,
@@ -81,7 +84,7 @@ impl Pipeline {
         self.session.identity.refresh(&self.session.context.acl);
         let mut encoder = std::mem::take(&mut self.encoder);
         let mut batch = Batch {
-            lane: Lane::new(store, &origin, load),
+            shard_pipeline: ShardPipeline::new(store, &origin, load),
             segment: (store.layout().shards > 1).then(Segment::default),
             ticket: Ticket::default(),
         };
@@ -100,12 +103,14 @@ impl Pipeline {
             match self.session.admit(store, request) {
                 Admitted::Answer(reply) => match &mut batch.segment {
                     Some(segment) => segment.answer(reply),
-                    None => batch.lane.answer(reply, &mut encoder),
+                    None => batch.shard_pipeline.answer(reply, &mut encoder),
                 },
                 Admitted::Keyed(command) => {
                     match (command.scope(store.layout()), &mut batch.segment) {
                         (Scope::One(shard), Some(segment)) => segment.add(shard, command),
-                        (Scope::One(_), None) => batch.lane.run(command, &mut encoder).await,
+                        (Scope::One(_), None) => {
+                            batch.shard_pipeline.run(command, &mut encoder).await
+                        }
                         (Scope::Several(shards), _) => {
                             batch.settle(store, &origin, &mut encoder).await;
                             let (recordings, ticket) =
@@ -113,7 +118,7 @@ impl Pipeline {
                             let alone =
                                 run_alone(store, &command, shards.to_vec(), recordings, ticket);
                             let reply = timed(&origin, store, &command, Box::pin(alone)).await;
-                            encoder.accept(command.heard(reply));
+                            encoder.accept(command.filter_reply(reply));
                         }
                     }
                 }
@@ -122,12 +127,12 @@ impl Pipeline {
                     let viewer = self.session.identity.short_sighted();
                     let wide = run_wide(store, &origin, &command, viewer);
                     let reply = timed(&origin, store, &command, Box::pin(wide)).await;
-                    encoder.accept(command.heard(reply));
+                    encoder.accept(command.filter_reply(reply));
                 }
                 Admitted::Watch(command) => {
                     batch.settle(store, &origin, &mut encoder).await;
                     let reply = Box::pin(self.session.watch(store, &command)).await.into();
-                    encoder.accept(command.heard(reply));
+                    encoder.accept(command.filter_reply(reply));
                 }
                 Admitted::Waiting(command) => {
                     self.waiting = Some(command);
@@ -141,7 +146,7 @@ impl Pipeline {
             }
         }
         batch.settle(store, &origin, &mut encoder).await;
-        batch.ticket.merge(&batch.lane.ticket);
+        batch.ticket.merge(&batch.shard_pipeline.ticket);
         if let Err(error) = wait_durable(store, &batch.ticket).await {
             encoder.withdraw(&error);
         }
@@ -153,7 +158,7 @@ impl Pipeline {
         (more || self.waiting.is_some()) && !self.session.is_closing()
     }
 
-    /// Brings the counters that all connections share up to date, once per batch.
+    /// Adds to the shared counters, once per batch.
     fn account(&mut self, store: &Store) {
         self.session.tally.flush(&self.session.context);
         let errors = std::mem::take(&mut self.encoder.errors);
@@ -163,7 +168,7 @@ impl Pipeline {
         self.session.publish(store);
     }
 
-    /// Ends the connection with an error that the client gets as its last reply.
+    /// Ends the connection with an error as the last reply.
     pub fn fail(&mut self, text: &[u8]) {
         let text = [b"ERR ", text].concat();
         self.encoder.output.error_text(&text);
@@ -171,10 +176,10 @@ impl Pipeline {
     }
 }
 
-/// What is under way of a batch.
+/// State of a batch.
 struct Batch<'a, F, B> {
-    lane: Lane<'a, F, B>,
-    /// Only where there are several shards.
+    shard_pipeline: ShardPipeline<'a, F, B>,
+    /// Used only with several shards.
     segment: Option<Segment>,
     ticket: Ticket,
 }
@@ -184,11 +189,11 @@ where
     F: Future<Output = Result<Loaded>>,
     B: Fn(Store, KeyList) -> F,
 {
-    /// Waits until everything so far has taken effect and is answered.
+    /// Waits until all commands so far have taken effect and are answered.
     async fn settle(&mut self, store: &Store, origin: &Origin, encoder: &mut Encoder) {
         match &mut self.segment {
             Some(segment) => segment.finish(store, origin, encoder).await,
-            None => self.lane.drain(encoder).await,
+            None => self.shard_pipeline.drain(encoder).await,
         }
     }
 }
@@ -204,7 +209,7 @@ async fn run_wide(
     run(Wide { store, context, args: &command.args, viewer, overlay: None }).await.into()
 }
 
-/// Runs a command that may take long and enters it into the slow log if it did.
+/// Runs a command that may take long and records it in the slow log if it did.
 async fn timed(
     origin: &Origin,
     store: &Store,

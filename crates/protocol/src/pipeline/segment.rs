@@ -1,11 +1,11 @@
-//! Commands of one pipeline on several shards: each shard gets its share at once, in order, and works on
-//! it while the others do.
+//! Commands of one pipeline on several shards: each shard gets its commands at once, in order, and
+//! runs them concurrently with the other shards.
 
 use crate::command::Command;
 use crate::error::{CommandError, Result};
 use crate::pipeline::encoder::Sink;
-use crate::pipeline::lane::Lane;
 use crate::pipeline::load::load;
+use crate::pipeline::shard_pipeline::ShardPipeline;
 use crate::resp::reply::Reply;
 use crate::session::Origin;
 use futures_util::FutureExt;
@@ -18,7 +18,7 @@ enum Source {
     Share(usize),
 }
 
-/// What is to be done between two commands that need all shards.
+/// The commands between two commands that need all shards.
 #[derive(Default)]
 pub(crate) struct Segment {
     order: Vec<Source>,
@@ -26,12 +26,12 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Takes a reply that is known already.
+    /// Adds a reply that is known already.
     pub fn answer(&mut self, reply: Reply) {
         self.order.push(Source::Answer(reply));
     }
 
-    /// Takes a command whose keys all live on `shard`.
+    /// Adds a command whose keys are all on `shard`.
     pub fn add(&mut self, shard: ShardId, command: Command) {
         let known = self.shares.iter().position(|(of, _)| *of == shard);
         let share = known.unwrap_or_else(|| {
@@ -44,7 +44,8 @@ impl Segment {
         self.order.push(Source::Share(share));
     }
 
-    /// Runs everything and hands the replies on in the order of the requests. What it answers is durable.
+    /// Runs all commands and passes the replies on in the order of the requests. Everything that
+    /// the replies reveal is durable.
     pub async fn finish(&mut self, store: &Store, origin: &Origin, sink: &mut impl Sink) {
         let shares = self.shares.drain(..).map(|(shard, commands)| {
             let origin = origin.clone();
@@ -71,22 +72,22 @@ fn gone() -> Reply {
     Reply::Error(StoreError::Closed.into())
 }
 
-/// Runs a shard's share on the shard's thread.
+/// Runs a shard's commands on the shard's thread.
 async fn run_share(store: &Store, origin: Origin, commands: Vec<Command>) -> Vec<Reply> {
     let mut replies = Vec::with_capacity(commands.len());
-    let mut lane = Lane::new(store, &origin, load);
+    let mut shard_pipeline = ShardPipeline::new(store, &origin, load);
     for command in commands {
-        lane.run(command, &mut replies).await;
+        shard_pipeline.run(command, &mut replies).await;
     }
-    lane.drain(&mut replies).await;
-    if let Err(error) = wait_durable(store, &lane.ticket).await {
-        // Not one of the answers may be believed.
+    shard_pipeline.drain(&mut replies).await;
+    if let Err(error) = wait_durable(store, &shard_pipeline.ticket).await {
+        // None of the replies is durable.
         replies.iter_mut().for_each(|reply| *reply = Reply::Error(error.clone()));
     }
     replies
 }
 
-/// Waits until everything that the answers depend on survives a power cut.
+/// Waits until everything that the replies depend on survives a power cut.
 pub(crate) async fn wait_durable(store: &Store, ticket: &softflash_store::Ticket) -> Result<()> {
     if ticket.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Commands as transactions on the store: read, change, commit, and again on a conflict.
+//! Commands as transactions on the store: read, change, commit, and retry on a conflict.
 
 use crate::command::{Command, Effects};
 use crate::error::Result;
@@ -14,10 +14,10 @@ use softflash_store::{Store, StoreError, Ticket, View};
 use std::pin::pin;
 use std::task::Poll;
 
-/// How often a command is run again on a conflict before it shuts the others out.
+/// Number of attempts before a command locks its shards exclusively.
 const TRIES: usize = 8;
 
-/// Runs a command over entries that were read for it.
+/// Runs a command on the entries loaded for it.
 pub(crate) fn apply(
     store: &Store,
     command: &Command,
@@ -37,7 +37,7 @@ pub(crate) fn apply_read(store: &Store, command: &Command, entries: &mut Entries
     reply.into()
 }
 
-/// Hands changes to a transaction.
+/// Adds changes to a transaction.
 pub(crate) fn stage(view: &mut View, effects: Effects) -> Result<()> {
     if effects.clear {
         view.clear();
@@ -51,7 +51,7 @@ pub(crate) fn stage(view: &mut View, effects: Effects) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command whose keys all live on this thread's shard.
+/// Runs a command whose keys are all on this thread's shard.
 pub(crate) async fn run_single(
     store: &Store,
     command: &Command,
@@ -72,18 +72,18 @@ pub(crate) async fn run_single(
         let reply = match apply(store, command, &mut entries, &mut effects) {
             Ok(reply) => reply,
             Err(error) => {
-                // An error tells of what was read, too.
+                // An error may also reveal data that were read.
                 ticket.merge(view.ticket());
                 return Reply::Error(error);
             }
         };
         if effects.is_empty() {
             if at_once {
-                // That is how it was then, whatever came after.
+                // The reply was correct at the time of the read, regardless of later changes.
                 ticket.merge(view.ticket());
                 return reply;
             }
-            // The keys may never have been like this at the same time.
+            // The entries may be from different times.
             break;
         }
         let changes = recordings.is_on().then(|| recording::changes(&effects));
@@ -105,7 +105,7 @@ pub(crate) async fn run_single(
     Box::pin(run_alone(store, command, vec![store.local_id()], recordings, ticket)).await
 }
 
-/// Reads keys one after the other; and whether all of them at one instant.
+/// Loads keys one after the other; also returns whether all are from one instant.
 async fn read_all(view: &mut View, keys: &[Bytes]) -> Result<(Entries, bool)> {
     let mut entries = Entries::new();
     let mut at_once = true;
@@ -123,7 +123,7 @@ async fn read_all(view: &mut View, keys: &[Bytes]) -> Result<(Entries, bool)> {
     Ok((entries, at_once))
 }
 
-/// Runs a command while everybody else is kept off the shards of its keys.
+/// Runs a command with exclusive access to the shards of its keys.
 pub(crate) async fn run_alone(
     store: &Store,
     command: &Command,
@@ -158,7 +158,7 @@ async fn try_alone(
         recordings.tell_reads(store, || loads(command), &loaded.entries);
     }
     let mut effects = Effects::default();
-    // First: an error tells of what was read, too.
+    // Before the error is returned: an error may also reveal data that were read.
     ticket.merge(&loaded.ticket);
     let reply = apply(store, command, &mut loaded.entries, &mut effects)?;
     if !effects.is_empty() {

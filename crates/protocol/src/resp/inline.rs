@@ -1,12 +1,14 @@
-//! Inline commands: a line of words as a person types it, with Redis' quoting rules.
+//! Inline commands: a line of words as typed by a person, with Redis' quoting rules.
 
 use crate::resp::request::Args;
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Splits a line into words; `None` where quotes do not balance. One word beyond `most` it gives up.
+/// Splits a line into words; `None` where quotes do not balance. Gives up after more than `most`
+/// words.
 ///
-/// Between double quotes `\xHH`, `\n`, `\r`, `\t`, `\b`, `\a` and `\` before any other byte are escapes;
-/// between single quotes only `\'` is. A closing quote must be followed by space or the end.
+/// Between double quotes `\xHH`, `
+/// `, `\r`, `\t`, `\b`, `\a` and `\` before any other byte are escapes; between single quotes only
+/// `\'` is. A closing quote must be followed by space or the end.
 pub(crate) fn split_words(line: &[u8], most: usize) -> Option<Args> {
     let mut words = Args::new();
     let mut rest = line;
@@ -106,7 +108,7 @@ fn hex_digit(digit: u8) -> u8 {
     }
 }
 
-/// C's `isspace`, which counts the vertical tab too.
+/// C's `isspace`, which includes the vertical tab.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | 0x09..=0x0d)
 }

@@ -1,8 +1,9 @@
 //! The 80-bit floating-point numbers of INCRBYFLOAT.
 //!
-//! Redis adds in C's `long double`, which on x86-64 has a mantissa of 64 bits, and prints 17 digits
-//! after the point. Rust has no such type and f64 gives other digits, so the three operations that are
-//! needed (read, add, print) are done here with integers, each rounded to nearest, ties to even.
+//! Redis uses C's `long double`, which on x86-64 has a mantissa of 64 bits, and prints 17 digits
+//! after the point. Rust has no such type and f64 gives other digits, so the three operations
+//! needed (read, add, print) are implemented here with integers, each rounded to nearest, ties to
+//! even.
 
 /// `mantissa * 2^exponent`, the mantissa's highest bit set, or zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,23 +13,23 @@ struct Finite {
     exponent: i32,
 }
 
-/// A number as Redis counts with it.
+/// A number of type `long double`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LongDouble(Number);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Number {
     Finite(Finite),
-    /// Infinite, or not a number: nothing that may be stored.
+    /// Infinite, or not a number: cannot be stored.
     Unusable,
 }
 
 const MANTISSA_BITS: i32 = 64;
-/// The greatest power of two that a number may reach.
+/// The greatest exponent of a number.
 const MAX_EXPONENT: i32 = 16383;
-/// Below this power of two there is only zero.
+/// Numbers below this power of two are zero.
 const MIN_EXPONENT: i32 = -16446;
-/// Longer text is no number to Redis.
+/// Redis does not accept longer text as a number.
 const MAX_TEXT_BYTES: usize = 5 * 1024;
 const FRACTION_DIGITS: usize = 17;
 const ZERO: Finite = Finite { negative: false, mantissa: 0, exponent: 0 };
@@ -36,7 +37,7 @@ const ZERO: Finite = Finite { negative: false, mantissa: 0, exponent: 0 };
 impl LongDouble {
     pub const ZERO: LongDouble = LongDouble(Number::Finite(ZERO));
 
-    /// Reads what C's `strtold` reads, if it reads all of it.
+    /// Parses what C's `strtold` parses, if it uses the whole text.
     pub fn parse(text: &[u8]) -> Option<LongDouble> {
         if text.is_empty() || text.len() >= MAX_TEXT_BYTES {
             return None;
@@ -62,7 +63,7 @@ impl LongDouble {
         in_range.then_some(LongDouble(Number::Finite(Finite { negative, mantissa, exponent })))
     }
 
-    /// The sum; nothing where it is infinite or not a number.
+    /// The sum; none if it is infinite or not a number.
     pub fn add(self, other: LongDouble) -> Option<LongDouble> {
         let (Number::Finite(left), Number::Finite(right)) = (self.0, other.0) else { return None };
         let sum = left.add(right);
@@ -70,7 +71,7 @@ impl LongDouble {
         fits.then_some(LongDouble(Number::Finite(sum)))
     }
 
-    /// As C's `%.17Lf`, without zeros at the end of the fraction.
+    /// Like C's `%.17Lf`, without trailing zeros of the fraction.
     pub fn print(self) -> String {
         match self.0 {
             Number::Finite(number) => number.print(),
@@ -92,7 +93,7 @@ impl Finite {
         if small.mantissa == 0 {
             return large;
         }
-        // 62 bits below the mantissa; what falls off them leaves a trace in the last.
+        // 62 guard bits below the mantissa; lost bits set the last one (sticky).
         const GUARD_BITS: i32 = 62;
         let aligned = u128::from(large.mantissa) << GUARD_BITS;
         let shift = u32::try_from(large.exponent - small.exponent).unwrap_or(u32::MAX);
@@ -157,7 +158,7 @@ fn round_u128(value: u128, exponent: i32) -> (u64, i32) {
     let rounded = round_shift(value, surplus.unsigned_abs());
     match u64::try_from(rounded) {
         Ok(mantissa) => (mantissa, exponent + surplus),
-        // Rounding up carried into a new bit.
+        // Rounding carried into a new bit.
         Err(_) => (1 << 63, exponent + surplus + 1),
     }
 }
@@ -187,7 +188,7 @@ impl Scaled {
         if digits.is_zero() {
             return (0, 0);
         }
-        // Far out of range either way, whatever the digits are.
+        // Far out of range, whatever the digits are.
         if decimal > 10_000 {
             return (1 << 63, i32::MAX / 2);
         }
@@ -207,7 +208,8 @@ impl Scaled {
     }
 }
 
-/// Digits with at most one point among them; how many follow the point, and the text after them.
+/// Parses digits with at most one point; returns them, the number of digits after the point, and
+/// the rest of the text.
 fn read_digits(text: &[u8], base: u32) -> Option<(Big, i32, &[u8])> {
     let (mut number, mut fraction, mut any, mut point) = (Big::from(0), 0, false, false);
     let mut rest = text;
@@ -226,7 +228,7 @@ fn read_digits(text: &[u8], base: u32) -> Option<(Big, i32, &[u8])> {
     any.then_some((number, fraction, rest))
 }
 
-/// Nothing, or the letter and a signed number up to the end of the text.
+/// Parses an optional exponent: the letter and a signed number up to the end of the text.
 fn read_exponent(text: &[u8], letter: u8) -> Option<i32> {
     let (negative, digits) = match text {
         [] => return Some(0),
@@ -244,7 +246,7 @@ fn read_exponent(text: &[u8], letter: u8) -> Option<i32> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// A natural number of any size, lowest 32 bits first, without zeros at the top.
+/// A natural number of any size, lowest 32 bits first, without leading zeros.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Big(Vec<u32>);
 
@@ -300,7 +302,7 @@ impl Big {
         self.0.splice(0..0, std::iter::repeat_n(0, bits as usize / 32));
     }
 
-    /// The highest 127 bits, a trace of the others in the last one, and the power of two of that.
+    /// The highest 127 bits, with a sticky last bit, and their power of two.
     fn top_bits(&self) -> (u128, i32) {
         let dropped = self.bits().saturating_sub(127);
         let top =
@@ -309,7 +311,7 @@ impl Big {
         (top | u128::from(sticky), dropped as i32)
     }
 
-    /// The quotient to at least 66 bits, a trace of the rest in the last one, and its power of two.
+    /// The quotient to at least 66 bits, with a sticky last bit, and its power of two.
     fn divide(mut self, mut divisor: Big) -> (u128, i32) {
         const STEPS: u32 = 68;
         let (numerator_bits, divisor_bits) = (self.bits() as i32, divisor.bits() as i32);
@@ -380,7 +382,7 @@ mod tests {
         Some(left.add(LongDouble::parse(right.as_bytes())?)?.print())
     }
 
-    /// The right column is what redis-server 7.0.15 answers on x86-64.
+    /// The right column is the output of redis-server 7.0.15 on x86-64.
     #[test]
     fn sums_are_those_of_a_long_double() {
         let cases = [

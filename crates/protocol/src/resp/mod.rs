@@ -1,4 +1,4 @@
-//! RESP, byte by byte: requests in, replies out.
+//! RESP at the level of bytes: parses requests, encodes replies.
 
 mod inline;
 pub(crate) mod long_double;

@@ -1,7 +1,7 @@
-//! Decimal integers as Redis reads and writes them.
+//! Decimal integers in Redis' syntax.
 
-/// Reads a signed 64-bit integer: no leading plus, space or zero, and nothing after it. The same strings
-/// pass as in Redis' `string2ll`.
+/// Parses a signed 64-bit integer without a leading plus, space or zero, and without trailing
+/// characters. Accepts the same strings as Redis' `string2ll`.
 pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -25,7 +25,7 @@ pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
     if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// Reads a SCAN cursor: what C's `strtoul` reads, which takes signs and reads nothing as 0.
+/// Parses a SCAN cursor like C's `strtoul`, which accepts signs and reads an empty text as 0.
 pub(crate) fn parse_cursor(text: &[u8]) -> Option<u64> {
     let (negative, digits) = match text {
         [] => return Some(0),

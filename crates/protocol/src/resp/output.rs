@@ -1,4 +1,4 @@
-//! Replies as bytes: one growing buffer, and large values between its pieces without a copy.
+//! Encoded replies: a growing buffer, with large values between its parts that are not copied.
 
 use crate::error::CommandError;
 use crate::resp::reply::{Protocol, Reply};
@@ -7,10 +7,10 @@ use softflash_store::Value;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-/// Pieces of values from this length on, in bytes, are not copied.
+/// Parts of values of at least this length, in bytes, are not copied.
 pub const UNCOPIED_BYTES: usize = 16 << 10;
 
-/// What is to be sent. As a [`Buf`] it can be given to a vectored write.
+/// The bytes to send. As a [`Buf`] it supports vectored writes.
 #[derive(Debug, Default)]
 pub struct Output {
     pieces: VecDeque<Bytes>,
@@ -19,7 +19,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Bytes to be sent.
+    /// Number of bytes to send.
     pub fn len(&self) -> usize {
         self.pieces_bytes + self.tail.len()
     }
@@ -29,14 +29,14 @@ impl Output {
         self.len() == 0
     }
 
-    /// Forgets everything.
+    /// Removes all bytes.
     pub fn clear(&mut self) {
         self.pieces.clear();
         self.pieces_bytes = 0;
         self.tail.clear();
     }
 
-    /// Everything in one piece; copies where there are several.
+    /// All bytes in one buffer; copies if there are several.
     pub fn take_bytes(&mut self) -> Bytes {
         if self.pieces.is_empty() {
             return self.tail.split().freeze();
@@ -44,7 +44,7 @@ impl Output {
         self.copy_to_bytes(self.len())
     }
 
-    /// Appends what another output holds.
+    /// Appends another output.
     pub fn append(&mut self, other: &mut Output) {
         while let Some(piece) = other.pieces.pop_front() {
             self.bytes(&piece);
@@ -53,7 +53,7 @@ impl Output {
         self.bytes(&other.tail.split().freeze());
     }
 
-    /// Writes a reply in a version of the protocol; returns the version that holds after it.
+    /// Encodes a reply in a version of the protocol; returns the version in effect after it.
     pub fn reply(&mut self, reply: &Reply, protocol: Protocol) -> Protocol {
         let resp3 = protocol == Protocol::Resp3;
         match reply {
@@ -114,7 +114,7 @@ impl Output {
         protocol
     }
 
-    /// Writes an error in one line, whatever its text holds.
+    /// Encodes an error in one line, whatever its text contains.
     pub fn error(&mut self, error: &CommandError) {
         self.error_text(&error.text());
     }
@@ -219,7 +219,7 @@ impl Buf for Output {
     }
 }
 
-/// As C's `%.17g`, which is how Redis writes a double; whole numbers without a fraction.
+/// Like C's `%.17g`, as Redis encodes a double; whole numbers without a fraction.
 fn double(number: f64) -> String {
     if number.is_nan() {
         "nan".into()

@@ -1,13 +1,13 @@
-//! What a command answers, before it is written in the connection's version of the protocol.
+//! A reply before it is encoded in the connection's version of the protocol.
 
 use crate::error::CommandError;
 use bytes::Bytes;
 use softflash_store::Value;
 
-/// The version of RESP that a connection speaks.
+/// The RESP version of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
-    /// The version every connection begins with.
+    /// The initial version of every connection.
     #[default]
     Resp2,
     /// Chosen with `HELLO 3`.
@@ -24,42 +24,42 @@ impl Protocol {
     }
 }
 
-/// An answer. Where RESP2 lacks a type, [`Output`](crate::Output) writes what Redis writes there.
+/// A reply. Where RESP2 lacks a type, [`Output`](crate::Output) encodes it as Redis does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// Nothing at all.
+    /// No reply.
     None,
     /// `+OK`.
     Ok,
-    /// `+PONG` and its like.
+    /// `+PONG` and others.
     Status(&'static str),
     /// An error.
     Error(CommandError),
     /// A number.
     Integer(i64),
-    /// A value of the store; large pieces are not copied.
+    /// A value of the store; large parts are not copied.
     Value(Value),
     /// A string of bytes.
     Bulk(Bytes),
     /// A constant string.
     Text(&'static str),
-    /// Text for people.
+    /// Text, such as INFO.
     Verbatim(String),
-    /// No value.
+    /// Null.
     Null,
-    /// No array: what a transaction answers that was not run.
+    /// Null array: the reply of an aborted transaction.
     NullArray,
     /// A list.
     Array(Vec<Reply>),
-    /// Pairs; a flat list in RESP2.
+    /// A map; a flat list in RESP2.
     Map(Vec<(Reply, Reply)>),
-    /// A list without order; an ordinary one in RESP2.
+    /// A set; a list in RESP2.
     Set(Vec<Reply>),
-    /// A number with a fraction; a string in RESP2.
+    /// A double; a string in RESP2.
     Double(f64),
-    /// Yes or no; 1 or 0 in RESP2.
+    /// A Boolean; 1 or 0 in RESP2.
     Boolean(bool),
-    /// From here on the connection speaks another version, beginning with this reply.
+    /// Switches the protocol version, beginning with this reply.
     Switch(Protocol, Box<Reply>),
 }
 
@@ -69,17 +69,17 @@ impl Reply {
         Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
-    /// 1 for yes, 0 for no, as commands older than RESP3 answer.
+    /// 1 for true, 0 for false, as commands older than RESP3 reply.
     pub fn yes(yes: bool) -> Reply {
         Reply::Integer(i64::from(yes))
     }
 
-    /// A value, or none.
+    /// A value or null.
     pub fn value(value: Option<Value>) -> Reply {
         value.map_or(Reply::Null, Reply::Value)
     }
 
-    /// Lines of status replies, as HELP answers.
+    /// A list of status replies, as HELP replies.
     pub fn lines(lines: &[&'static str]) -> Reply {
         Reply::Array(lines.iter().map(|line| Reply::Status(line)).collect())
     }

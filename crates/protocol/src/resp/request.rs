@@ -1,10 +1,9 @@
-//! The request parser: bytes of a connection in, requests out, however the bytes are cut.
+//! The request parser: turns the bytes of a connection into requests, however the bytes are split.
 //!
-//! Arguments are slices of the connection's buffer; no argument is copied and nothing is allocated for
-//! a request of a few arguments. An argument of [`LARGE_ARGUMENT_BYTES`] or more gets a buffer of its
-//! own, of exactly its size, that the socket reads into directly. What a request will need beyond a
-//! small allowance is announced as [`Parsed::Need`] before any of it is buffered, so that the server
-//! can reserve the memory first.
+//! Arguments are slices of the connection's buffer; no argument is copied, and a request with few
+//! arguments allocates nothing. An argument of [`LARGE_ARGUMENT_BYTES`] or more gets a buffer of
+//! exactly its size that the socket reads into directly. Memory beyond a small allowance is
+//! requested by [`Parsed::Need`] before any of it is used, so that the server can reserve it first.
 
 use crate::resp::inline::split_words;
 use crate::resp::number::parse_i64;
@@ -17,46 +16,45 @@ use thiserror::Error;
 /// The words of a request: a command and its arguments.
 pub type Args = SmallVec<[Bytes; 4]>;
 
-/// Arguments from this length on, in bytes, get a buffer of their own.
+/// Arguments of at least this length, in bytes, get a buffer of their own.
 pub const LARGE_ARGUMENT_BYTES: usize = 64 << 10;
 /// Bytes of a request that need no reservation.
 pub const FREE_REQUEST_BYTES: u64 = 64 << 10;
-/// The longest inline command, or line of a header, in bytes.
+/// Maximum length of an inline command or a header line, in bytes.
 pub const MAX_LINE_BYTES: usize = 64 << 10;
-/// The most arguments of a request.
+/// Maximum number of arguments of a request.
 pub const MAX_ARGUMENTS: i64 = 1 << 20;
-/// The longest argument in bytes.
+/// Maximum length of an argument in bytes.
 pub const MAX_ARGUMENT_BYTES: usize = MAX_VALUE_BYTES;
-/// The most arguments before authentication.
+/// Maximum number of arguments before authentication.
 pub const MAX_ARGUMENTS_UNAUTHENTICATED: i64 = 10;
-/// The arguments of a request before authentication come to no more than this in bytes, nor does what is not yet
-/// a whole request.
+/// Maximum bytes of all arguments before authentication, and of an incomplete request.
 pub const MAX_BYTES_UNAUTHENTICATED: usize = 16 << 10;
 
-/// What an argument costs beside its bytes.
+/// Overhead of an argument in bytes.
 const ARGUMENT_OVERHEAD_BYTES: u64 = size_of::<Bytes>() as u64;
-/// Two bytes end a line; like Redis, nobody looks at what they are after an argument.
+/// Length of a line end; like Redis, the parser does not check the two bytes after an argument.
 const LINE_END_BYTES: usize = 2;
 const SMALLEST_READ_BYTES: usize = 16 << 10;
 const LARGEST_READ_BYTES: usize = 64 << 10;
 
-/// A request as it came.
+/// A parsed request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The command and its arguments; never empty where the parser made it.
+    /// The command and its arguments; never empty if it is from the parser.
     pub args: Args,
-    /// Bytes that were admitted for it; they may be given back once it has run.
+    /// Bytes admitted for it; they may be released once it has run.
     pub admitted_bytes: u64,
 }
 
-/// What the parser has to say.
+/// Result of parsing.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A whole request.
+    /// A complete request.
     Request(Request),
     /// More input is needed.
     Incomplete,
-    /// The request goes on with an argument that needs this many bytes; call
+    /// The request continues with an argument that needs this many bytes; call
     /// [`RequestParser::admit`] once they are reserved.
     Need {
         /// Bytes to reserve.
@@ -67,37 +65,37 @@ pub enum Parsed {
 /// Input that is not RESP. The connection gets this as an error and is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProtocolError {
-    /// The number of arguments is no number or out of range.
+    /// The number of arguments is not a number or out of range.
     #[error("Protocol error: invalid multibulk length")]
     InvalidMultibulkLength,
-    /// The length of an argument is no number or out of range.
+    /// The length of an argument is not a number or out of range.
     #[error("Protocol error: invalid bulk length")]
     InvalidBulkLength,
-    /// An argument does not begin as one.
+    /// An argument does not start with `$`.
     #[error("Protocol error: expected '$', got '{}'", char::from(*.0))]
     ExpectedBulk(u8),
-    /// A line without end.
+    /// A line that is too long.
     #[error("Protocol error: too big inline request")]
     InlineTooLong,
-    /// A header without end.
+    /// A header that is too long.
     #[error("Protocol error: too big mbulk count string")]
     MultibulkHeaderTooLong,
-    /// A header without end.
+    /// A header that is too long.
     #[error("Protocol error: too big bulk count string")]
     BulkHeaderTooLong,
-    /// An inline command with a quote that does not close.
+    /// An inline command with unbalanced quotes.
     #[error("Protocol error: unbalanced quotes in request")]
     UnbalancedQuotes,
     /// Too many arguments from a client that has not authenticated.
     #[error("Protocol error: unauthenticated multibulk length")]
     UnauthenticatedMultibulkLength,
-    /// Too long an argument from a client that has not authenticated.
+    /// An argument that is too long for a client that has not authenticated.
     #[error("Protocol error: unauthenticated bulk length")]
     UnauthenticatedBulkLength,
 }
 
 impl ProtocolError {
-    /// The text of the reply, with the offending byte as it was.
+    /// The text of the reply, with the offending byte unchanged.
     pub fn text(&self) -> Vec<u8> {
         match self {
             ProtocolError::ExpectedBulk(byte) => {
@@ -111,7 +109,7 @@ impl ProtocolError {
     }
 }
 
-/// A large argument on its way: its bytes and the line end after them.
+/// A large argument being received: its bytes and the line end after them.
 struct Large {
     buffer: BytesMut,
     whole_bytes: usize,
@@ -126,13 +124,13 @@ impl Large {
 /// The parser of one connection.
 pub struct RequestParser {
     buffer: BytesMut,
-    /// How much of `buffer` is known to hold no end of the line that is looked for.
+    /// Length of the prefix of `buffer` that is known to contain no line end.
     scanned_bytes: usize,
     args: Args,
     missing_args: usize,
-    /// What the arguments of a stranger's request come to so far.
+    /// Bytes of the arguments so far, for a client that has not authenticated.
     declared_bytes: usize,
-    /// The declared length of the argument whose body comes next.
+    /// Declared length of the next argument.
     body_bytes: Option<usize>,
     large: Option<Large>,
     /// Bytes of each request that need no reservation.
@@ -151,12 +149,12 @@ impl Default for RequestParser {
 }
 
 impl RequestParser {
-    /// A parser at the start of a connection.
+    /// A parser for a new connection.
     pub fn new() -> RequestParser {
         RequestParser::default()
     }
 
-    /// A parser that asks for memory where a request needs more than `free_bytes`.
+    /// A parser that requests memory for a request of more than `free_bytes`.
     pub fn with_free_bytes(free_bytes: u64) -> RequestParser {
         RequestParser {
             buffer: BytesMut::new(),
@@ -175,8 +173,8 @@ impl RequestParser {
         }
     }
 
-    /// Where the next bytes of the connection belong: the connection's buffer, or the own buffer of
-    /// a large argument. It always has room for at least one byte.
+    /// The buffer for the next bytes of the connection: the connection's buffer, or that of a large
+    /// argument. It always has room for at least one byte.
     pub fn read_target(&mut self) -> Limit<&mut BytesMut> {
         let missing = self.large.as_ref().map_or(0, Large::missing_bytes);
         if missing == 0 {
@@ -197,7 +195,7 @@ impl RequestParser {
         self.length_before_read = Some(self.buffer.len());
     }
 
-    /// A connection that fills its reads gets larger ones, an idle one gives the room back.
+    /// A connection that fills its reads gets larger ones; an idle one releases the memory.
     fn adapt_read_size(&mut self) {
         let Some(before) = self.length_before_read.take() else { return };
         let got = self.buffer.len().saturating_sub(before);
@@ -208,13 +206,13 @@ impl RequestParser {
         }
     }
 
-    /// The next read is a small one again, as for a client that has not authenticated.
+    /// The next read is small again, as for a client that has not authenticated.
     pub fn read_little(&mut self) {
         self.read_bytes = SMALLEST_READ_BYTES;
         self.length_before_read = None;
     }
 
-    /// Takes input that is already in memory; what a socket does through
+    /// Adds input that is already in memory, like a socket that uses
     /// [`read_target`](Self::read_target).
     pub fn feed(&mut self, mut input: &[u8]) {
         while !input.is_empty() {
@@ -226,14 +224,14 @@ impl RequestParser {
         }
     }
 
-    /// Allows what the last [`Parsed::Need`] asked for.
+    /// Grants the request of the last [`Parsed::Need`].
     pub fn admit(&mut self) {
         self.credit_bytes += self.wanted_bytes;
         self.admitted_bytes += self.wanted_bytes;
         self.wanted_bytes = 0;
     }
 
-    /// Bytes admitted for the request that is being received.
+    /// Bytes admitted for the current request.
     pub fn admitted_bytes(&self) -> u64 {
         self.admitted_bytes
     }
@@ -246,7 +244,7 @@ impl RequestParser {
     /// The next request, or what is missing.
     ///
     /// # Errors
-    /// [`ProtocolError`] where the input is not RESP; nothing after it can be understood.
+    /// [`ProtocolError`] where the input is not RESP; the rest of the input cannot be parsed.
     pub fn next(&mut self, authenticated: bool) -> Result<Parsed, ProtocolError> {
         loop {
             if self.missing_args == 0 {
@@ -295,8 +293,8 @@ impl RequestParser {
         }
     }
 
-    /// Takes the cost of an argument from the request's allowance: a large one's before its body is
-    /// received, a small one's when it is here. False where more must be admitted first.
+    /// Charges an argument to the request's allowance: a large one before its body is received, a
+    /// small one when it is complete. False where more must be admitted first.
     fn pay(&mut self, body_bytes: usize) -> bool {
         let cost = body_bytes as u64 + ARGUMENT_OVERHEAD_BYTES;
         let Some(rest) = self.credit_bytes.checked_sub(cost) else {
@@ -314,7 +312,7 @@ impl RequestParser {
         true
     }
 
-    /// The body of the argument, if all of it is here.
+    /// The body of the argument, if it is complete.
     fn argument(&mut self, body_bytes: usize) -> Option<Bytes> {
         let Some(mut large) = self.large.take() else {
             if self.buffer.len() < body_bytes + LINE_END_BYTES {
@@ -334,7 +332,7 @@ impl RequestParser {
         Some(large.buffer.freeze())
     }
 
-    /// Reads `*COUNT`; false where the line is not whole yet.
+    /// Parses `*COUNT`; false where the line is incomplete.
     fn multibulk_header(&mut self, authenticated: bool) -> Result<bool, ProtocolError> {
         let Some(end) = self.header_end(ProtocolError::MultibulkHeaderTooLong, authenticated)?
         else {
@@ -353,7 +351,7 @@ impl RequestParser {
         Ok(true)
     }
 
-    /// Reads `$LENGTH`; nothing where the line is not whole yet.
+    /// Parses `$LENGTH`; none where the line is incomplete.
     fn bulk_header(&mut self, authenticated: bool) -> Result<Option<usize>, ProtocolError> {
         let Some(end) = self.header_end(ProtocolError::BulkHeaderTooLong, authenticated)? else {
             return Ok(None);
@@ -377,7 +375,7 @@ impl RequestParser {
         Ok(Some(length))
     }
 
-    /// Where the header line's `\r` is, if it and the byte after it are here.
+    /// The position of the header line's `\r`, if it and the byte after it have been received.
     fn header_end(
         &mut self,
         too_long: ProtocolError,
@@ -406,7 +404,7 @@ impl RequestParser {
         found.map(|at| at + scanned)
     }
 
-    /// A line of words, if it is whole.
+    /// A line of words, if it is complete.
     fn inline_command(&mut self, authenticated: bool) -> Result<Option<Args>, ProtocolError> {
         let longest = longest_line(authenticated);
         let Some(end) = self.find(b'\n').filter(|end| *end <= longest) else {
@@ -426,7 +424,7 @@ impl RequestParser {
     }
 }
 
-/// The longest line that a client may send.
+/// Maximum length of a line.
 fn longest_line(authenticated: bool) -> usize {
     if authenticated { MAX_LINE_BYTES } else { MAX_BYTES_UNAUTHENTICATED }
 }

@@ -1,6 +1,6 @@
-//! Who a client is and what it may do: logging in, and the check before each command.
+//! Authentication and authorization: login, and the permission check before each command.
 
-use crate::acl::{Acl, Denial, Reason, Refusal, User, stand_in};
+use crate::acl::{Acl, Denial, Reason, Refusal, User, placeholder};
 use crate::command::{Access, Flags, Spec};
 use crate::error::{CommandError, Result};
 use crate::session::Session;
@@ -10,28 +10,28 @@ use softflash_store::Store;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A wrong password is answered after this long.
+/// Delay of the reply to a wrong password.
 const DELAY_AFTER_FAILURE: Duration = Duration::from_millis(500);
-/// A connection that has given this many wrong passwords is closed.
+/// Number of wrong passwords after which a connection is closed.
 const MAX_FAILURES: u32 = 3;
-/// A user that is changed while its password is tried is looked at again, but not for ever.
+/// Maximum number of retries when a user is changed while its password is checked.
 const MAX_LOOKS: u32 = 3;
-/// In the place of a name that no user has: people type passwords where names belong.
+/// Logged in place of an unknown user name, because people type passwords into the name field.
 const UNKNOWN_USER: &str = "(unknown)";
 
-/// Who a client is.
+/// The user of a client, and its permissions.
 #[derive(Debug)]
 pub(crate) struct Identity {
     user: Option<Arc<User>>,
-    /// Of the users when this was looked up.
+    /// Generation of the users at the last lookup.
     generation: u64,
-    /// Nothing is forbidden: what each command looks at.
+    /// Whether every command is permitted; checked for each command.
     free: bool,
     failures: u32,
 }
 
 impl Identity {
-    /// A client that has said nothing yet.
+    /// A client that has not logged in.
     pub fn of_guest(acl: &Acl) -> Identity {
         let generation = acl.generation();
         let mut identity = Identity { user: None, generation, free: false, failures: 0 };
@@ -45,24 +45,24 @@ impl Identity {
         self.generation = generation;
     }
 
-    /// Whether nothing is forbidden to the client.
+    /// Whether every command is permitted.
     #[inline]
     pub fn is_free(&self) -> bool {
         self.free
     }
 
-    /// The user, if the client is one.
+    /// The client's user, if it has one.
     pub fn user(&self) -> Option<&Arc<User>> {
         self.user.as_ref()
     }
 
-    /// The user, if it does not see every key.
+    /// The user, if it may not see every key.
     pub fn short_sighted(&self) -> Option<&Arc<User>> {
         let sees_all = |user: &&Arc<User>| user.may_all_keys(Access::METADATA);
         if self.free { None } else { self.user().filter(|user| !sees_all(user)) }
     }
 
-    /// Takes over what has changed of the user meanwhile. One that is gone leaves the client nobody.
+    /// Applies changes of the user. A client whose user was removed has no user.
     #[inline]
     pub fn refresh(&mut self, acl: &Acl) {
         let generation = acl.generation();
@@ -74,14 +74,15 @@ impl Identity {
 }
 
 impl Session {
-    /// Makes the client what it is that has said nothing.
+    /// Resets the client to one that has not logged in.
     pub(crate) fn log_out(&mut self) {
         let failures = self.identity.failures;
         self.identity = Identity { failures, ..Identity::of_guest(&self.context.acl) };
         self.publish_user();
     }
 
-    /// Makes the client a user, if the password is right; a wrong one is told late, and not often.
+    /// Logs the client in if the password is right; replies to wrong passwords are delayed and
+    /// limited in number.
     pub(crate) async fn log_in(
         &mut self,
         store: &Store,
@@ -100,8 +101,8 @@ impl Session {
                     self.slowly(move || match user {
                         Some(user) => user.accepts(&password),
                         None => {
-                            // For the time that it takes.
-                            stand_in().verify(&password);
+                            // For the duration of the check.
+                            placeholder().verify(&password);
                             false
                         }
                     })
@@ -131,7 +132,7 @@ impl Session {
         Err(CommandError::WRONG_PASSWORD)
     }
 
-    /// Does work that takes long where it does not hold up others.
+    /// Runs a slow job on another thread.
     pub(crate) async fn slowly<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -144,7 +145,7 @@ impl Session {
         done.ok_or(CommandError::Known("ERR the server could not do this now, try again"))
     }
 
-    /// Refuses what the client may not do.
+    /// Returns an error if the client may not run the command.
     pub(crate) fn permit(
         &self,
         store: &Store,
@@ -175,7 +176,7 @@ impl Session {
                 "NOPERM this user has no permissions to access one of the keys used as arguments",
             ),
             Refusal::AllKeys => CommandError::Known(
-                "NOPERM this user has no permissions to change all keys, which this command does",
+                "NOPERM this user has no permissions to change all keys, which this command needs",
             ),
         })
     }
@@ -193,7 +194,7 @@ impl Session {
         });
     }
 
-    /// Shows the user to CLIENT LIST.
+    /// Publishes the user name for CLIENT LIST.
     pub(crate) fn publish_user(&self) {
         let user = self.identity.user().map(|user| Arc::clone(user.name_handle()));
         self.client.update(|activity| activity.user = user);

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use tally::Tally;
 use transaction::{Transaction, Watched};
 
-/// Which replies the client wants.
+/// Reply mode of CLIENT REPLY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ReplyMode {
     #[default]
@@ -70,12 +70,13 @@ impl Session {
         session
     }
 
-    /// The client as CLIENT LIST knows it; its [`killed`](Client::killed) is to be awaited beside reads.
+    /// The client's entry for CLIENT LIST; its [`killed`](Client::killed) must be awaited
+    /// concurrently with reads.
     pub fn client(&self) -> &Arc<Client> {
         &self.client
     }
 
-    /// Whether the client may do more than authenticate.
+    /// Whether the client may run commands other than authentication.
     pub fn is_authenticated(&self) -> bool {
         self.identity.user().is_some()
     }
@@ -85,17 +86,17 @@ impl Session {
         self.closing || self.client.is_killed()
     }
 
-    /// Bytes of requests that a transaction keeps until EXEC.
+    /// Bytes of requests queued for EXEC.
     pub(crate) fn queued_bytes(&self) -> u64 {
         self.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
     }
 
-    /// Whose commands these are.
+    /// The origin of this session's commands.
     pub(crate) fn origin(&self) -> Origin {
         Origin { context: Arc::clone(&self.context), client: Arc::clone(&self.client) }
     }
 
-    /// Shows the session's state to CLIENT LIST.
+    /// Publishes the session's state for CLIENT LIST.
     pub(crate) fn publish(&self, store: &Store) {
         let at_ms = store.now_ms();
         self.client.update(|activity| {
@@ -119,7 +120,7 @@ impl Session {
         self.closing = true;
     }
 
-    /// As after the connection was made.
+    /// The initial state of a connection.
     pub(crate) fn reset(&mut self) {
         self.protocol = Protocol::default();
         self.set_name(Bytes::new());

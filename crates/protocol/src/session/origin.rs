@@ -1,4 +1,4 @@
-//! Whose commands are run.
+//! The origin of commands.
 
 use crate::context::Context;
 use crate::shared::clients::Client;
@@ -7,7 +7,7 @@ use softflash_base::Time;
 use softflash_store::Store;
 use std::sync::Arc;
 
-/// Whose commands they are.
+/// The client and the context of a command.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     pub context: Arc<Context>,
@@ -15,7 +15,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Enters a command that began to wait at `since` into the slow log, if it took long enough.
+    /// Records a command that started to wait at `since` in the slow log, if it took long enough.
     pub fn note_wait(&self, store: &Store, words: &[Bytes], since: Time) {
         let took_us = store.runtime().now().since_ns(since) / 1000;
         if self.context.slowlog.is_slow(took_us) {

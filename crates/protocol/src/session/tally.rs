@@ -1,8 +1,9 @@
-//! Counts of commands.
+//! Batched command counters.
 
 use crate::context::Context;
 
-/// Commands counted and not yet entered into the shared counters: clients mostly send the same one.
+/// Counted commands that have not been added to the shared counters: clients mostly repeat the same
+/// command.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     runs: Vec<(usize, u64)>,

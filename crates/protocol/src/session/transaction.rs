@@ -1,4 +1,4 @@
-//! What MULTI and WATCH have gathered.
+//! State of MULTI and WATCH.
 
 use crate::command::Command;
 use crate::error::{CommandError, Result};
@@ -7,18 +7,19 @@ use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
 use softflash_store::{Exclusive, WatchToken};
 
-/// Commands since MULTI.
+/// Commands queued since MULTI.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     pub commands: Vec<Command>,
-    /// Bytes of their words.
+    /// Bytes of their arguments.
     pub bytes: u64,
-    /// One of them was refused, so none will run.
+    /// A command was refused, so EXEC must fail.
     pub spoiled: bool,
 }
 
 impl Transaction {
-    /// Queues a command; its words are copied out of the network buffer, as EXEC may be far.
+    /// Queues a command; its arguments are copied out of the network buffer, because EXEC may come
+    /// much later.
     pub fn queue(&mut self, mut command: Command) {
         command.args.iter_mut().for_each(|word| *word = own(word));
         self.bytes += command.args.iter().map(|word| word.len() as u64).sum::<u64>();
@@ -26,18 +27,19 @@ impl Transaction {
     }
 }
 
-/// A key that EXEC depends on.
+/// A watched key.
 #[derive(Debug, Clone)]
 pub(crate) struct Watched {
     pub key: Bytes,
     pub token: WatchToken,
-    /// A value was there that expires.
+    /// The key had a value with an expiry at WATCH.
     pub expires: bool,
 }
 
 impl Watched {
-    /// Whether the key is as it was: not written, and what was there not expired. That is looked up, as a refusal tells of it:
-    /// by the clock of the key's shard, which every other read goes by, and what is found dead has to stay dead.
+    /// Whether the key was neither written nor has expired since WATCH. Uses the clock of the key's
+    /// shard, like every other read, because a refusal reveals the expiry, and a key found expired
+    /// must stay expired.
     pub async fn holds(&self, exclusive: &Exclusive) -> Result<bool> {
         if self.token.touched() {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Who is connected: what CLIENT LIST shows and CLIENT KILL ends.
+//! Connected clients, for CLIENT LIST and CLIENT KILL.
 
 use crate::shared::kill::KillSwitch;
 use crate::shared::lock::lock;
@@ -7,35 +7,35 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a client does and did last.
+/// A client's state and last command.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
-    /// The user that it is, if it is any.
+    /// Name of its user, if it has one.
     pub user: Option<Arc<str>>,
-    /// The name it gave itself.
+    /// The name set by CLIENT SETNAME.
     pub name: Bytes,
-    /// Its last command, as `client|list`.
+    /// The last command, as `client|list`.
     pub command: &'static str,
-    /// When that was, in milliseconds since the Unix epoch.
+    /// Time of the last command, in milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// Commands queued since MULTI, or -1.
     pub queued: i64,
     /// Keys watched.
     pub watched: usize,
-    /// The version of RESP that it speaks.
+    /// RESP version.
     pub protocol: i64,
 }
 
-/// A connected client as all threads see it.
+/// A connected client, visible to all threads.
 #[derive(Debug)]
 pub struct Client {
-    /// Its number, never given twice.
+    /// Unique number.
     pub id: u64,
     /// Its address, `ip:port`.
     pub address: String,
-    /// The server's address that it is connected to.
+    /// The server's address.
     pub local_address: String,
-    /// When it connected, in milliseconds since the Unix epoch.
+    /// Time of the connection, in milliseconds since the Unix epoch.
     pub connected_at_ms: u64,
     activity: Mutex<Activity>,
     kill: KillSwitch,
@@ -51,7 +51,7 @@ impl Client {
         change(&mut lock(&self.activity));
     }
 
-    /// Tells its connection to end.
+    /// Asks its connection to end.
     pub fn kill(&self) {
         self.kill.throw();
     }
@@ -61,7 +61,8 @@ impl Client {
         self.kill.is_thrown()
     }
 
-    /// Completes when it is killed; to be awaited beside reads from the socket, by one task.
+    /// Completes when it is killed; to be awaited by one task, concurrently with reads from the
+    /// socket.
     pub async fn killed(&self) {
         self.kill.thrown().await;
     }
@@ -94,7 +95,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Enters a client that connects at `now_ms`.
+    /// Adds a client that connects at `now_ms`.
     pub fn enter(&self, address: String, local_address: String, now_ms: u64) -> Arc<Client> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let activity = Activity { at_ms: now_ms, queued: -1, protocol: 2, ..Activity::default() };
@@ -110,17 +111,17 @@ impl Clients {
         client
     }
 
-    /// Strikes a client that has gone.
+    /// Removes a client that has disconnected.
     pub fn leave(&self, id: u64) {
         lock(&self.connected).remove(&id);
     }
 
-    /// How many there are.
+    /// Number of clients.
     pub fn count(&self) -> usize {
         lock(&self.connected).len()
     }
 
-    /// All of them in order of their numbers.
+    /// All clients in order of their numbers.
     pub fn all(&self) -> Vec<Arc<Client>> {
         lock(&self.connected).values().cloned().collect()
     }

@@ -1,8 +1,9 @@
-//! SCAN's cursors: a bounded table from numbers to places in the key space.
+//! SCAN cursors: a bounded table from numbers to positions in the key space.
 //!
-//! A cursor that is no longer known, evicted or from before a restart, starts again from the beginning.
-//! So an iteration may return keys twice, and never misses one that was there throughout. For that no
-//! number may mean two places: numbers go up from one that depends on the time of the start.
+//! An unknown cursor, evicted or from before a restart, restarts from the beginning. So an
+//! iteration may return keys twice, and never misses a key that exists throughout. This requires
+//! that a number never means two positions: numbers increase from one that depends on the start
+//! time.
 
 use crate::shared::lock::lock;
 use bytes::Bytes;
@@ -10,12 +11,12 @@ use softflash_base::SliceId;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-/// Cursors kept.
+/// Maximum number of cursors.
 const MAX_CURSORS: usize = 1 << 16;
-/// Bytes of keys kept with them.
+/// Maximum bytes of their keys.
 const MAX_KEY_BYTES: usize = 16 << 20;
 
-/// Where an iteration goes on.
+/// Position at which an iteration continues.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Place {
     pub slice: SliceId,
@@ -27,21 +28,21 @@ pub(crate) struct Cursors(Mutex<Table>);
 
 #[derive(Debug)]
 struct Table {
-    /// The number of the oldest cursor kept; the others follow it without gaps.
+    /// The number of the oldest cursor; the following cursors have consecutive numbers.
     oldest: u64,
     places: VecDeque<Place>,
     key_bytes: usize,
 }
 
 impl Cursors {
-    /// A table whose numbers go up from one that no earlier run can have reached: a run would have to
-    /// give a million cursors per millisecond.
+    /// A table whose numbers increase from one that no earlier run can have reached: a run would
+    /// have to create a million cursors per millisecond.
     pub fn new(started_at_ms: u64) -> Cursors {
         let oldest = (started_at_ms << 20).max(1);
         Cursors(Mutex::new(Table { oldest, places: VecDeque::new(), key_bytes: 0 }))
     }
 
-    /// A new cursor for a place.
+    /// Creates a cursor for a position.
     pub fn add(&self, place: Place) -> u64 {
         let mut table = lock(&self.0);
         table.key_bytes += place.after.as_ref().map_or(0, Bytes::len);
@@ -57,7 +58,7 @@ impl Cursors {
         cursor
     }
 
-    /// The place of a cursor: the beginning for 0 and for one that is not known.
+    /// The position of a cursor: the beginning for 0 and for an unknown one.
     pub fn place(&self, cursor: u64) -> Place {
         let table = lock(&self.0);
         let index = cursor.checked_sub(table.oldest).and_then(|index| usize::try_from(index).ok());

@@ -1,6 +1,6 @@
 //! Redis' glob patterns: `*`, `?`, `[a-z]`, `[^a]` and `\` as escape.
 
-/// Whether letters of either case are the same.
+/// Whether matching ignores case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Case {
     Same,
@@ -32,14 +32,15 @@ impl<'a> Glob<'a> {
         Glob { pattern, case: Case::Ignored }
     }
 
-    /// Whether the whole of `text` fits. A lone `*` fits even the empty text, as in KEYS and SCAN.
+    /// Whether the whole `text` matches. A lone `*` also matches the empty text, as in KEYS and
+    /// SCAN.
     pub fn matches(&self, text: &[u8]) -> bool {
         self.pattern == b"*" || fits(self.pattern, text, self.case, &mut false)
     }
 }
 
-/// `hopeless` becomes true where a `*` found no place for what follows it in the rest of the text: then
-/// no longer stretch of an earlier `*` can help, which keeps the time within |pattern| x |text|.
+/// `hopeless` becomes true when a `*` finds no match for the rest of the pattern: then extending an
+/// earlier `*` cannot help either, which limits the time to |pattern| x |text|.
 fn fits(mut pattern: &[u8], mut text: &[u8], case: Case, hopeless: &mut bool) -> bool {
     while let ([kind, after @ ..], [byte, rest @ ..]) = (pattern, text) {
         pattern = after;
@@ -92,7 +93,7 @@ fn fits(mut pattern: &[u8], mut text: &[u8], case: Case, hopeless: &mut bool) ->
     pattern.is_empty() && text.is_empty()
 }
 
-/// Whether `byte` is in the class that begins at `pattern`, and what follows the class.
+/// Whether `byte` is in the class that begins at `pattern`, and the pattern after the class.
 fn class(mut pattern: &[u8], byte: u8, case: Case) -> (bool, &[u8]) {
     let mut negated = false;
     if let [b'^', after @ ..] = pattern {
@@ -104,14 +105,14 @@ fn class(mut pattern: &[u8], byte: u8, case: Case) -> (bool, &[u8]) {
     loop {
         pattern = match pattern {
             [b'\\', escaped, after @ ..] => {
-                // Like Redis, which folds no case here.
+                // Like Redis, which does not fold case here.
                 found |= *escaped == exact;
                 after
             }
             [] => return (found != negated, pattern),
             [b']', after @ ..] => return (found != negated, after),
             [from, b'-', to, after @ ..] => {
-                // Bytes of a range compare as C's signed characters do.
+                // The bytes of a range compare like C's signed characters.
                 let [from, to, byte] =
                     [case.fold(*from), case.fold(*to), byte].map(u8::cast_signed);
                 found |= (from.min(to)..=from.max(to)).contains(&byte);

@@ -1,4 +1,4 @@
-//! A switch that is thrown once, by any thread, and that one task waits for.
+//! A one-shot signal from any thread to one task.
 
 #[cfg(not(feature = "loom"))]
 use futures_util::task::AtomicWaker;
@@ -42,10 +42,10 @@ impl KillSwitch {
         self.waker.register(waker.clone());
     }
 
-    /// Completes when it is thrown.
+    /// Completes when the switch is thrown.
     pub async fn thrown(&self) {
         poll_fn(|context| {
-            // First, so that a throw behind the look is not missed.
+            // Register first, so that a concurrent throw is not missed.
             self.register(context.waker());
             if self.is_thrown() { Poll::Ready(()) } else { Poll::Pending }
         })
@@ -53,7 +53,8 @@ impl KillSwitch {
     }
 }
 
-/// Under every order of the steps of two threads. A throw that is missed leaves the model waiting for ever, which loom reports.
+/// Under every interleaving of two threads. A missed throw makes the model wait for ever, which
+/// loom reports.
 #[cfg(all(test, feature = "loom"))]
 mod model {
     use super::KillSwitch;

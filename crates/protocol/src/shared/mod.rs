@@ -1,4 +1,5 @@
-//! State that all connections share, one file each, and small helpers. Nothing here depends on handlers or sessions.
+//! State that all connections share, one file for each part, and small helpers. Nothing here
+//! depends on handlers or sessions.
 
 pub mod clients;
 pub(crate) mod cursors;

@@ -1,7 +1,8 @@
-//! What clients read and change, told to whoever records it: FLASH.RECORD.
+//! FLASH.RECORD: a stream of the keys that clients read and change.
 //!
-//! A recorder takes what has gathered when it likes. What it does not take in time is dropped and
-//! counted, so that no client ever waits for it; while nobody records, a command costs one branch.
+//! A recorder fetches the buffered events at its own pace. Events that do not fit into its buffer
+//! are dropped and counted, so that no client waits for a recorder. Without recorders, a command
+//! costs one branch.
 
 use crate::command::{Effects, KeyList};
 use crate::error::{CommandError, Result};
@@ -14,30 +15,30 @@ use std::fmt::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Events that a recording keeps for its recorder unless that asks for another number.
+/// Default capacity of a recording, in events.
 pub(crate) const DEFAULT_CAPACITY: usize = 1 << 16;
-/// The most that it can ask for: their memory is not part of the server's budget.
+/// Maximum capacity: this memory is not part of the server's budget.
 pub(crate) const MAX_CAPACITY: usize = 1 << 18;
-/// Recordings at a time, for the same reason.
+/// Maximum number of recordings, for the same reason.
 const MAX_RECORDINGS: usize = 4;
 
 const NOT_RECORDING: CommandError =
-    CommandError::Known("ERR this connection does not record; begin with FLASH.RECORD START");
+    CommandError::Known("ERR this connection does not record; start with FLASH.RECORD START");
 
-/// What was done with a key.
+/// Kind of access to a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// Its value was read; none where there was no such key.
+    /// The value was read; none: the key did not exist.
     Read(Option<u32>),
-    /// It was given a value.
+    /// The key was written.
     Write(u32),
-    /// It was removed.
+    /// The key was removed.
     Delete,
     /// All keys were removed.
     Clear,
 }
 
-/// One key, read or changed.
+/// An access to one key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event {
     access: Access,
@@ -51,20 +52,20 @@ impl Event {
     }
 }
 
-/// A length that the limits of requests keep below 4 GiB.
+/// The request limits keep this length below 4 GiB.
 fn short(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// All recordings that are under way, by the number of the client that records.
+/// All active recordings, by the number of the recording client.
 #[derive(Debug, Default)]
 pub(crate) struct Recordings {
-    /// How many there are, for the look that every command takes.
+    /// Number of recordings, checked by every command.
     count: AtomicUsize,
     tapes: Mutex<BTreeMap<u64, Tape>>,
 }
 
-/// What waits for one recorder.
+/// Buffered events of one recorder.
 #[derive(Debug)]
 struct Tape {
     capacity: usize,
@@ -73,20 +74,20 @@ struct Tape {
     last_ns: u64,
 }
 
-/// What a recorder takes at a time.
+/// Events fetched by a recorder.
 #[derive(Debug)]
 pub(crate) struct Taken {
     events: Vec<(u64, Event)>,
-    /// Events dropped since it last took some.
+    /// Events dropped since the last fetch.
     pub dropped: u64,
 }
 
 impl Recordings {
-    /// Begins a recording for a client, or begins its recording anew.
+    /// Starts a recording for a client, or restarts its recording.
     pub fn start(&self, client: u64, capacity: usize) -> Result<()> {
         let tape = Tape {
             capacity,
-            // At once, so that no client's command waits while it grows.
+            // Allocated in full, so that no client waits while it grows.
             events: VecDeque::with_capacity(capacity),
             dropped: 0,
             last_ns: 0,
@@ -94,7 +95,7 @@ impl Recordings {
         let mut tapes = lock(&self.tapes);
         if tapes.len() >= MAX_RECORDINGS && !tapes.contains_key(&client) {
             return Err(CommandError::Known(
-                "ERR too many connections record; end one with FLASH.RECORD STOP",
+                "ERR too many connections record; stop one with FLASH.RECORD STOP",
             ));
         }
         tapes.insert(client, tape);
@@ -102,7 +103,7 @@ impl Recordings {
         Ok(())
     }
 
-    /// Ends a client's recording, if it has one.
+    /// Stops a client's recording, if it has one.
     pub fn stop(&self, client: u64) {
         if self.is_on() {
             let mut tapes = lock(&self.tapes);
@@ -111,7 +112,7 @@ impl Recordings {
         }
     }
 
-    /// Takes the oldest events of a client's recording.
+    /// Removes and returns the oldest events of a client's recording.
     pub fn take(&self, client: u64, count: usize) -> Result<Taken> {
         let mut tapes = lock(&self.tapes);
         let tape = tapes.get_mut(&client).ok_or(NOT_RECORDING)?;
@@ -120,13 +121,13 @@ impl Recordings {
         Ok(Taken { events, dropped: std::mem::take(&mut tape.dropped) })
     }
 
-    /// Whether anybody records.
+    /// Whether there is any recording.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Tells what a command that only reads has found.
+    /// Records the reads of a read-only command.
     #[inline]
     pub fn tell_reads(
         &self,
@@ -139,7 +140,7 @@ impl Recordings {
         }
     }
 
-    /// Tells events that have happened just now.
+    /// Records events with the current time.
     pub fn tell(&self, store: &Store, events: &[Event]) {
         if events.is_empty() {
             return;
@@ -151,7 +152,7 @@ impl Recordings {
 
 impl Tape {
     fn write(&mut self, now_ns: u64, events: &[Event]) {
-        // Another thread may have read its clock before this one, and written after it.
+        // Another thread may have read its clock earlier, but appended later.
         self.last_ns = self.last_ns.max(now_ns);
         let room = self.capacity.saturating_sub(self.events.len()).min(events.len());
         let (kept, dropped) = events.split_at(room);
@@ -160,14 +161,14 @@ impl Tape {
     }
 }
 
-/// What a command that only reads has found.
+/// The reads of a read-only command.
 pub(crate) fn reads(keys: &[Bytes], entries: &[Option<Entry>]) -> Vec<Event> {
     let found = |entry: &Option<Entry>| entry.as_ref().map(|entry| short(entry.value.len()));
     let events = keys.iter().zip(entries);
     events.map(|(key, entry)| Event::of(key, Access::Read(found(entry)))).collect()
 }
 
-/// What a command changes.
+/// The changes of a command.
 pub(crate) fn changes(effects: &Effects) -> Vec<Event> {
     let clear = effects.clear.then(|| Event::of(b"", Access::Clear));
     let write = |(key, entry): &(Bytes, Option<Entry>)| {
@@ -181,7 +182,7 @@ pub(crate) fn changes(effects: &Effects) -> Vec<Event> {
 }
 
 impl Taken {
-    /// A line for each event: nanoseconds, kind, hash of the key, length of key and of value.
+    /// One line per event: nanoseconds, kind, hash of the key, length of key and of value.
     pub fn lines(&self) -> String {
         let mut lines = String::with_capacity(self.events.len() * 48);
         for (at_ns, Event { access, key_bytes, key_hash }) in &self.events {

@@ -1,4 +1,4 @@
-//! The most recent commands that took long.
+//! The slow log: recent commands that took long.
 
 use crate::resp::reply::Reply;
 use crate::shared::lock::lock;
@@ -7,21 +7,21 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-/// Words of a command that an entry keeps.
+/// Maximum number of words in an entry.
 const MAX_WORDS: usize = 32;
-/// Bytes of a word that an entry keeps.
+/// Maximum bytes of a word in an entry.
 const MAX_WORD_BYTES: usize = 128;
 
 /// A slow command.
 #[derive(Debug, Clone)]
 pub struct SlowCommand {
-    /// Its number, in order of entry.
+    /// Sequence number.
     pub id: u64,
-    /// When it ended, in milliseconds since the Unix epoch.
+    /// Completion time, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// How long it took, waits for flash included, in microseconds.
+    /// Duration in microseconds, waits for flash included.
     pub took_us: u64,
-    /// Its words, cut to a readable length.
+    /// The words, shortened.
     pub words: Vec<Bytes>,
     /// The client's address.
     pub address: String,
@@ -54,7 +54,7 @@ impl Default for Slowlog {
 }
 
 impl Slowlog {
-    /// Commands from this many microseconds on are entered; negative for none.
+    /// Threshold in microseconds; negative: nothing is logged.
     pub fn threshold_us(&self) -> i64 {
         self.threshold_us.load(Ordering::Relaxed)
     }
@@ -64,22 +64,22 @@ impl Slowlog {
         self.threshold_us.store(threshold_us, Ordering::Relaxed);
     }
 
-    /// The most entries.
+    /// Maximum number of entries.
     pub fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes how many entries are kept.
+    /// Changes the maximum number of entries.
     pub fn set_limit(&self, limit: usize) {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// Whether a command that took this long is entered.
+    /// Whether a command of this duration is logged.
     pub fn is_slow(&self, took_us: u64) -> bool {
         u64::try_from(self.threshold_us()).is_ok_and(|threshold_us| took_us >= threshold_us)
     }
 
-    /// Enters a command.
+    /// Adds a command.
     pub fn enter(&self, words: &[Bytes], took_us: u64, at_ms: u64, address: &str, name: Bytes) {
         let mut entries = lock(&self.entries);
         let id = entries.next_id;
@@ -89,17 +89,17 @@ impl Slowlog {
         entries.list.truncate(self.limit());
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         lock(&self.entries).list.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets all entries.
+    /// Removes all entries.
     pub fn reset(&self) {
         lock(&self.entries).list.clear();
     }

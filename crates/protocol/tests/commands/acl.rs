@@ -1,4 +1,5 @@
-//! Users on a real store: what they may do, what they see, how they log in, and what is remembered of refusals.
+//! Users on a real store: their permissions, the keys that they see, their logins, and the log of
+//! denials.
 
 use crate::support::encode;
 use crate::support::frame::Frame;
@@ -94,7 +95,7 @@ fn a_user_does_what_it_may_and_hears_why_not_otherwise() {
                 error(&ann.line("ACL SETUSER ann +@all").await),
                 "NOPERM this user has no permissions to run the 'acl|setuser' command"
             );
-            // The store is as it was.
+            // The store is unchanged.
             assert_eq!(admin.line("GET all:x").await.text(), b"1");
         });
     }
@@ -136,7 +137,7 @@ fn keys_of_others_are_not_shown() {
             let mut none = log_in(&context, &stores[0], "none", "pw").await;
             assert_eq!(none.line("RANDOMKEY").await, Frame::Nil(b'$'));
             assert!(names(&none.line("KEYS *").await).is_empty());
-            // Nor in a transaction, where the same commands run by another way.
+            // The same in a transaction, where commands take a different path.
             let replies = ann
                 .exchange(&lines(&[
                     "MULTI",
@@ -149,7 +150,7 @@ fn keys_of_others_are_not_shown() {
                 .await;
             assert!(!text(&replies).contains("bob:"), "{}", text(&replies));
             assert!(text(&replies).contains("ann:new"));
-            // Found even where luck does not help: one key among many.
+            // Found without luck: one key among many.
             admin.line("ACL SETUSER one on >pw ~bob:7 +@all").await;
             let mut one = log_in(&context, &stores[0], "one", "pw").await;
             for _ in 0..10 {
@@ -181,7 +182,7 @@ fn rules_are_checked_when_commands_are_queued_and_again_when_they_run() {
             admin.line("ACL SETUSER ann +set resetkeys ~a*").await;
         }
         assert_eq!(admin.line("EXISTS a1").await.integer(), Some(0), "nothing of it was done");
-        // A password is not tried while a transaction is open.
+        // A password is not checked while a transaction is open.
         ann.line("MULTI").await;
         assert_eq!(
             error(&ann.line("AUTH ann pw").await),
@@ -202,7 +203,7 @@ fn changes_hold_at_once_and_users_that_are_gone_are_cut_off() {
         assert_eq!(ann.line("PING").await.text(), b"PONG");
         admin.line("ACL SETUSER ann -ping").await;
         assert!(error(&ann.line("PING").await).starts_with("NOPERM"));
-        // As in Redis, `off` is for those who come from now on.
+        // As in Redis, `off` applies to new connections only.
         admin.line("ACL SETUSER ann off").await;
         assert_eq!(ann.line("GET k").await, Frame::Nil(b'$'));
         assert_eq!(admin.line("CLIENT KILL USER ann").await.integer(), Some(1));
@@ -307,7 +308,7 @@ fn users_are_saved_and_loaded_without_their_passwords() {
 }
 
 #[test]
-fn strangers_hold_little() {
+fn unauthenticated_clients_hold_little() {
     bed(1).run(async |stores, _| {
         let options = ContextOptions {
             password: Some("secret".into()),
@@ -325,10 +326,10 @@ fn strangers_hold_little() {
             (b"*1\r\n$16385\r\n".to_vec(), "unauthenticated bulk length"),
         ];
         for (input, reason) in cases {
-            let mut stranger = Ours::connect(&context, &stores[0]);
-            let reply = text(&stranger.exchange(&input).await);
-            assert!(reply.contains(reason) && stranger.closed, "{reason}: {reply}");
-            assert_eq!(stranger.reserved_bytes(), 0);
+            let mut client = Ours::connect(&context, &stores[0]);
+            let reply = text(&client.exchange(&input).await);
+            assert!(reply.contains(reason) && client.closed, "{reason}: {reply}");
+            assert_eq!(client.reserved_bytes(), 0);
         }
         let mut friend = log_in(&context, &stores[0], "default", "secret").await;
         assert_eq!(friend.exchange(&encode(&whole)).await.first(), Some(&b'-'));

@@ -1,4 +1,4 @@
-//! The loop of a connection: batches, memory, and the end.
+//! The loop of a connection: batches, memory, and its end.
 
 use crate::support::encode;
 use crate::support::store::{bed, lines, text};
@@ -8,14 +8,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Little memory, and everything that was asked of it.
+/// An admission with little memory that counts all requests to it.
 #[derive(Clone)]
 struct Tight {
     limit: u64,
     held: Rc<Cell<u64>>,
-    /// Replies of a batch beside the first.
+    /// Replies of a batch besides the first.
     extensions: Rc<Cell<u64>>,
-    /// Permits that exist now.
+    /// Number of permits held.
     permits: Rc<Cell<u64>>,
     settled: Rc<RefCell<Vec<(u64, u64)>>>,
     charged: Rc<Cell<u64>>,
@@ -108,7 +108,7 @@ impl Drop for TightPermit {
     }
 }
 
-/// Sends everything; returns what came out, and the step.
+/// Sends all input; returns the output and the step.
 async fn advance(connection: &mut Connection<Tight>, store: &Store) -> (String, Step) {
     let step = connection.advance(store).await;
     let sent = connection.output().take_bytes();

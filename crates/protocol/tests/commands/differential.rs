@@ -1,6 +1,7 @@
-//! The same commands to a real redis-server and to a session: the same bytes come back.
+//! Differential tests: the same commands to a real redis-server and to a session give the same
+//! bytes.
 //!
-//! `SOFTFLASH_DIFFERENTIAL_SEED` plays one sequence again, `SOFTFLASH_DIFFERENTIAL_COMMANDS` makes the
+//! `SOFTFLASH_DIFFERENTIAL_SEED` repeats a sequence, `SOFTFLASH_DIFFERENTIAL_COMMANDS` makes the
 //! sequences longer.
 
 use crate::generator::{Generator, Rule, rules_of};
@@ -13,7 +14,7 @@ use softflash_protocol::command::COMMANDS;
 use softflash_store::Store;
 use std::sync::Arc;
 
-/// A client of each.
+/// A client of each server.
 struct Pair {
     theirs: RedisClient,
     ours: Ours,
@@ -28,7 +29,7 @@ impl Pair {
         Pair { theirs: server.connect(), ours: Ours::connect(context, store) }
     }
 
-    /// Sends a command to both; tells how the replies differ, if they do.
+    /// Sends a command to both; returns how the replies differ, if they do.
     async fn difference(&mut self, command: &[Vec<u8>], rules: &[Rule]) -> Option<String> {
         let theirs = self.theirs.ask(command);
         let ours = self.ours.exchange(&crate::support::encode(command)).await;
@@ -63,7 +64,7 @@ fn random_commands(shards: u16, seed_offset: u64, lapses: bool) {
             history.push((client, command));
         }
         pairs[0].ours.line("RESET").await;
-        // A whole iteration finds the same keys, however it is cut.
+        // A whole iteration finds the same keys, however it is paged.
         let mut found = Vec::new();
         let mut cursor = b"0".to_vec();
         loop {
@@ -83,7 +84,8 @@ fn random_commands(shards: u16, seed_offset: u64, lapses: bool) {
     });
 }
 
-/// What came before a command that failed: for EXEC the transaction, else what named the key.
+/// The commands before a failing one: for EXEC the transaction, else the commands with the same
+/// key.
 fn history_of(client: usize, failed: &[Vec<u8>], history: &[(usize, Vec<Vec<u8>>)]) -> String {
     let is = |command: &[Vec<u8>], name: &str| command[0].eq_ignore_ascii_case(name.as_bytes());
     let key = failed.get(1);
@@ -126,7 +128,7 @@ fn random_commands_on_three_shards_answer_as_redis_does() {
     random_commands(3, 3, true);
 }
 
-/// Commands whose words matter more than the data.
+/// Commands whose arguments matter more than the data.
 const SCRIPT: &str = include_str!("script.txt");
 
 #[test]
@@ -170,15 +172,15 @@ fn command_info_says_what_redis_says() {
                 continue;
             }
             let (theirs, ours) = (theirs.items()[0].items(), ours.items()[0].items());
-            // Name, arity, flags, the positions of keys; for commands also the categories.
+            // Name, arity, flags, positions of keys; for commands also the categories.
             let compared = if spec.name.contains('|') { 6 } else { 7 };
             assert_eq!(theirs[..compared], ours[..compared], "{}", spec.name);
         }
     });
 }
 
-/// The same users on both sides; then every command of the table, with every kind of key, may be run by the same
-/// ones.
+/// The same users on both servers; every command of the table, with every kind of key, must be
+/// permitted to the same users.
 #[test]
 fn users_may_run_the_same_commands() {
     let Some(server) = RedisServer::start() else { return };
@@ -208,7 +210,8 @@ fn users_may_run_the_same_commands() {
             assert_eq!(pair.difference(&set, &[Rule::Exact]).await, None, "{rules}");
             let specs = COMMANDS.iter().flat_map(|spec| [spec].into_iter().chain(spec.subcommands));
             for spec in specs.filter(|spec| !spec.name.starts_with("flash.")) {
-                // Commands of later versions; and Redis lets a user remove all keys who may not touch all.
+                // Commands of later versions; and Redis permits FLUSHALL to users without
+                // permission for all keys.
                 if ["client|setinfo", "client|no-touch", "flushall", "flushdb"].contains(&spec.name)
                 {
                     continue;

@@ -1,4 +1,4 @@
-//! The command layer, driven by bytes: one binary, so that what all of these share is built once.
+//! Tests of the command layer on bytes: one binary, so that shared code is built once.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,7 +6,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "tests end at the first thing that is wrong, and say so"
+    reason = "tests end at the first error"
 )]
 
 mod acl;

@@ -1,5 +1,5 @@
-//! The request parser: the same requests however the bytes are cut, and memory only for what was
-//! admitted.
+//! The request parser: the same requests however the bytes are split, and memory only for admitted
+//! bytes.
 
 use crate::support::encode;
 use bytes::BufMut;
@@ -9,7 +9,7 @@ use softflash_protocol::{Parsed, ProtocolError, RequestParser};
 
 type Words = Vec<Vec<u8>>;
 
-/// Everything that a parser makes of input that comes in pieces, and the error that ended it.
+/// All results of the parser for input in pieces, and the error that ended it.
 fn parse(pieces: &[&[u8]], authenticated: bool) -> (Vec<Words>, Option<ProtocolError>) {
     let mut parser = RequestParser::new();
     let mut requests = Vec::new();
@@ -32,7 +32,7 @@ fn parse(pieces: &[&[u8]], authenticated: bool) -> (Vec<Words>, Option<ProtocolE
     (requests, None)
 }
 
-/// The input cut at places given as fractions of its length.
+/// The input, split at places given as fractions of its length.
 fn cut<'a>(input: &'a [u8], cuts: &[f64]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> =
         cuts.iter().map(|cut| (cut * input.len() as f64) as usize).collect();
@@ -125,7 +125,7 @@ fn a_large_argument_waits_until_it_is_admitted_and_lands_in_its_own_buffer() {
     assert_eq!(parser.admitted_bytes(), bytes);
     assert_eq!(parser.next(true), Ok(Parsed::Incomplete));
 
-    // What the socket reads now goes straight to its place, to the last byte and no further.
+    // The socket now reads directly into the argument, up to its last byte.
     let mut rest = length as usize + 2 - 3;
     let first = parser.read_target().chunk_mut().as_mut_ptr();
     while rest > 0 {

@@ -1,4 +1,4 @@
-//! Pipelines and transactions on a real store: everything takes effect and is answered in order.
+//! Pipelines and transactions on a real store: commands take effect and are answered in order.
 
 use crate::support::encode;
 use crate::support::frame::Frame;
@@ -48,7 +48,7 @@ fn a_pipeline_is_answered_in_order_whatever_shards_it_touches() {
                         });
                     }
                     2 => {
-                        // Over several shards where there are some.
+                        // On several shards where there are some.
                         pipeline.extend(lines(&["MSET a 1 b 2 c 3 d 4"]));
                         expected.push_str("+OK\r\n");
                     }
@@ -75,7 +75,7 @@ fn a_pipeline_is_answered_in_order_whatever_shards_it_touches() {
     }
 }
 
-/// Values that are on flash and not in memory: there are more of them than memory holds.
+/// Values on flash: there are more of them than fit into memory.
 async fn fill_flash(client: &mut Ours, count: u64) {
     for number in 0..count {
         let value = format!("{number:06}").repeat(1000);
@@ -105,7 +105,7 @@ fn reads_that_wait_for_flash_keep_their_place_before_later_writes() {
             for number in &chosen {
                 let key = format!("cold{number}");
                 let old = format!("{number:06}").repeat(1000);
-                // Read, overwritten, read, removed, read, put back: all in one pipeline.
+                // Read, overwrite, read, remove, read, restore: all in one pipeline.
                 pipeline.extend(encode(&["GET", &key]));
                 expected.push(format!("$6000\r\n{old}\r\n"));
                 pipeline.extend(encode(&["SET", &key, "new"]));
@@ -197,7 +197,7 @@ fn transfers_between_shards_never_show_half_done() {
                         ]);
                         client.exchange(&transfer).await;
                     } else {
-                        // The same by optimism: whoever is disturbed begins again.
+                        // The same with optimistic transactions: a conflict causes a retry.
                         loop {
                             client.ask(&["WATCH", from, to]).await;
                             let values = client.ask(&["MGET", from, to]).await;
@@ -245,7 +245,7 @@ fn a_watched_key_that_expires_stops_the_transaction() {
         assert_eq!(client.line("EXEC").await, Frame::Nil(b'*'));
         assert_eq!(client.line("GET k").await, Frame::Nil(b'$'));
         assert_eq!(client.line("PTTL k").await.integer(), Some(-2));
-        // A key that was dead already when the watch began is just absent.
+        // A key that had expired before WATCH counts as absent.
         client.line("WATCH k").await;
         client.line("MULTI").await;
         assert_eq!(client.line("EXEC").await.items().len(), 0);

@@ -1,4 +1,4 @@
-//! FLASH.RECORD: everything that clients read and change is told, and nobody waits for who listens.
+//! FLASH.RECORD: all reads and changes are recorded, and no client waits for a slow recorder.
 
 use crate::support::ours::{self, Ours};
 use crate::support::store::{bed, lines, pause, text};
@@ -6,7 +6,7 @@ use softflash_base::checksum::hash64;
 use softflash_protocol::{Context, ContextOptions};
 use std::sync::Arc;
 
-/// What was recorded since the last look: times, the rest of each line, and the number dropped.
+/// Events since the last call: times, the rest of each line, and the number dropped.
 async fn take(recorder: &mut Ours) -> (Vec<u64>, Vec<String>, i64) {
     let reply = recorder.line("FLASH.RECORD READ").await;
     let [dropped, lines] = reply.items() else { panic!("{reply:?}") };
@@ -145,7 +145,7 @@ fn a_recording_ends_with_its_connection() {
         assert_eq!(one_more.line("FLASH.RECORD START").await.text(), b"OK");
         assert_eq!(one_more.line("FLASH.RECORD START").await.text(), b"OK", "anew");
         assert_eq!(one_more.line("FLASH.RECORD STOP").await.text(), b"OK");
-        let none = b"ERR this connection does not record; begin with FLASH.RECORD START";
+        let none = b"ERR this connection does not record; start with FLASH.RECORD START";
         assert_eq!(one_more.line("FLASH.RECORD READ").await.text(), none);
         one_more.line("FLASH.RECORD START").await;
         one_more.line("RESET").await;
@@ -180,8 +180,8 @@ fn what_is_wrong_is_said() {
             password: Some("secret".into()),
             ..ContextOptions::new(stores[0].now_ms(), 1)
         };
-        let mut stranger = Ours::connect(&Arc::new(Context::new(options)), &stores[0]);
-        let refused = stranger.line("FLASH.RECORD START").await;
+        let mut client = Ours::connect(&Arc::new(Context::new(options)), &stores[0]);
+        let refused = client.line("FLASH.RECORD START").await;
         assert_eq!(refused.text(), b"NOAUTH Authentication required.");
     });
 }

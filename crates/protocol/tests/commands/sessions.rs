@@ -1,4 +1,4 @@
-//! Sessions on a real store: authentication, limits, scans, and what administrators ask for.
+//! Sessions on a real store: authentication, limits, scans, and administrative commands.
 
 use crate::support::encode;
 use crate::support::frame::Frame;
@@ -29,11 +29,11 @@ fn nothing_but_auth_is_allowed_before_auth() {
         assert!(client.line("AUTH wrong").await.text().starts_with(b"WRONGPASS"));
         assert!(client.line("AUTH secret2").await.text().starts_with(b"WRONGPASS"));
         assert!(client.line("AUTH nobody secret").await.text().starts_with(b"WRONGPASS"));
-        // Three wrong passwords are enough for a connection.
+        // A connection is closed after three wrong passwords.
         assert_eq!(client.exchange(&lines(&["PING"])).await, b"");
         assert!(client.closed);
         let mut client = Ours::connect(&context, &stores[0]);
-        // AUTH takes effect within a pipeline, also for what the parser lets pass.
+        // AUTH takes effect within a pipeline, also for the limits of the parser.
         let long = "x".repeat(20_000);
         let pipeline = [lines(&["AUTH secret"]), encode(&["SET", "k", &long])].concat();
         assert_eq!(text(&client.exchange(&pipeline).await), "+OK\r\n+OK\r\n");
@@ -120,7 +120,7 @@ fn scans_find_every_key_that_stays_while_others_come_and_go() {
             }
             assert_eq!(found.len(), 500);
             assert!(rounds > 60, "COUNT cuts the iteration: {rounds}");
-            // A cursor of another life starts again from the beginning.
+            // A cursor of an earlier run restarts from the beginning.
             let page = client.line("SCAN 12345 COUNT 1000").await;
             let keys: BTreeSet<_> =
                 page.items()[1].items().iter().map(|key| text(key.text())).collect();
@@ -249,7 +249,7 @@ fn kept_arguments_do_not_keep_the_network_buffer() {
             places.extend(pieces.map(|piece| (piece.as_ptr() as usize, piece.len())));
         }
         assert_eq!(places.len(), 20);
-        // In one buffer each value would lie a few bytes behind its key.
+        // In a shared buffer each value would be a few bytes after its key.
         for (key, value) in places.chunks(2).map(|pair| (pair[0], pair[1])) {
             assert_ne!(key.0 + key.1 + "\r\n$1000\r\n".len(), value.0);
         }

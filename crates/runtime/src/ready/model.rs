@@ -1,10 +1,10 @@
-//! Wakes from other threads under every order of their steps: none is lost, and the executor waits only where nothing is to be
-//! done. A wake that is lost leaves the model waiting for ever, which loom reports.
+//! Wakes from other threads under every interleaving: none is lost, and the executor waits only
+//! when no task is ready. A lost wake makes the model wait for ever, which loom reports.
 
 use loom::sync::{Condvar, Mutex};
 use std::sync::PoisonError;
 
-/// An alarm whose wait the model knows.
+/// An alarm whose wait is visible to the model.
 #[derive(Default)]
 pub(crate) struct Alarm {
     sounds: Mutex<bool>,
@@ -21,7 +21,7 @@ impl Alarm {
         *self.sounds.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }
 
-    /// What the kernel does: returns when it sounds.
+    /// Like the kernel's wait: returns when the alarm sounds.
     #[cfg(test)]
     fn wait(&self) {
         let mut sounds = self.sounds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +44,7 @@ mod tests {
     const PREEMPTIONS: usize = 3;
     const TASK: TaskId = TaskId { index: 0, generation: 0 };
 
-    /// Runs one task as an executor does, until the task has seen `events`; each of so many threads brings one.
+    /// Runs one task like an executor, until the task has seen `events`; each thread produces one.
     fn run(events: usize) {
         let queue = Arc::new(ReadyQueue::with_alarm(Alarm::default()));
         let waker = TaskWaker::new(TASK, Arc::clone(&queue));
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn no_wake_of_two_threads_is_lost() {
-        // All orders with so many switches away from a thread that could go on; all there are take minutes.
+        // All interleavings with this many preemptions; all possible ones would take minutes.
         let mut model = Builder::new();
         model.preemption_bound = Some(PREEMPTIONS);
         model.check(|| run(2));

@@ -1,8 +1,8 @@
-//! The budget of replies: a thread makes no more of them at a time than it may hold.
+//! The budget of replies: limits the memory of a thread's unsent replies.
 //!
-//! How long a reply will be is known only when it is made, so each execution is charged what the
-//! largest recent reply came to; this estimate rises at once and falls slowly. What the reply really
-//! takes is charged until it has been sent. One execution may always run.
+//! The length of a reply is not known before it is made, so each execution is charged the size of
+//! the largest recent reply; this estimate rises immediately and decays slowly. Then the actual
+//! size is charged until the reply has been sent. One execution is always allowed.
 
 use softflash_protocol::ReplyPermit;
 use std::cell::{Cell, RefCell};
@@ -12,13 +12,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// The estimate at the start, when nothing is known: the largest value.
+/// The initial estimate: the largest value.
 const FIRST_ESTIMATE_BYTES: u64 = softflash_store::value::MAX_VALUE_BYTES as u64;
 
-/// The estimate falls by one part in this many with each smaller reply.
+/// The estimate decays by one part in this many with each smaller reply.
 const DECAY: u64 = 32;
 
-/// Replies of a batch that come to no more than this are little.
+/// Batches with at most this many bytes of replies count as small.
 const LITTLE_BYTES: u64 = 1 << 20;
 
 struct State {
@@ -29,7 +29,7 @@ struct State {
 }
 
 struct Turn {
-    /// What was charged when it came.
+    /// The charge when the execution began.
     granted: Cell<Option<u64>>,
     waker: RefCell<Waker>,
 }
@@ -45,7 +45,7 @@ impl State {
         Some(estimate)
     }
 
-    /// Lets those in line go on as far as there is room.
+    /// Wakes waiting executions while there is room.
     fn grant(&self) {
         while !self.line.borrow().is_empty() {
             let Some(charged) = self.charge() else { return };
@@ -89,17 +89,17 @@ impl ReplyBudget {
         self.state.charged.get()
     }
 
-    /// Whether connections wait for others' replies to be sent.
+    /// Whether connections wait for the replies of others to be sent.
     pub fn is_short(&self) -> bool {
         !self.state.line.borrow().is_empty()
     }
 
-    /// A permission that charges nothing before a reply is made: for few and short ones.
+    /// A permit without a charge in advance: for a few short replies.
     pub fn begin_little(&self) -> Permit {
         Permit { state: Rc::clone(&self.state), bytes: 0 }
     }
 
-    /// Waits in line for the permission to make a reply. Cancel safe.
+    /// Waits in FIFO order for a permit to make a reply. Cancel safe.
     pub fn begin(&self) -> Begin {
         Begin { state: Rc::clone(&self.state), turn: None }
     }
@@ -146,8 +146,8 @@ impl Drop for Begin {
     }
 }
 
-/// What the largest of some replies may have come to. Where all of them are little, a few times the mean
-/// will do; otherwise one may be nearly all of it.
+/// An estimate of the largest of these replies. If all of them are small, a multiple of the mean;
+/// otherwise nearly the total.
 fn largest(bytes: u64, commands: u64) -> u64 {
     match bytes <= LITTLE_BYTES {
         true => bytes.min(bytes / commands * 4 + 64),
@@ -155,7 +155,7 @@ fn largest(bytes: u64, commands: u64) -> u64 {
     }
 }
 
-/// What a connection's replies are charged, until they have been sent.
+/// The charge of a connection's replies until they have been sent.
 pub struct Permit {
     state: Rc<State>,
     bytes: u64,

@@ -1,11 +1,11 @@
-//! The budget of request bodies: whoever declares a large argument waits here before reading it.
+//! The budget of request bodies: a connection waits here before it receives a large argument.
 //!
-//! A request begins with one reservation and may need more as further arguments are declared; so does
-//! a transaction as it queues commands. Those that hold nothing wait in line. Those that hold something
-//! go first, since nothing they hold comes back before they are done. If all that is held belongs to
-//! requests that wait for more, nobody could ever go on: then the one at the head is given what it asks
-//! for beyond the budget, and keeps that right until it is done. So the memory held never exceeds
-//! the budget and one request.
+//! A request has one reservation, which may grow as further arguments are declared, and as a
+//! transaction queues commands. Reservations that hold nothing wait in FIFO order. Reservations
+//! that hold memory have priority, because they release it only when their request is done. If all
+//! memory is held by reservations that wait for more, they would deadlock. Then the first of them
+//! gets its memory beyond the budget, and keeps this right until its request is done. So the memory
+//! held never exceeds the budget plus one request.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,15 +14,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use thiserror::Error;
 
-/// A request larger than the whole budget, which no waiting can help.
+/// A request larger than the whole budget: waiting cannot help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "request too large: {bytes} bytes in one request or transaction, and {limit} is the most with this much memory; send less at once or raise --memory"
+    "request too large: {bytes} bytes in one request or transaction, the maximum with this memory is {limit}; send less at once or raise --memory"
 )]
 pub struct RequestTooLarge {
-    /// What it has come to.
+    /// Size of the request so far.
     pub bytes: u64,
-    /// What a request may hold.
+    /// Maximum size of a request.
     pub limit: u64,
 }
 
@@ -40,15 +40,15 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Bytes held by all.
+    /// Bytes held by all reservations.
     held: u64,
-    /// Bytes among them that are held by those in `growing`.
+    /// Bytes held by the reservations in `growing`.
     held_by_waiting: u64,
-    /// Those that hold something and wait for more, in order.
+    /// Reservations that hold memory and wait for more, in FIFO order.
     growing: VecDeque<Waiter>,
-    /// Those that hold nothing and wait, in order.
+    /// Reservations that hold nothing and wait, in FIFO order.
     starting: VecDeque<Waiter>,
-    /// Who may exceed the budget until it is done.
+    /// The reservation that may exceed the budget until it is done.
     privileged: Option<u64>,
     ids: u64,
 }
@@ -62,8 +62,8 @@ struct Waiter {
 }
 
 impl State {
-    /// Gives to those at the heads of the lines what can be given. Their wakers are called by the caller
-    /// when the state is unlocked.
+    /// Grants memory to the first waiters as far as possible. The caller wakes them after it has
+    /// unlocked the state.
     fn grant(&mut self, capacity: u64) -> Vec<Waker> {
         let mut woken = Vec::new();
         loop {
@@ -103,12 +103,12 @@ impl RequestBudget {
         RequestBudget { shared: Arc::new(Shared { capacity, state: Mutex::default() }) }
     }
 
-    /// Bytes held by all requests.
+    /// Bytes held by all reservations.
     pub fn held_bytes(&self) -> u64 {
         self.shared.lock().held
     }
 
-    /// A reservation of nothing, for one connection.
+    /// An empty reservation for one connection.
     pub fn reservation(&self) -> Reservation {
         let mut state = self.shared.lock();
         state.ids += 1;
@@ -121,7 +121,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state, grants what that makes possible and wakes those concerned.
+    /// Changes the state, grants memory that became free, and wakes the waiters.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);
@@ -131,7 +131,7 @@ impl Shared {
     }
 }
 
-/// What one connection holds of the budget; it goes back when this is dropped.
+/// A connection's share of the budget; released on drop.
 #[derive(Debug)]
 pub struct Reservation {
     shared: Arc<Shared>,
@@ -148,7 +148,7 @@ impl Reservation {
     /// Waits until `bytes` more may be received. Cancel safe.
     ///
     /// # Errors
-    /// [`RequestTooLarge`] at once where what is held would come to more than the whole budget.
+    /// [`RequestTooLarge`], immediately, if the reservation would exceed the whole budget.
     pub async fn grow(&mut self, bytes: u64) -> Result<(), RequestTooLarge> {
         let (limit, total) = (self.shared.capacity, self.held + bytes);
         if total > limit {
@@ -158,7 +158,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Gives `bytes` back.
+    /// Releases `bytes`.
     pub fn shrink(&mut self, bytes: u64) {
         let bytes = bytes.min(self.held);
         if bytes == 0 {
@@ -205,7 +205,7 @@ impl Future for Grow<'_> {
                     return;
                 }
                 state.held_by_waiting += holds;
-                // Only one may exceed the budget: it goes on before the others.
+                // Only one reservation may exceed the budget: it has priority.
                 match state.privileged == Some(id) {
                     true => state.growing.push_front(waiter),
                     false => state.growing.push_back(waiter),
@@ -232,7 +232,7 @@ impl Drop for Grow<'_> {
         let (id, holds, bytes) = (self.reservation.id, self.reservation.held, self.bytes);
         self.reservation.shared.change(|state| {
             if state.find(id).is_none() {
-                // Granted, and nobody came to take it.
+                // Granted, but dropped before it was polled.
                 state.held -= bytes;
                 return;
             }

@@ -49,7 +49,7 @@ fn requests_with_several_large_arguments_do_not_wait_for_each_other_for_ever() {
     for holder in &mut holders {
         holder.grow(20).now_or_never().unwrap().unwrap();
     }
-    // Everything is held, and everyone wants three more pieces of 20 bytes.
+    // All memory is held, and every reservation wants three more pieces of 20 bytes.
     let mut tasks: Vec<Growing<'_>> = holders
         .into_iter()
         .map(|mut holder| -> Growing<'_> {
@@ -97,7 +97,7 @@ fn waiting_may_be_given_up_at_any_point() {
     let mut grows: Growing<'_> = Box::pin(b.grow(10));
     assert!(!is_done(&mut grows));
     a.shrink(50);
-    // Granted by now, and dropped before it was polled.
+    // Granted, and dropped before it was polled.
     drop(grows);
     assert_eq!(budget.held_bytes(), 50);
     drop((a, b, c));
@@ -130,7 +130,7 @@ fn random_requests_all_end_within_the_bound() {
             assert!(rounds < 1000, "seed {seed}: they wait for each other");
             assert!(budget.held_bytes() <= 2000, "seed {seed}: {}", budget.held_bytes());
             let at = random.below(tasks.len() as u64) as usize;
-            // Now and then a client goes away in the middle.
+            // Sometimes a client disconnects in the middle.
             if random.below(20) == 0 || is_done(&mut tasks[at]) {
                 drop(tasks.swap_remove(at));
             }

@@ -1,27 +1,27 @@
-//! What can be wrong with a data directory.
+//! Errors of data directories.
 
 use softflash_device::{FormatError, OpenError};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a data directory cannot be made or opened.
+/// Why a data directory cannot be created or opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DataDirError {
-    /// There is nothing at the path.
-    #[error("{}: no such directory; make one with `softflash format {}`", path.display(), path.display())]
+    /// The path does not exist.
+    #[error("{}: no such directory; create one with `softflash format {}`", path.display(), path.display())]
     Missing {
         /// The directory.
         path: PathBuf,
     },
-    /// The directory holds no `softflash.toml`.
-    #[error("{}: not a SoftFlash data directory (no softflash.toml); make one with `softflash format {}`", path.display(), path.display())]
+    /// The directory has no `softflash.toml`.
+    #[error("{}: not a SoftFlash data directory (no softflash.toml); create one with `softflash format {}`", path.display(), path.display())]
     NotADataDir {
         /// The directory.
         path: PathBuf,
     },
-    /// The path is no directory.
+    /// The path is not a directory.
     #[error("{}: not a directory; name the directory that holds softflash.toml", path.display())]
     NotADirectory {
         /// The path.
@@ -32,11 +32,11 @@ pub enum DataDirError {
     Busy {
         /// The directory.
         path: PathBuf,
-        /// The process, where the lock file says.
+        /// The process, if the lock file names it.
         holder: Option<u32>,
     },
     /// Written by a later version.
-    #[error("{}: format version {found} is newer than {supported}, the newest this program reads; use a newer softflash", path.display())]
+    #[error("{}: format version {found} is newer than {supported}, the newest that this program reads; use a newer softflash", path.display())]
     NewerVersion {
         /// The manifest.
         path: PathBuf,
@@ -45,12 +45,12 @@ pub enum DataDirError {
         /// The newest version supported.
         supported: u32,
     },
-    /// The manifest is there and makes no sense.
+    /// The manifest is invalid.
     #[error("{}: damaged ({reason}); restore it from a backup", path.display())]
     DamagedManifest {
         /// The manifest.
         path: PathBuf,
-        /// What does not fit.
+        /// The reason.
         reason: String,
     },
     /// The layout in the manifest does not fit the device.
@@ -58,33 +58,33 @@ pub enum DataDirError {
     Layout {
         /// The manifest.
         path: PathBuf,
-        /// What does not fit.
+        /// The reason.
         reason: String,
     },
-    /// There is something already.
-    #[error("{}: already a SoftFlash data directory; to lose its contents and make a new one, use --force", path.display())]
+    /// The data directory exists already.
+    #[error("{}: already a SoftFlash data directory; use --force to delete its contents and create a new one", path.display())]
     Exists {
         /// The directory.
         path: PathBuf,
     },
-    /// There are other files.
+    /// The directory has other files.
     #[error("{}: not empty (it holds `{found}`); name an empty or a new directory", path.display())]
     NotEmpty {
         /// The directory.
         path: PathBuf,
-        /// One of the files.
+        /// One of these files.
         found: String,
     },
-    /// The device in it cannot be opened.
+    /// The device cannot be opened.
     #[error(transparent)]
     Device(#[from] OpenError),
-    /// The device in it cannot be made.
+    /// The device cannot be created.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// The operating system refused.
+    /// An error of the operating system.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The path tried.
+        /// The path.
         path: PathBuf,
         /// The error.
         source: io::Error,

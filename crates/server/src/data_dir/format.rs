@@ -1,7 +1,7 @@
-//! Making a data directory so that it either is one or is not.
+//! Creates a data directory atomically.
 //!
-//! The manifest is written last, under a temporary name, and renamed into place: a directory without
-//! it is none. What was made before a failure is removed again. A process that is interrupted removes
+//! The manifest is written last, under a temporary name, and renamed: a directory without it is not
+//! a data directory. After a failure all created files are removed. An interrupted process removes
 //! [`leftovers`] before it ends.
 
 use super::{DEVICE_NAME, DataDir, DataDirError, LOCK_NAME, MANIFEST_NAME, Manifest, acquire_lock};
@@ -10,11 +10,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The manifest until it is whole.
+/// Name of the manifest until it is complete.
 const TEMPORARY_MANIFEST: &str = "softflash.toml.tmp";
 
-/// A directory on its way to become a data directory; what it holds is removed when this is dropped
-/// before [`NewDataDir::finish`].
+/// A data directory being created; its files are removed if this is dropped before
+/// [`NewDataDir::finish`].
 #[derive(Debug)]
 pub struct NewDataDir {
     path: PathBuf,
@@ -24,12 +24,12 @@ pub struct NewDataDir {
 }
 
 impl NewDataDir {
-    /// Creates the directory where there is none, and locks it. With `force` an existing data
-    /// directory is given up: from here on its contents are gone.
+    /// Creates the directory if it does not exist, and locks it. With `force`, the contents of an
+    /// existing data directory are deleted.
     ///
     /// # Errors
-    /// [`DataDirError::Exists`] without `force`, [`DataDirError::NotEmpty`] where the directory holds
-    /// files that are not SoftFlash's, [`DataDirError::Busy`] where a process uses it.
+    /// [`DataDirError::Exists`] without `force`, [`DataDirError::NotEmpty`] where the directory
+    /// holds files that are not SoftFlash's, [`DataDirError::Busy`] where a process uses it.
     pub fn begin(path: &Path, force: bool) -> Result<NewDataDir, DataDirError> {
         let io_error = |source| DataDirError::Io { path: path.to_owned(), source };
         let made_directory = match fs::create_dir(path) {
@@ -45,12 +45,12 @@ impl NewDataDir {
         new.lock = match acquire_lock(path) {
             Ok(lock) => Some(lock),
             Err(busy) => {
-                // Whoever holds it must keep what is there.
+                // The process that holds the lock needs these files.
                 new.finished = true;
                 return Err(busy);
             }
         };
-        // Somebody may have finished one between the check and the lock.
+        // Another process may have finished one between the check and the lock.
         if !force && path.join(MANIFEST_NAME).exists() {
             new.finished = true;
             return Err(DataDirError::Exists { path: path.to_owned() });
@@ -59,7 +59,7 @@ impl NewDataDir {
         Ok(new)
     }
 
-    /// Where to make the device.
+    /// Path of the device to create.
     pub fn device_path(&self) -> PathBuf {
         self.path.join(DEVICE_NAME)
     }
@@ -67,7 +67,7 @@ impl NewDataDir {
     /// Writes the manifest: from now on this is a data directory, durably.
     ///
     /// # Errors
-    /// If the file system refuses; everything made is then removed.
+    /// Errors of the file system; then all created files are removed.
     pub fn finish(mut self, manifest: Manifest) -> Result<DataDir, DataDirError> {
         self.write_manifest(&manifest)
             .map_err(|source| DataDirError::Io { path: self.path.join(MANIFEST_NAME), source })?;
@@ -111,8 +111,8 @@ impl Drop for NewDataDir {
     }
 }
 
-/// What an interrupted format of `path` may leave, to be removed in this order: files, then the
-/// directory if it did not exist before.
+/// Files that an interrupted format of `path` may leave, in the order of removal; last the
+/// directory itself, if it did not exist before.
 pub fn leftovers(path: &Path) -> Vec<PathBuf> {
     if path.join(MANIFEST_NAME).exists() {
         return Vec::new();
@@ -125,7 +125,7 @@ pub fn leftovers(path: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Everything that a data directory consists of, to be removed in this order.
+/// All files of a data directory, in the order of removal.
 pub fn contents(path: &Path) -> Vec<PathBuf> {
     let names = [MANIFEST_NAME, TEMPORARY_MANIFEST, DEVICE_NAME, USERS_NAME, LOCK_NAME];
     let mut paths: Vec<PathBuf> = names.map(|name| path.join(name)).into();
@@ -133,8 +133,8 @@ pub fn contents(path: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Refuses a directory that holds anything but the remains of an earlier format, unless forced, and
-/// one with others' files even then.
+/// Refuses a directory that holds more than the remains of an earlier format, unless forced;
+/// refuses one with other files even then.
 fn check_free_to_take(path: &Path, force: bool) -> Result<(), DataDirError> {
     let io_error = |source| DataDirError::Io { path: path.to_owned(), source };
     if !fs::metadata(path).map_err(io_error)?.is_dir() {
@@ -158,7 +158,7 @@ fn check_free_to_take(path: &Path, force: bool) -> Result<(), DataDirError> {
     Ok(())
 }
 
-/// Removes manifest and device, the manifest first: without it the rest means nothing.
+/// Removes manifest and device; the manifest first, because without it the device is not used.
 fn remove_contents(path: &Path) -> io::Result<()> {
     for name in [MANIFEST_NAME, TEMPORARY_MANIFEST, DEVICE_NAME, USERS_NAME] {
         remove_if_there(&path.join(name))?;

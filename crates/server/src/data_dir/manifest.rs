@@ -1,4 +1,4 @@
-//! `softflash.toml`: what a data directory says about itself, for people and for the program.
+//! The manifest `softflash.toml` of a data directory.
 
 use super::DataDirError;
 use serde::{Deserialize, Serialize};
@@ -6,21 +6,21 @@ use softflash_store::StoreLayout;
 use softflash_store::layout::{Compression, one_copy};
 use std::path::{Path, PathBuf};
 
-/// The newest version of a data directory that this program reads, and the one that it writes.
+/// The newest supported version of data directories, which is the one written.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// The file's name inside the directory.
+/// Name of the file.
 pub const MANIFEST_NAME: &str = "softflash.toml";
 
 /// The contents of `softflash.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Version of the directory's layout, now [`FORMAT_VERSION`].
+    /// Version of the directory's layout: [`FORMAT_VERSION`] in new ones.
     pub format_version: u32,
     /// The device: a file in the directory, or an absolute path to a block device.
     pub device: PathBuf,
-    /// How the key space is cut.
+    /// The layout of the store.
     pub store: StoreSection,
 }
 
@@ -28,17 +28,17 @@ pub struct Manifest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreSection {
-    /// Shards: each has a core, a log and its own units.
+    /// Number of shards; each has a thread, a log and its own units.
     pub shards: u16,
-    /// Slices, at least one per shard.
+    /// Number of slices, at least one per shard.
     pub slices: u16,
     /// Compression of each slice; a slice beyond the end of the list has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compression: Vec<Compression>,
-    /// Copies of everything, on different units; not written where there is one.
+    /// Number of copies of all data, on different units; omitted if 1.
     #[serde(default = "one_copy", skip_serializing_if = "is_one")]
     pub copies: u8,
-    /// Patches that share a parity block, at most; not written where there is no parity.
+    /// Maximum number of patches that share a parity block; omitted without parity.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub parity: u8,
 }
@@ -69,17 +69,17 @@ impl Manifest {
         }
     }
 
-    /// The manifest as a file, with a word to whoever opens it.
+    /// The text of the file, with a comment for readers.
     pub(super) fn to_text(&self) -> Result<String, toml::ser::Error> {
         let fields = toml::to_string_pretty(self)?;
         Ok(format!(
-            "# A SoftFlash data directory. Written by `softflash format`; do not change it by hand:\n\
-             # the layout of what is on the device follows from it.\n\n{fields}"
+            "# A SoftFlash data directory. Written by `softflash format`; do not edit it:\n\
+             # the layout of the data on the device depends on it.\n\n{fields}"
         ))
     }
 
-    /// Reads a manifest. The version is looked at first, so that a file of a later version is called
-    /// newer and not damaged.
+    /// Parses a manifest. The version is checked first, so that a file of a later version is
+    /// reported as newer and not as damaged.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Manifest, DataDirError> {
         let damaged =
             |reason: String| DataDirError::DamagedManifest { path: path.to_owned(), reason };
@@ -98,7 +98,8 @@ impl Manifest {
         let manifest: Manifest = table
             .try_into()
             .map_err(|error: toml::de::Error| damaged(error.message().to_owned()))?;
-        // The device may have any number of units up to here; its own check follows at open.
+        // The number of units is unknown here; the layout is checked against the device when it is
+        // opened.
         match manifest.layout(u16::MAX).problem() {
             Some(problem) => Err(damaged(problem)),
             None if manifest.store.compression.len() > usize::from(manifest.store.slices) => {

@@ -1,10 +1,10 @@
-//! A data directory: a device, the cut of the key space, and a lock.
+//! A data directory: manifest, device, users and lock.
 //!
 //! ```text
-//! DIR/softflash.toml   what the directory is (see `manifest`); its presence makes the directory one
+//! DIR/softflash.toml   the manifest (see `manifest`); a directory with it is a data directory
 //! DIR/flash.sfd        the device, unless the manifest names another
-//! DIR/users.acl        who may do what, once ACL SAVE has written it
-//! DIR/lock             locked by whoever has the directory open
+//! DIR/users.acl        users and permissions, once ACL SAVE has written it
+//! DIR/lock             locked by the process that has the directory open
 //! ```
 
 mod error;
@@ -24,33 +24,33 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The device's usual name inside the directory.
+/// Default name of the device in the directory.
 pub const DEVICE_NAME: &str = "flash.sfd";
 
-/// The lock's name inside the directory.
+/// Name of the lock file in the directory.
 const LOCK_NAME: &str = "lock";
 
-/// A data directory that this process holds the lock of.
+/// An open and locked data directory.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
     manifest: Manifest,
-    /// Keeps other processes out until it is closed.
+    /// Holds the lock.
     _lock: File,
 }
 
 impl DataDir {
-    /// Opens and locks the directory; the device in it is left alone.
+    /// Opens and locks the directory, but not its device.
     ///
     /// # Errors
-    /// [`DataDirError`] says what is wrong with the directory, or that another process has it.
+    /// [`DataDirError`]: the directory is invalid, or another process uses it.
     pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
         let manifest = DataDir::inspect(path)?;
         let lock = acquire_lock(path)?;
         Ok(DataDir { path: path.to_owned(), manifest, _lock: lock })
     }
 
-    /// Reads the manifest without taking the lock: also works while a server has the directory.
+    /// Reads the manifest without the lock: also works while a server has the directory open.
     ///
     /// # Errors
     /// As [`DataDir::open`], except [`DataDirError::Busy`].
@@ -71,33 +71,33 @@ impl DataDir {
                 Err(DataDirError::NotADataDir { path: owned() })
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                let reason = "it is not text".to_owned();
+                let reason = "it is not UTF-8 text".to_owned();
                 Err(DataDirError::DamagedManifest { path: file, reason })
             }
             Err(source) => Err(DataDirError::Io { path: file, source }),
         }
     }
 
-    /// The directory.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What `softflash.toml` says.
+    /// The contents of `softflash.toml`.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Where the device is.
+    /// Path of the device.
     pub fn device_path(&self) -> PathBuf {
         self.path.join(&self.manifest.device)
     }
 
-    /// Opens the device and fits the layout to it.
+    /// Opens the device and checks the layout against it.
     ///
     /// # Errors
-    /// The device's [`OpenError`](softflash_device::OpenError), or [`DataDirError::Layout`] where the
-    /// manifest asks for what the device does not have.
+    /// The device's [`OpenError`](softflash_device::OpenError), or [`DataDirError::Layout`] where
+    /// the layout does not fit the device.
     pub fn open_device(
         &self,
         options: OpenOptions,
@@ -113,7 +113,7 @@ impl DataDir {
     }
 }
 
-/// Takes the directory's lock and writes down who has it.
+/// Locks the directory and records this process in the lock file.
 fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
     let path = directory.join(LOCK_NAME);
     let io_error = |source| DataDirError::Io { path: path.clone(), source };

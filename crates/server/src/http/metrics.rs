@@ -1,4 +1,4 @@
-//! The state in Prometheus' OpenMetrics text, with units in the names.
+//! Metrics in Prometheus' OpenMetrics text format, with units in the names.
 
 use crate::telemetry::Snapshot;
 use prometheus_client::collector::Collector;
@@ -11,10 +11,10 @@ use prometheus_client::registry::{Registry, Unit};
 use softflash_ftl::{UnitState, UnitTelemetry};
 use std::fmt;
 
-/// What the text is.
+/// Content type.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The whole text.
+/// Renders all metrics.
 pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("softflash");
     registry.register_collector(Box::new(State(snapshot.clone())));
@@ -23,7 +23,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// Fields of the store that go up and down; all others only grow.
+/// Fields of the store that are gauges; all others are counters.
 const GAUGES: [&str; 14] = [
     "keys",
     "memtable_bytes",
@@ -53,10 +53,22 @@ impl Collector for State {
         out.gauge("connections", "Connections now", None, server.connections)?;
         let counters = [
             ("connections_accepted", "Connections accepted", server.connections_accepted),
-            ("connections_rejected", "Connections refused: too many", server.connections_rejected),
-            ("connections_timed_out", "Connections closed: too slow", server.connections_timed_out),
+            (
+                "connections_rejected",
+                "Connections refused because of the limit",
+                server.connections_rejected,
+            ),
+            (
+                "connections_timed_out",
+                "Connections closed because of a time limit",
+                server.connections_timed_out,
+            ),
             ("authentication_failures", "Wrong passwords", server.authentication_failures),
-            ("commands_denied", "Commands refused by the rules of users", server.commands_denied),
+            (
+                "commands_denied",
+                "Commands denied by the permissions of users",
+                server.commands_denied,
+            ),
             ("commands", "Commands executed", server.commands),
         ];
         for (name, help, value) in counters {
@@ -73,8 +85,7 @@ impl Collector for State {
     }
 }
 
-/// A counter of the store: the unit moves from inside or the end of its name to where Prometheus
-/// wants it.
+/// A counter of the store: moves the unit in its name to the place that Prometheus requires.
 fn store_field(out: &mut Out<'_, '_>, name: &str, value: u64) -> fmt::Result {
     let help = format!("Store: {}", name.replace('_', " "));
     if let Some(stem) = name.strip_suffix("_us") {
@@ -85,7 +96,7 @@ fn store_field(out: &mut Out<'_, '_>, name: &str, value: u64) -> fmt::Result {
     } else if name.contains("_bytes_") {
         (name.replace("_bytes_", "_"), Some(Unit::Bytes))
     } else {
-        // OpenMetrics keeps the suffix for counters.
+        // OpenMetrics reserves the suffix for counters.
         (name.strip_suffix("_total").unwrap_or(name).to_owned(), None)
     };
     let stem = format!("store_{stem}");
@@ -99,10 +110,10 @@ type PerUnit = fn(&UnitTelemetry) -> f64;
 
 fn units_metrics(out: &mut Out<'_, '_>, units: &[UnitTelemetry]) -> fmt::Result {
     let gauges: [(&str, &str, PerUnit); 10] = [
-        ("unit_online", "1 where the unit takes writes", |unit| {
+        ("unit_online", "1 if the unit accepts writes", |unit| {
             f64::from(unit.state == UnitState::Online)
         }),
-        ("unit_queue", "Requests waiting or under way", |unit| f64::from(unit.queue)),
+        ("unit_queue", "Requests queued or in progress", |unit| f64::from(unit.queue)),
         ("unit_superblocks_free", "Superblocks that can be allocated", |unit| {
             f64::from(unit.space.free())
         }),
@@ -114,14 +125,14 @@ fn units_metrics(out: &mut Out<'_, '_>, units: &[UnitTelemetry]) -> fmt::Result 
         ("unit_damaged_headers", "Header pages that the mount found damaged", |unit| {
             f64::from(unit.damaged_headers)
         }),
-        ("unit_erase_count_min", "Least erase count of a block", |unit| {
+        ("unit_erase_count_min", "Minimum erase count of a block", |unit| {
             f64::from(unit.erase_count_min)
         }),
         ("unit_erase_count_mean", "Mean erase count", |unit| unit.erase_count_mean),
-        ("unit_erase_count_max", "Greatest erase count", |unit| f64::from(unit.erase_count_max)),
+        ("unit_erase_count_max", "Maximum erase count", |unit| f64::from(unit.erase_count_max)),
     ];
     let counters: [(&str, &str, Option<Unit>, PerUnit); 7] = [
-        ("unit_busy", "Time with a command under way", Some(Unit::Seconds), |unit| {
+        ("unit_busy", "Time with a command in progress", Some(Unit::Seconds), |unit| {
             unit.busy_ns as f64 / 1e9
         }),
         ("unit_reads", "Read commands", None, |unit| unit.reads as f64),

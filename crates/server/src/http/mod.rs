@@ -1,4 +1,4 @@
-//! HTTP for monitors: metrics, health and the state of the units.
+//! HTTP for monitoring: metrics, health and the state of the units.
 
 mod metrics;
 #[cfg(test)]
@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// How long a request for the state may take; a monitor wants an answer.
+/// Time limit for a request to the shards.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks the shards for their state; nothing where they do not answer any more.
+/// Requests the state of all shards; none if they do not reply.
 pub(crate) type Source = Arc<dyn Fn() -> BoxFuture<'static, Option<Snapshot>> + Send + Sync>;
 
 /// Serves HTTP until `stop` completes.
@@ -47,7 +47,7 @@ async fn snapshot(source: &Source) -> Result<Snapshot, Response> {
     match tokio::time::timeout(PATIENCE, source()).await {
         Ok(Some(snapshot)) => Ok(snapshot),
         Ok(None) => Err(unavailable("the store is shutting down")),
-        Err(_) => Err(unavailable("the store does not answer in time")),
+        Err(_) => Err(unavailable("the store does not reply in time")),
     }
 }
 
@@ -66,7 +66,8 @@ async fn metrics(State(source): State<Source>) -> Response {
     }
 }
 
-/// Healthy is a store that answers. One that is full still reads and deletes; it says so.
+/// A store that replies is healthy. A full store still reads and deletes; the page says that it is
+/// full.
 async fn health(State(source): State<Source>) -> Response {
     match snapshot(&source).await {
         Ok(snapshot) => {

@@ -1,6 +1,6 @@
-//! Waiting for descriptors that the device layer names by number.
+//! Readiness of file descriptors that the device layer gives by number.
 
-#![expect(unsafe_code, reason = "descriptors come as numbers, as the device layer names them")]
+#![expect(unsafe_code, reason = "the device layer gives descriptors by number")]
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
@@ -11,22 +11,22 @@ use std::rc::Rc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// The descriptors of a thread that were waited for; a duplicate of each is registered with the
-/// kernel once and kept as long as the runtime. A number must therefore mean the same file for as long:
-/// a device opens its descriptors once per thread.
+/// The descriptors of a thread that were waited for. A duplicate of each is registered with the
+/// kernel once and kept as long as the runtime. So a number must mean the same file for as long: a
+/// device opens its descriptors once per thread.
 #[derive(Default)]
 pub(super) struct Descriptors {
     known: RefCell<HashMap<RawFd, Rc<AsyncFd<OwnedFd>>>>,
 }
 
 impl Descriptors {
-    /// Completes when `fd` is readable, closed or in error: the read will tell.
+    /// Completes when `fd` is readable, closed or in error; the following read returns the error.
     pub async fn readable(this: Rc<Descriptors>, fd: RawFd) {
         let mut looked_again = false;
         while !is_readable(fd) {
             let Some(registered) = this.registered(fd) else { return };
             match registered.readable().await {
-                // The readiness may be an old one; the loop looks.
+                // The readiness may be stale, so the loop checks.
                 Ok(mut guard) => guard.clear_ready(),
                 // The runtime ends.
                 Err(_) if looked_again => return std::future::pending().await,
@@ -46,8 +46,8 @@ impl Descriptors {
                 Some(registered)
             }
             Err(error) => {
-                // Regular files, for one, are always readable.
-                tracing::debug!(fd, %error, "descriptor cannot be watched; taken as readable");
+                // For example, regular files are always readable.
+                tracing::debug!(fd, %error, "descriptor cannot be watched; it counts as readable");
                 None
             }
         }
@@ -55,13 +55,13 @@ impl Descriptors {
 }
 
 fn register(fd: RawFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: `is_readable` has just seen the descriptor open, and it is used for the duplication only.
+    // SAFETY: `is_readable` has just seen the descriptor open, and it is only duplicated.
     let duplicate = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()?;
     // SAFETY: the `AsyncFd` owns the duplicate and nothing closes or replaces it.
     Ok(unsafe { AsyncFd::register_with_interest(duplicate, Interest::READABLE) }?)
 }
 
-/// Whether a read would find something or fail at once.
+/// Whether a read would return data or an error immediately.
 fn is_readable(fd: RawFd) -> bool {
     if fd < 0 {
         return true;

@@ -1,4 +1,4 @@
-//! A tokio thread as the stores see it: clock, timers, descriptors and tasks.
+//! The stores' runtime on a tokio thread: clock, timers, descriptors and tasks.
 
 mod descriptors;
 #[cfg(test)]
@@ -18,28 +18,29 @@ use std::sync::OnceLock;
 use timers::Timers;
 use tokio::task::LocalSet;
 
-/// Task polls between two looks at sockets and the device while tasks are always ready.
+/// Number of task polls between two checks of sockets and the device while tasks are always ready.
 const POLLS_PER_LOOK: u32 = 31;
 
-/// When the first thread started: all count from there, so that a time of one can be compared with one of another.
+/// Start time of the first thread: the common origin, so that times of different threads can be
+/// compared.
 static START: OnceLock<Time> = OnceLock::new();
 
-/// [`Runtime`] on a current-thread tokio runtime. Timers are as exact as the kernel's (tokio's own
-/// wheel rounds up to a millisecond, which is an age for flash).
+/// [`Runtime`] on a current-thread tokio runtime. Its timers have the resolution of the kernel's
+/// (tokio's timer wheel rounds up to a millisecond, which is too long for flash).
 pub struct TokioRuntime {
     tasks: Rc<LocalSet>,
     timers: Rc<Timers>,
     descriptors: Rc<Descriptors>,
-    /// The monotonic clock's reading that counts as [`Time::ZERO`].
+    /// The monotonic clock at [`Time::ZERO`].
     start: Time,
 }
 
 impl TokioRuntime {
-    /// Makes a tokio runtime on the calling thread and runs `program` on it, with the handle for
-    /// everything else on the thread. Returns when `program` does; tasks still running are dropped.
+    /// Creates a tokio runtime on the calling thread and runs `program` on it, with a handle for
+    /// all other tasks of the thread. Returns when `program` does; tasks still running are dropped.
     ///
     /// # Errors
-    /// If the operating system refuses a descriptor.
+    /// Errors of the operating system when it creates descriptors.
     pub fn run<P: Future>(program: impl FnOnce(RuntimeHandle) -> P) -> io::Result<P::Output> {
         let tokio = tokio::runtime::Builder::new_current_thread()
             .enable_all()

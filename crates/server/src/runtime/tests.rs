@@ -6,14 +6,18 @@ use std::os::fd::AsRawFd;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Runs a task on a thread of its own, so that one that waits for ever fails its test instead of holding it up.
+/// Runs a task on a thread of its own, so that a task that waits for ever fails its test instead of
+/// blocking it.
 fn run<T, F>(task: impl FnOnce(RuntimeHandle) -> F + Send + 'static) -> T
 where
     T: Send + 'static,
     F: Future<Output = T>,
 {
     let (done, ended) = mpsc::channel();
-    #[expect(clippy::disallowed_methods, reason = "a test is not held up by what it tests")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test must not be blocked by the tested task"
+    )]
     std::thread::spawn(move || done.send(TokioRuntime::run(task)));
     let ended = ended.recv_timeout(Duration::from_secs(30));
     ended.expect("the task has ended").unwrap()

@@ -1,6 +1,6 @@
-//! All sleeps of a thread on one timer of the kernel.
+//! All sleeps of a thread on one kernel timer.
 
-#![expect(unsafe_code, reason = "tokio wants a promise that the descriptor stays open")]
+#![expect(unsafe_code, reason = "tokio requires that the descriptor stays open")]
 
 use super::monotonic;
 use rustix::io::{Errno, read};
@@ -20,21 +20,21 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// When, and the how-manieth sleep it is.
+/// Time and sequence number of a sleep.
 type Key = (Time, u64);
 
-/// The sleeps that have not ended, and the kernel's timer, set to the first of them.
+/// The pending sleeps, and the kernel timer, set to the earliest.
 pub(super) struct Timers {
     kernel: AsyncFd<OwnedFd>,
     waiting: RefCell<BTreeMap<Key, Waker>>,
     count: Cell<u64>,
-    /// What the kernel's timer is set to.
+    /// The time to which the kernel timer is set.
     armed: Cell<Option<Time>>,
     start: Time,
 }
 
 impl Timers {
-    /// Makes the timer and the task that serves it, on the current thread's `LocalSet`.
+    /// Creates the timer and the task that serves it, on the current thread's `LocalSet`.
     pub fn start(start: Time) -> io::Result<Rc<Timers>> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let kernel = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -60,7 +60,7 @@ impl Timers {
         Time(monotonic().since_ns(self.start))
     }
 
-    /// Wakes sleepers whenever the kernel's timer fires.
+    /// Wakes the sleepers that are due whenever the kernel timer fires.
     async fn serve(&self) {
         loop {
             let Ok(mut guard) = self.kernel.readable().await else { return };
@@ -85,7 +85,7 @@ impl Timers {
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// Sets the kernel's timer to the first sleep, unless it is set to fire by then.
+    /// Sets the kernel timer to the earliest sleep, unless it fires by then anyway.
     fn arm(&self) {
         let first = self.waiting.borrow().first_key_value().map(|((at, _), _)| *at);
         let Some(first) = first else { return };
@@ -107,7 +107,7 @@ impl Timers {
     }
 }
 
-/// The future of a sleep; forgets its timer when dropped.
+/// The future of a sleep; dropping it cancels the sleep.
 pub(super) struct Sleep {
     timers: Rc<Timers>,
     at: Time,

@@ -14,19 +14,19 @@ Examples:
   softflash bench array
   softflash bench array --preset tlc --mix read --operations 50000000 -o json")]
 pub struct ArrayBench {
-    /// The array
+    /// Array preset
     #[arg(long, value_enum, default_value_t)]
     preset: Preset,
-    /// What is done to it
+    /// Mix of operations
     #[arg(long, value_enum, default_value_t)]
     mix: Mix,
-    /// Page operations
+    /// Number of page operations
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     operations: u64,
-    /// Seed of everything random
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
@@ -48,7 +48,7 @@ enum Preset {
 enum Mix {
     /// Random reads
     Read,
-    /// Programs in order, with the erases that they need
+    /// Sequential programs, with the erases that they need
     Program,
     /// 70 % reads, 29 % programs, 1 % erases
     #[default]
@@ -73,7 +73,7 @@ struct Report {
 }
 
 impl ArrayBench {
-    /// Measures and prints.
+    /// Runs the benchmark and prints the result.
     pub fn run(self) -> Result<(), CliError> {
         let mix = match self.mix {
             Mix::Read => BenchmarkMix::READ,

@@ -26,35 +26,35 @@ Examples:
   softflash bench device --pattern write
   softflash bench device --pattern read --size 4KiB --depth 32 -o json
 
-Makes a file device in --directory, drives it through the flash translation layer, and removes it.
-`write` puts whole 8 MiB blocks, releasing the oldest as space runs short; `read` reads at random from
-blocks written before, which is not measured.")]
+Creates a file device in --directory, uses it through the flash translation layer, and removes it.
+`write` puts whole 8 MiB blocks and releases the oldest when space runs short; `read` reads at random from
+blocks that were written before the measurement.")]
 pub struct DeviceBench {
-    /// What is measured
+    /// Access pattern
     #[arg(long, value_enum, default_value_t)]
     pattern: Pattern,
-    /// Bytes per read, whole pages
+    /// Bytes per read, in whole pages
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = parse_size)]
     size: u64,
-    /// Requests under way
+    /// Queue depth
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
-    /// Requests: blocks put, or reads
+    /// Number of requests: puts of blocks, or reads
     #[arg(long, value_name = "N")]
     operations: Option<u64>,
-    /// Units of the device
+    /// Number of units of the device
     #[arg(long, value_name = "N", default_value_t = 16)]
     units: u16,
-    /// Bytes of the device
+    /// Size of the device
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = parse_size)]
     device_size: u64,
-    /// Where to make the device
+    /// Where to create the device
     #[arg(long, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
     /// Seed of the addresses
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
@@ -62,9 +62,9 @@ pub struct DeviceBench {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 enum Pattern {
-    /// Whole blocks, one after the other
+    /// Whole blocks, sequentially
     Write,
-    /// Pages at random
+    /// Random pages
     #[default]
     Read,
 }
@@ -86,12 +86,12 @@ struct Report {
 }
 
 impl DeviceBench {
-    /// Makes a device, measures, prints, removes the device.
+    /// Creates a device, measures, prints, and removes the device.
     pub fn run(self) -> Result<(), CliError> {
         let path = self.directory.join(format!("softflash-bench-{}.sfd", std::process::id()));
         let cleanup = crate::cleanup::Cleanup::on_signal(vec![path.clone()])?;
         let measured = self.measure(&path);
-        // Whether or not it was made, it must not stay.
+        // Remove it even if it was not fully created.
         let _ = cleanup.finish(|| std::fs::remove_file(&path));
         let report = measured?;
         match self.output {
@@ -126,7 +126,7 @@ impl DeviceBench {
     }
 }
 
-/// The device under the benchmark.
+/// The device under test.
 struct Drive<'a> {
     blocks: BlockLayer,
     runtime: RuntimeHandle,
@@ -173,7 +173,7 @@ impl Drive<'_> {
         })
     }
 
-    /// Puts blocks; returns those that are left.
+    /// Puts blocks; returns those that still exist.
     async fn write(
         &self,
         operations: u64,
@@ -212,7 +212,7 @@ impl Drive<'_> {
         Ok((id, self.runtime.now().since_ns(began)))
     }
 
-    /// Reads at random; returns the bytes of a read.
+    /// Random reads; returns the bytes per read.
     async fn read(
         &self,
         written: &[BlockId],

@@ -1,30 +1,30 @@
-//! What all benchmarks measure alike: time, processor time and latencies.
+//! Shared measurements of the benchmarks: time, processor time and latencies.
 
 use crate::host;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Three significant digits up to minutes.
+/// Upper bound of the histogram.
 const LONGEST_NS: u64 = 600_000_000_000;
 
 /// Latencies, in nanoseconds.
 pub struct Latencies(Option<Histogram<u64>>);
 
 impl Latencies {
-    /// None yet.
+    /// No latencies.
     pub fn new() -> Latencies {
         Latencies(Histogram::new_with_bounds(1, LONGEST_NS, 3).ok())
     }
 
-    /// Adds one.
+    /// Records a latency.
     pub fn record(&mut self, ns: u64) {
         if let Some(histogram) = &mut self.0 {
             histogram.saturating_record(ns.max(1));
         }
     }
 
-    /// Adds another thread's.
+    /// Adds those of another thread.
     pub fn merge(&mut self, other: &Latencies) {
         if let (Some(all), Some(part)) = (&mut self.0, &other.0) {
             // Both have the same bounds.
@@ -58,12 +58,12 @@ pub struct LatencySummary {
     pub p99_us: f64,
     /// 99.9 %.
     pub p999_us: f64,
-    /// The longest.
+    /// Maximum.
     pub max_us: f64,
 }
 
 impl LatencySummary {
-    /// As rows of a table.
+    /// Rows of a table.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         [
             ("latency p50", self.p50_us),
@@ -83,12 +83,12 @@ pub struct Stopwatch {
     cpu: Duration,
 }
 
-/// What a measurement took.
+/// The cost of a measured part.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Cost {
-    /// By the clock.
+    /// Wall time.
     pub seconds: f64,
-    /// Of all threads of this process.
+    /// Processor time of all threads of this process.
     pub cpu_seconds: f64,
 }
 

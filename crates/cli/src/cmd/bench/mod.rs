@@ -26,20 +26,20 @@ pub struct Bench {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// The store, embedded in this process: no sockets
+    /// The store, embedded in this process, without sockets
     Kv(kv::Kv),
     /// The device through the flash translation layer
     Device(device::DeviceBench),
     /// The model of a flash array, in virtual time
     Array(array::ArrayBench),
-    /// How long a store takes to start, after a close and after a power cut, in virtual time
+    /// Start-up time of a store after a clean shutdown and after a power cut, in virtual time
     Recovery(recovery::Recovery),
     /// Any device, layout and workload, in virtual time
     Sim(Box<sim::Sim>),
 }
 
 impl Bench {
-    /// Measures and prints.
+    /// Runs a benchmark and prints the result.
     pub fn run(self) -> Result<(), CliError> {
         match self.what {
             What::Kv(kv) => kv.run(),

@@ -17,11 +17,11 @@ use softflash_store::{Entry, Store, StoreError, StoreLayout, StoreOptions, open_
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What the wall clock shows. Nothing expires.
+/// Wall clock of the simulation. No key expires.
 const WALL_MS: u64 = 1_000_000_000_000;
-/// Writes under way.
+/// Concurrent writes.
 const DEPTH: usize = 64;
-/// Keys that are looked up after each recovery.
+/// Number of keys looked up after each recovery.
 const LOOKED_UP: u64 = 200;
 
 /// Arguments of `bench recovery`.
@@ -32,18 +32,18 @@ Examples:
   softflash bench recovery --array tlc --capacity 64GiB --fullness 25,50,75 -o json
   softflash bench recovery --value-size 4KiB --capacity 8GiB
 
-Fills a store on a model of flash in virtual time. At each fullness it is closed and opened again; then as much is written
-anew as memory holds, the power is cut, and it is opened once more. Told is how long it takes until
-every shard serves: on the model's clock, and of this processor, all shards on one core; and both for a terabyte of
-capacity. Some keys are looked up after each start; one that is missing is an error.")]
+Fills a store on a model of flash in virtual time. At each fullness level the store is closed and opened; then as many keys
+as memory holds are rewritten, the power is cut, and the store is opened again. Reports the time until every shard
+serves: on the model's clock, and as processor time of this machine with all shards on one core; and both per terabyte of
+capacity. Some keys are looked up after each start; a missing key is an error.")]
 pub struct Recovery {
-    /// The array: model, small, sdf or tlc
+    /// Preset of the array: model, small, sdf or tlc
     #[arg(long, value_name = "NAME", default_value = "sdf")]
     array: String,
-    /// Bytes of it; blocks are left out, channels and dies are not
+    /// Size of the array, reduced by leaving out blocks; channels and dies stay
     #[arg(long, value_name = "SIZE", default_value = "32GiB", value_parser = parse_size)]
     capacity: u64,
-    /// Values, as a share of the capacity in percent, at which it is measured
+    /// Fullness levels for the measurements: values as a share of the capacity, in percent
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [10, 25, 50, 70], value_parser = clap::value_parser!(u64).range(1..=95))]
     fullness: Vec<u64>,
     /// Bytes per value
@@ -52,13 +52,13 @@ pub struct Recovery {
     /// Memory for memtables and read cache
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     memory: u64,
-    /// Shards
+    /// Number of shards
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     shards: u16,
-    /// Seed of what is written anew, and of what the cut leaves
+    /// Seed of the rewritten keys, and of the outcome of the power cut
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
@@ -75,7 +75,7 @@ struct Report {
     rows: Vec<Row>,
 }
 
-/// At one fullness.
+/// Results at one fullness level.
 #[derive(Serialize)]
 struct Row {
     fullness_percent: u64,
@@ -84,7 +84,7 @@ struct Row {
     after_cut: Start,
 }
 
-/// Of one start.
+/// Results of one start.
 #[derive(Serialize)]
 struct Start {
     virtual_seconds: f64,
@@ -94,7 +94,7 @@ struct Start {
 }
 
 impl Recovery {
-    /// Measures and prints.
+    /// Runs the benchmark and prints the result.
     pub fn run(self) -> Result<(), CliError> {
         let bed = Bed::new(&self)?;
         let steps = self.fullness.iter().max().copied().unwrap_or(0);
@@ -112,7 +112,7 @@ impl Recovery {
             bar.set_message(format!("starting at {percent} %"));
             let after_close = bed.session(percent, Ending::Cut, async |stores| {
                 bed.look_up(stores, keys).await?;
-                bed.write_anew(stores, keys).await
+                bed.rewrite(stores, keys).await
             })?;
             let after_cut = bed
                 .session(percent, Ending::Close, async |stores| bed.look_up(stores, keys).await)?;
@@ -147,7 +147,7 @@ enum Ending {
     Cut,
 }
 
-/// A device, and the store on it.
+/// A device with its store.
 struct Bed {
     device: Arc<ModelDevice>,
     layout: StoreLayout,
@@ -162,14 +162,12 @@ struct Bed {
 impl Bed {
     fn new(arguments: &Recovery) -> Result<Bed, CliError> {
         if arguments.value_size == 0 {
-            return Err(CliError::Usage(
-                "--value-size: 0 bytes fill nothing; take 1 or more".into(),
-            ));
+            return Err(CliError::Usage("--value-size: must be at least 1".into()));
         }
         let mut config = ModelConfig::preset(&arguments.array).ok_or_else(|| {
             let name = &arguments.array;
             CliError::Usage(format!(
-                "--array: there is none named `{name}`; take model, small, sdf or tlc"
+                "--array: unknown array `{name}`; use model, small, sdf or tlc"
             ))
         })?;
         let geometry = &mut config.array.geometry;
@@ -190,7 +188,8 @@ impl Bed {
         }
         let superblocks = blocks * u64::from(geometry.channels);
         let mut value = vec![0; arguments.value_size as usize];
-        // Values that all differ would not fit into memory; the store does not know that they do not.
+        // Different values would not fit into memory; the store does not detect that all are slices
+        // of the same bytes.
         Rng::seeded(arguments.seed).fork("value").fill(value.get_mut(..64).unwrap_or_default());
         Ok(Bed {
             device: Arc::new(ModelDevice::in_memory_keeping(config, Contents::Packed)?),
@@ -204,7 +203,7 @@ impl Bed {
         })
     }
 
-    /// Opens the store, lets it work, and ends it.
+    /// Opens the store, runs the session, and ends it.
     fn session(
         &self,
         percent: u64,
@@ -213,7 +212,7 @@ impl Bed {
     ) -> Result<Start, CliError> {
         let executor = VirtualExecutor::new(WALL_MS);
         let runtime = executor.handle();
-        // Of the session before; a start of its own has nothing to free.
+        // Memory of the previous session: a start in a new process has none to free.
         allocator::tidy_up();
         let session = async {
             let watch = Stopwatch::start();
@@ -236,7 +235,7 @@ impl Bed {
         match outcome {
             Ok(Ok(start)) => Ok(start),
             Ok(Err(StoreError::OutOfSpace)) => Err(CliError::Failed(format!(
-                "at {percent} % the flash is full: merges need room too; lower --fullness or --memory, or raise --capacity"
+                "at {percent} % the flash is full, because compactions need space as well; lower --fullness or --memory, or raise --capacity"
             ))),
             Ok(Err(error)) => Err(CliError::Failed(format!("at {percent} %: {error}"))),
             Err(deadlock) => Err(CliError::Failed(deadlock.to_string())),
@@ -253,8 +252,9 @@ impl Bed {
         }
     }
 
-    /// As much as memory holds, at random; what is flushed meanwhile was in the log too.
-    async fn write_anew(&self, stores: &[Store], keys: u64) -> Result<(), StoreError> {
+    /// Rewrites random keys, as many as the memtables hold; data flushed meanwhile were in the log
+    /// as well.
+    async fn rewrite(&self, stores: &[Store], keys: u64) -> Result<(), StoreError> {
         let mut rng = Rng::seeded(self.seed).fork("anew").fork(self.cuts.get().to_le_bytes());
         let writes = self.options.memory_bytes / self.value.len() as u64;
         self.write(stores, (0..writes).map(|_| rng.below(keys.max(1)))).await
@@ -283,7 +283,9 @@ impl Bed {
             let found = store.view().get(&key).await?;
             if found.is_none_or(|entry| entry.value.to_bytes() != self.value) {
                 let key = key.escape_ascii();
-                return Err(StoreError::DataLoss(format!("key `{key}` is not what was written")));
+                return Err(StoreError::DataLoss(format!(
+                    "key `{key}` does not have the value that was written"
+                )));
             }
         }
         Ok(())

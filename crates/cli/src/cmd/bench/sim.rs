@@ -15,18 +15,18 @@ Examples:
   softflash bench sim --device huawei-gen3 --workload mixed-8k --op 25 --precondition steady -o json
   softflash bench sim --device ./mine.toml --layout page-mapped --workload ./mix.toml --requests 1000000
 
-A million requests unless said otherwise. Processor time is that of the measured part; bringing the drive into its state is
-told apart.")]
+By default a million requests. Processor time is that of the measured part; the preconditioning of the drive is reported
+separately.")]
 pub struct Sim {
     #[command(flatten)]
     target: Target,
-    /// What is asked of it: a preset of `softflash lab list`, or the path of a TOML file
+    /// Workload: a preset of `softflash lab list`, or the path of a TOML file
     #[arg(long, value_name = "NAME")]
     workload: String,
-    /// Requests of the measured part
+    /// Number of requests in the measured part
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     requests: u64,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
@@ -40,7 +40,7 @@ struct SimReport {
 }
 
 impl Sim {
-    /// Simulates and prints.
+    /// Simulates and prints the result.
     pub fn run(self) -> Result<(), CliError> {
         let cell = self.cell()?;
         let bar = progress();

@@ -1,4 +1,4 @@
-//! Running cells on several threads, under one progress bar.
+//! Runs cells on several threads, with one progress bar.
 
 use crate::error::CliError;
 use crate::output;
@@ -8,10 +8,10 @@ use softflash_lab::{Cell, Control, LabError, Outcome, engine};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Steps of the bar for a cell.
+/// Steps of the progress bar per cell.
 const STEPS: u64 = 1000;
 
-/// A cell to run, and where its file goes.
+/// A cell to run, and the destination of its result.
 pub struct Job<'a> {
     /// The cell.
     pub cell: &'a Cell,
@@ -21,11 +21,12 @@ pub struct Job<'a> {
     pub experiment: &'a str,
 }
 
-/// What came of a job; none where it was stopped or never begun.
+/// Result of a job; none if it was stopped or not started.
 pub type Ended = Option<Result<Outcome, LabError>>;
 
-/// Runs all jobs on so many threads; results are in the order of the jobs. Each cell is kept as soon as it
-/// has ended, and failures are told at once, so that nothing is lost when the rest is stopped.
+/// Runs all jobs on this many threads; results are in the order of the jobs. Each cell's result is
+/// written when it ends, and failures are reported immediately, so that stopping the rest loses
+/// nothing.
 pub fn run(
     jobs: &[Job],
     threads: usize,
@@ -54,7 +55,7 @@ pub fn run(
         }
         for worker in workers {
             worker.join().map_err(|_| {
-                CliError::Failed("a simulation ended in the middle; please report this".to_owned())
+                CliError::Failed("a simulation ended unexpectedly; please report this".to_owned())
             })?;
         }
         Ok(())
@@ -70,13 +71,13 @@ struct Pool<'a> {
     next: AtomicUsize,
     ended: Mutex<Vec<Ended>>,
     count: AtomicUsize,
-    /// How far each job is, of [`STEPS`].
+    /// Progress of each job, out of [`STEPS`].
     steps: Vec<AtomicU64>,
     bar: &'a ProgressBar,
 }
 
 impl Pool<'_> {
-    /// Takes one job after the other until none is left.
+    /// Runs one job after the other until none is left.
     fn work(&self) {
         while !self.stop.load(Ordering::Relaxed) {
             let index = self.next.fetch_add(1, Ordering::Relaxed);

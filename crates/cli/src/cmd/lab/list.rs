@@ -14,7 +14,7 @@ Examples:
   softflash lab list
   softflash lab list -o json | jq -r '.experiments[].name'")]
 pub struct List {
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
@@ -44,7 +44,7 @@ struct Entry {
 }
 
 impl List {
-    /// Prints all that the program has.
+    /// Prints all presets and experiments of the program.
     pub fn run(self) -> Result<(), CliError> {
         let names = Kind::Experiment.embedded().iter().map(|(name, _)| *name);
         let report = Report {

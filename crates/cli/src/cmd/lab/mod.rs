@@ -17,8 +17,8 @@ Examples:
   softflash lab run --all --quick --out results
   softflash lab report results             write results/report.html
 
-Experiments, devices, layouts and workloads are TOML files; those of the project are in this program, and the path of a
-file works wherever a name does. docs/laboratory.md says what stands in them.")]
+Experiments, devices, layouts and workloads are TOML files. The program contains those of the project; the path of a
+file can be used in place of a name. docs/laboratory.md describes their format.")]
 pub struct Lab {
     #[command(subcommand)]
     what: What,
@@ -28,9 +28,9 @@ pub struct Lab {
 enum What {
     /// Show experiments, devices, layouts and workloads
     List(list::List),
-    /// Run experiments and put our figures beside the published ones
+    /// Run experiments and compare their figures with published ones
     Run(run::Run),
-    /// Draw what was run, as one HTML file
+    /// Draw the results as one HTML file
     Report(report::Report),
 }
 

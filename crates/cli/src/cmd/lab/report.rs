@@ -13,18 +13,18 @@ Examples:
   softflash lab report results
   softflash lab report results --to sdf.html
 
-Draws every experiment that has a result in the directory. The file needs nothing else: no network, no scripts.")]
+Draws every experiment that has a result in the directory. The file is self-contained: no network, no scripts.")]
 pub struct Report {
-    /// The directory that `lab run --out` wrote
+    /// The output directory of `lab run --out`
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Where the report goes; DIR/report.html unless given
+    /// Path of the report; by default DIR/report.html
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
 
 impl Report {
-    /// Draws and writes.
+    /// Draws and writes the report.
     pub fn run(self) -> Result<(), CliError> {
         let to = self.to.unwrap_or_else(|| self.directory.join("report.html"));
         let html = report::of_directory(&self.directory)?;

@@ -20,10 +20,9 @@ Examples:
   softflash lab run ./mine.toml --out results --seed 7 -o json
   softflash lab run --all --quick --out results
 
-Writes DIR/NAME/result.json and result.csv, and a file for each cell (run) in DIR/NAME/cells. Cells that are there already,
-of the same inputs and the same program, are taken as they are: after Ctrl-C the same command goes on. Equal seeds give equal
-bytes on any number of threads. A cell that fails does not keep the others from ending; its experiment has no result then,
-and the exit code is 1.")]
+Writes DIR/NAME/result.json and result.csv, and a file for each cell (run) in DIR/NAME/cells. Existing cells with the same
+inputs and the same program are reused: after Ctrl-C the same command continues. Equal seeds give equal bytes on any
+number of threads. After a failed cell the others still run; its experiment has no result then, and the exit code is 1.")]
 pub struct Run {
     /// Experiments, by name or by the path of a TOML file
     #[arg(value_name = "NAME", required_unless_present = "all")]
@@ -31,33 +30,33 @@ pub struct Run {
     /// All experiments of `lab list`
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Where results go
+    /// Output directory
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     out: PathBuf,
-    /// The short form: fewer cells or shorter ones
+    /// The short form: fewer or shorter cells
     #[arg(long)]
     quick: bool,
-    /// What everything random comes from; each experiment's own unless given
+    /// Seed of all random numbers; by default that of each experiment
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Threads; all cores unless given
+    /// Number of threads; by default one per core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// How to print the results
+    /// Output format of the results
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
 
-/// An experiment on its way.
+/// A running experiment.
 struct Task {
     plan: Plan,
     directory: Directory,
-    /// What its cells came to.
+    /// Results of its cells.
     ended: Vec<Ended>,
 }
 
 impl Run {
-    /// Plans everything, runs what is not there yet, writes and prints.
+    /// Plans all experiments, runs the missing cells, writes and prints the results.
     pub fn run(self) -> Result<(), CliError> {
         let program = host::program_identity()?;
         let mut tasks = self.tasks(program)?;
@@ -79,20 +78,21 @@ impl Run {
         }
         if stop.load(Ordering::Relaxed) {
             return Err(CliError::Failed(
-                "interrupted; the cells that had ended are kept, and the same command goes on with the rest"
+                "interrupted; the completed cells are kept, and the same command continues with the rest"
                     .to_owned(),
             ));
         }
         match failed.as_slice() {
             [] => Ok(()),
             names => Err(CliError::Failed(format!(
-                "cells failed, as told above; no result for {}; the cells that ended are kept",
+                "cells failed, see above; no result for {}; the completed cells are kept",
                 names.join(", ")
             ))),
         }
     }
 
-    /// Everything is planned before anything runs, so that a mistake in the last file costs no time.
+    /// All experiments are planned before the first one runs, so that an error in the last file
+    /// costs no time.
     fn tasks(&self, program: u64) -> Result<Vec<Task>, CliError> {
         let all = Kind::Experiment.embedded().iter().map(|(name, _)| (*name).to_owned());
         let names: Vec<String> = if self.all { all.collect() } else { self.names.clone() };
@@ -101,8 +101,10 @@ impl Run {
         for name in &names {
             let plan = Experiment::find(name)?.plan(size)?;
             if tasks.iter().any(|task| task.plan.name == plan.name) {
-                let problem =
-                    format!("experiment `{}` is named twice; results would mix", plan.name);
+                let problem = format!(
+                    "experiment `{}` is named twice; the results would be mixed up",
+                    plan.name
+                );
                 return Err(CliError::Usage(problem));
             }
             let directory = Directory::new(&self.out, &plan.name);
@@ -143,7 +145,7 @@ fn run_missing(
     Ok(())
 }
 
-/// What came of an experiment.
+/// Outcome of an experiment.
 enum Finished {
     Whole(ExperimentResult),
     Failed(String),
@@ -151,15 +153,15 @@ enum Finished {
 }
 
 impl Task {
-    /// Writes the result if every cell has ended well; otherwise an older one goes, for it is not of these
-    /// cells.
+    /// Writes the result if all cells have succeeded; otherwise removes an older result, which does
+    /// not belong to these cells.
     fn finish(self) -> Result<Finished, CliError> {
         let failed = self.ended.iter().any(|ended| matches!(ended, Some(Err(_))));
         let outcomes: Option<Vec<Outcome>> =
             self.ended.into_iter().map(|ended| ended?.ok()).collect();
         let Some(outcomes) = outcomes else {
             for path in [self.directory.json(), self.directory.csv()] {
-                // There is none if it never ran.
+                // It does not exist if the experiment never ran.
                 let _ = fs::remove_file(path);
             }
             return Ok(if failed { Finished::Failed(self.plan.name) } else { Finished::Stopped });
@@ -193,7 +195,7 @@ fn cells(row: &ResultRow) -> Vec<String> {
     ]
 }
 
-/// Four digits, whatever the size.
+/// Four significant digits.
 fn figure(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 1000.0 => 0,

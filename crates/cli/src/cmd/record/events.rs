@@ -1,19 +1,19 @@
-//! What a server tells of its clients' requests: FLASH.RECORD.
+//! Client of FLASH.RECORD: the recorded events of a server.
 
 use crate::resp::{Client, Reply, RespError};
 use std::str;
 
-/// Events asked for at a time.
+/// Events per request.
 pub const BATCH_EVENTS: u32 = 4096;
 
 const COMMAND: &str = "FLASH.RECORD READ";
 
-/// What was done with a key.
+/// Kind of access to a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// A value of so many bytes was read; none where there was no such key.
+    /// A value of this length was read; none: the key did not exist.
     Read(Option<u64>),
-    /// A value of so many bytes was written.
+    /// A value of this length was written.
     Write(u64),
     /// The key was removed.
     Delete,
@@ -21,33 +21,33 @@ pub enum Access {
     Clear,
 }
 
-/// One key, read or changed.
+/// An access to one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// By the server's clock.
+    /// Time on the server's clock.
     pub at_ns: u64,
     /// Hash of the key.
     pub key: u64,
-    /// What was done.
+    /// Kind of access.
     pub access: Access,
 }
 
-/// Events that the server gave out together.
+/// The events of one reply.
 #[derive(Debug)]
 pub struct Batch {
     /// In order of time.
     pub events: Vec<Event>,
-    /// Events that the server has dropped since the batch before.
+    /// Events that the server has dropped since the previous reply.
     pub dropped: u64,
 }
 
-/// Has the server gather events, `buffer` of them at most.
+/// Starts a recording with a buffer of `buffer` events.
 pub fn start(client: &mut Client, buffer: u32) -> Result<(), RespError> {
     let capacity = buffer.to_string();
     client.ask(&[b"FLASH.RECORD", b"START", b"CAPACITY", capacity.as_bytes()]).map(drop)
 }
 
-/// Takes events that have gathered.
+/// Takes recorded events.
 pub fn take(client: &mut Client, count: u32) -> Result<Batch, RespError> {
     let count = count.to_string();
     let reply = client.ask(&[b"FLASH.RECORD", b"READ", b"COUNT", count.as_bytes()])?;

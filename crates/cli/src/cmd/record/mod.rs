@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tape::{Tally, Tape};
 
-/// Between two looks at a server that had little to tell. At 10 million requests a second the server's
-/// default buffer lasts longer.
+/// Pause between requests to a server that had few events. At 10 million requests per second the
+/// server's default buffer is large enough for that.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Arguments of `record`.
@@ -33,12 +33,12 @@ Examples:
   softflash record requests.csv.zst --connect 10.0.0.7:6379 --format alibaba --requests 1000000
   softflash record - --format mqsim | gzip > requests.trace.gz
 
-Ends after --duration or --requests, or at the first Ctrl-C: the trace is whole then, and appears under its name. A
-second Ctrl-C ends at once. The name says how the trace is packed: .gz, .zst or plain.
+Ends after --duration or --requests, or at the first Ctrl-C: then the trace is complete and gets its name. A second
+Ctrl-C ends the program immediately. The name selects the compression: .gz, .zst or none.
 
 Each key gets a range of 4 KiB blocks for its value when it is first seen; reads, writes and deletions become reads,
-writes and trims of it. What the server has to drop because the recorder is slow is counted, and the exit code is 1:
-clients never wait. Formats and what they cannot say are described in docs/traces.md.")]
+writes and trims of it. Clients never wait for the recorder: if it is too slow, the server drops events and counts them,
+and the exit code is 1. Formats and their limits are described in docs/traces.md.")]
 pub struct Record {
     /// Where to write the trace; `-` for standard output
     #[arg(value_name = "TRACE")]
@@ -51,16 +51,16 @@ pub struct Record {
     /// The format to write: msr, fio-v2, fio-v3, blkparse, vscsi, mqsim, alibaba or tencent
     #[arg(long, value_name = "FORMAT", default_value_t = Format::FioV3)]
     format: Format,
-    /// End after this time, such as `90s` or `10m`
+    /// Stop after this time, such as `90s` or `10m`
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Duration>,
-    /// End after so many requests
+    /// Stop after this many requests
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     requests: Option<u64>,
-    /// Requests that the server keeps while the recorder is busy
+    /// Buffer of the server, in events
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = value_parser!(u32).range(1..=262_144))]
     buffer: u32,
-    /// How to print what was done
+    /// Output format of the summary
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
@@ -68,7 +68,7 @@ pub struct Record {
 /// How a recording ended.
 struct Ended {
     tally: Tally,
-    /// The server went away.
+    /// The server has disconnected.
     lost: Option<RespError>,
 }
 
@@ -98,14 +98,15 @@ impl Record {
         match recorded {
             Ok(ended) => self.tell(ended, &self.path.display().to_string()),
             Err(error) => {
-                // What was written is of no use; that it could not be removed is no news beside the error.
+                // The incomplete file is useless; a failure to remove it is less important than the
+                // error.
                 let _ = fs::remove_file(&temporary);
                 Err(error)
             }
         }
     }
 
-    /// Records until it is time to end; `name` is the output in messages.
+    /// Records until the end; `name` is the output's name in messages.
     fn record<W: Write>(&self, output: W, name: &Path) -> Result<(W, Ended), CliError> {
         let mut client = Client::connect(self.connect, self.password.read()?.as_deref())?;
         let stop = interrupt::flag()?;
@@ -117,7 +118,8 @@ impl Record {
         Ok((output, Ended { tally, lost }))
     }
 
-    /// Takes from the server and writes; the error that the server went away with, if it did.
+    /// Takes events and writes requests; returns the error with which the server disconnected, if
+    /// it did.
     fn follow<W: Write>(
         &self,
         client: &mut Client,
@@ -130,7 +132,7 @@ impl Record {
         loop {
             let is_over = self.duration.is_some_and(|duration| began.elapsed() >= duration);
             let is_last = is_over || stop.load(Ordering::Relaxed);
-            // The last time all that has gathered.
+            // At the end, takes all remaining events.
             let count = if is_last { self.buffer } else { events::BATCH_EVENTS };
             let batch = match events::take(client, count) {
                 Ok(batch) => batch,
@@ -148,7 +150,7 @@ impl Record {
         }
     }
 
-    /// Says what was recorded, and fails if that is not all.
+    /// Prints the summary; fails if requests are missing.
     fn tell(&self, ended: Ended, name: &str) -> Result<(), CliError> {
         let Ended { tally, lost } = ended;
         match self.output {
@@ -156,11 +158,13 @@ impl Record {
             Form::Table => {
                 if tally.left_out.trims > 0 {
                     let (trims, format) = (tally.left_out.trims, self.format);
-                    output::say(&format!("{trims} trims were left out: {format} has none"));
+                    output::say(&format!(
+                        "{trims} trims were left out: {format} does not have them"
+                    ));
                 }
                 if tally.misses > 0 {
                     let misses = tally.misses;
-                    output::say(&format!("{misses} reads found no key and are no requests"));
+                    output::say(&format!("{misses} reads found no key and caused no request"));
                 }
                 let Tally { requests, reads, writes, trims, keys, .. } = tally;
                 output::say(&format!(
@@ -174,7 +178,7 @@ impl Record {
         }
         if tally.dropped > 0 {
             return Err(CliError::Failed(format!(
-                "the trace lacks {} requests that the server dropped, as the recorder was too slow: raise \
+                "the trace lacks {} requests that the server dropped because the recorder was too slow: raise \
                  --buffer, write a plain file, or run the recorder on another machine",
                 tally.dropped
             )));
@@ -183,7 +187,7 @@ impl Record {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the command has a thread of its own to wait on")]
+#[expect(clippy::disallowed_methods, reason = "the command may block its own thread")]
 fn pause() {
     std::thread::sleep(PAUSE);
 }

@@ -1,16 +1,16 @@
-//! Where keys are on the imagined block device that a recorded trace is of.
+//! Placement of keys on the virtual block device of a recorded trace.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// What ranges are made of.
+/// Allocation unit of ranges.
 pub const BLOCK_BYTES: u64 = 4096;
 
 /// A range of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// Where it begins.
+    /// Start.
     pub offset_bytes: u64,
-    /// How long it is; never 0.
+    /// Length; never 0.
     pub bytes: u64,
 }
 
@@ -27,8 +27,8 @@ impl Place {
     }
 }
 
-/// Gives each key the blocks that its value needs when it is first seen, and leaves it there while the
-/// value fits. Blocks of keys that are gone are used again for values of the same number of blocks.
+/// When a key is first seen, allocates the blocks for its value; the key keeps them while the value
+/// fits. Blocks of removed keys are reused for values of the same number of blocks.
 #[derive(Debug, Default)]
 pub struct Placement {
     places: HashMap<u64, Place>,
@@ -37,8 +37,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The range of a key whose value has so many bytes, for a read or a write; and before it the range
-    /// that the key has outgrown.
+    /// The range of a key for an access to a value of this length; and first the range that the
+    /// value has outgrown.
     pub fn place(&mut self, key: u64, value_bytes: u64) -> (Option<Range>, Range) {
         let blocks = value_bytes.div_ceil(BLOCK_BYTES).clamp(1, u64::from(u32::MAX)) as u32;
         if let Some(place) = self.places.get(&key)
@@ -59,14 +59,14 @@ impl Placement {
         Some(place.range(place.blocks))
     }
 
-    /// Frees everything: the range that was in use.
+    /// Frees everything; returns the range that was in use.
     pub fn clear(&mut self) -> Option<Range> {
         let cleared = std::mem::take(self);
         (cleared.end_block > 0)
             .then(|| Range { offset_bytes: 0, bytes: cleared.end_block * BLOCK_BYTES })
     }
 
-    /// Keys that have a range.
+    /// Number of keys that have a range.
     pub fn keys(&self) -> usize {
         self.places.len()
     }

@@ -1,4 +1,4 @@
-//! The trace that a recording becomes.
+//! Converts recorded events to a block trace.
 
 use super::events::{Access, Batch, Event};
 use super::placement::{Placement, Range};
@@ -7,28 +7,28 @@ use softflash_trace::{Compression, Format, Kind, LeftOut, Request, Writer};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What was recorded.
+/// Summary of a recording.
 #[derive(Debug, Default, Serialize)]
 pub struct Tally {
-    /// Requests of the trace.
+    /// Number of requests in the trace.
     pub requests: u64,
-    /// Reads among them.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes among them.
+    /// Number of writes.
     pub writes: u64,
-    /// Trims among them.
+    /// Number of trims.
     pub trims: u64,
-    /// Reads of keys that were not there; they are no requests.
+    /// Reads of keys that did not exist; they cause no request.
     pub misses: u64,
-    /// Keys that have a range at the end.
+    /// Number of keys with a range at the end.
     pub keys: usize,
     /// Events that the server dropped.
     pub dropped: u64,
-    /// Requests that the format has no word for.
+    /// Requests that the format cannot represent.
     pub left_out: LeftOut,
 }
 
-/// Turns events into requests and writes them.
+/// Converts events to requests and writes them.
 pub struct Tape<W: Write> {
     writer: Writer<W>,
     format: Format,
@@ -39,7 +39,7 @@ pub struct Tape<W: Write> {
 }
 
 impl<W: Write> Tape<W> {
-    /// Begins a trace of `limit` requests at most, packed as `name` says.
+    /// Starts a trace of at most `limit` requests, compressed as its `name` says.
     pub fn begin(output: W, format: Format, name: &Path, limit: Option<u64>) -> io::Result<Self> {
         Ok(Tape {
             writer: Writer::begin(output, format, Compression::of_name(name))?,
@@ -51,11 +51,11 @@ impl<W: Write> Tape<W> {
         })
     }
 
-    /// Writes what the server told.
+    /// Writes a batch of events.
     pub fn write(&mut self, batch: &Batch) -> io::Result<()> {
         for event in &batch.events {
             if self.is_full() {
-                // What comes after is not missed, and neither is what was dropped after it.
+                // Later events are not part of the trace, and neither are drops after them.
                 return Ok(());
             }
             self.event(event)?;
@@ -69,12 +69,12 @@ impl<W: Write> Tape<W> {
         self.tally.requests
     }
 
-    /// Whether it has all requests that it was to have.
+    /// Whether the limit is reached.
     pub fn is_full(&self) -> bool {
         self.tally.requests >= self.limit
     }
 
-    /// Writes what is left.
+    /// Writes buffered data.
     pub fn finish(mut self) -> io::Result<(W, Tally)> {
         self.tally.keys = self.placement.keys();
         let (output, left_out) = self.writer.finish()?;
@@ -111,7 +111,7 @@ impl<W: Write> Tape<W> {
     }
 
     fn request(&mut self, event: &Event, kind: Kind, range: Range) -> io::Result<()> {
-        // The trim of an outgrown range may have been the last.
+        // The trim of an outgrown range may have been the last request.
         if self.is_full() {
             return Ok(());
         }

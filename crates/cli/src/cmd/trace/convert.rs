@@ -23,24 +23,24 @@ Examples:
   softflash trace convert disk.csv four.trace --to mqsim --copies 4 --copy-offset 32GiB
   blkparse sda | softflash trace convert - - --from blkparse --to msr | gzip > sda.csv.gz
 
-Changes are made in this order: speed, copies, wrap, device size. The name of the output says how it is packed: .gz,
-.zst or plain. It appears under its name only when it is whole. What formats lose is said in docs/traces.md.")]
+Changes apply in this order: speed, copies, wrap, device size. The name of the output selects the compression: .gz, .zst
+or none. The file gets its name only when it is complete. docs/traces.md describes what each format cannot represent.")]
 pub struct Convert {
     #[command(flatten)]
     source: Source,
     /// Where to write it; `-` for standard output
     #[arg(value_name = "OUTPUT")]
     to_path: PathBuf,
-    /// The format to write
+    /// Format to write
     #[arg(long, value_name = "FORMAT")]
     to: Format,
-    /// Times as fast: 2 halves all times, 0.5 doubles them
+    /// Speed factor: 2 halves all times, 0.5 doubles them
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     speed: f64,
-    /// Every request that many times, each copy further on by --copy-offset
+    /// Write every request this many times, each copy at an offset of --copy-offset
     #[arg(long, value_name = "N", default_value_t = 1, requires = "copy_offset")]
     copies: u32,
-    /// From one copy to the next
+    /// Distance of the addresses of two copies
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     copy_offset: Option<u64>,
     /// Fold addresses onto a device of this size
@@ -49,7 +49,7 @@ pub struct Convert {
     /// Fail at a request that ends beyond a device of this size
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     device_size: Option<u64>,
-    /// How to print what was done
+    /// Output format of the summary
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
@@ -89,14 +89,15 @@ impl Convert {
         match converted {
             Ok(report) => self.tell(&report),
             Err(error) => {
-                // What was written is of no use; that it could not be removed is no news beside the error.
+                // The incomplete file is useless; a failure to remove it is less important than the
+                // error.
                 let _ = fs::remove_file(&temporary);
                 Err(error)
             }
         }
     }
 
-    /// Reads, changes and writes; `name` is the output in messages.
+    /// Reads, changes and writes the trace; `name` is the output's name in messages.
     fn convert<W: Write>(&self, output: W, name: &Path) -> Result<(W, Report), CliError> {
         let (mut reader, bar) = self.source.open()?;
         let compression = Compression::of_name(&self.to_path);
@@ -120,7 +121,7 @@ impl Convert {
         Ok((output, report))
     }
 
-    /// The trace as it was asked for.
+    /// The trace with the requested changes.
     fn changed<'a>(
         &self,
         trace: impl Iterator<Item = Item> + 'a,
@@ -145,7 +146,7 @@ impl Convert {
         if trims > 0 || flushes > 0 {
             let to = report.to;
             output::say(&format!(
-                "{trims} trims and {flushes} flushes were left out: {to} has none"
+                "{trims} trims and {flushes} flushes were left out: {to} does not have them"
             ));
         }
         let (path, requests) = (self.to_path.display(), report.requests_written);

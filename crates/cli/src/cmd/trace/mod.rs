@@ -27,14 +27,14 @@ pub struct Trace {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Say what a trace asks of a device: sizes, rates, footprint, reuse
+    /// Summarize a trace: sizes, rates, footprint, reuse
     Summary(summary::Summarize),
-    /// Write a trace in another format, and change it on the way
+    /// Convert a trace to another format, with changes
     Convert(convert::Convert),
 }
 
 impl Trace {
-    /// Reads the trace and prints or writes.
+    /// Reads the trace and prints or writes the result.
     pub fn run(self) -> Result<(), CliError> {
         match self.what {
             What::Summary(summary) => summary.run(),
@@ -43,16 +43,16 @@ impl Trace {
     }
 }
 
-/// The trace that is read.
+/// The input trace.
 #[derive(Debug, Args)]
 struct Source {
     /// The trace, plain, gzip or zstd; `-` for standard input
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// Its format; known by its first lines unless said
+    /// Format of the trace; by default detected from its first lines
     #[arg(long, value_name = "FORMAT", visible_alias = "format")]
     from: Option<Format>,
-    /// Fail at the first malformed line, instead of counting and going on
+    /// Fail at the first malformed line, instead of counting such lines
     #[arg(long)]
     strict: bool,
     /// Unit of the times of vscsi
@@ -86,11 +86,11 @@ impl Tick {
     }
 }
 
-/// A trace's bytes, on their way past a progress bar.
+/// A trace's bytes, with a progress bar.
 pub type Input = ProgressBarIter<Box<dyn Read>>;
 
 impl Source {
-    /// Begins to read it.
+    /// Opens the trace.
     fn open(&self) -> Result<(Reader<Input>, ProgressBar), CliError> {
         let options = ReadOptions {
             format: self.from,
@@ -101,14 +101,14 @@ impl Source {
     }
 }
 
-/// Begins to read a trace, under a progress bar that goes by bytes of the file.
+/// Opens a trace, with a progress bar of the file's bytes.
 pub fn open(path: &Path, options: ReadOptions) -> Result<(Reader<Input>, ProgressBar), CliError> {
     let (input, bytes): (Box<dyn Read>, u64) = if is_standard(path) {
         (Box::new(io::stdin()), 0)
     } else {
         let file = File::open(path).map_err(CliError::file(path))?;
         let metadata = file.metadata().map_err(CliError::file(path))?;
-        // A pipe or a device has no length to go by.
+        // A pipe or a device has no known length.
         (Box::new(file), if metadata.is_file() { metadata.len() } else { 0 })
     };
     let bar = output::progress(bytes, "bytes");
@@ -117,12 +117,12 @@ pub fn open(path: &Path, options: ReadOptions) -> Result<(Reader<Input>, Progres
     Ok((reader, bar))
 }
 
-/// Whether a path stands for standard input or output.
+/// Whether a path means standard input or output.
 fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// What a reader has to say of a trace that is not quite right.
+/// A reader's warnings about the trace.
 pub fn remarks(tally: &Tally) -> Vec<String> {
     let mut remarks = Vec::new();
     if tally.malformed > 0 {
@@ -131,7 +131,7 @@ pub fn remarks(tally: &Tally) -> Vec<String> {
     }
     if tally.out_of_order > 0 {
         remarks.push(format!(
-            "{} requests ran back in time and were given the time of the one before",
+            "{} requests had a time before the previous request and were given its time",
             tally.out_of_order
         ));
     }

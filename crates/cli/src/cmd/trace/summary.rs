@@ -17,11 +17,11 @@ Examples:
   softflash trace summary disk.csv.gz
   zcat disk.csv.gz | softflash trace summary - --from msr --strict -o json | jq .mix
 
-One pass, at most about 60 MB of memory beside the program itself. What each figure means is said in docs/traces.md.")]
+One pass, at most about 60 MB of memory besides the program itself. docs/traces.md explains the figures.")]
 pub struct Summarize {
     #[command(flatten)]
     source: Source,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
@@ -34,7 +34,7 @@ struct Report {
     summary: Summary,
 }
 
-/// Devices that a table shows; JSON has them all.
+/// Number of devices in the table; JSON has all of them.
 const DEVICES_SHOWN: usize = 16;
 
 impl Summarize {
@@ -179,7 +179,7 @@ fn sizes(sizes: Option<&Sizes>) -> String {
     format!("mean {mean}, p50 {p50}, p90 {p90}, p99 {p99}, max {max}")
 }
 
-/// Only the first one says in full what the figures are.
+/// Only the first line explains the figures.
 fn hot_sets(sets: &[HotSet]) -> String {
     let row = |(index, hot): (usize, &HotSet)| {
         let (accesses, blocks) = (hot.accesses_share * 100.0, percent(Some(hot.blocks_share)));

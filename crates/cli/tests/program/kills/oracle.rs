@@ -1,14 +1,15 @@
-//! What one client may find after a kill, kept outside of the server's process.
+//! The possible contents of one client's keys after a kill, recorded outside of the server process.
 //!
-//! A client has keys of its own and asks on one connection. What was answered is certain. What was not, the last few
-//! requests before a kill, is there or not, each wholly: a key is as after some number of them that name it.
+//! A client has its own keys and one connection. Answered requests are certain. Of the last few
+//! unanswered requests before a kill, each is present or absent as a whole: a key has the state
+//! after some prefix of the unanswered requests that name it.
 
 use softflash_base::random::Rng;
 use std::collections::BTreeMap;
 
-/// Keys of a client.
+/// Number of keys of a client.
 const KEYS: u64 = 60;
-/// Values up to this length.
+/// Maximum length of values.
 const LONGEST: u64 = 20_000;
 
 pub type Key = Vec<u8>;
@@ -23,11 +24,11 @@ pub struct Change {
 pub struct Oracle {
     client: u64,
     rng: Rng,
-    /// What each key is after all that was answered.
+    /// State of each key after all answered requests.
     certain: BTreeMap<Key, Value>,
-    /// Sent and not answered, in order.
+    /// Sent and unanswered requests, in order.
     pending: Vec<BTreeMap<Key, Value>>,
-    /// Requests that were answered.
+    /// Number of answered requests.
     pub answered: u64,
 }
 
@@ -59,7 +60,7 @@ impl Oracle {
         value
     }
 
-    /// What the key will be when all that was sent is done.
+    /// State of the key after all requests sent.
     fn latest(&self, key: &[u8]) -> Value {
         let pending = self.pending.iter().rev().find_map(|writes| writes.get(key));
         pending.or_else(|| self.certain.get(key)).cloned().flatten()
@@ -113,19 +114,20 @@ impl Oracle {
         Change { commands }
     }
 
-    /// The oldest request that was not answered now is.
+    /// The oldest unanswered request is answered.
     pub fn answer(&mut self) {
         self.certain.append(&mut self.pending.remove(0));
         self.answered += 1;
     }
 
-    /// Every key that there may be.
+    /// Every key that may exist.
     pub fn keys(&self) -> Vec<Key> {
         let numbered = (0..KEYS).map(|n| format!("client:{}:{n}", self.client).into_bytes());
         numbered.chain([self.counter()]).collect()
     }
 
-    /// Judges what was found in the place of [`keys`](Oracle::keys), and takes it for certain. Gives what is wrong.
+    /// Checks the values found for [`keys`](Oracle::keys), which become the certain state. Returns
+    /// what is wrong.
     pub fn judge(&mut self, found: &[Value]) -> Vec<String> {
         let found: BTreeMap<Key, Value> =
             self.keys().into_iter().zip(found.iter().cloned()).collect();
@@ -150,8 +152,8 @@ impl Oracle {
         wrong
     }
 
-    /// Says where a request over several keys was found in part. Only keys that no other unanswered request names tell, and
-    /// only where it changes them.
+    /// Detects requests on several keys that took effect in part. Only keys that no other
+    /// unanswered request names count, and only if the request changes them.
     fn half(
         &self,
         number: usize,
@@ -177,7 +179,7 @@ impl Oracle {
     }
 }
 
-/// A value, in short.
+/// A value, shortened.
 fn shown(value: &Value) -> String {
     match value {
         None => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! An authority and what it signs, made anew for a test.
+//! A certificate authority for tests.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::fs;

@@ -3,8 +3,8 @@
 pub use softflash_testing::clients::skip;
 use std::process::{Command, Stdio};
 
-/// The interpreters that can import `redis`: those that `SOFTFLASH_PYTHON` names, separated by colons, one for each version of
-/// redis-py; without it the first of the usual ones.
+/// Python interpreters that can import `redis`: those in `SOFTFLASH_PYTHON`, separated by colons,
+/// one for each version of redis-py; without it, the first of the usual ones.
 pub fn pythons() -> Vec<String> {
     let chosen = std::env::var("SOFTFLASH_PYTHON").unwrap_or_default();
     let chosen: Vec<String> =
@@ -16,7 +16,7 @@ pub fn pythons() -> Vec<String> {
     usual.map(str::to_owned).into_iter().collect()
 }
 
-/// Any one of them.
+/// The first of them.
 pub fn python() -> Option<String> {
     pythons().pop()
 }

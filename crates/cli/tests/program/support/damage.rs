@@ -1,21 +1,22 @@
-//! Finding a structure on a `file` device by its format, to damage exactly that one.
+//! Finds structures on a `file` device by their format, to damage exactly one of them.
 //!
-//! Offsets follow from `docs/formats-ftl.md` (headers), `docs/formats.md` (log and patches) and the device label,
-//! written down here a second time on purpose: if program and documents part, these tests tell.
+//! Offsets follow from `docs/formats-ftl.md` (headers), `docs/formats.md` (log and patches) and the
+//! device label. They are deliberately a second implementation: if program and documents differ,
+//! these tests fail.
 
 use softflash_device::DeviceInfo;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Where the units begin, and where the two copies of the label are.
+/// Offset of the units; the label's two copies are before it.
 const LABEL_AREA: u64 = 1 << 20;
 /// Offsets of the label's copies.
 pub const LABEL_COPIES: [u64; 2] = [0, 512 << 10];
 /// Pages of a superblock before its payload.
 const HEADER_PAGES: u64 = 2;
 
-/// What a superblock that was opened holds, by its owner's tag.
+/// Contents of an open superblock, by its owner's tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
     /// A segment of a shard's log.
@@ -24,14 +25,14 @@ pub enum Holds {
     Patch,
 }
 
-/// A superblock that is live as far as its headers tell.
+/// A superblock that is live according to its headers.
 #[derive(Debug, Clone, Copy)]
 pub struct Superblock {
-    /// Where in the file its first page is: the erase header.
+    /// Offset of its first page in the file: the erase header.
     pub offset: u64,
-    /// Where the opening header is.
+    /// Offset of the opening header.
     pub opening: u64,
-    /// Where the payload begins.
+    /// Offset of the payload.
     pub payload: u64,
     pub holds: Holds,
 }
@@ -39,18 +40,18 @@ pub struct Superblock {
 /// A frame of the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame {
-    /// Where its header is.
+    /// Offset of its header.
     pub offset: u64,
-    /// Bytes of payload behind the 64 bytes of the header.
+    /// Bytes of payload after the 64 bytes of the header.
     pub payload_len: u64,
 }
 
-/// Places in a patch.
+/// Offsets in a patch.
 #[derive(Debug, Clone, Copy)]
 pub struct Patch {
     /// The fixed header.
     pub header: u64,
-    /// First and last key, behind it.
+    /// First and last key, after it.
     pub keys: u64,
     /// The fences.
     pub fences: u64,
@@ -58,11 +59,11 @@ pub struct Patch {
     pub filter: u64,
     /// The first block.
     pub data: u64,
-    /// Behind the last block.
+    /// End of the last block.
     pub end: u64,
 }
 
-/// A device file, opened for a look at its structure.
+/// A device file opened for inspection.
 pub struct DeviceMap {
     path: PathBuf,
     bytes: Vec<u8>,
@@ -110,8 +111,8 @@ impl DeviceMap {
         Some(Superblock { offset, opening, payload, holds })
     }
 
-    /// Of each shard the newest log segment that holds more than its announcement; of these the one with most frames,
-    /// and its frames.
+    /// For each shard, the newest log segment that holds more than its announcement; returns the
+    /// one with the most frames, and its frames.
     pub fn log(&self) -> (Superblock, Vec<Frame>) {
         let mut all = self.superblocks();
         all.retain(|superblock| self.frames(superblock).len() > 1);
@@ -140,7 +141,7 @@ impl DeviceMap {
         frames
     }
 
-    /// The patches that hold these bytes, with the offset of the bytes in each.
+    /// The patches that contain these bytes, with the offset of the bytes in each.
     pub fn patches_with(&self, bytes: &[u8]) -> Vec<(Superblock, Patch, u64)> {
         let patches = self.superblocks().into_iter().filter(|s| s.holds == Holds::Patch);
         patches
@@ -179,7 +180,7 @@ impl DeviceMap {
         }
     }
 
-    /// Where a unit begins and ends.
+    /// Start and end of a unit.
     pub fn unit(&self, unit: u64) -> (u64, u64) {
         let bytes = self.superblocks_of_unit * self.superblock;
         (LABEL_AREA + unit * bytes, LABEL_AREA + (unit + 1) * bytes)
@@ -200,7 +201,7 @@ impl DeviceMap {
     }
 }
 
-/// Where `part` begins in `whole`.
+/// Offset of `part` in `whole`.
 fn find(whole: &[u8], part: &[u8]) -> Option<usize> {
     let (first, _) = part.split_first_chunk::<8>()?;
     let starts = whole.array_windows::<8>().enumerate().filter(|(_, window)| *window == first);

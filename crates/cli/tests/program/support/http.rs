@@ -1,9 +1,9 @@
-//! A page over HTTP.
+//! An HTTP client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// The whole answer, its head included.
+/// The whole response, with its header.
 pub fn get(address: SocketAddr, path: &str) -> String {
     ask(address, "GET", path)
 }

@@ -1,5 +1,5 @@
-//! What the tests with real input share: the program, a server, a plain RESP client, a tree of real
-//! files, and damage done on purpose.
+//! Shared parts of the end-to-end tests: the program, a server, a plain RESP client, a tree of real
+//! files, and deliberate damage.
 
 pub mod certificates;
 pub mod clients;
@@ -12,7 +12,7 @@ pub mod server;
 pub mod tls;
 pub mod tree;
 
-/// A deterministic stream of bytes that do not compress, so that sizes on flash are what they seem.
+/// A deterministic stream of incompressible bytes, so that sizes on flash are as expected.
 pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(len + 8);
@@ -26,13 +26,14 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A number that is another one in every run, for seeds.
+/// A number that differs in every run, for seeds.
 pub fn time_of_day_us() -> u32 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.expect("the clock is set").subsec_micros()
 }
 
-/// A number of an environment variable, or `default`. Longer forms of tests are asked for that way.
+/// A number from an environment variable, or `default`. Longer forms of tests are selected that
+/// way.
 pub fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")),

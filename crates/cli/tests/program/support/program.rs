@@ -1,11 +1,11 @@
-//! Running the program's commands to their end.
+//! Runs the program's commands to completion.
 
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The program under test: the one that `SOFTFLASH_BIN` names, or the one built with the tests.
+/// The program under test: the one named by `SOFTFLASH_BIN`, or the one built with the tests.
 pub fn binary() -> PathBuf {
     match std::env::var_os("SOFTFLASH_BIN") {
         Some(path) => path.into(),
@@ -18,7 +18,7 @@ pub fn softflash<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Out
     Command::new(binary()).args(arguments).output().expect("the program can be started")
 }
 
-/// What a command says, both ways, for messages of failed tests.
+/// Standard output and standard error of a command, for messages of failed tests.
 pub fn said(output: &Output) -> String {
     format!(
         "{}\n{}{}",
@@ -28,12 +28,12 @@ pub fn said(output: &Output) -> String {
     )
 }
 
-/// Which device a test runs on.
+/// The kind of device for a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// A preallocated file.
     File,
-    /// The array of dies in a file, at the pace of real flash.
+    /// A simulated flash array in a file, at the speed of real flash.
     Model,
 }
 
@@ -47,7 +47,7 @@ impl Backend {
     }
 }
 
-/// Makes a data directory of `bytes`, with some superblocks in every unit.
+/// Creates a data directory of `bytes`, with some superblocks in every unit.
 pub fn format(directory: &Path, backend: Backend, bytes: u64) {
     let units = (bytes >> 27).clamp(2, 8).to_string();
     format_with(directory, backend, bytes, &["--units", &units]);
@@ -63,11 +63,11 @@ pub fn format_with(directory: &Path, backend: Backend, bytes: u64, more: &[&str]
     assert!(output.status.success(), "format: {}", said(&output));
 }
 
-/// The outcome of `check DIR -o json`.
+/// Result of `check DIR -o json`.
 pub struct Checked {
-    /// What `ok` says; the exit status agrees.
+    /// The field `ok`; the exit status agrees.
     pub ok: bool,
-    /// All of the report.
+    /// The whole report.
     pub report: Value,
 }
 
@@ -82,7 +82,7 @@ pub fn check(directory: &Path) -> Checked {
     Checked { ok, report }
 }
 
-/// Checks a data directory and expects nothing to be found.
+/// Checks a data directory and expects no findings.
 pub fn check_clean(directory: &Path) {
     let checked = check(directory);
     assert!(checked.ok, "check found: {:#}", checked.report);

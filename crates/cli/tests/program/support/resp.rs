@@ -1,4 +1,4 @@
-//! A plain RESP2 client over a blocking socket: what is sent and received is in plain sight.
+//! A plain RESP2 client over a blocking socket.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ pub enum Reply {
     Integer(i64),
     /// `$3`; `None` for the null bulk string.
     Bulk(Option<Vec<u8>>),
-    /// `*2`; a null array comes as an empty one.
+    /// `*2`; a null array becomes an empty one.
     Array(Vec<Reply>),
 }
 
@@ -33,7 +33,7 @@ impl Reply {
         }
     }
 
-    /// Whether it is an error of the out-of-memory kind.
+    /// Whether it is an out-of-memory error.
     pub fn is_full(&self) -> bool {
         self.error().is_some_and(|text| text.starts_with("OOM "))
     }

@@ -1,4 +1,4 @@
-//! A second load over the first, cut off by `kill -9` in the middle, and what must be left of it.
+//! A second load over the first, interrupted by `kill -9`, and the required contents after it.
 
 use super::resp::Client;
 use super::server::Server;
@@ -8,32 +8,33 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Commands that each connection sends ahead of their replies.
+/// Pipeline depth of each connection.
 const AHEAD: usize = 8;
 
-/// What of the second load must be there after the crash.
+/// The part of the second load that must survive the crash.
 #[derive(Debug, Clone, Copy)]
 pub enum Promise {
-    /// All that was acknowledged.
+    /// All acknowledged writes.
     Acknowledged,
-    /// All that was acknowledged this long before the crash; and of each connection's writes, no later one
-    /// without the earlier ones. The keys must be of one slot for that.
+    /// All writes acknowledged this long before the crash; and of each connection's writes, a
+    /// prefix. That requires that all keys are in one slot.
     PrefixUpTo(Duration),
 }
 
-/// The second load as far as it came.
+/// The second load up to the crash.
 pub struct SecondLoad {
-    /// Per connection: its files in the order of its writes, and when each was acknowledged.
+    /// For each connection: its files in the order of its writes, and when each was acknowledged.
     writes: Vec<Vec<(usize, Option<Instant>)>>,
     killed_at: Instant,
 }
 
-/// The content that the second load writes: told from the first one's at once, and longer.
+/// The contents of the second load: different from the first and longer.
 fn marked(path: &[u8], content: &[u8]) -> Vec<u8> {
     [b"second load of ", path, b"\n", content].concat()
 }
 
-/// Overwrites the tree over several connections and kills the server when half of it is acknowledged.
+/// Overwrites the tree over several connections and kills the server when half of it is
+/// acknowledged.
 pub fn kill_in_the_middle(
     server: Server,
     tree: &Tree,
@@ -66,7 +67,7 @@ pub fn kill_in_the_middle(
     })
 }
 
-/// One connection's part; ends when the connection breaks.
+/// One connection; ends when it breaks.
 fn write(
     address: SocketAddr,
     tree: &Tree,
@@ -113,8 +114,8 @@ impl SecondLoad {
         self.writes.iter().flatten().filter(|(_, at)| at.is_some()).count()
     }
 
-    /// Every key holds exactly the content of the first load or that of the second, and the second's where
-    /// that was promised.
+    /// Every key has exactly the contents of the first load or those of the second, and those of
+    /// the second where required.
     pub fn verify(&self, client: &mut Client, tree: &Tree, prefix: &[u8], promise: Promise) {
         let (mut old, mut new) = (0, 0);
         for writes in &self.writes {

@@ -9,20 +9,20 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-/// How long a server may take until it accepts connections, and until it has ended. Slow machines
-/// and debug builds count; a test that measures says so itself.
+/// Time limit for start and end of a server, for slow machines and debug builds; a test that
+/// measures times has its own limits.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server on ports of its own.
+/// A server on free ports.
 pub struct Server {
     child: Child,
     address: SocketAddr,
     directory: PathBuf,
-    /// The line that said so.
+    /// The `ready` line.
     pub ready: String,
-    /// What it has said on standard error.
+    /// Its standard error so far.
     said: Arc<Mutex<String>>,
-    /// Kept open: a server whose output nobody reads may stop at its next line.
+    /// Kept open: a server could block on a full pipe.
     _drain: std::thread::JoinHandle<()>,
 }
 
@@ -33,12 +33,12 @@ impl Server {
             .unwrap_or_else(|output| panic!("the server does not start: {}", said(&output)))
     }
 
-    /// Starts a server; its output where it ends instead of being ready.
+    /// Starts a server; returns its output if it ends before it is ready.
     pub fn try_start(directory: &Path, arguments: &[&str]) -> Result<Server, Output> {
         Server::launch(Command::new(binary()), directory, arguments)
     }
 
-    /// Starts a server under a limit that a shell sets, as `ulimit -n 100`.
+    /// Starts a server under a limit set by a shell, as `ulimit -n 100`.
     pub fn start_under(limit: &str, directory: &Path, arguments: &[&str]) -> Server {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(format!("{limit} && exec \"$0\" \"$@\"")).arg(binary());
@@ -69,7 +69,7 @@ impl Server {
             if child.try_wait().expect("the child can be waited for").is_none() {
                 std::thread::sleep(Duration::from_millis(500));
             }
-            // Either it has ended, or it was never ready in time.
+            // Either it has ended, or it was not ready in time.
             let _ = child.kill();
             return Err(child.wait_with_output().expect("the child can be waited for"));
         };
@@ -105,12 +105,12 @@ impl Server {
         child.wait().expect("the server can be waited for");
     }
 
-    /// What it has said on standard error so far.
+    /// Its standard error so far.
     pub fn said(&self) -> String {
         self.said.lock().expect("nobody fails with the lock").clone()
     }
 
-    /// Waits until it has said these words on standard error, which arrives when it likes.
+    /// Waits until its standard error contains this text.
     pub fn await_said(&self, words: &str) {
         let started = Instant::now();
         while !self.said().contains(words) {
@@ -120,7 +120,7 @@ impl Server {
         }
     }
 
-    /// The address in the ready line behind `name=`.
+    /// The address after `name=` in the ready line.
     pub fn address_of(&self, name: &str) -> SocketAddr {
         let mut parts = self.ready.split_whitespace();
         let address = parts.find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
@@ -128,7 +128,7 @@ impl Server {
         address.parse().expect("an address")
     }
 
-    /// What the process occupies now, in bytes.
+    /// Resident memory of the process in bytes.
     pub fn resident_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))
             .expect("the process runs");
@@ -137,7 +137,7 @@ impl Server {
         kib.parse::<u64>().expect("a number") * 1024
     }
 
-    /// Where it listens for RESP.
+    /// Its address for RESP.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -147,24 +147,24 @@ impl Server {
         Client::connect(self.address)
     }
 
-    /// The process.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends it at once, as `kill -9` does.
+    /// Ends it immediately, as `kill -9` does.
     pub fn kill(mut self) {
         self.child.kill().expect("the server can be killed");
         self.child.wait().expect("the server can be waited for");
     }
 
-    /// Asks it to end and waits until it has.
+    /// Sends SIGTERM and waits for its end.
     pub fn terminate(mut self) -> ExitStatus {
         self.signal_term();
         self.wait()
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub fn signal_term(&self) {
         self.signal(libc::SIGTERM);
     }
@@ -172,7 +172,8 @@ impl Server {
     /// Sends it a signal.
     pub fn signal(&self, signal: libc::c_int) {
         let pid = i32::try_from(self.child.id()).expect("a process id fits");
-        // SAFETY: `kill` has no memory effects; the process is our child and has not been waited for.
+        // SAFETY: `kill` has no memory effects; the process is our child and has not been waited
+        // for.
         #[expect(unsafe_code, reason = "the standard library sends no other signal than SIGKILL")]
         let sent = unsafe { libc::kill(pid, signal) };
         assert_eq!(sent, 0, "signal {signal} can be sent");
@@ -198,7 +199,7 @@ impl Drop for Server {
     }
 }
 
-/// The line that begins with `ready`; the thread goes on reading what follows. `None` where the output
+/// The line that begins with `ready`; the thread continues to read the output. `None` if the output
 /// ends before, or the line does not come in time.
 fn await_ready(stdout: ChildStdout) -> Option<(String, std::thread::JoinHandle<()>)> {
     let (sender, receiver) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! A client that speaks TLS.
+//! A TLS client.
 
 use super::certificates::{Authority, Identity};
 use super::resp::encode;
@@ -17,7 +17,7 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// Connects to a server whose certificate `authority` has signed, and shows `identity`, if there is one.
+    /// Connects to a server whose certificate `authority` has signed, and shows `identity`, if any.
     pub fn connect(
         address: SocketAddr,
         authority: &Authority,
@@ -48,7 +48,7 @@ impl TlsClient {
         TlsClient { stream: StreamOwned::new(connection, socket) }
     }
 
-    /// Sends a command and takes some of what comes back, as far as it is there at once.
+    /// Sends a command and returns the part of the reply that arrives first.
     pub fn call(&mut self, parts: &[&[u8]]) -> io::Result<String> {
         self.stream.write_all(&encode(parts))?;
         self.stream.flush()?;
@@ -59,7 +59,7 @@ impl TlsClient {
         }
     }
 
-    /// Sends bytes and takes exactly so many.
+    /// Sends bytes and receives exactly this many.
     pub fn exchange(&mut self, bytes: &[u8], count: usize) -> io::Result<Vec<u8>> {
         self.stream.write_all(bytes)?;
         self.stream.flush()?;
@@ -68,7 +68,7 @@ impl TlsClient {
         Ok(received)
     }
 
-    /// The certificate that the server has shown.
+    /// The certificate of the server.
     pub fn server_certificate(&self) -> Vec<u8> {
         let shown = self.stream.conn.peer_certificates().expect("the handshake is over");
         shown.first().expect("a certificate").to_vec()

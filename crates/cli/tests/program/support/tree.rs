@@ -1,4 +1,4 @@
-//! A whole tree of real files: the installed Python's standard library.
+//! A tree of real files: the standard library of the installed Python.
 
 use super::clients;
 use super::resp::Client;
@@ -8,24 +8,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Files above this size are left out.
+/// Larger files are left out.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Commands sent ahead of their replies while loading and reading back.
+/// Pipeline depth in commands.
 const AHEAD: usize = 32;
 
-/// Bytes sent ahead of their replies.
+/// Pipeline depth in bytes.
 const AHEAD_BYTES: usize = 4 << 20;
 
-/// Keys (paths) and values (contents), in an order that mixes small and large.
+/// Keys (paths) and values (contents), in an order that mixes small and large files.
 pub struct Tree {
-    /// In the order in which they are loaded.
+    /// In the order of loading.
     pub files: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Tree {
-    /// Files of the standard library up to `bytes` in total. `None`, said loudly, where no Python is
-    /// installed and the real clients are not required.
+    /// Files of the standard library up to `bytes` in total. `None`, with a notice, if Python is
+    /// not installed and the real clients are not required.
     pub fn load(bytes: u64) -> Option<Tree> {
         let Some(root) = standard_library() else {
             clients::skip("the Python standard library");
@@ -33,7 +33,7 @@ impl Tree {
         };
         let mut paths = Vec::new();
         collect(&root, &mut paths);
-        // The same files in the same order for everyone who has the same library.
+        // Equal libraries give equal files in the same order.
         paths.sort_by_cached_key(|path| hash64(path.as_os_str().as_encoded_bytes()));
         let (mut files, mut total) = (Vec::new(), 0);
         for path in paths {
@@ -67,7 +67,7 @@ impl Tree {
         }
     }
 
-    /// Reads every file back and compares it byte for byte.
+    /// Reads every file back and compares it byte by byte.
     pub fn compare(&self, client: &mut Client, prefix: &[u8]) {
         for chunk in self.files.chunks(AHEAD) {
             for (path, _) in chunk {
@@ -81,7 +81,7 @@ impl Tree {
     }
 }
 
-/// A path with a prefix before it.
+/// A path with a prefix.
 pub fn key(prefix: &[u8], path: &[u8]) -> Vec<u8> {
     [prefix, path].concat()
 }

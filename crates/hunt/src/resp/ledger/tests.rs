@@ -19,7 +19,7 @@ fn sent(ledger: &mut Ledger, commands: Vec<Command>) {
     ledger.sends(Sent { commands, from_ms: 0, together: false });
 }
 
-/// One exchange.
+/// One exchange of commands and replies.
 fn answered(ledger: &mut Ledger, commands: Vec<Command>) {
     sent(ledger, commands.clone());
     for command in commands {
@@ -77,7 +77,7 @@ fn commands_over_shards_are_there_all_or_none() {
     assert!(found(&ledger, &[("a", "1"), ("b", "2")]).is_ok());
     for slack in [Slack::NONE, Slack::INTERVAL] {
         let torn = judged(&ledger, &[("a", "1")], slack).unwrap_err();
-        assert!(torn.contains("over several shards"), "{torn}");
+        assert!(torn.contains("on several shards"), "{torn}");
         assert!(judged(&ledger, &[("b", "2")], slack).is_err());
     }
 }
@@ -92,7 +92,7 @@ fn a_refusal_that_nobody_heard_of_leaves_out_what_comes_before_other_commands() 
     ];
     sent(&mut ledger, commands);
     assert!(found(&ledger, &[("a", "123")]).is_ok());
-    assert!(found(&ledger, &[("a", "1")]).is_err(), "without those before it");
+    assert!(found(&ledger, &[("a", "1")]).is_err(), "without the ones before it");
     ledger.may_be_refused();
     for slack in [Slack::NONE, Slack { exchanges: 1, together: true }] {
         for possible in ["1", "12", "13", "123"] {
@@ -110,7 +110,7 @@ fn all_is_removed_everywhere_or_nowhere() {
     assert_eq!(found(&ledger, &[]), Ok([1].into()));
     assert_eq!(found(&ledger, &[("a", "1"), ("b", "1")]), Ok([0].into()));
     let torn = found(&ledger, &[("a", "1")]).unwrap_err();
-    assert!(torn.contains("removed in one shard"), "{torn}");
+    assert!(torn.contains("in one shard and not in another"), "{torn}");
     ledger.removals_ended(1);
     assert_eq!(found(&ledger, &[]), Ok([0].into()));
     assert!(found(&ledger, &[("a", "1"), ("b", "1")]).is_err());
@@ -121,7 +121,7 @@ fn a_removal_lies_anywhere_among_what_was_sent() {
     let mut ledger = with(&[("a", "1"), ("b", "1")]);
     sent(&mut ledger, vec![Command::Append("a".into(), "2".into()), put(&[("b", "2")])]);
     ledger.removal_begins();
-    // Not removed, and removed before, between and behind; in each shard for itself.
+    // Not removed, and removed before, between and after; independently in each shard.
     assert_eq!(found(&ledger, &[("a", "12"), ("b", "2")]), Ok([0].into()));
     for removed in [&[("a", "2"), ("b", "2")][..], &[("b", "2")], &[("a", "2")], &[]] {
         assert_eq!(found(&ledger, removed), Ok([1].into()), "{removed:?}");
@@ -166,7 +166,7 @@ fn what_was_not_flushed_may_be_lost_from_its_end() {
     assert!(losing(usize::MAX, &[("a", "1"), ("a2", "1")]).is_err());
     let mut ledger = ledger;
     ledger.settle(&[("a".into(), ("1".into(), 0))].into());
-    assert!(found(&ledger, &[("a", "2")]).is_err(), "it came back later");
+    assert!(found(&ledger, &[("a", "2")]).is_err(), "it reappeared later");
     assert!(found(&ledger, &[("a", "1")]).is_ok());
 }
 

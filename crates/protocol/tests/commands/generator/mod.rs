@@ -1,4 +1,4 @@
-//! Random commands of two clients, and the rules by which their replies are compared.
+//! Random commands of two clients, and the rules for comparing their replies.
 
 mod values;
 
@@ -10,20 +10,20 @@ use softflash_base::random::Rng;
 pub enum Rule {
     /// Not at all.
     Exact,
-    /// Lists are in no order.
+    /// Lists may be in any order.
     Unordered,
-    /// Numbers count time and differ by at most this.
+    /// Numbers are times and may differ by at most this.
     Within(i64),
-    /// Some key, or none where the other has none.
+    /// Any key, or null on both sides.
     AnyKey,
-    /// Only the types are the same.
+    /// Only the types must be the same.
     SameShape,
     /// The replies of a transaction, one rule each.
     Each(Vec<Rule>),
 }
 
 impl Rule {
-    /// Whether replies that differ in their bytes are the same by any of the rules.
+    /// Whether replies with different bytes are equal under one of the rules.
     pub fn all_accept(rules: &[Rule], theirs: Frame, ours: Frame) -> bool {
         rules.iter().any(|rule| rule.accepts(&theirs, &ours))
     }
@@ -88,12 +88,12 @@ struct Client {
     watches: bool,
 }
 
-/// A source of commands.
+/// A generator of commands.
 pub struct Generator {
     rng: Rng,
     now_ms: u64,
     clients: [Client; 2],
-    /// Keys may expire; then Redis counts some that are dead.
+    /// Keys may have expired; Redis counts some expired keys.
     lapses: bool,
     rules: Vec<Rule>,
 }
@@ -126,9 +126,9 @@ impl Generator {
         (client, command)
     }
 
-    /// Makes a mistake: a word too many, too few, or a wrong one.
+    /// Makes a mistake: one argument too many, too few, or wrong.
     fn damage(&mut self, command: &mut Vec<Vec<u8>>) {
-        // Never one that empties the store or ends the connection by chance.
+        // Never a command that empties the store or ends the connection.
         match self.rng.below(3) {
             0 => {
                 let word = self.junk();
@@ -145,7 +145,7 @@ impl Generator {
         }
     }
 
-    /// Keeps the books that the rules need.
+    /// Updates the state that the rules depend on.
     fn note(&mut self, client: usize, command: &[Vec<u8>]) {
         let name = command[0].to_ascii_uppercase();
         let mut rule = rules_of(command).remove(0);
@@ -160,7 +160,7 @@ impl Generator {
                 self.rules = vec![Rule::Each(std::mem::take(rules))];
                 *state = Client::default();
             }
-            // An EXEC that is refused ends the transaction too.
+            // A refused EXEC also ends the transaction.
             (b"EXEC", Some(_)) => *state = Client::default(),
             (b"DISCARD", Some(_)) if command.len() == 1 => *state = Client::default(),
             (b"RESET", _) if command.len() == 1 => *state = Client::default(),
@@ -168,7 +168,7 @@ impl Generator {
             (b"UNWATCH", None) if command.len() == 1 => state.watches = false,
             (b"MULTI" | b"EXEC" | b"DISCARD" | b"RESET" | b"WATCH", _) => {}
             (_, Some(rules)) => {
-                // What is refused spoils the transaction, so that its rules do not matter.
+                // A refused command aborts the transaction, so its rules do not matter.
                 rules.push(rule.clone());
                 self.rules.push(Rule::Exact);
             }

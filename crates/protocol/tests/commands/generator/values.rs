@@ -1,4 +1,4 @@
-//! The commands and their words.
+//! The commands and their arguments.
 
 use super::Generator;
 
@@ -106,7 +106,7 @@ impl Generator {
         }
     }
 
-    /// A time from now on, in seconds or milliseconds.
+    /// A relative time, in seconds or milliseconds.
     fn span(&mut self) -> Vec<u8> {
         match self.rng.below(12) {
             0 => self.junk(),
@@ -123,7 +123,7 @@ impl Generator {
         }
     }
 
-    /// A point in time.
+    /// An absolute time.
     fn point(&mut self, seconds: bool) -> Vec<u8> {
         let unit = if seconds { 1000 } else { 1 };
         match self.rng.below(10) {
@@ -218,7 +218,7 @@ impl Generator {
                     0 => self.pick(&["-1", "67108864", "67108860", "9223372036854775807", "x"]),
                     _ => self.rng.below(300).to_string().into_bytes(),
                 };
-                // Not with a value that would really be that long.
+                // Without a value that would really be that long.
                 let value = if offset == b"67108860" { b"12345".to_vec() } else { self.value() };
                 vec![name("SETRANGE"), self.key(), offset, value]
             }

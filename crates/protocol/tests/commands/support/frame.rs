@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A value of RESP2 or RESP3. Its kind is the byte it began with, so that types are compared too.
+/// A value of RESP2 or RESP3. Its kind is its first byte, so that types are compared as well.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Frame {
-    /// `+`, `-`, `:`, `_`, `#`, `,`: all of it is in the line.
+    /// `+`, `-`, `:`, `_`, `#`, `,`: types without a body.
     Line(u8, Vec<u8>),
     /// `$`, `=`.
     Bulk(u8, Vec<u8>),
@@ -16,7 +16,7 @@ pub enum Frame {
 }
 
 impl Frame {
-    /// The frame that `bytes` begin with and its length, if it is whole.
+    /// The first frame of `bytes` and its length, if it is complete.
     pub fn parse(bytes: &[u8]) -> Option<(Frame, usize)> {
         let line_end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
         let (kind, line, after) = (bytes[0], &bytes[1..line_end], line_end + 2);
@@ -46,7 +46,7 @@ impl Frame {
         }
     }
 
-    /// The frame that all of `bytes` are.
+    /// Parses `bytes` as exactly one frame.
     pub fn whole(bytes: &[u8]) -> Frame {
         let (frame, length) = Frame::parse(bytes).expect("a whole reply");
         assert_eq!(length, bytes.len(), "one reply");
@@ -74,7 +74,7 @@ impl Frame {
         }
     }
 
-    /// With the items of the outer list in order.
+    /// With the items of the outer list sorted.
     pub fn sorted(mut self) -> Frame {
         if let Frame::List(_, items) = &mut self {
             items.sort();

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: a client of a connection in this process, a client of a real
+//! Shared parts of this crate's tests: a client of a connection in this process, a client of a real
 //! redis-server, and replies as trees.
 
 pub mod frame;
@@ -18,13 +18,13 @@ pub fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     bytes
 }
 
-/// The words of a line, cut at spaces; `""` is the empty word.
+/// The words of a line, split at spaces; `""` is the empty word.
 pub fn words(line: &str) -> Vec<Vec<u8>> {
     let words = line.split(' ').filter(|word| !word.is_empty());
     words.map(|word| if word == "\"\"" { Vec::new() } else { word.as_bytes().to_vec() }).collect()
 }
 
-/// Bytes for people.
+/// Bytes as text for messages.
 pub fn shown(bytes: &[u8]) -> String {
     let text = bytes.escape_ascii().to_string();
     match text.char_indices().nth(300) {
@@ -33,7 +33,7 @@ pub fn shown(bytes: &[u8]) -> String {
     }
 }
 
-/// A seed from the environment, or this one; printed, so that a failure can be played again.
+/// A seed from the environment, or this one; printed, so that a failure can be repeated.
 pub fn seed(name: &str, default: u64) -> u64 {
     let seed = std::env::var(name).ok().and_then(|seed| seed.parse().ok()).unwrap_or(default);
     println!("{name}={seed}");

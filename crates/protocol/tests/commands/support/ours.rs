@@ -7,12 +7,12 @@ use softflash_store::Store;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Memory without a limit, counted.
+/// Unlimited memory, counted.
 #[derive(Debug, Default)]
 pub struct Counted {
-    /// Bytes that were reserved, in all.
+    /// Total bytes reserved.
     pub total: u64,
-    /// Bytes of them that are held.
+    /// Bytes held now.
     pub held: u64,
 }
 
@@ -40,7 +40,7 @@ impl Admission for Counted {
     }
 }
 
-/// A connection and what came out of it.
+/// A connection and its output.
 pub struct Ours {
     pub connection: Connection<Counted>,
     pub store: Store,
@@ -61,17 +61,17 @@ impl Ours {
         Ours { connection, store: store.clone(), closed: false, received: Vec::new() }
     }
 
-    /// Bytes that were reserved for it, in all.
+    /// Total bytes reserved for it.
     pub fn reserved_bytes(&self) -> u64 {
         self.connection.admission().total
     }
 
-    /// Bytes of them that it holds.
+    /// Bytes held for it.
     pub fn held_bytes(&self) -> u64 {
         self.connection.admission().held
     }
 
-    /// Sends bytes and lets the connection work until it wants more.
+    /// Sends bytes and runs the connection until it needs more input.
     pub async fn send(&mut self, bytes: &[u8]) {
         self.connection.feed(bytes);
         loop {
@@ -89,18 +89,18 @@ impl Ours {
         }
     }
 
-    /// All bytes received since the last look.
+    /// All bytes received since the last call.
     pub fn received(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.received)
     }
 
-    /// Sends bytes and takes what comes back.
+    /// Sends bytes and returns the output.
     pub async fn exchange(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.send(bytes).await;
         self.received()
     }
 
-    /// Sends a command and takes its reply.
+    /// Sends a command and returns its reply.
     pub async fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Frame {
         let reply = self.exchange(&encode(words)).await;
         Frame::whole(&reply)

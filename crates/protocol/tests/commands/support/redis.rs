@@ -1,4 +1,4 @@
-//! A real redis-server in a directory of its own, and clients of it.
+//! A real redis-server in a temporary directory, and its clients.
 
 use super::encode;
 use super::frame::Frame;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A server on a random port of the loopback interface; ends when dropped.
+/// A server on a random port of the loopback interface; stopped when dropped.
 pub struct RedisServer {
     process: Child,
     port: u16,
@@ -17,13 +17,13 @@ pub struct RedisServer {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// One test at a time: a process that is being started holds for a moment what this one has locked,
-/// and another test would find its device busy.
+/// Serializes tests: a child process briefly inherits this process' locked files, and another test
+/// would find its device busy.
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl RedisServer {
-    /// Starts one. Where none is installed this prints that the test is skipped, or fails where the
-    /// environment demands the clients.
+    /// Starts a server. If none is installed, prints that the test is skipped, or fails where the
+    /// environment requires the clients.
     pub fn start() -> Option<RedisServer> {
         let mut alone = Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner));
         for _ in 0..5 {
@@ -83,7 +83,7 @@ pub struct RedisClient {
 
 impl RedisClient {
     pub fn send(&mut self, bytes: &[u8]) {
-        // A server that has closed the connection is found out when reading.
+        // The next read detects that the server has closed the connection.
         let _ = self.socket.write_all(bytes);
     }
 
@@ -103,8 +103,7 @@ impl RedisClient {
         }
     }
 
-    /// Everything that comes until the server closes the connection, or is silent for a while: then
-    /// false.
+    /// All bytes until the server closes the connection; false if it is silent for a while.
     pub fn until_closed(&mut self) -> (Vec<u8>, bool) {
         self.socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         loop {
@@ -121,7 +120,7 @@ impl RedisClient {
         }
     }
 
-    /// Sends a command and takes its reply.
+    /// Sends a command and returns its reply.
     pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<u8> {
         self.send(&encode(words));
         self.reply()

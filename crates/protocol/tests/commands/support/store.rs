@@ -1,11 +1,11 @@
-//! Stores to test on, and small helpers around them.
+//! Stores for tests, and small helpers.
 
 use super::{encode, words};
 use softflash_store::{Durability, Store};
 use softflash_testing::Bed;
 use std::time::Duration;
 
-/// A store that does not wait for flash before it answers.
+/// A store that acknowledges writes before they are on flash.
 pub fn bed(shards: u16) -> Bed {
     let mut bed = Bed::new(shards, shards * 2, 6, 24, 2 << 20);
     bed.options.durability = Durability::Interval(Duration::from_millis(100));

@@ -1,32 +1,32 @@
-//! Keys and values of the benchmark, the same for the same seed.
+//! Keys and values of the benchmark; equal seeds give equal data.
 
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::random::Rng;
 use softflash_store::StoreLayout;
 
-/// Values are cut from this many random bytes.
+/// Values are slices of this many random bytes.
 const POOL_BYTES: usize = 4 << 20;
 
-/// What is written and read.
+/// Parameters of the workload.
 pub struct Load {
     pool: Bytes,
     value_bytes: usize,
     keys: u32,
-    /// Operations under way per thread.
+    /// Concurrent operations per thread.
     pub depth: u32,
     seed: u64,
 }
 
 impl Load {
-    /// Values of `value_bytes` that do not compress, under `keys` keys.
+    /// Incompressible values of `value_bytes`, under `keys` keys.
     pub fn new(value_bytes: usize, keys: u32, depth: u32, seed: u64) -> Load {
         let mut pool = vec![0; POOL_BYTES.max(2 * value_bytes)];
         Rng::seeded(seed).fill(&mut pool);
         Load { pool: pool.into(), value_bytes, keys: keys.max(1), depth, seed }
     }
 
-    /// The keys' numbers that belong to a shard, in random order.
+    /// The numbers of a shard's keys, in random order.
     pub fn numbers_of(&self, layout: &StoreLayout, shard: ShardId) -> Vec<u32> {
         let mut numbers: Vec<u32> =
             (0..self.keys).filter(|number| layout.shard_of(&key(*number)) == shard).collect();

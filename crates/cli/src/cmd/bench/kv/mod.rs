@@ -27,55 +27,56 @@ Examples:
   softflash bench kv --workload get --depth 64 --operations 1000000
   softflash bench kv --workload overwrite --durability 1s --threads 2 -o json
 
-Makes a store of its own in --directory and removes it again. All workloads but `fill` fill it first,
-which is not measured. Each thread has a shard, and asks for keys of that shard.")]
+Creates a store in --directory and removes it at the end. All workloads but `fill` fill it first, which
+is not measured. Each thread has a shard, and accesses keys of that shard.")]
 pub struct Kv {
-    /// What is measured
+    /// Workload
     #[arg(long, value_enum, default_value_t)]
     workload: Workload,
-    /// Different keys
+    /// Number of different keys
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     keys: u32,
     /// Bytes per value
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = parse_size)]
     value_size: u64,
-    /// Operations; one per key unless said otherwise
+    /// Number of operations; by default one per key
     #[arg(long, value_name = "N")]
     operations: Option<u64>,
-    /// Threads, and shards
+    /// Number of threads and shards
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: u16,
-    /// Operations under way per thread
+    /// Concurrent operations per thread
     #[arg(long, value_name = "N", default_value_t = 16)]
     depth: u32,
-    /// When a write is acknowledged: `flash`, or within a time such as `1s`
+    /// When a write is acknowledged: `flash`, once it survives a power cut; or immediately, to
+    /// survive one after a time such as `1s`
     #[arg(long, value_name = "flash|TIME", default_value = "flash", value_parser = parse_durability)]
     durability: Durability,
     /// Memory for memtables and read cache
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     memory: u64,
-    /// Where to make the store
+    /// Where to create the store
     #[arg(long, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// Bytes of the device; four times the data, at least 2 GiB, unless said otherwise
+    /// Size of the device; by default four times the data, at least 2 GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     size: Option<u64>,
     /// Seed of keys and values
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
 
-/// What is measured.
+/// Workload of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
     /// Write every key once, in random order
     #[default]
     Fill,
-    /// Write random keys again
+    /// Overwrite random keys
     Overwrite,
     /// Read random keys
     Get,
@@ -98,13 +99,13 @@ struct Report {
     bytes_per_second: f64,
     cpu_us_per_operation: f64,
     latency: LatencySummary,
-    /// Bytes programmed per byte written; none where nothing was written.
+    /// Bytes programmed per byte written; none without writes.
     write_amplification: Option<f64>,
     flash_reads_per_operation: f64,
 }
 
 impl Kv {
-    /// Makes a store, measures, prints, removes the store.
+    /// Creates a store, measures, prints, and removes the store.
     pub fn run(self) -> Result<(), CliError> {
         let path = self.directory.join(format!("softflash-bench-{}", std::process::id()));
         let temporary = Temporary::make(&path)?;
@@ -220,7 +221,7 @@ impl Report {
     }
 }
 
-/// A directory that goes when this is dropped.
+/// A directory that is removed on drop.
 struct Temporary<'a>(&'a Path);
 
 impl Temporary<'_> {

@@ -1,4 +1,4 @@
-//! A thread per shard, each with an executor of its own, told phase by phase what to do.
+//! A thread per shard, each with an executor of its own, controlled phase by phase.
 
 use super::Workload;
 use super::load::{Load, key};
@@ -19,12 +19,12 @@ use tokio::sync::{mpsc, oneshot};
 /// Keys per page of the scan workload.
 const SCAN_PAGE: usize = 100;
 
-/// A part of the run.
+/// A phase of the run.
 #[derive(Debug, Clone, Copy)]
 pub struct Phase {
-    /// What to do.
+    /// The operation.
     pub workload: Workload,
-    /// How often, all threads together.
+    /// Number of operations over all threads.
     pub operations: u64,
 }
 
@@ -37,7 +37,7 @@ enum Order {
     Close,
 }
 
-/// A thread's end of the channel that gives it orders, and the thread.
+/// The command channel of a thread, and the thread.
 type Worker = (mpsc::UnboundedSender<Order>, JoinHandle<Result<(), CliError>>);
 
 /// All threads.
@@ -47,7 +47,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Starts a thread for each shard; they open their shards together.
+    /// Starts a thread for each shard; they open their shards concurrently.
     pub fn start(
         directory: &OpenDir,
         options: &StoreOptions,
@@ -84,7 +84,7 @@ impl Fleet {
             let (answer, answered) = oneshot::channel();
             let share =
                 phase.operations / shards + u64::from((index as u64) < phase.operations % shards);
-            // A thread that has died answers nothing either.
+            // A thread that has ended does not reply.
             let _ = sender.send(Order::Run(Phase { operations: share, ..phase }, answer));
             answers.push(answered);
         }
@@ -118,7 +118,8 @@ impl Fleet {
             let _ = sender.send(Order::Close);
         }
         for (_, thread) in self.threads {
-            let died = |_| CliError::Failed("a thread of the benchmark has died".to_owned());
+            let died =
+                |_| CliError::Failed("a thread of the benchmark has ended unexpectedly".to_owned());
             thread.join().map_err(died)??;
         }
         Ok(())
@@ -161,7 +162,7 @@ impl Run<'_> {
             return self.scan(phase.operations).await;
         }
         let operations = match phase.workload {
-            // Every key of this thread once, however the shares fall.
+            // Every key of this thread once, whatever its share of the operations.
             Workload::Fill => self.numbers.len() as u64,
             _ if self.numbers.is_empty() => 0,
             _ => phase.operations,
@@ -206,16 +207,14 @@ impl Run<'_> {
                 let found = view.get(&key).await?;
                 if found.is_none() {
                     let key = String::from_utf8_lossy(&key).into_owned();
-                    return Err(StoreError::DataLoss(format!(
-                        "{key} was written and is not there"
-                    )));
+                    return Err(StoreError::DataLoss(format!("{key} was written and is missing")));
                 }
             }
         }
         Ok(runtime.now().since_ns(began))
     }
 
-    /// Page after page through this thread's slices, again from the start where they end.
+    /// Reads page after page of this thread's slices, and starts over at their end.
     async fn scan(&self, operations: u64) -> Result<Outcome, StoreError> {
         let runtime = self.store.runtime();
         let slices: Vec<SliceId> =

@@ -1,8 +1,9 @@
-//! The commands of a connection on one shard, in order, without waiting where order does not need it.
+//! Pipeline of the commands of one connection on one shard: keeps their order, but lets reads
+//! overlap.
 //!
-//! What a read finds is settled when it is first polled. A read that must wait for flash is therefore
-//! polled once, put in a queue, and the next command runs. A change that must wait holds up what
-//! follows. Replies leave in order.
+//! A read takes its snapshot when it is first polled. A read that must wait for flash is therefore
+//! polled once and queued, and the next command runs. A change that must wait blocks the commands
+//! after it. Replies are returned in order.
 
 use crate::command::{Command, KeyList};
 use crate::error::Result;
@@ -20,7 +21,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{self, Poll};
 
-/// Reads that may wait for flash at once.
+/// Maximum number of reads that wait for flash.
 const MAX_WAITING: usize = 128;
 
 type Place<F> = Pin<Box<Option<F>>>;
@@ -30,30 +31,38 @@ enum Slot<F> {
     Reading { command: Command, read: Place<F>, since: Time },
 }
 
-/// The queue of one connection on one shard; `begin` begins a read.
-pub(crate) struct Lane<'a, F, B> {
+/// The commands of one connection on one shard; `begin` starts a read.
+pub(crate) struct ShardPipeline<'a, F, B> {
     store: &'a Store,
     origin: &'a Origin,
     begin: B,
     waiting: VecDeque<Slot<F>>,
     reading: usize,
-    /// Places of reads that are over, to be used again.
+    /// Boxes of completed reads, for reuse.
     spare: Vec<Place<F>>,
     /// What must be durable before the replies may be sent.
     pub ticket: Ticket,
 }
 
-impl<'a, F, B> Lane<'a, F, B>
+impl<'a, F, B> ShardPipeline<'a, F, B>
 where
     F: Future<Output = Result<Loaded>>,
     B: Fn(Store, KeyList) -> F,
 {
-    pub fn new(store: &'a Store, origin: &'a Origin, begin: B) -> Lane<'a, F, B> {
+    pub fn new(store: &'a Store, origin: &'a Origin, begin: B) -> ShardPipeline<'a, F, B> {
         let (waiting, spare) = (VecDeque::new(), Vec::new());
-        Lane { store, origin, begin, waiting, reading: 0, spare, ticket: Ticket::default() }
+        ShardPipeline {
+            store,
+            origin,
+            begin,
+            waiting,
+            reading: 0,
+            spare,
+            ticket: Ticket::default(),
+        }
     }
 
-    /// Runs a command whose keys live on this shard.
+    /// Runs a command whose keys are on this shard.
     pub async fn run(&mut self, command: Command, sink: &mut impl Sink) {
         if command.is_read() {
             self.read(command, sink).await;
@@ -62,7 +71,7 @@ where
         }
     }
 
-    /// Takes a reply that is known already.
+    /// Adds a reply that is known already.
     pub fn answer(&mut self, reply: Reply, sink: &mut impl Sink) {
         if self.waiting.is_empty() {
             sink.accept(reply);
@@ -74,7 +83,7 @@ where
     async fn read(&mut self, command: Command, sink: &mut impl Sink) {
         while self.reading >= MAX_WAITING {
             let reading = self.reading;
-            self.wait_until(|lane| lane.reading < reading, sink).await;
+            self.wait_until(|pipeline| pipeline.reading < reading, sink).await;
         }
         let mut place = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         place.set(Some((self.begin)(self.store.clone(), loads(&command))));
@@ -102,7 +111,7 @@ where
             }
             Err(error) => Reply::Error(error),
         };
-        command.heard(reply)
+        command.filter_reply(reply)
     }
 
     async fn change(&mut self, command: Command, sink: &mut impl Sink) {
@@ -114,7 +123,7 @@ where
                 Poll::Ready(reply) => reply,
                 Poll::Pending => {
                     let since = self.store.runtime().now();
-                    // Reads before it first: they came first, and may wait at the same gate.
+                    // Poll the earlier reads first: they may wait at the same gate.
                     let reply = poll_fn(|context| {
                         self.poll_waiting(sink, context);
                         work.as_mut().poll(context)
@@ -126,13 +135,13 @@ where
             }
         };
         self.ticket.merge(&ticket);
-        self.answer(command.heard(reply), sink);
+        self.answer(command.filter_reply(reply), sink);
     }
 
-    /// Waits until every reply has gone to the sink.
+    /// Waits until every reply has been passed to the sink.
     pub async fn drain(&mut self, sink: &mut impl Sink) {
         if !self.waiting.is_empty() {
-            self.wait_until(|lane| lane.waiting.is_empty(), sink).await;
+            self.wait_until(|pipeline| pipeline.waiting.is_empty(), sink).await;
         }
     }
 
@@ -144,7 +153,7 @@ where
         .await;
     }
 
-    /// Polls the reads that wait, oldest first, and hands on the replies at the head of the queue.
+    /// Polls the waiting reads, oldest first, and passes on the replies at the head of the queue.
     fn poll_waiting(&mut self, sink: &mut impl Sink, context: &mut task::Context<'_>) {
         for index in 0..self.waiting.len() {
             let Some(Slot::Reading { read, .. }) = self.waiting.get_mut(index) else { continue };
@@ -168,7 +177,7 @@ where
     }
 }
 
-/// Polls the read in a place and empties the place when it is over.
+/// Polls a read; drops its future when it is complete.
 fn poll_place<F: Future>(place: &mut Place<F>, context: &mut task::Context<'_>) -> Poll<F::Output> {
     let Some(read) = place.as_mut().as_pin_mut() else { return Poll::Pending };
     let polled = read.poll(context);

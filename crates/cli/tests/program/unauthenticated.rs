@@ -1,4 +1,4 @@
-//! Clients that nobody knows or trusts: what they can take from the others.
+//! Unauthenticated and hostile clients: how much they can take from other clients.
 
 use crate::support::clients::skip;
 use crate::support::http;
@@ -37,12 +37,12 @@ fn friend(server: &Server) -> Client {
 }
 
 #[test]
-fn strangers_of_one_network_are_counted_and_hold_little() {
+fn unauthenticated_clients_of_one_network_are_counted_and_hold_little() {
     let (server, _temp) = locked(&["--max-unauthenticated", "150"]);
     let mut friend = friend(&server);
     assert!(friend.set(b"k", b"v").is_ok());
     let before = server.resident_bytes();
-    // Each sends the largest request that it may, but for its last byte.
+    // Each sends the largest request that it may, except for its last byte.
     let word = "x".repeat(5400);
     let mut request = encode(&[word.as_bytes(), word.as_bytes(), word.as_bytes()]);
     request.truncate(request.len() - 3);
@@ -51,18 +51,18 @@ fn strangers_of_one_network_are_counted_and_hold_little() {
         stream.write_all(&request).unwrap();
         stream
     };
-    let strangers: Vec<TcpStream> = (0..150).map(|_| connect()).collect();
+    let clients: Vec<TcpStream> = (0..150).map(|_| connect()).collect();
     std::thread::sleep(Duration::from_secs(1));
     let each = server.resident_bytes().saturating_sub(before) / 150;
-    eprintln!("{each} bytes for each stranger");
+    eprintln!("{each} bytes for each unauthenticated client");
     assert!(each <= 64 << 10, "{each} bytes for each");
     let mut refused = String::new();
     TcpStream::connect(server.address()).unwrap().read_to_string(&mut refused).unwrap();
     assert!(refused.starts_with("-ERR max number of clients reached"), "{refused}");
     assert_eq!(friend.get(b"k").unwrap(), b"v", "friends do not count");
-    // They are cut off after five seconds, even if they send a byte now and then.
+    // They are disconnected after five seconds, even if they send a byte now and then.
     let started = Instant::now();
-    for mut stream in strangers {
+    for mut stream in clients {
         while started.elapsed() < Duration::from_secs(3) {
             stream.write_all(b"x").unwrap();
             std::thread::sleep(Duration::from_secs(1));
@@ -72,7 +72,7 @@ fn strangers_of_one_network_are_counted_and_hold_little() {
         assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     }
     assert!(started.elapsed() > Duration::from_secs(3));
-    // The places are free again.
+    // The slots are free again.
     let mut again = server.client();
     assert!(again.call(&[b"AUTH", PASSWORD.as_bytes()]).is_ok());
     assert!(server.terminate().success());
@@ -122,7 +122,7 @@ fn a_flood_of_wrong_passwords_does_not_hold_up_friends() {
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         eprintln!("slowest answer to a friend: {slowest:?}");
-        // Two passwords are tried at a time; the machine may have no more cores than that.
+        // Two passwords are checked at a time; the machine may have no more cores than that.
         assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     });
     let tried = tried.load(std::sync::atomic::Ordering::Relaxed);
@@ -158,7 +158,7 @@ fn lengths_that_are_only_said_take_no_memory() {
     std::thread::sleep(Duration::from_millis(500));
     let more = server.resident_bytes().saturating_sub(before);
     eprintln!("{more} bytes for what was only said");
-    // Of more than 60 MB; the first byte of a large page takes all of that.
+    // More than 60 MB; writing one byte of a large page allocates all of it.
     assert!(more <= 6 * MIB, "{more} bytes");
     drop(held);
     assert!(server.terminate().success());
@@ -221,7 +221,7 @@ fn numbers_that_are_far_too_large_are_refused() {
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("-ERR Protocol error: invalid"), "{header:?}: {answer}");
     }
-    // A wait without end is the client's own, on whichever thread.
+    // DEBUG SLEEP affects only the client itself, on any thread.
     let mut sleepers: Vec<(Client, i64)> = (0..4)
         .map(|_| {
             let mut sleeper = server.client();
@@ -234,7 +234,7 @@ fn numbers_that_are_far_too_large_are_refused() {
     for _ in 0..4 {
         assert_eq!(server.client().call(&[b"STRLEN", b"k"]).integer(), 5);
     }
-    // And its end is not waited for.
+    // And the server does not wait for its end.
     for (sleeper, id) in &mut sleepers {
         let id = id.to_string();
         assert_eq!(client.call(&[b"CLIENT", b"KILL", b"ID", id.as_bytes()]).integer(), 1);
@@ -243,7 +243,7 @@ fn numbers_that_are_far_too_large_are_refused() {
     assert!(server.terminate().success());
 }
 
-/// Whoever takes no replies is cut off where others wait for the memory.
+/// A client that does not receive its replies is disconnected when others wait for the memory.
 #[test]
 fn a_client_that_reads_nothing_is_cut_off() {
     let temp = tempfile::tempdir().unwrap();
@@ -265,7 +265,7 @@ fn a_client_that_reads_nothing_is_cut_off() {
         })
         .collect();
     let started = Instant::now();
-    // An honest client asks for the same and gets it as soon as they are gone.
+    // Another client requests the same and gets it once they are disconnected.
     assert_eq!(client.get(&[b'k', 1]).unwrap(), value);
     let waited = started.elapsed();
     eprintln!("an honest client waited for {waited:?}");
@@ -280,7 +280,7 @@ fn a_client_that_reads_nothing_is_cut_off() {
         assert!(started.elapsed() < Duration::from_secs(90), "nobody is cut off");
         std::thread::sleep(Duration::from_millis(200));
     }
-    // The one that is cut off finds the end before all of its replies.
+    // The disconnected client sees the end before all of its replies.
     let cut = greedy.iter_mut().any(|stream| {
         stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
         let (mut all, mut buffer) = (0, vec![0; 1 << 20]);
@@ -298,10 +298,10 @@ fn a_client_that_reads_nothing_is_cut_off() {
     assert!(server.terminate().success());
 }
 
-/// An address of this machine that others could reach, if it has any.
+/// An address of this machine that other machines could reach, if it has one.
 fn outer_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    // Nothing is sent: the kernel only says where it would go out.
+    // Sends nothing: the kernel only chooses the source address.
     socket.connect("192.0.2.1:9").ok()?;
     let address = socket.local_addr().ok()?.ip();
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
@@ -318,7 +318,7 @@ fn without_a_password_nobody_comes_from_outside() {
     for words in ["0.0.0.0:0", "--password-file", "--protected-mode no"] {
         assert!(said(&refused).contains(words), "{words}: {}", said(&refused));
     }
-    // A file of users that leaves `default` open does not help.
+    // An ACL file that leaves `default` open does not help.
     let users = data.join("users.acl");
     fs::write(&users, "user ann on >pw ~* +@all\n").unwrap();
     assert!(said(&softflash(start)).contains("refusing to listen"));
@@ -329,7 +329,7 @@ fn without_a_password_nobody_comes_from_outside() {
     }
     fs::write(&users, "user default on >pw ~* +@all\n").unwrap();
     let server = Server::start(&data, &["--memory", "64MiB", "--resp", "0.0.0.0:0"]);
-    server.await_said("in the clear");
+    server.await_said("unencrypted");
     let port = server.address().port();
     let mut admin = Client::connect(SocketAddr::from(([127, 0, 0, 1], port)));
     assert!(admin.call(&[b"AUTH", b"pw"]).is_ok());
@@ -345,13 +345,13 @@ fn without_a_password_nobody_comes_from_outside() {
         String::from_utf8_lossy(&line[..count]).into_owned()
     };
     assert!(answer().starts_with("-NOAUTH"), "{}", answer());
-    // Who opens `default` while the server runs shuts the others out.
+    // A client that removes the password of `default` at run time shuts out the others.
     assert!(admin.call(&[b"ACL", b"SETUSER", b"default", b"nopass"]).is_ok());
     assert!(answer().starts_with("-DENIED"), "{}", answer());
     let mut local = Client::connect(SocketAddr::from(([127, 0, 0, 1], port)));
     assert_eq!(local.call(&[b"EXISTS", b"k"]).integer(), 0);
     assert!(server.terminate().success());
-    // Unless that is wanted.
+    // Unless protected mode is off.
     fs::remove_file(&users).unwrap();
     let open = ["--memory", "64MiB", "--resp", "0.0.0.0:0", "--protected-mode", "no"];
     let server = Server::start(&data, &open);

@@ -1,4 +1,4 @@
-//! The pages of a drive, and what a cut may leave of each.
+//! The pages of a drive and its volatile write cache.
 
 use softflash_base::UnitId;
 use softflash_base::random::Rng;
@@ -6,39 +6,39 @@ use softflash_device::{Target, UnitGeometry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a page holds; none of it is zeros.
+/// Contents of a page; none: zeros.
 pub type Page = Option<Arc<[u8]>>;
 
-/// Where a page is.
+/// Address of a page.
 pub type Place = (UnitId, u64);
 
-/// A version of a page, with the number of the write that made it.
+/// A version of a page, with the sequence number of its write.
 type Version = (u64, Page);
 
-/// What a unit held once.
+/// Image of a unit.
 #[derive(Debug, Clone)]
 pub struct Image {
     unit: UnitId,
     pages: Vec<(Place, Page)>,
 }
 
-/// All pages.
-pub struct Shelf {
+/// All pages, cached versions included.
+pub struct VolatileCache {
     geometry: UnitGeometry,
     discards: bool,
-    /// As they are read.
+    /// The newest version of each page, which reads return.
     pages: BTreeMap<Place, Page>,
-    /// Of pages that were written since they were flushed: what was flushed, and all since.
+    /// For each page with unflushed writes: the flushed version and all later ones.
     unflushed: BTreeMap<Place, Vec<Version>>,
-    /// The number of the last write.
+    /// Sequence number of the last write.
     writes: u64,
     bad: Vec<(UnitId, (u8, u8, u32))>,
 }
 
-impl Shelf {
-    /// Pages of zeros.
-    pub fn new(geometry: UnitGeometry, discards: bool) -> Shelf {
-        Shelf {
+impl VolatileCache {
+    /// A drive full of zeros.
+    pub fn new(geometry: UnitGeometry, discards: bool) -> VolatileCache {
+        VolatileCache {
             geometry,
             discards,
             pages: BTreeMap::new(),
@@ -64,7 +64,7 @@ impl Shelf {
         })
     }
 
-    /// Fills the buffer with what the target's pages hold.
+    /// Reads the target's pages into the buffer.
     pub fn read(&self, target: &Target, buffer: &mut [u8]) {
         let pages = buffer.chunks_mut(self.geometry.page_bytes as usize);
         for (place, bytes) in self.places(target).zip(pages) {
@@ -75,7 +75,7 @@ impl Shelf {
         }
     }
 
-    /// Writes the target's pages, into the cache or, `forced`, through it.
+    /// Writes the target's pages to the cache, or with `forced` through the cache.
     pub fn write(&mut self, target: &Target, data: &[u8], forced: bool) {
         let pages = data.chunks(self.geometry.page_bytes as usize);
         for (place, bytes) in self.places(target).zip(pages) {
@@ -86,7 +86,7 @@ impl Shelf {
         }
     }
 
-    /// Erases the target's blocks, which a drive need not do.
+    /// Erases the target's blocks, if the drive discards erased blocks.
     pub fn erase(&mut self, target: &Target) {
         if self.discards {
             let whole = Target { page: 0, rows: self.geometry.pages_per_block, ..*target };
@@ -105,12 +105,12 @@ impl Shelf {
         versions.push((self.writes, page));
     }
 
-    /// The number of the last write: what a flush that is asked for now makes durable.
+    /// Sequence number of the last write: a flush submitted now makes all writes up to it durable.
     pub fn writes(&self) -> u64 {
         self.writes
     }
 
-    /// What was written to these units up to `last` is durable.
+    /// Marks writes to these units up to `last` as durable.
     pub fn flushed(&mut self, units: &std::ops::Range<u16>, last: u64) {
         self.unflushed.retain(|(unit, _), versions| {
             if units.contains(&unit.0) {
@@ -121,7 +121,7 @@ impl Shelf {
         });
     }
 
-    /// Leaves of each page any of its versions.
+    /// Cuts the power: each page keeps any one of its versions.
     pub fn power_cut(&mut self, rng: &mut Rng) {
         for (place, mut versions) in std::mem::take(&mut self.unflushed) {
             let left = rng.below(versions.len() as u64) as usize;
@@ -129,21 +129,21 @@ impl Shelf {
         }
     }
 
-    /// What a unit holds, while nothing of it is unflushed.
+    /// Image of a unit without unflushed writes.
     pub fn image(&self, unit: u16) -> Image {
         let unit = UnitId(unit);
         let ours = self.pages.range((unit, 0)..=(unit, u64::MAX));
         Image { unit, pages: ours.map(|(place, page)| (*place, page.clone())).collect() }
     }
 
-    /// Brings a unit back to what it was, but for its bad blocks, which others keep account of.
+    /// Restores a unit from an image, except for its bad blocks, which are recorded elsewhere.
     pub fn restore(&mut self, image: &Image) {
         self.pages.retain(|(unit, _), _| *unit != image.unit);
         self.unflushed.retain(|(unit, _), _| *unit != image.unit);
         self.pages.extend(image.pages.iter().map(|(place, page)| (*place, page.clone())));
     }
 
-    /// The bad blocks of a unit in ascending order.
+    /// Bad blocks of a unit in ascending order.
     pub fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
         let ours = self.bad.iter().filter(|(other, _)| *other == unit);
         let mut bad: Vec<_> = ours.map(|(_, block)| *block).collect();

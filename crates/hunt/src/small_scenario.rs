@@ -1,4 +1,4 @@
-//! The world of the exhaustive sweep: two shards with a unit each, two keys, and one client.
+//! The scenario of the exhaustive sweep: two shards with one unit each, two keys, one client.
 
 use futures_util::future::{Either, select};
 use softflash_base::{SliceId, Time};
@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An operation of a workload. What writes writes something else each time, so that to write twice is to overwrite.
+/// An operation of a workload. Each write has a different value, so a second write is an overwrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Writes the key of the first shard.
@@ -23,11 +23,11 @@ pub enum Step {
     PutB,
     /// Deletes the key of the first shard.
     DeleteA,
-    /// Writes both keys at once: a transaction over shards.
+    /// Writes both keys in one transaction over both shards.
     Batch,
-    /// Writes a value of several pages, in the first shard.
+    /// Writes a value of several pages to the first shard.
     BigA,
-    /// Removes everything: a transaction over shards that drops memtables and patches.
+    /// Removes all keys: a transaction over both shards that drops memtables and patches.
     Clear,
 }
 
@@ -40,17 +40,17 @@ const STEPS: [(Step, &str); 6] = [
     (Step::Clear, "clear"),
 ];
 
-/// What was found: each key's value.
+/// The contents found: each key's value.
 pub type Found = BTreeMap<bytes::Bytes, bytes::Bytes>;
 
-/// How long the store is left alone after the last operation: the log proves its last frames within that.
+/// Idle time after the last operation; the log confirms its last frames within this time.
 const REST: Duration = Duration::from_millis(1500);
 
 /// Bytes of a value of several pages.
 const BIG_BYTES: usize = 10_000;
 
 impl Step {
-    /// All workloads of up to so many operations.
+    /// All workloads of up to `longest` operations.
     pub fn workloads(longest: usize) -> Vec<Vec<Step>> {
         let mut all: Vec<Vec<Step>> = vec![Vec::new()];
         let mut begin = 0;
@@ -75,16 +75,16 @@ impl Step {
         workload.iter().map(name).collect::<Vec<_>>().join(",")
     }
 
-    /// A workload from text.
+    /// Parses a workload.
     ///
     /// # Errors
-    /// The word that is no operation.
+    /// A word that names no operation.
     pub fn parse(text: &str) -> Result<Vec<Step>, String> {
         let step = |word: &str| {
             let known = STEPS.iter().find(|(_, name)| *name == word).map(|(step, _)| *step);
             let names: Vec<&str> = STEPS.iter().map(|(_, name)| *name).collect();
             known.ok_or_else(|| {
-                format!("`{word}` is no operation; write some of {}", names.join(","))
+                format!("`{word}` is not an operation; write some of {}", names.join(","))
             })
         };
         text.split(',').filter(|word| !word.is_empty()).map(step).collect()
@@ -104,7 +104,7 @@ impl Step {
     }
 }
 
-/// What is there after each number of operations of a workload.
+/// The contents after each prefix of a workload.
 pub fn histories(workload: &[Step]) -> Vec<Found> {
     let mut found = Found::new();
     let mut histories = vec![found.clone()];
@@ -132,7 +132,7 @@ fn keys() -> [bytes::Bytes; 2] {
     })
 }
 
-/// For people.
+/// The contents as text for a message.
 pub fn shown(found: &Found) -> String {
     let shown = |(key, value): (&bytes::Bytes, &bytes::Bytes)| {
         let begin = &value[..value.len().min(24)];
@@ -146,31 +146,31 @@ fn layout() -> StoreLayout {
     StoreLayout { shards: 2, slices: 2, units: 2, compression: Vec::new(), copies: 1, parity: 0 }
 }
 
-/// A device on which a store was opened and closed once.
-pub struct SmallWorld {
+/// A device on which a store was created and closed.
+pub struct SmallScenario {
     device: Arc<ModelDevice>,
 }
 
-/// How a session went.
+/// The result of a session.
 pub struct SmallSession {
-    /// What was found at its beginning, if it came to that.
+    /// The contents after recovery, if the store opened.
     pub found: Option<Found>,
-    /// Operations that were acknowledged.
+    /// Number of operations that were acknowledged.
     pub done: usize,
-    /// Operations that were begun.
+    /// Number of operations that were started.
     pub begun: usize,
-    /// What the flash did.
+    /// The commands that the flash ran.
     pub recorded: Vec<Recorded>,
-    /// When it ended.
+    /// When the session ended.
     pub ended_at: Time,
 }
 
-impl SmallWorld {
-    /// A new one.
+impl SmallScenario {
+    /// A new device with a new store.
     ///
     /// # Errors
-    /// The device's or the store's, of which there should be none.
-    pub fn new(cut_pages: CutPages, cut_erases: CutErases) -> Result<SmallWorld, String> {
+    /// Errors of the device or the store, which are not expected.
+    pub fn new(cut_pages: CutPages, cut_erases: CutErases) -> Result<SmallScenario, String> {
         let mut config = ModelConfig::model();
         let geometry = &mut config.array.geometry;
         (geometry.channels, geometry.chips_per_channel, geometry.planes_per_die) = (2, 1, 1);
@@ -178,32 +178,32 @@ impl SmallWorld {
         config.faults.cut_pages = cut_pages;
         config.faults.cut_erases = cut_erases;
         let device = ModelDevice::in_memory(config).map_err(|error| error.to_string())?;
-        let world = SmallWorld { device: Arc::new(device) };
-        world.session(&[], None)?;
-        Ok(world)
+        let scenario = SmallScenario { device: Arc::new(device) };
+        scenario.session(&[], None)?;
+        Ok(scenario)
     }
 
-    /// The device as it is.
+    /// An image of the device.
     ///
     /// # Errors
-    /// The device's, of which there should be none.
+    /// Errors of the device, which are not expected.
     pub fn image(&self) -> Result<UnitsImage, String> {
         self.device.image(0..2).map_err(|error| error.to_string())
     }
 
-    /// The device as it was.
+    /// Restores the device from an image.
     ///
     /// # Errors
-    /// The device's, of which there should be none.
+    /// Errors of the device, which are not expected.
     pub fn restore(&self, image: &UnitsImage) -> Result<(), String> {
         self.device.restore(image).map_err(|error| error.to_string())
     }
 
-    /// Opens the store, looks at everything, and does the operations of a workload, until the power is cut, at a time and
-    /// with a seed. Without that the store closes as it should.
+    /// Opens the store, reads all contents, and runs the operations of a workload until the power
+    /// is cut at the given time with the given seed. Without a cut, closes the store.
     ///
     /// # Errors
-    /// The store's, and a deadlock.
+    /// Errors of the store, and a deadlock.
     pub fn session(
         &self,
         workload: &[Step],
@@ -239,10 +239,10 @@ impl SmallWorld {
             }
         };
         let outcome = executor.try_block_on(whole).map_err(|deadlock| deadlock.to_string())?;
-        outcome.map_err(|error| format!("the store refuses: {error}"))?;
+        outcome.map_err(|error| format!("the store returns an error: {error}"))?;
         let ended_at = executor.now();
         if let Some((_, seed)) = cut {
-            // Before anything falls: what falls takes its commands back.
+            // Before any task is dropped: a dropped task withdraws its commands.
             self.device.power_cut(ended_at, seed).map_err(|error| error.to_string())?;
         }
         drop(executor);
@@ -254,7 +254,7 @@ impl SmallWorld {
     fn record(&self, runtime: &RuntimeHandle) {
         let device = Arc::clone(&self.device);
         runtime.spawn(Box::pin(async move {
-            // All queue pairs are opened before anybody waits.
+            // All queue pairs are opened before the first task waits.
             yield_now().await;
             device.record(Time::ZERO, Time(u64::MAX), usize::MAX);
         }));
@@ -263,7 +263,7 @@ impl SmallWorld {
     /// Checks the device offline.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first error of the check.
     pub fn check(&self) -> Result<(), String> {
         let executor = VirtualExecutor::new(1_000_000);
         let runtime = executor.handle();
@@ -306,7 +306,7 @@ impl Step {
     }
 }
 
-/// All that is there, by scan and by lookup.
+/// All contents, read by scan and by lookup.
 async fn look(store: &Store) -> Result<Found, StoreError> {
     let mut found = Found::new();
     for slice in 0..layout().slices {

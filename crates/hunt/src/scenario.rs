@@ -1,7 +1,7 @@
-//! What a world is made of.
+//! The parameters of a scenario.
 
-use crate::disasters::Disasters;
-use crate::habits::{Pace, Resp};
+use crate::client_model::{Pace, Resp};
+use crate::fault_plan::FaultPlan;
 pub use crate::profile::Profile;
 pub use crate::size::Size;
 use serde::{Deserialize, Serialize};
@@ -13,97 +13,98 @@ use softflash_store::{Durability, StoreLayout, StoreOptions};
 use std::time::Duration;
 
 const PAGE_BYTES: u32 = 4096;
-/// The share of worlds on a drive.
+/// Share of scenarios that run on a drive.
 const DRIVES: f64 = 0.25;
-/// How long a pass takes that has to notice whatever is wrong with a copy before a world ends.
+/// Period of the scrub: short enough to find every damaged copy before a scenario ends.
 const PATROL: Duration = Duration::from_secs(10);
 
-/// A world: everything that its run follows from.
+/// A scenario: all parameters of a run. Equal scenarios have equal runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct World {
-    /// Of everything random in its run.
+pub struct Scenario {
+    /// Seed of all random numbers in the run.
     pub seed: u64,
     /// The flash.
     pub flash: Flash,
-    /// In the place of the flash, where there is one: a drive of the same shape.
+    /// Replaces the flash array, if present, by a drive of the same geometry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<DriveShape>,
     /// The store.
     pub store: StoreShape,
-    /// Who uses it.
+    /// The clients.
     pub clients: Clients,
-    /// Cuts, and the sessions before each.
+    /// Number of power cuts; a session precedes each.
     pub cuts: u32,
-    /// What goes wrong beside the cuts.
+    /// Faults besides the power cuts.
     pub faults: FaultConfig,
-    /// How clients speak, if they speak RESP.
+    /// The client model of RESP clients; without it, clients call the store directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resp: Option<Resp>,
     /// How time passes.
     #[serde(default)]
     pub pace: Pace,
-    /// What destroys data.
-    #[serde(default)]
-    pub disasters: Disasters,
+    /// Faults that destroy data.
+    #[serde(default, rename = "disasters")]
+    pub fault_plan: FaultPlan,
 }
 
-/// An array of one chip a channel, each channel a unit.
+/// A flash array with one chip per channel; each channel is a unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {
-    /// Channels.
+    /// Number of channels.
     pub channels: u16,
-    /// Planes of each die.
+    /// Planes per die.
     pub planes: u8,
-    /// Blocks of each plane: superblocks of a unit.
+    /// Blocks per plane, which is the number of superblocks of a unit.
     pub blocks: u32,
-    /// Pages of a block.
+    /// Pages per block.
     pub pages: u32,
 }
 
-/// A drive with a volatile cache, as a file or a block device is to the store.
+/// A drive with a volatile write cache: models a file or a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveShape {
-    /// An erase makes zeros; otherwise it leaves what was there.
+    /// Erased blocks read as zeros; otherwise an erase keeps the old contents.
     pub discards: bool,
 }
 
-/// How a store is cut up.
+/// Layout and options of the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreShape {
-    /// Shards.
+    /// Number of shards.
     pub shards: u16,
-    /// Slices, at least one a shard.
+    /// Number of slices, at least one per shard.
     pub slices: u16,
     /// Memory, in KiB.
     pub memory_kib: u64,
-    /// Every other session has a quarter of it.
+    /// Every other session has a quarter of this memory.
     #[serde(default)]
     pub memory_varies: bool,
-    /// Superblocks are erased as soon as they are given back.
+    /// Superblocks are erased as soon as they are released.
     #[serde(default)]
     pub eager_erases: bool,
-    /// Writes are acknowledged at once, and are on flash within so many milliseconds; 0: acknowledged on flash.
+    /// Writes are acknowledged immediately and are durable within this many milliseconds; 0: writes
+    /// are durable when they are acknowledged.
     pub interval_ms: u64,
-    /// Copies of everything, on different units.
+    /// Number of copies of all data, on different units.
     #[serde(default = "one_copy", skip_serializing_if = "is_one")]
     pub copies: u8,
-    /// Patches that share a parity block, at most; 0 for no parity.
+    /// Maximum number of patches that share a parity block; 0 for no parity.
     #[serde(default, skip_serializing_if = "is_none")]
     pub parity: u8,
-    /// The longest fragment of a value that is written, in bytes; 0 for what stores do if nobody says.
+    /// Maximum length of a fragment of a value, in bytes; 0 for the store's default.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fragment_bytes: u64,
-    /// Watches after which those are dropped that nobody holds; 0 for what stores do if nobody says.
+    /// Number of watches after which the store sweeps the unused ones; 0 for the store's default.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub watch_sweep: u64,
 }
 
 impl StoreShape {
-    /// Whether a unit may be lost.
+    /// Whether the store survives the loss of a unit.
     pub fn is_redundant(&self) -> bool {
         self.copies > 1 || self.parity > 0
     }
@@ -125,25 +126,25 @@ fn is_one(copies: &u8) -> bool {
     *copies == one_copy()
 }
 
-/// Clients, each with keys of its own and one request at a time.
+/// Clients. Each has its own keys and one outstanding request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clients {
-    /// How many.
+    /// Number of clients.
     pub count: u16,
-    /// Keys of each.
+    /// Keys of each client.
     pub keys: u64,
     /// Longest value in bytes.
     pub value_bytes: u64,
-    /// Most keys that are written at once.
+    /// Maximum number of keys in one write.
     pub batch: u64,
-    /// Requests of each in a session, if the cut does not come before.
+    /// Requests of each client in a session without a cut.
     pub requests: u32,
     /// Share of reads.
     pub reads: f64,
-    /// Share of deletions among what is written.
+    /// Share of deletions among writes.
     pub deletes: f64,
-    /// Share of values that are as long as the largest.
+    /// Share of values that have the length `large_bytes`.
     #[serde(default, skip_serializing_if = "is_never")]
     pub larges: f64,
     /// Length of the largest values in bytes.
@@ -152,17 +153,17 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// How long the next value is at most.
+    /// Maximum length of the next value.
     pub fn longest_value(&self, rng: &mut Rng) -> u64 {
         let is_large = self.larges > 0.0 && rng.chance(self.larges);
         if is_large { self.large_bytes } else { self.value_bytes }
     }
 }
 
-impl World {
-    /// The world of a seed: each property is drawn for itself, and faults are of some kinds only, so that no fault hides
-    /// another for ever.
-    pub fn drawn(seed: u64, profile: Profile) -> World {
+impl Scenario {
+    /// Draws the scenario of a seed. Each property has its own probability, and each scenario has
+    /// only some kinds of faults, so that one fault does not always hide another.
+    pub fn drawn(seed: u64, profile: Profile) -> Scenario {
         let profile = profile.of_seed(seed);
         let mut rng = Rng::seeded(seed).fork("world");
         let mut apart = Rng::seeded(seed).fork("medium");
@@ -170,7 +171,7 @@ impl World {
         let channels = shards * (1 + rng.below(2) as u16);
         let planes = 1 + rng.below(2) as u8;
         let (blocks, pages) = (32 + rng.below(25) as u32, 8 << rng.below(3));
-        // The smaller the blocks, the more of them a store needs to have room to clean.
+        // Small blocks: the store needs more of them to have room for cleaning.
         let blocks = if pages == 8 { 5 * blocks / 2 } else { blocks };
         let flash = Flash { channels, planes, blocks, pages };
         let interval = shards == 1 && rng.chance(0.25);
@@ -188,7 +189,8 @@ impl World {
         };
         let value_bytes = [16, 200, 3000, 12_000][rng.below(4) as usize];
         let count = 1 + rng.below(4) as u16;
-        // What is alive takes an eighth of the flash at most, so that there is always room to clean.
+        // At most an eighth of the flash holds live data, so that there is always room for
+        // cleaning.
         let most_keys = flash.bytes() / 8 / (u64::from(count) * (value_bytes / 2 + 64));
         let clients = Clients {
             count,
@@ -204,7 +206,7 @@ impl World {
         let on_drive = profile.may_be_on_drive() && apart.chance(DRIVES);
         let drive = on_drive.then(|| DriveShape { discards: apart.chance(0.5) });
         let faults = faults(&mut rng, profile);
-        World {
+        Scenario {
             seed,
             flash,
             drive,
@@ -214,28 +216,28 @@ impl World {
             faults: if on_drive { FaultConfig::default() } else { faults },
             resp: None,
             pace: Pace::default(),
-            disasters: Disasters::default(),
+            fault_plan: FaultPlan::default(),
         }
         .with_more_shards()
-        .with_habits(profile)
+        .with_client_model(profile)
         .with_width()
     }
 
-    /// A world that is written as a file.
+    /// Reads a scenario from a file.
     ///
     /// # Errors
-    /// Why it is none, with the name of the file.
-    pub fn read(path: &str) -> Result<World, String> {
+    /// The file cannot be read or parsed; the error names the file.
+    pub fn read(path: &str) -> Result<Scenario, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
         toml::from_str(&text).map_err(|error| format!("{path}: {error}"))
     }
 
-    /// Drawn apart, so that what else a seed means stays.
-    fn with_habits(mut self, profile: Profile) -> World {
+    /// Uses random streams of its own, so that earlier seeds keep their meaning.
+    fn with_client_model(mut self, profile: Profile) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("habits");
         let firm = self.store.interval_ms == 0;
         profile.add(&mut self, &mut rng);
-        // Where data may be lost, the reference that knows by how much is the one of RESP.
+        // Where data may be lost, only the reference of RESP clients knows how much.
         let speaks = rng.chance(0.6) || self.may_lose();
         let mut apart = Rng::seeded(self.seed).fork("speech");
         self.resp = speaks.then(|| Resp::drawn(&mut rng, &mut apart, firm && !self.may_lose()));
@@ -246,23 +248,24 @@ impl World {
         self
     }
 
-    /// How many units each shard has.
+    /// Number of units of each shard.
     pub fn units_of_a_shard(&self) -> usize {
         usize::from(self.flash.channels / self.store.shards).max(1)
     }
 
-    /// Whether what was acknowledged may be lost, beside what a power cut takes. Not where there is another copy of it.
+    /// Whether acknowledged data may be lost other than by a power cut. False where copies or
+    /// parity exist.
     pub fn may_lose(&self) -> bool {
-        let World { faults, disasters, store, .. } = self;
+        let Scenario { faults, fault_plan, store, .. } = self;
         if store.is_redundant() {
             return false;
         }
         faults.silent != SilentFaults::default()
             || faults.bit_errors.is_on()
-            || *disasters != Disasters::default()
+            || *fault_plan != FaultPlan::default()
     }
 
-    /// The device, new.
+    /// A new device.
     pub fn device(&self) -> ModelConfig {
         let mut config = ModelConfig::model();
         config.array.geometry.channels = self.flash.channels;
@@ -275,7 +278,7 @@ impl World {
         config
     }
 
-    /// How the key space is cut.
+    /// Layout of the store.
     pub fn layout(&self) -> StoreLayout {
         StoreLayout {
             shards: self.store.shards,
@@ -287,7 +290,7 @@ impl World {
         }
     }
 
-    /// Settings of the store in a session.
+    /// Options of the store in a session.
     pub fn options(&self, session: u64) -> StoreOptions {
         let durability = match self.store.interval_ms {
             0 => Durability::Flash,
@@ -318,19 +321,19 @@ impl World {
 }
 
 impl Flash {
-    /// Raw bytes of a superblock.
+    /// Bytes of a superblock, metadata included.
     pub fn block_bytes(&self) -> u64 {
         u64::from(self.pages) * u64::from(self.planes) * u64::from(PAGE_BYTES)
     }
 
-    /// Raw bytes.
+    /// Bytes of the flash, metadata included.
     pub(crate) fn bytes(&self) -> u64 {
         let pages = u64::from(self.blocks) * u64::from(self.pages) * u64::from(self.planes);
         pages * u64::from(PAGE_BYTES) * u64::from(self.channels)
     }
 }
 
-/// Each kind of fault is there or not.
+/// Draws which kinds of faults occur.
 fn faults(rng: &mut Rng, profile: Profile) -> FaultConfig {
     let program_failure = 1e-4 * 30_f64.powf(rng.unit_f64());
     let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
@@ -342,7 +345,7 @@ fn faults(rng: &mut Rng, profile: Profile) -> FaultConfig {
         slow: SlowOperations { rate: some(0.01, 0.2), factor: 100.0 },
         ..FaultConfig::default()
     };
-    // Otherwise the outcome goes by how far an operation had come.
+    // Otherwise the outcome depends on the progress of the operation.
     if rng.chance(0.5) {
         let unstable = if profile == Profile::Decaying { 1.0 } else { 0.0 };
         let (untouched, whole, shorn, random) = (1.0, 1.0, 1.0, 1.0);
@@ -365,25 +368,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_is_a_world_and_a_world_is_a_file() {
+    fn a_seed_is_a_scenario_and_a_scenario_is_a_file() {
         for seed in 0..200 {
-            let world = World::drawn(seed, Profile::Paired);
-            assert_eq!(world, World::drawn(seed, Profile::Paired));
-            assert_eq!(world, toml::from_str(&toml::to_string(&world).unwrap()).unwrap());
-            world.device().array.validate().unwrap();
-            assert_eq!(world.layout().problem(), None, "seed {seed}");
-            let longest = world.options(0).fragment_bytes as u64;
-            assert!(world.clients.larges == 0.0 || longest < world.flash.block_bytes() / 2);
-            let mirrored = World::drawn(seed, Profile::Mirrored);
+            let scenario = Scenario::drawn(seed, Profile::Paired);
+            assert_eq!(scenario, Scenario::drawn(seed, Profile::Paired));
+            assert_eq!(scenario, toml::from_str(&toml::to_string(&scenario).unwrap()).unwrap());
+            scenario.device().array.validate().unwrap();
+            assert_eq!(scenario.layout().problem(), None, "seed {seed}");
+            let longest = scenario.options(0).fragment_bytes as u64;
+            assert!(scenario.clients.larges == 0.0 || longest < scenario.flash.block_bytes() / 2);
+            let mirrored = Scenario::drawn(seed, Profile::Mirrored);
             assert_eq!(mirrored.layout().problem(), None, "seed {seed}");
             assert_eq!((mirrored.store.copies, mirrored.may_lose()), (2, false));
-            let parity = World::drawn(seed, Profile::Parity);
+            let parity = Scenario::drawn(seed, Profile::Parity);
             assert_eq!(
                 (parity.layout().problem(), parity.may_lose()),
                 (None, false),
                 "seed {seed}"
             );
         }
-        assert_ne!(World::drawn(1, Profile::Survived), World::drawn(2, Profile::Survived));
+        assert_ne!(Scenario::drawn(1, Profile::Survived), Scenario::drawn(2, Profile::Survived));
     }
 }

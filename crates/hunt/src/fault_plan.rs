@@ -1,9 +1,10 @@
-//! What a device does beside its rates of faults: dies that end in the middle of a run, units that come back as they
-//! were, commands that silently do something else. Where there is one copy acknowledged data are lost then: what is left to
-//! promise is that this is said. Where there are two, or parity, disasters strike one unit of a world, and nothing is lost.
+//! Faults beyond the random error rates: dies that fail during a session, units restored from an
+//! old image, commands that silently do something else. With one copy, these faults lose
+//! acknowledged data, and the store must report the loss. With several copies or parity, the fault
+//! plan strikes one unit per scenario, and nothing may be lost.
 
 use crate::medium::{Image, Medium};
-use crate::world::World;
+use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use softflash_base::Time;
 use softflash_base::random::Rng;
@@ -13,19 +14,19 @@ use softflash_runtime::{RuntimeHandle, yield_now};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How often.
+/// Probabilities of these faults.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Disasters {
-    /// A die dies in a session: the chance of it, a session.
+pub struct FaultPlan {
+    /// Probability per session that a die fails.
     pub deaths: f64,
-    /// A unit comes back as it was some sessions ago: the chance of it, a session.
+    /// Probability per session that a unit is restored from an image of an earlier session.
     pub old_images: f64,
-    /// One whole unit is replaced: it reads as random bytes, as zeros, or as it was some sessions ago. The chance of it, a
-    /// session; once in a world.
+    /// Probability per session that the contents of one whole unit are replaced by random bytes, by
+    /// zeros, or by an image of an earlier session. Happens at most once per scenario.
     #[serde(skip_serializing_if = "is_never")]
     pub replacements: f64,
-    /// Commands of one unit that do something else than they say, a session.
+    /// Commands per session, all on one unit, that silently do something else.
     #[serde(skip_serializing_if = "is_zero")]
     pub strikes: u32,
 }
@@ -38,55 +39,55 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// The state of a device's disasters.
+/// The faults that have occurred in a scenario.
 #[derive(Default)]
-pub struct Fate {
+pub struct FaultState {
     dead: Vec<u32>,
-    /// Of this unit.
+    /// The unit of the image, and the image.
     image: Option<(u16, Image)>,
-    /// A unit is older than it should be.
+    /// A unit was restored from an old image.
     is_old: bool,
 }
 
-/// What strikes the flash in a session.
+/// The faults planned for a session.
 pub type Strikes = Vec<PlannedFault>;
 
-/// The latest command of its kind in a session that is struck.
+/// Maximum sequence number, per kind of command, of a command with a fault.
 const LATEST_COMMAND: u64 = 400;
 
-impl Fate {
-    /// Whether units tell less of themselves than they did.
+impl FaultState {
+    /// Whether a unit may have lost information that it had earlier.
     pub fn is_forgetful(&self) -> bool {
         self.is_old || !self.dead.is_empty()
     }
 
-    /// The deaths of those that are dead.
+    /// Faults that keep dead dies dead.
     pub fn dead(&self) -> Strikes {
         self.dead.iter().map(|die| death(*die, Time::ZERO)).collect()
     }
 
-    /// Whether a disaster has struck the unit, or may have.
-    pub fn has_struck(&self, unit: u16, world: &World) -> bool {
+    /// Whether a fault of the plan has struck the unit, or may have.
+    pub fn has_struck(&self, unit: u16, scenario: &Scenario) -> bool {
         let is_old = self.is_old && self.image.as_ref().is_some_and(|(old, _)| *old == unit);
-        let does_otherwise = world.disasters.strikes > 0 && struck_unit(world) == unit;
+        let does_otherwise = scenario.fault_plan.strikes > 0 && struck_unit(scenario) == unit;
         is_old || does_otherwise || self.dead.contains(&u32::from(unit))
     }
 
-    /// Draws what strikes in the next session; the dead stay dead. Nothing new strikes where clients do not work, if there
-    /// are copies, which must come to be whole then.
-    pub fn strikes(&mut self, world: &World, rng: &mut Rng, works: bool) -> Strikes {
+    /// Draws the faults of the next session; dead dies stay dead. With redundancy, sessions without
+    /// client work have no new faults, because they must restore full redundancy.
+    pub fn strikes(&mut self, scenario: &Scenario, rng: &mut Rng, works: bool) -> Strikes {
         let mut strikes = self.dead();
-        let has_copies = world.store.is_redundant();
+        let has_copies = scenario.store.is_redundant();
         if has_copies && (!works || !self.dead.is_empty()) {
             return strikes;
         }
-        if rng.chance(world.disasters.deaths) {
-            let die = rng.below(u64::from(world.flash.channels)) as u32;
+        if rng.chance(scenario.fault_plan.deaths) {
+            let die = rng.below(u64::from(scenario.flash.channels)) as u32;
             strikes.push(death(die, Time(1 << (10 + rng.below(22)))));
             self.dead.push(die);
         }
-        let unit = u32::from(struck_unit(world));
-        for _ in 0..world.disasters.strikes {
+        let unit = u32::from(struck_unit(scenario));
+        for _ in 0..scenario.fault_plan.strikes {
             let command = 1 + rng.below(LATEST_COMMAND);
             let (when, what) = match rng.below(6) {
                 0 => (FaultTime::Program(command), Strike::Phantom),
@@ -101,13 +102,18 @@ impl Fate {
         strikes
     }
 
-    /// While the power is away: takes images of units, and brings them back.
+    /// Takes an image of a unit, or restores one, while the power is off.
     ///
     /// # Errors
-    /// The device's, of which there should be none.
-    pub fn strike(&mut self, world: &World, medium: &Medium, rng: &mut Rng) -> Result<(), String> {
-        let Disasters { old_images, replacements, .. } = world.disasters;
-        let once = world.store.is_redundant() || replacements > 0.0;
+    /// Errors of the device, which are not expected.
+    pub fn strike(
+        &mut self,
+        scenario: &Scenario,
+        medium: &Medium,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
+        let FaultPlan { old_images, replacements, .. } = scenario.fault_plan;
+        let once = scenario.store.is_redundant() || replacements > 0.0;
         if old_images + replacements == 0.0 || once && self.is_old {
             return Ok(());
         }
@@ -128,7 +134,7 @@ impl Fate {
             }
             Some(_) => {}
             None => {
-                let unit = rng.below(u64::from(world.flash.channels)) as u16;
+                let unit = rng.below(u64::from(scenario.flash.channels)) as u16;
                 self.image = Some((unit, medium.image(unit).map_err(failed)?));
             }
         }
@@ -136,12 +142,12 @@ impl Fate {
     }
 }
 
-/// The unit of a world whose commands do something else than they say.
-fn struck_unit(world: &World) -> u16 {
-    (world.seed % u64::from(world.flash.channels)) as u16
+/// The unit of a scenario whose commands have silent faults.
+fn struck_unit(scenario: &Scenario) -> u16 {
+    (scenario.seed % u64::from(scenario.flash.channels)) as u16
 }
 
-/// The dies that are dead from the beginning.
+/// The dies that are dead from the start of the session.
 pub fn dead_dies(strikes: &Strikes) -> BTreeSet<u16> {
     let of = |fault: &PlannedFault| match fault {
         PlannedFault { place: FaultPlace::Die(die), what: Strike::Death, .. } => Some(*die as u16),
@@ -154,7 +160,7 @@ fn death(die: u32, at: Time) -> PlannedFault {
     PlannedFault { place: FaultPlace::Die(die), when: FaultTime::AtNs(at.0), what: Strike::Death }
 }
 
-/// Plans strikes as soon as the device is in use.
+/// Schedules the faults as soon as the device is in use.
 pub fn plan(strikes: &Strikes, device: &Arc<ModelDevice>, runtime: &RuntimeHandle) {
     if strikes.is_empty() {
         return;
@@ -162,9 +168,9 @@ pub fn plan(strikes: &Strikes, device: &Arc<ModelDevice>, runtime: &RuntimeHandl
     let schedule = FaultSchedule { faults: strikes.clone() };
     let device = Arc::clone(device);
     runtime.spawn(Box::pin(async move {
-        // All queue pairs are opened before anybody waits.
+        // All queue pairs are opened before the first task waits.
         yield_now().await;
         let planned = device.schedule_faults(&schedule);
-        assert!(planned.is_ok(), "dies of the world exist: {planned:?}");
+        assert!(planned.is_ok(), "the dies of the scenario exist: {planned:?}");
     }));
 }

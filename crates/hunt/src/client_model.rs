@@ -1,42 +1,42 @@
-//! How clients behave, and how time passes.
+//! The client model: how clients behave, and how time passes.
 
 use crate::memory::Memory;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
-/// Clients that speak RESP to the server's own command layer. Without it they call the store.
+/// RESP clients of the server's command layer. Without this, clients call the store directly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resp {
-    /// Most commands that are sent at once, or are in a transaction.
+    /// Maximum number of commands in a pipeline or a transaction.
     pub pipeline: u64,
     /// Share of requests that are transactions.
     pub transactions: f64,
-    /// Share of writes that say how long the value lasts.
+    /// Share of writes that set an expiry.
     pub expiry: f64,
-    /// The longest that a value lasts that does not last for ever.
+    /// Maximum time to live of a key with an expiry.
     pub longest_life_ms: u64,
-    /// Keys that all clients write.
+    /// Number of keys that all clients write.
     pub lists: u64,
-    /// Share of requests for them.
+    /// Share of requests to these keys.
     pub list_share: f64,
-    /// Share of requests that remove everything.
+    /// Share of requests that are FLUSHALL.
     pub clears: f64,
-    /// While others make their requests; otherwise nobody else does anything meanwhile.
+    /// FLUSHALL runs concurrently with other requests; otherwise it runs alone.
     #[serde(default, skip_serializing_if = "is_not")]
     pub clears_beside: bool,
-    /// Share of requests that are whole iterations of SCAN.
+    /// Share of requests that are full SCAN iterations.
     #[serde(default = "few_scans", skip_serializing_if = "are_few_scans")]
     pub scans: f64,
-    /// Most keys that a transaction watches.
+    /// Maximum number of keys that a transaction watches.
     #[serde(default = "one_key", skip_serializing_if = "is_one_key")]
     pub watched: u64,
-    /// Share of requests that watch keys and let go of them.
+    /// Share of requests that watch keys and then unwatch them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub litter: f64,
-    /// Share of requests that are the last, as the connection is lost in their middle.
+    /// Share of requests during which the client disconnects.
     pub vanishing: f64,
-    /// What the server has for requests and replies.
+    /// The server's memory for requests and replies.
     #[serde(default, skip_serializing_if = "Memory::is_ample")]
     pub memory: Memory,
 }
@@ -45,15 +45,15 @@ pub struct Resp {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Pace {
-    /// Share of requests before which a client rests.
+    /// Share of requests before which a client pauses.
     pub pauses: f64,
-    /// The longest rest.
+    /// The longest pause.
     pub longest_pause_ms: u64,
-    /// The longest that the power stays away.
+    /// The longest power outage.
     pub longest_outage_ms: u64,
-    /// The wall clock may be set back while the power is away.
+    /// The wall clock may be set back during an outage.
     pub steps_back: bool,
-    /// Three of four cuts come within milliseconds of a request.
+    /// Three of four cuts occur within milliseconds of a request.
     #[serde(skip_serializing_if = "is_not")]
     pub prompt_cuts: bool,
 }
@@ -66,7 +66,7 @@ fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
 
-/// The share of SCANs where nobody does many.
+/// Share of SCAN requests in most scenarios.
 pub(crate) fn few_scans() -> f64 {
     0.02
 }
@@ -84,15 +84,18 @@ fn is_one_key(keys: &u64) -> bool {
 }
 
 impl Resp {
-    /// Drawn habits, some of them `apart`; `firm` where acknowledged writes are on flash.
+    /// Draws a client model; newer properties come from the random stream `apart`. `firm`:
+    /// acknowledged writes are durable.
     pub fn drawn(rng: &mut Rng, apart: &mut Rng, firm: bool) -> Resp {
         let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
         let (transactions, list_share) = (some(0.2, 0.6), some(0.2, 0.5));
         let (expiry, vanishing) = (some(0.4, 0.6), some(0.02, 0.4));
-        // Who may lose the last writes of each shard may lose a part of what was removed with them.
+        // Where the last writes of each shard may be lost, a FLUSHALL may be lost in some shards
+        // only.
         let clears = if firm { some(0.01, 0.3) } else { 0.0 };
         let beside = apart.chance(0.35);
-        // Often, and so rarely that much is on flash by then.
+        // Log-uniform: from so frequent that keys are removed soon, to so rare that most data are
+        // on flash.
         let often = 0.002 * 50_f64.powf(apart.unit_f64());
         let (clears_beside, clears) = if firm && beside { (true, often) } else { (false, clears) };
         let scans = if apart.chance(0.3) { 0.1 } else { few_scans() };
@@ -117,8 +120,9 @@ impl Resp {
 }
 
 impl Pace {
-    /// A drawn pace: half of the worlds are in a hurry. Only where acknowledged writes are on flash is it certain that
-    /// what was seen expired stays so when the clock is set back.
+    /// Draws the passage of time; half of the scenarios have no pauses. The clock is set back only
+    /// where acknowledged writes are durable: only there is it certain that an expired key stays
+    /// expired.
     pub fn drawn(rng: &mut Rng, firm: bool) -> Pace {
         let slow = rng.chance(0.5);
         Pace {
