@@ -1,5 +1,5 @@
 //! `cargo xtask mutants`: changes recovery, journal, mapping, transactions and compaction in small ways, one after the other, and asks
-//! whether a test notices. `.cargo/mutants.toml` has the files, `docs/mutants.md` what came of it.
+//! whether a test notices. `.cargo/mutants.toml` has the files, `docs/results/mutants.md` the results.
 
 use crate::Outcome;
 use crate::run::{cargo, output, run as run_command};
