@@ -1,5 +1,6 @@
 //! `cargo xtask mutants`: mutation testing of recovery, journal, mapping, transactions and
-//! compaction. The files are listed in `.cargo/mutants.toml`, the results in `docs/mutants.md`.
+//! compaction. The files are listed in `.cargo/mutants.toml`, the results in
+//! `docs/results/mutants.md`.
 
 use crate::Outcome;
 use crate::run::{cargo, output, run as run_command};
