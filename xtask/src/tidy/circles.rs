@@ -9,9 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of files in a cycle: a module and its closest helpers.
 const LARGEST: usize = 4;
 
-/// Crates with a larger cycle, and its size, which may only shrink.
-const LARGER: [(&str, usize); 1] = [("crates/store", 10)];
-
 /// The files of a crate by module path; without the crate root, which only names the others.
 type Modules<'a> = BTreeMap<Vec<String>, (&'a SourceFile, Uses)>;
 
@@ -20,20 +17,11 @@ pub fn check(files: &[SourceFile], findings: &mut Findings) {
     let crates: BTreeSet<&str> =
         files.iter().filter_map(|file| Some(file.path.split_once("/src/")?.0)).collect();
     for directory in crates {
-        let largest = LARGER.iter().find(|(of, _)| *of == directory);
-        let largest = largest.map_or(LARGEST, |(_, files)| *files);
         let circles = circles(&modules(directory, files, findings));
-        for circle in circles.iter().filter(|circle| circle.len() > largest) {
+        for circle in circles.iter().filter(|circle| circle.len() > LARGEST) {
             let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
             let problem = format!("{} files use each other: {}", names.len(), names.join(", "));
             findings.add(directory, problem);
-        }
-        let found = circles.iter().map(Vec::len).max().unwrap_or(0);
-        if largest > LARGEST && found < largest {
-            findings.add(
-                directory,
-                format!("the largest cycle has {found} files, not {largest} as noted in tidy"),
-            );
         }
     }
 }

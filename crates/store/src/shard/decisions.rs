@@ -6,6 +6,9 @@ use softflash_base::ShardId;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+/// The shard whose log holds the commits.
+pub(crate) const COORDINATOR: ShardId = ShardId(0);
+
 /// The decisions of the coordinator; shared by all shards while they are opened.
 pub struct Decisions {
     commits: OnceLock<Result<BTreeSet<u64>>>,

@@ -4,11 +4,10 @@
 use super::Shard;
 use super::budget::Budget;
 use super::clock::ExpiryClock;
-use super::decisions::Decisions;
+use super::decisions::{COORDINATOR, Decisions};
 use super::log::event;
 use super::log::event::{Checkpoint, Event, SliceState};
 use super::recovery::{OnFlash, OnLogLoss, Recovered, Recovery};
-use super::transactions::COORDINATOR;
 use crate::error::{Result, StoreError};
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;

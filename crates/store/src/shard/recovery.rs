@@ -10,12 +10,11 @@
 
 use super::budget::Budget;
 use super::clock::ExpiryClock;
-use super::decisions::Decisions;
+use super::decisions::{COORDINATOR, Decisions};
 use super::log::Resume;
 use super::log::chain::{Announced, Chain, Evidence, Segment, newest_evidence};
 use super::log::reader::LogReader;
 use super::replay::Replay;
-use super::transactions::COORDINATOR;
 use crate::error::{Result, StoreError};
 use crate::format::log::{End, Position};
 use crate::kv::slice::Slice;

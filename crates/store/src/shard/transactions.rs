@@ -24,9 +24,6 @@ use softflash_base::planted::{self, Bug};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The shard whose log holds the commits.
-pub(crate) const COORDINATOR: ShardId = ShardId(0);
-
 /// The coordinator's books; empty in every other shard.
 #[derive(Default)]
 pub(super) struct Transactions {
