@@ -68,9 +68,11 @@ fn story(seed: u64) -> Story {
                 let number = rng.below(600);
                 let value = rng.next_u64().to_le_bytes().repeat(1 + rng.below(2000) as usize);
                 let store = home(&stores, &key(number));
-                let mut view = store.view();
-                view.put(Bytes::from(key(number)), Entry::new(Bytes::from(value.clone()))).unwrap();
-                let ticket = store.commit(view).await.unwrap();
+                let mut transaction = store.begin();
+                transaction
+                    .put(Bytes::from(key(number)), Entry::new(Bytes::from(value.clone())))
+                    .unwrap();
+                let ticket = store.commit(transaction).await.unwrap();
                 store.durable(&ticket).await.unwrap();
                 expected.insert(key(number), value);
             }
@@ -96,8 +98,8 @@ fn home<'a>(stores: &'a [Store], key: &[u8]) -> &'a Store {
 /// Reads every key, alone and in scans.
 async fn verify(stores: &[Store], expected: &BTreeMap<Vec<u8>, Vec<u8>>) {
     for (key, value) in expected {
-        let mut view = home(stores, key).view();
-        let entry = view.get(&Bytes::copy_from_slice(key)).await.unwrap().unwrap();
+        let mut transaction = home(stores, key).begin();
+        let entry = transaction.get(&Bytes::copy_from_slice(key)).await.unwrap().unwrap();
         assert!(entry.value.fragments().concat() == *value);
     }
     let mut scanned = BTreeMap::new();

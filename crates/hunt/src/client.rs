@@ -6,7 +6,7 @@ use crate::trouble::Trouble;
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::random::Rng;
-use softflash_store::{Entry, Store, StoreError, View};
+use softflash_store::{Entry, Store, StoreError, Transaction};
 use std::cell::RefCell;
 
 /// A client of a scenario.
@@ -74,7 +74,7 @@ impl Client {
     async fn read(&self, store: &Store, workload: &Clients) -> Result<(), Trouble> {
         let key = self.key(self.rng.borrow_mut().below(workload.keys));
         let expected = self.promise.borrow().current().get(&key).cloned();
-        let found = store.view().get(&key).await.map_err(Trouble::from)?;
+        let found = store.begin().get(&key).await.map_err(Trouble::from)?;
         let found = found.map(|entry| entry.value.to_bytes());
         if found == expected {
             return Ok(());
@@ -118,22 +118,22 @@ fn value(rng: &mut Rng, most: u64) -> Bytes {
 async fn write(store: &Store, batch: Batch) -> Result<(), StoreError> {
     let mut shards: Vec<ShardId> = batch.iter().map(|(key, _)| store.shard_of(key)).collect();
     shards.dedup();
-    let ticket = match shards.len() {
-        1 => store.commit(fill(store.view(), batch)?).await?,
+    let token = match shards.len() {
+        1 => store.commit(fill(store.begin(), batch)?).await?,
         _ => {
             let exclusive = store.exclusive(shards).await?;
-            store.commit(fill(exclusive.view(), batch)?).await?
+            store.commit(fill(exclusive.begin(), batch)?).await?
         }
     };
-    store.durable(&ticket).await
+    store.durable(&token).await
 }
 
-fn fill(mut view: View, batch: Batch) -> Result<View, StoreError> {
+fn fill(mut transaction: Transaction, batch: Batch) -> Result<Transaction, StoreError> {
     for (key, value) in batch {
         match value {
-            Some(value) => view.put(key, Entry::new(value))?,
-            None => view.delete(key)?,
+            Some(value) => transaction.put(key, Entry::new(value))?,
+            None => transaction.delete(key)?,
         }
     }
-    Ok(view)
+    Ok(transaction)
 }

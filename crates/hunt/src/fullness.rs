@@ -180,13 +180,13 @@ async fn probe(store: &Store) -> Result<(), Trouble> {
     let keys = (0..).map(|number| Bytes::from([PROBE, format!("{number}").as_bytes()].concat()));
     let Some(key) = keys.take(usize::from(u16::MAX)).find(own) else { return Ok(()) };
     for entry in [Some(Entry::new(Bytes::from_static(b"room"))), None] {
-        let mut view = store.view();
+        let mut transaction = store.begin();
         match entry {
-            Some(entry) => view.put(key.clone(), entry)?,
-            None => view.delete(key.clone())?,
+            Some(entry) => transaction.put(key.clone(), entry)?,
+            None => transaction.delete(key.clone())?,
         }
-        let ticket = store.commit(view).await?;
-        store.durable(&ticket).await?;
+        let token = store.commit(transaction).await?;
+        store.durable(&token).await?;
     }
     Ok(())
 }

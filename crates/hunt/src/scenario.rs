@@ -309,7 +309,7 @@ impl Scenario {
             options.watch_sweep = self.store.watch_sweep as usize;
         }
         if self.store.is_redundant() {
-            options.patrol = Some(PATROL);
+            options.scrub = Some(PATROL);
         }
         if self.store.eager_erases {
             options.ftl.prepared_target = u32::MAX;

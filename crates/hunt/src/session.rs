@@ -362,7 +362,7 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
     let mut keys: BTreeSet<Bytes> = crew.keys(scenario).into_iter().collect();
     keys.extend(found.iter().flat_map(Found::keys).cloned());
     for key in keys {
-        match store.view().get(&key).await.map_err(Trouble::from) {
+        match store.begin().get(&key).await.map_err(Trouble::from) {
             Ok(Some(entry)) => {
                 looked_up.insert(key, (entry.value.to_bytes(), entry.expires_at_ms));
             }

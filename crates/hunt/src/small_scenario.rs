@@ -288,21 +288,21 @@ impl Step {
             Step::Batch | Step::Clear => Some(store.exclusive(both()).await?),
             _ => None,
         };
-        let mut view =
-            exclusive.as_ref().map_or_else(|| store.view(), |exclusive| exclusive.view());
+        let mut transaction =
+            exclusive.as_ref().map_or_else(|| store.begin(), |exclusive| exclusive.begin());
         match self {
-            Step::PutA => view.put(a.clone(), small())?,
-            Step::PutB => view.put(b.clone(), small())?,
-            Step::DeleteA => view.delete(a.clone())?,
+            Step::PutA => transaction.put(a.clone(), small())?,
+            Step::PutB => transaction.put(b.clone(), small())?,
+            Step::DeleteA => transaction.delete(a.clone())?,
             Step::Batch => {
-                view.put(a.clone(), small())?;
-                view.put(b.clone(), small())?;
+                transaction.put(a.clone(), small())?;
+                transaction.put(b.clone(), small())?;
             }
-            Step::BigA => view.put(a.clone(), Entry::new(big(number)))?,
-            Step::Clear => view.clear(),
+            Step::BigA => transaction.put(a.clone(), Entry::new(big(number)))?,
+            Step::Clear => transaction.clear(),
         }
-        let ticket = store.commit(view).await?;
-        store.durable(&ticket).await
+        let token = store.commit(transaction).await?;
+        store.durable(&token).await
     }
 }
 
@@ -314,7 +314,7 @@ async fn look(store: &Store) -> Result<Found, StoreError> {
         found.extend(page.items.into_iter().map(|(key, entry)| (key, entry.value.to_bytes())));
     }
     for key in keys() {
-        let value = store.view().get(&key).await?.map(|entry| entry.value.to_bytes());
+        let value = store.begin().get(&key).await?.map(|entry| entry.value.to_bytes());
         if value.as_ref() != found.get(&key) {
             let key = key.escape_ascii();
             return Err(StoreError::Unusable(format!("`{key}`: a lookup and a scan differ")));

@@ -58,7 +58,7 @@ async fn measure(store: &Store, runtime: &RuntimeHandle, batches: u64) {
     let begun = runtime.now();
     for number in 0..gets_per_batch * PIPELINE {
         let key = Bytes::from(format!("key:{:08}", number % KEYS));
-        assert!(store.view().get(&key).await.unwrap().is_some());
+        assert!(store.begin().get(&key).await.unwrap().is_some());
     }
     let alone = report("GET on the store alone", gets_per_batch, begun);
     let begun = runtime.now();
@@ -68,10 +68,10 @@ async fn measure(store: &Store, runtime: &RuntimeHandle, batches: u64) {
 
     let begun = runtime.now();
     for number in 0..fewer * PIPELINE {
-        let mut view = store.view();
+        let mut transaction = store.begin();
         let key = Bytes::from(format!("key:{:08}", number % KEYS));
-        view.put(key, Entry::new(Bytes::copy_from_slice(&value))).unwrap();
-        store.commit(view).await.unwrap();
+        transaction.put(key, Entry::new(Bytes::copy_from_slice(&value))).unwrap();
+        store.commit(transaction).await.unwrap();
     }
     let alone = report("SET on the store alone", fewer, begun);
     let begun = runtime.now();

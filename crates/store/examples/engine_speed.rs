@@ -18,9 +18,9 @@ fn main() {
     bed.run(async |stores, runtime| {
         let (store, began) = (&stores[0], runtime.now());
         for number in 0..operations {
-            let mut view = store.view();
-            view.put(key(), Entry::new(Bytes::from(vec![7; 1024]))).unwrap();
-            store.commit(view).await.unwrap();
+            let mut transaction = store.begin();
+            transaction.put(key(), Entry::new(Bytes::from(vec![7; 1024]))).unwrap();
+            store.commit(transaction).await.unwrap();
             if number % 64 == 0 {
                 softflash_runtime::yield_now().await;
             }
@@ -28,7 +28,7 @@ fn main() {
         let wrote = runtime.now();
         let mut found = 0;
         for _ in 0..operations {
-            found += u64::from(store.view().get(&key()).await.unwrap().is_some());
+            found += u64::from(store.begin().get(&key()).await.unwrap().is_some());
         }
         let rate = |ns: u64| operations as f64 / (ns as f64 / 1e9);
         println!(

@@ -112,9 +112,9 @@ impl Bench {
 
 async fn put(stores: &[Store], number: u64, value: Bytes) -> Result<(), StoreError> {
     let key = Bytes::from(format!("key:{number:012}"));
-    let mut view = stores[0].view();
-    view.put(key, Entry::new(value))?;
-    stores[0].commit(view).await.map(drop)
+    let mut transaction = stores[0].begin();
+    transaction.put(key, Entry::new(value))?;
+    stores[0].commit(transaction).await.map(drop)
 }
 
 /// User and system time of the process.

@@ -29,5 +29,3 @@ pub use store::{
     CommitToken, Exclusive, Inbox, Mesh, ShardSpec, Store, Transaction, open_all, open_all_with_log,
 };
 pub use value::{Entry, Value};
-// TEMP
-pub use store::{CommitToken as Ticket, Transaction as View};

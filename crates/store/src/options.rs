@@ -6,7 +6,7 @@ use softflash_ftl::FtlConfig;
 use std::time::Duration;
 
 /// A week, as other stores take for a pass that reads everything (Ceph's deep scrub).
-const PATROL_PERIOD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const SCRUB_PERIOD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// A sweep looks at all watches: so rarely, it costs each of them next to nothing.
 const WATCH_SWEEP: usize = 1024;
@@ -31,7 +31,7 @@ pub struct StoreOptions {
     pub placement: PlacementKind,
     /// How long a pass of the patrol takes, which reads everything once and writes anew what is hard to read; without one
     /// there is none.
-    pub patrol: Option<Duration>,
+    pub scrub: Option<Duration>,
     /// Longer values are cut into fragments of at most so many bytes when they are written, or of a few more where the number of
     /// fragments would be too large. What was cut otherwise is read all the same.
     pub fragment_bytes: usize,
@@ -47,7 +47,7 @@ impl Default for StoreOptions {
             memory_bytes: 256 << 20,
             durability: Durability::Flash,
             placement: PlacementKind::default(),
-            patrol: Some(PATROL_PERIOD),
+            scrub: Some(SCRUB_PERIOD),
             fragment_bytes: MAX_FRAGMENT_BYTES,
             watch_sweep: WATCH_SWEEP,
             ftl: FtlConfig::default(),

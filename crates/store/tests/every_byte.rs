@@ -98,7 +98,7 @@ fn is_harmless(bed: &VirtualBed, model: &Model, faults: &Faults) -> bool {
         let stores = open_all(device, &bed.layout, &bed.options, &runtime).await.unwrap();
         let mut right = true;
         for number in 0..50 {
-            let found = stores[0].view().get(&key(number)).await;
+            let found = stores[0].begin().get(&key(number)).await;
             let found = found.map(|entry| entry.map(|entry| entry.value.to_bytes()));
             right &= found.is_ok_and(|found| found.as_ref() == model.entries.get(&key(number)));
         }

@@ -88,7 +88,7 @@ impl Bench {
             let opened = open_all(device, &self.layout, &self.options, &runtime).await;
             let stores = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
             for (key, possible) in known {
-                let found = stores[0].view().get(key).await;
+                let found = stores[0].begin().get(key).await;
                 let found = found.unwrap_or_else(|error| panic!("{what}: {key:?}: {error}"));
                 let found = found.map(|entry| entry.value.to_bytes());
                 assert!(possible.contains(&found), "{what}: {key:?} is wrong");
@@ -116,7 +116,7 @@ async fn in_time<T>(
 async fn step(store: &Store, known: &mut Known, random: &mut Rng) -> Result<(), StoreError> {
     if random.chance(0.2) {
         let key = key(random.below(KEYS));
-        let found = store.view().get(&key).await?.map(|entry| entry.value.to_bytes());
+        let found = store.begin().get(&key).await?.map(|entry| entry.value.to_bytes());
         let possible = known.get(&key).map_or(&[None][..], Vec::as_slice);
         assert!(possible.contains(&found), "{key:?} is read wrongly");
         return Ok(());
@@ -129,17 +129,17 @@ async fn step(store: &Store, known: &mut Known, random: &mut Rng) -> Result<(), 
     }
     let shards = writes.keys().map(|key| store.shard_of(key)).collect();
     let exclusive = store.exclusive(shards).await?;
-    let mut view = exclusive.view();
+    let mut transaction = exclusive.begin();
     for (key, written) in &writes {
         match written {
-            Some(value) => view.put(key.clone(), Entry::new(value.clone()))?,
-            None => view.delete(key.clone())?,
+            Some(value) => transaction.put(key.clone(), Entry::new(value.clone()))?,
+            None => transaction.delete(key.clone())?,
         }
         known.entry(key.clone()).or_insert_with(|| vec![None]).push(written.clone());
     }
-    let ticket = store.commit(view).await;
+    let token = store.commit(transaction).await;
     drop(exclusive);
-    store.durable(&ticket?).await?;
+    store.durable(&token?).await?;
     for (key, written) in writes {
         known.insert(key, vec![written]);
     }

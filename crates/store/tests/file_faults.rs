@@ -82,7 +82,7 @@ impl Bench {
         let known = &mut self.known;
         self.bed.run(async |stores, _| {
             for (key, possible) in known {
-                let found = stores[0].view().get(key).await;
+                let found = stores[0].begin().get(key).await;
                 let found = found.unwrap_or_else(|error| panic!("{what}: {key:?}: {error}"));
                 let found = found.map(|entry| entry.value.to_bytes());
                 assert!(possible.contains(&found), "{what}: {key:?} is wrong");
@@ -107,7 +107,7 @@ async fn in_time<T>(
 async fn step(store: &Store, known: &mut Known, rng: &mut Rng) -> Result<(), StoreError> {
     if rng.chance(0.2) {
         let key = key(rng.below(KEYS));
-        let found = store.view().get(&key).await?.map(|entry| entry.value.to_bytes());
+        let found = store.begin().get(&key).await?.map(|entry| entry.value.to_bytes());
         let possible = known.get(&key).map_or(&[None][..], Vec::as_slice);
         assert!(possible.contains(&found), "{key:?} is read wrongly");
         return Ok(());
@@ -118,17 +118,17 @@ async fn step(store: &Store, known: &mut Known, rng: &mut Rng) -> Result<(), Sto
     let writes: BTreeMap<Bytes, Option<Bytes>> = (0..count).map(|_| written(rng)).collect();
     let shards = writes.keys().map(|key| store.shard_of(key)).collect();
     let exclusive = store.exclusive(shards).await?;
-    let mut view = exclusive.view();
+    let mut transaction = exclusive.begin();
     for (key, written) in &writes {
         match written {
-            Some(value) => view.put(key.clone(), Entry::new(value.clone()))?,
-            None => view.delete(key.clone())?,
+            Some(value) => transaction.put(key.clone(), Entry::new(value.clone()))?,
+            None => transaction.delete(key.clone())?,
         }
         known.entry(key.clone()).or_insert_with(|| vec![None]).push(written.clone());
     }
-    let ticket = store.commit(view).await;
+    let token = store.commit(transaction).await;
     drop(exclusive);
-    store.durable(&ticket?).await?;
+    store.durable(&token?).await?;
     known.extend(writes.into_iter().map(|(key, written)| (key, vec![written])));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use softflash_base::random::Rng;
-use softflash_store::{Entry, Store, Ticket};
+use softflash_store::{CommitToken, Entry, Store};
 use std::collections::BTreeMap;
 
 /// Acknowledged keys and values.
@@ -15,26 +15,26 @@ pub struct Model {
 impl Model {
     /// Writes to the store and, once acknowledged, to the model.
     pub async fn put(&mut self, store: &Store, key: Bytes, value: Bytes) {
-        let mut view = store.view();
-        view.put(key.clone(), Entry::new(value.clone())).unwrap();
-        let ticket = store.commit(view).await.unwrap();
-        store.durable(&ticket).await.unwrap();
+        let mut transaction = store.begin();
+        transaction.put(key.clone(), Entry::new(value.clone())).unwrap();
+        let token = store.commit(transaction).await.unwrap();
+        store.durable(&token).await.unwrap();
         self.entries.insert(key, value);
     }
 
     /// Deletes in both.
     pub async fn delete(&mut self, store: &Store, key: Bytes) {
-        let mut view = store.view();
-        view.delete(key.clone()).unwrap();
-        let ticket: Ticket = store.commit(view).await.unwrap();
-        store.durable(&ticket).await.unwrap();
+        let mut transaction = store.begin();
+        transaction.delete(key.clone()).unwrap();
+        let token: CommitToken = store.commit(transaction).await.unwrap();
+        store.durable(&token).await.unwrap();
         self.entries.remove(&key);
     }
 
     /// Compares every key, by lookups and by scans of all slices.
     pub async fn compare(&self, store: &Store) {
         for (key, value) in &self.entries {
-            let found = store.view().get(key).await.unwrap();
+            let found = store.begin().get(key).await.unwrap();
             let found = found.map(|entry| entry.value.to_bytes());
             assert!(found.as_ref() == Some(value), "key {key:?}: {:?}", found.map(|f| f.len()));
         }

@@ -10,7 +10,7 @@ use crate::resp::{Client, Reply};
 use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
-use softflash_store::{Entry, Store, StoreError, StoreOptions, Ticket};
+use softflash_store::{CommitToken, Entry, Store, StoreError, StoreOptions};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::BufReader;
@@ -151,20 +151,20 @@ async fn load_store(
         if writes.is_empty() {
             return Ok(());
         }
-        let mut ticket = Ticket::default();
+        let mut token = CommitToken::default();
         while let Some(written) = writes.next().await {
-            ticket.merge(&written.map_err(failed)?);
+            token.merge(&written.map_err(failed)?);
         }
-        store.durable(&ticket).await.map_err(failed)?;
+        store.durable(&token).await.map_err(failed)?;
         *safe = source.reader.records() - u64::from(next.is_some());
     }
 }
 
-async fn put(store: &Store, record: Record) -> Result<Ticket, StoreError> {
-    let mut view = store.view();
+async fn put(store: &Store, record: Record) -> Result<CommitToken, StoreError> {
+    let mut transaction = store.begin();
     let entry = Entry { expires_at_ms: record.expires_at_ms, ..Entry::new(record.value) };
-    view.put(record.key, entry)?;
-    store.commit(view).await
+    transaction.put(record.key, entry)?;
+    store.commit(transaction).await
 }
 
 fn load_server(

@@ -99,7 +99,7 @@ impl Serve {
             options: StoreOptions {
                 memory_bytes: self.memory,
                 durability: self.durability,
-                patrol: self.scrub.0,
+                scrub: self.scrub.0,
                 ..StoreOptions::default()
             },
             password: self.password.read()?,

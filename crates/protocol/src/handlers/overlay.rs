@@ -59,9 +59,9 @@ impl Overlay<'_> {
         }
         let stored = self.exclusive.key_count().await?;
         let mut replaced = 0;
-        let mut view = self.exclusive.view();
+        let mut transaction = self.exclusive.begin();
         for key in self.changes.keys.keys() {
-            replaced += u64::from(view.contains(key).await?);
+            replaced += u64::from(transaction.contains(key).await?);
         }
         Ok((stored + live).saturating_sub(replaced))
     }

@@ -14,7 +14,7 @@ use crate::session::transaction::Watched;
 use crate::shared::recording::{self, Event};
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
-use softflash_store::{Exclusive, Store, Ticket, View};
+use softflash_store::{CommitToken, Exclusive, Store, Transaction};
 
 impl Session {
     /// WATCH key [key ...]
@@ -32,14 +32,14 @@ impl Session {
             let key = own(key);
             let token = store.watch(key.clone()).await?;
             let expires =
-                store.view().get(&key).await?.is_some_and(|entry| entry.expires_at_ms != 0);
+                store.begin().get(&key).await?.is_some_and(|entry| entry.expires_at_ms != 0);
             self.watched.push(Watched { key, token, expires });
         }
         Ok(Reply::Ok)
     }
 
     /// EXEC
-    pub(crate) async fn exec(&mut self, store: &Store, ticket: &mut Ticket) -> Result<Reply> {
+    pub(crate) async fn exec(&mut self, store: &Store, token: &mut CommitToken) -> Result<Reply> {
         let Some(transaction) = self.transaction.take() else {
             return Err(CommandError::Known("ERR EXEC without MULTI"));
         };
@@ -75,7 +75,7 @@ impl Session {
         }
         let events = std::mem::take(&mut running.events);
         let committed = running.commit().await.map_err(CommandError::TransactionFailed)?;
-        ticket.merge(&committed);
+        token.merge(&committed);
         self.context.recordings.tell(store, &events);
         Ok(Reply::Array(replies))
     }
@@ -130,7 +130,7 @@ fn shards_of(store: &Store, commands: &[Command], watched: &[Watched]) -> Vec<Sh
 struct Running<'a> {
     store: &'a Store,
     exclusive: &'a Exclusive,
-    view: View,
+    transaction: Transaction,
     changes: Changes,
     /// Whether a command reads the whole store and must see the transaction's changes.
     tracks: bool,
@@ -142,8 +142,15 @@ impl<'a> Running<'a> {
     fn new(store: &'a Store, exclusive: &'a Exclusive, commands: &[Command]) -> Running<'a> {
         let tracks =
             commands.iter().any(|command| matches!(handler_of(command.spec), Handler::Wide(_)));
-        let view = exclusive.view();
-        Running { store, exclusive, view, changes: Changes::default(), tracks, events: Vec::new() }
+        let transaction = exclusive.begin();
+        Running {
+            store,
+            exclusive,
+            transaction,
+            changes: Changes::default(),
+            tracks,
+            events: Vec::new(),
+        }
     }
 
     async fn run(&mut self, session: &mut Session, command: &Command) -> Result<Reply> {
@@ -173,7 +180,7 @@ impl<'a> Running<'a> {
     async fn keyed(&mut self, command: &Command, records: bool) -> Result<Reply> {
         let mut entries = Entries::new();
         for key in loads(command) {
-            entries.push(self.view.get(&key).await?);
+            entries.push(self.transaction.get(&key).await?);
         }
         if records && command.is_read() {
             self.events.extend(recording::reads(&loads(command), &entries));
@@ -191,14 +198,14 @@ impl<'a> Running<'a> {
                 self.changes.note(key, entry.as_ref());
             }
         }
-        stage(&mut self.view, effects)?;
+        stage(&mut self.transaction, effects)?;
         Ok(reply)
     }
 
-    async fn commit(self) -> Result<Ticket, softflash_store::StoreError> {
-        if self.view.is_read_only() {
-            return Ok(self.view.ticket().clone());
+    async fn commit(self) -> Result<CommitToken, softflash_store::StoreError> {
+        if self.transaction.is_read_only() {
+            return Ok(self.transaction.token().clone());
         }
-        self.store.commit(self.view).await
+        self.store.commit(self.transaction).await
     }
 }

@@ -4,7 +4,7 @@ use crate::command::KeyList;
 use crate::error::Result;
 use crate::shared::poll::poll_once;
 use smallvec::SmallVec;
-use softflash_store::{Entry, Store, Ticket, View};
+use softflash_store::{CommitToken, Entry, Store, Transaction};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,32 +16,35 @@ pub(crate) type Entries = SmallVec<[Option<Entry>; 1]>;
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     pub entries: Entries,
-    pub ticket: Ticket,
+    pub token: CommitToken,
 }
 
 /// Loads keys of this thread's shard. The snapshot is taken at the first poll.
 pub(crate) async fn load(store: Store, keys: KeyList) -> Result<Loaded> {
     if let [key] = keys.as_slice() {
-        let mut view = store.view();
-        let entries = SmallVec::from_buf([view.get(key).await?]);
-        return Ok(Loaded { entries, ticket: view.ticket().clone() });
+        let mut transaction = store.begin();
+        let entries = SmallVec::from_buf([transaction.get(key).await?]);
+        return Ok(Loaded { entries, token: transaction.token().clone() });
     }
     // Boxed, to keep the future of the common read small.
-    Box::pin(load_together(keys, || store.view())).await
+    Box::pin(load_together(keys, || store.begin())).await
 }
 
 /// Loads all keys concurrently, each through a store transaction of its own, so that flash reads
 /// overlap and all entries are from one instant.
-pub(crate) async fn load_together(keys: KeyList, view: impl Fn() -> View) -> Result<Loaded> {
+pub(crate) async fn load_together(
+    keys: KeyList,
+    transaction: impl Fn() -> Transaction,
+) -> Result<Loaded> {
     let count = keys.len();
     let mut loaded =
-        Loaded { entries: (0..count).map(|_| None).collect(), ticket: Ticket::default() };
+        Loaded { entries: (0..count).map(|_| None).collect(), token: CommitToken::default() };
     let mut waiting = Vec::new();
     for (index, key) in keys.into_iter().enumerate() {
-        let mut view = view();
+        let mut transaction = transaction();
         let mut read = Box::pin(async move {
-            let entry = view.get(&key).await?;
-            Ok((entry, view.ticket().clone()))
+            let entry = transaction.get(&key).await?;
+            Ok((entry, transaction.token().clone()))
         });
         match poll_once(read.as_mut()).await {
             Poll::Ready(found) => loaded.set(index, found?),
@@ -52,7 +55,7 @@ pub(crate) async fn load_together(keys: KeyList, view: impl Fn() -> View) -> Res
     Ok(loaded)
 }
 
-type Found = Result<(Option<Entry>, Ticket)>;
+type Found = Result<(Option<Entry>, CommitToken)>;
 
 /// Polls in order, so that reads blocked by a gate pass it together.
 fn poll_all<F: Future<Output = Found>>(
@@ -80,10 +83,10 @@ fn poll_all<F: Future<Output = Found>>(
 }
 
 impl Loaded {
-    fn set(&mut self, index: usize, (entry, ticket): (Option<Entry>, Ticket)) {
+    fn set(&mut self, index: usize, (entry, token): (Option<Entry>, CommitToken)) {
         if let Some(place) = self.entries.get_mut(index) {
             *place = entry;
         }
-        self.ticket.merge(&ticket);
+        self.token.merge(&token);
     }
 }

@@ -23,7 +23,7 @@ use encoder::{Encoder, Sink};
 use load::{Loaded, load};
 use segment::{Segment, wait_durable};
 use shard_pipeline::ShardPipeline;
-use softflash_store::{Store, Ticket};
+use softflash_store::{CommitToken, Store};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -86,7 +86,7 @@ impl Pipeline {
         let mut batch = Batch {
             shard_pipeline: ShardPipeline::new(store, &origin, load),
             segment: (store.layout().shards > 1).then(Segment::default),
-            ticket: Ticket::default(),
+            token: CommitToken::default(),
         };
         let unsent = encoder.begin();
         let mut commands = 0;
@@ -113,10 +113,10 @@ impl Pipeline {
                         }
                         (Scope::Several(shards), _) => {
                             batch.settle(store, &origin, &mut encoder).await;
-                            let (recordings, ticket) =
-                                (&origin.context.recordings, &mut batch.ticket);
+                            let (recordings, token) =
+                                (&origin.context.recordings, &mut batch.token);
                             let alone =
-                                run_alone(store, &command, shards.to_vec(), recordings, ticket);
+                                run_alone(store, &command, shards.to_vec(), recordings, token);
                             let reply = timed(&origin, store, &command, Box::pin(alone)).await;
                             encoder.accept(command.filter_reply(reply));
                         }
@@ -140,14 +140,14 @@ impl Pipeline {
                 }
                 Admitted::Exec { silent } => {
                     batch.settle(store, &origin, &mut encoder).await;
-                    let reply = Box::pin(self.session.exec(store, &mut batch.ticket)).await.into();
+                    let reply = Box::pin(self.session.exec(store, &mut batch.token)).await.into();
                     encoder.accept(if silent { Reply::None } else { reply });
                 }
             }
         }
         batch.settle(store, &origin, &mut encoder).await;
-        batch.ticket.merge(&batch.shard_pipeline.ticket);
-        if let Err(error) = wait_durable(store, &batch.ticket).await {
+        batch.token.merge(&batch.shard_pipeline.token);
+        if let Err(error) = wait_durable(store, &batch.token).await {
             encoder.withdraw(&error);
         }
         encoder.join(unsent);
@@ -181,7 +181,7 @@ struct Batch<'a, F, B> {
     shard_pipeline: ShardPipeline<'a, F, B>,
     /// Used only with several shards.
     segment: Option<Segment>,
-    ticket: Ticket,
+    token: CommitToken,
 }
 
 impl<F, B> Batch<'_, F, B>

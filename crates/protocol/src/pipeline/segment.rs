@@ -80,7 +80,7 @@ async fn run_share(store: &Store, origin: Origin, commands: Vec<Command>) -> Vec
         shard_pipeline.run(command, &mut replies).await;
     }
     shard_pipeline.drain(&mut replies).await;
-    if let Err(error) = wait_durable(store, &shard_pipeline.ticket).await {
+    if let Err(error) = wait_durable(store, &shard_pipeline.token).await {
         // None of the replies is durable.
         replies.iter_mut().for_each(|reply| *reply = Reply::Error(error.clone()));
     }
@@ -88,9 +88,12 @@ async fn run_share(store: &Store, origin: Origin, commands: Vec<Command>) -> Vec
 }
 
 /// Waits until everything that the replies depend on survives a power cut.
-pub(crate) async fn wait_durable(store: &Store, ticket: &softflash_store::Ticket) -> Result<()> {
-    if ticket.is_empty() {
+pub(crate) async fn wait_durable(
+    store: &Store,
+    token: &softflash_store::CommitToken,
+) -> Result<()> {
+    if token.is_empty() {
         return Ok(());
     }
-    store.durable(ticket).await.map_err(CommandError::from)
+    store.durable(token).await.map_err(CommandError::from)
 }

@@ -15,7 +15,7 @@ use crate::resp::reply::Reply;
 use crate::session::Origin;
 use crate::shared::poll::poll_once;
 use softflash_base::Time;
-use softflash_store::{Store, Ticket};
+use softflash_store::{CommitToken, Store};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -41,7 +41,7 @@ pub(crate) struct ShardPipeline<'a, F, B> {
     /// Boxes of completed reads, for reuse.
     spare: Vec<Place<F>>,
     /// What must be durable before the replies may be sent.
-    pub ticket: Ticket,
+    pub token: CommitToken,
 }
 
 impl<'a, F, B> ShardPipeline<'a, F, B>
@@ -58,7 +58,7 @@ where
             waiting,
             reading: 0,
             spare,
-            ticket: Ticket::default(),
+            token: CommitToken::default(),
         }
     }
 
@@ -104,7 +104,7 @@ where
     fn finish_read(&mut self, command: &Command, loaded: Result<Loaded>) -> Reply {
         let reply = match loaded {
             Ok(mut loaded) => {
-                self.ticket.merge(&loaded.ticket);
+                self.token.merge(&loaded.token);
                 let recordings = &self.origin.context.recordings;
                 recordings.tell_reads(self.store, || loads(command), &loaded.entries);
                 apply_read(self.store, command, &mut loaded.entries)
@@ -115,10 +115,10 @@ where
     }
 
     async fn change(&mut self, command: Command, sink: &mut impl Sink) {
-        let mut ticket = Ticket::default();
+        let mut token = CommitToken::default();
         let reply = {
             let recordings = &self.origin.context.recordings;
-            let mut work = pin!(run_single(self.store, &command, recordings, &mut ticket));
+            let mut work = pin!(run_single(self.store, &command, recordings, &mut token));
             match poll_once(work.as_mut()).await {
                 Poll::Ready(reply) => reply,
                 Poll::Pending => {
@@ -134,7 +134,7 @@ where
                 }
             }
         };
-        self.ticket.merge(&ticket);
+        self.token.merge(&token);
         self.answer(command.filter_reply(reply), sink);
     }
 

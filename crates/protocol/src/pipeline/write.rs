@@ -10,7 +10,7 @@ use crate::shared::recording::{self, Recordings};
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
-use softflash_store::{Store, StoreError, Ticket, View};
+use softflash_store::{CommitToken, Store, StoreError, Transaction};
 use std::pin::pin;
 use std::task::Poll;
 
@@ -38,14 +38,14 @@ pub(crate) fn apply_read(store: &Store, command: &Command, entries: &mut Entries
 }
 
 /// Adds changes to a transaction.
-pub(crate) fn stage(view: &mut View, effects: Effects) -> Result<()> {
+pub(crate) fn stage(transaction: &mut Transaction, effects: Effects) -> Result<()> {
     if effects.clear {
-        view.clear();
+        transaction.clear();
     }
     for (key, entry) in effects.writes {
         match entry {
-            Some(entry) => view.put(key, entry)?,
-            None => view.delete(key)?,
+            Some(entry) => transaction.put(key, entry)?,
+            None => transaction.delete(key)?,
         }
     }
     Ok(())
@@ -56,15 +56,15 @@ pub(crate) async fn run_single(
     store: &Store,
     command: &Command,
     recordings: &Recordings,
-    ticket: &mut Ticket,
+    token: &mut CommitToken,
 ) -> Reply {
     let keys = loads(command);
     if keys.len() > 1 {
         store.prefetch(&keys).await;
     }
     for _ in 0..TRIES {
-        let mut view = store.view();
-        let (mut entries, at_once) = match read_all(&mut view, &keys).await {
+        let mut transaction = store.begin();
+        let (mut entries, at_once) = match read_all(&mut transaction, &keys).await {
             Ok(read) => read,
             Err(error) => return Reply::Error(error),
         };
@@ -73,26 +73,26 @@ pub(crate) async fn run_single(
             Ok(reply) => reply,
             Err(error) => {
                 // An error may also reveal data that were read.
-                ticket.merge(view.ticket());
+                token.merge(transaction.token());
                 return Reply::Error(error);
             }
         };
         if effects.is_empty() {
             if at_once {
                 // The reply was correct at the time of the read, regardless of later changes.
-                ticket.merge(view.ticket());
+                token.merge(transaction.token());
                 return reply;
             }
             // The entries may be from different times.
             break;
         }
         let changes = recordings.is_on().then(|| recording::changes(&effects));
-        if let Err(error) = stage(&mut view, effects) {
+        if let Err(error) = stage(&mut transaction, effects) {
             return Reply::Error(error);
         }
-        match store.commit(view).await {
+        match store.commit(transaction).await {
             Ok(committed) => {
-                ticket.merge(&committed);
+                token.merge(&committed);
                 if let Some(changes) = changes {
                     recordings.tell(store, &changes);
                 }
@@ -102,15 +102,15 @@ pub(crate) async fn run_single(
             Err(error) => return Reply::Error(error.into()),
         }
     }
-    Box::pin(run_alone(store, command, vec![store.local_id()], recordings, ticket)).await
+    Box::pin(run_alone(store, command, vec![store.local_id()], recordings, token)).await
 }
 
 /// Loads keys one after the other; also returns whether all are from one instant.
-async fn read_all(view: &mut View, keys: &[Bytes]) -> Result<(Entries, bool)> {
+async fn read_all(transaction: &mut Transaction, keys: &[Bytes]) -> Result<(Entries, bool)> {
     let mut entries = Entries::new();
     let mut at_once = true;
     for key in keys {
-        let mut read = pin!(view.get(key));
+        let mut read = pin!(transaction.get(key));
         let entry = match poll_once(read.as_mut()).await {
             Poll::Ready(entry) => entry?,
             Poll::Pending => {
@@ -129,9 +129,9 @@ pub(crate) async fn run_alone(
     command: &Command,
     shards: Vec<ShardId>,
     recordings: &Recordings,
-    ticket: &mut Ticket,
+    token: &mut CommitToken,
 ) -> Reply {
-    try_alone(store, command, shards, recordings, ticket).await.into()
+    try_alone(store, command, shards, recordings, token).await.into()
 }
 
 async fn try_alone(
@@ -139,33 +139,33 @@ async fn try_alone(
     command: &Command,
     shards: Vec<ShardId>,
     recordings: &Recordings,
-    ticket: &mut Ticket,
+    token: &mut CommitToken,
 ) -> Result<Reply> {
     let keys = loads(command);
     if !keys.is_empty() {
         store.prefetch(&keys).await;
     }
     let early = match planted::bug(Bug::AloneReadsBeforeGate) {
-        true => Some(load_together(keys.clone(), || store.view()).await?),
+        true => Some(load_together(keys.clone(), || store.begin()).await?),
         false => None,
     };
     let exclusive = store.exclusive(shards).await?;
     let mut loaded = match early {
         Some(loaded) => loaded,
-        None => load_together(keys, || exclusive.view()).await?,
+        None => load_together(keys, || exclusive.begin()).await?,
     };
     if command.is_read() {
         recordings.tell_reads(store, || loads(command), &loaded.entries);
     }
     let mut effects = Effects::default();
     // Before the error is returned: an error may also reveal data that were read.
-    ticket.merge(&loaded.ticket);
+    token.merge(&loaded.token);
     let reply = apply(store, command, &mut loaded.entries, &mut effects)?;
     if !effects.is_empty() {
         let changes = recordings.is_on().then(|| recording::changes(&effects));
-        let mut view = exclusive.view();
-        stage(&mut view, effects)?;
-        ticket.merge(&store.commit(view).await?);
+        let mut transaction = exclusive.begin();
+        stage(&mut transaction, effects)?;
+        token.merge(&store.commit(transaction).await?);
         if let Some(changes) = changes {
             recordings.tell(store, &changes);
         }

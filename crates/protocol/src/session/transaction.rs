@@ -47,6 +47,6 @@ impl Watched {
         if !self.expires || planted::bug(Bug::ExpiryNotWatched) {
             return Ok(true);
         }
-        exclusive.view().contains(&self.key).await.map_err(CommandError::from)
+        exclusive.begin().contains(&self.key).await.map_err(CommandError::from)
     }
 }

@@ -147,9 +147,9 @@ fn commands_held_back_by_a_transaction_keep_their_order() {
             yield_now().await;
         }
         assert!(!answered.get(), "the gate is closed");
-        let mut view = exclusive.view();
-        view.put("a".into(), Entry::new(Bytes::from_static(b"inside"))).unwrap();
-        store.commit(view).await.unwrap();
+        let mut transaction = exclusive.begin();
+        transaction.put("a".into(), Entry::new(Bytes::from_static(b"inside"))).unwrap();
+        store.commit(transaction).await.unwrap();
         drop(exclusive);
         let expected = "$6\r\ninside\r\n+OK\r\n$3\r\nnew\r\n:1\r\n$1\r\n1\r\n:2\r\n";
         assert_eq!(result().await, expected);

@@ -76,7 +76,7 @@ pub async fn carry_out(
     }
     let logs = plan.report.logs.clone();
     let mut report = RepairReport { has_changed: true, logs, ..RepairReport::default() };
-    let options = StoreOptions { patrol: None, ..StoreOptions::default() };
+    let options = StoreOptions { scrub: None, ..StoreOptions::default() };
     let device = Arc::clone(device);
     let opened = open_all_for_repair(device, layout, &options, runtime, plan.on_log_loss).await;
     let stores = match opened {

@@ -23,7 +23,7 @@ impl Shard {
         let (flusher, compactor) = (Rc::clone(self), Rc::clone(self));
         self.start(async move { flusher.flush_forever().await });
         self.start(async move { compactor.compact_forever().await });
-        if let Some(period) = self.options.patrol {
+        if let Some(period) = self.options.scrub {
             let scrubber = Rc::clone(self);
             self.start(async move { scrubber.scrub_forever(period).await });
         }

@@ -18,11 +18,6 @@ pub struct Exclusive {
 
 impl Exclusive {
     /// A transaction that passes the gates.
-    /// TEMP
-    pub fn view(&self) -> Transaction {
-        self.begin()
-    }
-
     /// Begins a transaction that passes the gates.
     pub fn begin(&self) -> Transaction {
         Transaction::new(self.store.clone(), true)

@@ -109,11 +109,6 @@ impl Store {
         futures_util::future::try_join_all(shards).await
     }
 
-    /// TEMP
-    pub fn view(&self) -> Transaction {
-        self.begin()
-    }
-
     /// Begins a transaction.
     pub fn begin(&self) -> Transaction {
         Transaction::new(self.clone(), false)

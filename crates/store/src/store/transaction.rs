@@ -109,11 +109,6 @@ impl Transaction {
     }
 
     /// The writes that must be durable before a reply that depends on this transaction's reads may be sent.
-    pub fn ticket(&self) -> &CommitToken {
-        self.token()
-    }
-
-    /// TEMP
     pub fn token(&self) -> &CommitToken {
         &self.seen
     }

@@ -19,10 +19,10 @@ fn a_backlog_slows_writers_evenly() {
         let mut waits_ns = Vec::with_capacity(WRITES);
         for _ in 0..WRITES {
             let began = runtime.now();
-            let mut view = store.view();
+            let mut transaction = store.begin();
             let key = Bytes::from(format!("key:{:08}", random.below(10_000)));
-            view.put(key, Entry::new(Bytes::from(vec![1; VALUE_BYTES]))).unwrap();
-            store.commit(view).await.unwrap();
+            transaction.put(key, Entry::new(Bytes::from(vec![1; VALUE_BYTES]))).unwrap();
+            store.commit(transaction).await.unwrap();
             waits_ns.push(runtime.now().since_ns(began));
             // A client that could do far more than the flash.
             runtime.sleep_until(runtime.now() + 1_000).await;

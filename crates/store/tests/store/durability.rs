@@ -89,9 +89,9 @@ fn large_values_come_back_whole() {
         model.compare(&stores[0]).await;
         let long = Bytes::from(vec![b'k'; 65_536]);
         model.put(&stores[0], long.clone(), Bytes::from_static(b"v")).await;
-        let mut view = stores[0].view();
+        let mut transaction = stores[0].begin();
         let too_long = Bytes::from(vec![b'k'; 65_537]);
-        let refused = view.put(too_long, Entry::default());
+        let refused = transaction.put(too_long, Entry::default());
         assert!(matches!(refused, Err(StoreError::KeyTooLong { .. })), "{refused:?}");
     });
     bed.run(async |stores, _| model.compare(&stores[0]).await);

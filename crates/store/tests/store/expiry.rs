@@ -8,15 +8,15 @@ use softflash_store::{Entry, Store};
 use softflash_testing::VirtualBed;
 
 async fn put(store: &Store, key: &'static str, expires_at_ms: u64) {
-    let mut view = store.view();
+    let mut transaction = store.begin();
     let entry = Entry { expires_at_ms, ..Entry::new(Bytes::from_static(b"value")) };
-    view.put(Bytes::from_static(key.as_bytes()), entry).unwrap();
-    let ticket = store.commit(view).await.unwrap();
-    store.durable(&ticket).await.unwrap();
+    transaction.put(Bytes::from_static(key.as_bytes()), entry).unwrap();
+    let token = store.commit(transaction).await.unwrap();
+    store.durable(&token).await.unwrap();
 }
 
 async fn exists(store: &Store, key: &'static str) -> bool {
-    store.view().get(&Bytes::from_static(key.as_bytes())).await.unwrap().is_some()
+    store.begin().get(&Bytes::from_static(key.as_bytes())).await.unwrap().is_some()
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn what_is_only_in_a_log_of_its_own_comes_back_with_it() {
     session(&bed, Some(&log), async |stores| model.compare(&stores[0]).await).unwrap();
     // Without it, there is something missing, and that is said.
     let alone = session(&bed, None, async |stores| {
-        let found = stores[0].view().get(&Bytes::from_static(b"last")).await.unwrap();
+        let found = stores[0].begin().get(&Bytes::from_static(b"last")).await.unwrap();
         found.map(|entry| entry.value.to_bytes())
     });
     assert!(

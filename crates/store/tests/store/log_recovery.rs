@@ -268,9 +268,11 @@ fn a_damaged_checkpoint_of_the_first_segment_needed_is_a_loss() {
 fn write_without_waiting(bed: &Bed, count: u64) {
     bed.crash(async |stores, runtime| {
         for number in 0..count {
-            let mut view = stores[0].view();
-            view.put(key(number), Entry::new(Bytes::from(vec![number as u8; 3000]))).unwrap();
-            stores[0].commit(view).await.unwrap();
+            let mut transaction = stores[0].begin();
+            transaction
+                .put(key(number), Entry::new(Bytes::from(vec![number as u8; 3000])))
+                .unwrap();
+            stores[0].commit(transaction).await.unwrap();
             if number % 8 == 0 {
                 runtime.sleep_until(runtime.now() + 12_000_000).await;
             }

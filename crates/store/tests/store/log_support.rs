@@ -216,5 +216,5 @@ pub fn try_open(bed: &Bed) -> Result<(), StoreError> {
 
 /// What a key maps to.
 pub async fn get(store: &Store, key: &Bytes) -> Option<Bytes> {
-    store.view().get(key).await.unwrap().map(|entry| entry.value.to_bytes())
+    store.begin().get(key).await.unwrap().map(|entry| entry.value.to_bytes())
 }

@@ -120,10 +120,10 @@ impl Forgetful {
 }
 
 async fn write(stores: &[Store], number: u64) {
-    let mut view = stores[0].view();
-    view.put(key(number), Entry::new(Bytes::from_static(b"value"))).unwrap();
-    let ticket = stores[0].commit(view).await.unwrap();
-    stores[0].durable(&ticket).await.unwrap();
+    let mut transaction = stores[0].begin();
+    transaction.put(key(number), Entry::new(Bytes::from_static(b"value"))).unwrap();
+    let token = stores[0].commit(transaction).await.unwrap();
+    stores[0].durable(&token).await.unwrap();
 }
 
 #[test]
@@ -150,12 +150,12 @@ fn a_log_that_is_lost_as_a_whole_is_a_loss_that_can_be_accepted() {
     assert!(checked.ok, "{checked:#?}");
     drop((executor, runtime));
     let begin_anew = async |stores: &[Store]| {
-        assert_eq!(stores[0].view().get(&key(3)).await.unwrap(), None);
+        assert_eq!(stores[0].begin().get(&key(3)).await.unwrap(), None);
         write(stores, 3).await;
     };
     flash.session(begin_anew).unwrap();
     let look = async |stores: &[Store]| {
-        assert!(stores[0].view().get(&key(3)).await.unwrap().is_some());
+        assert!(stores[0].begin().get(&key(3)).await.unwrap().is_some());
     };
     flash.session(look).unwrap();
 }

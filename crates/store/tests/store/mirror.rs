@@ -162,7 +162,7 @@ fn the_patrol_has_a_damaged_log_begun_anew() {
             let (mut mirror, mut model, mut random) =
                 (Mirror::new(1, 3), Model::default(), Rng::seeded(9));
             mirror.layout.copies = copies;
-            mirror.options.patrol = patrols.then_some(patrol);
+            mirror.options.scrub = patrols.then_some(patrol);
             mirror.session(async |stores, runtime| {
                 write(stores, &mut model, &mut random, 20).await;
                 damage_the_log(&mirror);

@@ -47,7 +47,7 @@ fn change(mirror: &Mirror, page: Page, at: usize, mask: u8) {
 #[test]
 fn every_byte_of_one_copy_is_made_good_from_the_other() {
     let (mut mirror, mut model, mut random) = (Mirror::new(1, 2), Model::default(), Rng::seeded(5));
-    mirror.options.patrol = Some(PATROL);
+    mirror.options.scrub = Some(PATROL);
     for _ in 0..2 {
         mirror.session(async |stores, _| {
             write(stores, &mut model, &mut random, 60).await;

@@ -24,7 +24,7 @@ fn forgetful(patrol: Option<Duration>) -> VirtualBed {
         device: Arc::new(ModelDevice::in_memory(config).unwrap()),
         ..VirtualBed::new(2, 40)
     };
-    bed.options.patrol = patrol;
+    bed.options.scrub = patrol;
     bed
 }
 
@@ -40,7 +40,7 @@ fn keep_for_200_days(patrol: Option<Duration>) -> (bool, StoreStats) {
         runtime.sleep_until(runtime.now() + 200 * DAY).await;
         let mut kept = true;
         for (key, value) in &model.entries {
-            let found = stores[0].view().get(key).await;
+            let found = stores[0].begin().get(key).await;
             kept &= found.is_ok_and(|e| e.is_some_and(|e| e.value.to_bytes() == *value));
         }
         (kept, stores[0].stats().await.unwrap())
@@ -70,7 +70,7 @@ fn without_a_patrol_flash_that_forgets_loses_data_and_says_so() {
 #[test]
 fn a_shard_that_rests_does_not_wear_its_flash() {
     let mut bed = VirtualBed::new(2, 40);
-    bed.options.patrol = Some(Duration::from_secs(60));
+    bed.options.scrub = Some(Duration::from_secs(60));
     let (mut model, mut random) = (Model::default(), Rng::seeded(8));
     bed.session(async |stores, runtime| {
         for number in 0..500 {

@@ -32,11 +32,11 @@ fn filled(compression: Vec<Compression>) -> Bed {
     bed.options = StoreOptions { memory_bytes: 1 << 20, ..bed.options };
     bed.run(async |stores, _| {
         for number in 0..KEYS {
-            let mut view = stores[0].view();
+            let mut transaction = stores[0].begin();
             // In no order, so that runs overlap.
             let number = number * 7919 % KEYS;
-            view.put(key(number), Entry::new(value(number))).unwrap();
-            stores[0].commit(view).await.unwrap();
+            transaction.put(key(number), Entry::new(value(number))).unwrap();
+            stores[0].commit(transaction).await.unwrap();
         }
     });
     bed
@@ -70,7 +70,7 @@ fn a_cold_key_costs_one_read_and_an_absent_one_none() {
         let asked = 2000;
         let ((), reads) = reads_of(store, async {
             for number in (0..asked).map(|number| number * 9973 % KEYS) {
-                let found = store.view().get(&key(number)).await.unwrap().unwrap();
+                let found = store.begin().get(&key(number)).await.unwrap().unwrap();
                 assert!(found.value.to_bytes() == value(number), "key {number}");
             }
         })
@@ -80,7 +80,7 @@ fn a_cold_key_costs_one_read_and_an_absent_one_none() {
         assert!((0.5..=1.02).contains(&per_key), "{per_key} reads a present key");
         let ((), reads) = reads_of(store, async {
             for number in KEYS..KEYS + asked {
-                assert_eq!(store.view().get(&key(number)).await.unwrap(), None);
+                assert_eq!(store.begin().get(&key(number)).await.unwrap(), None);
             }
         })
         .await;
@@ -127,10 +127,11 @@ fn many_scans_at_once_read_each_page_once_each() {
     bed.run(async |stores, runtime| {
         let store = &stores[0];
         for number in 0..LARGE_KEYS {
-            let mut view = store.view();
-            view.put(key(number), Entry::new(Bytes::from(vec![number as u8; LARGE_BYTES])))
+            let mut transaction = store.begin();
+            transaction
+                .put(key(number), Entry::new(Bytes::from(vec![number as u8; LARGE_BYTES])))
                 .unwrap();
-            store.commit(view).await.unwrap();
+            store.commit(transaction).await.unwrap();
         }
         store.local().flush().await.unwrap();
         rest(store, runtime).await;
@@ -164,7 +165,7 @@ fn a_slice_is_compressed_as_its_layout_says_and_reads_the_same() {
         assert!(bed.check().ok);
         bed.run(async |stores, runtime| {
             for number in 0..KEYS {
-                let found = stores[0].view().get(&key(number)).await.unwrap().unwrap();
+                let found = stores[0].begin().get(&key(number)).await.unwrap().unwrap();
                 assert!(found.value.to_bytes() == value(number), "key {number}");
             }
             // What is half compacted is there twice.
@@ -184,7 +185,7 @@ fn slices_are_compressed_independently() {
     let bed = filled(vec![Compression::Zstd, Compression::None]);
     bed.run(async |stores, _| {
         for number in (0..KEYS).step_by(17) {
-            let found = stores[0].view().get(&key(number)).await.unwrap().unwrap();
+            let found = stores[0].begin().get(&key(number)).await.unwrap().unwrap();
             assert!(found.value.to_bytes() == value(number), "key {number}");
         }
     });

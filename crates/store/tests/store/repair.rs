@@ -85,7 +85,7 @@ fn what_may_be_in_a_lost_patch_is_never_absent() {
         bed.run(async |stores, _| {
             for (key, versions) in &history.versions {
                 let expected = versions.last().cloned().flatten();
-                match stores[0].view().get(key).await {
+                match stores[0].begin().get(key).await {
                     Ok(entry) => {
                         found += 1;
                         assert_eq!(entry.map(|entry| entry.value.to_bytes()), expected, "{key:?}");

@@ -100,13 +100,13 @@ pub struct History {
 impl History {
     /// Writes or deletes in the store and in the history.
     pub async fn write(&mut self, store: &Store, key: Bytes, value: Option<Bytes>) {
-        let mut view = store.view();
+        let mut transaction = store.begin();
         match &value {
-            Some(value) => view.put(key.clone(), Entry::new(value.clone())).unwrap(),
-            None => view.delete(key.clone()).unwrap(),
+            Some(value) => transaction.put(key.clone(), Entry::new(value.clone())).unwrap(),
+            None => transaction.delete(key.clone()).unwrap(),
         }
-        let ticket = store.commit(view).await.unwrap();
-        store.durable(&ticket).await.unwrap();
+        let token = store.commit(transaction).await.unwrap();
+        store.durable(&token).await.unwrap();
         self.versions.entry(key).or_default().push(value);
     }
 
@@ -114,7 +114,7 @@ impl History {
     pub async fn compare(&self, store: &Store, layout: &StoreLayout, report: &RepairReport) -> u64 {
         let mut lost = 0;
         for (key, versions) in &self.versions {
-            let found = store.view().get(key).await.unwrap().map(|e| e.value.to_bytes());
+            let found = store.begin().get(key).await.unwrap().map(|e| e.value.to_bytes());
             if versions.last() == Some(&found) {
                 continue;
             }

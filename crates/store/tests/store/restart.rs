@@ -20,11 +20,11 @@ fn key(number: u64) -> Bytes {
 
 async fn write(store: &Store, keys: impl Iterator<Item = u64>) {
     for number in keys {
-        let mut view = store.view();
+        let mut transaction = store.begin();
         let value = vec![number as u8; VALUE_BYTES];
-        view.put(key(number), Entry::new(Bytes::from(value))).unwrap();
-        let ticket = store.commit(view).await.unwrap();
-        store.durable(&ticket).await.unwrap();
+        transaction.put(key(number), Entry::new(Bytes::from(value))).unwrap();
+        let token = store.commit(transaction).await.unwrap();
+        store.durable(&token).await.unwrap();
     }
 }
 
@@ -49,7 +49,7 @@ fn after_a_close_a_start_reads_the_end_of_the_log_alone() {
         assert!(reads <= most, "{reads} reads, {} patches: more than {most}", stats.patches);
         assert_eq!(stats.memtable_bytes, 0, "nothing had to be replayed");
         for number in 0..KEYS {
-            let found = stores[0].view().get(&key(number)).await.unwrap().unwrap();
+            let found = stores[0].begin().get(&key(number)).await.unwrap().unwrap();
             assert_eq!(found.value.to_bytes(), vec![number as u8; VALUE_BYTES]);
         }
     });
@@ -69,7 +69,7 @@ fn a_short_log_stays_as_it_is_at_a_close() {
     }
     bed.run(async |stores, _| {
         for number in 0..6 {
-            assert!(stores[0].view().get(&key(number)).await.unwrap().is_some(), "{number}");
+            assert!(stores[0].begin().get(&key(number)).await.unwrap().is_some(), "{number}");
         }
     });
 }

@@ -6,15 +6,15 @@ use softflash_testing::Bed;
 use softflash_testing::model::key;
 
 async fn put(store: &Store, number: u64, value: Bytes) -> Result<(), StoreError> {
-    let mut view = store.view();
-    view.put(key(number), Entry::new(value))?;
-    store.commit(view).await.map(|_| ())
+    let mut transaction = store.begin();
+    transaction.put(key(number), Entry::new(value))?;
+    store.commit(transaction).await.map(|_| ())
 }
 
 async fn delete(store: &Store, number: u64) -> Result<(), StoreError> {
-    let mut view = store.view();
-    view.delete(key(number))?;
-    store.commit(view).await.map(|_| ())
+    let mut transaction = store.begin();
+    transaction.delete(key(number))?;
+    store.commit(transaction).await.map(|_| ())
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn fill_and_empty(mut bed: Bed, least_bytes: u64) {
             println!("round {round}: {payload} bytes");
             assert!(payload > least_bytes, "round {round}: only {payload} bytes fit");
             for number in 0..written {
-                let found = store.view().get(&key(number)).await.unwrap();
+                let found = store.begin().get(&key(number)).await.unwrap();
                 assert!(found.is_some_and(|entry| entry.value.to_bytes() == value));
             }
             for number in 0..written {
@@ -108,7 +108,7 @@ fn a_value_larger_than_a_superblock_is_kept() {
             put(&stores[0], 1, value.clone()).await.expect("there is room");
         });
         bed.run(async |stores, _| {
-            let found = stores[0].view().get(&key(1)).await.expect("it is whole");
+            let found = stores[0].begin().get(&key(1)).await.expect("it is whole");
             assert_eq!(found.map(|entry| entry.value.to_bytes()), Some(value.clone()));
         });
         assert!(bed.check().ok);

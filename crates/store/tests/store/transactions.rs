@@ -35,14 +35,14 @@ fn keys_of_all_shards(store: &Store) -> Vec<Bytes> {
 async fn set_all(store: &Store, keys: &[Bytes], value: u64, wait: bool) {
     let shards = keys.iter().map(|key| store.shard_of(key)).collect();
     let exclusive = store.exclusive(shards).await.unwrap();
-    let mut view = exclusive.view();
+    let mut transaction = exclusive.begin();
     for key in keys {
-        view.put(key.clone(), Entry::new(Bytes::from(value.to_string()))).unwrap();
+        transaction.put(key.clone(), Entry::new(Bytes::from(value.to_string()))).unwrap();
     }
-    let ticket = store.commit(view).await.unwrap();
+    let token = store.commit(transaction).await.unwrap();
     drop(exclusive);
     if wait {
-        store.durable(&ticket).await.unwrap();
+        store.durable(&token).await.unwrap();
     }
 }
 
@@ -56,11 +56,13 @@ fn counters_incremented_concurrently_lose_nothing() {
             runtime.spawn(Box::pin(async move {
                 for _ in 0..50 {
                     loop {
-                        let mut view = store.view();
-                        let next = number(view.get(&key).await.unwrap()) + 1;
+                        let mut transaction = store.begin();
+                        let next = number(transaction.get(&key).await.unwrap()) + 1;
                         softflash_runtime::yield_now().await;
-                        view.put(key.clone(), Entry::new(Bytes::from(next.to_string()))).unwrap();
-                        match store.commit(view).await {
+                        transaction
+                            .put(key.clone(), Entry::new(Bytes::from(next.to_string())))
+                            .unwrap();
+                        match store.commit(transaction).await {
                             Ok(_) => break,
                             Err(StoreError::Conflict) => {}
                             Err(error) => unreachable!("{error}"),
@@ -73,7 +75,7 @@ fn counters_incremented_concurrently_lose_nothing() {
         while left.get() > 0 {
             runtime.sleep_until(runtime.now() + 1_000_000).await;
         }
-        let found = stores[0].view().get(&key).await.unwrap();
+        let found = stores[0].begin().get(&key).await.unwrap();
         assert_eq!(number(found), 400);
     });
 }
@@ -85,17 +87,17 @@ fn watches_tell_of_writes_and_of_clears() {
         for key in &keys {
             let token = stores[0].watch(key.clone()).await.unwrap();
             assert!(!token.touched());
-            let mut view = stores[1].view();
-            view.put(key.clone(), Entry::new(Bytes::from_static(b"1"))).unwrap();
-            stores[1].commit(view).await.unwrap();
+            let mut transaction = stores[1].begin();
+            transaction.put(key.clone(), Entry::new(Bytes::from_static(b"1"))).unwrap();
+            stores[1].commit(transaction).await.unwrap();
             assert!(token.touched());
         }
         let token = stores[0].watch(keys[1].clone()).await.unwrap();
         let all = (0..2).map(ShardId).collect();
         let exclusive = stores[0].exclusive(all).await.unwrap();
-        let mut view = exclusive.view();
-        view.clear();
-        stores[0].commit(view).await.unwrap();
+        let mut transaction = exclusive.begin();
+        transaction.clear();
+        stores[0].commit(transaction).await.unwrap();
         drop(exclusive);
         assert!(token.touched());
         assert_eq!(stores[0].key_count().await.unwrap(), 0);
@@ -112,7 +114,7 @@ fn a_batch_over_shards_is_whole_after_a_crash_and_stays_if_acknowledged() {
             let keys = keys_of_all_shards(&stores[0]);
             let mut found = Vec::new();
             for key in &keys {
-                found.push(number(stores[0].view().get(key).await.unwrap()));
+                found.push(number(stores[0].begin().get(key).await.unwrap()));
             }
             assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "torn: {found:?}");
             assert!(found[0] >= acknowledged, "{found:?}, acknowledged {acknowledged}");
@@ -137,26 +139,28 @@ fn clearing_everything_survives_a_crash_and_nothing_comes_back() {
         let bed = bed(shards);
         bed.crash(async |stores, _| {
             for number in 0..3000 {
-                let mut view = stores[0].view();
+                let mut transaction = stores[0].begin();
                 let key = Bytes::from(format!("old{number}"));
-                view.put(key, Entry::new(Bytes::from(vec![1; 2000]))).unwrap();
-                stores[0].commit(view).await.unwrap();
+                transaction.put(key, Entry::new(Bytes::from(vec![1; 2000]))).unwrap();
+                stores[0].commit(transaction).await.unwrap();
             }
             let all = (0..shards).map(ShardId).collect();
             let exclusive = stores[0].exclusive(all).await.unwrap();
-            let mut view = exclusive.view();
-            view.clear();
-            view.put(Bytes::from_static(b"new"), Entry::new(Bytes::from_static(b"1"))).unwrap();
-            let ticket = stores[0].commit(view).await.unwrap();
+            let mut transaction = exclusive.begin();
+            transaction.clear();
+            transaction
+                .put(Bytes::from_static(b"new"), Entry::new(Bytes::from_static(b"1")))
+                .unwrap();
+            let token = stores[0].commit(transaction).await.unwrap();
             drop(exclusive);
-            stores[0].durable(&ticket).await.unwrap();
+            stores[0].durable(&token).await.unwrap();
         });
         for _ in 0..2 {
             bed.crash(async |stores, _| {
                 assert_eq!(stores[0].key_count().await.unwrap(), 1);
-                let found = stores[0].view().get(&Bytes::from_static(b"new")).await.unwrap();
+                let found = stores[0].begin().get(&Bytes::from_static(b"new")).await.unwrap();
                 assert!(found.is_some());
-                let old = stores[0].view().get(&Bytes::from_static(b"old7")).await.unwrap();
+                let old = stores[0].begin().get(&Bytes::from_static(b"old7")).await.unwrap();
                 assert_eq!(old, None);
             });
         }
@@ -182,19 +186,19 @@ fn an_acknowledged_batch_over_shards_survives_a_second_crash_after_the_coordinat
             for _ in 0..1500 {
                 let key =
                     of_coordinator.find(|key| coordinator.shard_of(key) == ShardId(0)).unwrap();
-                let mut view = coordinator.view();
-                view.put(key, Entry::new(Bytes::from(vec![7; 4000]))).unwrap();
-                coordinator.commit(view).await.unwrap();
+                let mut transaction = coordinator.begin();
+                transaction.put(key, Entry::new(Bytes::from(vec![7; 4000]))).unwrap();
+                coordinator.commit(transaction).await.unwrap();
             }
         });
         bed.crash(async |stores, _| {
             for key in &keys {
-                let found = stores[0].view().get(key).await.unwrap();
+                let found = stores[0].begin().get(key).await.unwrap();
                 assert_eq!(number(found), value, "{key:?}");
             }
-            let mut view = stores[0].view();
-            view.put(keys[0].clone(), Entry::new(Bytes::from(value.to_string()))).unwrap();
-            stores[0].commit(view).await.unwrap();
+            let mut transaction = stores[0].begin();
+            transaction.put(keys[0].clone(), Entry::new(Bytes::from(value.to_string()))).unwrap();
+            stores[0].commit(transaction).await.unwrap();
         });
     }
 }
@@ -203,9 +207,9 @@ fn an_acknowledged_batch_over_shards_survives_a_second_crash_after_the_coordinat
 async fn clear(store: &Store) {
     let exclusive =
         store.exclusive((0..store.layout().shards).map(ShardId).collect()).await.unwrap();
-    let mut view = exclusive.view();
-    view.clear();
-    store.commit(view).await.unwrap();
+    let mut transaction = exclusive.begin();
+    transaction.clear();
+    store.commit(transaction).await.unwrap();
 }
 
 #[test]
@@ -216,20 +220,22 @@ fn a_transaction_that_has_read_is_refused_once_everything_was_removed() {
             let absent = Bytes::from_static(b"absent");
             set_all(&stores[0], &keys[..1], 7, true).await;
             for read in [&keys[0], &absent] {
-                let mut view = stores[0].view();
-                let old = number(view.get(read).await.unwrap());
+                let mut transaction = stores[0].begin();
+                let old = number(transaction.get(read).await.unwrap());
                 clear(&stores[usize::from(shards) - 1]).await;
-                view.put(read.clone(), Entry::new(Bytes::from((old + 1).to_string()))).unwrap();
-                let refused = stores[0].commit(view).await.unwrap_err();
+                transaction
+                    .put(read.clone(), Entry::new(Bytes::from((old + 1).to_string())))
+                    .unwrap();
+                let refused = stores[0].commit(transaction).await.unwrap_err();
                 assert!(matches!(refused, StoreError::Conflict), "{refused}");
-                assert_eq!(stores[0].view().get(read).await.unwrap(), None);
+                assert_eq!(stores[0].begin().get(read).await.unwrap(), None);
             }
             // One that has read nothing writes behind it.
-            let mut view = stores[0].view();
-            view.put(absent.clone(), Entry::new(Bytes::from_static(b"1"))).unwrap();
+            let mut transaction = stores[0].begin();
+            transaction.put(absent.clone(), Entry::new(Bytes::from_static(b"1"))).unwrap();
             clear(&stores[0]).await;
-            stores[0].commit(view).await.unwrap();
-            assert_eq!(number(stores[0].view().get(&absent).await.unwrap()), 1);
+            stores[0].commit(transaction).await.unwrap();
+            assert_eq!(number(stores[0].begin().get(&absent).await.unwrap()), 1);
         });
     }
 }
@@ -244,14 +250,14 @@ fn who_finds_nothing_after_a_removal_of_everything_is_told_when_that_is_durable(
             clear(&stores[0]).await;
             // Visible, and not on flash.
             let key = keys[keys.len() - 1].clone();
-            let mut view = stores[0].view();
-            assert_eq!(view.get(&key).await.unwrap(), None);
-            stores[0].durable(view.ticket()).await.unwrap();
+            let mut transaction = stores[0].begin();
+            assert_eq!(transaction.get(&key).await.unwrap(), None);
+            stores[0].durable(transaction.token()).await.unwrap();
             key
         });
         bed.device.power_cut(ended_at, 1).unwrap();
         bed.session(async |stores, _| {
-            assert_eq!(stores[0].view().get(&key).await.unwrap(), None, "{shards} shards");
+            assert_eq!(stores[0].begin().get(&key).await.unwrap(), None, "{shards} shards");
         });
     }
 }
@@ -277,16 +283,16 @@ fn overlapping_transactions_over_three_shards_are_found_whole_and_in_order() {
                 let store = stores[number % 3].clone();
                 let ids = shards.iter().map(|shard| ShardId(*shard as u16)).collect();
                 let exclusive = store.exclusive(ids).await.unwrap();
-                let mut view = exclusive.view();
+                let mut transaction = exclusive.begin();
                 for shard in shards.iter() {
                     let value = Entry::new(Bytes::from_static(b"1"));
-                    view.put(key(number, *shard, &store), value).unwrap();
+                    transaction.put(key(number, *shard, &store), value).unwrap();
                 }
-                let ticket = store.commit(view).await.unwrap();
+                let token = store.commit(transaction).await.unwrap();
                 drop(exclusive);
                 let acknowledged = Rc::clone(&acknowledged);
                 runtime.spawn(Box::pin(async move {
-                    store.durable(&ticket).await.unwrap();
+                    store.durable(&token).await.unwrap();
                     acknowledged.set(acknowledged.get().max(number + 1));
                 }));
             }
@@ -300,7 +306,7 @@ fn overlapping_transactions_over_three_shards_are_found_whole_and_in_order() {
                     let mut there = 0;
                     for shard in shards.iter() {
                         let key = key(number, *shard, &stores[0]);
-                        there += usize::from(stores[0].view().get(&key).await.unwrap().is_some());
+                        there += usize::from(stores[0].begin().get(&key).await.unwrap().is_some());
                     }
                     assert!(there == 0 || there == shards.len(), "round {round}: {number} is torn");
                     // Each shares a shard with the next.

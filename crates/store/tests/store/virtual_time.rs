@@ -51,10 +51,10 @@ fn acknowledged_writes_survive_power_cuts() {
             model.compare(&stores[0]).await;
             write_some(&mut model, &mut random, stores, count).await;
             // One more that is never acknowledged, so that something is under way.
-            let mut view = stores[0].view();
+            let mut transaction = stores[0].begin();
             let entry = softflash_store::Entry::new(Bytes::from(vec![9; 3000]));
-            view.put(Bytes::from_static(b"in flight"), entry).unwrap();
-            stores[0].commit(view).await.unwrap();
+            transaction.put(Bytes::from_static(b"in flight"), entry).unwrap();
+            stores[0].commit(transaction).await.unwrap();
             runtime.sleep_until(runtime.now() + random.below(2_000_000)).await;
         });
         bed.device.power_cut(at, round).unwrap();

@@ -18,10 +18,10 @@ use std::sync::Arc;
 const KEYS: u64 = 16;
 
 async fn put(store: &Store, number: u64, value: u64) -> Result<(), StoreError> {
-    let mut view = store.view();
-    view.put(key(number), Entry::new(Bytes::from(vec![value as u8; 20_000])))?;
-    let ticket = store.commit(view).await?;
-    store.durable(&ticket).await
+    let mut transaction = store.begin();
+    transaction.put(key(number), Entry::new(Bytes::from(vec![value as u8; 20_000])))?;
+    let token = store.commit(transaction).await?;
+    store.durable(&token).await
 }
 
 /// Units of 100 superblocks, of which each erase may spoil one.
@@ -49,7 +49,7 @@ fn worn_units(bed: &VirtualBed) -> usize {
 /// What each key holds: what was last acknowledged, or the one write after that of which nobody knows.
 async fn check(store: &Store, acknowledged: u64) {
     for number in 0..KEYS {
-        let entry = store.view().get(&key(number)).await.unwrap().expect("a key is lost");
+        let entry = store.begin().get(&key(number)).await.unwrap().expect("a key is lost");
         let last = (0..=acknowledged).rev().find(|value| value % KEYS == number).unwrap_or(number);
         let found = entry.value.to_bytes();
         let possible = [last as u8, (last + KEYS) as u8];

@@ -267,10 +267,10 @@ impl Bed {
     ) -> Result<(), StoreError> {
         let store = first(stores)?;
         let writes = keys.map(|key| async move {
-            let mut view = store.view();
-            view.put(name(key), Entry::new(self.value.clone()))?;
-            let ticket = store.commit(view).await?;
-            store.durable(&ticket).await
+            let mut transaction = store.begin();
+            transaction.put(name(key), Entry::new(self.value.clone()))?;
+            let token = store.commit(transaction).await?;
+            store.durable(&token).await
         });
         stream::iter(writes).buffer_unordered(DEPTH).try_collect().await
     }
@@ -280,7 +280,7 @@ impl Bed {
         let store = first(stores)?;
         for _ in 0..LOOKED_UP.min(keys) {
             let key = name(rng.below(keys));
-            let found = store.view().get(&key).await?;
+            let found = store.begin().get(&key).await?;
             if found.is_none_or(|entry| entry.value.to_bytes() != self.value) {
                 let key = key.escape_ascii();
                 return Err(StoreError::DataLoss(format!(

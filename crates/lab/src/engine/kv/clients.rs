@@ -128,8 +128,8 @@ impl SliceClients {
 
     /// Reads a value; returns its bytes.
     async fn read(&self, number: u64) -> Result<u64, LabError> {
-        let mut view = self.store.view();
-        let entry = view.get(&self.key(number)).await.map_err(failed)?;
+        let mut transaction = self.store.begin();
+        let entry = transaction.get(&self.key(number)).await.map_err(failed)?;
         let entry = entry.ok_or_else(|| missing(self.slice, number))?;
         self.check(number, &entry)?;
         Ok(entry.value.len() as u64)
@@ -169,14 +169,14 @@ impl SliceClients {
     pub async fn write_some(&self, accesses: &[(u64, u64)]) -> Result<(), LabError> {
         let version = self.version.get();
         self.version.set(version + 1);
-        let mut view = self.store.view();
+        let mut transaction = self.store.begin();
         for &(number, bytes) in accesses {
             let mut value = vec![0; bytes as usize];
             fill_value(number, version, &mut value);
-            view.put(self.key(number), Entry::new(Bytes::from(value))).map_err(failed)?;
+            transaction.put(self.key(number), Entry::new(Bytes::from(value))).map_err(failed)?;
         }
-        let ticket = self.store.commit(view).await.map_err(failed)?;
-        self.store.durable(&ticket).await.map_err(failed)
+        let token = self.store.commit(transaction).await.map_err(failed)?;
+        self.store.durable(&token).await.map_err(failed)
     }
 
     /// Whether an entry is some version of its key: all of its words are alike and name the key.

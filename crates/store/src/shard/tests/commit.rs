@@ -1,23 +1,23 @@
 use super::*;
 use crate::shard::Writes;
 
-/// What becomes of a view that has read `key`, when something happens before its commit.
+/// What becomes of a transaction that has read `key`, when something happens before its commit.
 async fn after(
     store: &Store,
     key: &str,
     event: impl AsyncFnOnce(&Store),
 ) -> Result<(), StoreError> {
-    let mut view = store.view();
-    view.get(&bytes(key)).await.unwrap();
+    let mut transaction = store.begin();
+    transaction.get(&bytes(key)).await.unwrap();
     event(store).await;
-    view.put(bytes("result"), entry(1)).unwrap();
-    store.commit(view).await.map(|_| ())
+    transaction.put(bytes("result"), entry(1)).unwrap();
+    store.commit(transaction).await.map(|_| ())
 }
 
 async fn clear(store: &Store) {
-    let mut view = store.view();
-    view.clear();
-    store.commit(view).await.unwrap();
+    let mut transaction = store.begin();
+    transaction.clear();
+    store.commit(transaction).await.unwrap();
 }
 
 #[test]
@@ -79,12 +79,12 @@ fn a_view_that_holds_its_shard_passes_the_gate_and_meets_no_conflict() {
         let store = &stores[0];
         put(store, "key", entry(1)).await;
         let exclusive = store.exclusive(vec![ShardId(0)]).await.unwrap();
-        let mut view = exclusive.view();
-        view.get(&bytes("key")).await.unwrap();
-        put_in(&mut view, "key", 2);
+        let mut transaction = exclusive.begin();
+        transaction.get(&bytes("key")).await.unwrap();
+        put_in(&mut transaction, "key", 2);
         let outside = within(runtime, SECOND_NS, put(store, "key", entry(3))).await;
         assert_eq!(outside, None, "others wait at the gate");
-        let held = within(runtime, SECOND_NS, store.commit(view)).await;
+        let held = within(runtime, SECOND_NS, store.commit(transaction)).await;
         assert!(held.is_some_and(|committed| committed.is_ok()));
         let watching = within(runtime, SECOND_NS, store.watch(bytes("key"))).await;
         assert!(watching.is_none(), "so do those who watch");
@@ -95,8 +95,8 @@ fn a_view_that_holds_its_shard_passes_the_gate_and_meets_no_conflict() {
     });
 }
 
-fn put_in(view: &mut crate::Transaction, key: &str, len: usize) {
-    view.put(bytes(key), entry(len)).unwrap();
+fn put_in(transaction: &mut crate::Transaction, key: &str, len: usize) {
+    transaction.put(bytes(key), entry(len)).unwrap();
 }
 
 #[test]
@@ -105,29 +105,29 @@ fn a_view_of_several_shards_must_hold_them() {
         let keys = over_shards::keys_of_all_shards(&stores[0]);
         for store in stores {
             for key in &keys {
-                let mut view = store.view();
-                view.put(key.clone(), entry(1)).unwrap();
-                assert!(store.commit(view).await.is_ok(), "one shard, near or far");
-                let found = store.view().get(key).await.unwrap();
+                let mut transaction = store.begin();
+                transaction.put(key.clone(), entry(1)).unwrap();
+                assert!(store.commit(transaction).await.is_ok(), "one shard, near or far");
+                let found = store.begin().get(key).await.unwrap();
                 assert_eq!(found, Some(entry(1)));
-                let mut view = store.view();
-                view.delete(key.clone()).unwrap();
-                store.commit(view).await.unwrap();
+                let mut transaction = store.begin();
+                transaction.delete(key.clone()).unwrap();
+                store.commit(transaction).await.unwrap();
             }
-            let mut view = store.view();
-            keys.iter().for_each(|key| view.put(key.clone(), entry(1)).unwrap());
-            let refused = store.commit(view).await;
+            let mut transaction = store.begin();
+            keys.iter().for_each(|key| transaction.put(key.clone(), entry(1)).unwrap());
+            let refused = store.commit(transaction).await;
             assert!(matches!(refused, Err(StoreError::Unusable(_))), "{refused:?}");
             // It wrote one shard and has read both: the other is not asked.
-            let mut view = store.view();
+            let mut transaction = store.begin();
             for key in &keys {
-                view.get(key).await.unwrap();
+                transaction.get(key).await.unwrap();
             }
-            let mut other = store.view();
+            let mut other = store.begin();
             other.put(keys[1].clone(), entry(2)).unwrap();
             store.commit(other).await.unwrap();
-            view.put(keys[0].clone(), entry(2)).unwrap();
-            assert!(store.commit(view).await.is_ok());
+            transaction.put(keys[0].clone(), entry(2)).unwrap();
+            assert!(store.commit(transaction).await.is_ok());
         }
     });
 }
@@ -136,16 +136,16 @@ fn a_view_of_several_shards_must_hold_them() {
 fn a_ticket_names_what_was_written_and_read() {
     Bench::new(1, 32, 256).run(async |stores, _| {
         let (store, shard) = (&stores[0], stores[0].local());
-        let mut view = store.view();
-        put_in(&mut view, "key", 1);
-        let ticket = store.commit(view).await.unwrap();
-        assert!(!ticket.is_empty());
-        assert_eq!(ticket, CommitToken::of(ShardId(0), shard.history.seq.get()));
-        store.durable(&ticket).await.unwrap();
-        let mut reading = store.view();
+        let mut transaction = store.begin();
+        put_in(&mut transaction, "key", 1);
+        let token = store.commit(transaction).await.unwrap();
+        assert!(!token.is_empty());
+        assert_eq!(token, CommitToken::of(ShardId(0), shard.history.seq.get()));
+        store.durable(&token).await.unwrap();
+        let mut reading = store.begin();
         reading.get(&bytes("key")).await.unwrap();
-        assert_eq!(store.commit(reading).await.unwrap(), ticket, "what was read must be durable");
-        assert!(store.commit(store.view()).await.unwrap().is_empty());
+        assert_eq!(store.commit(reading).await.unwrap(), token, "what was read must be durable");
+        assert!(store.commit(store.begin()).await.unwrap().is_empty());
     });
 }
 
@@ -211,10 +211,10 @@ fn what_is_cleared_goes_from_memory_at_once_and_from_flash_when_that_is_durable(
         put(store, "in memory", entry(1)).await;
         let token = store.watch(bytes("flushed")).await.unwrap();
         let clears = shard.slices[0].clears.get();
-        let mut view = store.view();
-        view.clear();
-        put_in(&mut view, "new", 3);
-        store.commit(view).await.unwrap();
+        let mut transaction = store.begin();
+        transaction.clear();
+        put_in(&mut transaction, "new", 3);
+        store.commit(transaction).await.unwrap();
         assert!(token.touched());
         assert_eq!(shard.slices[0].clears.get(), clears + 1);
         assert!(shard.history.clears.first_segment_needed() == u64::MAX, "nothing can undo it");

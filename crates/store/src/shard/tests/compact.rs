@@ -108,11 +108,11 @@ fn a_value_over_several_patches_stays_whole_when_a_part_of_its_run_is_compacted(
     bench.options.memory_bytes = 1 << 20;
     bench.run(async |stores, _| {
         let (store, shard, slice) = only(stores);
-        let mut view = store.view();
+        let mut transaction = store.begin();
         for (key, len) in [("a", 10), ("c", LARGE), ("e", 10)] {
-            view.put(bytes(key), entry(len)).unwrap();
+            transaction.put(bytes(key), entry(len)).unwrap();
         }
-        store.commit(view).await.unwrap();
+        store.commit(transaction).await.unwrap();
         shard.flush_everything().await.unwrap();
         flush_to_level_1(shard, slice);
         let parts = levels(slice)[1];

@@ -61,21 +61,21 @@ pub(in crate::shard) fn entry(len: usize) -> Entry {
 }
 
 pub(in crate::shard) async fn put(store: &Store, key: &str, entry: Entry) {
-    let mut view = store.view();
-    view.put(bytes(key), entry).unwrap();
-    store.commit(view).await.unwrap();
+    let mut transaction = store.begin();
+    transaction.put(bytes(key), entry).unwrap();
+    store.commit(transaction).await.unwrap();
 }
 
 pub(in crate::shard) async fn delete(store: &Store, key: &str) {
-    let mut view = store.view();
-    view.delete(bytes(key)).unwrap();
-    store.commit(view).await.unwrap();
+    let mut transaction = store.begin();
+    transaction.delete(bytes(key)).unwrap();
+    store.commit(transaction).await.unwrap();
 }
 
 /// The length of a value, read from the memtables and from flash, past the cache.
 pub(in crate::shard) async fn found(store: &Store, key: &str) -> Option<usize> {
     store.local().caches.read.borrow_mut().clear();
-    let entry = store.view().get(&bytes(key)).await.unwrap();
+    let entry = store.begin().get(&bytes(key)).await.unwrap();
     entry.map(|entry| entry.value.to_bytes().len())
 }
 

@@ -14,18 +14,18 @@ pub(super) fn keys_of_all_shards(store: &Store) -> Vec<Bytes> {
 async fn put_all(store: &Store, keys: &[Bytes], len: usize, clear: bool) -> CommitToken {
     let shards = keys.iter().map(|key| store.shard_of(key)).collect();
     let exclusive = store.exclusive(shards).await.unwrap();
-    let mut view = exclusive.view();
+    let mut transaction = exclusive.begin();
     if clear {
-        view.clear();
+        transaction.clear();
     }
-    keys.iter().for_each(|key| view.put(key.clone(), entry(len)).unwrap());
-    store.commit(view).await.unwrap()
+    keys.iter().for_each(|key| transaction.put(key.clone(), entry(len)).unwrap());
+    store.commit(transaction).await.unwrap()
 }
 
 async fn lengths(store: &Store, keys: &[Bytes]) -> Vec<Option<usize>> {
     let mut lengths = Vec::new();
     for key in keys {
-        let entry = store.view().get(key).await.unwrap();
+        let entry = store.begin().get(key).await.unwrap();
         lengths.push(entry.map(|entry| entry.value.to_bytes().len()));
     }
     lengths
@@ -37,8 +37,8 @@ fn prepared_transactions_over_three_shards_count_as_a_whole_or_not_at_all() {
         let bench = Bench::new(3, 24, 256);
         let keys = bench.run(async |stores, runtime| {
             let keys = keys_of_all_shards(&stores[0]);
-            let ticket = put_all(&stores[0], &keys, 1, false).await;
-            stores[0].durable(&ticket).await.unwrap();
+            let token = put_all(&stores[0], &keys, 1, false).await;
+            stores[0].durable(&token).await.unwrap();
             // Prepared everywhere and acknowledged nowhere.
             for len in 2..5 {
                 put_all(&stores[len % 3], &keys, len, false).await;
@@ -62,9 +62,9 @@ fn the_coordinator_forgets_what_all_have_noted() {
         let books = &stores[0].local().transactions;
         let first = books.next();
         for len in 1..4 {
-            let ticket = put_all(&stores[1], &keys[1..], len, false).await;
-            assert!(!ticket.is_empty());
-            stores[1].durable(&ticket).await.unwrap();
+            let token = put_all(&stores[1], &keys[1..], len, false).await;
+            assert!(!token.is_empty());
+            stores[1].durable(&token).await.unwrap();
         }
         assert_eq!(books.next(), first + 3);
         assert!(!books.unforgotten().is_empty(), "a participant may still ask");
@@ -81,11 +81,11 @@ fn a_shard_that_cannot_prepare_stops_all_that_wait_for_the_transaction() {
     Bench::new(3, 24, 256).run(async |stores, runtime| {
         let keys = keys_of_all_shards(&stores[0]);
         let exclusive = stores[0].exclusive((0..3).map(ShardId).collect()).await.unwrap();
-        let mut view = exclusive.view();
-        keys.iter().for_each(|key| view.put(key.clone(), entry(1)).unwrap());
-        let ticket = stores[0].commit(view).await.unwrap();
+        let mut transaction = exclusive.begin();
+        keys.iter().for_each(|key| transaction.put(key.clone(), entry(1)).unwrap());
+        let token = stores[0].commit(transaction).await.unwrap();
         stores[1].local().log.fail("a test says so");
-        let durable = within(runtime, 10 * SECOND_NS, stores[0].durable(&ticket)).await;
+        let durable = within(runtime, 10 * SECOND_NS, stores[0].durable(&token)).await;
         assert!(matches!(durable, Some(Err(StoreError::LogFailed(_)))), "{durable:?}");
         rest(runtime, SECOND_NS).await;
         for store in stores {
@@ -132,9 +132,9 @@ fn a_commit_that_only_the_coordinator_told_is_noted_before_that_forgets_it() {
     let bench = Bench::new(3, 24, 256);
     let keys = bench.run(async |stores, _| {
         let keys = keys_of_all_shards(&stores[0]);
-        let ticket = put_all(&stores[0], &keys, 1, false).await;
+        let token = put_all(&stores[0], &keys, 1, false).await;
         // The power goes before those who take part have it in their own logs.
-        stores[0].durable(&ticket).await.unwrap();
+        stores[0].durable(&token).await.unwrap();
         keys
     });
     bench.run(async |stores, runtime| {

@@ -196,15 +196,15 @@ impl Run<'_> {
             (key(number), value)
         };
         let began = runtime.now();
-        let mut view = self.store.view();
+        let mut transaction = self.store.begin();
         match value {
             Some(value) => {
-                view.put(key, Entry::new(value))?;
-                let ticket = self.store.commit(view).await?;
-                self.store.durable(&ticket).await?;
+                transaction.put(key, Entry::new(value))?;
+                let token = self.store.commit(transaction).await?;
+                self.store.durable(&token).await?;
             }
             None => {
-                let found = view.get(&key).await?;
+                let found = transaction.get(&key).await?;
                 if found.is_none() {
                     let key = String::from_utf8_lossy(&key).into_owned();
                     return Err(StoreError::DataLoss(format!("{key} was written and is missing")));
