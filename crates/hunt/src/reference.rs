@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn firm_writes_must_be_there_and_later_ones_may_be_in_order() {
+    fn durable_writes_must_be_there_plus_a_prefix_of_later_ones() {
         let mut promise = Promise::default();
         promise.begins(vec![put("a", "1")]);
         promise.is_firm();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_stays() {
+    fn contents_found_become_the_base() {
         let mut promise = Promise::default();
         promise.begins(vec![put("a", "1")]);
         promise.found(contents(&[])).unwrap();

@@ -108,7 +108,7 @@ fn a_cancelled_timer_neither_fires_nor_moves_the_clock() {
 }
 
 #[test]
-fn a_deadlock_is_told_with_the_number_of_waiting_tasks() {
+fn a_deadlock_error_has_the_number_of_waiting_tasks() {
     let executor = VirtualExecutor::new(0);
     executor.handle().spawn(std::future::pending().boxed_local());
     let deadlock = executor.try_block_on(std::future::pending::<()>()).unwrap_err();

@@ -32,7 +32,7 @@ fn ping(server: &Server) -> Option<TcpStream> {
 }
 
 #[test]
-fn without_descriptors_clients_are_told_so_and_others_are_served() {
+fn without_descriptors_clients_get_an_error_and_others_are_served() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format(&data, Backend::File, 256 * MIB);

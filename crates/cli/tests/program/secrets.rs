@@ -162,7 +162,7 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
 
 /// The HTTP pages contain the counters that operators need, readable by everyone and read-only.
 #[test]
-fn http_only_tells_counters() {
+fn http_has_read_only_counters() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format_with(&data, Backend::File, 512 << 20, &["--units", "4"]);

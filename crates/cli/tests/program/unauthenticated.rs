@@ -308,7 +308,7 @@ fn outer_address() -> Option<IpAddr> {
 }
 
 #[test]
-fn without_a_password_nobody_comes_from_outside() {
+fn without_a_password_other_machines_are_refused() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format(&data);

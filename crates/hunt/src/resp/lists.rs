@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_shows_what_was_answered_before_it_began() {
+    fn a_read_shows_appends_answered_before_it_started() {
         let (mut lists, marks) = with(2, true);
         let look = lists.look(&KEY);
         assert!(lists.clone().read(&KEY, &marks[0], &look).unwrap_err().contains("is missing"));
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_never_appears() {
+    fn a_refused_append_never_appears() {
         let (mut lists, marks) = with(1, false);
         lists.clone().read(&KEY, &marks[0], &lists.look(&KEY)).unwrap();
         lists.refused(&marks[0], &[KEY]);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_cut_open_ends_are_settled() {
+    fn after_a_cut_unanswered_appends_are_settled() {
         let none: BTreeSet<usize> = [0].into();
         let (mut lists, marks) = with(1, false);
         lists.found(&BTreeMap::new(), Slack::NONE, &none).unwrap();

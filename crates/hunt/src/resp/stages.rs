@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removal_comes_before_a_command_or_behind_it() {
+    fn a_removal_is_before_or_after_a_command() {
         let mut stages = two();
         stages.removal_begins();
         assert!(get(&mut stages.clone(), "a", one()) && get(&mut stages.clone(), "a", Reply::Nil));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_has_happened() {
+    fn an_ended_removal_has_happened() {
         let mut stages = two();
         stages.removal_begins();
         stages.removal_begins();

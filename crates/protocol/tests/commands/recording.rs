@@ -24,7 +24,7 @@ fn told(kind: &str, key: &str, value: &str) -> String {
 }
 
 #[test]
-fn reads_and_changes_are_told_as_they_took_effect() {
+fn reads_and_changes_are_recorded_as_they_took_effect() {
     for shards in [1, 3] {
         bed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
@@ -62,7 +62,7 @@ fn reads_and_changes_are_told_as_they_took_effect() {
 }
 
 #[test]
-fn a_transaction_is_told_when_it_is_committed() {
+fn a_transaction_is_recorded_when_it_commits() {
     bed(2).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut client = Ours::connect(&context, &stores[0]);
@@ -102,7 +102,7 @@ fn times_never_run_back() {
 }
 
 #[test]
-fn who_does_not_listen_loses_events_and_holds_nobody_up() {
+fn a_slow_recorder_loses_events_and_blocks_no_client() {
     bed(2).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut client = Ours::connect(&context, &stores[0]);
@@ -154,7 +154,7 @@ fn a_recording_ends_with_its_connection() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_reported() {
     bed(1).run(async |stores, _| {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         let cases = [
