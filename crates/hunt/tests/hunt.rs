@@ -108,7 +108,7 @@ fn fresh_seeds_find_nothing() {
         size: Size::Full,
         jobs: 2,
         stop: &|| false,
-        told: &|_| {},
+        on_progress: &|_| {},
     });
     assert_eq!((tally.seeds, tally.failures.len()), (40, 0), "{:?}", tally.failures);
     assert!(tally.crash_points > 300);
@@ -127,7 +127,7 @@ fn redundancy_survives_any_fault_of_one_unit() {
             size: Size::Small,
             jobs: 2,
             stop: &|| false,
-            told: &|_| {},
+            on_progress: &|_| {},
         });
         assert_eq!((tally.seeds, tally.failures.len()), (30, 0), "{:?}", tally.failures);
     }

@@ -47,7 +47,7 @@ fn without_descriptors_clients_get_an_error_and_others_are_served() {
         "{} admitted, {refused} refused",
         admitted.len()
     );
-    assert!(friend.set(b"k", b"after").is_ok(), "who is there is served");
+    assert!(friend.set(b"k", b"after").is_ok(), "connected clients are served");
     drop(admitted);
     let started = Instant::now();
     while ping(&server).is_none() {

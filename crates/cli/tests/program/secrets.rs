@@ -62,7 +62,7 @@ fn passwords_are_nowhere_to_be_found() {
     for setup in ["CONFIG SET slowlog-log-slower-than 0", "FLASH.RECORD START"] {
         assert!(line(&mut admin, setup).0.is_ok());
     }
-    let told = [
+    let commands = [
         format!("ACL SETUSER ann on >{} ~a:* +@all", password("ann")),
         format!("ACL SETUSER ann >{} <{}", password("second"), password("second")),
         format!("ACL SETUSER bad on >{} +nosuch", password("bad")),
@@ -75,7 +75,7 @@ fn passwords_are_nowhere_to_be_found() {
         format!("AUTH {} ann", password("swapped")),
         format!("ACL GETUSER {}", password("name")),
     ];
-    for command in &told {
+    for command in &commands {
         replies.push(line(&mut admin, command).1);
     }
     let mut ann = server.client();

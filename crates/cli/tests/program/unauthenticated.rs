@@ -277,7 +277,7 @@ fn a_client_that_reads_nothing_is_cut_off() {
         line.parse::<u64>().unwrap()
     };
     while timed_out() == 0 {
-        assert!(started.elapsed() < Duration::from_secs(90), "nobody is cut off");
+        assert!(started.elapsed() < Duration::from_secs(90), "no client is cut off");
         std::thread::sleep(Duration::from_millis(200));
     }
     // The disconnected client sees the end before all of its replies.

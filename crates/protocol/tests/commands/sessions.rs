@@ -178,9 +178,9 @@ fn slow_commands_are_logged() {
 fn shutdown_stops_the_server_without_a_reply() {
     bed(1).run(async |stores, _| {
         let asked = Arc::new(AtomicU64::new(0));
-        let heard = Arc::clone(&asked);
+        let received = Arc::clone(&asked);
         let options = ContextOptions {
-            shutdown: Box::new(move |request| heard.store(request.client, Ordering::Relaxed)),
+            shutdown: Box::new(move |request| received.store(request.client, Ordering::Relaxed)),
             ..ContextOptions::new(stores[0].now_ms(), 1)
         };
         let context = Arc::new(Context::new(options));

@@ -140,18 +140,18 @@ fn a_command_answered_after_a_removal_may_have_run_before_it() {
     sent(&mut ledger, vec![append.clone()]);
     ledger.removal_begins();
     ledger.removals_ended(1);
-    let told = |length| {
+    let after_reply = |length| {
         let mut ledger = ledger.clone();
         let act = |state: &State| append.answered(state, &Reply::Integer(length), AT);
         ledger.learns(&append.keys(), &shard_of, act).ok()?;
         ledger.is_answered();
         Some(ledger)
     };
-    let before = told(2).unwrap();
+    let before = after_reply(2).unwrap();
     assert!(found(&before, &[]).is_ok() && found(&before, &[("a", "12")]).is_err());
-    let behind = told(1).unwrap();
+    let behind = after_reply(1).unwrap();
     assert!(found(&behind, &[("a", "2")]).is_ok() && found(&behind, &[]).is_err());
-    assert!(told(3).is_none());
+    assert!(after_reply(3).is_none());
 }
 
 #[test]
