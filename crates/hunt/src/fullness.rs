@@ -74,7 +74,7 @@ pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<()
         return Ok(());
     }
     let units = first.units().await?;
-    let mut told = Vec::new();
+    let mut shortages = Vec::new();
     for (store, units) in stores.iter().zip(units.chunks(scenario.units_of_a_shard())) {
         let free = blocks(units, scenario, |unit| unit.space.allocatable());
         let reserve = store.local().reserve_blocks();
@@ -82,11 +82,11 @@ pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<()
         if free < reserve + reserve / 2 {
             return Ok(());
         }
-        told.push(format!("{free} blocks are free, the reserve is {reserve}"));
+        shortages.push(format!("{free} blocks are free, the reserve is {reserve}"));
     }
     Err(Trouble::Wrong(format!(
         "a write is refused because the flash is full: {}",
-        told.join("; ")
+        shortages.join("; ")
     )))
 }
 

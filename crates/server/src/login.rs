@@ -94,6 +94,6 @@ mod tests {
         let from = |number: usize| Network::of_text(&format!("10.0.0.{number}:5"));
         futures_util::future::join_all((0..8).map(|number| queue.work(from(number), job()))).await;
         assert_eq!((most.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (PLACES, 16));
-        assert!(queue.networks().is_empty(), "nobody waits, nothing is kept");
+        assert!(queue.networks().is_empty(), "no waiters, no entries");
     }
 }

@@ -229,7 +229,7 @@ fn transfers_between_shards_never_show_half_done() {
         }
         let total = client.ask(&["MGET", &accounts[0], &accounts[1], &accounts[2]]).await;
         let values: Vec<_> = total.items().iter().map(|item| text(item.text())).collect();
-        assert_eq!(values, ["100", "100", "100"], "everybody passed on as much as he got");
+        assert_eq!(values, ["100", "100", "100"], "each account passed on as much as it got");
     });
 }
 
