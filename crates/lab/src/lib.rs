@@ -14,6 +14,7 @@ mod error;
 pub mod experiment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod host;
 pub mod layout;
 pub mod measure;
 pub mod outcome;

@@ -4,6 +4,8 @@
 
 pub mod bed;
 pub mod clients;
+pub mod driver;
+pub mod faulty;
 pub mod model;
 pub mod virtual_bed;
 pub mod volatile_file;

@@ -1,12 +1,11 @@
 //! A device of units, as its preset states it: the array, behind link and host software, in virtual time.
 
 use crate::error::LabError;
+use crate::host::{HostPath, HostPathConfig};
 use crate::outcome::Span;
 use softflash_base::Time;
 use softflash_device::model::UnitKind;
-use softflash_device::{
-    BusyTimes, Contents, Device, HostPath, HostPathConfig, ModelConfig, ModelDevice,
-};
+use softflash_device::{BusyTimes, Contents, Device, ModelConfig, ModelDevice};
 use softflash_drive::spec::{DeviceSpec, HostSpec, LinkSpec};
 use softflash_nand::FaultConfig;
 use std::collections::BTreeSet;

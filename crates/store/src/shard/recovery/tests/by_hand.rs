@@ -13,11 +13,11 @@ use crate::options::StoreOptions;
 use crate::value::Entry;
 use bytes::Bytes;
 use softflash_base::IoBuf;
-use softflash_device::faulty::{Faults, FaultyDevice, OperationKind};
 use softflash_device::{Command, Device, DeviceError, Target};
 use softflash_ftl::{FtlConfig, Hint};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
 use softflash_testing::Bed;
+use softflash_testing::faulty::{Faults, FaultyDevice, OperationKind};
 use std::sync::Arc;
 
 pub(in crate::shard) const SHARD: ShardId = ShardId(0);
