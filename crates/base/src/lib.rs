@@ -1,6 +1,7 @@
 //! Types that every layer of SoftFlash uses: ids, time, aligned buffers, seeded random generators,
 //! checksums and histograms. No I/O, no clock, no policy.
 
+pub mod access;
 pub mod checksum;
 pub mod histogram;
 pub mod id;
@@ -9,6 +10,7 @@ pub mod planted;
 pub mod random;
 pub mod time;
 
+pub use access::AccessKind;
 pub use checksum::checksum64;
 pub use id::{ShardId, SliceId, UnitId};
 pub use io_buf::{BufferPool, IoBuf};

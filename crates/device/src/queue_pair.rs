@@ -58,10 +58,11 @@ pub trait QueuePair {
     fn wake(&self) -> Wake;
 }
 
-/// The part of a [`QueuePair`] that a decorator leaves to the one that it wraps, its field `inner`.
+/// The methods of a [`QueuePair`] that a decorator passes on to the queue pair that it wraps, its field `inner`.
+#[macro_export]
 macro_rules! described_by_inner {
     () => {
-        fn geometry(&self) -> &$crate::geometry::UnitGeometry {
+        fn geometry(&self) -> &$crate::UnitGeometry {
             self.inner.geometry()
         }
 
@@ -86,7 +87,6 @@ macro_rules! described_by_inner {
         }
     };
 }
-pub(crate) use described_by_inner;
 
 /// What became of a submission.
 #[derive(Debug)]

@@ -8,8 +8,6 @@
     reason = "a test fails by panicking"
 )]
 
-mod support;
-
 use softflash_base::random::Rng;
 use softflash_base::{Time, checksum64};
 use softflash_device::{
@@ -20,8 +18,8 @@ use softflash_nand::{
     CutErases, CutPages, FaultPlace, FaultSchedule, FaultTime, InjectedFaults, PlannedFault,
     SilentFaults, Strike,
 };
+use softflash_testing::driver::{Driver, pattern, target};
 use std::ops::Range;
-use support::{Driver, pattern, target};
 
 const MS: u64 = 1_000_000;
 

@@ -2,8 +2,8 @@
 //! drive and a clock with others.
 
 use crate::drive::Drive;
-use crate::request::{AccessKind, Done, HostRequest};
-use softflash_base::Time;
+use crate::request::{Done, HostRequest};
+use softflash_base::{AccessKind, Time};
 
 /// When a request will have passed the firmware: as the last of so many pages of its kind.
 #[derive(Debug, Clone, Copy)]

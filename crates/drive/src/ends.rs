@@ -1,7 +1,7 @@
 //! Ends of requests that are known but that the host has not heard of yet: pages still cross the link, and the
 //! host's software takes its time.
 
-use crate::request::AccessKind;
+use softflash_base::AccessKind;
 
 /// Ends to come. Those of reads are in order of time, and so are those of all others.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Where requests come in: over the link, through the firmware, page by page. Link and firmware are
 //! servers that take one after the other; what is ready first goes first.
 
-use crate::request::AccessKind;
 use crate::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec};
+use softflash_base::AccessKind;
 use std::collections::VecDeque;
 
 const SECOND_NS: u128 = 1_000_000_000;

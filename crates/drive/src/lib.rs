@@ -56,4 +56,5 @@ pub use as_device::{DriveDevice, Extents};
 pub use counters::DriveCounters;
 pub use drive::Drive;
 pub use error::DriveError;
-pub use request::{AccessKind, Done, HostRequest};
+pub use request::{Done, HostRequest};
+pub use softflash_base::AccessKind;

@@ -5,8 +5,8 @@
 //! page, and share a place with it.
 
 use crate::map::NONE;
-use crate::request::{AccessKind, Done, HostRequest};
-use softflash_base::Time;
+use crate::request::{Done, HostRequest};
+use softflash_base::{AccessKind, Time};
 
 /// A request, a page of one, or both: a line of the processor's cache.
 #[derive(Debug, Clone, Copy)]

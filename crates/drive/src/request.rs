@@ -1,18 +1,6 @@
 //! What a host asks, and what it hears.
 
-use softflash_base::Time;
-
-/// What a request asks. As wide as its neighbours in requests, which are then copied in whole words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum AccessKind {
-    /// Read bytes.
-    Read,
-    /// Write bytes.
-    Write,
-    /// Forget bytes.
-    Trim,
-}
+use softflash_base::{AccessKind, Time};
 
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

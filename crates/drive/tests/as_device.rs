@@ -7,9 +7,6 @@
     reason = "a test fails by panicking"
 )]
 
-#[path = "../../device/tests/support/mod.rs"]
-mod support;
-
 use softflash_base::random::Rng;
 use softflash_base::{Time, UnitId};
 use softflash_device::{
@@ -17,8 +14,8 @@ use softflash_device::{
 };
 use softflash_drive::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, PageMapped};
 use softflash_drive::{Drive, DriveDevice, DriveError, Extents};
+use softflash_testing::driver::{Driver, buffer_of, pattern, rows_of, target};
 use std::collections::BTreeMap;
-use support::{Driver, buffer_of, pattern, rows_of, target};
 
 const UNITS: u16 = 3;
 

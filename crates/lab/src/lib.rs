@@ -14,6 +14,7 @@ mod error;
 pub mod experiment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod host;
 pub mod layout;
 pub mod measure;
 pub mod outcome;
@@ -28,7 +29,7 @@ pub use cell::{Cell, Control, Limits, Parameters};
 pub use error::LabError;
 pub use experiment::{Experiment, Form, Plan};
 pub use layout::{Layout, LayoutKind, Units};
-pub use outcome::{Outcome, Programs, Sample, Span, SpanKind};
+pub use outcome::{Outcome, Programs, Sample, Span};
 pub use softflash_drive::spec::{DeviceSpec, PageMapped};
 pub use softflash_workload::Precondition;
 pub use workload::Workload;

@@ -37,6 +37,7 @@
 //! - [`storage`]: where bytes live; [`faults`] and [`error_law`]: what goes wrong;
 //! - [`mod@bench`]: a closed loop that measures the machine's own speed.
 
+mod activity;
 pub mod address;
 pub mod array;
 pub mod bench;
@@ -57,8 +58,9 @@ pub mod timeline;
 pub mod timing;
 mod tournament;
 
+pub use activity::Activity;
 pub use address::{BlockAddress, BlockIndex, ChannelIndex, DieIndex, PageAddress, PageIndex};
-pub use array::{Activity, Array, ArrayCounters, ImportError, PowerCutReport, Recorded};
+pub use array::{Array, ArrayCounters, ImportError, PowerCutReport, Recorded};
 pub use bench::{BenchmarkError, BenchmarkMix, BenchmarkResult, array_benchmark};
 pub use block::{BlockRecord, BlockState, Health};
 pub use cell::{Cell, Pairing};

@@ -1,18 +1,6 @@
 //! One request of a block client.
 
-use serde::{Deserialize, Serialize};
-
-/// What a request asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AccessKind {
-    /// Read bytes.
-    Read,
-    /// Write bytes.
-    Write,
-    /// Forget bytes: discard, trim, unmap.
-    Trim,
-}
+use softflash_base::AccessKind;
 
 /// A request of a block client. It lies within the capacity that its source was made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

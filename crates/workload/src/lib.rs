@@ -27,7 +27,7 @@ mod permutation;
 mod precondition;
 mod steady;
 
-pub use access::{Access, AccessKind};
+pub use access::Access;
 pub use block::{BlockSource, BlockWorkload, Pattern, RequestSize, SizeShare, Span};
 pub use error::{Problem, WorkloadError};
 pub use kv::{
@@ -36,4 +36,5 @@ pub use kv::{
 };
 pub use load::{ArrivalPattern, Arrivals, Load, RateCap, RateCaps};
 pub use precondition::{NoSuchPrecondition, Precondition};
+pub use softflash_base::AccessKind;
 pub use steady::{SteadyCriterion, SteadyState, Window};

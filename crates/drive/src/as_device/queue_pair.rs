@@ -2,8 +2,8 @@
 
 use super::Shared;
 use super::state::State;
-use crate::request::{AccessKind, Done, HostRequest};
-use softflash_base::{BufferPool, IoBuf, Time, UnitId};
+use crate::request::{Done, HostRequest};
+use softflash_base::{AccessKind, BufferPool, IoBuf, Time, UnitId};
 use softflash_device::backend::{Claim, check};
 use softflash_device::{
     Command, Completion, DeviceError, Operation, QueuePair, Submit, Tag, Target, UnitGeometry, Wake,

@@ -11,7 +11,7 @@ mod tests;
 use crate::cell::{Cell, Control, Limits};
 use crate::engine::limits::add_limits;
 use crate::error::LabError;
-use crate::outcome::{Outcome, Programs, Span, SpanKind};
+use crate::outcome::{Outcome, Programs, Span};
 use ahead::Ahead;
 use host::Host;
 use meter::Meter;
@@ -19,7 +19,7 @@ use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::spec::{DeviceSpec, PageMapped};
 use softflash_drive::{Done, Drive, DriveError, HostRequest};
-use softflash_nand::timeline::{Activity, Interval};
+use softflash_nand::timeline::Interval;
 use softflash_trace::{Request, TraceError};
 use softflash_workload::{BlockWorkload, Precondition, WorkloadError};
 use standstill::Standstill;
@@ -361,18 +361,11 @@ impl Play<'_, '_> {
 /// The operations of a short window from its beginning on.
 pub(super) fn chart(recorded: &[Interval]) -> Vec<Span> {
     let from = recorded.first().map_or(0, |interval| interval.begin_ns);
-    let what = |activity| match activity {
-        Activity::Sense => SpanKind::Read,
-        Activity::Program => SpanKind::Program,
-        Activity::Erase => SpanKind::Erase,
-        Activity::Move => SpanKind::Move,
-        Activity::Transfer => SpanKind::Transfer,
-    };
     let charted = recorded.iter().filter(|interval| interval.begin_ns < from + CHART_NS);
     charted
         .map(|interval| Span {
             die: interval.die,
-            what: what(interval.activity),
+            what: interval.activity,
             begin_ns: interval.begin_ns - from,
             end_ns: interval.end_ns - from,
         })

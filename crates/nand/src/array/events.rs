@@ -3,8 +3,8 @@
 //! A die's event is the end of what its cell array does; a channel's event is the end of a transfer.
 //! Where it is plain what follows, it follows; else [`Core::dispatch`] starts what can start on the die.
 
-use super::recorder::Activity;
 use super::{Array, Core};
+use crate::activity::Activity;
 use crate::address::DieIndex;
 use crate::channel::{Channel, Direction};
 use crate::command::{CommandKind, Finished};

@@ -16,7 +16,7 @@ mod submit;
 mod suspend;
 
 pub use power_cut::PowerCutReport;
-pub use recorder::{Activity, Recorded};
+pub use recorder::Recorded;
 
 use crate::address::{BlockAddress, BlockIndex, ChannelIndex, DieIndex};
 use crate::block::{BlockRecord, BlockState, BlockTable, Health};

@@ -1,21 +1,9 @@
 //! What dies and buses do in a window of time, for charts.
 
 use super::{Array, Core};
+use crate::activity::Activity;
 use crate::address::DieIndex;
 use softflash_base::Time;
-
-/// What a die, or the bus for it, is busy with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Activity {
-    /// The cell array senses a page.
-    Sense,
-    /// The cell array programs a page.
-    Program,
-    /// The cell array erases blocks.
-    Erase,
-    /// The bus moves the die's data, either way.
-    Transfer,
-}
 
 /// One activity of a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@ mod senses;
 mod tests;
 mod work;
 
-pub use recorder::{Activity, Interval};
+pub use recorder::Interval;
 pub use work::{Work, WorkKind};
 
 use crate::address::{ChannelIndex, DieIndex};

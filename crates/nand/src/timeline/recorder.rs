@@ -1,21 +1,7 @@
 //! A window of what dies and buses did, for a Gantt chart.
 
 use super::work::{Work, WorkKind};
-
-/// What a die was busy with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activity {
-    /// Sensing a page to be sent out.
-    Sense,
-    /// Programming.
-    Program,
-    /// Erasing.
-    Erase,
-    /// Sensing or programming moved pages.
-    Move,
-    /// Its pages were on the bus.
-    Transfer,
-}
+use crate::activity::Activity;
 
 /// A stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The timeline against the whole array, which is tested against the rules of the flash.
 
 use super::*;
+use crate::activity::Activity;
 use crate::command::{CommandKind, DieCommand, Finished};
 use crate::faults::FaultConfig;
 use crate::storage::Storage;

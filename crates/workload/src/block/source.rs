@@ -3,8 +3,9 @@
 use super::place::{Class, Places};
 use super::size::RequestSize;
 use super::spec::BlockWorkload;
-use crate::access::{Access, AccessKind};
+use crate::access::Access;
 use crate::error::Problem;
+use softflash_base::AccessKind;
 use softflash_base::random::Rng;
 
 /// The requests of a [`BlockWorkload`], without end. Equal seeds give equal requests.

@@ -1,9 +1,8 @@
 //! Caps on bytes a second: token buckets in virtual time.
 
-use crate::access::AccessKind;
 use crate::error::{Problem, count};
 use serde::{Deserialize, Serialize};
-use softflash_base::Time;
+use softflash_base::{AccessKind, Time};
 
 /// Most bytes a second: far above any device, and safe to calculate with.
 const MAX_BYTES_PER_SECOND: u64 = 1 << 50;

@@ -4,7 +4,7 @@
 
 use crate::error::LabError;
 use softflash_drive::{AccessKind, Drive, HostRequest};
-use softflash_trace::{Kind, Request, TraceError};
+use softflash_trace::{Request, TraceError};
 use softflash_workload::{Access, BlockSource};
 
 /// Requests of a batch; one to two batches are ahead.
@@ -130,23 +130,14 @@ impl<'a> Ahead<'a> {
 
 #[inline]
 fn of_access(access: &Access) -> HostRequest {
-    let kind = match access.kind {
-        softflash_workload::AccessKind::Read => AccessKind::Read,
-        softflash_workload::AccessKind::Write => AccessKind::Write,
-        softflash_workload::AccessKind::Trim => AccessKind::Trim,
-    };
-    HostRequest { tag: 0, kind, offset_bytes: access.offset_bytes, bytes: access.bytes.into() }
+    let Access { kind, offset_bytes, bytes } = *access;
+    HostRequest { tag: 0, kind, offset_bytes, bytes: bytes.into() }
 }
 
 /// What a request of a trace asks of a drive. A flush asks nothing of one that acknowledges what is safe;
 /// neither does a request for nothing.
 fn of_request(request: &Request) -> Option<HostRequest> {
-    let kind = match request.kind {
-        Kind::Read => AccessKind::Read,
-        Kind::Write => AccessKind::Write,
-        Kind::Trim => AccessKind::Trim,
-        Kind::Flush => return None,
-    };
+    let kind = request.kind.access()?;
     let Request { offset_bytes, bytes, .. } = *request;
     (bytes > 0).then_some(HostRequest { tag: 0, kind, offset_bytes, bytes })
 }

@@ -49,12 +49,7 @@ impl<'a> Host<'a> {
             }
             (load, None) => Pace::Closed(Closed::new(load)),
         };
-        let caps = [AccessKind::Read, AccessKind::Write].map(|kind| {
-            workload.rate_caps.of(match kind {
-                AccessKind::Read => softflash_workload::AccessKind::Read,
-                _ => softflash_workload::AccessKind::Write,
-            })
-        });
+        let caps = [AccessKind::Read, AccessKind::Write].map(|kind| workload.rate_caps.of(kind));
         let capped = caps.iter().any(Option::is_some);
         Host { caps: capped.then_some(caps), ..Host::new(requests, pace) }
     }

@@ -1,14 +1,13 @@
 //! A device of units, as its preset states it: the array, behind link and host software, in virtual time.
 
 use crate::error::LabError;
-use crate::outcome::{Span, SpanKind};
+use crate::host::{HostPath, HostPathConfig};
+use crate::outcome::Span;
 use softflash_base::Time;
 use softflash_device::model::UnitKind;
-use softflash_device::{
-    BusyTimes, Contents, Device, HostPath, HostPathConfig, ModelConfig, ModelDevice,
-};
+use softflash_device::{BusyTimes, Contents, Device, ModelConfig, ModelDevice};
 use softflash_drive::spec::{DeviceSpec, HostSpec, LinkSpec};
-use softflash_nand::{Activity, FaultConfig};
+use softflash_nand::FaultConfig;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -103,12 +102,7 @@ impl Hardware {
         of_charted
             .map(|recorded| Span {
                 die: recorded.die.0,
-                what: match recorded.activity {
-                    Activity::Sense => SpanKind::Read,
-                    Activity::Program => SpanKind::Program,
-                    Activity::Erase => SpanKind::Erase,
-                    Activity::Transfer => SpanKind::Transfer,
-                },
+                what: recorded.activity,
                 begin_ns: recorded.begin.since_ns(begin),
                 end_ns: recorded.end.since_ns(begin),
             })

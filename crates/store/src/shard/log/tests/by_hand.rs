@@ -5,7 +5,7 @@ use crate::format::log::Position;
 use crate::format::log::frame::{HEADER_BYTES, MAX_FRAME_BYTES};
 use crate::shard::recovery::tests::by_hand::{Hand, batch, by_hand, by_hand_on, bytes, opening};
 use softflash_device::DeviceError;
-use softflash_device::faulty::OperationKind;
+use softflash_testing::faulty::OperationKind;
 
 async fn segments(hand: &Hand, reader: &LogReader) -> Vec<Segment> {
     let mut chain = Chain::of(&hand.found, reader).await.unwrap();

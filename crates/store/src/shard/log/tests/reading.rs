@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::format::log::{Frame, Position};
-use softflash_device::faulty::{Faults, FaultyDevice};
 use softflash_device::{DeviceError, Operation};
+use softflash_testing::faulty::{Faults, FaultyDevice};
 
 /// A bench with segments of 4 MiB.
 fn on_large_bench<R>(test: impl AsyncFnOnce(Bench) -> R) -> R {

@@ -12,12 +12,12 @@ use crate::value::Entry;
 use bytes::Bytes;
 use softflash_base::IoBuf;
 use softflash_blocks::Redundancy;
-use softflash_device::faulty::{Faults, FaultyDevice, OperationKind};
 use softflash_device::{Command, Device, DeviceError, Target};
 use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Hint};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
 use softflash_testing::Bed;
+use softflash_testing::faulty::{Faults, FaultyDevice, OperationKind};
 use std::sync::Arc;
 
 pub(in crate::shard) const SHARD: ShardId = ShardId(0);

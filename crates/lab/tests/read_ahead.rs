@@ -8,12 +8,11 @@
     reason = "a test fails by panicking"
 )]
 
-mod support;
-
 use softflash_base::random::Rng;
-use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation, ReadAhead};
+use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation};
+use softflash_lab::host::ReadAhead;
+use softflash_testing::driver::{Driver, pattern, target};
 use std::sync::Arc;
-use support::{Driver, pattern, target};
 
 const PAGE: usize = 4096;
 const US: u64 = 1000;

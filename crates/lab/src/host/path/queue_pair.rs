@@ -3,9 +3,9 @@
 use super::Shared;
 use super::gathering::{Gathering, earlier};
 use super::link::Direction;
-use crate::command::{Command, Completion, Operation, Tag, Target};
-use crate::queue_pair::{QueuePair, Submit, Wake, described_by_inner};
 use softflash_base::Time;
+use softflash_device::{Command, Completion, Operation, Tag, Target};
+use softflash_device::{QueuePair, Submit, Wake};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -189,7 +189,7 @@ impl HostQueuePair {
 }
 
 impl QueuePair for HostQueuePair {
-    described_by_inner!();
+    softflash_device::described_by_inner!();
 
     fn sector_bytes(&self) -> u32 {
         self.inner.sector_bytes()

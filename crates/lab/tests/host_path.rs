@@ -9,14 +9,11 @@
     reason = "a test fails by panicking"
 )]
 
-mod support;
-
 use softflash_base::random::Rng;
-use softflash_device::{
-    Device, HostPath, HostPathConfig, ModelConfig, ModelDevice, Operation, Target,
-};
+use softflash_device::{Device, ModelConfig, ModelDevice, Operation, Target};
+use softflash_lab::host::{HostPath, HostPathConfig};
+use softflash_testing::driver::{Driver, buffer_of, pattern, target};
 use std::sync::Arc;
-use support::{Driver, buffer_of, pattern, target};
 
 const US: u64 = 1000;
 

@@ -1,7 +1,7 @@
 //! A block that is being read front to back, in windows.
 
-use crate::command::{Completion, DeviceError, Tag, Target};
 use softflash_base::{IoBuf, Time};
+use softflash_device::{Completion, DeviceError, Tag, Target};
 
 /// A window of a stream.
 enum Window {

@@ -19,11 +19,11 @@ mod gathering;
 mod link;
 mod queue_pair;
 
-use crate::geometry::DeviceInfo;
-use crate::queue_pair::{Device, OpenError, QueuePair};
 use link::Link;
 use queue_pair::HostQueuePair;
 use serde::{Deserialize, Serialize};
+use softflash_device::DeviceInfo;
+use softflash_device::{Device, OpenError, QueuePair};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -88,7 +88,7 @@ pub struct HostPath {
 }
 
 impl HostPath {
-    /// Puts `inner` behind a link. It must be one that knows its times: [`Wake::At`](crate::Wake::At).
+    /// Puts `inner` behind a link. It must be one that knows its times: [`Wake::At`](softflash_device::Wake::At).
     pub fn new(inner: Arc<dyn Device>, config: HostPathConfig) -> HostPath {
         let path = Path { link: Link::new(&config), traffic: HostTraffic::default() };
         HostPath { inner, shared: Arc::new(Shared { config, path: Mutex::new(path) }) }

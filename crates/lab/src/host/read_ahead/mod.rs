@@ -18,9 +18,9 @@
 mod queue_pair;
 mod stream;
 
-use crate::geometry::DeviceInfo;
-use crate::queue_pair::{Device, OpenError, QueuePair};
 use queue_pair::ReadAheadQueuePair;
+use softflash_device::DeviceInfo;
+use softflash_device::{Device, OpenError, QueuePair};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Puts `inner`, which must know its times ([`Wake::At`](crate::Wake::At)), behind a page cache that reads in windows of
+    /// Puts `inner`, which must know its times ([`Wake::At`](softflash_device::Wake::At)), behind a page cache that reads in windows of
     /// `window_bytes`.
     pub fn new(inner: Arc<dyn Device>, window_bytes: u32) -> ReadAhead {
         ReadAhead { inner, window_bytes }

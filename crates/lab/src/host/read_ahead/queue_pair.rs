@@ -1,10 +1,10 @@
 //! A queue pair that reads in windows.
 
 use super::stream::Stream;
-use crate::command::{Command, Completion, Operation, Tag, Target};
-use crate::geometry::MAX_PLANES;
-use crate::queue_pair::{QueuePair, Submit, Wake, described_by_inner};
 use softflash_base::{Time, UnitId};
+use softflash_device::geometry::MAX_PLANES;
+use softflash_device::{Command, Completion, Operation, Tag, Target};
+use softflash_device::{QueuePair, Submit, Wake};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Blocks whose last window is kept for the read that may come behind it.
@@ -203,7 +203,7 @@ impl ReadAheadQueuePair {
 }
 
 impl QueuePair for ReadAheadQueuePair {
-    described_by_inner!();
+    softflash_device::described_by_inner!();
 
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         let Command { tag, target, operation } = command;
