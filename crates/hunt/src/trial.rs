@@ -3,7 +3,7 @@
 use crate::client_model::Pace;
 use crate::fault_plan::FaultState;
 use crate::headers::Headers;
-use crate::invariants::Books;
+use crate::invariants::SpaceAccounting;
 use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::session::{self, Comparison, Crew, Cut, Plan, Session, Task};
@@ -70,7 +70,7 @@ pub fn run(scenario: &Scenario) -> Result<Record, String> {
         record: Record::default(),
         open: 0,
         fault_state: FaultState::default(),
-        books: None,
+        accounting: None,
         headers: Headers::default(),
         silent: 0,
     };
@@ -118,7 +118,7 @@ struct Trial<'a> {
     open: u64,
     fault_state: FaultState,
     /// The flash's space accounting at the last comparison.
-    books: Option<Books>,
+    accounting: Option<SpaceAccounting>,
     headers: Headers,
     /// Number of silent program faults up to then.
     silent: u64,
@@ -239,11 +239,13 @@ impl Trial<'_> {
             u64::from(session.compared.is_some()),
             self.crew.trace(),
         ]);
-        if let Some(Comparison { books, silent }) = &session.compared {
-            if let Some(before) = self.books.as_ref().filter(|_| !self.fault_state.is_forgetful()) {
-                books.follow(before, self.scenario).map_err(Trouble::Wrong)?;
+        if let Some(Comparison { accounting, silent }) = &session.compared {
+            if let Some(before) =
+                self.accounting.as_ref().filter(|_| !self.fault_state.is_forgetful())
+            {
+                accounting.follow(before, self.scenario).map_err(Trouble::Wrong)?;
             }
-            self.books = Some(books.clone());
+            self.accounting = Some(accounting.clone());
             self.silent = *silent;
             self.record.crash_points += self.open;
             self.record.comparisons += 1;
