@@ -54,8 +54,8 @@ bugs! {
     CutTailKept: "a truncated tail is not removed from the log", "store/src/shard/open.rs";
     BlocksLeak: "unreferenced blocks are not released at a restart", "store/src/shard/open.rs";
     // Transactions.
-    CommitNotAwaited: "a transaction is acknowledged before its commit is written", "store/src/shard/transactions.rs";
-    GatesInReverse: "all gates but the first are acquired in reverse order", "store/src/store.rs";
+    CommitNotAwaited: "a transaction is acknowledged before its commit is written", "store/src/store/two_phase.rs";
+    GatesInReverse: "all gates but the first are acquired in reverse order", "store/src/store/exclusive.rs";
     CommitsOutOfOrder: "commits of transactions are written out of order", "store/src/shard/transactions.rs";
     PendingClearsForgotten: "data that an undecided FLUSHALL may restore do not retain their log segments", "store/src/shard/flush.rs";
     CommittedHalfPrepared: "a transaction is committed when only one of its shards is prepared", "store/src/shard/transactions.rs";
@@ -64,7 +64,7 @@ bugs! {
     FlushedTooMuch: "a flush marks writes that arrived meanwhile as flushed", "store/src/shard/flush.rs";
     FrozenForgotten: "a checkpoint leaves out the memtable that is being flushed", "store/src/kv/slice.rs";
     SegmentsFreedEarly: "log segments are released before the edit is durable", "store/src/shard/flush.rs";
-    CopyAgainNotFlushed: "a patch rewritten by rebuild or scrub is still in the volatile cache when it replaces the old one", "store/src/shard/patrol.rs";
+    CopyAgainNotFlushed: "a patch rewritten by rebuild or scrub is still in the volatile cache when it replaces the old one", "store/src/shard/scrub.rs";
     PatchNotFlushed: "an edit is written while its patches are in the device's volatile cache", "store/src/kv/writer.rs";
     InputsFreedEarly: "the inputs of a compaction are released before its edit is durable", "store/src/shard/compact.rs";
     InputsLeak: "the inputs of a compaction are not released", "store/src/shard/compact.rs";
@@ -81,7 +81,7 @@ bugs! {
     FinishedPatchesLeak: "finished patches are not released when their writer fails", "store/src/kv/writer.rs";
     // Space management.
     ReserveFourfold: "compactions reserve four times as many blocks as they need", "store/src/shard/budget.rs";
-    FreeCountStale: "the count of free blocks is not updated when a block is released", "store/src/block_layer/mod.rs";
+    FreeCountStale: "the count of free blocks is not updated when a block is released", "blocks/src/layer.rs";
     LargeValueNotExempt: "a value larger than the memtables waits for ever", "store/src/shard/admission.rs";
     SweepDropsLive: "the sweep of watches drops watches that are in use", "store/src/shard/watch.rs";
     SweepKeepsOrphans: "the sweep of watches keeps watches that are not in use", "store/src/shard/watch.rs";
@@ -89,7 +89,7 @@ bugs! {
     PatchBorderMissed: "the last key of a patch is searched for in the next patch", "store/src/kv/tree.rs";
     FilterSaysNo: "a filter has false negatives for one key in 61", "store/src/format/patch/index.rs";
     CacheKeepsOld: "a write does not invalidate its key in the read cache", "store/src/shard/commit.rs";
-    WindowOfAnotherPatch: "a scan uses the readahead of another patch", "store/src/kv/windows.rs";
+    WindowOfAnotherPatch: "a scan uses the readahead of another patch", "store/src/kv/scan_readahead.rs";
     ScanSkipsKey: "a page of a scan begins one key late", "store/src/shard/scan.rs";
     GateStaysShut: "a task that waits at a gate is not woken when the gate opens", "store/src/shard/gate.rs";
     ClockRunsBack: "the expiry clock is not restored at a restart", "store/src/shard/clock.rs";
@@ -102,12 +102,12 @@ bugs! {
     WrongPageRead: "reads of the last page of a superblock read the page before", "ftl/src/transfer.rs";
     NewestHeaderErased: "the superblock with the newest header is erased in advance", "ftl/src/preparation.rs";
     WearLost: "erase counts are not restored from headers", "ftl/src/recovery.rs";
-    FailedAttemptKept: "of two attempts to write a block the failed one is kept", "store/src/block_layer/mod.rs";
+    FailedAttemptKept: "of two attempts to write a block the failed one is kept", "blocks/src/discovery.rs";
     // Copies and parity.
-    SecondCopyUnwritten: "appends are written to one of two copies", "store/src/block_layer/open_block.rs";
-    FailedCopyHidden: "a copy with a failed program counts as intact", "store/src/block_layer/open_block.rs";
-    ParityForgetsPatch: "the second patch of a group is not in its parity", "store/src/block_layer/stripe.rs";
-    GroupOnOneUnit: "patches of a parity group are placed without anti-affinity and without a check", "store/src/block_layer/open_block.rs";
+    SecondCopyUnwritten: "appends are written to one of two copies", "blocks/src/open_block.rs";
+    FailedCopyHidden: "a copy with a failed program counts as intact", "blocks/src/open_block.rs";
+    ParityForgetsPatch: "the second patch of a group is not in its parity", "blocks/src/redundancy/stripe.rs";
+    GroupOnOneUnit: "patches of a parity group are placed without anti-affinity and without a check", "blocks/src/redundancy/groups.rs";
     // Concurrent removal of all keys.
     UndecidedDoomed: "the patches of an undecided FLUSHALL are released", "store/src/shard/clear.rs";
     ClearKeepsCache: "a FLUSHALL does not invalidate the read cache", "store/src/shard/clear.rs";
