@@ -80,7 +80,14 @@ impl Drive {
         op_percent: f64,
     ) -> Result<Drive, DriveError> {
         let shape = Shape::new(device, layout, op_percent)?;
-        let mut flash = Timeline::new(&device.array())?;
+        let array = match (layout.suspend, device.array()) {
+            (false, array) => array.without_suspend(),
+            (true, array) => array,
+        };
+        if let Some(key) = array.suspend_key() {
+            return Err(DriveError::Suspend { device: device.name.clone(), key });
+        }
+        let mut flash = Timeline::new(&array)?;
         flash.set_copyback(layout.copyback);
         let front = Front::new(device);
         let page_bytes = u64::from(shape.page_bytes);

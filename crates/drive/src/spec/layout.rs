@@ -27,6 +27,10 @@ pub struct PageMapped {
     /// Whether the device's write buffer is used.
     #[serde(default = "yes")]
     pub write_buffer: bool,
+    /// Whether reads suspend programs and erases, where the flash can. Simulated drives cannot: on such flash a
+    /// layout must say `suspend = false`.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub suspend: bool,
 }
 
 impl Default for PageMapped {
@@ -39,6 +43,7 @@ impl Default for PageMapped {
             parity_data_pages: 0,
             copyback: false,
             write_buffer: yes(),
+            suspend: yes(),
         }
     }
 }
@@ -49,6 +54,10 @@ fn seven() -> f64 {
 
 fn yes() -> bool {
     true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 /// Which blocks make up what is collected.

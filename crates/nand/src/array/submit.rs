@@ -51,6 +51,20 @@ impl Array {
         self.dies.get(die.index()).is_some_and(|die| die.room(kind, depth, suspends).is_some())
     }
 
+    /// Whether a die would begin a command of this kind now, instead of queueing it. Only for dies that do not suspend.
+    #[cfg(test)]
+    pub(crate) fn would_begin(&self, die: DieIndex, kind: CommandKind) -> bool {
+        use crate::die::Stage;
+        let timing = &self.core.timing;
+        let die = &self.dies[die.index()];
+        match (die.load(), die.stage(die.front()), kind) {
+            (0, ..) => true,
+            (1, Stage::Unloading, CommandKind::Read) => timing.cache_read,
+            (1, Stage::Programming, CommandKind::Program) => timing.cache_program,
+            _ => false,
+        }
+    }
+
     #[inline]
     fn check_time(&self, now: Time) -> Result<(), RuleBroken> {
         let earliest = self.now();

@@ -4,7 +4,8 @@
 //! [`Array`](crate::Array) is the whole flash: contents, rules, faults, power cuts. This is the part of
 //! it that takes time, over the same `channel`, and the two agree on every end of every command
 //! (`tests.rs` plays random commands on both). What it leaves to its caller are the rules
-//! of the flash: pages in order, no program without erase. What it lacks is suspend.
+//! of the flash: pages in order, no program without erase. It does not simulate suspend, and refuses a
+//! configuration that asks for suspend.
 //!
 //! [`Timeline::start`] begins a piece of work on a die that [accepts](Timeline::accepts) it;
 //! [`Timeline::step`] plays the next event and says which die may have room again and what ended there.
@@ -55,7 +56,13 @@ pub struct Timeline {
 
 impl Timeline {
     /// Idle dies.
+    ///
+    /// # Errors
+    /// [`ConfigError::Suspend`] if the dies can suspend, and the errors of [`ArrayConfig::validate`].
     pub fn new(config: &ArrayConfig) -> Result<Timeline, ConfigError> {
+        if let Some(key) = config.suspend_key() {
+            return Err(ConfigError::Suspend { key });
+        }
         let (timing, pages) = config.compile()?;
         let geometry = &config.geometry;
         let (dies, per_channel) = (geometry.dies(), geometry.dies_per_channel());
