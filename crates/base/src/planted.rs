@@ -100,7 +100,7 @@ bugs! {
     ProgramFailureIgnored: "a program that failed is taken for done", "ftl/src/completion.rs";
     HeaderNotForced: "the header of a superblock that is opened stays in the volatile cache", "ftl/src/lifecycle.rs";
     WrongPageRead: "the last page of a superblock is read one page early", "ftl/src/transfer.rs";
-    NewestHeaderErased: "the superblock with the newest header is erased ahead of need", "ftl/src/preparation.rs";
+    NewestHeaderErased: "the superblock with the newest header is erased ahead of need", "ftl/src/erase_ahead.rs";
     WearLost: "erase counts are not taken from headers", "ftl/src/recovery.rs";
     FailedAttemptKept: "of two attempts to write a block the failed one is kept", "store/src/block_layer/mod.rs";
     // Copies and parity.
