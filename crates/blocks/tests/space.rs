@@ -18,7 +18,7 @@ async fn put(blocks: &BlockLayer) -> BlockId {
 /// Free superblocks as the FTL counts them, and of them those that are erased.
 fn free_superblocks(blocks: &BlockLayer) -> (u32, u32) {
     let spaces = || blocks.flash().units().map(|unit| blocks.flash().space(unit));
-    (spaces().map(|space| space.free()).sum(), spaces().map(|space| space.prepared).sum())
+    (spaces().map(|space| space.free()).sum(), spaces().map(|space| space.erased).sum())
 }
 
 /// Puts and deletes, with the count of free blocks taken before and after each, at once and when the flash has erased.

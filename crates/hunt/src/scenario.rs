@@ -312,7 +312,7 @@ impl Scenario {
             options.scrub = Some(SCRUB_PERIOD);
         }
         if self.store.eager_erases {
-            options.ftl.prepared_target = u32::MAX;
+            options.ftl.erased_target = u32::MAX;
             options.ftl.idle_before_erase_ns = 0;
             options.ftl.shortage_patience_ns = 0;
         }

@@ -68,7 +68,7 @@ struct Forgetful {
 impl Forgetful {
     fn new(shards: u16) -> Forgetful {
         let VirtualBed { device: array, layout, mut options } = VirtualBed::new(shards, 24);
-        options.ftl.prepared_target = u32::MAX;
+        options.ftl.erased_target = u32::MAX;
         let (faults, pages) = (Faults::default(), Arc::<Mutex<Pages>>::default());
         let seen = Arc::clone(&pages);
         faults.fail_if(move |command| seen.lock().unwrap().take(command));
