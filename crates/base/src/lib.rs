@@ -1,7 +1,8 @@
 //! Types that every layer of SoftFlash uses: ids, time, aligned buffers, seeded random generators,
-//! checksums and histograms. No I/O, no clock, no policy.
+//! checksums, integer conversions and histograms. No I/O, no clock, no policy.
 
 pub mod access;
+pub mod cast;
 pub mod checksum;
 pub mod histogram;
 pub mod id;

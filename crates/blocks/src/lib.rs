@@ -1,4 +1,5 @@
-//! The block layer: 64-bit ids for blocks of one superblock each, on the unit that a policy chooses.
+//! The block layer: 64-bit ids for blocks of one superblock each, on the unit that a policy
+//! chooses.
 //!
 //! A block is written whole ([`BlockLayer::put`]) or opened and appended to ([`BlockLayer::open`]),
 //! read in pages, and deleted. Ids are never reused, so an id is also the identity under which

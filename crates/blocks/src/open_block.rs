@@ -1,6 +1,6 @@
-//! Blocks that are being written: all copies at the same pages. Where one copy fails the block goes on with
-//! the other, but acknowledged data should be in both: the writer learns that another block would have all
-//! copies ([`OpenBlock::lacks_copy`]), and goes on there.
+//! Blocks that are being written: all copies at the same pages. Where one copy fails the block goes
+//! on with the other, but acknowledged data should be in both: the writer learns that another block
+//! would have all copies ([`OpenBlock::lacks_copy`]), and goes on there.
 
 use crate::directory::Copies;
 use crate::error::{BlockError, Result};
@@ -22,8 +22,8 @@ const MAX_ATTEMPTS: u8 = 4;
 /// A block that takes appends. Dropping it ends the appends; the block stays.
 pub struct OpenBlock(Rc<Appends>);
 
-/// Blocks that belong on different units, and the units that they have taken so far. A clone is the same
-/// set.
+/// Blocks that belong on different units, and the units that they have taken so far. A clone is the
+/// same set.
 #[derive(Clone, Default)]
 pub struct AntiAffinity(Rc<RefCell<Vec<(BlockId, u16)>>>);
 
@@ -97,8 +97,9 @@ impl Drop for Unused<'_> {
 }
 
 impl BlockLayer {
-    /// Writes a whole block from pieces of whole pages. A unit that fails is replaced by another; the block
-    /// is there when this returns, with all copies if the flash can take them, and durable after the next flush.
+    /// Writes a whole block from pieces of whole pages. A unit that fails is replaced by another;
+    /// the block is there when this returns, with all copies if the flash can take them, and
+    /// durable after the next flush.
     pub async fn put(
         &self,
         id: BlockId,
@@ -141,9 +142,9 @@ impl BlockLayer {
         Err(BlockError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
     }
 
-    /// Units to avoid, as far as the others are enough for all copies: those taken by the rest of the group,
-    /// and those that have just failed, which are the least loaded. A failed unit is avoided before a taken
-    /// one: a write there fails.
+    /// Units to avoid, as far as the others are enough for all copies: those taken by the rest of
+    /// the group, and those that have just failed, which are the least loaded. A failed unit is
+    /// avoided before a taken one: a write there fails.
     fn avoided(
         &self,
         anti_affinity: &AntiAffinity,
@@ -161,8 +162,8 @@ impl BlockLayer {
         choices.into_iter().find(|taken| has_room(taken)).unwrap_or_default()
     }
 
-    /// Rewrites a block of a group: the same bytes under the same id, on a unit that none of the others has.
-    /// It replaces the old one once it is durable.
+    /// Rewrites a block of a group: the same bytes under the same id, on a unit that none of the
+    /// others has. It replaces the old one once it is durable.
     pub async fn rewrite(
         &self,
         id: BlockId,
@@ -204,7 +205,8 @@ impl BlockLayer {
         self.attempt(Tag { id, kind, attempt: 0, copy: None }, &[], hint)
     }
 
-    /// As [`open`](BlockLayer::open), on other units than those of block `other`, if any other has room.
+    /// As [`open`](BlockLayer::open), on other units than those of block `other`, if any other has
+    /// room.
     pub fn open_avoiding(
         &self,
         id: BlockId,
@@ -364,8 +366,8 @@ impl Appends {
         self.fated().filter(move |(_, fate)| takes_more(fate)).map(|(copy, _)| copy)
     }
 
-    /// The copies to keep when the block is done: of a segment of the log, whose frames are acknowledged one
-    /// by one, also those that failed on the way.
+    /// The copies to keep when the block is done: of a segment of the log, whose frames are
+    /// acknowledged one by one, also those that failed on the way.
     fn worth_keeping(&self) -> impl Iterator<Item = Superblock> {
         let is_log = matches!(self.kind, BlockKind::Log { .. });
         let is_kept = move |fate: &CopyFate| match *fate.failure.borrow() {
@@ -379,7 +381,8 @@ impl Appends {
         self.copies.iter().enumerate().zip(&self.fates)
     }
 
-    /// The outcome of an append to both copies: it ends when both have ended, and succeeds if one has.
+    /// The outcome of an append to both copies: it ends when both have ended, and succeeds if one
+    /// has.
     async fn join(
         self: Rc<Self>,
         one: impl Future<Output = Outcome>,

@@ -1,4 +1,5 @@
-//! A unit pool: flash that blocks are placed on, which of its units take a block, and which are lost.
+//! A unit pool: flash that blocks are placed on, which of its units take a block, and which are
+//! lost.
 
 use crate::directory::Copies;
 use crate::error::{BlockError, Result};

@@ -1,6 +1,6 @@
-//! Reading blocks, whatever their redundancy. The reader passes a function that decodes the bytes; where
-//! it refuses those of one copy, it gets those of another, or bytes reconstructed from the parity group.
-//! A damaged copy is noted, so that the block gets a refresh.
+//! Reading blocks, whatever their redundancy. The reader passes a function that decodes the bytes;
+//! where it refuses those of one copy, it gets those of another, or bytes reconstructed from the
+//! parity group. A damaged copy is noted, so that the block gets a refresh.
 
 use crate::directory::{Copies, Place};
 use crate::error::{BlockError, Result};
@@ -11,8 +11,8 @@ use softflash_base::IoBuf;
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 
-/// Read retries from which on a block needs a refresh: a single one may be chance, and the last steps of
-/// the retry ladder leave no margin.
+/// Read retries from which on a block needs a refresh: a single one may be chance, and the last
+/// steps of the retry ladder leave no margin.
 const REFRESH_RETRIES: u8 = 2;
 
 /// Neighbouring pages of a block.
@@ -79,13 +79,15 @@ impl Findings {
 
     /// The reading of each copy.
     fn readings(self, extent: Extent, is_half: bool) -> Result<SmallVec<[Option<IoBuf>; 2]>> {
-        // Of two copies only one was begun: nothing in it was acknowledged, or other blocks record it.
+        // Of two copies only one was begun: nothing in it was acknowledged, or other blocks record
+        // it.
         if is_half {
             return Ok(self.readings);
         }
         let all_dead = self.dead_copies == self.readings.len();
         match (self.failure, self.dead) {
-            // An I/O error, not a report of lost pages: to count them as lost would give up readable data.
+            // An I/O error, not a report of lost pages: to count them as lost would give up
+            // readable data.
             (Some(error), _) if self.readings.iter().all(Option::is_none) => Err(error.into()),
             // A power cut leaves damaged pages behind, no dead die: the block was whole.
             (None, Some(error)) if all_dead => Err(extent.lost(&error)),
@@ -106,8 +108,8 @@ impl BlockLayer {
         self.read_as(id, first_page, pages, hint, Ok::<_, BlockError>).await
     }
 
-    /// Reads whole pages of a block and decodes them with `make`. Where that fails, it decodes those of
-    /// another copy, if there is one.
+    /// Reads whole pages of a block and decodes them with `make`. Where that fails, it decodes
+    /// those of another copy, if there is one.
     pub async fn read_as<T, E: From<BlockError>>(
         &self,
         id: BlockId,
@@ -184,8 +186,8 @@ impl BlockLayer {
         self.parts.directory.ask(id, has_copies).unwrap_or(false) || self.in_group(id)
     }
 
-    /// As [`read`](BlockLayer::read), of pages that may not exist: `None` where any of them is lost or
-    /// unwritten.
+    /// As [`read`](BlockLayer::read), of pages that may not exist: `None` where any of them is lost
+    /// or unwritten.
     pub async fn search(
         &self,
         id: BlockId,
@@ -228,8 +230,8 @@ impl BlockLayer {
         findings.readings(extent, self.is_half(id))
     }
 
-    /// Whether the mount found one of two copies, perhaps as a power cut came before the other was begun:
-    /// other blocks decide whether its contents count.
+    /// Whether the mount found one of two copies, perhaps as a power cut came before the other was
+    /// begun: other blocks decide whether its contents count.
     fn is_half(&self, id: BlockId) -> bool {
         self.parts.directory.ask(id, |place| place.is_half).unwrap_or(false)
     }
@@ -279,8 +281,8 @@ impl BlockLayer {
         }
     }
 
-    /// Whether a superblock that holds no known block was written beyond page `page`, as far as the flash
-    /// shows.
+    /// Whether a superblock that holds no known block was written beyond page `page`, as far as the
+    /// flash shows.
     pub async fn was_written_beyond(
         &self,
         superblock: &Superblock,

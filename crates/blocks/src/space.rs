@@ -5,10 +5,11 @@ use crate::layer::BlockLayer;
 use crate::tag::BlockId;
 use softflash_ftl::{Hint, Priority, Superblock};
 
-/// Blocks that patches leave to the log: the first segment of a start and the one that it announces.
+/// Blocks that patches leave to the log: the first segment of a start and the one that it
+/// announces.
 pub const BLOCKS_OF_LOG: u32 = 2;
-/// Free blocks that a start needs before its log begins: those of the log, and as many spare ones for
-/// program failures.
+/// Free blocks that a start needs before its log begins: those of the log, and as many spare ones
+/// for program failures.
 pub const BLOCKS_OF_START: u32 = 2 * BLOCKS_OF_LOG;
 /// Blocks that compaction leaves to a concurrent flush.
 pub const BLOCKS_OF_FLUSH: u32 = 2;
@@ -19,7 +20,8 @@ impl BlockLayer {
         self.parts.pools.free_blocks()
     }
 
-    /// As [`free_blocks`](BlockLayer::free_blocks), counted unit by unit, to check the cached count.
+    /// As [`free_blocks`](BlockLayer::free_blocks), counted unit by unit, to check the cached
+    /// count.
     pub fn count_free_blocks(&self) -> u32 {
         self.parts.pools.main.free_blocks()
     }
@@ -39,8 +41,8 @@ impl BlockLayer {
         self.parts.pools.main.lack_of_space()
     }
 
-    /// Makes sure that a patch leaves room for the writes that must follow it: a log without a block
-    /// for its next segment has failed, a start without one for its first segment can release
+    /// Makes sure that a patch leaves room for the writes that must follow it: a log without a
+    /// block for its next segment has failed, a start without one for its first segment can release
     /// nothing, and the inputs of a compaction stay until the flush that the log waits for is done.
     ///
     /// # Errors
@@ -57,9 +59,9 @@ impl BlockLayer {
     }
 
     /// Frees superblocks until a starting log has room: first `torn` ones, then patches that are
-    /// `unlisted`. Otherwise both stay until the log has begun, because a frame that is unreadable at
-    /// the moment may still name them; but without room the log never begins, and the store never
-    /// starts.
+    /// `unlisted`. Otherwise both stay until the log has begun, because a frame that is unreadable
+    /// at the moment may still name them; but without room the log never begins, and the store
+    /// never starts.
     pub fn make_room_for_log<'a>(
         &self,
         torn: impl Iterator<Item = &'a Superblock>,

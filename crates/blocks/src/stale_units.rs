@@ -1,7 +1,7 @@
 //! Rollback detection: units that are restored from an old image, as a drive or a volume may be.
 //!
-//! The generation of a unit's superblocks rises with every erase, and the FTL keeps the greatest one
-//! on the flash. The log, whose copies are on other units, records it as a [`UnitMark`].
+//! The generation of a unit's superblocks rises with every erase, and the FTL keeps the greatest
+//! one on the flash. The log, whose copies are on other units, records it as a [`UnitMark`].
 
 use crate::layer::BlockLayer;
 use crate::pool::UnitMark;
@@ -28,9 +28,9 @@ impl std::fmt::Display for StaleUnit {
     }
 }
 
-/// How far the generations of a unit that missed a session lag behind: each session begins this much
-/// higher. The lag is smaller where a power cut came between the erase of the newest superblock and its
-/// next header.
+/// How far the generations of a unit that missed a session lag behind: each session begins this
+/// much higher. The lag is smaller where a power cut came between the erase of the newest
+/// superblock and its next header.
 const MISSED_SESSION: u64 = 1 << 16;
 
 impl BlockLayer {
@@ -39,8 +39,8 @@ impl BlockLayer {
         self.parts.pools.main.marks()
     }
 
-    /// The units that the mount found older than the log's marks. It matters only where a block that
-    /// is in use lacks a copy.
+    /// The units that the mount found older than the log's marks. It matters only where a block
+    /// that is in use lacks a copy.
     pub fn stale_units(&self, marks: &[UnitMark]) -> Vec<StaleUnit> {
         let stale = |mark: &UnitMark| {
             let mounted = self.parts.mounted.iter().find(|mounted| mounted.unit == mark.unit)?;

@@ -1,6 +1,17 @@
 //! The tag in a superblock's opening header, which names the block that it holds.
 
-use softflash_base::ShardId;
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_lossless
+    )
+)]
+
+use softflash_base::{ShardId, cast};
 use softflash_ftl::OwnerTag;
 
 /// Names a block for ever: ids are never used twice. The upper 16 bits are the shard.
@@ -15,7 +26,7 @@ impl BlockId {
 
     /// The shard that made the block.
     pub fn shard(self) -> ShardId {
-        ShardId((self.0 >> 48) as u16)
+        ShardId(cast::low_u16(self.0 >> 48))
     }
 }
 
@@ -53,7 +64,8 @@ pub struct Tag {
     pub id: BlockId,
     /// What it holds.
     pub kind: BlockKind,
-    /// The number of the attempt to write the block, from 0: the last one counts where a crash leaves several.
+    /// The number of the attempt to write the block, from 0: the last one counts where a crash
+    /// leaves several.
     pub attempt: u8,
     /// Which of its copies this is, where the store keeps two.
     pub copy: Option<u8>,
@@ -63,8 +75,8 @@ pub struct Tag {
 const MAGIC: u32 = u32::from_le_bytes(*b"SFBL");
 /// Version of the tag of a block with one copy.
 const VERSION: u8 = 2;
-/// Version of the tag of a block with two: a program that does not know copies must not take one for a
-/// failed attempt.
+/// Version of the tag of a block with two: a program that does not know copies must not take one
+/// for a failed attempt.
 const VERSION_OF_COPIES: u8 = 3;
 
 /// Encodes a tag; see `docs/formats.md`.

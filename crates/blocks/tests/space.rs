@@ -21,7 +21,8 @@ fn free_superblocks(blocks: &BlockLayer) -> (u32, u32) {
     (spaces().map(|space| space.free()).sum(), spaces().map(|space| space.erased).sum())
 }
 
-/// Puts and deletes, with the count of free blocks taken before and after each, at once and when the flash has erased.
+/// Puts and deletes, with the count of free blocks taken before and after each, at once and when
+/// the flash has erased.
 async fn count_is_fresh(blocks: &BlockLayer, runtime: &RuntimeHandle, superblocks_each: u32) {
     let all = blocks.free_blocks();
     let mut ids = Vec::new();

@@ -145,8 +145,8 @@ impl Flash {
         ftl.payload_pages() as usize * ftl.page_bytes() as usize
     }
 
-    /// How many pages of a superblock must be appended until a power cut in a later append cannot take any of the
-    /// first `pages` along.
+    /// How many pages of a superblock must be appended until a power cut in a later append cannot
+    /// take any of the first `pages` along.
     pub fn safe_after(&self, pages: u32) -> u32 {
         self.driver.ftl.borrow().safe_after(pages)
     }

@@ -1,4 +1,5 @@
-//! Looks at single pages: which of them were written and lost, and how far a superblock was written.
+//! Looks at single pages: which of them were written and lost, and how far a superblock was
+//! written.
 
 use crate::Flash;
 use softflash_device::DeviceError;
@@ -13,8 +14,9 @@ enum PageState {
 }
 
 impl Flash {
-    /// Whether a page of a superblock was whole once and has been lost since: ECC cannot correct it, and what is
-    /// programmed only behind it is there. A power cut leaves behind what looks the same in the last pages alone.
+    /// Whether a page of a superblock was whole once and has been lost since: ECC cannot correct
+    /// it, and what is programmed only behind it is there. A power cut leaves behind what looks the
+    /// same in the last pages alone.
     pub async fn has_lost(
         &self,
         superblock: &Superblock,
@@ -33,8 +35,9 @@ impl Flash {
         Ok(false)
     }
 
-    /// Whether a superblock has been written up to page `page` and on, as far as blocks tell that have room left: one whose
-    /// erase was cut off reads like one that was full. Nor does a page tell that a program has gone astray to.
+    /// Whether a superblock has been written up to page `page` and on, as far as blocks tell that
+    /// have room left: one whose erase was cut off reads like one that was full. Nor does a page
+    /// tell that a program has gone astray to.
     pub async fn was_written_beyond(
         &self,
         superblock: &Superblock,

@@ -65,7 +65,8 @@ impl Driver {
                     let waker = self.requests.borrow_mut().finish(done);
                     waker.into_iter().for_each(Waker::wake);
                 }
-                // The tasks that were woken submit their next requests before the device is polled again.
+                // The tasks that were woken submit their next requests before the device is polled
+                // again.
                 yield_now().await;
             }
         }

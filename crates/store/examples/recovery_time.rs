@@ -1,5 +1,6 @@
-//! How long a store takes to open, after a clean stop and after a power cut, by how full it is: on SDF's channels, fewer
-//! superblocks a channel, in virtual time and in CPU time, both also per TB (10^12 bytes) of flash.
+//! How long a store takes to open, after a clean stop and after a power cut, by how full it is: on
+//! SDF's channels, fewer superblocks a channel, in virtual time and in CPU time, both also per TB
+//! (10^12 bytes) of flash.
 //!
 //!     cargo run --release -p softflash-store --example recovery_time -- [VALUE_BYTES] [SUPERBLOCKS]
 
@@ -67,7 +68,8 @@ impl Bench {
         info.geometry.unit_bytes() * u64::from(info.units)
     }
 
-    /// Opens the store, writes up to `bytes` of values in all, and closes or cuts the power in the middle of a write.
+    /// Opens the store, writes up to `bytes` of values in all, and closes or cuts the power in the
+    /// middle of a write.
     fn session(&mut self, bytes: u64, cut: bool) -> Opening {
         let executor = VirtualExecutor::new(1_000_000);
         let runtime = executor.handle();

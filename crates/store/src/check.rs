@@ -28,7 +28,8 @@ pub struct Finding {
     pub place: String,
     /// What is wrong.
     pub problem: String,
-    /// Whether something that was durable is damaged. What a power cut leaves half-written is not an error.
+    /// Whether something that was durable is damaged. What a power cut leaves half-written is not
+    /// an error.
     pub is_error: bool,
 }
 
@@ -189,7 +190,8 @@ async fn check_shard(
                     "a transaction that was never acknowledged is cut off",
                 );
             }
-            // As a start does, and in memory alone: which units still take a copy shows when what is no longer needed is gone.
+            // As a start does, and in memory alone: which units still take a copy shows when what
+            // is no longer needed is gone.
             unreferred.iter().for_each(|id| blocks.delete(*id));
             inventory.damaged.iter().for_each(|torn| flash.release(&torn.superblock));
             for stale in &recovered.stale_units {
@@ -239,7 +241,8 @@ async fn check_parity(group: &ParityGroup, blocks: &BlockLayer, report: &mut Che
     }
 }
 
-/// Reads a patch whole: every checksum, the order, the counts, and that index and filter find every key.
+/// Reads a patch whole: every checksum, the order, the counts, and that index and filter find every
+/// key.
 pub(crate) async fn check_patch(patch: &Patch, report: &mut CheckReport) -> Result<(), String> {
     let index = patch.index().map_err(|error| error.to_string())?;
     if patch.has_other_copy() && !patch.has_whole_metadata().await {

@@ -1,5 +1,5 @@
-//! How the key space is cut: keys hash to slots, slots to slices, slices to shards, shards own units.
-//! Fixed when the store is formatted.
+//! How the key space is cut: keys hash to slots, slots to slices, slices to shards, shards own
+//! units. Fixed when the store is formatted.
 
 use serde::{Deserialize, Serialize};
 use softflash_base::{ShardId, SliceId};
@@ -134,8 +134,8 @@ impl StoreLayout {
     }
 }
 
-/// The slot of a key: CRC-16/XMODEM modulo 16384 of the key, or of its hash tag `{...}` if it has one
-/// (Redis Cluster specification).
+/// The slot of a key: CRC-16/XMODEM modulo 16384 of the key, or of its hash tag `{...}` if it has
+/// one (Redis Cluster specification).
 pub fn slot_of(key: &[u8]) -> u16 {
     crc16(hash_tag(key)) % SLOTS
 }

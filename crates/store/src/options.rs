@@ -29,11 +29,12 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// Which unit takes a new block.
     pub placement: PlacementKind,
-    /// How long a pass of the patrol takes, which reads everything once and writes anew what is hard to read; without one
-    /// there is none.
+    /// How long a pass of the patrol takes, which reads everything once and writes anew what is
+    /// hard to read; without one there is none.
     pub scrub: Option<Duration>,
-    /// Longer values are cut into fragments of at most so many bytes when they are written, or of a few more where the number of
-    /// fragments would be too large. What was cut otherwise is read all the same.
+    /// Longer values are cut into fragments of at most so many bytes when they are written, or of a
+    /// few more where the number of fragments would be too large. What was cut otherwise is read
+    /// all the same.
     pub fragment_bytes: usize,
     /// Watches after which those are dropped that nobody holds any more.
     pub watch_sweep: usize,

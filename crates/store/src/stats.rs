@@ -61,8 +61,8 @@ pub struct StoreStats {
     pub patrolled_bytes: u64,
     /// Bytes of patches written anew because they were hard to read.
     pub refreshed_bytes: u64,
-    /// Blocks of which a copy is known to be missing or damaged, or that no parity makes up for, where the store keeps two
-    /// copies or parity: they are being written anew.
+    /// Blocks of which a copy is known to be missing or damaged, or that no parity makes up for,
+    /// where the store keeps two copies or parity: they are being written anew.
     pub degraded_blocks: u64,
     /// Blocks of parity.
     pub parity_blocks: u64,
@@ -70,7 +70,8 @@ pub struct StoreStats {
     pub pinned_blocks: u64,
     /// Units that were lost since the start, where the store keeps two copies or parity.
     pub lost_units: u64,
-    /// Units that had come back as an image of an earlier time at the start, where the store keeps two copies or parity.
+    /// Units that had come back as an image of an earlier time at the start, where the store keeps
+    /// two copies or parity.
     pub old_units: u64,
     /// 1 while writes are refused for lack of space.
     pub full: u64,

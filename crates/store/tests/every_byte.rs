@@ -1,4 +1,5 @@
-//! Every byte that a store has written is changed in turn: the offline check reports it, or nothing depends on it.
+//! Every byte that a store has written is changed in turn: the offline check reports it, or nothing
+//! depends on it.
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 

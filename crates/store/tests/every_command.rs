@@ -1,5 +1,5 @@
-//! Every command to the device fails in turn, once or from then on: what was acknowledged is found again when the device
-//! works, what was not done is an error, and nothing waits for ever.
+//! Every command to the device fails in turn, once or from then on: what was acknowledged is found
+//! again when the device works, what was not done is an error, and nothing waits for ever.
 
 #![expect(
     clippy::unwrap_used,
@@ -57,7 +57,8 @@ impl Bench {
         }
     }
 
-    /// Opens the store with these faults, works, and closes it. Every error on the way is fine, as long as it comes.
+    /// Opens the store with these faults, works, and closes it. Every error on the way is fine, as
+    /// long as it comes.
     fn session(&self, faults: &Faults, known: &mut Known, seed: u64) -> Result<(), StoreError> {
         let inner = Arc::clone(&self.device) as Arc<dyn Device>;
         let device = Arc::new(FaultyDevice::new(inner, faults.clone()));
@@ -175,7 +176,8 @@ fn fail(k: u64, sticky: bool, as_flash: bool) -> (u64, bool) {
     (faults.commands_seen(), outcome.is_err())
 }
 
-/// All commands with `SOFTFLASH_THOROUGH=1` in the environment, else every eighth from a place that is printed.
+/// All commands with `SOFTFLASH_THOROUGH=1` in the environment, else every eighth from a place that
+/// is printed.
 fn sweep(sticky: bool, as_flash: bool) {
     let (commands, failed) = fail(u64::MAX, sticky, as_flash);
     assert!(commands > 150 && !failed, "{commands} commands");
@@ -185,8 +187,8 @@ fn sweep(sticky: bool, as_flash: bool) {
     println!("of {commands} commands every {step}. from {first} on");
     let failing = (first as u64..=commands).step_by(step);
     let noticed = failing.filter(|&k| fail(k, sticky, as_flash).1).count();
-    // What flash does once is survived but for a few reads, of which there need be none in an eighth of all commands. Most
-    // are among the last.
+    // What flash does once is survived but for a few reads, of which there need be none in an
+    // eighth of all commands. Most are among the last.
     let is_noticed = || (1..=commands).rev().any(|k| fail(k, sticky, as_flash).1);
     assert!(noticed > 0 || is_noticed(), "none is noticed");
 }

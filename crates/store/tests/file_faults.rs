@@ -1,6 +1,7 @@
-//! A store on a file device whose file system fails: reads, writes and flushes with I/O errors, full file systems, flushes
-//! that drop what they should have written, and power cuts that take what was not flushed. Whatever was acknowledged is
-//! found again, whatever was not is there or not, and every request ends.
+//! A store on a file device whose file system fails: reads, writes and flushes with I/O errors,
+//! full file systems, flushes that drop what they should have written, and power cuts that take
+//! what was not flushed. Whatever was acknowledged is found again, whatever was not is there or
+//! not, and every request ends.
 
 #![expect(
     clippy::unwrap_used,
@@ -77,7 +78,8 @@ impl Bench {
         outcome
     }
 
-    /// On a file system that works everything that was acknowledged is there; what is found counts from now on.
+    /// On a file system that works everything that was acknowledged is there; what is found counts
+    /// from now on.
     fn compare(&mut self, what: &str) {
         let known = &mut self.known;
         self.bed.run(async |stores, _| {

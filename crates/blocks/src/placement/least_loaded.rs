@@ -2,8 +2,8 @@
 
 use super::{Candidate, Placement};
 
-/// The least loaded unit; among equals the one with most free space, and among those the next in turn, so
-/// that blocks spread evenly over idle units.
+/// The least loaded unit; among equals the one with most free space, and among those the next in
+/// turn, so that blocks spread evenly over idle units.
 #[derive(Debug, Default)]
 pub struct LeastLoaded {
     last: u16,

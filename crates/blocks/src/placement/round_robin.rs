@@ -2,10 +2,10 @@
 
 use super::{Candidate, Placement};
 
-/// The unit behind the one that took the last block; units without space are passed over. With a log on
-/// flash of its own, this is unit `n % units` for the `n`th patch, as the SDF paper places its blocks by
-/// their ids. Where log blocks and patches alternate on the same flash, and the number of units is even,
-/// patches take every second unit only: not for a server.
+/// The unit behind the one that took the last block; units without space are passed over. With a
+/// log on flash of its own, this is unit `n % units` for the `n`th patch, as the SDF paper places
+/// its blocks by their ids. Where log blocks and patches alternate on the same flash, and the
+/// number of units is even, patches take every second unit only: not for a server.
 #[derive(Debug, Default)]
 pub struct RoundRobin {
     last: Option<u16>,

@@ -1,7 +1,8 @@
 //! Parity groups: patches that share a parity block.
 //!
-//! A patch that is deleted while other patches of its group are in use stays on the flash, *pinned*,
-//! until the group is rewritten without it: the others could not be reconstructed otherwise.
+//! A patch that is deleted while other patches of its group are in use stays on the flash,
+//! *pinned*, until the group is rewritten without it: the others could not be reconstructed
+//! otherwise.
 
 use super::Redundancy;
 use super::parity_group::{GroupChange, Member, ParityGroup};
@@ -187,8 +188,8 @@ impl BlockLayer {
         alone.for_each(|id| self.note_degraded(*id));
     }
 
-    /// A patch was written. It is degraded if it should be in a group and is not, as the write of its
-    /// parity failed.
+    /// A patch was written. It is degraded if it should be in a group and is not, as the write of
+    /// its parity failed.
     pub fn note_written(&self, id: BlockId) {
         if self.has_parity() && !self.in_group(id) {
             self.note_failed_copy(id);
@@ -272,8 +273,8 @@ impl BlockLayer {
         burdened.find(|known| !passed_over.contains(&known.group.parity)).map(Known::state)
     }
 
-    /// Replaces groups by one that has their members in use. Returns the blocks to delete once the log
-    /// has recorded the exchange durably; `None` where one of the old groups is gone.
+    /// Replaces groups by one that has their members in use. Returns the blocks to delete once the
+    /// log has recorded the exchange durably; `None` where one of the old groups is gone.
     pub fn exchange_groups(&self, old: &[u64], new: ParityGroup) -> Option<Vec<BlockId>> {
         let mut groups = self.parts.groups.borrow_mut();
         if !old.iter().all(|parity| groups.known.contains_key(&BlockId(*parity))) {

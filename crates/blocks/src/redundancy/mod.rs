@@ -21,8 +21,8 @@ pub enum Redundancy {
     None,
     /// Each block is on two units.
     Copies,
-    /// Up to so many patches share a parity block, all on different units. The log, whose appends are acknowledged one by one
-    /// and cannot wait for others, is on two.
+    /// Up to so many patches share a parity block, all on different units. The log, whose appends
+    /// are acknowledged one by one and cannot wait for others, is on two.
     Parity {
         /// The most patches of a group.
         members: u8,

@@ -21,8 +21,8 @@ pub fn xor_into(sum: &mut [u8], bytes: &[u8]) {
 const STEP_PAGES: u32 = 64;
 
 impl BlockLayer {
-    /// Whether the parity of a group can be read and is that of its patches; otherwise it is noted as
-    /// degraded. `true` where a patch cannot be read: that is noted elsewhere.
+    /// Whether the parity of a group can be read and is that of its patches; otherwise it is noted
+    /// as degraded. `true` where a patch cannot be read: that is noted elsewhere.
     pub async fn parity_agrees(&self, group: &ParityGroup, hint: Hint) -> bool {
         let version = self.parts.groups.borrow().version();
         let blocks: Vec<Member> = group.blocks().collect();
@@ -46,8 +46,8 @@ impl BlockLayer {
         true
     }
 
-    /// As [`read_as`](BlockLayer::read_as), of a block of a group that is unreadable or damaged in the
-    /// superblocks `tried`. `None` where it cannot be reconstructed.
+    /// As [`read_as`](BlockLayer::read_as), of a block of a group that is unreadable or damaged in
+    /// the superblocks `tried`. `None` where it cannot be reconstructed.
     pub(crate) async fn reconstruct_as<T, E: From<BlockError>>(
         &self,
         extent: Extent,

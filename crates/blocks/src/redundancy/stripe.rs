@@ -1,5 +1,5 @@
-//! A stripe: a parity group that is being written. Its patches are built together, each on a unit of
-//! its own; their parity accumulates in memory.
+//! A stripe: a parity group that is being written. Its patches are built together, each on a unit
+//! of its own; their parity accumulates in memory.
 
 use super::parity_group::{Member, ParityGroup};
 use super::reconstruct::xor_into;

@@ -1,24 +1,27 @@
-//! Integers in bytes: little-endian where the width is fixed, LEB128 varints where small values are common.
+//! Integers in bytes: little-endian where the width is fixed, LEB128 varints where small values are
+//! common.
 
 use super::FormatError;
+use softflash_base::cast::{index, low_u8};
 use std::ops::Range;
 
 /// The most bytes that a varint takes.
 pub const MAX_VARINT_BYTES: usize = 10;
 
-/// Appends `value` as a varint: seven bits a byte, lowest first, the top bit set on all but the last.
+/// Appends `value` as a varint: seven bits a byte, lowest first, the top bit set on all but the
+/// last.
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
-        out.push(value as u8 | 0x80);
+        out.push(low_u8(value) | 0x80);
         value >>= 7;
     }
-    out.push(value as u8);
+    out.push(low_u8(value));
 }
 
 /// Bytes that `value` takes as a varint.
 pub fn varint_len(value: u64) -> usize {
-    let bits = 64 - (value | 1).leading_zeros() as usize;
-    bits.div_ceil(7)
+    let bits = 64 - (value | 1).leading_zeros();
+    index(bits.div_ceil(7))
 }
 
 /// Writes `bytes` at `at` of a fixed-size header.
@@ -113,9 +116,9 @@ impl<'a> Reader<'a> {
             return Ok(u64::from(first));
         }
         let mut value = 0u64;
-        for (place, byte) in rest.iter().take(MAX_VARINT_BYTES).enumerate() {
+        for (place, byte) in (0u32..).zip(rest.iter().take(MAX_VARINT_BYTES)) {
             let bits = u64::from(byte & 0x7f);
-            let shift = 7 * place as u32;
+            let shift = 7 * place;
             if (bits << shift) >> shift != bits {
                 return Err(self.malformed("a number exceeds 64 bits"));
             }
@@ -124,7 +127,7 @@ impl<'a> Reader<'a> {
                 if *byte == 0 && place > 0 {
                     return Err(self.malformed("a number is not in its shortest form"));
                 }
-                self.at += place + 1;
+                self.at += index(place) + 1;
                 return Ok(value);
             }
         }
@@ -141,7 +144,8 @@ impl<'a> Reader<'a> {
         T::try_from(value).map_err(|_| self.malformed("a number is out of range"))
     }
 
-    /// A count of items that take at least `item_bytes` each; never more than the bytes left can hold.
+    /// A count of items that take at least `item_bytes` each; never more than the bytes left can
+    /// hold.
     pub fn count(&mut self, item_bytes: usize) -> Result<usize, FormatError> {
         let count: usize = self.varint_as()?;
         if count > self.remaining() / item_bytes.max(1) {

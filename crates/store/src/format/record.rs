@@ -9,6 +9,7 @@ pub(crate) use encoding::{Fields, MIN_ENCODED_BYTES, Parsed};
 use super::FormatError;
 use crate::value::{Entry, MAX_VALUE_BYTES};
 use bytes::Bytes;
+use softflash_base::cast::wide;
 use std::cmp::Ordering;
 
 /// The longest fragment that a value may be cut into.
@@ -32,7 +33,8 @@ pub enum Body {
     Delete,
 }
 
-/// One version of a key, or a fragment of it, with the checksum that it got when it entered the store.
+/// One version of a key, or a fragment of it, with the checksum that it got when it entered the
+/// store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The key, at most [`MAX_KEY_BYTES`](crate::value::MAX_KEY_BYTES).
@@ -48,8 +50,8 @@ impl Record {
     /// Seals a record on its way into the store: checks its limits and computes its checksum.
     ///
     /// # Errors
-    /// [`FormatError::TooLarge`] for a key or fragment over its limit, [`FormatError::Malformed`] for a fragment number
-    /// that is not below the number of fragments.
+    /// [`FormatError::TooLarge`] for a key or fragment over its limit, [`FormatError::Malformed`]
+    /// for a fragment number that is not below the number of fragments.
     pub fn seal(key: Bytes, seq: u64, body: Body) -> Result<Record, FormatError> {
         let mut record = Record { key, seq, body, checksum: 0 };
         record.fields().check_limits()?;
@@ -91,7 +93,8 @@ impl Record {
         matches!(self.body, Body::Delete)
     }
 
-    /// When the value expires, in milliseconds since the Unix epoch, 0 for never; `None` for a deletion.
+    /// When the value expires, in milliseconds since the Unix epoch, 0 for never; `None` for a
+    /// deletion.
     pub fn expires_at_ms(&self) -> Option<u64> {
         match self.body {
             Body::Put { expires_at_ms, .. } => Some(expires_at_ms),
@@ -162,11 +165,12 @@ impl Record {
     }
 }
 
-/// The pieces that a value is stored in: at least one, and each at most `longest` bytes, if that is no more than
-/// [`MAX_FRAGMENT_BYTES`] and the value does not come to more pieces than can be counted.
+/// The pieces that a value is stored in: at least one, and each at most `longest` bytes, if that is
+/// no more than [`MAX_FRAGMENT_BYTES`] and the value does not come to more pieces than can be
+/// counted.
 ///
-/// Pieces that the value already has are cut where they are too long and kept where they are not; only a
-/// value in more pieces than twice what it needs is copied to be joined.
+/// Pieces that the value already has are cut where they are too long and kept where they are not;
+/// only a value in more pieces than twice what it needs is copied to be joined.
 ///
 /// # Errors
 /// [`FormatError::TooLarge`] for a value over [`MAX_VALUE_BYTES`].
@@ -176,11 +180,12 @@ pub fn fragments_of(entry: &Entry, longest: usize) -> Result<Fragments, FormatEr
     if len > MAX_VALUE_BYTES {
         return Err(FormatError::TooLarge {
             what: "a value",
-            bytes: len as u64,
-            limit: MAX_VALUE_BYTES as u64,
+            bytes: wide(len),
+            limit: wide(MAX_VALUE_BYTES),
         });
     }
-    // Up to twice as many pieces as are needed are cut further, each of them perhaps with a short rest.
+    // Up to twice as many pieces as are needed are cut further, each of them perhaps with a short
+    // rest.
     let least = len.div_ceil(usize::from(u16::MAX) / 3).max(1);
     let longest = longest.clamp(least, MAX_FRAGMENT_BYTES);
     let needed = len.div_ceil(longest).max(1);

@@ -1,13 +1,14 @@
 //! Versions: what a key maps to from one write on, sealed when it enters the store.
 //!
-//! Log, memtable and patches pass a version on with the checksums that it got at the door, so that damage on the way,
-//! in memory too, is found by whoever reads it next.
+//! Log, memtable and patches pass a version on with the checksums that it got at the door, so that
+//! damage on the way, in memory too, is found by whoever reads it next.
 
 use super::FormatError;
 use super::record::{Body, Fields, MAX_FRAGMENT_BYTES, Record, fragments_of};
 use crate::value::{Entry, Value};
 use bytes::Bytes;
 use smallvec::SmallVec;
+use softflash_base::cast::saturating_u16;
 
 /// One version of a key, with the checksums that it got when it entered the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +51,8 @@ impl Version {
             kept => kept,
         };
         let mut version = Version { seq, entry, checksums: Checksums::new() };
-        // From borrowed fields: a record would take a share of key and value, which costs more than the checksum.
+        // From borrowed fields: a record would take a share of key and value, which costs more than
+        // the checksum.
         let checksums: Result<Checksums, FormatError> = version
             .fields(key)
             .map(|fields| fields.check_limits().map(|()| fields.checksum()))
@@ -78,7 +80,7 @@ impl Version {
 
     fn fields<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = Fields<'a>> {
         let values = self.entry.as_ref().map_or(&[][..], |entry| entry.value.fragments());
-        let fragments = values.len() as u16;
+        let fragments = saturating_u16(values.len());
         let expires_at_ms = self.entry.as_ref().map_or(0, |entry| entry.expires_at_ms);
         let puts = values.iter().zip(0..).map(move |(value, fragment)| Fields {
             key,
@@ -94,7 +96,7 @@ impl Version {
 
     fn bodies(&self) -> impl Iterator<Item = Body> {
         let values = self.entry.as_ref().map_or(&[][..], |entry| entry.value.fragments());
-        let fragments = values.len() as u16;
+        let fragments = saturating_u16(values.len());
         let expires_at_ms = self.entry.as_ref().map_or(0, |entry| entry.expires_at_ms);
         let puts = values.iter().cloned().zip(0..).map(move |(value, fragment)| Body::Put {
             value,

@@ -1,4 +1,5 @@
-//! Events, and logs that a short script makes: frames, torn and stale pages, pages that cannot be read.
+//! Events, and logs that a short script makes: frames, torn and stale pages, pages that cannot be
+//! read.
 
 use crate::format::FormatError;
 use crate::format::log::event::{self, Replayed};
@@ -10,8 +11,8 @@ use crate::format::version::Version;
 use crate::value::{Entry, Value};
 use bytes::{Buf, Bytes};
 
-/// Any bytes as an event: what is understood is written back as the same bytes. Then changes made of the bytes, there
-/// and back.
+/// Any bytes as an event: what is understood is written back as the same bytes. Then changes made
+/// of the bytes, there and back.
 pub fn event(data: &[u8]) {
     let bytes = Bytes::copy_from_slice(data);
     if let Ok(replayed) = event::decode(&bytes) {
@@ -81,8 +82,8 @@ struct Script {
     repair: bool,
 }
 
-/// A script of a log: it reads the same in any pieces, frames come in order, and a sound log gives the events that
-/// were put into it.
+/// A script of a log: it reads the same in any pieces, frames come in order, and a sound log gives
+/// the events that were put into it.
 pub fn log(data: &[u8]) {
     let script = Script::read(data);
     let (frames, end) = script.scan(usize::MAX);

@@ -1,6 +1,8 @@
-//! Properties of the decoders for any bytes, for the fuzzers of `fuzz` and for tests that replay what these found.
+//! Properties of the decoders for any bytes, for the fuzzers of `fuzz` and for tests that replay
+//! what these found.
 //!
-//! Checksums would keep all but whole structures from what stands behind them: here they are put right first.
+//! Checksums would keep all but whole structures from what stands behind them: here they are put
+//! right first.
 
 mod log;
 mod patch;

@@ -1,4 +1,5 @@
-//! Patches: metadata and blocks whose checksums are put right, so that what stands behind them is reached.
+//! Patches: metadata and blocks whose checksums are put right, so that what stands behind them is
+//! reached.
 
 use crate::format::codec::put_at;
 use crate::format::patch::{self, PatchHeader, PatchIndex};
@@ -10,8 +11,8 @@ const IDENTITY: u64 = 77;
 /// Keys that are looked for in whatever decodes.
 const PROBES: [&[u8]; 4] = [b"", b"key", b"key-0017", b"\xff\xff"];
 
-/// Any bytes as the start of a patch, as they are and with checksums put right. An index that decodes answers every
-/// question, and each of its blocks decodes or is refused.
+/// Any bytes as the start of a patch, as they are and with checksums put right. An index that
+/// decodes answers every question, and each of its blocks decodes or is refused.
 pub fn patch(data: &[u8]) {
     let _ = patch::decode_metadata(data, IDENTITY);
     let mut image = data.to_vec();

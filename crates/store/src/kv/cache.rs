@@ -26,8 +26,8 @@ impl Weighter<Bytes, Cached> for Bytewise {
     }
 }
 
-/// Entries that are on flash and not in a memtable, most useful first (S3-FIFO). Entries written since are
-/// removed by the writer, so what is found is current.
+/// Entries that are on flash and not in a memtable, most useful first (S3-FIFO). Entries written
+/// since are removed by the writer, so what is found is current.
 pub struct ReadCache {
     cache: Cache<Bytes, Cached, Bytewise>,
     largest: usize,

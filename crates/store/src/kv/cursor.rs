@@ -19,8 +19,9 @@ pub struct RunCursor {
     block: usize,
     /// Records decoded and not yet given out.
     records: VecDeque<Record>,
-    /// Bytes of the data section, from the start of block `held_block` on: a few blocks that were decoded last, as whoever
-    /// goes on after this cursor may need their last records again, and what was read ahead.
+    /// Bytes of the data section, from the start of block `held_block` on: a few blocks that were
+    /// decoded last, as whoever goes on after this cursor may need their last records again, and
+    /// what was read ahead.
     held: Bytes,
     held_block: usize,
     /// Memory that `held` is a part of.
@@ -39,7 +40,8 @@ pub struct RunCursor {
     windows: Option<Rc<ScanReadahead>>,
 }
 
-/// Decoded blocks that stay held: a scan looks one record beyond what it gives out, and a merge one further.
+/// Decoded blocks that stay held: a scan looks one record beyond what it gives out, and a merge one
+/// further.
 const KEPT_BLOCKS: usize = 2;
 /// Pages of the first read of a scan: a short scan should not read much in vain.
 const FIRST_STEP_PAGES: u32 = 4;

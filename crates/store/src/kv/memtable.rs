@@ -1,7 +1,7 @@
 //! The newest records of a slice, in memory.
 //!
-//! A hash map answers lookups; a sorted set of the keys gives order to scans and flushes. Overwriting a key, the
-//! common case, touches only the map.
+//! A hash map answers lookups; a sorted set of the keys gives order to scans and flushes.
+//! Overwriting a key, the common case, touches only the map.
 
 pub use crate::format::version::Version;
 
@@ -70,8 +70,8 @@ impl Memtable {
         slot.older.iter().find(|version| version.seq <= max_seq)
     }
 
-    /// Adds a version newer than all others. The one before is kept only where a snapshot, the newest of which is
-    /// given, still sees it.
+    /// Adds a version newer than all others. The one before is kept only where a snapshot, the
+    /// newest of which is given, still sees it.
     pub fn insert(&mut self, key: Bytes, version: Version, newest_snapshot: Option<u64>) {
         self.bytes += bytes_of(&version);
         match self.slots.get_mut(&key) {
@@ -114,7 +114,8 @@ impl Memtable {
         }
     }
 
-    /// The records of up to `keys` keys in order, from the first key after `after` on: all versions, newest first.
+    /// The records of up to `keys` keys in order, from the first key after `after` on: all
+    /// versions, newest first.
     pub fn records_after(&self, after: Option<&Bytes>, keys: usize) -> Vec<Record> {
         let mut records = Vec::new();
         for key in self.keys_after(after).take(keys) {

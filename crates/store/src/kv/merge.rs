@@ -62,8 +62,8 @@ impl Source {
     }
 }
 
-/// Merges sources. Where two hold the same record, as after a crash between a flush and its entry in the
-/// manifest, the first source's comes first.
+/// Merges sources. Where two hold the same record, as after a crash between a flush and its entry
+/// in the manifest, the first source's comes first.
 pub struct Merge {
     sources: Vec<(Option<Record>, Source)>,
     started: bool,

@@ -12,8 +12,9 @@ use softflash_ftl::Hint;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Pages that are read at first to find a patch's metadata: as many as that of the patch before took, as neighbours hold
-/// much the same. Whole blocks lie between metadata, so that a start reads little more than it needs.
+/// Pages that are read at first to find a patch's metadata: as many as that of the patch before
+/// took, as neighbours hold much the same. Whole blocks lie between metadata, so that a start reads
+/// little more than it needs.
 pub struct MetadataGuess(Cell<u32>);
 
 impl Default for MetadataGuess {
@@ -206,8 +207,8 @@ impl Patch {
         self.blocks.page_bytes()
     }
 
-    /// The newest version of `key` not newer than `max_seq`: its first record, if the patch has any. One
-    /// device read, unless versions of the key fill more than a block.
+    /// The newest version of `key` not newer than `max_seq`: its first record, if the patch has
+    /// any. One device read, unless versions of the key fill more than a block.
     pub async fn find(&self, key: &[u8], max_seq: u64, hint: Hint) -> Result<Option<Record>> {
         let index = self.index()?;
         let Some(mut number) = index.locate(key) else { return Ok(None) };

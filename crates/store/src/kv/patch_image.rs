@@ -1,11 +1,23 @@
-//! All bytes of a patch, for parity: other patches may come to depend on each of them, so they are as they were written or
-//! nothing.
+//! All bytes of a patch, for parity: other patches may come to depend on each of them, so they are
+//! as they were written or nothing.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_lossless
+    )
+)]
 
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
 use crate::format::patch::{decode_block, decode_metadata};
 use bytes::{Bytes, BytesMut};
 use softflash_base::IoBuf;
+use softflash_base::cast::index;
 use softflash_blocks::{BlockError, BlockId, BlockLayer, Member, ParityGroup};
 use softflash_ftl::Hint;
 use softflash_runtime::yield_now;
@@ -13,7 +25,8 @@ use softflash_runtime::yield_now;
 /// Pages read at a time.
 const STEP_PAGES: u32 = 64;
 
-/// Reads all pages of a patch and verifies them; a damaged patch is reconstructed from its parity group.
+/// Reads all pages of a patch and verifies them; a damaged patch is reconstructed from its parity
+/// group.
 ///
 /// # Errors
 /// [`StoreError::DataLoss`] where the group cannot reconstruct it.
@@ -52,8 +65,8 @@ pub async fn collect(
     pages: u32,
     read: impl AsyncFn(u32, u32) -> Result<IoBuf, BlockError>,
 ) -> Result<Bytes> {
-    let mut image = BytesMut::with_capacity(pages as usize * blocks.page_bytes());
-    for first in (0..pages).step_by(STEP_PAGES as usize) {
+    let mut image = BytesMut::with_capacity(index(pages) * blocks.page_bytes());
+    for first in (0..pages).step_by(index(STEP_PAGES)) {
         image.extend_from_slice(&read(first, STEP_PAGES.min(pages - first)).await?);
     }
     Ok(image.freeze())
@@ -65,10 +78,10 @@ fn lost(id: BlockId, error: &FormatError) -> StoreError {
 
 /// Whether these are the bytes of the patch, padding included.
 async fn verify(image: &Bytes, identity: u64) -> Result<(), FormatError> {
-    let index = decode_metadata(image, identity)?;
-    let start = index.data_offset();
-    for (number, block) in index.blocks().enumerate() {
-        let place = (start + block.start) as usize..(start + block.end) as usize;
+    let metadata = decode_metadata(image, identity)?;
+    let start = metadata.data_offset();
+    for (number, block) in metadata.blocks().enumerate() {
+        let place = index(start + block.start)..index(start + block.end);
         if place.end > image.len() {
             return Err(FormatError::Truncated { what: "a patch" });
         }
@@ -77,7 +90,7 @@ async fn verify(image: &Bytes, identity: u64) -> Result<(), FormatError> {
             yield_now().await;
         }
     }
-    let end = (start + index.data_len()) as usize;
+    let end = index(start + metadata.data_len());
     match image.get(end..).is_some_and(|padding| padding.iter().all(|byte| *byte == 0)) {
         true => Ok(()),
         false => Err(FormatError::Malformed { what: "a patch", reason: "the padding is not zero" }),

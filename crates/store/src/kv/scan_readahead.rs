@@ -1,8 +1,8 @@
 //! What scans have read ahead and not used yet, kept for the next page of the same scan.
 //!
-//! A scan is asked for page by page, each time from a key on, and nothing of it lives in between. So what a cursor
-//! holds when it is dropped is left here, and a cursor that starts where that ends takes it up: a scan reads each
-//! page of a patch once, however small its pages are.
+//! A scan is asked for page by page, each time from a key on, and nothing of it lives in between.
+//! So what a cursor holds when it is dropped is left here, and a cursor that starts where that ends
+//! takes it up: a scan reads each page of a patch once, however small its pages are.
 
 use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
@@ -62,7 +62,8 @@ impl ScanReadahead {
         }
     }
 
-    /// Takes up the window of a patch that holds or adjoins what starts at `start` of its data section.
+    /// Takes up the window of a patch that holds or adjoins what starts at `start` of its data
+    /// section.
     pub fn take_up(&self, patch: BlockId, start: u32) -> Option<Window> {
         let fits = |window: &Window| {
             let end = window.start + window.bytes.len() as u32;

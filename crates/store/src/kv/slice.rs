@@ -92,7 +92,8 @@ impl Slice {
         frozen.iter().rev().find_map(|frozen| frozen.table.borrow().get(key, u64::MAX).map(&found))
     }
 
-    /// Adds a version to the active memtable; `segment` is where the log holds it, or an earlier one.
+    /// Adds a version to the active memtable; `segment` is where the log holds it, or an earlier
+    /// one.
     pub fn insert(&self, key: Bytes, version: Version, segment: u64, snapshot: Option<u64>) {
         self.active_segment.set(self.active_segment.get().min(segment));
         self.active.borrow().borrow_mut().insert(key, version, snapshot);
@@ -138,8 +139,8 @@ impl Slice {
         frozen.min(self.active_segment.get())
     }
 
-    /// Whether the newest version of `key` on flash is a value, by filters alone: wrong for about one absent key
-    /// in ten thousand.
+    /// Whether the newest version of `key` on flash is a value, by filters alone: wrong for about
+    /// one absent key in ten thousand.
     pub fn probably_on_flash(&self, key: &[u8]) -> bool {
         let hash = checksum::hash64(key);
         let tree = self.tree.borrow();

@@ -10,7 +10,8 @@ use softflash_base::SliceId;
 use softflash_blocks::BlockLayer;
 use std::rc::Rc;
 
-/// A patch of these records, of which only the metadata exists: for what chooses, and reads nothing.
+/// A patch of these records, of which only the metadata exists: for what chooses, and reads
+/// nothing.
 pub(crate) fn patch_of(blocks: &BlockLayer, records: &[Record]) -> Rc<Patch> {
     let config =
         BuilderConfig::new(blocks.capacity_bytes(), blocks.page_bytes(), Compression::None);

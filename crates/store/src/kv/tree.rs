@@ -1,4 +1,5 @@
-//! The patches of a slice: levels of sorted runs. Immutable; an edit makes a new tree that shares what stays.
+//! The patches of a slice: levels of sorted runs. Immutable; an edit makes a new tree that shares
+//! what stays.
 
 use crate::kv::patch::Patch;
 use crate::shard::log::PatchEntry;
@@ -6,8 +7,8 @@ use softflash_base::planted::{self, Bug};
 use softflash_blocks::BlockId;
 use std::rc::Rc;
 
-/// Patches in key order whose key ranges do not overlap (save for the versions and fragments of a key that
-/// straddle two of them).
+/// Patches in key order whose key ranges do not overlap (save for the versions and fragments of a
+/// key that straddle two of them).
 #[derive(Default)]
 pub struct Run {
     /// Later runs of a level hold newer data.
@@ -57,8 +58,8 @@ impl Run {
     }
 }
 
-/// The runs of a level. Level 0 has one run for each memtable flush, newest first; every other has one at
-/// the most.
+/// The runs of a level. Level 0 has one run for each memtable flush, newest first; every other has
+/// one at the most.
 #[derive(Default)]
 pub struct Level {
     /// Newest first.
@@ -148,7 +149,8 @@ fn edited_level(
         .collect();
     let joining = added.iter().filter(|(level, ..)| usize::from(*level) == number);
     patches.extend(joining.map(|(_, run, patch)| (*run, Rc::clone(patch))));
-    // Newest run first; inside a run what is lost, then by key, and by age where a key's versions straddle two patches.
+    // Newest run first; inside a run what is lost, then by key, and by age where a key's versions
+    // straddle two patches.
     patches.sort_by(|(run_a, a), (run_b, b)| {
         run_b
             .cmp(run_a)

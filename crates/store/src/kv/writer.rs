@@ -1,4 +1,5 @@
-//! Writes records that come in order as patches, several at a time, on the units that are free soonest.
+//! Writes records that come in order as patches, several at a time, on the units that are free
+//! soonest.
 
 use crate::error::{Result, StoreError};
 use crate::format::patch::{Added, BuilderConfig, PatchBuilder};

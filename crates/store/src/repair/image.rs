@@ -1,4 +1,5 @@
-//! Finding the blocks of a patch without its metadata: every block's checksum tells where in which patch it belongs.
+//! Finding the blocks of a patch without its metadata: every block's checksum tells where in which
+//! patch it belongs.
 
 use crate::error::Result;
 use crate::format::patch::{Block, PatchHeader, block_len, decode_block};
@@ -9,7 +10,8 @@ use softflash_ftl::{FtlError, Hint, Superblock};
 /// Pages read at a time.
 const STEP_PAGES: u32 = 256;
 
-/// What stands in a superblock; zeros where pages cannot be read, which no checksum takes for anything else.
+/// What stands in a superblock; zeros where pages cannot be read, which no checksum takes for
+/// anything else.
 pub(super) async fn read(blocks: &BlockLayer, superblock: &Superblock) -> Result<Bytes> {
     let page = blocks.page_bytes();
     let pages = (blocks.capacity_bytes() / page) as u32;
@@ -95,7 +97,8 @@ pub(super) fn walk(image: &Bytes, page_bytes: usize, identity: u64) -> Option<Wa
     found.then_some(Walked { pieces, header })
 }
 
-/// The block at byte `at` of the image, if it belongs there in a data section that begins at `start`.
+/// The block at byte `at` of the image, if it belongs there in a data section that begins at
+/// `start`.
 fn block_at(image: &Bytes, at: usize, start: usize, identity: u64) -> Option<(Block, usize)> {
     let len = block_len(image.get(at..)?)?;
     let offset = u32::try_from(at.checked_sub(start)?).ok()?;
@@ -103,7 +106,8 @@ fn block_at(image: &Bytes, at: usize, start: usize, identity: u64) -> Option<(Bl
     Some((block, len))
 }
 
-/// Where the data section begins: at the page for which some block verifies; most often the first one does.
+/// Where the data section begins: at the page for which some block verifies; most often the first
+/// one does.
 fn data_start(image: &Bytes, page_bytes: usize, identity: u64) -> Option<usize> {
     let mut starts = (page_bytes..image.len()).step_by(page_bytes);
     let first = starts.find(|start| block_at(image, *start, *start, identity).is_some());

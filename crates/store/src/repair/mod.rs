@@ -1,11 +1,14 @@
-//! Repair of a store that media has damaged: what can still be read is kept, the rest is named and given up.
+//! Repair of a store that media has damaged: what can still be read is kept, the rest is named and
+//! given up.
 //!
-//! A damaged patch is written anew with the records that can be read, in its level and run. An edit in the log puts the
-//! new patches in the place of the old one, whose space comes back when the edit is durable: the same steps as those of
-//! a compaction, so that a power cut leaves the old state or the new one.
+//! A damaged patch is written anew with the records that can be read, in its level and run. An edit
+//! in the log puts the new patches in the place of the old one, whose space comes back when the
+//! edit is durable: the same steps as those of a compaction, so that a power cut leaves the old
+//! state or the new one.
 //!
-//! Where the log has lost frames, what is whole behind them is applied too if that is wanted: the state may then mix
-//! what was written before and after what is lost. All of it goes into patches, and the log begins anew.
+//! Where the log has lost frames, what is whole behind them is applied too if that is wanted: the
+//! state may then mix what was written before and after what is lost. All of it goes into patches,
+//! and the log begins anew.
 
 mod image;
 mod parity;
@@ -63,8 +66,8 @@ pub async fn plan(
     Plan { report, facts, on_log_loss }
 }
 
-/// Repairs the store. Where a shard cannot be repaired, nothing is changed. To be called on another executor than that
-/// of the plan, whose tasks hold the device until it is dropped.
+/// Repairs the store. Where a shard cannot be repaired, nothing is changed. To be called on another
+/// executor than that of the plan, whose tasks hold the device until it is dropped.
 pub async fn carry_out(
     plan: &Plan,
     device: &Arc<dyn Device>,
@@ -257,7 +260,8 @@ fn note_log_loss(shard: ShardId, loss: &LogLoss, facts: &mut Facts, report: &mut
     });
 }
 
-/// A segment that the log needs is given up where its superblock has lost a header: what is in it is kept.
+/// A segment that the log needs is given up where its superblock has lost a header: what is in it
+/// is kept.
 fn note_segment(
     shard: ShardId,
     number: u64,
@@ -294,7 +298,8 @@ async fn repair_shard(shard: &Shard, facts: &Facts, report: &mut RepairReport) -
     if facts.log_is_damaged { shard.give_up_old_log().await } else { Ok(()) }
 }
 
-/// Looks at every run of a slice, from the oldest on, and writes anew what is damaged where there is a shard to do so.
+/// Looks at every run of a slice, from the oldest on, and writes anew what is damaged where there
+/// is a shard to do so.
 async fn repair_slice(
     shard: ShardId,
     slice: &Slice,
@@ -325,7 +330,8 @@ async fn repair_slice(
     Ok(())
 }
 
-/// Reports what becomes of a stretch; returns its patches and the records that are to take their place.
+/// Reports what becomes of a stretch; returns its patches and the records that are to take their
+/// place.
 async fn judge(
     shard: ShardId,
     slice: &Slice,

@@ -67,7 +67,8 @@ pub struct RepairedPatch {
     pub problem: String,
     /// Records that go into a new patch.
     pub records_kept: u64,
-    /// Records that cannot be read, older versions and deletions included, where their number is known.
+    /// Records that cannot be read, older versions and deletions included, where their number is
+    /// known.
     pub records_lost: Option<u64>,
     /// Blocks that cannot be read, where their number is known.
     pub blocks_lost: Option<u64>,
@@ -77,7 +78,8 @@ pub struct RepairedPatch {
     pub torn_keys: Vec<KeyText>,
     /// Keys whose older value, further down in the tree, is deleted so that it does not come back.
     pub older_values_hidden: u64,
-    /// Older values and deleted keys in the lost ranges may come back: nobody knows which keys were lost.
+    /// Older values and deleted keys in the lost ranges may come back: nobody knows which keys were
+    /// lost.
     pub older_values_may_return: bool,
 }
 

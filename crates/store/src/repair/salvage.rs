@@ -55,7 +55,8 @@ impl Salvaged {
         self.gaps.insert(self.records.len());
     }
 
-    /// Takes the records of a block, but for those of the key `lost`, of which newer versions are lost.
+    /// Takes the records of a block, but for those of the key `lost`, of which newer versions are
+    /// lost.
     fn take(&mut self, block: Block, lost: Option<&[u8]>) {
         for record in block.into_records() {
             let Ok(record) = record else {
@@ -72,7 +73,8 @@ impl Salvaged {
         }
     }
 
-    /// The ranges that the missing records were in, of a patch whose neighbours end and begin with these keys.
+    /// The ranges that the missing records were in, of a patch whose neighbours end and begin with
+    /// these keys.
     pub(super) fn ranges(&self, before: Option<&[u8]>, after: Option<&[u8]>) -> Vec<LostRange> {
         let index = self.patch.index().ok();
         let key = |place: usize| self.records.get(place).map(|record| &record.key[..]);
@@ -158,7 +160,8 @@ async fn by_index(patch: &Rc<Patch>, index: &PatchIndex, problem: String) -> Res
     Ok(salvaged)
 }
 
-/// The blocks are looked for in the patch's superblock or, where that is not known, in those that nobody knows.
+/// The blocks are looked for in the patch's superblock or, where that is not known, in those that
+/// nobody knows.
 async fn without_index(
     patch: &Rc<Patch>,
     mut problem: String,

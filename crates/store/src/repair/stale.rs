@@ -1,4 +1,5 @@
-//! Older values of lost records, further down in the tree: what the patch's filter says was in it must not come back.
+//! Older values of lost records, further down in the tree: what the patch's filter says was in it
+//! must not come back.
 
 use super::salvage::Salvaged;
 use crate::error::Result;

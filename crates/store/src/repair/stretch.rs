@@ -1,5 +1,5 @@
-//! Which patches of a run are written anew together: those that are damaged, and those that hold a part of a value whose
-//! other parts are in them.
+//! Which patches of a run are written anew together: those that are damaged, and those that hold a
+//! part of a value whose other parts are in them.
 
 use super::salvage::{Salvaged, Source, problem_of, salvage};
 use crate::error::Result;
@@ -84,7 +84,8 @@ async fn edges_of(patch: &Patch) -> Result<Option<(Record, Record)>> {
     Ok(first.and_then(Result::ok).zip(last.and_then(Result::ok)))
 }
 
-/// Whether a whole patch begins or ends inside of a value that its whole neighbours do not have the rest of.
+/// Whether a whole patch begins or ends inside of a value that its whole neighbours do not have the
+/// rest of.
 fn is_torn(members: &[Member], place: usize) -> bool {
     let whole = |place: Option<usize>| {
         let member = place.and_then(|place| members.get(place))?;

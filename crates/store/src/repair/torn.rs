@@ -3,8 +3,8 @@
 use crate::format::record::Record;
 use bytes::Bytes;
 
-/// Puts a deletion in the place of each version of which fragments are missing; returns their keys. `records` are in
-/// order.
+/// Puts a deletion in the place of each version of which fragments are missing; returns their keys.
+/// `records` are in order.
 pub(super) fn bury_torn_values(records: &mut Vec<Record>) -> Vec<Bytes> {
     let mut torn = Vec::new();
     let mut kept = Vec::with_capacity(records.len());

@@ -10,7 +10,8 @@ use std::sync::Arc;
 const SHARDS: u16 = 2;
 const WALL_MS: u64 = 1_000_000;
 
-/// A device with a unit for each shard, of superblocks as those of a bed, but for what `change` changes.
+/// A device with a unit for each shard, of superblocks as those of a bed, but for what `change`
+/// changes.
 fn log_device(change: impl FnOnce(&mut ModelConfig)) -> Result<Arc<dyn Device>, OpenError> {
     let mut config = ModelConfig::model();
     config.array.geometry.channels = SHARDS;

@@ -322,8 +322,8 @@ fn a_start_that_is_named_only_behind_a_lost_tail_does_not_count() {
     let (raw, segments) = (raw(&bed), raw(&bed).segments(0));
     let [first, second, later @ ..] = &segments[..] else { panic!("no second segment") };
     assert!(!later.is_empty(), "no third segment");
-    // As if an edit at the end of the second segment had said that the first is not needed: later segments repeat it,
-    // and then the edit is lost.
+    // As if an edit at the end of the second segment had said that the first is not needed: later
+    // segments repeat it, and then the edit is lost.
     for segment in later {
         let checkpoint = &segment.frames[0];
         let payload = Bytes::from(raw.payload(checkpoint));

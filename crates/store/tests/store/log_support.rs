@@ -1,4 +1,5 @@
-//! A look at the log behind the store's back: its segments and frames in the file of a [`Bed`]'s device.
+//! A look at the log behind the store's back: its segments and frames in the file of a [`Bed`]'s
+//! device.
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 #![allow(dead_code, reason = "each test uses its part")]
@@ -41,7 +42,8 @@ pub struct FoundSegment {
     pub identity: u64,
     /// Its announcement excepted.
     pub frames: Vec<FoundFrame>,
-    /// It was allocated ahead of need, and holds nothing but the announcement of the segment before.
+    /// It was allocated ahead of need, and holds nothing but the announcement of the segment
+    /// before.
     pub only_announces: bool,
     /// Bytes that fit it.
     pub capacity: usize,
@@ -91,7 +93,8 @@ impl Raw {
         (segment.at - LABEL_BYTES) / stride / (superblocks / units)
     }
 
-    /// Erases what announces segments of `shard`, as if it had not been written when the power went.
+    /// Erases what announces segments of `shard`, as if it had not been written when the power
+    /// went.
     pub fn erase_announcements(&self, shard: u16) {
         for segment in self.announcing(shard) {
             let headers = HEADER_PAGES * PAGE as u64;
@@ -181,8 +184,8 @@ impl Raw {
         self.write(frame.at, &bytes);
     }
 
-    /// Writes a frame behind the last one of a segment, as a writer that dies in the middle of an event does.
-    /// Returns false where there is no room.
+    /// Writes a frame behind the last one of a segment, as a writer that dies in the middle of an
+    /// event does. Returns false where there is no room.
     pub fn append(&self, segment: &FoundSegment, durable_before: u64, payload: &[u8]) -> bool {
         let page = segment.end_page();
         let mut bytes = vec![0; frame::pages(payload.len(), PAGE) * PAGE];

@@ -1,5 +1,5 @@
-//! The store on a device, through its library: one binary, so that what all of these share is built once. What takes campaigns of
-//! its own (`every_byte`, `every_command`, `file_faults`) is beside.
+//! The store on a device, through its library: one binary, so that what all of these share is built
+//! once. What takes campaigns of its own (`every_byte`, `every_command`, `file_faults`) is beside.
 
 mod backlog;
 mod durability;

@@ -1,5 +1,5 @@
-//! Every byte that a store has written to one of two units is changed in turn: what is read is right all the same, and
-//! afterwards everything is whole without the unit that was right.
+//! Every byte that a store has written to one of two units is changed in turn: what is read is
+//! right all the same, and afterwards everything is whole without the unit that was right.
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 

@@ -14,7 +14,8 @@ const VALUE_BYTES: usize = 60_000;
 /// Patches that are written: more than level 0 keeps.
 const PATCHES: u64 = 18;
 
-/// Writes keys patch by patch, in an order of their numbers; returns the bytes that compaction wrote in the end.
+/// Writes keys patch by patch, in an order of their numbers; returns the bytes that compaction
+/// wrote in the end.
 async fn load(
     store: &Store,
     runtime: &RuntimeHandle,

@@ -24,7 +24,8 @@ fn what_was_written_survives_whichever_unit_dies() {
                 let stats = stores[0].stats().await.unwrap();
                 assert_eq!((stats.degraded_blocks, stats.data_losses), (0, 0));
                 assert!(stats.parity_blocks > 0 && stats.parity_blocks <= stats.patches);
-                // Nothing else is in use: two copies of the log, which may have one segment on its way.
+                // Nothing else is in use: two copies of the log, which may have one segment on its
+                // way.
                 let used = stats.superblocks_total - stats.superblocks_free;
                 let log = 2 * (stats.log_live_bytes / (31 * 4096) + 3);
                 assert!(used <= stats.patches + stats.parity_blocks + log, "{stats:?}");

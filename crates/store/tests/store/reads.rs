@@ -115,8 +115,9 @@ fn a_scan_reads_each_page_of_a_patch_once() {
     });
 }
 
-/// Scans that go on at the same time must not cost each other what they have read and not used yet, where each holds a large
-/// value or two: more of them than the shard has memory for between two pages.
+/// Scans that go on at the same time must not cost each other what they have read and not used yet,
+/// where each holds a large value or two: more of them than the shard has memory for between two
+/// pages.
 #[test]
 fn many_scans_at_once_read_each_page_once_each() {
     const LARGE_KEYS: u64 = 100;

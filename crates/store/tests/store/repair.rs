@@ -28,8 +28,8 @@ fn rng(default_seed: u64) -> Rng {
     Rng::seeded(seed)
 }
 
-/// Two runs of patches, the newer of which replaces and deletes some of the older, and some keys in the log. The
-/// patches of the newer run are given, too.
+/// Two runs of patches, the newer of which replaces and deletes some of the older, and some keys in
+/// the log. The patches of the newer run are given, too.
 fn prepared(shards: u16) -> (Bed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
     let (mut bed, mut history) = (Bed::new(shards, shards, 2, 64, SUPERBLOCK), History::default());
     // Neither flushes nor compactions but those that are asked for.
@@ -74,7 +74,8 @@ fn what_is_whole_needs_no_repair() {
     assert!(report.is_clean() && !report.has_changed && lost == 0, "{report:#?}");
 }
 
-/// Without its metadata nobody knows which keys a patch has: none that it may have is taken for absent.
+/// Without its metadata nobody knows which keys a patch has: none that it may have is taken for
+/// absent.
 #[test]
 fn what_may_be_in_a_lost_patch_is_never_absent() {
     let (bed, history, older, _) = prepared(1);
@@ -133,7 +134,8 @@ fn lost_metadata_costs_nothing_where_the_blocks_are_whole() {
 
 #[test]
 fn without_its_header_a_patch_is_found_by_its_blocks() {
-    // The header alone, or with it the first block, of which the page of the others' start would follow.
+    // The header alone, or with it the first block, of which the page of the others' start would
+    // follow.
     for first_block in [false, true] {
         let (bed, history, older, _) = prepared(1);
         flip(&bed, older[0].payload() + 24);

@@ -1,4 +1,5 @@
-//! The power is cut in the middle of a repair: the next repair brings it to its end, and nothing more is lost.
+//! The power is cut in the middle of a repair: the next repair brings it to its end, and nothing
+//! more is lost.
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 

@@ -25,7 +25,8 @@ pub const SUPERBLOCK: u64 = 256 << 10;
 #[derive(Debug, Clone)]
 pub struct FoundPatch {
     pub block: u64,
-    /// Where its superblock starts: the erase header; the opening header is a page behind, the patch two.
+    /// Where its superblock starts: the erase header; the opening header is a page behind, the
+    /// patch two.
     pub at: u64,
     pub header: PatchHeader,
 }
@@ -110,7 +111,8 @@ impl History {
         self.versions.entry(key).or_default().push(value);
     }
 
-    /// Compares every key: right where the report names no loss. Returns how many keys lost their value.
+    /// Compares every key: right where the report names no loss. Returns how many keys lost their
+    /// value.
     pub async fn compare(&self, store: &Store, layout: &StoreLayout, report: &RepairReport) -> u64 {
         let mut lost = 0;
         for (key, versions) in &self.versions {
@@ -180,8 +182,8 @@ pub fn repair(bed: &Bed, on_log_loss: OnLogLoss) -> RepairReport {
     })
 }
 
-/// Repairs the store; says the same beforehand, leaves it whole, and finds nothing to repair afterwards. The number of
-/// keys that have lost their value is returned too.
+/// Repairs the store; says the same beforehand, leaves it whole, and finds nothing to repair
+/// afterwards. The number of keys that have lost their value is returned too.
 pub fn repair_and_compare(bed: &Bed, history: &History) -> (RepairReport, u64) {
     let plan = plan(bed);
     let report = repair(bed, OnLogLoss::Refuse);

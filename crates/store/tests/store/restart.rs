@@ -10,8 +10,9 @@ const UNITS: u16 = 4;
 const SUPERBLOCKS: u32 = 48;
 const KEYS: u64 = 400;
 const VALUE_BYTES: usize = 8 << 10;
-/// What each shard reads of its log beside what the headers and the metadata of the patches take: the last segment's opening, the
-/// frame that says that the log was closed, and the page behind that.
+/// What each shard reads of its log beside what the headers and the metadata of the patches take:
+/// the last segment's opening, the frame that says that the log was closed, and the page behind
+/// that.
 const LOG_READS: u64 = 40;
 
 fn key(number: u64) -> Bytes {
@@ -28,7 +29,8 @@ async fn write(store: &Store, keys: impl Iterator<Item = u64>) {
     }
 }
 
-/// Many segments of the log have been given back and are not erased yet, so that the mount finds them.
+/// Many segments of the log have been given back and are not erased yet, so that the mount finds
+/// them.
 #[test]
 fn after_a_close_a_start_reads_the_end_of_the_log_alone() {
     let mut bed = Bed::new(1, 2, UNITS, SUPERBLOCKS, 1 << 20);
@@ -42,7 +44,8 @@ fn after_a_close_a_start_reads_the_end_of_the_log_alone() {
     });
     bed.run(async |stores, _| {
         let stats = stores[0].stats().await.unwrap();
-        // One read for both headers of a superblock, one more where the opening header is blank, and two for metadata.
+        // One read for both headers of a superblock, one more where the opening header is blank,
+        // and two for metadata.
         let headers = 2 * u64::from(UNITS) * u64::from(SUPERBLOCKS);
         let most = headers + 2 * stats.patches + LOG_READS;
         let reads = stats.device_reads;

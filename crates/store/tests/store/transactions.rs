@@ -262,8 +262,8 @@ fn who_finds_nothing_after_a_removal_of_everything_is_told_when_that_is_durable(
     }
 }
 
-/// Transactions over three shards, none of which waits for those before it: each writes keys of its own in the shards that
-/// it is on.
+/// Transactions over three shards, none of which waits for those before it: each writes keys of its
+/// own in the shards that it is on.
 const OVERLAPPING: [&[usize]; 6] = [&[0, 1], &[1, 2], &[0, 2], &[0, 1, 2], &[1, 2], &[0, 1]];
 
 #[test]

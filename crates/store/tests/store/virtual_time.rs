@@ -1,4 +1,5 @@
-//! The same store on a modelled flash array in virtual time: deterministic, and safe through power cuts.
+//! The same store on a modelled flash array in virtual time: deterministic, and safe through power
+//! cuts.
 
 use bytes::Bytes;
 use softflash_base::UnitId;
@@ -71,7 +72,8 @@ fn the_log_goes_on_in_other_blocks_where_some_fail() {
     for seed in 0..12 {
         println!("seed {seed}");
         let mut config = ModelConfig::model();
-        // Segments of 14 pages, so that many of the failures meet the checkpoint with which one begins.
+        // Segments of 14 pages, so that many of the failures meet the checkpoint with which one
+        // begins.
         config.array.geometry.chips_per_channel = 1;
         config.array.geometry.planes_per_die = 1;
         config.array.geometry.blocks_per_plane = 400;

@@ -1,4 +1,5 @@
-//! Flash that goes bad block by block: writes go on while any unit takes them, then end with the reason; reads go on.
+//! Flash that goes bad block by block: writes go on while any unit takes them, then end with the
+//! reason; reads go on.
 
 #![expect(
     clippy::unwrap_used,
@@ -46,7 +47,8 @@ fn worn_units(bed: &VirtualBed) -> usize {
     (0..bed.layout.units).filter(|unit| queue.bad_blocks(UnitId(*unit)).len() >= 50).count()
 }
 
-/// What each key holds: what was last acknowledged, or the one write after that of which nobody knows.
+/// What each key holds: what was last acknowledged, or the one write after that of which nobody
+/// knows.
 async fn check(store: &Store, acknowledged: u64) {
     for number in 0..KEYS {
         let entry = store.begin().get(&key(number)).await.unwrap().expect("a key is lost");
@@ -59,8 +61,8 @@ async fn check(store: &Store, acknowledged: u64) {
     }
 }
 
-/// Overwrites keys in turn until that is refused: how many writes were acknowledged, how many of them while a unit was
-/// worn out, and the refusal.
+/// Overwrites keys in turn until that is refused: how many writes were acknowledged, how many of
+/// them while a unit was worn out, and the refusal.
 async fn wear(store: &Store) -> (u64, u64, StoreError) {
     let (mut written, mut with_worn_units) = (0, 0);
     loop {

@@ -1,5 +1,5 @@
-//! What the log records: events, one after the other in a stream. An event is its length (u32), a kind (u8) and a
-//! body.
+//! What the log records: events, one after the other in a stream. An event is its length (u32), a
+//! kind (u8) and a body.
 
 use super::VERSION;
 use crate::format::FormatError;
@@ -8,6 +8,7 @@ use crate::format::record::MAX_FRAGMENT_BYTES;
 use crate::format::version::{Checksums, Version};
 use crate::value::{Entry, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 use bytes::{BufMut, Bytes};
+use softflash_base::cast::{index, saturating_u16, saturating_u32};
 use softflash_blocks::{GroupChange, ParityGroup, UnitMark};
 
 mod groups;
@@ -47,7 +48,8 @@ pub struct Edit {
     pub live_keys: u64,
     /// The first segment of the log that is needed from now on.
     pub log_start: u64,
-    /// Patches of lower blocks that no tree lists are dead; those from here on may be being written.
+    /// Patches of lower blocks that no tree lists are dead; those from here on may be being
+    /// written.
     pub unlisted_from: u64,
 }
 
@@ -168,7 +170,7 @@ const MIN_CHANGE_BYTES: usize = 13;
 /// The fewest bytes of a fragment: a checksum and a length.
 const MIN_FRAGMENT_BYTES: usize = 12;
 /// Fragments are counted in 16 bits.
-const MAX_FRAGMENTS: usize = u16::MAX as usize;
+const MAX_FRAGMENTS: usize = 65_535;
 const PATCH_BYTES: usize = 17;
 const MIN_STATE_BYTES: usize = 22;
 const UNIT_BYTES: usize = 10;
@@ -195,7 +197,7 @@ pub fn encode(event: &Event<'_>, stream: &mut Vec<u8>) {
         Event::Checkpoint(checkpoint) => encode_checkpoint(checkpoint, stream),
         Event::Units(units) => {
             stream.put_u8(UNITS);
-            stream.put_u32_le(units.len() as u32);
+            put_len(units.len(), stream);
             for UnitMark { unit, generation } in *units {
                 stream.put_u16_le(*unit);
                 stream.put_u64_le(*generation);
@@ -207,18 +209,23 @@ pub fn encode(event: &Event<'_>, stream: &mut Vec<u8>) {
             encode_numbers(&change.removed, stream);
         }
     }
-    let len = (stream.len() - start - LENGTH_BYTES) as u32;
+    let len = saturating_u32(stream.len() - start - LENGTH_BYTES);
     if let Some(place) = stream.get_mut(start..start + LENGTH_BYTES) {
         place.copy_from_slice(&len.to_le_bytes());
     }
 }
 
+/// Appends a length or a count.
+fn put_len(len: usize, stream: &mut Vec<u8>) {
+    stream.put_u32_le(saturating_u32(len));
+}
+
 fn encode_changes(seq: u64, clear: bool, entries: &[KeyChange], stream: &mut Vec<u8>) {
     stream.put_u64_le(seq);
     stream.put_u8(u8::from(clear));
-    stream.put_u32_le(entries.len() as u32);
+    put_len(entries.len(), stream);
     for (key, version) in entries {
-        stream.put_u32_le(key.len() as u32);
+        put_len(key.len(), stream);
         stream.put_slice(key);
         match &version.entry {
             None => {
@@ -228,10 +235,10 @@ fn encode_changes(seq: u64, clear: bool, entries: &[KeyChange], stream: &mut Vec
             Some(entry) => {
                 stream.put_u8(PUT);
                 stream.put_u64_le(entry.expires_at_ms);
-                stream.put_u32_le(version.checksums().len() as u32);
+                put_len(version.checksums().len(), stream);
                 for (piece, checksum) in entry.value.fragments().iter().zip(version.checksums()) {
                     stream.put_u64_le(*checksum);
-                    stream.put_u32_le(piece.len() as u32);
+                    put_len(piece.len(), stream);
                     stream.put_slice(piece);
                 }
             }
@@ -261,7 +268,7 @@ fn encode_checkpoint(checkpoint: &Checkpoint, stream: &mut Vec<u8>) {
     stream.put_u64_le(checkpoint.log_start);
     stream.put_u64_le(checkpoint.unlisted_from);
     encode_numbers(&checkpoint.commits, stream);
-    stream.put_u16_le(checkpoint.states.len() as u16);
+    stream.put_u16_le(saturating_u16(checkpoint.states.len()));
     for state in &checkpoint.states {
         stream.put_u16_le(state.slice);
         stream.put_u64_le(state.flushed_seq);
@@ -274,12 +281,12 @@ fn encode_checkpoint(checkpoint: &Checkpoint, stream: &mut Vec<u8>) {
 }
 
 fn encode_numbers(numbers: &[u64], stream: &mut Vec<u8>) {
-    stream.put_u32_le(numbers.len() as u32);
+    put_len(numbers.len(), stream);
     numbers.iter().for_each(|number| stream.put_u64_le(*number));
 }
 
 fn encode_patches(patches: &[PatchEntry], stream: &mut Vec<u8>) {
-    stream.put_u32_le(patches.len() as u32);
+    put_len(patches.len(), stream);
     for patch in patches {
         stream.put_u64_le(patch.block);
         stream.put_u8(patch.level);
@@ -287,11 +294,13 @@ fn encode_patches(patches: &[PatchEntry], stream: &mut Vec<u8>) {
     }
 }
 
-/// Decodes an event without its length: kind and body, all of `bytes`. Keys and values are slices of them.
+/// Decodes an event without its length: kind and body, all of `bytes`. Keys and values are slices
+/// of them.
 ///
 /// # Errors
-/// [`FormatError::UnknownEvent`] for a kind of a newer version, [`FormatError::Checksum`] for a record that is not what
-/// was sealed when it entered the store, other errors for bytes that are no event.
+/// [`FormatError::UnknownEvent`] for a kind of a newer version, [`FormatError::Checksum`] for a
+/// record that is not what was sealed when it entered the store, other errors for bytes that are no
+/// event.
 pub fn decode(bytes: &Bytes) -> Result<Replayed, FormatError> {
     let mut body = Reader::new(bytes, WHAT);
     let event = match body.u8()? {
@@ -401,7 +410,7 @@ fn decode_numbers(body: &mut Reader<'_>) -> Result<Vec<u64>, FormatError> {
 }
 
 fn blob(body: &mut Reader<'_>, limit: usize) -> Result<std::ops::Range<usize>, FormatError> {
-    let len = body.u32()? as usize;
+    let len = index(body.u32()?);
     if len > limit {
         return Err(body.malformed("a key or fragment exceeds its limit"));
     }
@@ -413,12 +422,12 @@ fn list<'a, T>(
     item_bytes: usize,
     item: impl Fn(&mut Reader<'a>) -> Result<T, FormatError>,
 ) -> Result<Vec<T>, FormatError> {
-    let count = body.u32()? as usize;
+    let count = index(body.u32()?);
     items(body, count, item_bytes, item)
 }
 
-/// `count` items of at least `item_bytes` each; a count that the bytes cannot hold is refused before anything
-/// is allocated for it.
+/// `count` items of at least `item_bytes` each; a count that the bytes cannot hold is refused
+/// before anything is allocated for it.
 fn items<'a, T>(
     body: &mut Reader<'a>,
     count: usize,

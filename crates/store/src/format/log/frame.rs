@@ -1,10 +1,12 @@
 //! Frames: what one group commit writes. A frame starts on a page and is padded to pages.
 //!
-//! Each frame names its shard, segment, place and sequence, and how many frames before it were durable when it
-//! was written; a checksum bound to the segment's superblock covers header and payload.
+//! Each frame names its shard, segment, place and sequence, and how many frames before it were
+//! durable when it was written; a checksum bound to the segment's superblock covers header and
+//! payload.
 
 use super::VERSION;
 use crate::format::codec::{Reader, put_at};
+use softflash_base::cast::index;
 use softflash_base::checksum::{checksum64, identity};
 use softflash_base::planted::{self, Bug};
 
@@ -23,19 +25,21 @@ pub enum FrameRole {
     /// It carries a part of the event stream.
     #[default]
     Stream,
-    /// It carries the first part of the checkpoint at the start of a segment: the first frame of its own that the
-    /// segment has.
+    /// It carries the first part of the checkpoint at the start of a segment: the first frame of
+    /// its own that the segment has.
     Opening,
     /// It carries a further part of the checkpoint.
     Checkpoint,
-    /// It repeats the last frame of the segment before, with the same sequence, in front of the opening.
+    /// It repeats the last frame of the segment before, with the same sequence, in front of the
+    /// opening.
     Copy,
     /// It fills pages; the payload means nothing.
     Padding,
-    /// The log was closed with it: nothing was written behind it, and the next writer begins another segment.
+    /// The log was closed with it: nothing was written behind it, and the next writer begins
+    /// another segment.
     End,
-    /// It is the first page of a segment that was allocated ahead of need, and says how far the log was durable in the segment
-    /// before. It takes no sequence number of its own.
+    /// It is the first page of a segment that was allocated ahead of need, and says how far the log
+    /// was durable in the segment before. It takes no sequence number of its own.
     Announcement,
 }
 
@@ -110,13 +114,13 @@ pub fn pages(payload_len: usize, page_bytes: usize) -> usize {
     (HEADER_BYTES + payload_len).div_ceil(page_bytes)
 }
 
-/// Writes the header of a frame whose payload is in place behind it. `block` is the identity of the segment's
-/// superblock, `page` where in it the frame goes.
+/// Writes the header of a frame whose payload is in place behind it. `block` is the identity of the
+/// segment's superblock, `page` where in it the frame goes.
 ///
 /// # Panics
 /// Where the frame is shorter than header and payload, or longer than [`MAX_FRAME_BYTES`].
 pub fn seal(frame: &mut [u8], header: &FrameHeader, block: u64, page: u32) {
-    let end = HEADER_BYTES + header.payload_len as usize;
+    let end = HEADER_BYTES + index(header.payload_len);
     assert!(
         end <= frame.len() && end <= MAX_FRAME_BYTES,
         "{} bytes of payload do not fit a frame of {} bytes",
@@ -136,7 +140,7 @@ pub fn seal(frame: &mut [u8], header: &FrameHeader, block: u64, page: u32) {
     put_at(frame, 40, &header.clock_ms.to_le_bytes());
     put_at(frame, 48, &header.first_event.to_le_bytes());
     put_at(frame, 52, &page.to_le_bytes());
-    let sum = checksum(frame, header.payload_len as usize, block);
+    let sum = checksum(frame, index(header.payload_len), block);
     put_at(frame, CHECKSUM_AT, &sum.to_le_bytes());
 }
 
@@ -179,16 +183,18 @@ pub(super) fn raw_header(bytes: &[u8]) -> Option<Raw> {
     Some(Raw { magic, version, role, page, checksum, header })
 }
 
-/// The header that stands at `page` of a superblock of which nothing else is known: its checksum cannot be verified.
+/// The header that stands at `page` of a superblock of which nothing else is known: its checksum
+/// cannot be verified.
 pub fn claimed_header(bytes: &[u8], page: u32) -> Option<FrameHeader> {
     let raw = raw_header(bytes)?;
     (raw.magic == MAGIC && raw.page == page).then_some(raw.header)
 }
 
-/// Judges what starts at `page` of a segment; `bytes` are the segment from there on, as far as it was read.
+/// Judges what starts at `page` of a segment; `bytes` are the segment from there on, as far as it
+/// was read.
 pub fn open(bytes: &[u8], block: u64, page: u32) -> Slot {
     let Some(raw) = raw_header(bytes) else { return Slot::Nothing };
-    let end = HEADER_BYTES.saturating_add(raw.header.payload_len as usize);
+    let end = HEADER_BYTES.saturating_add(index(raw.header.payload_len));
     if raw.magic != MAGIC || raw.page != page || end > MAX_FRAME_BYTES {
         return Slot::Nothing;
     }

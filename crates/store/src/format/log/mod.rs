@@ -1,8 +1,8 @@
 //! The log: a chain of segments, each in a superblock of its own, that frames are appended to.
 //!
-//! Events make a stream; a frame carries what one group commit has gathered of it, cut anywhere. Reading goes the
-//! other way: [`scan`] finds the frames of the segments and judges where they end, [`stream`] puts the events
-//! together again.
+//! Events make a stream; a frame carries what one group commit has gathered of it, cut anywhere.
+//! Reading goes the other way: [`scan`] finds the frames of the segments and judges where they end,
+//! [`stream`] puts the events together again.
 
 pub mod event;
 pub mod frame;

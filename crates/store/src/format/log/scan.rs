@@ -1,17 +1,18 @@
 //! Finds the frames of a log and judges where they end: cleanly, torn by a power cut, or by damage.
 //!
-//! A frame is followed by the frame with the next sequence, on the next page or at the start of the next segment.
-//! Where that is not so, frame `e`, which should be there, is missing. It is *proved* to have been durable if a
-//! whole frame behind says so: a frame whose `durable_before` is above `e` was written when all frames below
-//! `durable_before`, so `e` too, had been reported durable. Then something acknowledged is lost: the log is
-//! corrupt. Without such a frame nothing behind was acknowledged either, as frames are acknowledged in order: the
-//! log was torn, and ends before `e`. Only at the very end, where nothing was written after `e`, does damage look
-//! like a torn write.
+//! A frame is followed by the frame with the next sequence, on the next page or at the start of the
+//! next segment. Where that is not so, frame `e`, which should be there, is missing. It is *proved*
+//! to have been durable if a whole frame behind says so: a frame whose `durable_before` is above
+//! `e` was written when all frames below `durable_before`, so `e` too, had been reported durable.
+//! Then something acknowledged is lost: the log is corrupt. Without such a frame nothing behind was
+//! acknowledged either, as frames are acknowledged in order: the log was torn, and ends before `e`.
+//! Only at the very end, where nothing was written after `e`, does damage look like a torn write.
 
 use super::VERSION;
 use super::frame::{self, FrameHeader, FrameRole, HEADER_BYTES, MAGIC, Slot};
 use crate::format::FormatError;
 use bytes::{Bytes, BytesMut};
+use softflash_base::cast::{index, saturating_u32};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -54,8 +55,8 @@ pub struct Frame {
 impl Frame {
     /// The page behind it.
     pub fn behind(&self, page_bytes: usize) -> Position {
-        let pages = frame::pages(self.header.payload_len as usize, page_bytes) as u32;
-        Position { page: self.at.page + pages, ..self.at }
+        let pages = frame::pages(index(self.header.payload_len), page_bytes);
+        Position { page: self.at.page + saturating_u32(pages), ..self.at }
     }
 }
 
@@ -68,7 +69,8 @@ pub enum Rest {
     Blank,
     /// Pages that cannot be read: most likely never written.
     Unreadable,
-    /// Pages that do not claim to be of this log: most likely left from an earlier life of the superblock.
+    /// Pages that do not claim to be of this log: most likely left from an earlier life of the
+    /// superblock.
     Foreign,
 }
 
@@ -113,9 +115,9 @@ struct Cut {
 
 /// Reads the segments of a log in order.
 ///
-/// For each segment call [`begin_segment`](LogScanner::begin_segment), [`feed`](LogScanner::feed) it page by page
-/// or in larger pieces, taking the frames with [`next_frame`](LogScanner::next_frame) after each, and
-/// [`end_segment`](LogScanner::end_segment).
+/// For each segment call [`begin_segment`](LogScanner::begin_segment), [`feed`](LogScanner::feed)
+/// it page by page or in larger pieces, taking the frames with
+/// [`next_frame`](LogScanner::next_frame) after each, and [`end_segment`](LogScanner::end_segment).
 #[derive(Debug)]
 pub struct LogScanner {
     shard: u16,
@@ -132,9 +134,11 @@ pub struct LogScanner {
     buffer: Bytes,
     /// Pages of the segment that cannot be read; zeros stand for them in the buffer.
     unreadable: Vec<u32>,
-    /// Pages behind the buffer that cannot be read either: most often the unwritten rest of a segment.
+    /// Pages behind the buffer that cannot be read either: most often the unwritten rest of a
+    /// segment.
     unreadable_rest: u32,
-    /// Pages of the segment of which two copies give different things: what was not put into the buffer, if anything.
+    /// Pages of the segment of which two copies give different things: what was not put into the
+    /// buffer, if anything.
     disputed: BTreeMap<u32, Option<Bytes>>,
     /// Frames on such pages that one copy has whole.
     uneven: Vec<Position>,
@@ -143,8 +147,8 @@ pub struct LogScanner {
 }
 
 impl LogScanner {
-    /// A scanner of the log of `shard`. `first_sequence` is that of the first frame, where it is known; without it,
-    /// damage at the very start can only be noticed by what follows.
+    /// A scanner of the log of `shard`. `first_sequence` is that of the first frame, where it is
+    /// known; without it, damage at the very start can only be noticed by what follows.
     pub fn new(shard: u16, page_bytes: usize, first_sequence: Option<u64>) -> LogScanner {
         LogScanner {
             shard,
@@ -178,9 +182,9 @@ impl LogScanner {
 
     /// Goes on with the first page of a segment, whose superblock has this identity.
     ///
-    /// `superseded_from` is the lowest sequence with which a later segment starts, if any is known. It matters
-    /// after a recovery that could not read the last frame and went on in a new segment: should the frame be
-    /// readable this time, it must not come back.
+    /// `superseded_from` is the lowest sequence with which a later segment starts, if any is known.
+    /// It matters after a recovery that could not read the last frame and went on in a new segment:
+    /// should the frame be readable this time, it must not come back.
     pub fn begin_segment(&mut self, segment: u64, identity: u64, superseded_from: Option<u64>) {
         self.segment = segment;
         self.identity = identity;
@@ -204,8 +208,8 @@ impl LogScanner {
         self.unreadable_rest += 1;
     }
 
-    /// Adds a page of the segment of which two copies give different things; nothing, where one cannot be read. Call it
-    /// between whole pages.
+    /// Adds a page of the segment of which two copies give different things; nothing, where one
+    /// cannot be read. Call it between whole pages.
     pub fn feed_disputed(&mut self, one: Option<Bytes>, other: Option<Bytes>) {
         let (bytes, other) = match (one, other) {
             (Some(one), other) => (one, other),
@@ -213,12 +217,13 @@ impl LogScanner {
             (None, None) => return self.feed_unreadable(),
         };
         self.fill_unreadable();
-        let page = self.page + (self.buffer.len() / self.page_bytes) as u32;
+        let page = self.page + saturating_u32(self.buffer.len() / self.page_bytes);
         self.disputed.insert(page, other);
         self.append(bytes);
     }
 
-    /// What is left in the buffer is copied, which is at most the beginning of a frame, but not what comes.
+    /// What is left in the buffer is copied, which is at most the beginning of a frame, but not
+    /// what comes.
     fn append(&mut self, bytes: Bytes) {
         if self.buffer.is_empty() {
             self.buffer = bytes;
@@ -247,9 +252,10 @@ impl LogScanner {
     fn fill_unreadable(&mut self) {
         let unreadable = std::mem::take(&mut self.unreadable_rest);
         let first = self.buffer.len().div_ceil(self.page_bytes);
-        self.unreadable.extend((0..unreadable).map(|page| self.page + first as u32 + page));
+        self.unreadable
+            .extend((0..unreadable).map(|page| self.page + saturating_u32(first) + page));
         if unreadable > 0 {
-            self.pad_to((first + unreadable as usize) * self.page_bytes);
+            self.pad_to((first + index(unreadable)) * self.page_bytes);
         }
     }
 
@@ -301,7 +307,8 @@ impl LogScanner {
         }
     }
 
-    /// Looks at page after page up to the next frame to hand out, or to the end of what can be judged.
+    /// Looks at page after page up to the next frame to hand out, or to the end of what can be
+    /// judged.
     fn advance(&mut self, complete: bool) -> Result<Option<Frame>, FormatError> {
         let frame = self.advance_in_buffer(complete)?;
         if frame.is_some() || self.unreadable_rest == 0 {
@@ -354,7 +361,7 @@ impl LogScanner {
         if !begins(&self.buffer) && !other.is_some_and(|other| begins(other)) {
             return slot;
         }
-        let pages = self.longest_frame() as u32;
+        let pages = saturating_u32(self.longest_frame());
         let other = |(page, other): (&u32, &Option<Bytes>)| Some((*page, other.clone()?));
         let others: Vec<(u32, Bytes)> =
             self.disputed.range(self.page..self.page + pages).filter_map(other).collect();
@@ -362,7 +369,7 @@ impl LogScanner {
         for choice in choices(others.len()) {
             let mut buffer = BytesMut::from(&self.buffer[..]);
             for ((page, other), _) in others.iter().zip(choice).filter(|(_, chosen)| *chosen) {
-                let start = (page - self.page) as usize * self.page_bytes;
+                let start = index(page - self.page) * self.page_bytes;
                 if let Some(place) = buffer.get_mut(start..start + other.len()) {
                     place.copy_from_slice(other);
                 }
@@ -386,7 +393,7 @@ impl LogScanner {
 
     /// Bytes of a frame, padding included.
     fn frame_bytes(&self, header: &FrameHeader) -> usize {
-        frame::pages(header.payload_len as usize, self.page_bytes) * self.page_bytes
+        frame::pages(index(header.payload_len), self.page_bytes) * self.page_bytes
     }
 
     fn is_ours(&self, header: &FrameHeader) -> bool {
@@ -396,7 +403,7 @@ impl LogScanner {
     /// A whole frame: the next one, or evidence.
     fn take_frame(&mut self, header: FrameHeader) -> Option<Frame> {
         let at = Position { segment: self.segment, page: self.page };
-        let len = HEADER_BYTES + header.payload_len as usize;
+        let len = HEADER_BYTES + index(header.payload_len);
         let pages = self.frame_bytes(&header) / self.page_bytes;
         if header.role == FrameRole::Announcement {
             // It is of another time than the frames around it.
@@ -416,7 +423,7 @@ impl LogScanner {
             return None;
         }
         self.cut = None;
-        if self.disputed.range(at.page..at.page + pages as u32).next().is_some() {
+        if self.disputed.range(at.page..at.page + saturating_u32(pages)).next().is_some() {
             self.uneven.push(at);
         }
         self.expected = header.sequence.checked_add(1);
@@ -428,7 +435,8 @@ impl LogScanner {
     /// Whether the frame is the one that comes next.
     fn continues(&self, at: Position, header: &FrameHeader) -> bool {
         if header.role == FrameRole::Copy {
-            // It stands in for a frame that could be read once, by the recovery that began this segment, and no longer.
+            // It stands in for a frame that could be read once, by the recovery that began this
+            // segment, and no longer.
             let stopped = self.cut.as_ref().is_none_or(|cut| cut.at.segment < at.segment);
             return stopped && self.expected == Some(header.sequence);
         }
@@ -436,8 +444,8 @@ impl LogScanner {
         let opens = header.role == FrameRole::Opening;
         match &self.cut {
             None => next,
-            // A later segment goes on where the frames stopped: a recovery has judged that end before. Nothing but a
-            // copy can be missing in front of its opening.
+            // A later segment goes on where the frames stopped: a recovery has judged that end
+            // before. Nothing but a copy can be missing in front of its opening.
             Some(cut) if self.expected.is_some() => {
                 next && (opens || at.page == 0 && cut.at.segment < at.segment)
             }
@@ -484,8 +492,8 @@ impl LogScanner {
         self.skip_pages(1);
     }
 
-    /// Whether a page that starts no whole frame looks like the start of one of this log. Two of three marks are
-    /// enough, so that damage to one of them does not hide a frame.
+    /// Whether a page that starts no whole frame looks like the start of one of this log. Two of
+    /// three marks are enough, so that damage to one of them does not hide a frame.
     fn claims_to_be_ours(&self, page: &[u8]) -> bool {
         let Some(raw) = frame::raw_header(page) else { return false };
         let marks = [
@@ -497,7 +505,7 @@ impl LogScanner {
     }
 
     fn skip_pages(&mut self, pages: usize) -> Bytes {
-        self.page += pages as u32;
+        self.page += saturating_u32(pages);
         self.buffer.split_to((pages * self.page_bytes).min(self.buffer.len()))
     }
 }
@@ -508,7 +516,8 @@ fn is_filled_with(fill: u8, page: &[u8]) -> bool {
     !page.chunks(256).any(differs)
 }
 
-/// Which of so many pages to take from the other copy: all; then each combination, where those are not too many.
+/// Which of so many pages to take from the other copy: all; then each combination, where those are
+/// not too many.
 fn choices(pages: usize) -> impl Iterator<Item = impl Iterator<Item = bool>> {
     let combinations = if pages <= MOST_MIXED_PAGES { 1_u64 << pages } else { 1 };
     let all = (pages > 0).then_some(u64::MAX);

@@ -4,14 +4,16 @@ use super::event::{self, LENGTH_BYTES, Replayed};
 use super::frame::{FrameHeader, FrameRole};
 use crate::format::FormatError;
 use bytes::{Bytes, BytesMut};
+use softflash_base::cast::index;
 
 const WHAT: &str = "the event stream of a log";
 
 /// Turns the payloads of frames, in order, into events.
 ///
-/// It may start anywhere in a log: what is left of an event whose start was not seen is passed over. An event
-/// whose end was never written, because the writer died, ends where the next writer's first frame begins an
-/// event of its own; it is passed over too, as it was never acknowledged.
+/// It may start anywhere in a log: what is left of an event whose start was not seen is passed
+/// over. An event whose end was never written, because the writer died, ends where the next
+/// writer's first frame begins an event of its own; it is passed over too, as it was never
+/// acknowledged.
 #[derive(Debug, Default)]
 pub struct EventStream {
     events: Joiner,
@@ -34,7 +36,8 @@ impl EventStream {
     /// Takes the next frame and hands each event that it completes to `sink`.
     ///
     /// # Errors
-    /// Those of `sink`, and [`FormatError`] where an event cannot be decoded or frames do not fit together.
+    /// Those of `sink`, and [`FormatError`] where an event cannot be decoded or frames do not fit
+    /// together.
     pub fn feed<E: From<FormatError>>(
         &mut self,
         header: &FrameHeader,
@@ -42,7 +45,8 @@ impl EventStream {
         mut sink: impl FnMut(Replayed) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.next.is_some_and(|next| header.sequence > next) {
-            // A repair passes over frames that are lost: what was begun in front of them has no end.
+            // A repair passes over frames that are lost: what was begun in front of them has no
+            // end.
             self.events = Joiner::default();
             self.aligned = false;
         }
@@ -51,7 +55,8 @@ impl EventStream {
             return Ok(());
         }
         if header.role.is_checkpoint() {
-            // The checkpoint of a segment stands for itself; one that was never completed is not continued.
+            // The checkpoint of a segment stands for itself; one that was never completed is not
+            // continued.
             if self.checkpoint_segment != Some(header.segment) {
                 self.checkpoint_segment = Some(header.segment);
                 self.checkpoint = Joiner::default();
@@ -64,7 +69,7 @@ impl EventStream {
 
     /// Compares where the next event should start with where the frame says that it does.
     fn align(&mut self, header: &FrameHeader, mut payload: Bytes) -> Result<Bytes, FormatError> {
-        let first = header.first_event as usize;
+        let first = index(header.first_event);
         let starts_event = first < payload.len();
         if !self.aligned {
             if !starts_event {
@@ -148,5 +153,5 @@ impl Joiner {
 /// The length of the event that starts here, its length included, once its first bytes are known.
 fn whole_len(bytes: &[u8]) -> Option<usize> {
     let len = u32::from_le_bytes(bytes.get(..LENGTH_BYTES)?.try_into().ok()?);
-    Some(LENGTH_BYTES + len as usize)
+    Some(LENGTH_BYTES + index(len))
 }

@@ -7,6 +7,7 @@ use crate::format::{Domain, FormatError, seed};
 use crate::layout::Compression;
 use crate::value::MAX_KEY_BYTES;
 use bytes::Bytes;
+use softflash_base::cast::{index, saturating_u32};
 use softflash_base::checksum64;
 use std::cmp::Ordering;
 
@@ -19,11 +20,11 @@ const WHAT: &str = "a block of a patch";
 const CHECKSUM_BYTES: usize = 8;
 
 /// Fills in the header of the block that `block` is, but for the checksum.
-pub(super) fn write_header(block: &mut [u8], raw_len: usize, records: u32, stored: Compression) {
-    let stored_len = (block.len() - BLOCK_HEADER_BYTES) as u32;
+pub(super) fn write_header(block: &mut [u8], raw_len: usize, records: u16, stored: Compression) {
+    let stored_len = saturating_u32(block.len() - BLOCK_HEADER_BYTES);
     put_at(block, 8, &stored_len.to_le_bytes());
-    put_at(block, 12, &(raw_len as u32).to_le_bytes());
-    put_at(block, 16, &(records as u16).to_le_bytes());
+    put_at(block, 12, &saturating_u32(raw_len).to_le_bytes());
+    put_at(block, 16, &records.to_le_bytes());
     put_at(block, 18, &[compress::code(stored), 0]);
 }
 
@@ -38,10 +39,11 @@ fn checksum(block: &[u8], identity: u64, offset: u32) -> u64 {
     checksum64(seed(identity, Domain::PatchBlock, offset.into()), covered)
 }
 
-/// Bytes of the block that `bytes` begin with, if they can be one and hold all of it. Nothing is verified.
+/// Bytes of the block that `bytes` begin with, if they can be one and hold all of it. Nothing is
+/// verified.
 pub fn block_len(bytes: &[u8]) -> Option<usize> {
     let mut reader = Reader::starting_at(bytes, CHECKSUM_BYTES, WHAT);
-    let (stored_len, raw_len) = (reader.u32().ok()? as usize, reader.u32().ok()? as usize);
+    let (stored_len, raw_len) = (index(reader.u32().ok()?), index(reader.u32().ok()?));
     let (count, code, reserved) =
         (usize::from(reader.u16().ok()?), reader.u8().ok()?, reader.u8().ok()?);
     let plausible = stored_len <= raw_len && raw_len <= MAX_RAW_BYTES && reserved == 0;
@@ -60,14 +62,16 @@ pub struct Block {
     last: usize,
 }
 
-/// Checks and opens the block that `bytes` are, all of them; `offset` is where it lies in the data section.
+/// Checks and opens the block that `bytes` are, all of them; `offset` is where it lies in the data
+/// section.
 ///
 /// # Errors
-/// [`FormatError`] where the bytes are damaged, from another place, or from another life of the superblock.
+/// [`FormatError`] where the bytes are damaged, from another place, or from another life of the
+/// superblock.
 pub fn decode_block(bytes: Bytes, identity: u64, offset: u32) -> Result<Block, FormatError> {
     let mut reader = Reader::new(&bytes, WHAT);
     let sum = reader.u64()?;
-    let (stored_len, raw_len) = (reader.u32()? as usize, reader.u32()? as usize);
+    let (stored_len, raw_len) = (index(reader.u32()?), index(reader.u32()?));
     let (count, code, reserved) = (usize::from(reader.u16()?), reader.u8()?, reader.u8()?);
     if sum != checksum(&bytes, identity, offset) {
         return Err(FormatError::Checksum { what: WHAT });
@@ -142,8 +146,8 @@ impl Block {
         }
     }
 
-    /// The newest record of `key` that is not newer than `max_seq`; of a value in fragments, the first
-    /// fragment in the block.
+    /// The newest record of `key` that is not newer than `max_seq`; of a value in fragments, the
+    /// first fragment in the block.
     ///
     /// # Errors
     /// [`FormatError::Checksum`] where the record is not what was sealed.

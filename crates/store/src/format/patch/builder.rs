@@ -8,6 +8,7 @@ use super::header::{HEADER_BYTES, PatchHeader};
 use super::index::PatchIndex;
 use crate::format::record::{Fields, Record};
 use crate::layout::Compression;
+use softflash_base::cast::{index, saturating_u32};
 use softflash_base::{SliceId, checksum};
 use std::cmp::Ordering;
 
@@ -77,7 +78,7 @@ pub struct PatchBuilder {
     /// Where the open block starts.
     open_at: usize,
     /// Records in the open block.
-    open_records: u32,
+    open_records: u16,
     fences: FenceBuilder,
     first_key: Vec<u8>,
     last: Option<Last>,
@@ -115,8 +116,8 @@ impl Last {
 }
 
 impl PatchBuilder {
-    /// A builder of one patch of `slice`. Takes memory for a whole patch, of which only what is used costs
-    /// anything.
+    /// A builder of one patch of `slice`. Takes memory for a whole patch, of which only what is
+    /// used costs anything.
     ///
     /// # Panics
     /// Where the page size is not a power of two that the capacity can be cut into.
@@ -166,8 +167,8 @@ impl PatchBuilder {
         self.has_room_for(&fields, fields.encoded_len(0))
     }
 
-    /// Adds a record, which must come after the one before. [`Added::Full`] where it does not fit: one that
-    /// does not fit into an empty patch never will.
+    /// Adds a record, which must come after the one before. [`Added::Full`] where it does not fit:
+    /// one that does not fit into an empty patch never will.
     ///
     /// # Panics
     /// Where the record does not come after the one before.
@@ -199,7 +200,7 @@ impl PatchBuilder {
     fn must_close_for(&self, len: usize) -> bool {
         let end = self.data.len() + len;
         let room_ends = self.open_at + BLOCK_HEADER_BYTES + self.config.block_bytes;
-        self.open_records > 0 && (end > room_ends || self.open_records >= u32::from(u16::MAX))
+        self.open_records > 0 && (end > room_ends || self.open_records == u16::MAX)
     }
 
     /// Whether the patch with this record, as it may be at worst, is within its capacity.
@@ -226,7 +227,7 @@ impl PatchBuilder {
     fn open_block(&mut self, first_key: &[u8]) {
         self.open_at = self.data.len();
         let last_key = self.last.as_ref().map_or(&[][..], |last| &last.key);
-        self.fences.push(self.open_at as u32, last_key, first_key);
+        self.fences.push(saturating_u32(self.open_at), last_key, first_key);
         self.data.extend_from_slice(&[0; BLOCK_HEADER_BYTES]);
     }
 
@@ -275,28 +276,28 @@ impl PatchBuilder {
         }
     }
 
-    /// Ends the patch. `identity` is that of the superblock that it will be written to; all checksums are
-    /// bound to it.
+    /// Ends the patch. `identity` is that of the superblock that it will be written to; all
+    /// checksums are bound to it.
     ///
     /// # Panics
     /// Where nothing was added.
     pub fn finish(mut self, patch_id: u64, identity: u64) -> PatchImage {
         assert!(!self.is_empty(), "a patch holds at least one record");
         self.close_block();
-        let data_len = self.data.len() as u32;
+        let data_len = saturating_u32(self.data.len());
         let last_key = self.last.take().map(|last| last.key).unwrap_or_default();
         let fences = std::mem::take(&mut self.fences).finish(data_len);
         for number in 0..fences.block_count() {
             let range = fences.block_range(number);
-            let place = range.start as usize..range.end as usize;
+            let place = index(range.start)..index(range.end);
             let bytes = self.data.get_mut(place).unwrap_or_default();
             block::write_checksum(bytes, identity, range.start);
         }
         self.deleted.sort_unstable();
         self.deleted.dedup();
-        let keys = self.hashes.len() as u32;
+        let keys = saturating_u32(self.hashes.len());
         let filter = Filter::build(&mut self.hashes);
-        let mut index = PatchIndex {
+        let mut patch_index = PatchIndex {
             header: self.header(patch_id, keys, data_len, fences.block_count()),
             first_key: std::mem::take(&mut self.first_key).into(),
             last_key: last_key.into(),
@@ -304,8 +305,8 @@ impl PatchBuilder {
             deleted: std::mem::take(&mut self.deleted).into(),
             filter,
         };
-        let metadata = encode_metadata(&mut index, identity);
-        let image = PatchImage { metadata, data: self.data, index };
+        let metadata = encode_metadata(&mut patch_index, identity);
+        let image = PatchImage { metadata, data: self.data, index: patch_index };
         assert!(
             image.metadata.len() + image.data.len() <= self.config.capacity_bytes,
             "a patch outgrew its superblock: {} bytes of metadata, {} of data",
@@ -322,7 +323,7 @@ impl PatchBuilder {
             slice: self.slice.0,
             level_hint: self.config.level_hint,
             compression: self.config.compression,
-            page_bytes: self.config.page_bytes as u32,
+            page_bytes: saturating_u32(self.config.page_bytes),
             entries: self.entries,
             puts: self.puts,
             tombstones: self.tombstones,
@@ -331,7 +332,7 @@ impl PatchBuilder {
             max_seq: self.max_seq,
             metadata_len: 0,
             data_len,
-            blocks: blocks as u32,
+            blocks: saturating_u32(blocks),
             first_key_len: 0,
             last_key_len: 0,
             fences_len: 0,
@@ -343,35 +344,35 @@ impl PatchBuilder {
 }
 
 /// Encodes the metadata and fills in its lengths and checksum.
-fn encode_metadata(index: &mut PatchIndex, identity: u64) -> Vec<u8> {
-    let filter_len = index.filter.as_ref().map_or(0, Filter::encoded_len);
-    let guess = index.memory_bytes() + filter_len + HEADER_BYTES;
-    let page = index.header.page_bytes as usize;
+fn encode_metadata(patch: &mut PatchIndex, identity: u64) -> Vec<u8> {
+    let filter_len = patch.filter.as_ref().map_or(0, Filter::encoded_len);
+    let guess = patch.memory_bytes() + filter_len + HEADER_BYTES;
+    let page = index(patch.header.page_bytes);
     let mut out = Vec::with_capacity(guess.next_multiple_of(page));
     out.resize(HEADER_BYTES, 0);
     let mut at = out.len();
     let mut section_len = |out: &Vec<u8>| {
         let len = out.len() - at;
         at = out.len();
-        len as u32
+        saturating_u32(len)
     };
-    out.extend_from_slice(&index.first_key);
-    index.header.first_key_len = section_len(&out);
-    out.extend_from_slice(&index.last_key);
-    index.header.last_key_len = section_len(&out);
-    index.fences.encode(&mut out);
-    index.header.fences_len = section_len(&out);
-    index.deleted.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
-    index.header.tombstones_len = section_len(&out);
-    if let Some(filter) = &index.filter {
+    out.extend_from_slice(&patch.first_key);
+    patch.header.first_key_len = section_len(&out);
+    out.extend_from_slice(&patch.last_key);
+    patch.header.last_key_len = section_len(&out);
+    patch.fences.encode(&mut out);
+    patch.header.fences_len = section_len(&out);
+    patch.deleted.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
+    patch.header.tombstones_len = section_len(&out);
+    if let Some(filter) = &patch.filter {
         filter.encode(&mut out);
     }
-    index.header.filter_len = section_len(&out);
+    patch.header.filter_len = section_len(&out);
     out.resize(out.len().next_multiple_of(page), 0);
-    index.header.metadata_len = out.len() as u32;
+    patch.header.metadata_len = saturating_u32(out.len());
     let rest = out.get(HEADER_BYTES..).unwrap_or_default();
-    index.header.metadata_checksum = PatchHeader::checksum_of(rest, identity);
-    let header = index.header.encode(identity);
+    patch.header.metadata_checksum = PatchHeader::checksum_of(rest, identity);
+    let header = patch.header.encode(identity);
     if let Some(place) = out.get_mut(..HEADER_BYTES) {
         place.copy_from_slice(&header);
     }

@@ -31,7 +31,8 @@ pub(super) struct BlockCompressor {
 }
 
 impl BlockCompressor {
-    /// A compressor; `level` is that of Zstandard. Where Zstandard cannot get its memory, blocks stay raw.
+    /// A compressor; `level` is that of Zstandard. Where Zstandard cannot get its memory, blocks
+    /// stay raw.
     pub fn new(compression: Compression, level: i32) -> BlockCompressor {
         let zstd = match compression {
             Compression::Zstd => Compressor::new(level).ok(),
@@ -62,13 +63,13 @@ impl BlockCompressor {
 }
 
 thread_local! {
-    /// Scratch memory of the decompressor: nothing in it outlives a call, and making one costs more than most
-    /// blocks.
+    /// Scratch memory of the decompressor: nothing in it outlives a call, and making one costs more
+    /// than most blocks.
     static ZSTD: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Fills `output`, whose length must be exactly that of the original. False where `stored` is no compressed
-/// form of anything of that length.
+/// Fills `output`, whose length must be exactly that of the original. False where `stored` is no
+/// compressed form of anything of that length.
 pub(super) fn decompress(compression: Compression, stored: &[u8], output: &mut [u8]) -> bool {
     let expected = output.len();
     let len = match compression {

@@ -1,8 +1,9 @@
-//! Fences: for each block of a patch the place where it starts, and a short key that separates it from the
-//! block before.
+//! Fences: for each block of a patch the place where it starts, and a short key that separates it
+//! from the block before.
 
 use crate::format::FormatError;
 use crate::format::codec::{Reader, put_varint};
+use softflash_base::cast::{index, saturating_u32, wide};
 use std::ops::Range;
 
 const WHAT: &str = "the fences of a patch";
@@ -10,7 +11,7 @@ const WHAT: &str = "the fences of a patch";
 /// Set in a block's place where the block begins with the key that the block before ends with.
 const CONTINUED: u32 = 1 << 31;
 /// Offsets in the data section must fit beside the flag.
-pub(super) const MAX_DATA_BYTES: usize = CONTINUED as usize - 1;
+pub(super) const MAX_DATA_BYTES: usize = index(CONTINUED) - 1;
 
 /// Collects fences while blocks are built.
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ impl FenceBuilder {
         let common = last_key.iter().zip(first_key).take_while(|(a, b)| a == b).count();
         let len = if continued { first_key.len() } else { common + 1 };
         self.keys.extend_from_slice(first_key.get(..len).unwrap_or(first_key));
-        self.key_ends.push(self.keys.len() as u32);
+        self.key_ends.push(saturating_u32(self.keys.len()));
         self.blocks.push(if continued { offset | CONTINUED } else { offset });
     }
 
@@ -43,8 +44,8 @@ impl FenceBuilder {
     /// The fences of a data section of `data_len` bytes.
     pub fn finish(self, data_len: u32) -> Fences {
         let key = |number: usize| {
-            let start = number.checked_sub(1).map_or(0, |before| self.key_ends[before]) as usize;
-            self.keys.get(start..self.key_ends[number] as usize).unwrap_or_default()
+            let start = number.checked_sub(1).map_or(0, |before| index(self.key_ends[before]));
+            self.keys.get(start..index(self.key_ends[number])).unwrap_or_default()
         };
         let count = self.key_ends.len();
         // Separators ascend, so what the first and the last share, all share.
@@ -57,11 +58,11 @@ impl FenceBuilder {
         let mut ends = Vec::with_capacity(count);
         for number in 0..count {
             arena.extend_from_slice(&key(number)[prefix..]);
-            ends.push(arena.len() as u32);
+            ends.push(saturating_u32(arena.len()));
         }
         Fences {
             arena: arena.into(),
-            prefix: prefix as u32,
+            prefix: saturating_u32(prefix),
             ends: ends.into(),
             blocks: self.blocks.into(),
             data_len,
@@ -94,7 +95,8 @@ impl Fences {
         self.arena.len() + 4 * (self.ends.len() + self.blocks.len())
     }
 
-    /// Where block `number` lies in the data section; empty at its end for a number beyond the last.
+    /// Where block `number` lies in the data section; empty at its end for a number beyond the
+    /// last.
     pub fn block_range(&self, number: usize) -> Range<u32> {
         let start = |number| self.blocks.get(number).map_or(self.data_len, |at| at & !CONTINUED);
         start(number)..start(number + 1)
@@ -106,14 +108,14 @@ impl Fences {
     }
 
     fn shared_prefix(&self) -> &[u8] {
-        self.arena.get(..self.prefix as usize).unwrap_or_default()
+        self.arena.get(..index(self.prefix)).unwrap_or_default()
     }
 
     /// The separator in front of block `number + 1`, without the shared prefix.
     fn suffix(&self, number: usize) -> &[u8] {
         let start = number.checked_sub(1).and_then(|before| self.ends.get(before));
-        let start = start.map_or(self.prefix, |end| *end) as usize;
-        let end = self.ends.get(number).map_or(start, |end| *end as usize);
+        let start = index(start.map_or(self.prefix, |end| *end));
+        let end = self.ends.get(number).map_or(start, |end| index(*end));
         self.arena.get(start..end).unwrap_or_default()
     }
 
@@ -138,7 +140,8 @@ impl Fences {
     /// The first block that can hold `key`, or else the one after which it would come.
     pub fn first_candidate(&self, key: &[u8]) -> usize {
         match self.place(key) {
-            // The key is the first of the next block, and also the last of this one where that continues.
+            // The key is the first of the next block, and also the last of this one where that
+            // continues.
             (below, true) if !self.is_continued(below + 1) => below + 1,
             (below, _) => below,
         }
@@ -160,14 +163,15 @@ impl Fences {
         out.extend_from_slice(self.shared_prefix());
         for (number, block) in self.blocks.iter().enumerate() {
             if let Some(separator) = number.checked_sub(1) {
-                put_varint(out, self.suffix(separator).len() as u64);
+                put_varint(out, wide(self.suffix(separator).len()));
                 out.extend_from_slice(self.suffix(separator));
             }
             out.extend_from_slice(&block.to_le_bytes());
         }
     }
 
-    /// Reads the fences of `count` blocks that fill `data_len` bytes; each takes more than `min_block` bytes.
+    /// Reads the fences of `count` blocks that fill `data_len` bytes; each takes more than
+    /// `min_block` bytes.
     pub fn decode(
         bytes: &[u8],
         count: usize,
@@ -178,11 +182,11 @@ impl Fences {
         if count == 0 || count > reader.remaining() / 4 {
             return Err(reader.malformed("the number of blocks is impossible"));
         }
-        let prefix: usize = reader.varint_as()?;
+        let prefix: u32 = reader.varint_as()?;
         // What remains but for places and lengths, which mostly are of one byte.
         let keys_len = reader.remaining().saturating_sub(5 * count - 1);
         let mut arena = Vec::with_capacity(keys_len);
-        arena.extend_from_slice(reader.take(prefix)?);
+        arena.extend_from_slice(reader.take(index(prefix))?);
         let (mut ends, mut blocks) = (Vec::with_capacity(count - 1), Vec::with_capacity(count));
         let (mut before, mut ascend): (&[u8], _) = (&[], true);
         for number in 0..count {
@@ -192,14 +196,15 @@ impl Fences {
                 ascend &= before <= suffix;
                 before = suffix;
                 arena.extend_from_slice(suffix);
-                ends.push(arena.len() as u32);
+                let end = u32::try_from(arena.len());
+                ends.push(end.map_err(|_| reader.malformed("the keys are too long"))?);
             }
             blocks.push(reader.u32()?);
         }
         reader.expect_end()?;
         let fences = Fences {
             arena: arena.into(),
-            prefix: prefix as u32,
+            prefix,
             ends: ends.into(),
             blocks: blocks.into(),
             data_len,

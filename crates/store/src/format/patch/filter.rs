@@ -1,12 +1,13 @@
 //! The filter: answers without a read that a key is not in a patch.
 //!
-//! A binary fuse filter (Graf and Lemire, 2022) with 16-bit fingerprints: about 18 bits a key, and one absent
-//! key in 65,536 passes. The crate `xorf` builds it; the question is answered here, because the answer is part
-//! of the format and must not change with a crate. Each filter is asked for all of its keys before it is
-//! written.
+//! A binary fuse filter (Graf and Lemire, 2022) with 16-bit fingerprints: about 18 bits a key, and
+//! one absent key in 65,536 passes. The crate `xorf` builds it; the question is answered here,
+//! because the answer is part of the format and must not change with a crate. Each filter is asked
+//! for all of its keys before it is written.
 
 use crate::format::FormatError;
 use crate::format::codec::Reader;
+use softflash_base::cast::{index, low_u16, low_u32, saturating_u32, wide};
 use xorf::BinaryFuse16;
 
 const WHAT: &str = "the filter of a patch";
@@ -23,8 +24,8 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// A filter that lets `hashes` pass; they are sorted and made unique. `None` where it cannot be built, which
-    /// costs reads but nothing else.
+    /// A filter that lets `hashes` pass; they are sorted and made unique. `None` where it cannot be
+    /// built, which costs reads but nothing else.
     pub fn build(hashes: &mut Vec<u64>) -> Option<Filter> {
         hashes.sort_unstable();
         hashes.dedup();
@@ -41,7 +42,7 @@ impl Filter {
 
     /// Whether every place that a hash can lead to lies inside.
     fn is_sound(&self) -> bool {
-        let (segment, total) = (u64::from(self.segment_length), self.fingerprints.len() as u64);
+        let (segment, total) = (u64::from(self.segment_length), wide(self.fingerprints.len()));
         segment.is_power_of_two()
             && self.segment_count_length > 0
             && u64::from(self.segment_count_length) % segment == 0
@@ -52,11 +53,12 @@ impl Filter {
     pub fn contains(&self, hash: u64) -> bool {
         let hash = mix(hash.wrapping_add(self.seed));
         let mask = self.segment_length - 1;
-        let first = ((u128::from(hash) * u128::from(self.segment_count_length)) >> 64) as u32;
-        let second = (first + self.segment_length) ^ ((hash >> 18) as u32 & mask);
-        let third = (first + 2 * self.segment_length) ^ (hash as u32 & mask);
-        let at = |place: u32| self.fingerprints.get(place as usize).copied().unwrap_or_default();
-        (hash ^ (hash >> 32)) as u16 == at(first) ^ at(second) ^ at(third)
+        let (_, first) = hash.carrying_mul(self.segment_count_length.into(), 0);
+        let first = low_u32(first);
+        let second = (first + self.segment_length) ^ (low_u32(hash >> 18) & mask);
+        let third = (first + 2 * self.segment_length) ^ (low_u32(hash) & mask);
+        let at = |place: u32| self.fingerprints.get(index(place)).copied().unwrap_or_default();
+        low_u16(hash ^ (hash >> 32)) == at(first) ^ at(second) ^ at(third)
     }
 
     pub fn memory_bytes(&self) -> usize {
@@ -68,9 +70,15 @@ impl Filter {
     }
 
     /// No fewer bytes than a filter of up to `keys` keys takes on flash.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive numbers, far below 2^53"
+    )]
     pub fn encoded_bound(keys: usize) -> usize {
-        let size = keys.max(2) as f64;
-        // As in the paper: segments of 2^(log_3.33(n) + 2.25), an array 1.125 times the number of keys or more.
+        let size = f64::from(saturating_u32(keys.max(2)));
+        // As in the paper: segments of 2^(log_3.33(n) + 2.25), an array 1.125 times the number of
+        // keys or more.
         let segment = 1u64 << ((size.ln() / 3.33f64.ln() + 2.25).floor() as u32).min(18);
         let factor = (0.875 + 0.25 * 1e6f64.ln() / size.ln()).max(1.125);
         let array = ((size * factor).round() as u64).div_ceil(segment).max(3) * segment;

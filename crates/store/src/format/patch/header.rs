@@ -5,6 +5,7 @@ use super::fence::MAX_DATA_BYTES;
 use crate::format::codec::{Reader, put_at};
 use crate::format::{Domain, FormatError, seed};
 use crate::layout::Compression;
+use softflash_base::cast::{index, low_u8, wide};
 use softflash_base::checksum64;
 
 /// Bytes of the fixed header.
@@ -69,7 +70,7 @@ impl PatchHeader {
         put_at(&mut out, 0, &MAGIC);
         put_at(&mut out, 8, &VERSION.to_le_bytes());
         put_at(&mut out, 10, &self.slice.to_le_bytes());
-        let shift = self.page_bytes.trailing_zeros() as u8;
+        let shift = low_u8(self.page_bytes.trailing_zeros().into());
         put_at(&mut out, 12, &[self.level_hint, compress::code(self.compression), shift, 0]);
         put_at(&mut out, 16, &self.patch_id.to_le_bytes());
         put_at(&mut out, 24, &self.min_seq.to_le_bytes());
@@ -103,7 +104,8 @@ impl PatchHeader {
     /// Reads the header at the start of a patch.
     ///
     /// # Errors
-    /// [`FormatError`] where there is no patch, or a damaged or misplaced one, or one of a newer version.
+    /// [`FormatError`] where there is no patch, or a damaged or misplaced one, or one of a newer
+    /// version.
     pub fn decode(bytes: &[u8], identity: u64) -> Result<PatchHeader, FormatError> {
         let mut reader = Reader::new(bytes, WHAT);
         let header = Reader::new(bytes, WHAT).take(HEADER_BYTES)?;
@@ -159,13 +161,13 @@ impl PatchHeader {
             self.tombstones_len,
             self.filter_len,
         ];
-        let content = sections.into_iter().map(u64::from).sum::<u64>() + HEADER_BYTES as u64;
+        let content = sections.into_iter().map(u64::from).sum::<u64>() + wide(HEADER_BYTES);
         let whole_pages = self.page_bytes != 0 && self.metadata_len.is_multiple_of(self.page_bytes);
         if !whole_pages || content > u64::from(self.metadata_len) {
             return Err(reader.malformed("its sections do not fit"));
         }
         let end = u64::from(self.metadata_len) + u64::from(self.data_len);
-        if end > MAX_DATA_BYTES as u64 || self.entries == 0 {
+        if end > wide(MAX_DATA_BYTES) || self.entries == 0 {
             return Err(reader.malformed("its data section is impossible"));
         }
         if !self.tombstones_len.is_multiple_of(8) || self.tombstones_len / 8 > self.tombstones {
@@ -176,7 +178,7 @@ impl PatchHeader {
 
     /// The checksum that the metadata behind the header must have.
     pub(super) fn checksum_of(metadata: &[u8], identity: u64) -> u64 {
-        checksum64(seed(identity, Domain::PatchMetadata, HEADER_BYTES as u64), metadata)
+        checksum64(seed(identity, Domain::PatchMetadata, wide(HEADER_BYTES)), metadata)
     }
 }
 
@@ -188,7 +190,8 @@ fn checksum(header: &[u8], identity: u64) -> u64 {
 /// Bytes of a patch's metadata, whole pages, found from its first page.
 ///
 /// # Errors
-/// [`FormatError`] where there is no patch, or a damaged or misplaced one, or one of a newer version.
+/// [`FormatError`] where there is no patch, or a damaged or misplaced one, or one of a newer
+/// version.
 pub fn metadata_len(first_page: &[u8], identity: u64) -> Result<usize, FormatError> {
-    PatchHeader::decode(first_page, identity).map(|header| header.metadata_len as usize)
+    PatchHeader::decode(first_page, identity).map(|header| index(header.metadata_len))
 }

@@ -6,6 +6,7 @@ use super::filter::Filter;
 use super::header::{HEADER_BYTES, PatchHeader};
 use crate::format::FormatError;
 use crate::format::codec::Reader;
+use softflash_base::cast::{index, saturating_u32};
 use softflash_base::planted::{self, Bug};
 use std::ops::Range;
 
@@ -26,17 +27,18 @@ pub struct PatchIndex {
 /// Reads the metadata of a patch from its first bytes; there may be more of them.
 ///
 /// # Errors
-/// [`FormatError`] where it is damaged, misplaced, of another life of the superblock, or of a newer version.
+/// [`FormatError`] where it is damaged, misplaced, of another life of the superblock, or of a newer
+/// version.
 pub fn decode_metadata(bytes: &[u8], identity: u64) -> Result<PatchIndex, FormatError> {
     let header = PatchHeader::decode(bytes, identity)?;
     let mut reader = Reader::new(bytes, WHAT);
-    let whole = reader.take(header.metadata_len as usize)?;
+    let whole = reader.take(index(header.metadata_len))?;
     let rest = whole.get(HEADER_BYTES..).unwrap_or_default();
     if PatchHeader::checksum_of(rest, identity) != header.metadata_checksum {
         return Err(FormatError::Checksum { what: WHAT });
     }
     let mut reader = Reader::new(rest, WHAT);
-    let mut section = |len: u32| reader.take(len as usize);
+    let mut section = |len: u32| reader.take(index(len));
     let (first_key, last_key) = (section(header.first_key_len)?, section(header.last_key_len)?);
     let fences = section(header.fences_len)?;
     let deleted = section(header.tombstones_len)?;
@@ -44,7 +46,8 @@ pub fn decode_metadata(bytes: &[u8], identity: u64) -> Result<PatchIndex, Format
     if first_key > last_key {
         return Err(reader.malformed("keys are not in order"));
     }
-    // All of it at once: a search that stops at the first byte looks at one at a time, and a start at every patch's.
+    // All of it at once: a search that stops at the first byte looks at one at a time, and a start
+    // at every patch's.
     if reader.take(reader.remaining())?.iter().fold(0, |any, byte| any | byte) != 0 {
         return Err(reader.malformed("the padding is not zero"));
     }
@@ -54,9 +57,9 @@ pub fn decode_metadata(bytes: &[u8], identity: u64) -> Result<PatchIndex, Format
         last_key: last_key.into(),
         fences: Fences::decode(
             fences,
-            header.blocks as usize,
+            index(header.blocks),
             header.data_len,
-            BLOCK_HEADER_BYTES as u32,
+            saturating_u32(BLOCK_HEADER_BYTES),
         )?,
         deleted: decode_hashes(deleted)?,
         filter: if filter.is_empty() { None } else { Some(Filter::decode(filter)?) },
@@ -124,32 +127,34 @@ impl PatchIndex {
             + self.filter.as_ref().map_or(0, Filter::memory_bytes)
     }
 
-    /// Whether a key with this [`hash64`](softflash_base::checksum::hash64) may be inside. An absent key passes
-    /// once in 65,536 times.
+    /// Whether a key with this [`hash64`](softflash_base::checksum::hash64) may be inside. An
+    /// absent key passes once in 65,536 times.
     pub fn may_contain(&self, key_hash: u64) -> bool {
         let denied = planted::bug(Bug::FilterSaysNo) && key_hash.is_multiple_of(61);
         !denied && self.filter.as_ref().is_none_or(|filter| filter.contains(key_hash))
     }
 
-    /// Whether the newest record of a key with this hash is a deletion; wrong only where two hashes are equal.
+    /// Whether the newest record of a key with this hash is a deletion; wrong only where two hashes
+    /// are equal.
     pub fn is_tombstone(&self, key_hash: u64) -> bool {
         self.deleted.binary_search(&key_hash).is_ok()
     }
 
-    /// The first block that can hold `key`: if the patch has the key, its newest version is there. `None` where
-    /// the key is outside of the patch's range.
+    /// The first block that can hold `key`: if the patch has the key, its newest version is there.
+    /// `None` where the key is outside of the patch's range.
     pub fn locate(&self, key: &[u8]) -> Option<usize> {
         let inside = *self.first_key <= *key && *key <= *self.last_key;
         inside.then(|| self.fences.first_candidate(key))
     }
 
-    /// The block to start with when reading all keys from `key` on; the number of blocks where there are none.
+    /// The block to start with when reading all keys from `key` on; the number of blocks where
+    /// there are none.
     pub fn lower_bound(&self, key: &[u8]) -> usize {
         if *self.last_key < *key { self.block_count() } else { self.fences.first_candidate(key) }
     }
 
-    /// Whether block `number` holds only keys above `key`, as far as the index tells. A reader that searched the
-    /// located block for an old version goes on to the next as long as this is false.
+    /// Whether block `number` holds only keys above `key`, as far as the index tells. A reader that
+    /// searched the located block for an old version goes on to the next as long as this is false.
     pub fn block_starts_after(&self, number: usize, key: &[u8]) -> bool {
         self.fences.starts_after(number, key)
     }
@@ -169,12 +174,13 @@ impl PatchIndex {
         self.fences.block_range(number)
     }
 
-    /// The pages of the patch that block `number` touches, and where in the first of them it starts.
+    /// The pages of the patch that block `number` touches, and where in the first of them it
+    /// starts.
     pub fn block_pages(&self, number: usize) -> (Range<u32>, usize) {
         let page = self.header.page_bytes;
         let range = self.block_range(number);
         let (start, end) = (self.data_offset() + range.start, self.data_offset() + range.end);
-        (start / page..end.div_ceil(page), (start % page) as usize)
+        (start / page..end.div_ceil(page), index(start % page))
     }
 
     /// All blocks in order: where each lies in the data section.

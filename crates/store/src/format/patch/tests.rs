@@ -50,8 +50,8 @@ fn value(rng: &mut Rng, len: usize) -> Vec<u8> {
     value
 }
 
-/// Sorted records with what makes lookups hard: short and shared keys, many versions, fragments, deletions,
-/// empty keys, and now and then a large one.
+/// Sorted records with what makes lookups hard: short and shared keys, many versions, fragments,
+/// deletions, empty keys, and now and then a large one.
 fn hard_records(rng: &mut Rng, keys: usize) -> Vec<Record> {
     let mut records = Vec::new();
     for _ in 0..keys {

@@ -5,6 +5,7 @@ use crate::format::codec::{Reader, put_varint, varint_len};
 use crate::format::{Domain, FormatError};
 use crate::value::MAX_KEY_BYTES;
 use bytes::Bytes;
+use softflash_base::cast::wide;
 use softflash_base::checksum64;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -38,8 +39,8 @@ impl<'a> Fields<'a> {
         Fields { key, seq, put: false, expires_at_ms: 0, fragment: 0, fragments: 1, value: &[] }
     }
 
-    /// The end-to-end checksum: over the numbers, then the key, then the value, each seeded with the one
-    /// before, so that no byte can move from one part to the next.
+    /// The end-to-end checksum: over the numbers, then the key, then the value, each seeded with
+    /// the one before, so that no byte can move from one part to the next.
     pub fn checksum(&self) -> u64 {
         let mut numbers = [0; 21];
         numbers[0..8].copy_from_slice(&self.seq.to_le_bytes());
@@ -53,7 +54,7 @@ impl<'a> Fields<'a> {
 
     pub fn check_limits(&self) -> Result<(), FormatError> {
         let too_large = |what, bytes: usize, limit: usize| {
-            Err(FormatError::TooLarge { what, bytes: bytes as u64, limit: limit as u64 })
+            Err(FormatError::TooLarge { what, bytes: wide(bytes), limit: wide(limit) })
         };
         if self.key.len() > MAX_KEY_BYTES {
             return too_large("a key", self.key.len(), MAX_KEY_BYTES);
@@ -79,10 +80,10 @@ impl<'a> Fields<'a> {
 
     /// Bytes that [`encode`](Fields::encode) appends.
     pub fn encoded_len(&self, base_seq: u64) -> usize {
-        let mut len = 1 + 8 + varint_len(self.key.len() as u64) + self.key.len();
+        let mut len = 1 + 8 + varint_len(wide(self.key.len())) + self.key.len();
         len += varint_len(self.seq.wrapping_sub(base_seq));
         if self.put {
-            len += varint_len(self.value.len() as u64) + self.value.len();
+            len += varint_len(wide(self.value.len())) + self.value.len();
         }
         if self.expires_at_ms != 0 {
             len += varint_len(self.expires_at_ms);
@@ -93,7 +94,8 @@ impl<'a> Fields<'a> {
         len
     }
 
-    /// Appends the record; `base_seq` is known to the reader and not above the record's sequence number.
+    /// Appends the record; `base_seq` is known to the reader and not above the record's sequence
+    /// number.
     pub fn encode(&self, checksum: u64, base_seq: u64, out: &mut Vec<u8>) {
         let mut flags = 0;
         for (flag, set) in [
@@ -104,7 +106,7 @@ impl<'a> Fields<'a> {
             flags |= if set { flag } else { 0 };
         }
         out.push(flags);
-        put_varint(out, self.key.len() as u64);
+        put_varint(out, wide(self.key.len()));
         put_varint(out, self.seq.wrapping_sub(base_seq));
         if self.expires_at_ms != 0 {
             put_varint(out, self.expires_at_ms);
@@ -114,7 +116,7 @@ impl<'a> Fields<'a> {
             put_varint(out, self.fragments.into());
         }
         if self.put {
-            put_varint(out, self.value.len() as u64);
+            put_varint(out, wide(self.value.len()));
         }
         out.extend_from_slice(&checksum.to_le_bytes());
         out.extend_from_slice(self.key);

@@ -1,8 +1,9 @@
 //! Policy: levelled compaction. Returns a choice; the worker carries it out.
 //!
-//! Level 0 holds a run for each flush; when there are [`Options::level0_runs`], the oldest of them are merged into
-//! level 1. Every deeper level is one run, [`Options::fanout`] times as large as the one above;
-//! one that outgrows its target gives a patch at a time to the next, in turn over the key space.
+//! Level 0 holds a run for each flush; when there are [`Options::level0_runs`], the oldest of them
+//! are merged into level 1. Every deeper level is one run, [`Options::fanout`] times as large as
+//! the one above; one that outgrows its target gives a patch at a time to the next, in turn over
+//! the key space.
 
 use crate::kv::patch::Patch;
 use crate::kv::tree::{Level, Run, Tree};
@@ -43,8 +44,8 @@ pub struct Leveled {
 }
 
 impl Leveled {
-    /// What to compact next, if anything. Under `pressure` for space, levels are merged down even where they are within their
-    /// targets, since that is what drops dead data.
+    /// What to compact next, if anything. Under `pressure` for space, levels are merged down even
+    /// where they are within their targets, since that is what drops dead data.
     pub fn choose(&mut self, tree: &Tree, options: &Options, pressure: bool) -> Option<Choice> {
         let due: Vec<(usize, f64)> = tree
             .levels
@@ -60,8 +61,9 @@ impl Leveled {
         self.of_level(tree, options, most_due.0)
     }
 
-    /// The deepest level that is due goes first: one that has outgrown its target makes every merge into it need more room than
-    /// is kept free for a merge. What has no room waits for those that have, and its level goes on after it.
+    /// The deepest level that is due goes first: one that has outgrown its target makes every merge
+    /// into it need more room than is kept free for a merge. What has no room waits for those that
+    /// have, and its level goes on after it.
     fn choose_for_space(
         &mut self,
         tree: &Tree,
@@ -177,8 +179,8 @@ fn choice(tree: &Tree, from: usize, mut inputs: Vec<Run>) -> Choice {
     Choice { from, to, inputs, bottom: bottom || planted::bug(Bug::DeletionsDropped) }
 }
 
-/// `start..end` of a run, widened so that no key has versions on both sides of the cut: a deletion must meet
-/// all that it deletes.
+/// `start..end` of a run, widened so that no key has versions on both sides of the cut: a deletion
+/// must meet all that it deletes.
 fn clean_cut(run: &Run, mut start: usize, mut end: usize) -> Vec<Rc<Patch>> {
     let shares_key =
         |left: usize, right: usize| match (run.patches.get(left), run.patches.get(right)) {

@@ -21,7 +21,8 @@ fn dead(key: &str, seq: u64) -> Record {
 #[test]
 fn an_expired_version_above_an_older_one_goes_on_hiding_it() {
     let records = [dead("a", 9), value("a", 5, 10), value("b", 5, 10)];
-    // The older one may also lie below, out of the merge's sight: a deletion must stay in front of it.
+    // The older one may also lie below, out of the merge's sight: a deletion must stay in front of
+    // it.
     assert_eq!(fates(&[], false, &records), (vec![Bury, Drop, Keep], 1));
     assert_eq!(fates(&[], true, &records), (vec![Drop, Drop, Keep], 1));
     let alive = [expiring("a", 9, 10, NOW_MS + 1), dead("a", 5), dead("b", 5)];

@@ -9,10 +9,10 @@ const MIN_GROUP_BYTES: usize = 12;
 const MEMBER_BYTES: usize = 12;
 
 pub(super) fn encode(groups: &[ParityGroup], stream: &mut Vec<u8>) {
-    stream.put_u32_le(groups.len() as u32);
+    super::put_len(groups.len(), stream);
     for ParityGroup { parity, members } in groups {
         stream.put_u64_le(*parity);
-        stream.put_u32_le(members.len() as u32);
+        super::put_len(members.len(), stream);
         for Member { block, pages } in members {
             stream.put_u64_le(*block);
             stream.put_u32_le(*pages);

@@ -64,7 +64,8 @@ impl Written {
         self.frames.push(Frame { at, header, payload: Bytes::copy_from_slice(payload) });
     }
 
-    /// `frames` frames over segments of some 20 pages, each durable before the one after the next is written.
+    /// `frames` frames over segments of some 20 pages, each durable before the one after the next
+    /// is written.
     fn some(rng: &mut Rng, frames: u64) -> Written {
         let mut log = Written::default();
         log.begin_segment(10);

@@ -89,16 +89,16 @@ fn a_newer_version_is_told_from_damage() {
     assert_eq!(decode_metadata(&[0; 4096], IDENTITY).map(|_| ()), blank);
 }
 
-/// Records that a faulty program changed before the block was written: the checksum of the block holds, those
-/// of the records do not.
+/// Records that a faulty program changed before the block was written: the checksum of the block
+/// holds, those of the records do not.
 #[test]
 fn a_record_that_changed_in_memory_is_not_returned() {
     let image = small_image(Compression::None);
     let mut bytes = block_bytes(&image, 0).to_vec();
     let last = bytes.len() - 1;
     let records = block(&image, 0).len();
-    // The last record of the block may be a deletion, so the last byte is either key or value: damage the
-    // value of the first record instead, behind its 11 bytes of numbers.
+    // The last record of the block may be a deletion, so the last byte is either key or value:
+    // damage the value of the first record instead, behind its 11 bytes of numbers.
     bytes[BLOCK_HEADER_BYTES + 14] ^= 4;
     assert!(BLOCK_HEADER_BYTES + 14 < last);
     write_checksum(&mut bytes, IDENTITY, 0);
@@ -130,7 +130,8 @@ fn use_index(index: &PatchIndex) {
 proptest! {
     #![proptest_config(cases(3_000, 41))]
 
-    /// Damage behind valid checksums, as a faulty writer would leave it: an error or a usable result.
+    /// Damage behind valid checksums, as a faulty writer would leave it: an error or a usable
+    /// result.
     #[test]
     fn metadata_of_a_faulty_writer_does_no_harm(
         places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

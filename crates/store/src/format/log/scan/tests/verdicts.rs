@@ -1,4 +1,5 @@
-//! Where frames stop and what is made of what stands behind: the cases that random damage seldom meets.
+//! Where frames stop and what is made of what stands behind: the cases that random damage seldom
+//! meets.
 
 use super::*;
 
