@@ -20,8 +20,9 @@ pub struct FtlConfig {
     /// Whether a die serves reads before programs before erases, and each kind by priority. If
     /// false, the queue of a die is FIFO.
     pub reads_first: bool,
-    /// If the least worn superblock that holds data has more than this many erases less than the
-    /// most worn block, [`Ftl::worth_moving`](crate::Ftl::worth_moving) returns it.
+    /// If the erase count of the least worn superblock that holds data is more than this below that
+    /// of the most worn block, [`Ftl::worth_moving`](crate::Ftl::worth_moving) returns the
+    /// superblock.
     pub wear_spread: u32,
 }
 

@@ -90,8 +90,8 @@ impl Layout {
         })
     }
 
-    /// Number of *stripe columns* of a superblock: one for each of its blocks, numbered `die *
-    /// planes + plane`.
+    /// Number of *stripe columns* of a superblock: one for each of its blocks. The column of a
+    /// block is `die * planes + plane`.
     pub fn columns(&self) -> u32 {
         self.dies * self.planes
     }

@@ -73,8 +73,7 @@ impl Finding {
 
     fn verdict(&self) -> Verdict<'_> {
         match (&self.erase, &self.opening) {
-            // Erased after it was opened. An erase need not blank the pages, depending on the
-            // device.
+            // Erased after it was opened. On some devices an erase leaves the old pages in place.
             (Decoded::Valid(erase), Decoded::Valid(opening))
                 if erase.generation > opening.generation =>
             {
