@@ -8,8 +8,8 @@
     clippy::cast_lossless
 )]
 
-use crate::convert::to_usize;
 use crate::policy::bad_block;
+use softflash_base::cast;
 
 /// Marks a stripe column without a block.
 const NO_BLOCK: u32 = u32::MAX;
@@ -52,7 +52,7 @@ impl BlockTable {
     /// A table in which all blocks are good, spare and of unknown wear.
     pub fn new(columns: u32, blocks_per_column: u32) -> BlockTable {
         let block = Block { state: BlockUse::Spare, erase_count: 0, wear_known: false };
-        let count = to_usize(columns) * to_usize(blocks_per_column);
+        let count = cast::index(columns) * cast::index(blocks_per_column);
         BlockTable {
             columns,
             blocks_per_column,
@@ -65,11 +65,11 @@ impl BlockTable {
     }
 
     fn at(&self, column: u32, block: u32) -> usize {
-        to_usize(column * self.blocks_per_column + block)
+        cast::index(column * self.blocks_per_column + block)
     }
 
     fn cell(&self, index: u32, column: u32) -> usize {
-        to_usize(index * self.columns + column)
+        cast::index(index * self.columns + column)
     }
 
     /// The use of a block.
@@ -91,7 +91,7 @@ impl BlockTable {
     /// The blocks of a superblock by stripe column; [`NO_BLOCK`] in an empty column.
     pub fn blocks_of(&self, index: u32) -> &[u32] {
         let start = self.cell(index, 0);
-        &self.composition[start..start + to_usize(self.columns)]
+        &self.composition[start..start + cast::index(self.columns)]
     }
 
     /// Puts a spare block into a stripe column of a superblock.

@@ -13,9 +13,9 @@
     clippy::cast_lossless
 )]
 
-use crate::convert::to_usize;
 use crate::hint::Stream;
 use crate::superblock::OwnerTag;
+use softflash_base::cast;
 use softflash_base::checksum::{checksum64, identity};
 
 /// The newest format version that this program reads and writes.
@@ -35,7 +35,7 @@ const CHECKSUM_BYTES: usize = 8;
 /// Size in bytes of a header with `columns` blocks, at the beginning of its page. The rest of the
 /// page has no meaning, and a mount does not read it if the device can read parts of pages.
 pub(crate) fn encoded_bytes(columns: u32) -> usize {
-    FIXED_BYTES + to_usize(columns) * BLOCK_BYTES + CHECKSUM_BYTES
+    FIXED_BYTES + cast::index(columns) * BLOCK_BYTES + CHECKSUM_BYTES
 }
 
 /// Which of the two header pages.
@@ -197,7 +197,7 @@ pub(crate) fn decode(
     {
         return damaged("the version or the number of blocks does not match");
     }
-    let blocks: Vec<ColumnRecord> = (0..to_usize(columns))
+    let blocks: Vec<ColumnRecord> = (0..cast::index(columns))
         .map(|column| FIXED_BYTES + column * BLOCK_BYTES)
         .map(|at| ColumnRecord {
             block: u32::from_le_bytes(array(page, at)),

@@ -13,8 +13,9 @@
 )]
 
 use crate::config::FtlConfig;
-use crate::convert::{to_u8, to_usize};
+use crate::convert::to_u8;
 use crate::superblock::FtlError;
+use softflash_base::cast;
 use softflash_device::UnitGeometry;
 use softflash_device::geometry::MAX_PLANES;
 use std::ops::Range;
@@ -70,7 +71,7 @@ impl Layout {
                 geometry.superblock_pages()
             ));
         }
-        if crate::header::encoded_bytes(geometry.row_pages()) > to_usize(geometry.page_bytes) {
+        if crate::header::encoded_bytes(geometry.row_pages()) > cast::index(geometry.page_bytes) {
             return unsupported(format!(
                 "a header of {} blocks does not fit a page of {} bytes; make units smaller",
                 geometry.row_pages(),
@@ -175,7 +176,7 @@ mod tests {
         for (dies, planes, depth) in [(1, 1, 1), (1, 1, 32), (1, 4, 1), (3, 2, 2), (5, 1, 1)] {
             let layout = layout(dies, planes, depth);
             let total = layout.payload_pages() + HEADER_PAGES;
-            let mut next_page = vec![0; to_usize(layout.columns())];
+            let mut next_page = vec![0; cast::index(layout.columns())];
             let mut page = 0;
             while page < total {
                 let run = layout.run(page, total - page);
@@ -184,9 +185,9 @@ mod tests {
                     for plane in 0..u32::from(run.planes) {
                         let column =
                             u32::from(run.die) * layout.planes + u32::from(run.plane) + plane;
-                        assert_eq!(next_page[to_usize(column)], run.page + row);
+                        assert_eq!(next_page[cast::index(column)], run.page + row);
                         assert_eq!(layout.column(page), column);
-                        next_page[to_usize(column)] += 1;
+                        next_page[cast::index(column)] += 1;
                         page += 1;
                     }
                 }

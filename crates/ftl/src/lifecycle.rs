@@ -1,6 +1,6 @@
 //! The states of a superblock: erased, allocated, opened, sealed, released.
 
-use crate::convert::{to_u8, to_usize};
+use crate::convert::to_u8;
 use crate::ftl::Ftl;
 use crate::header::{ColumnRecord, Decoded, Header, HeaderPlace, decode, encode};
 use crate::hint::{Hint, Priority};
@@ -10,6 +10,7 @@ use crate::request::{Op, Work};
 use crate::scheduler::{OpKind, QueueClass};
 use crate::superblock::{FtlError, OwnerTag, Superblock};
 use crate::unit::{Opening, State};
+use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, Time, UnitId};
 
@@ -235,7 +236,7 @@ impl Ftl {
             opening: opening.map(|opening| (opening.stream, opening.tag)),
         };
         let place = HeaderPlace { device_uuid: self.device_uuid, unit: state.id.0, index };
-        let mut page = self.pool.take(to_usize(self.layout.page_bytes));
+        let mut page = self.pool.take(cast::index(self.layout.page_bytes));
         encode(place, &header, &mut page);
         let (columns, blocks) = (self.layout.columns(), self.layout.blocks_per_plane);
         let decoded = decode(header.kind(), place, columns, blocks, &page);

@@ -9,7 +9,6 @@
 )]
 
 use crate::config::FtlConfig;
-use crate::convert::to_usize;
 use crate::ftl::Ftl;
 use crate::header::{Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode, encoded_bytes};
 use crate::hint::Stream;
@@ -17,6 +16,7 @@ use crate::layout::{HEADER_PAGES, Layout};
 use crate::recovery::{Finding, recover};
 use crate::slab::{Slab, place_of};
 use crate::superblock::{FtlError, OwnerTag, Superblock};
+use softflash_base::cast;
 use softflash_base::{IoBuf, Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
 use softflash_device::{
@@ -191,8 +191,8 @@ impl Mounting {
                     break;
                 }
                 let bytes = match step {
-                    Step::EraseHead | Step::OpeningHead => to_usize(queue.sector_bytes()),
-                    _ => to_usize(target.rows) * to_usize(layout.page_bytes),
+                    Step::EraseHead | Step::OpeningHead => cast::index(queue.sector_bytes()),
+                    _ => cast::index(target.rows) * cast::index(layout.page_bytes),
                 };
                 let operation = Operation::Read(queue.buffers().take(bytes));
                 let read = HeaderRead { unit, index, step, die: target.die };
@@ -220,7 +220,7 @@ impl Mounting {
         };
         let run = layout.run(page, 1);
         let mut blocks = [0; MAX_PLANES];
-        blocks[0] = scan.findings[to_usize(index)].block(layout.column(page), index);
+        blocks[0] = scan.findings[cast::index(index)].block(layout.column(page), index);
         Target {
             unit: scan.id,
             die: run.die,
@@ -242,7 +242,7 @@ impl Mounting {
         let scan = &mut self.scans[unit];
         scan.in_device[usize::from(die)] -= 1;
         let place = HeaderPlace { device_uuid, unit: scan.id.0, index };
-        let page = to_usize(layout.page_bytes);
+        let page = cast::index(layout.page_bytes);
         let read = |kind, bytes: &[u8]| {
             decode(kind, place, layout.columns(), layout.blocks_per_plane, bytes)
         };
@@ -259,7 +259,7 @@ impl Mounting {
             (Err(DeviceError::Erased { .. }), _) => Err(Decoded::Blank),
             (Err(error), _) => Err(Decoded::Damaged(error.to_string())),
         };
-        let finding = &mut scan.findings[to_usize(index)];
+        let finding = &mut scan.findings[cast::index(index)];
         match (step, outcome) {
             (Step::Both, Ok(bytes)) => {
                 finding.erase = read(HeaderKind::Erase, &bytes[..page]);
@@ -298,10 +298,11 @@ impl Mounting {
         // A free superblock is erased, so one wrong read must not decide that it is free. A page
         // that the device reports as never programmed is read once.
         let page_was_read = matches!(step, Step::Both | Step::Opening) && completion.result.is_ok();
-        if page_was_read && !matches!(scan.findings[to_usize(index)].opening, Decoded::Valid(_)) {
+        if page_was_read && !matches!(scan.findings[cast::index(index)].opening, Decoded::Valid(_))
+        {
             scan.pending.push_back((index, Step::OpeningRetry));
         }
-        let finding = &scan.findings[to_usize(index)];
+        let finding = &scan.findings[cast::index(index)];
         for header in [&finding.erase, &finding.opening] {
             if let Decoded::Newer(found) = header {
                 let (unit, supported) = (scan.id, FORMAT_VERSION);
@@ -318,7 +319,7 @@ fn scan(queue: &dyn QueuePair, layout: &Layout, id: UnitId) -> Scan {
     bad.sort_unstable();
     let sector_bytes = queue.sector_bytes();
     let heads = sector_bytes < layout.page_bytes
-        && encoded_bytes(layout.columns()) <= to_usize(sector_bytes);
+        && encoded_bytes(layout.columns()) <= cast::index(sector_bytes);
     let step = match (heads, layout.columns()) {
         (true, _) => Step::EraseHead,
         (false, 1) => Step::Both,
@@ -327,14 +328,14 @@ fn scan(queue: &dyn QueuePair, layout: &Layout, id: UnitId) -> Scan {
     let mut scan = Scan {
         id,
         bad,
-        findings: vec![Finding::default(); to_usize(layout.blocks_per_plane)],
+        findings: vec![Finding::default(); cast::index(layout.blocks_per_plane)],
         heads,
         pending: VecDeque::new(),
-        in_device: vec![0; to_usize(layout.dies)],
+        in_device: vec![0; cast::index(layout.dies)],
     };
     for index in 0..layout.blocks_per_plane {
         // A lead block that failed in use may still have data that its owner has not moved yet.
-        scan.findings[to_usize(index)].lead_bad = scan.is_bad(0, 0, index);
+        scan.findings[cast::index(index)].lead_bad = scan.is_bad(0, 0, index);
         scan.pending.push_back((index, step));
     }
     scan
@@ -343,7 +344,7 @@ fn scan(queue: &dyn QueuePair, layout: &Layout, id: UnitId) -> Scan {
 /// Queues the read of the opening header, once the erase header is decoded.
 fn queue_opening_read(scan: &mut Scan, layout: &Layout, index: u32) {
     let run = layout.run(1, 1);
-    let finding = &scan.findings[to_usize(index)];
+    let finding = &scan.findings[cast::index(index)];
     let block = finding.block(layout.column(1), index);
     let known = matches!(finding.erase, Decoded::Valid(_));
     let readable = known || !scan.is_bad(run.die, run.plane, block);
@@ -354,6 +355,6 @@ fn queue_opening_read(scan: &mut Scan, layout: &Layout, index: u32) {
     } else if erase_damaged {
         // Another block has replaced the bad one, and only the erase header names it.
         let reason = "the erase header, which has its block number, is damaged".to_owned();
-        scan.findings[to_usize(index)].opening = Decoded::Damaged(reason);
+        scan.findings[cast::index(index)].opening = Decoded::Damaged(reason);
     }
 }

@@ -10,13 +10,13 @@
 )]
 
 use crate::blocks::BlockTable;
-use crate::convert::to_usize;
 use crate::header::{Decoded, Header};
 use crate::layout::Layout;
 use crate::mount::{DamagedSuperblock, FoundSuperblock, Inventory};
 use crate::policy::bad_block::{Draft, fit_to_spares};
 use crate::superblock::{FtlError, Superblock};
 use crate::unit::{State, Unit};
+use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{Time, UnitId};
 
@@ -52,7 +52,7 @@ impl Finding {
     /// same index.
     pub fn block(&self, column: u32, index: u32) -> u32 {
         match &self.erase {
-            Decoded::Valid(header) => header.blocks[to_usize(column)].block,
+            Decoded::Valid(header) => header.blocks[cast::index(column)].block,
             _ => index,
         }
     }
@@ -125,7 +125,7 @@ pub(crate) fn recover(
     }
     adopt(&mut unit, columns, layout.payload_pages(), &live, inventory);
     for (index, verdict) in &live {
-        let erase = findings.get(to_usize(*index)).map(|finding| &finding.erase);
+        let erase = findings.get(cast::index(*index)).map(|finding| &finding.erase);
         if let (Verdict::Live(header), Some(Decoded::Damaged(reason))) = (verdict, erase) {
             let superblock = Superblock { unit: id, index: *index, generation: header.generation };
             let lost = DamagedSuperblock { superblock, reason: reason.clone() };
@@ -192,7 +192,7 @@ fn adopt(
     for (index, header) in newest_first {
         for column in 0..columns {
             let block =
-                header.as_ref().map_or(index, |header| header.blocks[to_usize(column)].block);
+                header.as_ref().map_or(index, |header| header.blocks[cast::index(column)].block);
             unit.blocks.assign_for_reading(index, column, block);
         }
         unit.refresh_wear(index);

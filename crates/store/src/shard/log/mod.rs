@@ -243,7 +243,8 @@ impl Log {
             self.inner.stream.appended_starts.borrow_mut().push((pending.len(), edit.log_start));
         }
         drop(pending);
-        self.inner.stream.appended_seq.set(seq);
+        let last = self.inner.stream.appended_seq.replace(seq);
+        assert!(last <= seq, "shard {}: event {seq} is behind event {last}", self.inner.shard);
         self.inner.requests.work.notify_one();
         self.segment()
     }

@@ -395,11 +395,25 @@ impl Inner {
                 clock_ms,
                 first_event,
             };
+            // The reader expects both of every frame: it checks the page by the checksum, and takes a
+            // frame for lost that a later one declares durable.
+            assert!(
+                position.durable_frames <= header.sequence,
+                "shard {}: frame {} would declare frame {} durable, which is not written",
+                self.shard,
+                header.sequence,
+                position.durable_frames
+            );
             let buffer = self.sealed(&header, payload, open.id(), position.next_page);
             let durable = durable && !planted::bug(Bug::FrameNotForced);
             match open.append(buffer, durable, Hint::LOG) {
                 Err((error, _)) => return Ok(Err(error)),
-                Ok((_, outcome)) => {
+                Ok((page, outcome)) => {
+                    assert_eq!(
+                        page, position.next_page,
+                        "shard {}: frame {} goes to the page that its checksum is bound to",
+                        self.shard, header.sequence
+                    );
                     position.next_page += pages as u32;
                     outcome
                 }
