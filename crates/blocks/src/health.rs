@@ -159,7 +159,9 @@ impl BlockLayer {
         }
         let in_group = self.in_group(id);
         Some(match &self.superblocks(id)[..] {
-            [] if in_group => "it is missing and can be reconstructed from its parity group".to_owned(),
+            [] if in_group => {
+                "it is missing and can be reconstructed from its parity group".to_owned()
+            }
             [only] if in_group => {
                 format!("it is damaged in {only} and can be reconstructed from its parity group")
             }

@@ -6,7 +6,7 @@ use crate::health::Health;
 use crate::placement::PlacementKind;
 use crate::pool::{UnitMark, UnitPool};
 use crate::pools::Pools;
-use crate::redundancy::{Groups, Deferral, Redundancy};
+use crate::redundancy::{Deferral, Groups, Redundancy};
 use crate::tag::{BlockId, Tag};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{ShardId, checksum};

@@ -6,7 +6,7 @@ mod reconstruct;
 mod stripe;
 
 pub use groups::GroupState;
-pub(crate) use groups::{Groups, Deferral};
+pub(crate) use groups::{Deferral, Groups};
 pub use parity_group::{GroupChange, Member, ParityGroup};
 pub use reconstruct::xor_into;
 pub use stripe::Stripe;

@@ -51,7 +51,7 @@ impl Stripe {
     pub fn takes_another(&self) -> bool {
         let taken = self.anti_affinity.units();
         // Members whose unit is not chosen yet.
-        let to_be_taken = self.members.len().saturating_sub(taken.len());
+        let unplaced = self.members.len().saturating_sub(taken.len());
         self.members.len() < self.blocks.group_width()
             && self.blocks.units_besides(&taken) >= unplaced + 2
     }
