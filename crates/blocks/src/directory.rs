@@ -16,8 +16,8 @@ pub(crate) struct Place {
     pub(crate) on_log: bool,
     /// The number of the attempt that wrote it, from 0.
     pub(crate) attempt: u8,
-    /// The mount found one of two copies. The other was lost; or a power cut came before both were
-    /// begun, and nothing in the one was acknowledged.
+    /// The mount found one of two copies. Either the other copy was lost, or a power cut came
+    /// before both were begun, and nothing in this copy was acknowledged.
     pub(crate) is_half: bool,
 }
 
@@ -51,12 +51,12 @@ impl Directory {
         self.places.borrow().get(&id).cloned()
     }
 
-    /// None for a block that is not known.
+    /// Empty for a block that is not known.
     pub(crate) fn copies(&self, id: BlockId) -> Copies {
         self.places.borrow().get(&id).map(|place| place.copies.clone()).unwrap_or_default()
     }
 
-    /// Asks about the place of a block; `None` for a block that is not known.
+    /// A property of the place of a block; `None` for a block that is not known.
     pub(crate) fn ask<T>(&self, id: BlockId, about: impl Fn(&Place) -> T) -> Option<T> {
         self.places.borrow().get(&id).map(about)
     }
@@ -74,7 +74,7 @@ impl Directory {
         self.places.borrow_mut().remove(&id)
     }
 
-    /// Takes the copies away that are not among `kept`; returns them, and whether they are on the
+    /// Removes the copies that are not among `kept`; returns them, and whether they are on the
     /// log's flash.
     pub(crate) fn keep_copies(&self, id: BlockId, kept: &[Superblock]) -> Option<(Copies, bool)> {
         self.change(id, |place| {

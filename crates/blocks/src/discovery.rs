@@ -18,10 +18,10 @@ pub struct Found {
     pub kind: BlockKind,
 }
 
-/// The attempt to write a block that counts so far.
+/// The attempt to write a block that counts, of the superblocks seen so far.
 struct Claim {
     attempt: u8,
-    /// The copies found, by their numbers in the tags.
+    /// The copies found, by the numbers in their tags.
     numbers: SmallVec<[Option<u8>; 2]>,
 }
 
@@ -31,11 +31,11 @@ impl Claim {
     }
 }
 
-/// Enters the blocks of mounted flash into the directory.
+/// Adds the blocks of mounted flash to the directory.
 ///
 /// Where several superblocks claim one id, those of the last attempt count, one for each copy; the
-/// others are released. A start that could not read a header, and found no log that counts, gives
-/// its id a second time: of two on one unit the younger counts.
+/// others are released. A start that could not read a header, and found no valid log, assigns its
+/// id a second time: of two superblocks on one unit the younger counts.
 pub(crate) fn discover(
     flash: &Flash,
     inventory: &Inventory,
@@ -46,7 +46,7 @@ pub(crate) fn discover(
     let mut found = Vec::new();
     for entry in &inventory.superblocks {
         let Some(Tag { id, kind, attempt, copy }) = tag::decode(&entry.tag) else {
-            // Of another owner, or of a layer that was removed: nobody can ask for it.
+            // It belongs to another owner, so that no id of this layer names it.
             flash.release(&entry.superblock);
             continue;
         };

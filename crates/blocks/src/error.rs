@@ -9,15 +9,15 @@ pub enum BlockError {
     /// No unit has a free superblock for the block.
     #[error("the flash is full")]
     OutOfSpace,
-    /// So many blocks of the flash are bad that no unit takes another one.
+    /// So many superblocks are bad that no unit takes writes.
     #[error("the flash is worn out: {bad} of {total} superblocks are bad")]
     WornOut {
         /// Superblocks out of service, on the shard's units.
         bad: u32,
-        /// All of them.
+        /// All superblocks of these units.
         total: u32,
     },
-    /// A block is missing or damaged, and no redundancy makes up for it.
+    /// A block is missing or damaged, and cannot be read from a copy or reconstructed.
     #[error("data loss: {0}")]
     DataLoss(String),
     /// The flash translation layer failed a request.

@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 /// The health of blocks.
 #[derive(Default)]
 pub(crate) struct Health {
-    /// To be rewritten by their owner.
+    /// Blocks that their owner should rewrite.
     needs_refresh: RefCell<BTreeSet<BlockId>>,
-    /// With a copy missing or damaged, until they are deleted or whole again.
+    /// Blocks with a missing or damaged copy, until they are deleted or whole.
     degraded: RefCell<BTreeSet<BlockId>>,
-    /// Those of them that can be reconstructed from their parity group.
+    /// Degraded blocks that can be reconstructed from their parity group.
     reconstructible: RefCell<BTreeSet<BlockId>>,
     /// Rings when a block is degraded.
     pub(crate) bell: Notify,
@@ -47,8 +47,8 @@ impl Health {
         }
     }
 
-    /// A block that is being written has lost a copy. It waits until degraded blocks are tried
-    /// again: its writer may be a rebuild that fails, too.
+    /// A block that is being written has lost a copy. It is not refreshed before
+    /// [`try_again`](Health::try_again): its writer may be a rebuild, which would fail in a loop.
     fn note_failed_copy(&self, id: BlockId) {
         let is_first = self.degraded.borrow().is_empty();
         self.degraded.borrow_mut().insert(id);
@@ -70,7 +70,7 @@ impl Health {
         self.needs_refresh.borrow_mut().remove(&id);
     }
 
-    /// The block is deleted, or whole again.
+    /// The block is deleted, or whole.
     pub(crate) fn forget(&self, id: BlockId) {
         self.clear_refresh(id);
         self.degraded.borrow_mut().remove(&id);
@@ -132,8 +132,8 @@ impl BlockLayer {
         self.parts.health.degraded.borrow().len() as u64
     }
 
-    /// Asks again for a refresh of all degraded blocks, if that can make them whole: the cause of
-    /// an earlier failure may be gone.
+    /// Requests a refresh of all degraded blocks, if a refresh can make them whole: the cause of an
+    /// earlier failure may be gone.
     pub fn retry_degraded(&self) {
         if self.is_redundant() {
             self.parts.health.try_again(|id| self.in_group(id));
@@ -159,16 +159,18 @@ impl BlockLayer {
         }
         let in_group = self.in_group(id);
         Some(match &self.superblocks(id)[..] {
-            [] if in_group => "it is missing; the others of its group make up for it".to_owned(),
+            [] if in_group => {
+                "it is missing and can be reconstructed from its parity group".to_owned()
+            }
             [only] if in_group => {
-                format!("it is not whole in {only}; the others of its group make up for it")
+                format!("it is damaged in {only} and can be reconstructed from its parity group")
             }
             [only] if matches!(self.parts.redundancy, Redundancy::Parity { .. }) => {
-                format!("nothing makes up for it if {only} is lost")
+                format!("it has no redundancy: the loss of {only} loses it")
             }
             [] => "it is missing".to_owned(),
             [only] => format!("one of its copies is missing; the other is in {only}"),
-            [one, other, ..] => format!("its copies in {one} and {other} are not both whole"),
+            [one, other, ..] => format!("a copy in {one} or {other} is damaged"),
         })
     }
 
@@ -177,7 +179,7 @@ impl BlockLayer {
         self.parts.pools.main.lost_units()
     }
 
-    /// Takes note of the outcome of a command to a unit. All blocks of a lost unit are degraded.
+    /// Records the outcome of a command to a unit. All blocks of a lost unit are degraded.
     pub(crate) fn note_outcome(&self, unit: u16, on_log: bool, error: Option<&FtlError>) {
         if !self.parts.pools.of(on_log).note_outcome(unit, error) {
             return;
@@ -186,7 +188,7 @@ impl BlockLayer {
         self.distrust(unit, on_log);
     }
 
-    /// All blocks of the unit are degraded.
+    /// Marks all blocks of the unit as degraded.
     pub fn distrust_unit(&self, unit: u16) {
         self.distrust(unit, false);
     }

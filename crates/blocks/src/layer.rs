@@ -1,4 +1,4 @@
-//! A shard's block layer: its parts, how a mount puts them together, and the end of a block.
+//! A shard's block layer: its parts, their assembly at a mount, and the deletion of blocks.
 
 use crate::directory::{Copies, Directory, Place};
 use crate::discovery::{Found, discover};
@@ -6,7 +6,7 @@ use crate::health::Health;
 use crate::placement::PlacementKind;
 use crate::pool::{UnitMark, UnitPool};
 use crate::pools::Pools;
-use crate::redundancy::{Groups, PutOff, Redundancy};
+use crate::redundancy::{Deferral, Groups, Redundancy};
 use crate::tag::{BlockId, Tag};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{ShardId, checksum};
@@ -34,7 +34,7 @@ pub(crate) struct Parts {
     device_uuid: u128,
 }
 
-/// Ids skipped after a crash: more than could have been given without a trace on the flash.
+/// Ids skipped after a crash: more than could have been assigned without a trace on the flash.
 const ID_GAP: u64 = 1 << 16;
 
 impl BlockLayer {
@@ -106,7 +106,7 @@ impl BlockLayer {
         (BlockLayer { parts: Rc::new(parts) }, found)
     }
 
-    /// Places new blocks by another policy from now on.
+    /// Sets the policy that places new blocks.
     pub fn place_by(&self, placement: PlacementKind) {
         self.parts.pools.iter().for_each(|pool| pool.place_by(placement));
     }
@@ -137,7 +137,7 @@ impl BlockLayer {
         self.flash().page_bytes()
     }
 
-    /// Ids from now on are at least `next`.
+    /// Raises the next id to `next`, if it is lower.
     pub fn reserve_ids(&self, next: u64) {
         self.parts.directory.reserve_ids(next);
     }
@@ -167,7 +167,8 @@ impl BlockLayer {
         self.parts.directory.copies(id).to_vec()
     }
 
-    /// Enters a block that is being written, and notes it as degraded if it lacks a copy.
+    /// Adds a block that is being written to the directory, and notes it as degraded if it lacks a
+    /// copy.
     pub(crate) fn enter(&self, tag: Tag, copies: Copies, on_log: bool) {
         let Tag { id, kind, attempt, .. } = tag;
         let lacks = copies.len() < usize::from(self.parts.redundancy.copies_of(kind));
@@ -179,7 +180,8 @@ impl BlockLayer {
         }
     }
 
-    /// A block was rewritten under its id: releases the superblocks that held it before.
+    /// Moves a block that was rewritten under its id to its new superblocks, and releases the old
+    /// ones.
     pub(crate) fn replace(&self, id: BlockId, copies: Copies, attempt: u8) {
         let place = Place { copies, on_log: false, attempt, is_half: false };
         let before = self.parts.directory.insert(id, place);
@@ -198,16 +200,16 @@ impl BlockLayer {
         self.parts.pools.note_change();
     }
 
-    /// Releases a block's space, unless others of its group need it. Unknown ids are ignored:
-    /// deleting twice is deleting once.
+    /// Releases a block's space, unless other blocks of its group need it. Unknown ids are ignored:
+    /// a delete is idempotent.
     pub fn delete(&self, id: BlockId) {
         let is_suspect = self.is_degraded(id);
         self.parts.health.forget(id);
-        let put_off = self.parts.groups.borrow_mut().put_off(id, is_suspect);
-        match put_off {
-            PutOff::No => self.erase(id),
-            PutOff::Pinned => self.parts.health.pinned.notify_one(),
-            PutOff::GroupIsFree(blocks) => blocks.into_iter().for_each(|id| self.erase(id)),
+        let deferral = self.parts.groups.borrow_mut().defer_erase(id, is_suspect);
+        match deferral {
+            Deferral::No => self.erase(id),
+            Deferral::Pinned => self.parts.health.pinned.notify_one(),
+            Deferral::GroupIsFree(blocks) => blocks.into_iter().for_each(|id| self.erase(id)),
         }
     }
 

@@ -7,11 +7,11 @@
 //! a mount discovers the blocks from them.
 //!
 //! With [`Redundancy::Copies`] each block is on two units, the same bytes at the same pages. As ids
-//! are never reused, a page of any superblock that claims the id is right if its checksum holds,
-//! whichever copy it is of. With [`Redundancy::Parity`] groups of blocks share the XOR of all as
-//! one more block.
+//! are never reused, a page of any superblock that claims the id is valid if its checksum matches,
+//! in either copy. With [`Redundancy::Parity`], each group of blocks has one more block, the XOR of
+//! the group.
 //!
-//! From the ground up: [`tag`] (a superblock's claim to a block), `pool` (the units that take
+//! From the bottom up: [`tag`] (a superblock's claim to a block), `pool` (the units that take
 //! blocks) with [`placement`], `directory` (ids to superblocks), `health` (blocks to refresh),
 //! `redundancy/` (groups, stripes, reconstruction), `open_block` and `reading`.
 

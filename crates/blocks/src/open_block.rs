@@ -1,6 +1,6 @@
-//! Blocks that are being written: all copies at the same pages. Where one copy fails the block goes
-//! on with the other, but acknowledged data should be in both: the writer learns that another block
-//! would have all copies ([`OpenBlock::lacks_copy`]), and goes on there.
+//! Blocks that are being written: all copies get the same pages. Where one copy fails, appends
+//! continue on the other copy. But acknowledged data should be in both: [`OpenBlock::lacks_copy`]
+//! tells the writer that another block would have all copies, and the writer continues there.
 
 use crate::directory::Copies;
 use crate::error::{BlockError, Result};
@@ -16,10 +16,10 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-/// Units that are tried before a block is given up.
+/// Attempts to write a block, each on another unit, before the write fails.
 const MAX_ATTEMPTS: u8 = 4;
 
-/// A block that takes appends. Dropping it ends the appends; the block stays.
+/// A block that takes appends. Dropping it ends the appends and keeps the block.
 pub struct OpenBlock(Rc<Appends>);
 
 /// Blocks that belong on different units, and the units that they have taken so far. A clone is the
@@ -28,7 +28,7 @@ pub struct OpenBlock(Rc<Appends>);
 pub struct AntiAffinity(Rc<RefCell<Vec<(BlockId, u16)>>>);
 
 impl AntiAffinity {
-    /// Of blocks that exist, with their units.
+    /// A set with blocks that exist, and their units.
     pub fn of(taken: impl IntoIterator<Item = (BlockId, u16)>) -> AntiAffinity {
         AntiAffinity(Rc::new(RefCell::new(taken.into_iter().collect())))
     }
@@ -42,12 +42,12 @@ impl AntiAffinity {
         self.0.borrow_mut().extend(copies.iter().map(|copy| (id, copy.unit.0)));
     }
 
-    fn give_back(&self, id: BlockId) {
+    fn release(&self, id: BlockId) {
         self.0.borrow_mut().retain(|(taker, _)| *taker != id);
     }
 }
 
-/// An open block, as its appends under way share it.
+/// The state of an open block, shared with its appends under way.
 struct Appends {
     layer: BlockLayer,
     id: BlockId,
@@ -61,7 +61,7 @@ struct Appends {
 /// The state of a copy.
 #[derive(Default)]
 struct CopyFate {
-    /// It has taken an append.
+    /// It holds an append.
     holds: Cell<bool>,
     /// The failure that ended its appends.
     failure: RefCell<Option<FtlError>>,
@@ -81,7 +81,7 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Releases superblocks, unless they hold a block in the end.
+/// Releases superblocks when dropped, unless a block has been moved to them.
 struct Unused<'a> {
     layer: &'a BlockLayer,
     copies: Option<Copies>,
@@ -97,9 +97,9 @@ impl Drop for Unused<'_> {
 }
 
 impl BlockLayer {
-    /// Writes a whole block from pieces of whole pages. A unit that fails is replaced by another;
-    /// the block is there when this returns, with all copies if the flash can take them, and
-    /// durable after the next flush.
+    /// Writes a whole block from pieces of whole pages. A unit that fails is replaced by another
+    /// unit. The block exists when this returns, with all copies if the flash has room for them,
+    /// and is durable after the next flush.
     pub async fn put(
         &self,
         id: BlockId,
@@ -110,7 +110,7 @@ impl BlockLayer {
         self.put_avoiding(id, kind, pieces, hint, &AntiAffinity::default()).await
     }
 
-    /// As [`put`](BlockLayer::put), on another unit than the set has taken, if any other has room.
+    /// As [`put`](BlockLayer::put), on a unit that the set has not taken, if such a unit has room.
     pub async fn put_avoiding(
         &self,
         id: BlockId,
@@ -122,7 +122,7 @@ impl BlockLayer {
         let mut unfinished = Unfinished { layer: self, id: Some(id) };
         let mut failed: SmallVec<[u16; 4]> = SmallVec::new();
         for attempt in 0..MAX_ATTEMPTS {
-            anti_affinity.give_back(id);
+            anti_affinity.release(id);
             let taken = self.avoided(anti_affinity, &failed, self.parts.redundancy.copies_of(kind));
             let block = self.attempt(Tag { id, kind, attempt, copy: None }, &taken, hint)?;
             anti_affinity.take(id, &block.0.copies);
@@ -142,9 +142,9 @@ impl BlockLayer {
         Err(BlockError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
     }
 
-    /// Units to avoid, as far as the others are enough for all copies: those taken by the rest of
-    /// the group, and those that have just failed, which are the least loaded. A failed unit is
-    /// avoided before a taken one: a write there fails.
+    /// Units to avoid, as far as the other units have room for all copies: units taken by the rest
+    /// of the group, and units that have just failed, which are the least loaded. Failed units are
+    /// avoided before taken ones: a write to them fails.
     fn avoided(
         &self,
         anti_affinity: &AntiAffinity,
@@ -162,8 +162,8 @@ impl BlockLayer {
         choices.into_iter().find(|taken| has_room(taken)).unwrap_or_default()
     }
 
-    /// Rewrites a block of a group: the same bytes under the same id, on a unit that none of the
-    /// others has. It replaces the old one once it is durable.
+    /// Rewrites a block of a group: the same bytes under the same id, on a unit that no other block
+    /// of the group has. The new superblock replaces the old one once it is durable.
     pub async fn rewrite(
         &self,
         id: BlockId,
@@ -205,7 +205,7 @@ impl BlockLayer {
         self.attempt(Tag { id, kind, attempt: 0, copy: None }, &[], hint)
     }
 
-    /// As [`open`](BlockLayer::open), on other units than those of block `other`, if any other has
+    /// As [`open`](BlockLayer::open), on units that block `other` does not have, if such a unit has
     /// room.
     pub fn open_avoiding(
         &self,
@@ -239,7 +239,7 @@ impl BlockLayer {
         OpenBlock(Rc::new(Appends { layer, id, kind, on_log, copies, fates }))
     }
 
-    /// Units other than those taken that have room for a block.
+    /// The number of units, except those taken, that have room for a block.
     pub fn units_besides(&self, taken: &[u16]) -> usize {
         self.parts.pools.main.units_besides(taken)
     }
@@ -303,7 +303,8 @@ impl OpenBlock {
         self.0.copies.iter().for_each(|copy| flash.seal(copy));
     }
 
-    /// Appends all pieces; returns them for another attempt, if all came back.
+    /// Appends all pieces. Returns their buffers for another attempt, if the flash returned all of
+    /// them.
     async fn write_all(
         &self,
         pieces: Vec<IoBuf>,
@@ -332,7 +333,7 @@ impl OpenBlock {
             written.extend(piece);
             if let Err(error) = result {
                 if self.0.layer.has_parity() {
-                    // It may be the first to find the unit lost.
+                    // This error may be the first sign that the unit is lost.
                     self.0.note_outcome(0, &error);
                 }
                 failure.get_or_insert(error.into());
@@ -366,8 +367,8 @@ impl Appends {
         self.fated().filter(move |(_, fate)| takes_more(fate)).map(|(copy, _)| copy)
     }
 
-    /// The copies to keep when the block is done: of a segment of the log, whose frames are
-    /// acknowledged one by one, also those that failed on the way.
+    /// The copies to keep when the appends end. A log segment also keeps copies that failed after
+    /// an append, because its frames are acknowledged one by one.
     fn worth_keeping(&self) -> impl Iterator<Item = Superblock> {
         let is_log = matches!(self.kind, BlockKind::Log { .. });
         let is_kept = move |fate: &CopyFate| match *fate.failure.borrow() {
@@ -381,8 +382,8 @@ impl Appends {
         self.copies.iter().enumerate().zip(&self.fates)
     }
 
-    /// The outcome of an append to both copies: it ends when both have ended, and succeeds if one
-    /// has.
+    /// The outcome of an append to both copies: complete when both are complete, and a success if
+    /// one is.
     async fn join(
         self: Rc<Self>,
         one: impl Future<Output = Outcome>,
@@ -390,7 +391,7 @@ impl Appends {
     ) -> Outcome {
         let ((one, data), (other, twin)) = join(one, other).await;
         let result = match (one, other) {
-            // Neither copy is better than the other.
+            // Both copies hold the same pages: neither is dropped.
             (Err(error), Err(another)) => {
                 self.note_outcome(0, &error);
                 self.note_outcome(1, &another);
@@ -410,7 +411,7 @@ impl Appends {
         (result, data.or(twin))
     }
 
-    /// A copy takes no more appends; the block goes on without it.
+    /// A copy takes no more appends; the block continues without it.
     fn note_failure(&self, number: usize, error: &FtlError) {
         let Some(fate) = self.fates.get(number) else { return };
         if fate.failure.borrow_mut().replace(error.clone()).is_none() {

@@ -18,7 +18,7 @@ const ERRORS_OF_LOST_UNIT: u32 = 16;
 /// The state of a unit.
 #[derive(Default)]
 struct Unit {
-    /// Blocks being written to it: load that its queue does not show yet.
+    /// Blocks being written to it: load that its queue does not show.
     writers: Cell<u32>,
     /// None of its blocks can be read.
     is_lost: Cell<bool>,
@@ -63,7 +63,7 @@ impl UnitPool {
         self.unit(unit).is_some_and(|unit| unit.is_lost.get())
     }
 
-    /// How far the generations of the units have come, lost units left out.
+    /// The greatest generation of each unit, without lost units.
     pub(crate) fn marks(&self) -> Vec<UnitMark> {
         let mark = |unit| UnitMark { unit, generation: self.flash.newest_generation(unit) };
         self.flash.units().filter(|unit| !self.is_lost(*unit)).map(mark).collect()
@@ -111,18 +111,18 @@ impl UnitPool {
         }
     }
 
-    /// Units beside those taken that have room for a block.
+    /// The number of units, except those taken, that have room for a block.
     pub(crate) fn units_besides(&self, taken: &[u16]) -> usize {
         let has_room = |unit: &u16| self.flash.space(*unit).allocatable() > 0;
         self.serving().filter(|unit| !taken.contains(unit)).filter(has_room).count()
     }
 
-    /// Blocks that find room.
+    /// Blocks that can be written.
     pub(crate) fn free_blocks(&self) -> u32 {
         self.blocks_in(|unit| self.flash.space(unit).allocatable())
     }
 
-    /// Blocks that find room on flash without any.
+    /// Blocks that empty flash can hold.
     pub(crate) fn total_blocks(&self) -> u32 {
         self.blocks_in(|unit| {
             let space = self.flash.space(unit);
@@ -130,8 +130,8 @@ impl UnitPool {
         })
     }
 
-    /// Blocks that so many superblocks are enough for, with no two copies on one unit. With parity
-    /// fewer superblocks may do, but a group may be of one patch.
+    /// Blocks that fit these superblocks, with no two copies on one unit. Parity usually needs
+    /// fewer superblocks than copies, but a group of one patch needs as many.
     fn blocks_in(&self, superblocks: impl Fn(u16) -> u32) -> u32 {
         if !self.is_redundant() {
             return self.serving().map(superblocks).sum();
@@ -153,8 +153,8 @@ impl UnitPool {
         let untaken = self.serving().filter(|unit| !taken.contains(unit));
         let mut candidates: Vec<Candidate> = untaken.map(candidate).collect();
         if self.redundancy.is_some() && taken.is_empty() {
-            // A unit with as much room as all others together must take a copy of each block, or
-            // its room is of no use.
+            // A unit with as much room as all other units together must take a copy of each block:
+            // otherwise part of its room stays unused.
             let room: u32 = candidates.iter().map(|candidate| candidate.free).sum();
             if let Some(roomy) = candidates.iter().copied().find(|c| 2 * c.free >= room) {
                 candidates = vec![roomy];
@@ -163,7 +163,8 @@ impl UnitPool {
         self.placement.borrow_mut().choose(&candidates)
     }
 
-    /// Takes a superblock for each copy of a block, on different units, none of them among `taken`.
+    /// Allocates a superblock for each copy of a block, on different units, none of them among
+    /// `taken`.
     pub(crate) fn allocate(&self, tag: Tag, taken: &[u16], hint: Hint) -> Result<Copies> {
         let wanted = if self.is_redundant() { self.redundancy.copies_of(tag.kind) } else { 1 };
         let (mut copies, mut taken) = (Copies::new(), SmallVec::<[u16; 2]>::from_slice(taken));
@@ -191,15 +192,15 @@ impl UnitPool {
         Ok(copies)
     }
 
-    /// A block is being written to the unit, or no longer is.
+    /// Adds `by` to the number of blocks that are being written to the unit.
     pub(crate) fn count_writer(&self, unit: u16, by: i32) {
         if let Some(unit) = self.unit(unit) {
             unit.writers.set(unit.writers.get().saturating_add_signed(by));
         }
     }
 
-    /// Takes note of the outcome of a command. Returns whether it shows that the unit is lost; only
-    /// where redundancy makes up for the loss.
+    /// Records the outcome of a command. Returns whether the unit counts as lost from this command
+    /// on; a unit is lost only where its blocks have redundancy.
     pub(crate) fn note_outcome(&self, unit: u16, error: Option<&FtlError>) -> bool {
         let Some(known) = self.unit(unit).filter(|_| self.redundancy.is_some()) else {
             return false;

@@ -6,9 +6,9 @@ use std::cell::Cell;
 /// The units that blocks are placed on.
 pub(crate) struct Pools {
     pub(crate) main: UnitPool,
-    /// For the blocks of the log, where they have flash of their own.
+    /// The units of log blocks, where the log has a device of its own.
     log: Option<UnitPool>,
-    /// Blocks that find room, until blocks come or go.
+    /// The cached number of blocks that can be written. `None` after a change.
     free: Cell<Option<u32>>,
 }
 
@@ -32,7 +32,7 @@ impl Pools {
         [&self.main].into_iter().chain(&self.log)
     }
 
-    /// Blocks came or went, or a unit was lost.
+    /// Invalidates the count: blocks were written or deleted, or a unit was lost.
     pub(crate) fn note_change(&self) {
         self.free.set(None);
     }

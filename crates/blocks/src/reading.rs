@@ -1,6 +1,7 @@
-//! Reading blocks, whatever their redundancy. The reader passes a function that decodes the bytes;
-//! where it refuses those of one copy, it gets those of another, or bytes reconstructed from the
-//! parity group. A damaged copy is noted, so that the block gets a refresh.
+//! Reading blocks, whatever their redundancy. The reader passes a function that decodes the bytes.
+//! Where that function fails for one copy, it is called with the bytes of another copy, or with
+//! bytes reconstructed from the parity group. A damaged copy is noted, so that the block gets a
+//! refresh.
 
 use crate::directory::{Copies, Place};
 use crate::error::{BlockError, Result};
@@ -11,8 +12,8 @@ use softflash_base::IoBuf;
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 
-/// Read retries from which on a block needs a refresh: a single one may be chance, and the last
-/// steps of the retry ladder leave no margin.
+/// A block whose read takes this many retries needs a refresh: a single retry may be chance, and
+/// the last steps of the retry ladder leave no margin.
 const REFRESH_RETRIES: u8 = 2;
 
 /// Neighbouring pages of a block.
@@ -25,12 +26,12 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The page behind them.
+    /// The page behind the extent.
     pub(crate) fn end(self) -> u32 {
         self.first_page + self.pages
     }
 
-    /// Page number `number` of them.
+    /// The page `number` pages behind the first one.
     fn page(self, number: u32) -> Extent {
         Extent { first_page: self.first_page + number, pages: 1, ..self }
     }
@@ -52,7 +53,8 @@ struct Findings {
 }
 
 impl Findings {
-    /// Takes a reading: none where the flash reports that the pages are lost or were never written.
+    /// Adds the result of a read: `None` where the flash reports that the pages are lost or were
+    /// never written.
     fn take(&mut self, read: Result<IoBuf, FtlError>) -> Result<()> {
         let reading = match read {
             Ok(bytes) => Some(bytes),
@@ -79,17 +81,17 @@ impl Findings {
 
     /// The reading of each copy.
     fn readings(self, extent: Extent, is_half: bool) -> Result<SmallVec<[Option<IoBuf>; 2]>> {
-        // Of two copies only one was begun: nothing in it was acknowledged, or other blocks record
-        // it.
+        // Perhaps only one of two copies was begun: then nothing in it was acknowledged, or other
+        // blocks record it.
         if is_half {
             return Ok(self.readings);
         }
         let all_dead = self.dead_copies == self.readings.len();
         match (self.failure, self.dead) {
-            // An I/O error, not a report of lost pages: to count them as lost would give up
+            // An I/O error does not show that pages are lost: counting them as lost would drop
             // readable data.
             (Some(error), _) if self.readings.iter().all(Option::is_none) => Err(error.into()),
-            // A power cut leaves damaged pages behind, no dead die: the block was whole.
+            // A power cut damages pages but no die: the block was whole.
             (None, Some(error)) if all_dead => Err(extent.lost(&error)),
             _ => Ok(self.readings),
         }
@@ -108,8 +110,8 @@ impl BlockLayer {
         self.read_as(id, first_page, pages, hint, Ok::<_, BlockError>).await
     }
 
-    /// Reads whole pages of a block and decodes them with `make`. Where that fails, it decodes
-    /// those of another copy, if there is one.
+    /// Reads whole pages of a block and decodes them with `make`. Where that fails, reads and
+    /// decodes another copy, if there is one.
     pub async fn read_as<T, E: From<BlockError>>(
         &self,
         id: BlockId,
@@ -186,8 +188,8 @@ impl BlockLayer {
         self.parts.directory.ask(id, has_copies).unwrap_or(false) || self.in_group(id)
     }
 
-    /// As [`read`](BlockLayer::read), of pages that may not exist: `None` where any of them is lost
-    /// or unwritten.
+    /// As [`read`](BlockLayer::read), of pages that may not exist: `None` where a page is lost or
+    /// unwritten.
     pub async fn search(
         &self,
         id: BlockId,
@@ -230,13 +232,13 @@ impl BlockLayer {
         findings.readings(extent, self.is_half(id))
     }
 
-    /// Whether the mount found one of two copies, perhaps as a power cut came before the other was
-    /// begun: other blocks decide whether its contents count.
+    /// Whether the mount found one of two copies, perhaps because a power cut came before the other
+    /// was begun: other blocks decide whether its contents count.
     fn is_half(&self, id: BlockId) -> bool {
         self.parts.directory.ask(id, |place| place.is_half).unwrap_or(false)
     }
 
-    /// Whether every copy of a page was whole once and is lost, as far as the flash shows.
+    /// Whether every copy of a page was whole once and is lost, as far as reads of the flash show.
     pub async fn has_lost(&self, id: BlockId, page: u32, hint: Hint) -> Result<bool> {
         let Ok((copies, on_log)) = self.copies_to_read(id) else { return Ok(false) };
         let (is_half, mut unknown) = (self.is_half(id), None);
@@ -248,9 +250,9 @@ impl BlockLayer {
                     error: DeviceError::DeadDie | DeviceError::Io { .. },
                     ..
                 }) if is_half => return Ok(false),
-                // A power cut leaves damaged pages behind, no dead die: the block was whole.
+                // A power cut damages pages but no die: the block was whole.
                 Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {}
-                // Another copy may show that it was not.
+                // Another copy may show that the page was never whole.
                 Err(error @ FtlError::Device { error: DeviceError::Io { .. }, .. }) => {
                     unknown = Some(error);
                 }
@@ -281,8 +283,8 @@ impl BlockLayer {
         }
     }
 
-    /// Whether a superblock that holds no known block was written beyond page `page`, as far as the
-    /// flash shows.
+    /// Whether a superblock that holds no known block was written beyond page `page`, as far as
+    /// reads of the flash show.
     pub async fn was_written_beyond(
         &self,
         superblock: &Superblock,
@@ -295,13 +297,13 @@ impl BlockLayer {
         }
         match pool.flash.was_written_beyond(superblock, page, hint).await {
             Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => Ok(false),
-            // The other copies count.
+            // The other copies decide.
             Err(FtlError::Device { error: DeviceError::Io { .. }, .. })
                 if self.parts.pools.main.is_redundant() =>
             {
                 Ok(false)
             }
-            told => Ok(told?),
+            written => Ok(written?),
         }
     }
 
@@ -319,7 +321,7 @@ impl BlockLayer {
         let Some(mut place) = self.parts.directory.place(id) else { return Err(self.missing(id)) };
         if place.copies.len() > 1 {
             let pool = self.parts.pools.of(place.on_log);
-            // On equally loaded units even and odd blocks prefer different copies.
+            // On equally loaded units, even and odd blocks prefer different copies.
             let turn = |copy: usize| (copy as u64 + id.0) % 2;
             let mut order: SmallVec<[_; 2]> = place.copies.drain(..).enumerate().collect();
             order.sort_by_key(|(number, copy)| {
@@ -365,7 +367,7 @@ impl BlockLayer {
         })
     }
 
-    /// Reads page by page, each from a copy that can be read.
+    /// Reads page by page, each page from a readable copy.
     async fn read_mixed(
         &self,
         extent: Extent,

@@ -1,52 +1,52 @@
-//! Free space: blocks that find room, and how many of them are left to the log and to flushes.
+//! Free space: the number of blocks that can be written, and the reserves of the log and of
+//! flushes.
 
 use crate::error::{BlockError, Result};
 use crate::layer::BlockLayer;
 use crate::tag::BlockId;
 use softflash_ftl::{Hint, Priority, Superblock};
 
-/// Blocks that patches leave to the log: the first segment of a start and the one that it
-/// announces.
+/// Blocks reserved for the log: the first segment of a start, and the segment that it announces.
 pub const BLOCKS_OF_LOG: u32 = 2;
-/// Free blocks that a start needs before its log begins: those of the log, and as many spare ones
-/// for program failures.
+/// Free blocks that a start needs before its log begins: the blocks of the log, and as many spare
+/// blocks for program failures.
 pub const BLOCKS_OF_START: u32 = 2 * BLOCKS_OF_LOG;
-/// Blocks that compaction leaves to a concurrent flush.
+/// Blocks that compaction reserves for a concurrent flush.
 pub const BLOCKS_OF_FLUSH: u32 = 2;
 
 impl BlockLayer {
-    /// Blocks that find room.
+    /// Blocks that can be written.
     pub fn free_blocks(&self) -> u32 {
         self.parts.pools.free_blocks()
     }
 
-    /// As [`free_blocks`](BlockLayer::free_blocks), counted unit by unit, to check the cached
+    /// As [`free_blocks`](BlockLayer::free_blocks), counted unit by unit, to verify the cached
     /// count.
     pub fn count_free_blocks(&self) -> u32 {
         self.parts.pools.main.free_blocks()
     }
 
-    /// All blocks that find room on flash without any, bad superblocks left out.
+    /// Blocks that empty flash can hold, without bad superblocks.
     pub fn total_blocks(&self) -> u32 {
         self.parts.pools.main.total_blocks()
     }
 
-    /// Blocks that a compaction finds room for.
+    /// Blocks that a compaction can write.
     pub fn room_of_compaction(&self) -> usize {
         self.free_blocks().saturating_sub(BLOCKS_OF_LOG + BLOCKS_OF_FLUSH) as usize
     }
 
-    /// The error of a write without room: the flash is full, or worn out.
+    /// The error of a write that finds no free superblock: the flash is full, or worn out.
     pub fn lack_of_space(&self) -> BlockError {
         self.parts.pools.main.lack_of_space()
     }
 
-    /// Makes sure that a patch leaves room for the writes that must follow it: a log without a
-    /// block for its next segment has failed, a start without one for its first segment can release
-    /// nothing, and the inputs of a compaction stay until the flush that the log waits for is done.
+    /// Checks that a patch leaves room for the writes that must follow it: a log without a block
+    /// for its next segment fails, a start without one for its first segment can release nothing,
+    /// and the inputs of a compaction stay until the flush that the log waits for is done.
     ///
     /// # Errors
-    /// [`BlockError::OutOfSpace`] or [`BlockError::WornOut`] where it does not.
+    /// [`BlockError::OutOfSpace`] or [`BlockError::WornOut`] where the room does not suffice.
     pub fn leave_room(&self, hint: Hint) -> Result<()> {
         let kept = match hint.priority {
             Priority::Background => BLOCKS_OF_LOG + BLOCKS_OF_FLUSH,
@@ -58,10 +58,10 @@ impl BlockLayer {
         }
     }
 
-    /// Frees superblocks until a starting log has room: first `torn` ones, then patches that are
-    /// `unlisted`. Otherwise both stay until the log has begun, because a frame that is unreadable
-    /// at the moment may still name them; but without room the log never begins, and the store
-    /// never starts.
+    /// Frees superblocks until a starting log has room: first `torn` superblocks, then `unlisted`
+    /// patches. Where there is room, both stay until the log has begun, because a frame that is
+    /// temporarily unreadable may name them. Without room the log cannot begin, and the store
+    /// cannot start.
     pub fn make_room_for_log<'a>(
         &self,
         torn: impl Iterator<Item = &'a Superblock>,

@@ -1,4 +1,5 @@
-//! Rollback detection: units that are restored from an old image, as a drive or a volume may be.
+//! Rollback detection: finds units that were restored from an old image, for example from a
+//! snapshot of a volume.
 //!
 //! The generation of a unit's superblocks rises with every erase, and the FTL keeps the greatest
 //! one on the flash. The log, whose copies are on other units, records it as a [`UnitMark`].
@@ -13,7 +14,7 @@ pub struct StaleUnit {
     pub unit: u16,
     /// The greatest generation found on it.
     pub found: u64,
-    /// The greatest generation that it had.
+    /// The greatest generation that the log recorded.
     pub was: u64,
 }
 
@@ -22,15 +23,15 @@ impl std::fmt::Display for StaleUnit {
         let StaleUnit { unit, found, was } = self;
         write!(
             f,
-            "unit {unit} is older than it was: it has superblocks up to generation {found}, and had some of {was}; it came \
-             back as an image of an earlier time, and is written anew from the other copies"
+            "unit {unit} is stale: its superblocks end at generation {found}, and the log recorded {was}; it was restored \
+             from an old image, and its blocks are rewritten from their other copies"
         )
     }
 }
 
-/// How far the generations of a unit that missed a session lag behind: each session begins this
-/// much higher. The lag is smaller where a power cut came between the erase of the newest
-/// superblock and its next header.
+/// The lag in generations of a unit that missed a session: each session begins this much higher.
+/// The lag is smaller where a power cut came between the erase of the newest superblock and its
+/// next header.
 const MISSED_SESSION: u64 = 1 << 16;
 
 impl BlockLayer {
@@ -39,8 +40,8 @@ impl BlockLayer {
         self.parts.pools.main.marks()
     }
 
-    /// The units that the mount found older than the log's marks. It matters only where a block
-    /// that is in use lacks a copy.
+    /// Units whose generations at the mount are behind the log's marks. They matter only where a
+    /// block in use lacks a copy.
     pub fn stale_units(&self, marks: &[UnitMark]) -> Vec<StaleUnit> {
         let stale = |mark: &UnitMark| {
             let mounted = self.parts.mounted.iter().find(|mounted| mounted.unit == mark.unit)?;

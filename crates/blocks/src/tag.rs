@@ -14,7 +14,7 @@
 use softflash_base::{ShardId, cast};
 use softflash_ftl::OwnerTag;
 
-/// Names a block for ever: ids are never used twice. The upper 16 bits are the shard.
+/// The permanent name of a block: ids are never used twice. The upper 16 bits are the shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BlockId(pub u64);
 
@@ -39,11 +39,11 @@ impl std::fmt::Display for BlockId {
 /// What a block holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockKind {
-    /// A segment of the shard's log; the number orders segments.
+    /// A segment of the shard's log.
     Log {
-        /// Its place in the log.
+        /// Its number, which orders the segments of the log.
         segment: u64,
-        /// The segment that it goes on from; 0 for none.
+        /// The segment that it continues; 0 for none.
         after: u64,
     },
     /// A patch of a slice.
@@ -64,8 +64,8 @@ pub struct Tag {
     pub id: BlockId,
     /// What it holds.
     pub kind: BlockKind,
-    /// The number of the attempt to write the block, from 0: the last one counts where a crash
-    /// leaves several.
+    /// The number of the attempt to write the block, from 0: where a crash leaves several, the last
+    /// one counts.
     pub attempt: u8,
     /// Which of its copies this is, where the store keeps two.
     pub copy: Option<u8>,
@@ -75,8 +75,8 @@ pub struct Tag {
 const MAGIC: u32 = u32::from_le_bytes(*b"SFBL");
 /// Version of the tag of a block with one copy.
 const VERSION: u8 = 2;
-/// Version of the tag of a block with two: a program that does not know copies must not take one
-/// for a failed attempt.
+/// Version of the tag of a block with two copies: a program that does not know copies must not take
+/// a copy for a failed attempt.
 const VERSION_OF_COPIES: u8 = 3;
 
 /// Encodes a tag; see `docs/formats.md`.
@@ -99,7 +99,7 @@ pub fn encode(Tag { id, kind, attempt, copy }: Tag) -> OwnerTag {
     OwnerTag(tag)
 }
 
-/// Decodes a tag; `None` where it is not one of this layer and a version up to this one.
+/// Decodes a tag; `None` where it is not a tag of this layer, or its version is newer.
 pub fn decode(tag: &OwnerTag) -> Option<Tag> {
     let word = |at: usize| {
         let bytes = tag.0.get(at..at + 8)?;
@@ -111,7 +111,7 @@ pub fn decode(tag: &OwnerTag) -> Option<Tag> {
     }
     let (id, detail) = (BlockId(word(8)?), word(16)?);
     let kind = match tag.0[5] {
-        // In version 1 each segment went on from the one with the number before.
+        // In version 1 each segment continues the segment with the previous number.
         1 if version == 1 => BlockKind::Log { segment: detail, after: detail.saturating_sub(1) },
         1 => BlockKind::Log { segment: detail, after: word(24)? },
         2 => BlockKind::Patch { slice: u16::try_from(detail).ok()? },
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_come_back_as_they_were() {
+    fn a_decoded_tag_equals_the_encoded_one() {
         let id = BlockId(BlockId::first(ShardId(3)).0 + 77);
         let log = BlockKind::Log { segment: 9, after: 6 };
         for kind in [log, BlockKind::Patch { slice: 5 }, BlockKind::User, BlockKind::Parity] {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_with_one_copy_bear_tags_of_the_version_before() {
+    fn a_block_with_one_copy_has_a_tag_of_version_2_and_a_copy_of_two_version_3() {
         let tag = Tag { id: BlockId(1), kind: BlockKind::User, attempt: 1, copy: None };
         assert_eq!(encode(tag).0[4..8], [2, 3, 1, 0]);
         let second = Tag { copy: Some(1), ..tag };

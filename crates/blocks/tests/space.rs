@@ -15,15 +15,15 @@ async fn put(blocks: &BlockLayer) -> BlockId {
     id
 }
 
-/// Free superblocks as the FTL counts them, and of them those that are erased.
+/// The FTL's count of free superblocks, and of erased ones among them.
 fn free_superblocks(blocks: &BlockLayer) -> (u32, u32) {
     let spaces = || blocks.flash().units().map(|unit| blocks.flash().space(unit));
     (spaces().map(|space| space.free()).sum(), spaces().map(|space| space.erased).sum())
 }
 
-/// Puts and deletes, with the count of free blocks taken before and after each, at once and when
-/// the flash has erased.
-async fn count_is_fresh(blocks: &BlockLayer, runtime: &RuntimeHandle, superblocks_each: u32) {
+/// Puts and deletes blocks, and compares the count of free blocks after each operation, and again
+/// after the erases.
+async fn check_count(blocks: &BlockLayer, runtime: &RuntimeHandle, superblocks_each: u32) {
     let all = blocks.free_blocks();
     let mut ids = Vec::new();
     for number in 1..=5 {
@@ -36,7 +36,7 @@ async fn count_is_fresh(blocks: &BlockLayer, runtime: &RuntimeHandle, superblock
         assert_eq!(blocks.free_blocks(), all - 5 + number, "right after the delete");
         assert_eq!(free_superblocks(blocks).0, free + number * superblocks_each);
         blocks.delete(id);
-        assert_eq!(blocks.free_blocks(), all - 5 + number, "deleting twice is deleting once");
+        assert_eq!(blocks.free_blocks(), all - 5 + number, "a second delete changes nothing");
     }
     runtime.sleep_until(runtime.now() + SECOND_NS).await;
     assert_eq!(blocks.free_blocks(), all, "erased or not, they are free");
@@ -47,12 +47,12 @@ async fn count_is_fresh(blocks: &BlockLayer, runtime: &RuntimeHandle, superblock
 
 #[test]
 fn blocks_are_free_right_after_they_are_deleted() {
-    on_blocks(Redundancy::None, async |blocks, runtime| count_is_fresh(blocks, runtime, 1).await);
-    on_blocks(Redundancy::Copies, async |blocks, runtime| count_is_fresh(blocks, runtime, 2).await);
+    on_blocks(Redundancy::None, async |blocks, runtime| check_count(blocks, runtime, 1).await);
+    on_blocks(Redundancy::Copies, async |blocks, runtime| check_count(blocks, runtime, 2).await);
 }
 
 #[test]
-fn what_was_counted_as_free_can_be_written_to_the_last_block() {
+fn as_many_blocks_can_be_written_as_are_counted_as_free() {
     on_blocks(Redundancy::None, async |blocks, _| {
         let mut ids = Vec::new();
         while blocks.free_blocks() > 0 {
@@ -73,7 +73,7 @@ fn what_was_counted_as_free_can_be_written_to_the_last_block() {
 }
 
 #[test]
-fn patches_leave_room_to_the_log_and_compaction_to_flushes_too() {
+fn patches_leave_room_for_the_log_and_compaction_also_for_flushes() {
     on_blocks(Redundancy::None, async |blocks, _| {
         while blocks.free_blocks() > BLOCKS_OF_LOG + BLOCKS_OF_FLUSH {
             assert_eq!(blocks.leave_room(Hint::COMPACTION), Ok(()));
@@ -90,7 +90,7 @@ fn patches_leave_room_to_the_log_and_compaction_to_flushes_too() {
 }
 
 #[test]
-fn a_start_without_room_for_its_log_gives_back_as_little_as_it_takes() {
+fn a_start_without_room_for_its_log_releases_no_more_blocks_than_it_needs() {
     on_blocks(Redundancy::None, async |blocks, _| {
         let mut unlisted = Vec::new();
         while blocks.free_blocks() > 0 {
@@ -102,7 +102,7 @@ fn a_start_without_room_for_its_log_gives_back_as_little_as_it_takes() {
             assert_eq!(
                 blocks.free_blocks(),
                 BLOCKS_OF_START,
-                "the torn one and three of the others"
+                "the torn superblock and three unlisted patches"
             );
             let (gone, kept) = unlisted.split_at(BLOCKS_OF_START as usize - 1);
             assert!(gone.iter().all(|id| !blocks.contains(*id)));

@@ -1,4 +1,4 @@
-//! The handle of a shard's flash: each method is a request, submitted at once and awaited.
+//! The handle of a shard's flash. Each method submits a request at once.
 
 use crate::pump::{self, Driver};
 use softflash_base::{IoBuf, UnitId};
@@ -22,7 +22,7 @@ pub struct Flash {
 pub struct ReadPages {
     /// Their contents.
     pub bytes: IoBuf,
-    /// Read retries of the page that needed most.
+    /// The most read retries of any of the pages.
     pub retries: u8,
 }
 
@@ -49,12 +49,12 @@ impl Flash {
         Ok((Flash { driver }, inventory))
     }
 
-    /// Lets the pump end; requests under way are not awaited.
+    /// Ends the pump without waiting for requests under way.
     pub fn stop(&self) {
         self.driver.stop();
     }
 
-    /// Takes a free superblock of `unit`.
+    /// Allocates a free superblock of `unit`.
     pub fn allocate(&self, unit: u16, tag: OwnerTag, hint: Hint) -> Result<Superblock, FtlError> {
         let now = self.driver.runtime.now();
         let superblock = self.driver.ftl.borrow_mut().allocate(now, UnitId(unit), tag, hint);
@@ -105,13 +105,13 @@ impl Flash {
             (Ok(()), Some(bytes)) => Ok(ReadPages { bytes, retries }),
             (Ok(()), None) => Err(FtlError::Damaged {
                 unit: superblock.unit,
-                reason: "a read came back without its buffer".into(),
+                reason: "a read completed without its buffer".into(),
             }),
             (Err(error), _) => Err(error),
         }
     }
 
-    /// Completes when all that was completed before survives a power cut.
+    /// Completes when every append that completed before is durable.
     pub async fn flush(&self, hint: Hint) -> Result<(), FtlError> {
         let request = self.driver.ftl.borrow_mut().flush(self.driver.runtime.now(), hint);
         self.driver.done(request).await.result
@@ -122,7 +122,7 @@ impl Flash {
         self.driver.ftl.borrow_mut().seal(superblock);
     }
 
-    /// Gives a superblock's space back.
+    /// Releases a superblock.
     pub fn release(&self, superblock: &Superblock) {
         let now = self.driver.runtime.now();
         self.driver.ftl.borrow_mut().release(now, superblock);
@@ -145,8 +145,8 @@ impl Flash {
         ftl.payload_pages() as usize * ftl.page_bytes() as usize
     }
 
-    /// How many pages of a superblock must be appended until a power cut in a later append cannot
-    /// take any of the first `pages` along.
+    /// The number of appended pages from which on a power cut in a later append cannot damage any
+    /// of the first `pages` pages.
     pub fn safe_after(&self, pages: u32) -> u32 {
         self.driver.ftl.borrow().safe_after(pages)
     }
@@ -166,7 +166,7 @@ impl Flash {
         self.driver.ftl.borrow().space(UnitId(unit))
     }
 
-    /// The greatest generation that a header on the unit's flash bears.
+    /// The greatest generation in a header on the unit's flash.
     pub fn newest_generation(&self, unit: u16) -> u64 {
         self.driver.ftl.borrow().newest_generation(UnitId(unit))
     }

@@ -1,4 +1,4 @@
-//! Flash as tasks await it: turns requests to the flash translation layer into futures.
+//! Asynchronous flash: turns requests to the flash translation layer into futures.
 //!
 //! One *pump* task for each FTL polls it and sleeps until the device has completions. Requests are
 //! submitted at once, in the order of the calls; the pump starts them together when the tasks

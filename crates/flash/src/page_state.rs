@@ -1,11 +1,11 @@
-//! Looks at single pages: which of them were written and lost, and how far a superblock was
+//! Classifies single pages: which of them were written and lost, and how far a superblock was
 //! written.
 
 use crate::Flash;
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 
-/// The state that a read of a page shows.
+/// The state of a page, from a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PageState {
     Readable,
@@ -14,9 +14,9 @@ enum PageState {
 }
 
 impl Flash {
-    /// Whether a page of a superblock was whole once and has been lost since: ECC cannot correct
-    /// it, and what is programmed only behind it is there. A power cut leaves behind what looks the
-    /// same in the last pages alone.
+    /// Whether a page of a superblock was whole and then lost: ECC cannot correct it, and pages
+    /// that are programmed only after it are written. A power cut leaves such a page only at the
+    /// end, without written pages behind it.
     pub async fn has_lost(
         &self,
         superblock: &Superblock,
@@ -35,9 +35,9 @@ impl Flash {
         Ok(false)
     }
 
-    /// Whether a superblock has been written up to page `page` and on, as far as blocks tell that
-    /// have room left: one whose erase was cut off reads like one that was full. Nor does a page
-    /// tell that a program has gone astray to.
+    /// Whether a superblock has been written beyond page `page`. Only flash blocks with erased
+    /// pages count: a flash block whose erase was interrupted reads like a full one. A page that a
+    /// misdirected program wrote does not count either.
     pub async fn was_written_beyond(
         &self,
         superblock: &Superblock,

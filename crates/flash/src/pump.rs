@@ -15,7 +15,7 @@ use std::task::{Poll, Waker};
 pub(crate) struct Driver {
     pub(crate) ftl: RefCell<Ftl>,
     pub(crate) runtime: RuntimeHandle,
-    /// Rings when the FTL has something to submit.
+    /// Rings when the FTL has commands to submit.
     pub(crate) submitted: Notify,
     requests: RefCell<Requests>,
     stopped: Cell<bool>,
@@ -65,7 +65,7 @@ impl Driver {
                     let waker = self.requests.borrow_mut().finish(done);
                     waker.into_iter().for_each(Waker::wake);
                 }
-                // The tasks that were woken submit their next requests before the device is polled
+                // Lets the woken tasks submit their next requests before the device is polled
                 // again.
                 yield_now().await;
             }

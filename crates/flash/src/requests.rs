@@ -62,7 +62,7 @@ impl Requests {
         }
     }
 
-    /// The waiter is gone.
+    /// The waiting task was dropped.
     pub(crate) fn abandon(&mut self, slot: usize) {
         if let Pending::Finished(_) = self.set(slot, Pending::Abandoned) {
             self.free(slot);

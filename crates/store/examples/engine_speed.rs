@@ -1,4 +1,4 @@
-//! How fast the engine takes and finds values of 1 KiB on one thread, without sockets.
+//! The speed of writes and lookups of 1 KiB values in the engine, on one thread, without sockets.
 //! `cargo run --release -p softflash-store --example engine_speed`
 
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use softflash_store::{Durability, Entry};
 use softflash_testing::Bed;
 use std::time::Duration;
 
-#[expect(clippy::print_stdout, clippy::unwrap_used, reason = "an example prints what it measured")]
+#[expect(clippy::print_stdout, clippy::unwrap_used, reason = "an example prints its measurement")]
 fn main() {
     let (keys, operations) = (100_000, 1_000_000);
     let mut bed = Bed::new(1, 1, 16, 32, 8 << 20);

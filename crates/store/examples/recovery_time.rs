@@ -1,6 +1,6 @@
-//! How long a store takes to open, after a clean stop and after a power cut, by how full it is: on
-//! SDF's channels, fewer superblocks a channel, in virtual time and in CPU time, both also per TB
-//! (10^12 bytes) of flash.
+//! The time to open a store after a clean stop and after a power cut, by fill level: on the
+//! channels of SDF with fewer superblocks, in virtual time and in CPU time, both also per TB (10^12
+//! bytes) of flash.
 //!
 //!     cargo run --release -p softflash-store --example recovery_time -- [VALUE_BYTES] [SUPERBLOCKS]
 
@@ -29,7 +29,7 @@ struct Bench {
     keys: u64,
 }
 
-/// What opening took.
+/// The times of an open.
 struct Opening {
     virtual_s: f64,
     cpu_s: f64,
@@ -39,7 +39,7 @@ impl Bench {
     fn new(value_bytes: usize, superblocks: u32) -> Bench {
         let mut config = ModelConfig::sdf();
         config.array.geometry.blocks_per_plane = superblocks;
-        // A page can take an older one of its word line along.
+        // A torn page can damage an older page of its word line.
         config.faults.paired_page_loss = 0.5;
         let device = Arc::new(ModelDevice::in_memory_keeping(config, Contents::Packed).unwrap());
         let units = device.info().units;
@@ -68,8 +68,8 @@ impl Bench {
         info.geometry.unit_bytes() * u64::from(info.units)
     }
 
-    /// Opens the store, writes up to `bytes` of values in all, and closes or cuts the power in the
-    /// middle of a write.
+    /// Opens the store, writes values up to a total of `bytes`, and closes it or cuts the power
+    /// during a write.
     fn session(&mut self, bytes: u64, cut: bool) -> Opening {
         let executor = VirtualExecutor::new(1_000_000);
         let runtime = executor.handle();
@@ -91,7 +91,7 @@ impl Bench {
                 }
             }
             if cut {
-                // The memtables full, as a busy store has them.
+                // With full memtables, as in a busy store.
                 for number in 0..(64 << 20) / self.value.len() as u64 {
                     put(&stores, number * 7919 % self.keys.max(1), self.value.clone())
                         .await

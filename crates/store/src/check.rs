@@ -1,4 +1,4 @@
-//! Offline check of everything that a store keeps on its device. Reads only.
+//! Offline check of all data of a store on its device. It only reads.
 
 use crate::error::Result;
 use crate::kv::patch::Patch;
@@ -21,40 +21,39 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Something that is not as it should be.
+/// A problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Where: a shard, a superblock, a patch.
+    /// The place: a shard, a superblock, a patch.
     pub place: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// Whether something that was durable is damaged. What a power cut leaves half-written is not
-    /// an error.
+    /// Whether durable data is damaged. A write that a power cut interrupted is not an error.
     pub is_error: bool,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
-    /// Whether everything durable is there and right.
+    /// Whether all durable data is present and intact.
     pub ok: bool,
-    /// Shards looked at.
+    /// Shards checked.
     pub shards: u16,
-    /// Patches read whole.
+    /// Patches read without a problem.
     pub patches: u64,
     /// Records verified, superseded ones included.
     pub records: u64,
     /// Bytes of records verified.
     pub bytes: u64,
-    /// Keys and deletions found in the log that are in no patch yet.
+    /// Keys and deletions in the log that are in no patch.
     pub log_keys: u64,
-    /// Blocks that nothing refers to; the next start gives them back.
+    /// Blocks that neither a tree nor the log refers to; the next start releases them.
     pub orphans: u64,
-    /// What is wrong.
+    /// The problem.
     pub findings: Vec<Finding>,
 }
 
-/// How far a check has come.
+/// The progress of a check.
 #[derive(Default)]
 pub struct Progress {
     /// Patches to read.
@@ -76,7 +75,7 @@ pub async fn check(
         return report;
     }
     let decisions = Decisions::default();
-    // All at once: the shards ask each other what became of transactions.
+    // Concurrently: the shards ask each other for the outcome of transactions.
     let shards = (0..layout.shards).map(|shard| {
         let (device, decisions, runtime) = (Arc::clone(&device), &decisions, runtime.clone());
         async move {
@@ -127,7 +126,7 @@ async fn check_shard(
     let queue = device
         .open_queue_pair(layout.units_of(shard))
         .map_err(|error| crate::StoreError::Unusable(error.to_string()))?;
-    // Nothing is erased ahead: a check only reads.
+    // Without erases in advance: a check only reads.
     let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
     let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
     for torn in &inventory.damaged {
@@ -163,15 +162,13 @@ async fn check_shard(
     let referred: Vec<Superblock> = referred.flat_map(|id| blocks.superblocks(id)).collect();
     for lost in &inventory.erase_headers_lost {
         let (place, reason) = (lost.superblock.to_string(), &lost.reason);
-        // A cut in the erase of what has been given up leaves this, too.
+        // An interrupted erase of a released superblock also leaves a damaged erase header.
         match referred.contains(&lost.superblock) {
             true => report.fault(
                 place,
-                format!(
-                    "the erase header is damaged ({reason}); the opening header stands in for it"
-                ),
+                format!("the erase header is damaged ({reason}); the opening header replaces it"),
             ),
-            false => report.remark(place, format!("an erase was cut off ({reason})")),
+            false => report.remark(place, format!("an erase was interrupted ({reason})")),
         }
     }
     let result = match recovered {
@@ -185,13 +182,10 @@ async fn check_shard(
                 report.remark(format!("shard {shard}"), torn);
             }
             if recovered.cut {
-                report.remark(
-                    format!("shard {shard}"),
-                    "a transaction that was never acknowledged is cut off",
-                );
+                report.remark(format!("shard {shard}"), "an unacknowledged transaction is dropped");
             }
-            // As a start does, and in memory alone: which units still take a copy shows when what
-            // is no longer needed is gone.
+            // Releases unused blocks as a start does, in memory only: the remaining free space
+            // shows which units take copies.
             unreferred.iter().for_each(|id| blocks.delete(*id));
             inventory.damaged.iter().for_each(|torn| flash.release(&torn.superblock));
             for stale in &recovered.stale_units {
@@ -230,19 +224,19 @@ async fn check_shard(
     result
 }
 
-/// Compares the parity of patches that are right with them.
+/// Compares the parity of a group with its patches, which have been checked.
 async fn check_parity(group: &ParityGroup, blocks: &BlockLayer, report: &mut CheckReport) {
     let id = BlockId(group.parity);
     let agrees = blocks.parity_agrees(group, Hint::COMPACTION).await;
     if let Some(problem) = blocks.copy_problem(id) {
         report.fault(format!("the parity of {} patches, {id}", group.members.len()), problem);
     } else if !agrees && blocks.is_redundant() {
-        report.fault(format!("{id}"), "it is not the parity of its patches");
+        report.fault(format!("{id}"), "it differs from the XOR of its patches");
     }
 }
 
-/// Reads a patch whole: every checksum, the order, the counts, and that index and filter find every
-/// key.
+/// Reads a whole patch: verifies every checksum, the order, the counts, and that index and filter
+/// find every key.
 pub(crate) async fn check_patch(patch: &Patch, report: &mut CheckReport) -> Result<(), String> {
     let index = patch.index().map_err(|error| error.to_string())?;
     if patch.has_other_copy() && !patch.has_whole_metadata().await {

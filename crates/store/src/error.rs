@@ -1,4 +1,4 @@
-//! What can go wrong in a store, in words that say what to do.
+//! Errors of a store, with the remedy.
 
 use softflash_blocks::BlockError;
 use softflash_ftl::FtlError;
@@ -8,10 +8,11 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The flash is full: writes are refused; reads and deletes go on and compaction makes room.
+    /// The flash is full: writes are refused; reads and deletes continue, and compaction makes
+    /// room.
     #[error("the flash is full; delete keys or let them expire")]
     OutOfSpace,
-    /// So many blocks have gone bad that the flash takes no more writes; reads go on.
+    /// So many superblocks are bad that the flash takes no more writes; reads continue.
     #[error(
         "the flash is worn out: {bad} of {total} superblocks are bad; what is there can be read, and nothing more \
          written: take it to another device with `softflash dump` and `softflash load`"
@@ -19,7 +20,7 @@ pub enum StoreError {
     WornOut {
         /// Superblocks out of service, on the shard's units.
         bad: u32,
-        /// All of them.
+        /// All superblocks of these units.
         total: u32,
     },
     /// A key over the limit.
@@ -41,16 +42,16 @@ pub enum StoreError {
     /// Another transaction wrote a key that this one had read; run it again.
     #[error("the keys read were changed by another client")]
     Conflict,
-    /// The flash lost or damaged data; nothing wrong was returned.
+    /// The flash lost or damaged data; no wrong data was returned.
     #[error("data loss: {0}; run `softflash check` for the extent")]
     DataLoss(String),
     /// The flash translation layer failed a request.
     #[error("flash: {0}")]
     Flash(#[from] FtlError),
-    /// An earlier failure of the log: what it holds in memory can no longer be made durable.
+    /// The log failed earlier: its events in memory cannot be made durable.
     #[error("the log has failed ({0}); writes are refused until the server is restarted")]
     LogFailed(String),
-    /// What is on the device does not belong to this store, or to this version of it.
+    /// The data on the device belongs to another store, or to another version.
     #[error("{0}")]
     Unusable(String),
     /// The shard has stopped.
@@ -72,7 +73,7 @@ impl From<BlockError> for StoreError {
     }
 }
 
-/// Whether the error means lost or damaged data rather than a full or misused device.
+/// Whether the error reports lost or damaged data, and not a full or misused device.
 pub fn is_data_loss(error: &StoreError) -> bool {
     matches!(
         error,

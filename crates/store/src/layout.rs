@@ -1,5 +1,5 @@
-//! How the key space is cut: keys hash to slots, slots to slices, slices to shards, shards own
-//! units. Fixed when the store is formatted.
+//! The partition of the key space: keys hash to slots, slots to slices, slices to shards, and
+//! shards own units. It is fixed when the store is formatted.
 
 use serde::{Deserialize, Serialize};
 use softflash_base::{ShardId, SliceId};
@@ -13,7 +13,7 @@ pub const SLOTS: u16 = 16384;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compression {
-    /// As it is.
+    /// Uncompressed.
     #[default]
     None,
     /// LZ4: little CPU time.
@@ -22,7 +22,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// The cut of a store.
+/// The layout of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreLayout {
@@ -35,7 +35,7 @@ pub struct StoreLayout {
     /// Compression of each slice; a slice beyond the end of the list has none.
     #[serde(default)]
     pub compression: Vec<Compression>,
-    /// Copies of everything, on different units: 1, or 2.
+    /// Copies of each block, on different units: 1 or 2.
     #[serde(default = "one_copy")]
     pub copies: u8,
     /// Patches that share a parity block, at most; 0 for no parity.
@@ -43,18 +43,18 @@ pub struct StoreLayout {
     pub parity: u8,
 }
 
-/// Copies where nothing else is said.
+/// The default number of copies.
 pub const fn one_copy() -> u8 {
     1
 }
 
 /// The most patches that share a parity block.
 pub const MOST_MEMBERS: u8 = 16;
-/// A shard's units where there is parity: two patches and their parity block have one each.
+/// The fewest units of a shard with parity: two patches and their parity block need one each.
 pub const LEAST_UNITS_OF_PARITY: u16 = 3;
 
 impl StoreLayout {
-    /// Why the layout cannot work, if it cannot.
+    /// The reason why the layout is invalid, if it is.
     pub fn problem(&self) -> Option<String> {
         let StoreLayout { shards, slices, units, copies, parity, .. } = *self;
         if shards == 0 {
@@ -90,7 +90,7 @@ impl StoreLayout {
         }
     }
 
-    /// What makes up for the loss of a unit.
+    /// The redundancy of the blocks.
     pub fn redundancy(&self) -> Redundancy {
         match (self.copies, self.parity) {
             (_, members @ 1..) => Redundancy::Parity { members },

@@ -1,8 +1,8 @@
-//! Stores on software-defined flash: the block layer, the log and the key-value engine.
+//! Stores on software-defined flash: formats, the log and the key-value engine.
 //!
-//! Everything here is `async` on a [`softflash_runtime::Runtime`] and single-threaded: one
-//! [`Shard`] per core owns its units, its log and its slices, and nothing is shared.
-//! [`Store`] is one thread's handle to all shards.
+//! All code here is `async` on a [`softflash_runtime::Runtime`] and single-threaded: one [`Shard`]
+//! per core owns its units, its log and its slices, and shares nothing. [`Store`] is one thread's
+//! handle to all shards.
 
 pub mod check;
 mod error;

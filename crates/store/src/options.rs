@@ -1,44 +1,43 @@
-//! What may differ from one run of a store to the next.
+//! Settings that may change from one run of a store to the next.
 
 use crate::format::record::MAX_FRAGMENT_BYTES;
 use softflash_blocks::PlacementKind;
 use softflash_ftl::FtlConfig;
 use std::time::Duration;
 
-/// A week, as other stores take for a pass that reads everything (Ceph's deep scrub).
+/// A week, the period of a deep scrub in Ceph.
 const SCRUB_PERIOD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// A sweep looks at all watches: so rarely, it costs each of them next to nothing.
+/// A sweep visits all watches: at this interval its cost per watch is small.
 const WATCH_SWEEP: usize = 1024;
 
 /// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// When it is on flash.
+    /// When the write is on flash.
     Flash,
-    /// At once; it is on flash within the interval.
+    /// Immediately; the write is on flash within the interval.
     Interval(Duration),
 }
 
 /// Settings of a running store, for all of its shards together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoreOptions {
-    /// Bytes that memtables, the read cache and request buffers may take.
+    /// Memory of memtables, read cache and request buffers, in bytes.
     pub memory_bytes: u64,
     /// When a write is acknowledged.
     pub durability: Durability,
-    /// Which unit takes a new block.
+    /// The policy that chooses the unit of a new block.
     pub placement: PlacementKind,
-    /// How long a pass of the patrol takes, which reads everything once and writes anew what is
-    /// hard to read; without one there is none.
+    /// The period of the scrub, which reads all data once and rewrites patches that are hard to
+    /// read; `None` for no scrub.
     pub scrub: Option<Duration>,
-    /// Longer values are cut into fragments of at most so many bytes when they are written, or of a
-    /// few more where the number of fragments would be too large. What was cut otherwise is read
-    /// all the same.
+    /// The most bytes of a fragment of a new value, or a few more where the number of fragments
+    /// would be too large. Values with other fragments stay readable.
     pub fragment_bytes: usize,
-    /// Watches after which those are dropped that nobody holds any more.
+    /// The number of watches after which the released ones are dropped.
     pub watch_sweep: usize,
-    /// How the FTL below runs the flash.
+    /// Settings of the FTL.
     pub ftl: FtlConfig,
 }
 

@@ -1,4 +1,4 @@
-//! Counters of a store: what was asked of it and what it asked of the flash.
+//! Counters of a store: requests of clients, and commands to the flash.
 
 use serde::Serialize;
 
@@ -7,19 +7,19 @@ use serde::Serialize;
 pub struct StoreStats {
     /// Keys, an estimate (see `docs/redis.md` for its bound).
     pub keys: u64,
-    /// Commands completed by the device: reads.
+    /// Reads completed by the device.
     pub device_reads: u64,
-    /// Programs.
+    /// Programs completed by the device.
     pub device_programs: u64,
-    /// Erases.
+    /// Erases completed by the device.
     pub device_erases: u64,
     /// Bytes of keys and values written by clients.
     pub host_bytes_written: u64,
-    /// Bytes programmed, of all causes.
+    /// Bytes programmed, for any reason.
     pub flash_bytes_written: u64,
     /// Bytes read from the device.
     pub flash_bytes_read: u64,
-    /// Bytes of log frames among them.
+    /// Bytes of log frames written.
     pub log_bytes_written: u64,
     /// Bytes of patches written by memtable flushes.
     pub flush_bytes_written: u64,
@@ -29,7 +29,7 @@ pub struct StoreStats {
     pub memory_hits: u64,
     /// Lookups that read flash.
     pub flash_lookups: u64,
-    /// Lookups of absent keys that read flash because a filter erred.
+    /// Lookups of absent keys that read flash because of a false positive of a filter.
     pub filter_false_positives: u64,
     /// Bytes in memtables.
     pub memtable_bytes: u64,
@@ -49,29 +49,29 @@ pub struct StoreStats {
     pub flushes: u64,
     /// Compactions completed.
     pub compactions: u64,
-    /// Time writers were slowed or stopped, in microseconds.
+    /// Time for which admission delayed writers, in microseconds.
     pub stall_us: u64,
-    /// Writes refused for lack of space, or as the flash is worn out.
+    /// Writes refused because the flash is full or worn out.
     pub refused_writes: u64,
     /// Damaged reads reported.
     pub data_losses: u64,
-    /// Passes over everything on flash that were completed.
+    /// Completed scrub passes.
     pub patrols: u64,
-    /// Bytes of blocks of patches that were read by them.
+    /// Bytes of patches read by the scrub.
     pub patrolled_bytes: u64,
-    /// Bytes of patches written anew because they were hard to read.
+    /// Bytes of patches rewritten because they were hard to read.
     pub refreshed_bytes: u64,
-    /// Blocks of which a copy is known to be missing or damaged, or that no parity makes up for,
-    /// where the store keeps two copies or parity: they are being written anew.
+    /// Degraded blocks of a store with two copies or parity: a copy is missing or damaged, or a
+    /// patch is in no parity group. The rebuild rewrites them.
     pub degraded_blocks: u64,
     /// Blocks of parity.
     pub parity_blocks: u64,
-    /// Patches that are given up and kept until the parity of others does without them.
+    /// Deleted patches that are kept because their parity groups need them.
     pub pinned_blocks: u64,
-    /// Units that were lost since the start, where the store keeps two copies or parity.
+    /// Units lost since the start of a store with two copies or parity.
     pub lost_units: u64,
-    /// Units that had come back as an image of an earlier time at the start, where the store keeps
-    /// two copies or parity.
+    /// Stale units, found at the start of a store with two copies or parity: they were restored
+    /// from an old image.
     pub old_units: u64,
     /// 1 while writes are refused for lack of space.
     pub full: u64,

@@ -1,4 +1,4 @@
-//! Values as the store holds them.
+//! Values in the store.
 
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
@@ -8,7 +8,7 @@ pub const MAX_KEY_BYTES: usize = 64 << 10;
 /// The longest value in bytes.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
-/// A value: one piece where it is small, several where it is large, never copied to be joined.
+/// A value: one piece if small, several if large. Pieces are not joined by a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Value {
     fragments: SmallVec<[Bytes; 1]>,
@@ -35,7 +35,7 @@ impl Value {
         self.fragments.iter().all(Bytes::is_empty)
     }
 
-    /// The value in one piece; copies where there are several.
+    /// The value in one piece; copies if there are several pieces.
     pub fn to_bytes(&self) -> Bytes {
         match self.fragments.as_slice() {
             [] => Bytes::new(),
@@ -55,7 +55,7 @@ impl From<Bytes> for Value {
     }
 }
 
-/// What a key maps to.
+/// The value of a key and its expiry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The value.
@@ -70,7 +70,7 @@ impl Entry {
         Entry { value: value.into(), expires_at_ms: 0 }
     }
 
-    /// Whether the entry is dead at `now_ms`.
+    /// Whether the entry has expired at `now_ms`.
     pub fn is_expired(&self, now_ms: u64) -> bool {
         self.expires_at_ms != 0 && self.expires_at_ms <= now_ms
     }

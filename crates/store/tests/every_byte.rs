@@ -1,7 +1,7 @@
-//! Every byte that a store has written is changed in turn: the offline check reports it, or nothing
-//! depends on it.
+//! Changes every byte that a store has written, one at a time: the offline check reports the
+//! change, or the change has no effect.
 
-#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
+#![expect(clippy::unwrap_used, reason = "tests end at the first error")]
 
 use softflash_base::random::Rng;
 use softflash_device::{Device, ModelConfig, ModelDevice};
@@ -87,7 +87,7 @@ fn pages_read(bed: &VirtualBed) -> BTreeSet<Page> {
     pages.clone()
 }
 
-/// Opens the store with the change and compares everything; the device is as it was afterwards.
+/// Opens the store with the change and compares all keys; restores the device afterwards.
 fn is_harmless(bed: &VirtualBed, model: &Model, faults: &Faults) -> bool {
     let units = 0..bed.layout.units;
     let image = bed.device.image(units).unwrap();
@@ -111,7 +111,7 @@ fn is_harmless(bed: &VirtualBed, model: &Model, faults: &Faults) -> bool {
 }
 
 #[test]
-fn no_changed_byte_goes_unnoticed_where_it_matters() {
+fn every_changed_byte_is_reported_or_has_no_effect() {
     let thorough = std::env::var_os("SOFTFLASH_THOROUGH").is_some();
     let (bed, model) = written();
     let pages: Vec<Page> = pages_read(&bed).into_iter().collect();
@@ -137,7 +137,7 @@ fn no_changed_byte_goes_unnoticed_where_it_matters() {
         if !checked(&bed, &faults).ok {
             reported += 1;
         } else {
-            // Padding, pages of earlier lives, and what a later record stands in for.
+            // Padding, pages of earlier generations, and superseded records.
             harmless += 1;
             if !thorough || random.chance(0.01) {
                 assert!(is_harmless(&bed, &model, &faults), "byte {at} of page {page:?}");

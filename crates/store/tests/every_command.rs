@@ -1,11 +1,12 @@
-//! Every command to the device fails in turn, once or from then on: what was acknowledged is found
-//! again when the device works, what was not done is an error, and nothing waits for ever.
+//! Fails every command to the device, one at a time, once or from that command on: acknowledged
+//! writes are found when the device works, a failed request returns an error, and every request
+//! ends.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a failure says what to run again"
+    reason = "a failure prints the seed to replay"
 )]
 
 use bytes::Bytes;
@@ -21,12 +22,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than any request may take in virtual time, the waits of a full device included.
+/// Longer than any request may take in virtual time, including waits for a full device.
 const PATIENCE: Duration = Duration::from_secs(600);
 const KEYS: u64 = 40;
 const STEPS: u64 = 70;
 
-/// What each key may map to: what was acknowledged last, and what was written since.
+/// The possible values of each key: the last acknowledged one, and those written since.
 type Known = BTreeMap<Bytes, Vec<Option<Bytes>>>;
 
 struct Bench {
@@ -57,8 +58,7 @@ impl Bench {
         }
     }
 
-    /// Opens the store with these faults, works, and closes it. Every error on the way is fine, as
-    /// long as it comes.
+    /// Opens the store with these faults, works, and closes it. A request may fail, but must end.
     fn session(&self, faults: &Faults, known: &mut Known, seed: u64) -> Result<(), StoreError> {
         let inner = Arc::clone(&self.device) as Arc<dyn Device>;
         let device = Arc::new(FaultyDevice::new(inner, faults.clone()));
@@ -80,7 +80,7 @@ impl Bench {
         })
     }
 
-    /// On a device that works everything that was acknowledged is there.
+    /// On a working device every acknowledged write is found.
     fn compare(&self, known: &Known, what: &str) {
         let executor = VirtualExecutor::new(1_000_000);
         let runtime = executor.handle();
@@ -113,7 +113,7 @@ async fn in_time<T>(
     }
 }
 
-/// A write, a transaction of three, which may be over both shards, or a lookup.
+/// A write, a transaction of three keys on one or both shards, or a lookup.
 async fn step(store: &Store, known: &mut Known, random: &mut Rng) -> Result<(), StoreError> {
     if random.chance(0.2) {
         let key = key(random.below(KEYS));
@@ -147,7 +147,7 @@ async fn step(store: &Store, known: &mut Known, random: &mut Rng) -> Result<(), 
     Ok(())
 }
 
-/// What a command of this kind can fail with.
+/// An error of a command of this kind.
 fn errors_of(command: &Command) -> DeviceError {
     match OperationKind::of(&command.operation) {
         OperationKind::Read => DeviceError::Uncorrectable,
@@ -157,7 +157,7 @@ fn errors_of(command: &Command) -> DeviceError {
     }
 }
 
-/// Fails command number `k`, or all from it on, in the second of three sessions.
+/// Fails command number `k`, or all commands from it on, in the second of three sessions.
 fn fail(k: u64, sticky: bool, as_flash: bool) -> (u64, bool) {
     let what = format!("command {k}, sticky {sticky}, as flash {as_flash}");
     let (bench, mut known) = (Bench::new(), Known::new());
@@ -171,13 +171,13 @@ fn fail(k: u64, sticky: bool, as_flash: bool) -> (u64, bool) {
         fails.then_some(error)
     });
     let outcome = bench.session(&faults, &mut known, 2);
-    assert!(k == u64::MAX || faults.commands_seen() >= k, "{what}: it never came to that");
+    assert!(k == u64::MAX || faults.commands_seen() >= k, "{what}: fewer commands were sent");
     bench.compare(&known, &what);
     (faults.commands_seen(), outcome.is_err())
 }
 
-/// All commands with `SOFTFLASH_THOROUGH=1` in the environment, else every eighth from a place that
-/// is printed.
+/// Fails every command with `SOFTFLASH_THOROUGH=1` in the environment, otherwise every eighth, from
+/// an offset that is printed.
 fn sweep(sticky: bool, as_flash: bool) {
     let (commands, failed) = fail(u64::MAX, sticky, as_flash);
     assert!(commands > 150 && !failed, "{commands} commands");
@@ -187,10 +187,10 @@ fn sweep(sticky: bool, as_flash: bool) {
     println!("of {commands} commands every {step}. from {first} on");
     let failing = (first as u64..=commands).step_by(step);
     let noticed = failing.filter(|&k| fail(k, sticky, as_flash).1).count();
-    // What flash does once is survived but for a few reads, of which there need be none in an
-    // eighth of all commands. Most are among the last.
+    // A single fault of the flash is survived except by a few reads, of which an eighth of all
+    // commands may have none. Most of them are among the last commands.
     let is_noticed = || (1..=commands).rev().any(|k| fail(k, sticky, as_flash).1);
-    assert!(noticed > 0 || is_noticed(), "none is noticed");
+    assert!(noticed > 0 || is_noticed(), "no fault has an effect");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn each_command_fails_once_with_an_io_error() {
 }
 
 #[test]
-fn each_command_fails_once_as_flash_fails() {
+fn each_command_fails_once_with_a_flash_error() {
     sweep(false, true);
 }
 
@@ -209,6 +209,6 @@ fn from_each_command_on_all_fail_with_an_io_error() {
 }
 
 #[test]
-fn from_each_command_on_all_fail_as_flash_fails() {
+fn from_each_command_on_all_fail_with_a_flash_error() {
     sweep(true, true);
 }

@@ -1,13 +1,12 @@
 //! A store on a file device whose file system fails: reads, writes and flushes with I/O errors,
-//! full file systems, flushes that drop what they should have written, and power cuts that take
-//! what was not flushed. Whatever was acknowledged is found again, whatever was not is there or
-//! not, and every request ends.
+//! full file systems, flushes that drop their writes, and power cuts that lose unflushed writes.
+//! Acknowledged writes are found, other writes may be, and every request ends.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a failure says what to run again"
+    reason = "a failure prints the seed to replay"
 )]
 
 use bytes::Bytes;
@@ -28,10 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const KEYS: u64 = 60;
 const STEPS: u64 = 120;
 
-/// What each key may map to: what was acknowledged last, and what was written since.
+/// The possible values of each key: the last acknowledged one, and those written since.
 type Known = BTreeMap<Bytes, Vec<Option<Bytes>>>;
 
-/// What a session came to.
+/// The result of a session.
 #[derive(Debug, Default)]
 struct Outcome {
     acknowledged: u64,
@@ -51,7 +50,7 @@ impl Bench {
         Bench { bed, known: Known::new() }
     }
 
-    /// Opens the store on a file that fails so often, works, and loses power.
+    /// Opens the store on a file with these faults, works, and loses power.
     fn session(&mut self, faults: CallFaults, rng: &mut Rng) -> Outcome {
         let path = self.bed.path();
         let file = Arc::new(VolatileFile::open(&path, rng.fork("file"), faults));
@@ -78,8 +77,8 @@ impl Bench {
         outcome
     }
 
-    /// On a file system that works everything that was acknowledged is there; what is found counts
-    /// from now on.
+    /// On a working file system every acknowledged write is found; the values found become the
+    /// known ones.
     fn compare(&mut self, what: &str) {
         let known = &mut self.known;
         self.bed.run(async |stores, _| {
@@ -105,7 +104,7 @@ async fn in_time<T>(
     }
 }
 
-/// A write, a transaction of three, which may be over both shards, or a lookup.
+/// A write, a transaction of three keys on one or both shards, or a lookup.
 async fn step(store: &Store, known: &mut Known, rng: &mut Rng) -> Result<(), StoreError> {
     if rng.chance(0.2) {
         let key = key(rng.below(KEYS));
@@ -135,8 +134,8 @@ async fn step(store: &Store, known: &mut Known, rng: &mut Rng) -> Result<(), Sto
     Ok(())
 }
 
-/// Some worlds with these faults: each some sessions, all of which end in a power cut.
-fn worlds(name: &str, faults: CallFaults) {
+/// Runs scenarios with these faults: each has several sessions that end in a power cut.
+fn scenarios(name: &str, faults: CallFaults) {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = number("SOFTFLASH_SEED").unwrap_or(now);
@@ -157,31 +156,31 @@ fn worlds(name: &str, faults: CallFaults) {
         let report = bench.bed.check();
         assert!(report.ok, "seed {seed}: {report:?}");
     }
-    println!("{name}: {sum:?} in {count} worlds");
-    assert!(sum.acknowledged > 0, "nothing is ever done");
+    println!("{name}: {sum:?} in {count} scenarios");
+    assert!(sum.acknowledged > 0, "no write was acknowledged");
 }
 
 #[test]
-fn what_was_not_flushed_is_lost_in_any_order() {
-    worlds("cuts", CallFaults::default());
+fn unflushed_writes_are_lost_in_any_order() {
+    scenarios("cuts", CallFaults::default());
 }
 
 #[test]
-fn after_a_flush_that_failed_nothing_is_called_durable() {
-    worlds("flushes", CallFaults { flushes: 60, ..CallFaults::default() });
+fn after_a_failed_flush_no_write_counts_as_durable() {
+    scenarios("flushes", CallFaults { flushes: 60, ..CallFaults::default() });
 }
 
 #[test]
-fn writes_fail_for_want_of_space_and_otherwise() {
-    worlds("writes", CallFaults { writes: 80, ..CallFaults::default() });
+fn writes_fail_with_no_space_and_other_errors() {
+    scenarios("writes", CallFaults { writes: 80, ..CallFaults::default() });
 }
 
 #[test]
-fn reads_fail_now_and_then() {
-    worlds("reads", CallFaults { reads: 400, ..CallFaults::default() });
+fn reads_fail_sometimes() {
+    scenarios("reads", CallFaults { reads: 400, ..CallFaults::default() });
 }
 
 #[test]
-fn everything_fails_now_and_then() {
-    worlds("all", CallFaults { reads: 200, writes: 200, flushes: 200 });
+fn all_calls_fail_sometimes() {
+    scenarios("all", CallFaults { reads: 200, writes: 200, flushes: 200 });
 }

@@ -1,4 +1,4 @@
-//! Policy: on which unit does a new block go?
+//! Policies that choose the unit of a new block.
 
 mod least_loaded;
 mod round_robin;
@@ -6,18 +6,18 @@ mod round_robin;
 pub use least_loaded::LeastLoaded;
 pub use round_robin::RoundRobin;
 
-/// What a unit offers now.
+/// The load and the free space of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     /// The unit.
     pub unit: u16,
-    /// Requests waiting or under way, and blocks being written.
+    /// Requests queued or under way, and blocks being written.
     pub load: u32,
     /// Superblocks that can be allocated.
     pub free: u32,
 }
 
-/// Chooses a unit for a new block, or none if none has space.
+/// Chooses a unit for a new block, or `None` if no unit has space.
 pub trait Placement {
     /// `candidates` are in order of their units. Returns a unit among them.
     fn choose(&mut self, candidates: &[Candidate]) -> Option<u16>;

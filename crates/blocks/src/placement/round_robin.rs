@@ -1,11 +1,11 @@
-//! Round-robin: one unit after the other, whatever their load.
+//! Round-robin placement: one unit after the other, regardless of load.
 
 use super::{Candidate, Placement};
 
-/// The unit behind the one that took the last block; units without space are passed over. With a
-/// log on flash of its own, this is unit `n % units` for the `n`th patch, as the SDF paper places
-/// its blocks by their ids. Where log blocks and patches alternate on the same flash, and the
-/// number of units is even, patches take every second unit only: not for a server.
+/// The unit after the one that took the last block; units without space are skipped. With the log
+/// on a device of its own, the `n`th patch goes to unit `n % units`, as the SDF paper places blocks
+/// by their ids. Where log blocks and patches alternate on the same flash, and the number of units
+/// is even, patches use every second unit only: not suitable for a server.
 #[derive(Debug, Default)]
 pub struct RoundRobin {
     last: Option<u16>,
@@ -27,7 +27,7 @@ mod tests {
     use crate::placement::tests::units;
 
     #[test]
-    fn units_take_turns_however_loaded_and_full_ones_are_passed_over() {
+    fn units_are_chosen_in_cyclic_order_regardless_of_load_and_full_units_are_skipped() {
         let mut policy = RoundRobin::default();
         let busy_first = units(&[(9, 1), (0, 9), (0, 0), (0, 9)]);
         let chosen: Vec<_> = (0..5).filter_map(|_| policy.choose(&busy_first)).collect();

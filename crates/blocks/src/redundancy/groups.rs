@@ -1,7 +1,7 @@
 //! Parity groups: patches that share a parity block.
 //!
 //! A patch that is deleted while other patches of its group are in use stays on the flash,
-//! *pinned*, until the group is rewritten without it: the others could not be reconstructed
+//! *pinned*, until the group is rewritten without it: the other patches could not be reconstructed
 //! otherwise.
 
 use super::Redundancy;
@@ -58,8 +58,8 @@ impl GroupState {
     }
 }
 
-/// Whether the erase of a deleted block is put off for its group.
-pub(crate) enum PutOff {
+/// Whether the erase of a deleted block is deferred for its group.
+pub(crate) enum Deferral {
     /// It is in no group.
     No,
     /// It is pinned.
@@ -117,19 +117,19 @@ impl Groups {
         self.of.contains_key(&id)
     }
 
-    pub(crate) fn put_off(&mut self, id: BlockId, is_suspect: bool) -> PutOff {
-        let Some(&parity) = self.of.get(&id) else { return PutOff::No };
-        let Some(known) = self.known.get_mut(&parity) else { return PutOff::No };
+    pub(crate) fn defer_erase(&mut self, id: BlockId, is_suspect: bool) -> Deferral {
+        let Some(&parity) = self.of.get(&id) else { return Deferral::No };
+        let Some(known) = self.known.get_mut(&parity) else { return Deferral::No };
         if id != parity {
             known.pinned.insert(id);
             known.is_suspect |= is_suspect;
         }
         if known.pinned.len() < known.group.members.len() {
-            return PutOff::Pinned;
+            return Deferral::Pinned;
         }
         let known = self.remove(parity);
         let blocks = known.iter().flat_map(|known| known.group.blocks());
-        PutOff::GroupIsFree(blocks.map(|block| BlockId(block.block)).collect())
+        Deferral::GroupIsFree(blocks.map(|block| BlockId(block.block)).collect())
     }
 }
 
@@ -163,13 +163,13 @@ impl BlockLayer {
         self.note_misplaced(&group);
     }
 
-    /// Takes over the groups that the log records, before anything is read.
+    /// Adds the groups that the log records, before any block is read.
     pub fn adopt_groups(&self, recorded: impl IntoIterator<Item = ParityGroup>) {
         for group in recorded {
             let blocks: Vec<BlockId> = group.blocks().map(|block| BlockId(block.block)).collect();
             self.parts.groups.borrow_mut().insert(group.clone(), BTreeSet::new());
             for id in blocks {
-                // The mount noted it as degraded before its group was known.
+                // The mount noted the block as degraded before its group was known.
                 let was_degraded = self.is_degraded(id);
                 self.parts.health.forget(id);
                 if was_degraded || !self.contains(id) {
@@ -180,16 +180,16 @@ impl BlockLayer {
         }
     }
 
-    /// `patches` are in use. Of the adopted groups only those count that have one of them; their
-    /// other members are pinned.
+    /// Drops the adopted groups without any of `patches`, which are the patches in use. In the
+    /// other groups, members that are not in use are pinned.
     pub fn settle_groups(&self, patches: &BTreeSet<BlockId>) {
         self.drop_groups_without(patches);
-        let alone = patches.iter().filter(|id| self.has_parity() && !self.in_group(**id));
-        alone.for_each(|id| self.note_degraded(*id));
+        let ungrouped = patches.iter().filter(|id| self.has_parity() && !self.in_group(**id));
+        ungrouped.for_each(|id| self.note_degraded(*id));
     }
 
-    /// A patch was written. It is degraded if it should be in a group and is not, as the write of
-    /// its parity failed.
+    /// A patch was written. It is degraded if it should be in a group and is in none, because the
+    /// write of the parity failed.
     pub fn note_written(&self, id: BlockId) {
         if self.has_parity() && !self.in_group(id) {
             self.note_failed_copy(id);
@@ -202,9 +202,9 @@ impl BlockLayer {
         for parity in parities {
             let Some(known) = groups.known.get_mut(&parity) else { continue };
             let members = known.group.members.iter().map(|member| BlockId(member.block));
-            let (needed, given_up): (Vec<_>, Vec<_>) = members.partition(|id| patches.contains(id));
-            known.pinned.extend(&given_up);
-            given_up.iter().for_each(|id| self.parts.health.forget(*id));
+            let (needed, dead): (Vec<_>, Vec<_>) = members.partition(|id| patches.contains(id));
+            known.pinned.extend(&dead);
+            dead.iter().for_each(|id| self.parts.health.forget(*id));
             if needed.is_empty() {
                 self.parts.health.forget(parity);
                 groups.remove(parity);
@@ -259,40 +259,41 @@ impl BlockLayer {
         known.is_some_and(|known| known.pinned.contains(&id))
     }
 
-    /// The groups with at most so many members in use.
+    /// The groups with at most `members` members in use.
     pub fn groups_of_up_to(&self, members: usize) -> Vec<GroupState> {
         let groups = self.parts.groups.borrow();
         let needed = |known: &Known| known.group.members.len() - known.pinned.len();
         groups.known.values().filter(|known| needed(known) <= members).map(Known::state).collect()
     }
 
-    /// A group with deleted members, other than those `passed_over`.
+    /// A group with pinned members, except the groups `passed_over`.
     pub fn group_with_pinned(&self, passed_over: &BTreeSet<u64>) -> Option<GroupState> {
         let groups = self.parts.groups.borrow();
-        let mut burdened = groups.known.values().filter(|known| !known.pinned.is_empty());
-        burdened.find(|known| !passed_over.contains(&known.group.parity)).map(Known::state)
+        let mut with_pinned = groups.known.values().filter(|known| !known.pinned.is_empty());
+        with_pinned.find(|known| !passed_over.contains(&known.group.parity)).map(Known::state)
     }
 
-    /// Replaces groups by one that has their members in use. Returns the blocks to delete once the
-    /// log has recorded the exchange durably; `None` where one of the old groups is gone.
+    /// Replaces groups by one group with their members in use. Returns the blocks to delete once
+    /// the log has recorded the exchange durably; `None` where one of the old groups does not
+    /// exist.
     pub fn exchange_groups(&self, old: &[u64], new: ParityGroup) -> Option<Vec<BlockId>> {
         let mut groups = self.parts.groups.borrow_mut();
         if !old.iter().all(|parity| groups.known.contains_key(&BlockId(*parity))) {
             return None;
         }
         let kept: BTreeSet<BlockId> = new.blocks().map(|block| BlockId(block.block)).collect();
-        let (mut pinned, mut shed) = (BTreeSet::new(), Vec::new());
+        let (mut pinned, mut released) = (BTreeSet::new(), Vec::new());
         for known in old.iter().filter_map(|parity| groups.remove(BlockId(*parity))) {
             pinned.extend(known.pinned.iter().filter(|id| kept.contains(*id)));
             let blocks = known.group.members.iter().map(|member| BlockId(member.block));
-            shed.extend(blocks.chain([known.parity()]).filter(|id| !kept.contains(id)));
+            released.extend(blocks.chain([known.parity()]).filter(|id| !kept.contains(id)));
         }
         groups.unrecorded.removed.extend(old);
         groups.unrecorded.added.push(new.clone());
         groups.insert(new.clone(), pinned);
         drop(groups);
         self.note_misplaced(&new);
-        Some(shed)
+        Some(released)
     }
 
     /// The changes that the log has to record, if any.

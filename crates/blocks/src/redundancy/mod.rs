@@ -1,4 +1,4 @@
-//! What makes up for the loss of a unit: copies, or parity groups.
+//! Redundancy against the loss of a unit: copies, or parity groups.
 
 mod groups;
 mod parity_group;
@@ -6,23 +6,23 @@ mod reconstruct;
 mod stripe;
 
 pub use groups::GroupState;
-pub(crate) use groups::{Groups, PutOff};
+pub(crate) use groups::{Deferral, Groups};
 pub use parity_group::{GroupChange, Member, ParityGroup};
 pub use reconstruct::xor_into;
 pub use stripe::Stripe;
 
 use crate::tag::BlockKind;
 
-/// What makes up for the loss of a unit.
+/// The redundancy of a store's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Redundancy {
-    /// Nothing: each block is there once.
+    /// None: each block has one copy.
     #[default]
     None,
     /// Each block is on two units.
     Copies,
-    /// Up to so many patches share a parity block, all on different units. The log, whose appends
-    /// are acknowledged one by one and cannot wait for others, is on two.
+    /// Patches share a parity block, all on different units. The log has two copies: its appends
+    /// are acknowledged one by one and cannot wait for other blocks of a group.
     Parity {
         /// The most patches of a group.
         members: u8,
@@ -30,7 +30,7 @@ pub enum Redundancy {
 }
 
 impl Redundancy {
-    /// Whether there is any.
+    /// Whether blocks have redundancy.
     pub fn is_some(self) -> bool {
         self != Redundancy::None
     }

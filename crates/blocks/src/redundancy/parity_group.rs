@@ -5,7 +5,7 @@
 pub struct Member {
     /// Its block.
     pub block: u64,
-    /// Pages that were written of it; for the parity the others are zeros.
+    /// Its written pages; the parity counts the pages behind them as zeros.
     pub pages: u32,
 }
 
@@ -18,7 +18,7 @@ pub struct ParityGroup {
     pub members: Vec<Member>,
 }
 
-/// A change of the groups. Applying it twice is applying it once.
+/// A change of the groups. It is idempotent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupChange {
     /// New groups.

@@ -9,7 +9,7 @@ use futures_util::future::try_join_all;
 use softflash_base::IoBuf;
 use softflash_ftl::{Hint, Superblock};
 
-/// Attempts where blocks change their places meanwhile.
+/// Attempts to read a group whose blocks are moved at the same time.
 const TRIES: usize = 4;
 
 /// XORs `bytes` into `sum`.
@@ -21,8 +21,8 @@ pub fn xor_into(sum: &mut [u8], bytes: &[u8]) {
 const STEP_PAGES: u32 = 64;
 
 impl BlockLayer {
-    /// Whether the parity of a group can be read and is that of its patches; otherwise it is noted
-    /// as degraded. `true` where a patch cannot be read: that is noted elsewhere.
+    /// Whether the parity of a group can be read and equals the XOR of its patches; otherwise it is
+    /// noted as degraded. `true` where a patch cannot be read: the read has noted that.
     pub async fn parity_agrees(&self, group: &ParityGroup, hint: Hint) -> bool {
         let version = self.parts.groups.borrow().version();
         let blocks: Vec<Member> = group.blocks().collect();
@@ -46,7 +46,7 @@ impl BlockLayer {
         true
     }
 
-    /// As [`read_as`](BlockLayer::read_as), of a block of a group that is unreadable or damaged in
+    /// As [`read_as`](BlockLayer::read_as), for a block of a group that is unreadable or damaged in
     /// the superblocks `tried`. `None` where it cannot be reconstructed.
     pub(crate) async fn reconstruct_as<T, E: From<BlockError>>(
         &self,
@@ -59,7 +59,7 @@ impl BlockLayer {
             let version = self.parts.groups.borrow().version();
             let made = self.xor_of_rest(extent, &group).await.map_err(E::from).and_then(&make);
             if let Ok(made) = made {
-                // Otherwise it was rewritten meanwhile.
+                // Other superblocks show that the block was rewritten during the read.
                 if self.superblocks(extent.id)[..] == *tried {
                     self.note_degraded(extent.id);
                 }

@@ -1,5 +1,5 @@
-//! A stripe: a parity group that is being written. Its patches are built together, each on a unit
-//! of its own; their parity accumulates in memory.
+//! A stripe: a parity group that is being written. Each of its patches goes to a unit of its own;
+//! the parity accumulates in memory.
 
 use super::parity_group::{Member, ParityGroup};
 use super::reconstruct::xor_into;
@@ -23,7 +23,7 @@ pub struct Stripe {
 }
 
 impl BlockLayer {
-    /// A new group, where the store keeps parity and more than one unit is left.
+    /// A new stripe, where the store keeps parity and more than one unit serves.
     pub fn new_stripe(&self) -> Option<Stripe> {
         (self.group_width() > 0).then(|| Stripe {
             blocks: self.clone(),
@@ -33,7 +33,7 @@ impl BlockLayer {
         })
     }
 
-    /// Bytes as buffers that the device takes.
+    /// Copies bytes to buffers of whole pages.
     pub fn pieces_of(&self, bytes: &[u8]) -> Vec<IoBuf> {
         let piece_of = |chunk: &[u8]| {
             let mut piece = self.flash().buffer(chunk.len().next_multiple_of(self.page_bytes()));
@@ -47,16 +47,17 @@ impl BlockLayer {
 }
 
 impl Stripe {
-    /// Whether there are units for another patch and the parity.
+    /// Whether enough units are left for another patch and the parity.
     pub fn takes_another(&self) -> bool {
         let taken = self.anti_affinity.units();
         // Members whose unit is not chosen yet.
-        let to_be_taken = self.members.len().saturating_sub(taken.len());
+        let unplaced = self.members.len().saturating_sub(taken.len());
         self.members.len() < self.blocks.group_width()
-            && self.blocks.units_besides(&taken) >= to_be_taken + 2
+            && self.blocks.units_besides(&taken) >= unplaced + 2
     }
 
-    /// Takes a patch, to be written anti_affinity from the others.
+    /// Adds a patch. The caller writes it with the returned set, which keeps it on a unit of its
+    /// own.
     pub fn add(&mut self, id: BlockId, pieces: &[IoBuf]) -> AntiAffinity {
         let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
         if bytes > self.parity.len() {

@@ -1,11 +1,11 @@
-//! Integers in bytes: little-endian where the width is fixed, LEB128 varints where small values are
-//! common.
+//! Encoding of integers: little-endian where the width is fixed, LEB128 varints where small values
+//! are common.
 
 use super::FormatError;
 use softflash_base::cast::{index, low_u8};
 use std::ops::Range;
 
-/// The most bytes that a varint takes.
+/// The most bytes of a varint.
 pub const MAX_VARINT_BYTES: usize = 10;
 
 /// Appends `value` as a varint: seven bits a byte, lowest first, the top bit set on all but the
@@ -18,7 +18,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(low_u8(value));
 }
 
-/// Bytes that `value` takes as a varint.
+/// Bytes of `value` as a varint.
 pub fn varint_len(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros();
     index(bits.div_ceil(7))
@@ -31,7 +31,7 @@ pub(crate) fn put_at(out: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// Reads integers and ranges off the front of bytes that nobody vouches for.
+/// Reads integers and ranges from untrusted bytes.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         FormatError::Malformed { what: self.what, reason }
     }
 
-    /// The place of the next `len` bytes, which are passed over.
+    /// Skips the next `len` bytes and returns their place.
     pub fn range(&mut self, len: usize) -> Result<Range<usize>, FormatError> {
         if len > self.remaining() {
             return Err(FormatError::Truncated { what: self.what });
@@ -144,8 +144,8 @@ impl<'a> Reader<'a> {
         T::try_from(value).map_err(|_| self.malformed("a number is out of range"))
     }
 
-    /// A count of items that take at least `item_bytes` each; never more than the bytes left can
-    /// hold.
+    /// A count of items of at least `item_bytes` bytes each; never more than the remaining bytes
+    /// can hold.
     pub fn count(&mut self, item_bytes: usize) -> Result<usize, FormatError> {
         let count: usize = self.varint_as()?;
         if count > self.remaining() / item_bytes.max(1) {
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    /// The error for bytes left over, if there are any.
+    /// Fails if bytes are left over.
     pub fn expect_end(&self) -> Result<(), FormatError> {
         if self.remaining() == 0 { Ok(()) } else { Err(self.malformed("bytes are left over")) }
     }

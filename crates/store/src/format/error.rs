@@ -1,8 +1,8 @@
-//! Why bytes from flash cannot be understood.
+//! Errors of decoding bytes from flash.
 
 use thiserror::Error;
 
-/// Why a structure cannot be decoded, or a record cannot be taken.
+/// Why a structure cannot be decoded, or a record cannot be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormatError {
@@ -12,19 +12,20 @@ pub enum FormatError {
         /// The structure.
         what: &'static str,
     },
-    /// What is here is something else.
+    /// The bytes are not the expected structure.
     #[error("no {what} here")]
     NotFound {
         /// The structure that was expected.
         what: &'static str,
     },
-    /// Damaged, misplaced, or left from an earlier life of the superblock.
+    /// The bytes are damaged, misplaced, or from an earlier generation of the superblock.
     #[error("the checksum of {what} does not match: it is damaged, misplaced or stale")]
     Checksum {
         /// The structure.
         what: &'static str,
     },
-    /// Whole, and yet against the rules of the format: written by a faulty program.
+    /// The checksum matches, but the contents break a rule of the format: a faulty program wrote
+    /// them.
     #[error("{what} breaks its format: {reason}; please report this")]
     Malformed {
         /// The structure.
@@ -57,7 +58,7 @@ pub enum FormatError {
     /// Too large to be written.
     #[error("{what} of {bytes} bytes exceeds the limit of {limit} bytes")]
     TooLarge {
-        /// What it is.
+        /// The structure.
         what: &'static str,
         /// Its size.
         bytes: u64,

@@ -1,17 +1,15 @@
-//! What is written to flash, byte by byte: records, patches and the log. Bytes in, bytes out:
-//! nothing here waits, reads a clock or knows a device. `docs/formats.md` draws every structure.
+//! The formats on flash, byte by byte: records, patches and the log. The code here encodes and
+//! decodes bytes; it does no I/O and reads no clock. `docs/formats.md` draws every structure.
 //!
-//! Three rules hold for all of it:
+//! Three rules hold for all structures:
 //!
-//! * **Identity.** A structure's checksum is seeded with the identity of the block it lies in,
-//!   which is never used again, the kind of structure and its offset. Bytes that are whole but
-//!   misplaced, or that are left from an earlier life of the superblock, fail like damaged ones.
-//! * **End to end.** A record carries a checksum of its own from the moment it is sealed. It is
-//!   copied from patch to compacted patch, never computed anew, and verified whenever the record is
-//!   read from flash.
-//! * **Distrust.** Decoders take any bytes: they return an error instead of a panic, and allocate
-//!   no more than a small multiple of what they were given, or what a verified checksum vouches
-//!   for.
+//! * **Identity.** A structure's checksum is seeded with the identity of its block, which is never
+//!   reused, its kind and its offset. Intact bytes at a wrong place, or from an earlier generation
+//!   of the superblock, fail like damaged bytes.
+//! * **End to end.** A record carries a checksum of its own from the moment it is sealed.
+//!   Compaction copies it, never recomputes it, and every read from flash verifies it.
+//! * **Distrust.** Decoders accept any bytes: they return an error instead of a panic, and allocate
+//!   no more than a small multiple of their input, or the length that a verified checksum covers.
 
 #![cfg_attr(
     not(test),
@@ -37,11 +35,11 @@ pub use version::Version;
 #[cfg(test)]
 pub(crate) mod testing;
 
-/// What kind of structure a checksum stands for, so that one kind never passes for another.
+/// The kind of structure that a checksum covers, so that no kind passes for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Domain {
-    /// A record, wherever it lies.
+    /// A record, in the log or in a patch.
     Record = 1,
     /// The fixed header of a patch.
     PatchHeader = 2,

@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 /// The longest fragment that a value may be cut into.
 pub const MAX_FRAGMENT_BYTES: usize = 1 << 20;
 
-/// What a record says of its key.
+/// The contents of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// The key has this value, or this is a fragment of the value.
@@ -24,12 +24,12 @@ pub enum Body {
         value: Bytes,
         /// When it expires, in milliseconds since the Unix epoch; 0 for never.
         expires_at_ms: u64,
-        /// Which fragment, counted from 0.
+        /// The number of the fragment, from 0.
         fragment: u16,
-        /// Fragments that the value has; at least 1.
+        /// Fragments of the value; at least 1.
         fragments: u16,
     },
-    /// The key does not exist any more.
+    /// The key is deleted.
     Delete,
 }
 
@@ -41,13 +41,13 @@ pub struct Record {
     pub key: Bytes,
     /// The sequence number of the write; all fragments of a value share it.
     pub seq: u64,
-    /// What is said of the key.
+    /// A value or fragment, or a deletion.
     pub body: Body,
     checksum: u64,
 }
 
 impl Record {
-    /// Seals a record on its way into the store: checks its limits and computes its checksum.
+    /// Seals a record on entry to the store: checks its limits and computes its checksum.
     ///
     /// # Errors
     /// [`FormatError::TooLarge`] for a key or fragment over its limit, [`FormatError::Malformed`]
@@ -59,7 +59,7 @@ impl Record {
         Ok(record)
     }
 
-    /// A record that was sealed before, with the checksum that it got then.
+    /// A record that is sealed already, with its checksum.
     pub fn sealed(key: Bytes, seq: u64, body: Body, checksum: u64) -> Record {
         Record { key, seq, body, checksum }
     }
@@ -76,10 +76,10 @@ impl Record {
         self.checksum
     }
 
-    /// Whether the record is still what was sealed.
+    /// Verifies the record against its checksum.
     ///
     /// # Errors
-    /// [`FormatError::Checksum`] where it is not.
+    /// [`FormatError::Checksum`] where they do not match.
     pub fn verify(&self) -> Result<(), FormatError> {
         if self.fields().checksum() == self.checksum {
             Ok(())
@@ -102,12 +102,12 @@ impl Record {
         }
     }
 
-    /// Whether it is a value that is dead at `now_ms`.
+    /// Whether it is a value that has expired at `now_ms`.
     pub fn is_expired(&self, now_ms: u64) -> bool {
         self.expires_at_ms().is_some_and(|at_ms| at_ms != 0 && at_ms <= now_ms)
     }
 
-    /// Which fragment it is; 0 for a deletion.
+    /// The number of the fragment; 0 for a deletion.
     pub fn fragment(&self) -> u16 {
         match self.body {
             Body::Put { fragment, .. } => fragment,
@@ -144,7 +144,7 @@ impl Record {
         self.fields().order(&other.fields())
     }
 
-    /// Bytes that the record takes in a patch, the block's header not counted.
+    /// Bytes of the record in a patch, without the block's header.
     pub fn encoded_len(&self) -> usize {
         self.fields().encoded_len(0)
     }
@@ -165,12 +165,12 @@ impl Record {
     }
 }
 
-/// The pieces that a value is stored in: at least one, and each at most `longest` bytes, if that is
-/// no more than [`MAX_FRAGMENT_BYTES`] and the value does not come to more pieces than can be
-/// counted.
+/// Cuts a value into the pieces that are stored: at least one, each of at most `longest` bytes.
+/// `longest` is limited to [`MAX_FRAGMENT_BYTES`], and raised where the value would have more
+/// pieces than 16 bits can count.
 ///
-/// Pieces that the value already has are cut where they are too long and kept where they are not;
-/// only a value in more pieces than twice what it needs is copied to be joined.
+/// Existing pieces are kept, and cut where they are too long. A value is joined by a copy only if
+/// it has more than twice as many pieces as it needs.
 ///
 /// # Errors
 /// [`FormatError::TooLarge`] for a value over [`MAX_VALUE_BYTES`].
@@ -184,8 +184,8 @@ pub fn fragments_of(entry: &Entry, longest: usize) -> Result<Fragments, FormatEr
             limit: wide(MAX_VALUE_BYTES),
         });
     }
-    // Up to twice as many pieces as are needed are cut further, each of them perhaps with a short
-    // rest.
+    // Up to twice as many pieces as needed may be cut again, each with a short last piece: hence a
+    // third of the count.
     let least = len.div_ceil(usize::from(u16::MAX) / 3).max(1);
     let longest = longest.clamp(least, MAX_FRAGMENT_BYTES);
     let needed = len.div_ceil(longest).max(1);

@@ -1,4 +1,4 @@
-//! What the tests of the formats share: seeds that are printed and can be set, and arbitrary
+//! Helpers for the tests of the formats: seeds that are printed and can be set, and arbitrary
 //! records.
 
 use super::record::{Body, Record};
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use softflash_base::random::Rng;
 
-/// The seed of a randomised test: that of `SOFTFLASH_TEST_SEED`, or `default`. Printed, so that a
-/// failure can be replayed.
+/// The seed of a randomised test: `SOFTFLASH_TEST_SEED`, or `default`. Printed, so that a failure
+/// can be replayed.
 pub fn seed_or(default: u64) -> u64 {
     let given = std::env::var("SOFTFLASH_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or(default);

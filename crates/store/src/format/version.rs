@@ -1,7 +1,7 @@
-//! Versions: what a key maps to from one write on, sealed when it enters the store.
+//! Versions: the value or deletion that a write gives a key, sealed when it enters the store.
 //!
-//! Log, memtable and patches pass a version on with the checksums that it got at the door, so that
-//! damage on the way, in memory too, is found by whoever reads it next.
+//! Log, memtable and patches keep the checksums that a version got on entry, so that the next read
+//! detects damage, also damage in memory.
 
 use super::FormatError;
 use super::record::{Body, Fields, MAX_FRAGMENT_BYTES, Record, fragments_of};
@@ -15,7 +15,7 @@ use softflash_base::cast::saturating_u16;
 pub struct Version {
     /// Its sequence number.
     pub seq: u64,
-    /// What the key maps to, in fragments as they are stored; `None` where it is deleted.
+    /// The value, in fragments as they are stored; `None` for a deletion.
     pub entry: Option<Entry>,
     /// One for each fragment, or one for the deletion.
     checksums: Checksums,
@@ -25,7 +25,8 @@ pub struct Version {
 pub type Checksums = SmallVec<[u64; 1]>;
 
 impl Version {
-    /// A version on its way into the store: cuts the value into fragments and seals each.
+    /// Seals a version on entry to the store: cuts the value into fragments and computes their
+    /// checksums.
     ///
     /// # Errors
     /// [`FormatError::TooLarge`] for a key or value over its limit.
@@ -51,8 +52,8 @@ impl Version {
             kept => kept,
         };
         let mut version = Version { seq, entry, checksums: Checksums::new() };
-        // From borrowed fields: a record would take a share of key and value, which costs more than
-        // the checksum.
+        // From borrowed fields: a record would clone the handles of key and value, which costs more
+        // than the checksum.
         let checksums: Result<Checksums, FormatError> = version
             .fields(key)
             .map(|fields| fields.check_limits().map(|()| fields.checksum()))
@@ -108,7 +109,7 @@ impl Version {
     }
 }
 
-/// Whether a value is in one piece that can be stored as it is.
+/// Whether a value is one piece that can be stored unchanged.
 fn is_cut(value: &Value, longest: usize) -> bool {
     matches!(value.fragments(), [one] if one.len() <= longest.min(MAX_FRAGMENT_BYTES))
 }

@@ -1,5 +1,4 @@
-//! Events, and logs that a short script makes: frames, torn and stale pages, pages that cannot be
-//! read.
+//! Events, and logs from a short script: frames, torn and stale pages, unreadable pages.
 
 use crate::format::FormatError;
 use crate::format::log::event::{self, Replayed};
@@ -11,8 +10,8 @@ use crate::format::version::Version;
 use crate::value::{Entry, Value};
 use bytes::{Buf, Bytes};
 
-/// Any bytes as an event: what is understood is written back as the same bytes. Then changes made
-/// of the bytes, there and back.
+/// Any bytes as an event: a decoded event is encoded to the same bytes. Then changes made from the
+/// bytes: they are encoded, and decoded to equal ones.
 pub fn event(data: &[u8]) {
     let bytes = Bytes::copy_from_slice(data);
     if let Ok(replayed) = event::decode(&bytes) {
@@ -60,30 +59,30 @@ fn changes(data: &mut &[u8]) -> Vec<KeyChange> {
 const PAGE_BYTES: usize = 512;
 const IDENTITY: u64 = 77;
 const SHARD: u16 = 3;
-/// Scripts end here.
+/// The most pages of a script.
 const MOST_PAGES: usize = 128;
 
-/// Nothing stands for a page that cannot be read.
+/// `None` for an unreadable page.
 type Pages = Vec<Option<Vec<u8>>>;
 
-/// A log as it might be found.
+/// A log built by a script.
 #[derive(Default)]
 struct Script {
-    /// Each with the sequence from which it is superseded.
+    /// Each with the sequence from which on it is superseded.
     segments: Vec<(Option<u64>, Pages)>,
     pages: usize,
     sequence: u64,
-    /// Bytes of the event stream that are in no frame yet, and where the first whole event begins.
+    /// Bytes of the event stream that are in no frame, and the starts of events in them.
     stream: Vec<u8>,
     starts: Vec<usize>,
     events: Vec<Replayed>,
-    /// Nothing but what a log's writer writes.
+    /// The log is one that a writer can write.
     sound: bool,
     repair: bool,
 }
 
-/// A script of a log: it reads the same in any pieces, frames come in order, and a sound log gives
-/// the events that were put into it.
+/// A script of a log: scans in pieces of any size agree, frames are in order, and a sound log
+/// returns the events that were written.
 pub fn log(data: &[u8]) {
     let script = Script::read(data);
     let (frames, end) = script.scan(usize::MAX);
@@ -95,7 +94,7 @@ pub fn log(data: &[u8]) {
         assert!(matches!(end, End::Clean { .. }), "{end:?}");
         assert_eq!(events, Ok(script.events));
     }
-    // What stands alone is judged without a panic, whatever it is.
+    // Any bytes are decoded without a panic.
     let _ = frame::open(data, IDENTITY, 0);
     let _ = frame::claimed_header(data, 0);
 }
@@ -135,7 +134,7 @@ impl Script {
                 _ => script.push_pages(Some(vec![0; PAGE_BYTES]), false),
             }
         }
-        // An event that was begun must end.
+        // Every begun event must end.
         script.sound &= script.stream.is_empty();
         script
     }
@@ -159,7 +158,7 @@ impl Script {
         self.events.push(event);
     }
 
-    /// A frame of what there is of the stream, or of less.
+    /// A frame with all of the pending stream, or a part of it.
     fn push_frame(&mut self, op: u8, data: &mut &[u8]) {
         let (len, twist) = (byte(data), byte(data));
         let role = match twist {
@@ -201,7 +200,7 @@ impl Script {
         bytes.chunks(PAGE_BYTES).for_each(|page| self.push_pages(Some(page.to_vec()), sound));
     }
 
-    /// The frames, and how the log ends, where up to `most` pages are handed over at once.
+    /// The frames and the end of the log, with up to `most` pages fed at once.
     fn scan(&self, most: usize) -> (Vec<Frame>, End) {
         let mut scanner = LogScanner::new(SHARD, PAGE_BYTES, Some(0));
         if self.repair {

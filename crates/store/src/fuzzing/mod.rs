@@ -1,8 +1,7 @@
 //! Properties of the decoders for any bytes, for the fuzzers of `fuzz` and for tests that replay
-//! what these found.
+//! their corpus.
 //!
-//! Checksums would keep all but whole structures from what stands behind them: here they are put
-//! right first.
+//! A checksum would stop almost every input before the code behind it: here it is corrected first.
 
 mod log;
 mod patch;
@@ -13,7 +12,7 @@ pub use patch::{patch, patch_block};
 use softflash_blocks::tag;
 use softflash_ftl::OwnerTag;
 
-/// A block's tag: what it means is written back as the same.
+/// A block's tag: a decoded tag is encoded and decoded to an equal one.
 pub fn block_tag(data: &[u8]) {
     let mut bytes = [0; 64];
     let len = data.len().min(bytes.len());

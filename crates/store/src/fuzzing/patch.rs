@@ -1,5 +1,5 @@
-//! Patches: metadata and blocks whose checksums are put right, so that what stands behind them is
-//! reached.
+//! Patches: metadata and blocks with corrected checksums, so that the code behind the verification
+//! runs.
 
 use crate::format::codec::put_at;
 use crate::format::patch::{self, PatchHeader, PatchIndex};
@@ -8,11 +8,11 @@ use bytes::Bytes;
 use softflash_base::checksum::{checksum64, hash64};
 
 const IDENTITY: u64 = 77;
-/// Keys that are looked for in whatever decodes.
+/// Keys to look up in each decoded input.
 const PROBES: [&[u8]; 4] = [b"", b"key", b"key-0017", b"\xff\xff"];
 
-/// Any bytes as the start of a patch, as they are and with checksums put right. An index that
-/// decodes answers every question, and each of its blocks decodes or is refused.
+/// Any bytes as the start of a patch, unchanged and with corrected checksums. Every lookup in a
+/// decoded index succeeds, and each of its blocks decodes or is refused.
 pub fn patch(data: &[u8]) {
     let _ = patch::decode_metadata(data, IDENTITY);
     let mut image = data.to_vec();
@@ -21,7 +21,7 @@ pub fn patch(data: &[u8]) {
     assert!(index.memory_bytes() <= 64 * 1024 + 16 * image.len(), "{}", index.memory_bytes());
     let header = index.header();
     assert_eq!(PatchHeader::decode(&header.encode(IDENTITY), IDENTITY).as_ref(), Ok(header));
-    ask(&index);
+    look_up(&index);
     let data = image.get(index.data_offset() as usize..).unwrap_or_default();
     for range in index.blocks().take(64) {
         if let Some(block) = data.get(range.start as usize..range.end as usize) {
@@ -30,7 +30,7 @@ pub fn patch(data: &[u8]) {
     }
 }
 
-/// Puts magic, version, zeros and checksums into their places, as `docs/formats.md` draws them.
+/// Writes magic, version, zeros and checksums to their places in `docs/formats.md`.
 fn seal(image: &mut [u8]) {
     if image.len() < patch::HEADER_BYTES {
         return;
@@ -49,8 +49,8 @@ fn seal(image: &mut [u8]) {
     put_at(image, patch::HEADER_BYTES - 8, &header.to_le_bytes());
 }
 
-/// Every question to an index has an answer inside of the patch.
-fn ask(index: &PatchIndex) {
+/// Every lookup in an index has a result inside the patch.
+fn look_up(index: &PatchIndex) {
     let blocks = index.block_count();
     for key in [index.first_key(), index.last_key()].into_iter().chain(PROBES) {
         index.may_contain(hash64(key));
@@ -67,7 +67,7 @@ fn ask(index: &PatchIndex) {
     }
 }
 
-/// Any bytes as a block of a patch, as they are and with the checksum put right.
+/// Any bytes as a block of a patch, unchanged and with a corrected checksum.
 pub fn patch_block(data: &[u8]) {
     let _ = patch::block_len(data);
     let _ = patch::decode_block(Bytes::copy_from_slice(data), IDENTITY, 0);

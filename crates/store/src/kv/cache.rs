@@ -5,7 +5,7 @@ use bytes::Bytes;
 use quick_cache::unsync::Cache;
 use quick_cache::{DefaultHashBuilder, Weighter};
 
-/// What the cache remembers of a key.
+/// A cached entry.
 #[derive(Debug, Clone)]
 pub struct Cached {
     /// The newest entry on flash.
@@ -14,7 +14,7 @@ pub struct Cached {
     pub seq: u64,
 }
 
-/// Bytes that an entry costs beside its key and value.
+/// The memory overhead of an entry, in bytes.
 const OVERHEAD_BYTES: usize = 160;
 
 #[derive(Clone)]
@@ -26,8 +26,8 @@ impl Weighter<Bytes, Cached> for Bytewise {
     }
 }
 
-/// Entries that are on flash and not in a memtable, most useful first (S3-FIFO). Entries written
-/// since are removed by the writer, so what is found is current.
+/// Entries that are on flash and not in a memtable, evicted by S3-FIFO. A write removes its key, so
+/// that every cached entry is current.
 pub struct ReadCache {
     cache: Cache<Bytes, Cached, Bytewise>,
     largest: usize,
@@ -47,27 +47,27 @@ impl ReadCache {
         ReadCache { cache, largest: (capacity_bytes / 16) as usize }
     }
 
-    /// What is known of `key`.
+    /// The cached entry of `key`.
     pub fn get(&self, key: &[u8]) -> Option<&Cached> {
         self.cache.get(key)
     }
 
-    /// Remembers an entry; one that would fill a large part of the cache is not worth it.
+    /// Adds an entry, unless it would fill a large part of the cache.
     pub fn insert(&mut self, key: Bytes, cached: Cached) {
         if cached.entry.value.len() <= self.largest {
             self.cache.insert(key, cached);
         }
     }
 
-    /// `key` has been written.
+    /// Removes `key`, which has been written.
     pub fn remove(&mut self, key: &[u8]) {
-        // Most writes find the cache empty or nearly so, where a server writes only.
+        // In write-only workloads the cache is empty: the check saves hashing the key.
         if !self.cache.is_empty() {
             self.cache.remove(key);
         }
     }
 
-    /// Everything has been removed.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.cache.clear();
     }

@@ -3,53 +3,52 @@
 use crate::error::Result;
 use crate::format::record::Record;
 use crate::kv::patch::Patch;
-use crate::kv::scan_readahead::{ScanReadahead, Window};
+use crate::kv::scan_readahead::{Piece, ScanReadahead};
 use crate::kv::tree::Run;
 use bytes::{Bytes, BytesMut};
 use softflash_ftl::Hint;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Where a run is read, and what was read ahead.
+/// A position in a run, and its readahead.
 pub struct RunCursor {
     run: Rc<Run>,
     /// The patch being read.
     patch: usize,
-    /// The next block of it to decode.
+    /// The next block of the patch to decode.
     block: usize,
-    /// Records decoded and not yet given out.
+    /// Decoded records that are not returned yet.
     records: VecDeque<Record>,
-    /// Bytes of the data section, from the start of block `held_block` on: a few blocks that were
-    /// decoded last, as whoever goes on after this cursor may need their last records again, and
-    /// what was read ahead.
+    /// Bytes of the data section from the start of block `held_block` on: the last decoded blocks,
+    /// because a cursor that continues this one may need their last records again, and the
+    /// readahead.
     held: Bytes,
     held_block: usize,
-    /// Memory that `held` is a part of.
+    /// Memory that `held` keeps in use.
     held_memory_bytes: usize,
-    /// What was held of the patch before, as long as it may be needed again.
-    behind: Option<Window>,
+    /// The piece of the previous patch, while it may be needed again.
+    behind: Option<Piece>,
     /// The next page of the data section to read.
     next_page: u32,
-    /// Pages to read at a time; grows while the scan goes on.
+    /// Pages of the next read; doubles with each read.
     step: u32,
     max_step: u32,
     hint: Hint,
-    /// Keys below are skipped.
+    /// Lower keys are skipped.
     from: Bytes,
-    /// Where to take up what an earlier cursor has left, and to leave what this one holds.
-    windows: Option<Rc<ScanReadahead>>,
+    /// The readahead of earlier cursors, which also gets the pieces of this one.
+    readahead: Option<Rc<ScanReadahead>>,
 }
 
-/// Decoded blocks that stay held: a scan looks one record beyond what it gives out, and a merge one
-/// further.
+/// Decoded blocks that stay held: a scan reads one record beyond its page, and a merge one more.
 const KEPT_BLOCKS: usize = 2;
-/// Pages of the first read of a scan: a short scan should not read much in vain.
+/// Pages of the first read of a scan: a short scan should read little that it does not use.
 const FIRST_STEP_PAGES: u32 = 4;
-/// Bytes read at a time once a scan is long.
+/// The most bytes of a read in a long scan.
 pub const STEP_BYTES: usize = 256 << 10;
 
 impl RunCursor {
-    /// A cursor at the first record, for one who reads the run to its end, `step_bytes` at a time.
+    /// A cursor at the first record, to read the whole run, `step_bytes` at a time.
     pub fn whole(run: Rc<Run>, step_bytes: usize, hint: Hint) -> RunCursor {
         let mut cursor = RunCursor::idle(run, Bytes::new(), hint, None);
         cursor.max_step = pages_of(&cursor.run, step_bytes);
@@ -68,8 +67,8 @@ impl RunCursor {
     }
 
     /// A cursor at the first record whose key is at least `from`, for a page of a scan.
-    pub fn page(run: Rc<Run>, from: Bytes, hint: Hint, windows: Rc<ScanReadahead>) -> RunCursor {
-        let mut cursor = RunCursor::idle(run, from, hint, Some(windows));
+    pub fn page(run: Rc<Run>, from: Bytes, hint: Hint, readahead: Rc<ScanReadahead>) -> RunCursor {
+        let mut cursor = RunCursor::idle(run, from, hint, Some(readahead));
         cursor.enter_patch();
         cursor
     }
@@ -78,7 +77,7 @@ impl RunCursor {
         run: Rc<Run>,
         from: Bytes,
         hint: Hint,
-        windows: Option<Rc<ScanReadahead>>,
+        readahead: Option<Rc<ScanReadahead>>,
     ) -> RunCursor {
         let patch = run.start_of(&from);
         let max_step = pages_of(&run, STEP_BYTES);
@@ -96,7 +95,7 @@ impl RunCursor {
             max_step,
             hint,
             from,
-            windows,
+            readahead,
         }
     }
 
@@ -105,7 +104,7 @@ impl RunCursor {
         self.records.pop_front()
     }
 
-    /// The next record, read from flash if need be.
+    /// The next record, read from flash if necessary.
     pub async fn next(&mut self) -> Result<Option<Record>> {
         loop {
             if let Some(record) = self.records.pop_front() {
@@ -115,7 +114,7 @@ impl RunCursor {
                 return Ok(None);
             };
             if self.block >= patch.index()?.block_count() {
-                self.behind = self.take_window();
+                self.behind = self.take_piece();
                 self.patch += 1;
                 self.enter_patch();
                 continue;
@@ -136,19 +135,21 @@ impl RunCursor {
         self.held_block = self.block;
         let start = index.block_range(self.block).start;
         self.next_page = start / patch.page_bytes() as u32;
-        if let Some(left) = self.windows.as_ref().and_then(|w| w.take_up(patch.id(), start)) {
-            (self.held, self.held_block) = (left.bytes, left.block);
-            self.held_memory_bytes = left.memory_bytes;
-            (self.next_page, self.step) = (left.next_page, left.step);
+        if let Some(piece) =
+            self.readahead.as_ref().and_then(|readahead| readahead.take(patch.id(), start))
+        {
+            (self.held, self.held_block) = (piece.bytes, piece.block);
+            self.held_memory_bytes = piece.memory_bytes;
+            (self.next_page, self.step) = (piece.next_page, piece.step);
         }
     }
 
-    /// What is held, for the cursor that goes on here.
-    fn take_window(&mut self) -> Option<Window> {
+    /// The held piece, for the cursor that continues here.
+    fn take_piece(&mut self) -> Option<Piece> {
         let bytes = std::mem::take(&mut self.held);
-        let patch = self.run.patches.get(self.patch).filter(|_| self.windows.is_some())?;
+        let patch = self.run.patches.get(self.patch).filter(|_| self.readahead.is_some())?;
         let index = patch.index().ok().filter(|_| !bytes.is_empty())?;
-        Some(Window {
+        Some(Piece {
             patch: patch.id(),
             block: self.held_block,
             start: index.block_range(self.held_block).start,
@@ -159,11 +160,11 @@ impl RunCursor {
         })
     }
 
-    /// Reads on until the next block is held whole.
+    /// Reads until the whole next block is held.
     async fn read_block(&mut self, patch: &Patch) -> Result<()> {
         let page = patch.page_bytes() as u32;
         let index = patch.index()?;
-        self.let_go(index.block_range(self.held_block).start, |block| {
+        self.drop_decoded(index.block_range(self.held_block).start, |block| {
             index.block_range(block).start
         });
         let held_start = index.block_range(self.held_block).start;
@@ -189,12 +190,12 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Lets go of blocks that were decoded long enough ago.
-    fn let_go(&mut self, held_start: u32, start_of: impl Fn(usize) -> u32) {
-        let keep = if self.windows.is_some() { KEPT_BLOCKS } else { 0 };
+    /// Drops blocks that were decoded before the last few.
+    fn drop_decoded(&mut self, held_start: u32, start_of: impl Fn(usize) -> u32) {
+        let keep = if self.readahead.is_some() { KEPT_BLOCKS } else { 0 };
         let first = self.block.saturating_sub(keep).max(self.held_block);
-        let passed = (start_of(first) - held_start) as usize;
-        let _ = self.held.split_to(passed.min(self.held.len()));
+        let dropped = (start_of(first) - held_start) as usize;
+        let _ = self.held.split_to(dropped.min(self.held.len()));
         self.held_block = first;
         if self.block >= KEPT_BLOCKS {
             self.behind = None;
@@ -222,7 +223,7 @@ impl RunCursor {
     }
 }
 
-/// How many pages of a run's patches `bytes` are; at least one.
+/// Pages of `bytes` bytes of a run's patches; at least one.
 fn pages_of(run: &Run, bytes: usize) -> u32 {
     let page = run.patches.first().map_or(4096, |patch| patch.page_bytes());
     (bytes / page).max(1) as u32
@@ -230,10 +231,10 @@ fn pages_of(run: &Run, bytes: usize) -> u32 {
 
 impl Drop for RunCursor {
     fn drop(&mut self) {
-        // Only now: what a cursor still holds nobody else should have to keep.
-        let held = self.take_window();
-        if let Some(windows) = &self.windows {
-            self.behind.take().into_iter().chain(held).for_each(|window| windows.leave(window));
+        // Not earlier: the piece must not count twice.
+        let held = self.take_piece();
+        if let Some(readahead) = &self.readahead {
+            self.behind.take().into_iter().chain(held).for_each(|piece| readahead.put(piece));
         }
     }
 }

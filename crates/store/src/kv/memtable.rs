@@ -1,7 +1,7 @@
 //! The newest records of a slice, in memory.
 //!
-//! A hash map answers lookups; a sorted set of the keys gives order to scans and flushes.
-//! Overwriting a key, the common case, touches only the map.
+//! A hash map serves lookups; a sorted set of the keys serves scans and flushes. Overwriting a key,
+//! the common case, changes only the map.
 
 pub use crate::format::version::Version;
 
@@ -11,17 +11,17 @@ use hashbrown::HashMap;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// Bytes of memory that a version costs beside its key and value, about.
+/// The approximate memory overhead of a version, in bytes.
 pub const OVERHEAD_BYTES: usize = 256;
 
 /// Whether a key existed on flash before the memtable's first record of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Presence {
-    /// It did not.
+    /// The key did not exist.
     New,
-    /// It did.
+    /// The key existed.
     Replaces,
-    /// Nobody has looked.
+    /// Not looked up.
     #[default]
     Unknown,
 }
@@ -32,7 +32,7 @@ fn bytes_of(version: &Version) -> usize {
 
 struct Slot {
     newest: Version,
-    /// Versions that snapshots still see, newest first.
+    /// Older versions that snapshots need, newest first.
     older: Vec<Version>,
     presence: Presence,
 }
@@ -56,7 +56,7 @@ impl Memtable {
         self.slots.len()
     }
 
-    /// Bytes of memory in use, about.
+    /// Approximate bytes of memory in use.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -70,8 +70,8 @@ impl Memtable {
         slot.older.iter().find(|version| version.seq <= max_seq)
     }
 
-    /// Adds a version newer than all others. The one before is kept only where a snapshot, the
-    /// newest of which is given, still sees it.
+    /// Adds a version newer than all others. The previous version is kept only if a snapshot needs
+    /// it; `newest_snapshot` is the newest snapshot.
     pub fn insert(&mut self, key: Bytes, version: Version, newest_snapshot: Option<u64>) {
         self.bytes += bytes_of(&version);
         match self.slots.get_mut(&key) {
@@ -96,7 +96,7 @@ impl Memtable {
         }
     }
 
-    /// Keys in order from the first after `after` on, with their newest versions.
+    /// Keys in order from the first one after `after`, with their newest versions.
     pub fn newest_after(
         &self,
         after: Option<&Bytes>,

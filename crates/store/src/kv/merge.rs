@@ -1,4 +1,4 @@
-//! Merging sorted sources of records, and dropping what nobody can see any more.
+//! Merges sorted sources of records, and drops invisible versions.
 
 use crate::error::Result;
 use crate::format::record::Record;
@@ -19,7 +19,7 @@ pub enum Source {
     Run(Box<RunCursor>),
 }
 
-/// Reads a memtable that may take writes meanwhile.
+/// Reads a memtable that may take writes at the same time.
 pub struct MemoryCursor {
     table: Rc<RefCell<Memtable>>,
     last: Option<Bytes>,
@@ -62,8 +62,8 @@ impl Source {
     }
 }
 
-/// Merges sources. Where two hold the same record, as after a crash between a flush and its entry
-/// in the manifest, the first source's comes first.
+/// Merges sources. Where two sources hold the same record, as after a crash between a flush and its
+/// edit, the record of the first source comes first.
 pub struct Merge {
     sources: Vec<(Option<Record>, Source)>,
     started: bool,
@@ -80,12 +80,12 @@ impl Merge {
     pub async fn next(&mut self) -> Result<Option<Record>> {
         if !self.started {
             self.started = true;
-            // At the same time: where each must wait for its flash, they wait together.
+            // Concurrently, so that the flash reads of the sources overlap.
             let first = self.sources.iter_mut().map(|(_, source)| source.next());
             let first = try_join_all(first).await?;
             self.sources.iter_mut().zip(first).for_each(|((head, _), record)| *head = record);
         }
-        // A handful of sources: looking at each head is faster than keeping a heap.
+        // With a handful of sources a linear search of the heads is faster than a heap.
         let heads = self.sources.iter_mut().filter(|(head, _)| head.is_some());
         let smallest = heads.min_by(|(a, _), (b, _)| match (a, b) {
             (Some(a), Some(b)) if planted::bug(Bug::MergeKeepsOlder) => {
@@ -100,12 +100,12 @@ impl Merge {
     }
 }
 
-/// What becomes of a record in a compaction.
+/// The fate of a record in a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is written again.
+    /// It is copied to the output.
     Keep,
-    /// Nobody can see it.
+    /// It is invisible.
     Drop,
     /// It has expired and hides older versions: a deletion takes its place.
     Bury,
@@ -113,20 +113,20 @@ pub enum Fate {
 
 /// Decides the fate of records that come in order.
 pub struct Retention {
-    /// Points in the past that readers look at, ascending.
+    /// Sequence numbers of the snapshots, ascending.
     snapshots: Vec<u64>,
-    /// Whether nothing older lies below the output.
+    /// Whether no older versions are below the output.
     bottom: bool,
     now_ms: u64,
     key: Bytes,
     /// The last version of `key` that was seen, and its fate.
     version: Option<(u64, Fate)>,
-    /// Live keys that the compaction removes: expired ones.
+    /// Expired keys that the compaction removes.
     pub keys_expired: u64,
 }
 
 impl Retention {
-    /// Retention for a compaction into a level; `bottom` where nothing older lies below.
+    /// Retention for a compaction into a level; `bottom` where no older versions are below.
     pub fn new(snapshots: Vec<u64>, bottom: bool, now_ms: u64) -> Retention {
         Retention { snapshots, bottom, now_ms, key: Bytes::new(), version: None, keys_expired: 0 }
     }
@@ -138,7 +138,7 @@ impl Retention {
             self.version = None;
         }
         match self.version {
-            // Another fragment of the same version, or its double.
+            // Another fragment of the same version, or a duplicate record.
             Some((seq, fate)) if seq == record.seq => {
                 return match fate {
                     Fate::Bury => Fate::Drop,
@@ -159,7 +159,8 @@ impl Retention {
             return if seen { Fate::Keep } else { Fate::Drop };
         }
         if self.snapshots.iter().any(|seq| *seq < record.seq) {
-            // A reader may see what this one hides, so it must go on hiding it from the others.
+            // A snapshot may need the older version, so this version must keep hiding it from other
+            // readers.
             return Fate::Keep;
         }
         let expired = record.is_expired(self.now_ms);

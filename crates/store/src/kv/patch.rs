@@ -1,4 +1,4 @@
-//! A patch on flash, as the shard holds it: index and filter in memory, records read on demand.
+//! A patch in use by a shard: index and filter in memory, records read on demand.
 
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
@@ -12,9 +12,8 @@ use softflash_ftl::Hint;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Pages that are read at first to find a patch's metadata: as many as that of the patch before
-/// took, as neighbours hold much the same. Whole blocks lie between metadata, so that a start reads
-/// little more than it needs.
+/// Pages of the first read of a patch's metadata: as many as the previous patch's metadata, because
+/// neighbours are similar. A start then reads little more than it needs.
 pub struct MetadataGuess(Cell<u32>);
 
 impl Default for MetadataGuess {
@@ -29,20 +28,21 @@ pub struct Patch {
     blocks: BlockLayer,
     identity: u64,
     state: State,
-    /// Set when an edit that removes the patch is durable: the last user gives its space back.
+    /// Set when an edit that removes the patch is durable: dropping the last reference releases its
+    /// block.
     obsolete: Cell<bool>,
 }
 
 enum State {
-    /// As it should be.
+    /// The metadata is readable.
     Whole(Box<PatchIndex>),
-    /// Its metadata cannot be read: whatever might be inside is an error, never an absent key.
+    /// The metadata is lost: every key in its range is an error, never absent.
     Lost(String),
 }
 
-/// Bounds of a lost patch: it may hold any key.
+/// The lower bound of a lost patch, which may hold any key.
 const LOWEST_KEY: &[u8] = &[];
-/// Longer than any key, and as high as the highest.
+/// The upper bound: at least the highest key.
 const HIGHEST_KEY: &[u8] = &[0xff; 64 << 10];
 
 impl Patch {
@@ -58,7 +58,7 @@ impl Patch {
         }
     }
 
-    /// Loads a patch's metadata. One that is damaged becomes a lost patch.
+    /// Loads a patch's metadata. A patch with damaged metadata becomes a lost patch.
     pub async fn load(id: BlockId, blocks: BlockLayer, guess: &MetadataGuess) -> Patch {
         let identity = blocks.identity(id);
         let state = match load_index(id, &blocks, identity, guess).await {
@@ -74,7 +74,7 @@ impl Patch {
         self.id
     }
 
-    /// Why the patch is lost, if it is.
+    /// The reason why the patch is lost, if it is.
     pub fn damage(&self) -> Option<&str> {
         match &self.state {
             State::Whole(_) => None,
@@ -126,7 +126,7 @@ impl Patch {
         self.index().map_or(0, |index| index.block_range(number).len() as u64)
     }
 
-    /// Whether the metadata, which is in memory, can still be read from flash.
+    /// Whether the metadata, which is in memory, can be read from flash.
     pub async fn has_whole_metadata(&self) -> bool {
         let Ok(index) = self.index() else { return false };
         let pages = index.data_offset().div_ceil(self.blocks.page_bytes() as u32);
@@ -146,7 +146,7 @@ impl Patch {
         self.index().map_or(0, PatchIndex::memory_bytes)
     }
 
-    /// Whether a lookup must read the patch: it may hold the key, or cannot tell.
+    /// Whether a lookup must read the patch: it may hold the key, or it is lost.
     pub fn may_contain(&self, key_hash: u64) -> bool {
         self.index().map_or(true, |index| index.may_contain(key_hash))
     }
@@ -157,13 +157,13 @@ impl Patch {
         self.blocks.read_as(self.id, place.start, place.end - place.start, hint, make).await
     }
 
-    /// As [`read_block`](Patch::read_block), with a look at every copy of it.
+    /// As [`read_block`](Patch::read_block), but reads every copy.
     pub async fn read_block_everywhere(&self, number: usize, hint: Hint) -> Result<Block> {
         let (place, make) = self.block_reading(number)?;
         self.blocks.read_everywhere(self.id, place.start, place.end - place.start, hint, make).await
     }
 
-    /// The pages of a block, and what makes it of their bytes.
+    /// The pages of a block, and the function that decodes their bytes.
     fn block_reading(
         &self,
         number: usize,
@@ -181,7 +181,7 @@ impl Patch {
         Ok((first..last, make))
     }
 
-    /// Whether a block that was not found whole may be if it is read for itself.
+    /// Whether a damaged block may be readable from another copy or the parity group.
     pub fn has_other_copy(&self) -> bool {
         self.blocks.has_other_copy(self.id)
     }
@@ -263,7 +263,7 @@ async fn load_index(
     }
 }
 
-/// With one read where the metadata is no longer than guessed.
+/// Takes one read where the metadata is no longer than the guess.
 async fn load_index_at_once(
     id: BlockId,
     blocks: &BlockLayer,
@@ -276,7 +276,7 @@ async fn load_index_at_once(
     let guessed = guess.0.get().min(capacity_pages);
     let mut metadata = match blocks.search(id, 0, guessed, Hint::FOREGROUND).await {
         Ok(Some(metadata)) => metadata,
-        // A patch may be shorter than the guess, and flash that was never written cannot be read.
+        // A patch may be shorter than the guess, and unwritten flash cannot be read.
         _ => blocks.read(id, 0, 1, Hint::FOREGROUND).await?,
     };
     let len = metadata_len(&metadata, identity).map_err(|error| lost(&error))?;

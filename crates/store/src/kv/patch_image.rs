@@ -1,5 +1,5 @@
-//! All bytes of a patch, for parity: other patches may come to depend on each of them, so they are
-//! as they were written or nothing.
+//! The whole image of a patch, for parity. The reconstruction of other patches depends on each
+//! byte, so the image is exact, or the read fails.
 
 #![cfg_attr(
     not(test),
@@ -76,7 +76,7 @@ fn lost(id: BlockId, error: &FormatError) -> StoreError {
     StoreError::DataLoss(format!("{id}: {error}"))
 }
 
-/// Whether these are the bytes of the patch, padding included.
+/// Verifies that these are the bytes of the patch, padding included.
 async fn verify(image: &Bytes, identity: u64) -> Result<(), FormatError> {
     let metadata = decode_metadata(image, identity)?;
     let start = metadata.data_offset();

@@ -1,8 +1,8 @@
-//! What scans have read ahead and not used yet, kept for the next page of the same scan.
+//! Scan readahead: pieces that a scan has read and not used, kept for the scan's next page.
 //!
-//! A scan is asked for page by page, each time from a key on, and nothing of it lives in between.
-//! So what a cursor holds when it is dropped is left here, and a cursor that starts where that ends
-//! takes it up: a scan reads each page of a patch once, however small its pages are.
+//! A client requests a scan page by page, each from a key on, without state between the pages. When
+//! a cursor is dropped, its piece is put here, and a cursor that starts at the end of a piece takes
+//! it. So a scan reads each page of a patch once, also with small pages of keys.
 
 use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
@@ -10,71 +10,71 @@ use softflash_blocks::BlockId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// A piece of a patch's data section.
+/// A piece of a patch's data section that was read ahead.
 #[derive(Debug, Clone)]
-pub struct Window {
+pub struct Piece {
     /// The patch.
     pub patch: BlockId,
-    /// The block that `bytes` start with.
+    /// The first block in `bytes`.
     pub block: usize,
-    /// Where that block starts in the data section.
+    /// The start of that block in the data section.
     pub start: u32,
-    /// What was read.
+    /// The bytes of the piece.
     pub bytes: Bytes,
-    /// Memory that `bytes` hold: all that was read with them.
+    /// Memory that `bytes` keep in use: the whole buffer of the read.
     pub memory_bytes: usize,
-    /// The first page of the data section behind it.
+    /// The first page of the data section behind the piece.
     pub next_page: u32,
-    /// Pages that the scan reads at a time by now.
+    /// Pages of the scan's next read.
     pub step: u32,
 }
 
-/// ScanReadahead that are kept at most, however small: each is looked at when a scan begins.
-const MOST_WINDOWS: usize = 1024;
+/// The most pieces that are kept: a scan that begins searches all of them.
+const MAX_PIECES: usize = 1024;
 
-/// The windows of a shard.
+/// The scan readahead of a shard.
 pub struct ScanReadahead {
     kept: RefCell<Kept>,
     limit_bytes: usize,
 }
 
-/// ScanReadahead, the latest last, and the memory that they hold together.
+/// Pieces, the latest last, and their memory.
 #[derive(Default)]
 struct Kept {
-    windows: VecDeque<Window>,
+    pieces: VecDeque<Piece>,
     memory_bytes: usize,
 }
 
 impl ScanReadahead {
-    /// Room for windows that hold `limit_bytes` of memory.
+    /// Readahead of at most `limit_bytes` of memory.
     pub fn new(limit_bytes: usize) -> ScanReadahead {
         ScanReadahead { kept: RefCell::default(), limit_bytes }
     }
 
-    /// Leaves a window; the oldest ones give way.
-    pub fn leave(&self, window: Window) {
+    /// Adds a piece and evicts the oldest ones.
+    pub fn put(&self, piece: Piece) {
         let mut kept = self.kept.borrow_mut();
-        kept.memory_bytes += window.memory_bytes;
-        kept.windows.push_back(window);
-        while kept.memory_bytes > self.limit_bytes || kept.windows.len() > MOST_WINDOWS {
-            let Some(oldest) = kept.windows.pop_front() else { break };
+        kept.memory_bytes += piece.memory_bytes;
+        kept.pieces.push_back(piece);
+        while kept.memory_bytes > self.limit_bytes || kept.pieces.len() > MAX_PIECES {
+            let Some(oldest) = kept.pieces.pop_front() else { break };
             kept.memory_bytes -= oldest.memory_bytes;
         }
     }
 
-    /// Takes up the window of a patch that holds or adjoins what starts at `start` of its data
+    /// Removes and returns the piece of a patch that contains or ends at byte `start` of its data
     /// section.
-    pub fn take_up(&self, patch: BlockId, start: u32) -> Option<Window> {
-        let fits = |window: &Window| {
-            let end = window.start + window.bytes.len() as u32;
-            let here = window.patch == patch || planted::bug(Bug::WindowOfAnotherPatch);
-            here && (window.start..=end).contains(&start)
+    pub fn take(&self, patch: BlockId, start: u32) -> Option<Piece> {
+        let fits = |piece: &Piece| {
+            let end = piece.start + piece.bytes.len() as u32;
+            let here = piece.patch == patch || planted::bug(Bug::WindowOfAnotherPatch);
+            here && (piece.start..=end).contains(&start)
         };
         let mut kept = self.kept.borrow_mut();
-        let place = kept.windows.iter().rposition(fits)?;
-        let window = kept.windows.remove(place)?;
-        kept.memory_bytes -= window.memory_bytes;
-        Some(window)
+        let place = kept.pieces.iter().rposition(fits)?;
+        let piece = kept.pieces.remove(place)?;
+        kept.memory_bytes -= piece.memory_bytes;
+        Some(piece)
     }
 }
 
@@ -82,53 +82,53 @@ impl ScanReadahead {
 mod tests {
     use super::*;
 
-    fn window(patch: u64, start: u32, len: usize) -> Window {
+    fn piece(patch: u64, start: u32, len: usize) -> Piece {
         let bytes = Bytes::from(vec![0; len]);
         let patch = BlockId(patch);
-        Window { patch, block: 0, start, bytes, memory_bytes: len, next_page: 0, step: 1 }
+        Piece { patch, block: 0, start, bytes, memory_bytes: len, next_page: 0, step: 1 }
     }
 
     #[test]
-    fn a_window_is_taken_up_once_and_only_where_it_fits() {
-        let windows = ScanReadahead::new(1000);
-        windows.leave(window(1, 100, 50));
-        assert!(windows.take_up(BlockId(2), 100).is_none());
-        assert!(windows.take_up(BlockId(1), 99).is_none());
-        assert!(windows.take_up(BlockId(1), 151).is_none());
-        assert!(windows.take_up(BlockId(1), 150).is_some());
-        assert!(windows.take_up(BlockId(1), 150).is_none());
+    fn a_piece_is_taken_once_and_only_where_it_fits() {
+        let readahead = ScanReadahead::new(1000);
+        readahead.put(piece(1, 100, 50));
+        assert!(readahead.take(BlockId(2), 100).is_none());
+        assert!(readahead.take(BlockId(1), 99).is_none());
+        assert!(readahead.take(BlockId(1), 151).is_none());
+        assert!(readahead.take(BlockId(1), 150).is_some());
+        assert!(readahead.take(BlockId(1), 150).is_none());
     }
 
     #[test]
-    fn the_oldest_give_way_for_memory() {
-        let windows = ScanReadahead::new(20);
-        (1..=3).for_each(|patch| windows.leave(window(patch, 0, 10)));
-        assert!(windows.take_up(BlockId(1), 0).is_none());
-        assert!(windows.take_up(BlockId(3), 0).is_some());
-        // What was taken up holds nothing here any more; a large one needs the room of several.
-        windows.leave(window(4, 0, 10));
-        windows.leave(window(5, 0, 20));
-        assert!(windows.take_up(BlockId(2), 0).is_none());
-        assert!(windows.take_up(BlockId(4), 0).is_none());
-        assert!(windows.take_up(BlockId(5), 0).is_some());
-        windows.leave(window(6, 0, 21));
-        assert!(windows.take_up(BlockId(6), 0).is_none());
+    fn the_oldest_pieces_are_evicted_to_bound_memory() {
+        let readahead = ScanReadahead::new(20);
+        (1..=3).for_each(|patch| readahead.put(piece(patch, 0, 10)));
+        assert!(readahead.take(BlockId(1), 0).is_none());
+        assert!(readahead.take(BlockId(3), 0).is_some());
+        // A taken piece uses no memory here; a large piece evicts several.
+        readahead.put(piece(4, 0, 10));
+        readahead.put(piece(5, 0, 20));
+        assert!(readahead.take(BlockId(2), 0).is_none());
+        assert!(readahead.take(BlockId(4), 0).is_none());
+        assert!(readahead.take(BlockId(5), 0).is_some());
+        readahead.put(piece(6, 0, 21));
+        assert!(readahead.take(BlockId(6), 0).is_none());
     }
 
     #[test]
-    fn memory_that_few_bytes_hold_counts_whole() {
-        let windows = ScanReadahead::new(20);
-        windows.leave(Window { memory_bytes: 15, ..window(1, 0, 1) });
-        windows.leave(Window { memory_bytes: 15, ..window(2, 0, 1) });
-        assert!(windows.take_up(BlockId(1), 0).is_none());
-        assert!(windows.take_up(BlockId(2), 0).is_some());
+    fn a_small_piece_counts_the_whole_buffer_that_it_keeps() {
+        let readahead = ScanReadahead::new(20);
+        readahead.put(Piece { memory_bytes: 15, ..piece(1, 0, 1) });
+        readahead.put(Piece { memory_bytes: 15, ..piece(2, 0, 1) });
+        assert!(readahead.take(BlockId(1), 0).is_none());
+        assert!(readahead.take(BlockId(2), 0).is_some());
     }
 
     #[test]
-    fn small_ones_are_kept_in_bounded_number() {
-        let windows = ScanReadahead::new(1 << 20);
-        (0..=MOST_WINDOWS as u64).for_each(|patch| windows.leave(window(patch, 0, 1)));
-        assert!(windows.take_up(BlockId(0), 0).is_none());
-        assert!(windows.take_up(BlockId(1), 0).is_some());
+    fn the_number_of_small_pieces_is_bounded() {
+        let readahead = ScanReadahead::new(1 << 20);
+        (0..=MAX_PIECES as u64).for_each(|patch| readahead.put(piece(patch, 0, 1)));
+        assert!(readahead.take(BlockId(0), 0).is_none());
+        assert!(readahead.take(BlockId(1), 0).is_some());
     }
 }

@@ -15,7 +15,7 @@ use std::rc::Rc;
 pub struct Frozen {
     /// Its records.
     pub table: Rc<RefCell<Memtable>>,
-    /// The first segment of the log that holds any of them.
+    /// The first segment of the log with any of them.
     pub first_segment: u64,
     /// The last sequence number inside.
     pub last_seq: u64,
@@ -27,23 +27,23 @@ pub struct Slice {
     pub id: SliceId,
     /// How its blocks are compressed.
     pub compression: Compression,
-    /// Takes the writes.
+    /// The memtable that takes writes.
     active: RefCell<Rc<RefCell<Memtable>>>,
     /// The first segment of the log that holds a record of the active memtable.
     pub active_segment: Cell<u64>,
-    /// Wait for their flush, oldest first.
+    /// Memtables that wait for their flush, oldest first.
     pub frozen: RefCell<VecDeque<Rc<Frozen>>>,
-    /// What is on flash.
+    /// The patches on flash.
     pub tree: RefCell<Rc<Tree>>,
-    /// Everything up to this sequence number is in the tree.
+    /// All writes up to this sequence number are in the tree.
     pub flushed_seq: Cell<u64>,
     /// Live keys in the tree, an estimate.
     pub live_keys: Cell<u64>,
     /// Chooses compactions.
     pub policy: RefCell<Leveled>,
-    /// Counts removals of everything: work begun before one must not be installed after it.
+    /// Counts clears: the result of work begun before a clear must not be installed after it.
     pub clears: Cell<u64>,
-    /// The sequence number of the last of them.
+    /// The sequence number of the last clear.
     pub cleared_seq: Cell<u64>,
     /// The number of the next run in level 0.
     pub next_run: Cell<u64>,
@@ -68,12 +68,12 @@ impl Slice {
         }
     }
 
-    /// The tree as it is now; stays readable whatever is edited.
+    /// The current tree; edits do not change it.
     pub fn tree(&self) -> Rc<Tree> {
         Rc::clone(&self.tree.borrow())
     }
 
-    /// The active memtable; scans hold on to it when it is frozen.
+    /// The active memtable; scans keep a reference when it is frozen.
     pub fn active(&self) -> Rc<RefCell<Memtable>> {
         Rc::clone(&self.active.borrow())
     }
@@ -83,7 +83,7 @@ impl Slice {
         self.active.borrow().borrow().bytes()
     }
 
-    /// Looks `key` up in the memtables, newest first, and makes something of the version found.
+    /// Looks `key` up in the memtables, newest first, and applies `found` to the version.
     pub fn in_memory<R>(&self, key: &[u8], found: impl Fn(&Version) -> R) -> Option<R> {
         if let Some(version) = self.active.borrow().borrow().get(key, u64::MAX) {
             return Some(found(version));
@@ -92,21 +92,20 @@ impl Slice {
         frozen.iter().rev().find_map(|frozen| frozen.table.borrow().get(key, u64::MAX).map(&found))
     }
 
-    /// Adds a version to the active memtable; `segment` is where the log holds it, or an earlier
-    /// one.
+    /// Adds a version to the active memtable; `segment` is its log segment, or an earlier one.
     pub fn insert(&self, key: Bytes, version: Version, segment: u64, snapshot: Option<u64>) {
         self.active_segment.set(self.active_segment.get().min(segment));
         self.active.borrow().borrow_mut().insert(key, version, snapshot);
     }
 
-    /// Removes all that is in memory.
+    /// Removes all memtables.
     pub fn clear_memory(&self) {
         self.active.take();
         self.active_segment.set(u64::MAX);
         self.frozen.borrow_mut().clear();
     }
 
-    /// Keys in memtables; one that is in several counts as often.
+    /// Keys in memtables; a key in several counts several times.
     pub fn memory_keys(&self) -> usize {
         let frozen: usize = self.frozen.borrow().iter().map(|f| f.table.borrow().len()).sum();
         frozen + self.active.borrow().borrow().len()

@@ -1,4 +1,4 @@
-//! Patches and records made by hand, for tests of trees.
+//! Builders of patches and records for tests of trees.
 
 use crate::format::patch::{Added, BuilderConfig, PatchBuilder};
 use crate::format::record::{Body, Record};
@@ -10,8 +10,7 @@ use softflash_base::SliceId;
 use softflash_blocks::BlockLayer;
 use std::rc::Rc;
 
-/// A patch of these records, of which only the metadata exists: for what chooses, and reads
-/// nothing.
+/// A patch of these records with metadata only, for tests of policies, which read no records.
 pub(crate) fn patch_of(blocks: &BlockLayer, records: &[Record]) -> Rc<Patch> {
     let config =
         BuilderConfig::new(blocks.capacity_bytes(), blocks.page_bytes(), Compression::None);
@@ -24,7 +23,7 @@ pub(crate) fn patch_of(blocks: &BlockLayer, records: &[Record]) -> Rc<Patch> {
     Rc::new(Patch::new(id, blocks.clone(), image.index))
 }
 
-/// A patch with a value of `bytes` bytes for each of two keys; one if they are the same.
+/// A patch with a value of `bytes` bytes for each of two keys, or for one if they are equal.
 pub(crate) fn patch(blocks: &BlockLayer, first: &str, last: &str, bytes: usize) -> Rc<Patch> {
     let records = [first, last].map(|key| value(key, 5, bytes));
     patch_of(blocks, if first == last { &records[..1] } else { &records })
@@ -56,7 +55,7 @@ pub(crate) fn expiring(key: &str, seq: u64, bytes: usize, expires_at_ms: u64) ->
     Record::seal(Bytes::copy_from_slice(key.as_bytes()), seq, body).unwrap()
 }
 
-/// A part of a large value.
+/// A fragment of a large value.
 pub(crate) fn fragment(key: &str, seq: u64, fragment: u16, expires_at_ms: u64) -> Record {
     let value = Bytes::from(vec![7; 100]);
     let body = Body::Put { value, expires_at_ms, fragment, fragments: 9 };

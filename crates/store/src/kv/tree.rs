@@ -1,5 +1,5 @@
-//! The patches of a slice: levels of sorted runs. Immutable; an edit makes a new tree that shares
-//! what stays.
+//! The patches of a slice: levels of sorted runs. A tree is immutable; an edit makes a new tree
+//! that shares unchanged levels.
 
 use crate::kv::patch::Patch;
 use crate::shard::log::PatchEntry;
@@ -13,17 +13,17 @@ use std::rc::Rc;
 pub struct Run {
     /// Later runs of a level hold newer data.
     pub number: u64,
-    /// Lost ones, which may hold any key; then the others in key order.
+    /// Lost patches, which may hold any key; then the other patches in key order.
     pub patches: Vec<Rc<Patch>>,
 }
 
 impl Run {
-    /// How many patches are lost.
+    /// The number of lost patches.
     pub fn lost(&self) -> usize {
         self.patches.iter().take_while(|patch| patch.damage().is_some()).count()
     }
 
-    /// The first patch that can hold `key`: a lost one, unless the key is in the midst of another.
+    /// The first patch that can hold `key`: a lost one, unless the key is inside another patch.
     pub fn patch_for(&self, key: &[u8]) -> Option<usize> {
         let missed = planted::bug(Bug::PatchBorderMissed);
         let before =
@@ -33,13 +33,13 @@ impl Run {
         let first = self.patches.get(place).map(|patch| patch.first_key());
         match first {
             Some(first) if first < key => Some(place),
-            // Newer versions of the first key may be in the patch before, which may be lost.
+            // Newer versions of the first key may be in the previous patch, which may be lost.
             Some(first) if first == key && lost == 0 => Some(place),
             _ => (lost > 0).then_some(0),
         }
     }
 
-    /// Where the patches begin that can hold keys from `from` on.
+    /// The index of the first patch that can hold keys from `from` on.
     pub fn start_of(&self, from: &[u8]) -> usize {
         match self.lost() {
             0 => self.patches.partition_point(|patch| patch.last_key() < from),
@@ -52,14 +52,14 @@ impl Run {
         self.patches.iter().map(|patch| patch.bytes()).sum()
     }
 
-    /// Another holder of the same patches.
+    /// A second run with the same patches.
     pub fn share(&self) -> Run {
         Run { number: self.number, patches: self.patches.clone() }
     }
 }
 
-/// The runs of a level. Level 0 has one run for each memtable flush, newest first; every other has
-/// one at the most.
+/// The runs of a level. Level 0 has one run for each memtable flush, newest first; every other
+/// level has at most one.
 #[derive(Default)]
 pub struct Level {
     /// Newest first.
@@ -86,7 +86,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Runs from the newest to the oldest: the order in which a lookup asks them.
+    /// Runs from the newest to the oldest, the order of a lookup.
     pub fn runs(&self) -> impl Iterator<Item = &Rc<Run>> {
         self.levels.iter().flat_map(|level| &level.runs)
     }
@@ -100,7 +100,7 @@ impl Tree {
         })
     }
 
-    /// Runs in level 0: what lookups pay for flushes that are not compacted yet.
+    /// Runs in level 0, each of which costs every lookup.
     pub fn level0_runs(&self) -> usize {
         self.levels.first().map_or(0, |level| level.runs.len())
     }
@@ -127,7 +127,7 @@ impl Tree {
         tree
     }
 
-    /// The tree as the manifest lists it.
+    /// The tree as the log records it.
     pub fn entries(&self) -> Vec<PatchEntry> {
         self.patches()
             .map(|(level, run, patch)| PatchEntry { block: patch.id().0, level: level as u8, run })
@@ -149,8 +149,8 @@ fn edited_level(
         .collect();
     let joining = added.iter().filter(|(level, ..)| usize::from(*level) == number);
     patches.extend(joining.map(|(_, run, patch)| (*run, Rc::clone(patch))));
-    // Newest run first; inside a run what is lost, then by key, and by age where a key's versions
-    // straddle two patches.
+    // Newest run first; inside a run lost patches first, then by key, and by age where a key's
+    // versions are in two patches.
     patches.sort_by(|(run_a, a), (run_b, b)| {
         run_b
             .cmp(run_a)

@@ -1,5 +1,4 @@
-//! Writes records that come in order as patches, several at a time, on the units that are free
-//! soonest.
+//! Writes records in order as patches, several at the same time, to the least loaded units.
 
 use crate::error::{Result, StoreError};
 use crate::format::patch::{Added, BuilderConfig, PatchBuilder};
@@ -16,19 +15,19 @@ use softflash_ftl::Hint;
 use softflash_runtime::yield_now;
 use std::rc::Rc;
 
-/// Patches being written while the next is built.
+/// Patches being written while the next one is built.
 const PATCHES_UNDER_WAY: usize = 2;
-/// Bytes of records after which other tasks get a turn.
+/// Bytes of records after which the writer yields to other tasks.
 const TURN_BYTES: usize = 512 << 10;
 
-/// What was built.
+/// A written block.
 enum Built {
     Patch(Rc<Patch>),
-    /// The parity of patches; none where there was no room for it.
+    /// The parity of patches; `None` where it could not be written.
     Parity(Option<ParityGroup>),
 }
 
-/// What was built, or why not.
+/// The result of a write.
 type Written = Result<Built, (BlockId, StoreError)>;
 
 /// Builds and writes patches of one slice.
@@ -99,7 +98,7 @@ impl PatchWriter {
 
     /// Ends the patch being built and starts writing it.
     async fn start_writing(&mut self) -> Result<()> {
-        // One that has taken nothing, not even its first record, makes no patch.
+        // A builder without records makes no patch.
         let Some(builder) = self.builder.take_if(|builder| !builder.is_empty()) else {
             return Ok(());
         };
@@ -127,7 +126,7 @@ impl PatchWriter {
         Ok(())
     }
 
-    /// The patch joins the group that is being written, or begins one.
+    /// Adds the patch to the group that is being written, or begins a group.
     fn join_group(&mut self, id: BlockId, pieces: &[IoBuf]) -> AntiAffinity {
         if self.stripe.as_ref().is_some_and(|stripe| !stripe.takes_another()) {
             self.close_group();
@@ -163,12 +162,12 @@ impl PatchWriter {
         Ok(())
     }
 
-    /// Waits until all is written and durable; the patches are in key order.
+    /// Waits until all patches are written and durable; returns them in key order.
     pub async fn finish(self) -> Result<(Vec<Rc<Patch>>, u64)> {
         self.finish_unless(Bug::PatchNotFlushed).await
     }
 
-    /// As [`finish`](Self::finish), where a planted bug of its own leaves out the flush.
+    /// As [`finish`](Self::finish), but the planted bug `unflushed` omits the flush.
     pub async fn finish_unless(mut self, unflushed: Bug) -> Result<(Vec<Rc<Patch>>, u64)> {
         self.start_writing().await?;
         self.close_group();
@@ -188,7 +187,7 @@ impl PatchWriter {
 }
 
 impl Drop for PatchWriter {
-    /// Patches of a writer that did not finish are of no use.
+    /// Releases the patches of a writer that did not finish.
     fn drop(&mut self) {
         let done = self.done.drain(..).filter(|_| !planted::bug(Bug::FinishedPatchesLeak));
         done.for_each(|patch| patch.retire());

@@ -1,5 +1,5 @@
-//! Finding the blocks of a patch without its metadata: every block's checksum tells where in which
-//! patch it belongs.
+//! Finds the blocks of a patch without its metadata: the checksum of a block identifies its patch
+//! and its offset.
 
 use crate::error::Result;
 use crate::format::patch::{Block, PatchHeader, block_len, decode_block};
@@ -10,8 +10,7 @@ use softflash_ftl::{FtlError, Hint, Superblock};
 /// Pages read at a time.
 const STEP_PAGES: u32 = 256;
 
-/// What stands in a superblock; zeros where pages cannot be read, which no checksum takes for
-/// anything else.
+/// The contents of a superblock, with zeros for unreadable pages: no checksum matches zeros.
 pub(super) async fn read(blocks: &BlockLayer, superblock: &Superblock) -> Result<Bytes> {
     let page = blocks.page_bytes();
     let pages = (blocks.capacity_bytes() / page) as u32;
@@ -21,7 +20,7 @@ pub(super) async fn read(blocks: &BlockLayer, superblock: &Superblock) -> Result
         if copy(blocks, superblock, first, count, &mut image).await? {
             continue;
         }
-        // Those that were written can be read one by one.
+        // Written pages can be read one by one.
         for number in first..first + count {
             copy(blocks, superblock, number, 1, &mut image).await?;
         }
@@ -29,7 +28,7 @@ pub(super) async fn read(blocks: &BlockLayer, superblock: &Superblock) -> Result
     Ok(image.freeze())
 }
 
-/// Copies pages into the image; false where the flash does not give them all.
+/// Copies pages into the image; false where the flash cannot read all of them.
 async fn copy(
     blocks: &BlockLayer,
     superblock: &Superblock,
@@ -54,21 +53,21 @@ async fn copy(
 
 /// A part of a data section.
 pub(super) enum Piece {
-    /// A block that is whole.
+    /// A whole block.
     Block(Block),
-    /// Bytes that are no whole block.
+    /// Bytes without a whole block.
     Gap,
 }
 
 /// The data section of a patch, as far as it was found.
 pub(super) struct Walked {
-    /// Blocks in order, and what is between them.
+    /// Blocks in order, and the gaps between them.
     pub(super) pieces: Vec<Piece>,
-    /// The header, where it can be read: it tells how much there was.
+    /// The header, if readable: it has the number of blocks and records.
     pub(super) header: Option<PatchHeader>,
 }
 
-/// Looks for the blocks of the patch with this identity. `None` where there is not one.
+/// Looks for the blocks of the patch with this identity. `None` if there is none.
 pub(super) fn walk(image: &Bytes, page_bytes: usize, identity: u64) -> Option<Walked> {
     let header = PatchHeader::decode(image, identity).ok();
     let start = match &header {
@@ -91,13 +90,13 @@ pub(super) fn walk(image: &Bytes, page_bytes: usize, identity: u64) -> Option<Wa
             }
         }
     }
-    // Without the header nobody knows whether the patch ended with the last block found.
+    // Without the header it is unknown whether the patch ended with the last block found.
     pieces.extend((in_gap || header.is_none()).then_some(Piece::Gap));
     let found = pieces.iter().any(|piece| matches!(piece, Piece::Block(_)));
     found.then_some(Walked { pieces, header })
 }
 
-/// The block at byte `at` of the image, if it belongs there in a data section that begins at
+/// The block at byte `at` of the image, if it verifies there in a data section that begins at
 /// `start`.
 fn block_at(image: &Bytes, at: usize, start: usize, identity: u64) -> Option<(Block, usize)> {
     let len = block_len(image.get(at..)?)?;
@@ -106,8 +105,7 @@ fn block_at(image: &Bytes, at: usize, start: usize, identity: u64) -> Option<(Bl
     Some((block, len))
 }
 
-/// Where the data section begins: at the page for which some block verifies; most often the first
-/// one does.
+/// The start of the data section: a page from which some block verifies; usually its first block.
 fn data_start(image: &Bytes, page_bytes: usize, identity: u64) -> Option<usize> {
     let mut starts = (page_bytes..image.len()).step_by(page_bytes);
     let first = starts.find(|start| block_at(image, *start, *start, identity).is_some());

@@ -1,21 +1,19 @@
-//! Repair of a store that media has damaged: what can still be read is kept, the rest is named and
-//! given up.
+//! Repair of a store with damaged media: readable records are kept, lost ones are reported.
 //!
-//! A damaged patch is written anew with the records that can be read, in its level and run. An edit
-//! in the log puts the new patches in the place of the old one, whose space comes back when the
-//! edit is durable: the same steps as those of a compaction, so that a power cut leaves the old
-//! state or the new one.
+//! A damaged patch is rewritten with its readable records, in its level and run. An edit in the log
+//! replaces the old patch by the new ones, and its space is released when the edit is durable.
+//! These are the steps of a compaction, so that a power cut leaves the old state or the new one.
 //!
-//! Where the log has lost frames, what is whole behind them is applied too if that is wanted: the
-//! state may then mix what was written before and after what is lost. All of it goes into patches,
-//! and the log begins anew.
+//! Where the log has lost frames, the caller may choose to apply the whole frames behind them: the
+//! state may then mix writes from before and after the loss. All of it goes to patches, and a new
+//! log begins.
 
 mod image;
 mod parity;
 mod report;
+mod rewrite_range;
 mod salvage;
 mod stale;
-mod stretch;
 mod torn;
 
 pub use report::{Bound, KeyText, LogDamage, LostRange, ParityDamage, RepairReport, RepairedPatch};
@@ -34,6 +32,7 @@ pub use crate::shard::recovery::OnLogLoss;
 use crate::shard::recovery::{LogLoss, OnFlash, Recovery};
 use crate::store::open_all_for_repair;
 use futures_util::future::join_all;
+use rewrite_range::{RewriteRange, rewrite_ranges_of};
 use salvage::Source;
 use softflash_base::ShardId;
 use softflash_blocks::{BlockId, BlockLayer};
@@ -44,18 +43,17 @@ use softflash_runtime::RuntimeHandle;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
-use stretch::{Stretch, stretches_of};
 
-/// What there is to repair.
+/// The findings of an examination.
 pub struct Plan {
-    /// What was found.
+    /// The report of the examination.
     pub report: RepairReport,
-    /// What the units tell, by shard.
+    /// Facts about the flash, by shard.
     facts: Vec<Facts>,
     on_log_loss: OnLogLoss,
 }
 
-/// Looks for what a repair would do, and changes nothing.
+/// Examines the store and reports the work of a repair, without a change.
 pub async fn plan(
     device: &Arc<dyn Device>,
     layout: &StoreLayout,
@@ -66,8 +64,8 @@ pub async fn plan(
     Plan { report, facts, on_log_loss }
 }
 
-/// Repairs the store. Where a shard cannot be repaired, nothing is changed. To be called on another
-/// executor than that of the plan, whose tasks hold the device until it is dropped.
+/// Repairs the store. If a shard cannot be repaired, nothing is changed. Call it on another
+/// executor than [`plan`], whose tasks hold the device until that executor is dropped.
 pub async fn carry_out(
     plan: &Plan,
     device: &Arc<dyn Device>,
@@ -92,9 +90,9 @@ pub async fn carry_out(
     for (store, facts) in stores.iter().zip(&plan.facts) {
         let shard = store.local();
         let mut part = RepairReport::default();
-        let mended = repair_shard(shard, facts, &mut part).await;
+        let repaired = repair_shard(shard, facts, &mut part).await;
         let closed = store.close().await;
-        part.failures.extend(mended.and(closed).err().map(|error| failure(shard.id(), &error)));
+        part.failures.extend(repaired.and(closed).err().map(|error| failure(shard.id(), &error)));
         report.merge(part);
     }
     report
@@ -104,14 +102,14 @@ fn failure(shard: ShardId, error: &StoreError) -> String {
     format!("shard {shard}: {error}")
 }
 
-/// What the units of a shard tell beside its blocks.
+/// Facts about the flash of a shard, besides its blocks.
 #[derive(Default)]
 struct Facts {
-    /// Superblocks of which nobody knows what block they are.
+    /// Superblocks whose block is unknown.
     unknown: Vec<Superblock>,
     /// Superblocks whose erase header is lost.
     headless: BTreeSet<Superblock>,
-    /// A segment of the log should be given up.
+    /// The log must be replaced by a new one.
     log_is_damaged: bool,
 }
 
@@ -164,7 +162,7 @@ async fn examine_all(
     (report, all)
 }
 
-/// A shard to be examined, and what with.
+/// The arguments of the examination of a shard.
 struct Examined<'a> {
     shard: ShardId,
     device: &'a Arc<dyn Device>,
@@ -179,7 +177,7 @@ async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<
     let queue = device
         .open_queue_pair(layout.units_of(shard))
         .map_err(|error| StoreError::Unusable(error.to_string()))?;
-    // Nothing is erased ahead: this only reads.
+    // Without erases in advance: the examination only reads.
     let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
     let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
     let (blocks, found) =
@@ -230,7 +228,7 @@ async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<
     examined
 }
 
-/// A log that has lost frames begins anew once all that is left of it is in patches.
+/// Reports lost frames. Such a log is replaced once its remaining events are in patches.
 fn note_log_loss(shard: ShardId, loss: &LogLoss, facts: &mut Facts, report: &mut RepairReport) {
     if loss.frames.is_empty() && loss.transactions == 0 {
         return;
@@ -240,7 +238,8 @@ fn note_log_loss(shard: ShardId, loss: &LogLoss, facts: &mut Facts, report: &mut
         loss.frames.iter().map(|lost| format!("{} to {}", lost.start, lost.end - 1)).collect();
     let problem = match (loss.is_whole, names.is_empty()) {
         (true, _) => {
-            "nothing is left of the log, nor of what only it told of: the shard begins anew".into()
+            "the whole log is lost, with all data that was only in the log: the shard starts empty"
+                .into()
         }
         (false, true) => {
             "the log has transactions whose commit is in another shard's log, which is damaged"
@@ -260,8 +259,8 @@ fn note_log_loss(shard: ShardId, loss: &LogLoss, facts: &mut Facts, report: &mut
     });
 }
 
-/// A segment that the log needs is given up where its superblock has lost a header: what is in it
-/// is kept.
+/// Reports a needed segment whose superblock has lost its erase header. The log is replaced; the
+/// segment's contents are kept.
 fn note_segment(
     shard: ShardId,
     number: u64,
@@ -279,7 +278,7 @@ fn note_segment(
     }
 }
 
-/// A log that is damaged and of which nothing is lost.
+/// The report of a damaged log without lost data.
 fn whole_log(shard: ShardId, problem: String) -> LogDamage {
     LogDamage {
         shard: shard.0,
@@ -298,8 +297,8 @@ async fn repair_shard(shard: &Shard, facts: &Facts, report: &mut RepairReport) -
     if facts.log_is_damaged { shard.give_up_old_log().await } else { Ok(()) }
 }
 
-/// Looks at every run of a slice, from the oldest on, and writes anew what is damaged where there
-/// is a shard to do so.
+/// Examines every run of a slice, from the oldest on, and rewrites damaged patches if a writer is
+/// given.
 async fn repair_slice(
     shard: ShardId,
     slice: &Slice,
@@ -319,24 +318,23 @@ async fn repair_slice(
             .get(level)
             .and_then(|level| level.runs.iter().find(|run| run.number == number).map(Rc::clone));
         let Some(run) = run else { continue };
-        for stretch in stretches_of(&run, &facts.source(blocks)).await? {
-            let (mended, records) = judge(shard, slice, (level, number), stretch, report).await?;
+        for range in rewrite_ranges_of(&run, &facts.source(blocks)).await? {
+            let (old, records) = replacement(shard, slice, (level, number), range, report).await?;
             if let Some(writer) = writer {
                 let place = (level as u8, number);
-                writer.replace_patches(slice, place, &mended, records).await?;
+                writer.replace_patches(slice, place, &old, records).await?;
             }
         }
     }
     Ok(())
 }
 
-/// Reports what becomes of a stretch; returns its patches and the records that are to take their
-/// place.
-async fn judge(
+/// Reports the damage of a range; returns its patches and the records that replace them.
+async fn replacement(
     shard: ShardId,
     slice: &Slice,
     (level, run): (usize, u64),
-    Stretch { patches, before, after }: Stretch,
+    RewriteRange { patches, before, after }: RewriteRange,
     report: &mut RepairReport,
 ) -> Result<(Vec<Rc<Patch>>, Vec<Record>)> {
     let (mut old, mut records) = (Vec::new(), Vec::new());
@@ -364,9 +362,9 @@ async fn judge(
     }
     records.sort_by(Record::order);
     records.dedup_by(|a, b| a.order(b).is_eq());
-    let torn = torn::bury_torn_values(&mut records);
-    if let Some(mended) = report.patches.last_mut() {
-        mended.torn_keys = torn.iter().map(|key| KeyText::from(&key[..])).collect();
+    let torn = torn::delete_torn_values(&mut records);
+    if let Some(repaired) = report.patches.last_mut() {
+        repaired.torn_keys = torn.iter().map(|key| KeyText::from(&key[..])).collect();
     }
     Ok((old, records))
 }

@@ -1,4 +1,4 @@
-//! Parity that is missing or damaged, and groups of which patches were written anew.
+//! Repair of missing or damaged parity, and of groups whose patches were rewritten.
 
 use super::report::ParityDamage;
 use crate::error::Result;
@@ -13,7 +13,7 @@ pub(super) async fn examine(shard: ShardId, blocks: &BlockLayer) -> Vec<ParityDa
     for group in blocks.groups() {
         let id = BlockId(group.parity);
         let agrees = blocks.parity_agrees(&group, Hint::COMPACTION).await;
-        let differs = || (!agrees).then(|| "it is not that of its patches".to_owned());
+        let differs = || (!agrees).then(|| "it differs from the XOR of its patches".to_owned());
         if let Some(problem) = blocks.copy_problem(id).or_else(differs) {
             damaged.push(ParityDamage { shard: shard.0, parity: id.to_string(), problem });
         }
@@ -21,7 +21,7 @@ pub(super) async fn examine(shard: ShardId, blocks: &BlockLayer) -> Vec<ParityDa
     damaged
 }
 
-/// Makes all groups whole, and lets them go on without the patches that were written anew.
+/// Repairs all groups, and removes rewritten patches from them.
 pub(super) async fn repair(shard: &Shard) -> Result<Vec<ParityDamage>> {
     let damaged = examine(shard.id(), shard.blocks()).await;
     shard.unburden_groups().await?;

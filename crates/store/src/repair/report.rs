@@ -1,4 +1,4 @@
-//! What a repair has found and done, for people and programs.
+//! The findings and changes of a repair, for people and programs.
 
 use serde::Serialize;
 use std::ops::Range;
@@ -11,11 +11,11 @@ pub enum Bound {
     Inclusive(KeyText),
     /// This key is not part of the range.
     Exclusive(KeyText),
-    /// Nobody knows where the range ends.
+    /// The end of the range is unknown.
     Open,
 }
 
-/// A key with what is no printable ASCII escaped as in `\xff`.
+/// A key with bytes that are not printable ASCII escaped as in `\xff`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct KeyText(pub String);
 
@@ -25,14 +25,14 @@ impl From<&[u8]> for KeyText {
     }
 }
 
-/// Keys of a patch that cannot be read any more: some or all in this range.
+/// A range with lost keys of a patch: some or all in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LostRange {
-    /// Where it begins.
+    /// Its start.
     pub from: Bound,
-    /// Where it ends.
+    /// Its end.
     pub to: Bound,
-    /// False where there may have been nothing: the patch's header, which would tell, is lost.
+    /// False where the range may have been empty, because the patch's header is lost.
     pub is_certain: bool,
 }
 
@@ -52,7 +52,7 @@ impl std::fmt::Display for LostRange {
     }
 }
 
-/// A patch that is damaged, and what becomes of it.
+/// A damaged patch, and the result of its repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RepairedPatch {
     /// Its shard.
@@ -63,65 +63,66 @@ pub struct RepairedPatch {
     pub level: usize,
     /// Its block.
     pub patch: String,
-    /// What is wrong with it.
+    /// Its damage.
     pub problem: String,
-    /// Records that go into a new patch.
+    /// Records that are kept, in a new patch.
     pub records_kept: u64,
-    /// Records that cannot be read, older versions and deletions included, where their number is
-    /// known.
+    /// Lost records, including older versions and deletions, where their number is known.
     pub records_lost: Option<u64>,
-    /// Blocks that cannot be read, where their number is known.
+    /// Lost blocks, where their number is known.
     pub blocks_lost: Option<u64>,
-    /// Where the lost records were.
+    /// The ranges of the lost records.
     pub ranges: Vec<LostRange>,
-    /// Keys with a value of which only a part can be read: they are deleted.
+    /// Keys with a partly lost value: they are deleted.
     pub torn_keys: Vec<KeyText>,
-    /// Keys whose older value, further down in the tree, is deleted so that it does not come back.
+    /// Lost keys with an older value further down in the tree, which is deleted so that it does not
+    /// become visible.
     pub older_values_hidden: u64,
-    /// Older values and deleted keys in the lost ranges may come back: nobody knows which keys were
-    /// lost.
+    /// Older values and deleted keys in the lost ranges may become visible, because the lost keys
+    /// are unknown.
     pub older_values_may_return: bool,
 }
 
 impl RepairedPatch {
-    /// Whether something that was durable is gone, or may be.
+    /// Whether durable data is lost, or may be.
     pub fn has_loss(&self) -> bool {
         self.records_lost != Some(0) || !self.ranges.is_empty() || !self.torn_keys.is_empty()
     }
 
-    /// Where it is.
+    /// Its place in the store.
     pub fn place(&self) -> String {
         format!("shard {}, slice {}, level {}, {}", self.shard, self.slice, self.level, self.patch)
     }
 }
 
-/// What is wrong with the log of a shard.
+/// Damage of the log of a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogDamage {
     /// The shard.
     pub shard: u16,
-    /// What is wrong.
+    /// The damage.
     pub problem: String,
-    /// Frames that cannot be read, by their sequence.
+    /// Lost frames, by their sequence.
     pub frames_lost: Vec<Range<u64>>,
-    /// Transactions over several shards that are dropped here, as nobody knows whether they count.
+    /// Transactions over several shards that this shard drops, because it is unknown whether they
+    /// committed.
     pub transactions_dropped: u64,
-    /// Whether something that was acknowledged is given up.
+    /// Whether acknowledged data is lost.
     pub has_loss: bool,
 }
 
-/// Parity that is missing or damaged; it is made anew of its patches, which are whole.
+/// Missing or damaged parity; it is recomputed from its patches, which are whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ParityDamage {
     /// Its shard.
     pub shard: u16,
     /// Its block.
     pub parity: String,
-    /// What is wrong with it.
+    /// Its damage.
     pub problem: String,
 }
 
-/// What a repair has found and, unless it only looked, mended.
+/// The findings of an examination, and the changes of a repair.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RepairReport {
     /// Whether anything was changed.
@@ -132,7 +133,7 @@ pub struct RepairReport {
     pub logs: Vec<LogDamage>,
     /// Damaged parity.
     pub parities: Vec<ParityDamage>,
-    /// What cannot be repaired, and why.
+    /// Failures that prevent a repair.
     pub failures: Vec<String>,
 }
 
@@ -143,7 +144,7 @@ impl RepairReport {
         nothing_found && self.parities.is_empty() && self.failures.is_empty()
     }
 
-    /// Whether something that was durable is gone, or may be.
+    /// Whether durable data is lost, or may be.
     pub fn has_loss(&self) -> bool {
         self.patches.iter().any(RepairedPatch::has_loss) || self.logs.iter().any(|log| log.has_loss)
     }

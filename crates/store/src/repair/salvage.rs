@@ -1,4 +1,4 @@
-//! What can still be read of a damaged patch.
+//! Reads the remaining records of a damaged patch.
 
 use super::image::{self, Piece};
 use super::report::{Bound, LostRange};
@@ -16,26 +16,26 @@ use std::rc::Rc;
 
 /// The flash that patches are salvaged from.
 pub(super) struct Source<'a> {
-    /// The blocks that are known.
+    /// The known blocks.
     pub(super) blocks: &'a BlockLayer,
-    /// Superblocks of which nobody knows what block they are.
+    /// Superblocks whose block is unknown.
     pub(super) unknown: &'a [Superblock],
     /// Superblocks whose erase header is lost.
     pub(super) headless: &'a BTreeSet<Superblock>,
 }
 
-/// Records of a patch, and where some are missing.
+/// The readable records of a patch, and its gaps.
 pub(super) struct Salvaged {
     pub(super) patch: Rc<Patch>,
-    /// What is wrong with it.
+    /// Its damage.
     pub(super) problem: String,
     /// In order.
     pub(super) records: Vec<Record>,
-    /// In front of which record something is missing.
+    /// The indexes of records with lost records before them.
     gaps: BTreeSet<usize>,
-    /// Records that it held, where that is known.
+    /// Records that it held, if known.
     pub(super) entries: Option<u64>,
-    /// Blocks that cannot be read, where that is known.
+    /// Lost blocks, if known.
     pub(super) blocks_lost: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ impl Salvaged {
         self.gaps.insert(self.records.len());
     }
 
-    /// Takes the records of a block, but for those of the key `lost`, of which newer versions are
+    /// Adds the records of a block, except records of the key `lost`, whose newer versions are
     /// lost.
     fn take(&mut self, block: Block, lost: Option<&[u8]>) {
         for record in block.into_records() {
@@ -73,12 +73,12 @@ impl Salvaged {
         }
     }
 
-    /// The ranges that the missing records were in, of a patch whose neighbours end and begin with
-    /// these keys.
+    /// The ranges of the lost records, in a patch whose neighbours end with `before` and begin with
+    /// `after`.
     pub(super) fn ranges(&self, before: Option<&[u8]>, after: Option<&[u8]>) -> Vec<LostRange> {
         let index = self.patch.index().ok();
         let key = |place: usize| self.records.get(place).map(|record| &record.key[..]);
-        // A patch of which nothing can be read may have been anywhere in its run.
+        // A patch without readable records may have been anywhere in its run.
         let has_place = !self.records.is_empty();
         let outside = |key: Option<&[u8]>| match key {
             Some(key) if has_place => Bound::Exclusive(key.into()),
@@ -101,7 +101,7 @@ impl Salvaged {
         self.gaps.iter().map(range).collect()
     }
 
-    /// The keys between which something is missing, as wide as they can be.
+    /// The widest bounds of each gap.
     pub(super) fn gap_bounds(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.gaps.iter().map(|gap| {
             let key = |place: usize| self.records.get(place).map(|record| &record.key[..]);
@@ -111,7 +111,7 @@ impl Salvaged {
     }
 }
 
-/// What is wrong with a patch, if anything is.
+/// The damage of a patch, if any.
 pub(super) async fn problem_of(patch: &Patch, source: &Source<'_>) -> Option<String> {
     if let Err(problem) = check_patch(patch, &mut Default::default()).await {
         return Some(problem);
@@ -124,7 +124,7 @@ pub(super) async fn problem_of(patch: &Patch, source: &Source<'_>) -> Option<Str
     headless.map(|superblock| format!("the erase header of its {superblock} is damaged"))
 }
 
-/// Reads all that can be read of a patch.
+/// Reads all readable records of a patch.
 pub(super) async fn salvage(
     patch: &Rc<Patch>,
     problem: String,
@@ -160,8 +160,8 @@ async fn by_index(patch: &Rc<Patch>, index: &PatchIndex, problem: String) -> Res
     Ok(salvaged)
 }
 
-/// The blocks are looked for in the patch's superblock or, where that is not known, in those that
-/// nobody knows.
+/// Searches for blocks in the patch's superblock or, if that is unknown, in all superblocks whose
+/// block is unknown.
 async fn without_index(
     patch: &Rc<Patch>,
     mut problem: String,

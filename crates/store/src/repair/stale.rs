@@ -1,5 +1,5 @@
-//! Older values of lost records, further down in the tree: what the patch's filter says was in it
-//! must not come back.
+//! Older values of lost records, further down in the tree. Keys that the damaged patch's filter
+//! contains must not get an older value.
 
 use super::salvage::Salvaged;
 use crate::error::Result;
@@ -16,15 +16,15 @@ use std::collections::BTreeMap;
 /// The newest older version of a key: its sequence number, and whether it is a deletion.
 type Older = BTreeMap<Bytes, (u64, bool)>;
 
-/// What lies below a damaged patch.
+/// The older values below a damaged patch.
 pub(super) struct Below {
-    /// Deletions that hide the older values of records that are lost.
+    /// Deletions that hide the older values of lost records.
     pub(super) deletions: Vec<Record>,
-    /// Older values may come back, as nobody knows which keys are lost.
+    /// Older values may become visible, because the lost keys are unknown.
     pub(super) is_unknown: bool,
 }
 
-/// Looks for older values of what a patch of this run has lost.
+/// Looks for older values of the lost records of a patch of this run.
 pub(super) async fn look_below(
     tree: &Tree,
     (level, run): (usize, u64),
@@ -48,7 +48,7 @@ pub(super) async fn look_below(
     let kept =
         |key: &Bytes| salvaged.records.binary_search_by(|record| record.key.cmp(key)).is_ok();
     let hidden = found.into_iter().filter(|(key, (_, deleted))| !deleted && !kept(key));
-    // The lost version was newer than this one, so that the number between them is free.
+    // The lost version is newer, so that `seq + 1` is not newer than the lost version.
     let deletions = hidden.map(|(key, (seq, _))| Record::delete(key, seq + 1)).collect();
     Ok(Below { deletions, ..nothing })
 }
@@ -59,7 +59,8 @@ fn patches_below(tree: &Tree, level: usize, run: u64) -> Vec<&Patch> {
     below.map(|(.., patch)| &**patch).collect()
 }
 
-/// Notes the newest versions in `patch` of keys from `from` to `to` that the damaged patch held.
+/// Collects the newest versions in `patch` of keys from `from` to `to` that the damaged patch may
+/// have held.
 async fn collect(
     patch: &Patch,
     from: &[u8],

@@ -1,11 +1,11 @@
-//! Values in fragments of which some are lost.
+//! Values with lost fragments.
 
 use crate::format::record::Record;
 use bytes::Bytes;
 
-/// Puts a deletion in the place of each version of which fragments are missing; returns their keys.
-/// `records` are in order.
-pub(super) fn bury_torn_values(records: &mut Vec<Record>) -> Vec<Bytes> {
+/// Replaces each version with missing fragments by a deletion; returns the keys. `records` are in
+/// order.
+pub(super) fn delete_torn_values(records: &mut Vec<Record>) -> Vec<Bytes> {
     let mut torn = Vec::new();
     let mut kept = Vec::with_capacity(records.len());
     for version in records.chunk_by(|a, b| (&a.key, a.seq) == (&b.key, b.seq)) {

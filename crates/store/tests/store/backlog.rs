@@ -24,7 +24,7 @@ fn a_backlog_slows_writers_evenly() {
             transaction.put(key, Entry::new(Bytes::from(vec![1; VALUE_BYTES]))).unwrap();
             store.commit(transaction).await.unwrap();
             waits_ns.push(runtime.now().since_ns(began));
-            // A client that could do far more than the flash.
+            // A client that is much faster than the flash.
             runtime.sleep_until(runtime.now() + 1_000).await;
         }
         waits_ns
@@ -33,9 +33,9 @@ fn a_backlog_slows_writers_evenly() {
     let at = |share: f64| waits_ns[((waits_ns.len() - 1) as f64 * share) as usize] / 1000;
     let (median, high, longest) = (at(0.5), at(0.999), at(1.0));
     println!("p50 {median} us, p90 {} us, p99.9 {high} us, longest {longest} us", at(0.9));
-    // All together they waited for seconds: the flash takes a fraction of what the client offers.
+    // The writes waited for seconds in total, because the client is faster than the flash.
     let total_ms = waits_ns.iter().sum::<u64>() / 1_000_000;
-    assert!(total_ms > 3000, "{total_ms} ms: the writer was not slowed, the test shows nothing");
+    assert!(total_ms > 3000, "{total_ms} ms: the writer was not slowed, so the test is void");
     assert!(high < 10_000, "one write in a thousand waited {high} us and more");
     assert!(longest < 50_000, "a write waited {longest} us");
 }

@@ -1,4 +1,4 @@
-//! What was acknowledged is there after a restart, however the process ended.
+//! Acknowledged writes are found after a restart, after a clean stop or a crash.
 
 #![expect(clippy::print_stdout, reason = "the seed of a random test is printed")]
 
@@ -23,7 +23,7 @@ fn small_bed(shards: u16, slices: u16) -> Bed {
 }
 
 #[test]
-fn a_value_is_found_at_once_and_after_restarts() {
+fn a_value_is_found_immediately_and_after_restarts() {
     let bed = small_bed(1, 1);
     let mut model = Model::default();
     bed.run(async |stores, _| {
@@ -71,7 +71,7 @@ fn a_random_history_survives_crashes() {
 }
 
 #[test]
-fn large_values_come_back_whole() {
+fn large_values_are_read_back_whole() {
     let mut bed = Bed::new(1, 1, 4, 24, 8 << 20);
     bed.options.memory_bytes = 256 << 20;
     let mut random = Rng::seeded(seed());
@@ -99,7 +99,7 @@ fn large_values_come_back_whole() {
 }
 
 #[test]
-fn interval_durability_keeps_what_a_clean_stop_had() {
+fn with_interval_durability_a_clean_stop_keeps_all_writes() {
     let mut bed = small_bed(1, 2);
     bed.options.durability = Durability::Interval(Duration::from_millis(50));
     let mut random = Rng::seeded(seed());

@@ -1,4 +1,4 @@
-//! Keys that have expired stay dead, whatever the wall clock does.
+//! Expired keys stay expired when the wall clock steps back.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
@@ -20,7 +20,7 @@ async fn exists(store: &Store, key: &'static str) -> bool {
 }
 
 #[test]
-fn a_key_that_was_seen_expired_stays_dead_when_the_wall_clock_steps_back() {
+fn a_key_that_was_read_as_expired_stays_expired_when_the_wall_clock_steps_back() {
     VirtualBed::new(1, 40).session_at(1_000_000, async |stores, _, executor| {
         let store = &stores[0];
         put(store, "short", 1_010_000).await;
@@ -35,7 +35,7 @@ fn a_key_that_was_seen_expired_stays_dead_when_the_wall_clock_steps_back() {
 }
 
 #[test]
-fn it_stays_dead_through_crashes_and_restarts_in_the_past() {
+fn an_expired_key_stays_expired_through_crashes_and_restarts_in_the_past() {
     let bed = VirtualBed::new(1, 40);
     bed.session_at(1_000_000, async |stores, _, executor| {
         let store = &stores[0];
@@ -51,7 +51,7 @@ fn it_stays_dead_through_crashes_and_restarts_in_the_past() {
 }
 
 #[test]
-fn a_scan_that_hides_a_key_tells_of_its_death() {
+fn a_scan_that_hides_an_expired_key_advances_the_expiry_clock() {
     let bed = VirtualBed::new(1, 40);
     bed.session_at(1_000_000, async |stores, _, executor| {
         let store = &stores[0];
@@ -68,7 +68,7 @@ fn a_scan_that_hides_a_key_tells_of_its_death() {
 }
 
 #[test]
-fn time_goes_on_from_where_it_was_while_the_wall_lags() {
+fn the_expiry_clock_continues_while_the_wall_clock_lags() {
     VirtualBed::new(1, 40).session_at(1_000_000, async |stores, runtime, executor| {
         let store = &stores[0];
         put(store, "key", 1_005_000).await;

@@ -1,4 +1,5 @@
-//! The log through crashes and damage, on a real device file that is edited between the runs.
+//! Recovery of the log after crashes and damage, on a real device file that is edited between the
+//! sessions.
 
 #![expect(
     clippy::unwrap_used,
@@ -38,7 +39,7 @@ fn newest(bed: &Bed) -> FoundSegment {
     raw(bed).segments(0).pop().unwrap()
 }
 
-/// Writes `count` keys from `first` on, each with a frame of its own, and crashes.
+/// Writes `count` keys from `first` on, each in a frame of its own, and crashes.
 fn write_some(bed: &Bed, model: &mut Model, first: u64, count: u64) {
     bed.crash(async |stores, _| {
         model.compare(&stores[0]).await;
@@ -48,7 +49,7 @@ fn write_some(bed: &Bed, model: &mut Model, first: u64, count: u64) {
     });
 }
 
-/// Reads everything back, and crashes.
+/// Compares all keys, and crashes.
 fn compare(bed: &Bed, model: &Model) {
     bed.crash(async |stores, _| model.compare(&stores[0]).await);
 }
@@ -70,7 +71,7 @@ fn half_a_batch(key: &Bytes, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn damage_to_an_acknowledged_frame_refuses_the_open_and_names_the_segment() {
+fn with_a_damaged_acknowledged_frame_the_open_is_refused_and_names_the_segment() {
     let mut random = rng(1);
     let (bed, mut model) = (bed(), Model::default());
     write_some(&bed, &mut model, 0, 20);
@@ -118,7 +119,7 @@ fn damage_to_the_last_frame_is_a_torn_write() {
 }
 
 #[test]
-fn a_damaged_opening_header_of_the_last_segment_refuses_the_open() {
+fn with_a_damaged_opening_header_of_the_last_segment_the_open_is_refused() {
     let (bed, mut model) = (bed(), Model::default());
     write_some(&bed, &mut model, 0, 5);
     let segment = newest(&bed);
@@ -136,7 +137,7 @@ fn a_damaged_opening_header_of_the_last_segment_refuses_the_open() {
 }
 
 #[test]
-fn after_a_clean_stop_damage_to_the_last_frame_with_data_is_damage() {
+fn after_a_clean_stop_a_damaged_last_data_frame_is_corruption() {
     let (bed, mut model) = (bed(), Model::default());
     bed.run(async |stores, _| {
         for number in 0..5 {
@@ -155,7 +156,7 @@ fn after_a_clean_stop_damage_to_the_last_frame_with_data_is_damage() {
 }
 
 #[test]
-fn a_flipped_bit_in_the_padding_of_a_frame_means_nothing() {
+fn a_flipped_bit_in_the_padding_of_a_frame_is_ignored() {
     let (bed, mut model) = (bed(), Model::default());
     write_some(&bed, &mut model, 0, 5);
     let frame = newest(&bed).frames.pop().unwrap();
@@ -164,7 +165,7 @@ fn a_flipped_bit_in_the_padding_of_a_frame_means_nothing() {
 }
 
 #[test]
-fn a_torn_event_is_never_joined_with_what_a_later_run_writes() {
+fn a_torn_event_is_never_joined_with_later_writes() {
     for half in [3, 5, 40, 3000, 9000] {
         let (bed, mut model) = (bed(), Model::default());
         write_some(&bed, &mut model, 0, 5);
@@ -180,7 +181,7 @@ fn a_torn_event_is_never_joined_with_what_a_later_run_writes() {
 }
 
 #[test]
-fn an_event_of_many_frames_that_is_torn_is_wholly_absent() {
+fn a_torn_event_of_many_frames_is_absent_as_a_whole() {
     for torn in 1..3 {
         let (bed, mut model) = (bed(), Model::default());
         write_some(&bed, &mut model, 0, 5);
@@ -200,7 +201,7 @@ fn an_event_of_many_frames_that_is_torn_is_wholly_absent() {
 }
 
 #[test]
-fn a_frame_that_becomes_readable_again_stays_cut_off() {
+fn a_dropped_frame_stays_dropped_when_it_becomes_readable() {
     let (bed, mut model) = (bed(), Model::default());
     write_some(&bed, &mut model, 0, 10);
     model.entries.remove(&key(9));
@@ -216,7 +217,7 @@ fn a_frame_that_becomes_readable_again_stays_cut_off() {
 
 #[test]
 fn crashes_right_after_a_segment_was_begun_lose_nothing() {
-    // What is left of the last segment, which holds only its checkpoint: nothing, or half a page.
+    // The remainder of the last segment, which holds only its checkpoint: nothing, or half a page.
     for left in [0, 30, 100] {
         let (bed, mut model) = (bed(), Model::default());
         write_some(&bed, &mut model, 0, 10);
@@ -237,7 +238,7 @@ fn crashes_right_after_a_segment_was_begun_lose_nothing() {
 }
 
 #[test]
-fn a_fresh_store_may_crash_before_its_first_checkpoint_again_and_again() {
+fn a_new_store_may_crash_repeatedly_before_its_first_checkpoint() {
     for left in [0, 20] {
         let (bed, mut model) = (bed(), Model::default());
         for _ in 0..3 {
@@ -264,7 +265,7 @@ fn a_damaged_checkpoint_of_the_first_segment_needed_is_a_loss() {
     assert!(matches!(&error, StoreError::DataLoss(what) if what.contains(&name)), "{error}");
 }
 
-/// Commits keys 0.. without waiting and crashes once all are written; returns how many.
+/// Commits keys 0.. without waiting, and crashes once all are written.
 fn write_without_waiting(bed: &Bed, count: u64) {
     bed.crash(async |stores, runtime| {
         for number in 0..count {
@@ -282,7 +283,7 @@ fn write_without_waiting(bed: &Bed, count: u64) {
 }
 
 #[test]
-fn an_unsynced_tail_that_is_lost_before_a_later_segment_is_judged_by_what_was_durable() {
+fn a_lost_unflushed_tail_before_a_later_segment_is_torn_if_it_was_not_durable() {
     let mut bed = Bed::new(1, 1, 2, 96, SUPERBLOCK);
     bed.options.durability = Durability::Interval(Duration::from_secs(3600));
     write_without_waiting(&bed, 120);
@@ -292,7 +293,7 @@ fn an_unsynced_tail_that_is_lost_before_a_later_segment_is_judged_by_what_was_du
     let durable = segments.iter().flat_map(|s| &s.frames).map(|f| f.header.durable_before).max();
     let first = data_frames(&segments[0]);
     let lost = &first[first.len() - 3..];
-    assert!(durable <= Some(lost[0].header.sequence), "nothing was waited for");
+    assert!(durable <= Some(lost[0].header.sequence), "no write was waited for");
     lost.iter().for_each(|frame| raw.zero(frame));
     let kept = bed.crash(async |stores, _| {
         let mut found = Vec::new();
@@ -304,7 +305,7 @@ fn an_unsynced_tail_that_is_lost_before_a_later_segment_is_judged_by_what_was_du
         assert!((10..100).contains(&kept), "{kept}");
         kept
     });
-    // The same is left the next time, and new writes join it.
+    // The next start recovers the same prefix, and new writes extend it.
     bed.options.durability = Durability::Flash;
     let mut model = Model::default();
     for number in 0..kept as u64 {
@@ -322,8 +323,8 @@ fn a_start_that_is_named_only_behind_a_lost_tail_does_not_count() {
     let (raw, segments) = (raw(&bed), raw(&bed).segments(0));
     let [first, second, later @ ..] = &segments[..] else { panic!("no second segment") };
     assert!(!later.is_empty(), "no third segment");
-    // As if an edit at the end of the second segment had said that the first is not needed: later
-    // segments repeat it, and then the edit is lost.
+    // As if an edit at the end of the second segment had released the first: later segments record
+    // it, and the edit itself is lost.
     for segment in later {
         let checkpoint = &segment.frames[0];
         let payload = Bytes::from(raw.payload(checkpoint));
@@ -348,7 +349,7 @@ fn a_start_that_is_named_only_behind_a_lost_tail_does_not_count() {
 }
 
 #[test]
-fn a_segment_that_is_gone_is_a_loss_where_its_frames_were_durable() {
+fn a_missing_segment_is_a_loss_where_its_frames_were_durable() {
     let (bed, mut model) = (Bed::new(1, 1, 2, 96, SUPERBLOCK), Model::default());
     bed.crash(async |stores, _| {
         for number in 0..70 {
@@ -362,7 +363,7 @@ fn a_segment_that_is_gone_is_a_loss_where_its_frames_were_durable() {
 }
 
 #[test]
-fn a_newest_segment_that_is_lost_as_a_whole_is_told() {
+fn the_loss_of_the_whole_newest_segment_is_reported() {
     let superblock = SUPERBLOCK as usize + 2 * PAGE;
     let random = || {
         let mut bytes = vec![0; superblock];
@@ -381,7 +382,7 @@ fn a_newest_segment_that_is_lost_as_a_whole_is_told() {
             other => panic!("{other:?}"),
         }
         assert!(!bed.check().ok);
-        // Without the announcement nothing tells of it.
+        // Without the announcement the loss cannot be detected.
         raw.erase_announcements(0);
         assert!(try_open(&bed).is_ok());
     }
@@ -427,7 +428,7 @@ fn random_histories_survive_crashes_with_torn_tails() {
     }
 }
 
-/// Leaves behind the log what a writer leaves that dies in the middle of a write.
+/// Appends to the log the remains of an interrupted write.
 fn tear(bed: &Bed, random: &mut Rng) {
     let (raw, segment) = (raw(bed), newest(bed));
     let durable = segment.frames.last().map_or(0, |last| last.header.sequence);

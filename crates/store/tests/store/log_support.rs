@@ -1,8 +1,7 @@
-//! A look at the log behind the store's back: its segments and frames in the file of a [`Bed`]'s
-//! device.
+//! Reads and edits the segments and frames of a log in the file of a [`Bed`]'s device.
 
-#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
-#![allow(dead_code, reason = "each test uses its part")]
+#![expect(clippy::unwrap_used, reason = "tests end at the first error")]
+#![allow(dead_code, reason = "each test uses a part")]
 
 use bytes::Bytes;
 use softflash_runtime::RealExecutor;
@@ -15,9 +14,9 @@ use std::os::unix::fs::FileExt;
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
-/// Where the units begin.
+/// The offset of the first unit.
 const LABEL_BYTES: u64 = 1 << 20;
-/// Pages of a superblock in front of the payload.
+/// Header pages of a superblock.
 const HEADER_PAGES: u64 = 2;
 
 /// A frame in the file.
@@ -25,7 +24,7 @@ const HEADER_PAGES: u64 = 2;
 pub struct FoundFrame {
     pub header: FrameHeader,
     pub page: u32,
-    /// Where it starts in the file.
+    /// Its offset in the file.
     pub at: u64,
     /// Header and payload.
     pub covered: u64,
@@ -36,16 +35,15 @@ pub struct FoundFrame {
 pub struct FoundSegment {
     pub number: u64,
     pub block: u64,
-    /// Where its payload starts in the file.
+    /// The offset of its payload in the file.
     pub at: u64,
     /// The identity of its block.
     pub identity: u64,
-    /// Its announcement excepted.
+    /// Without its announcement.
     pub frames: Vec<FoundFrame>,
-    /// It was allocated ahead of need, and holds nothing but the announcement of the segment
-    /// before.
+    /// It was allocated in advance, and holds only the announcement of the previous segment.
     pub only_announces: bool,
-    /// Bytes that fit it.
+    /// Its capacity in bytes.
     pub capacity: usize,
 }
 
@@ -58,7 +56,7 @@ impl FoundSegment {
     }
 }
 
-/// The device's file, and where its superblocks are.
+/// The device's file and the size of its superblocks.
 pub struct Raw {
     file: File,
     superblock_bytes: u64,
@@ -79,22 +77,22 @@ impl Raw {
         segments
     }
 
-    /// The segments of `shard` that hold nothing but an announcement, by number.
+    /// The segments of `shard` that hold only an announcement, by number.
     pub fn announcing(&self, shard: u16) -> Vec<FoundSegment> {
         let mut segments = self.all_segments(shard);
         segments.retain(|segment| segment.only_announces);
         segments
     }
 
-    /// The unit that a segment lies on, of so many.
+    /// The unit of a segment, on a device of `units` units.
     pub fn unit_of(&self, segment: &FoundSegment, units: u64) -> u64 {
         let stride = self.superblock_bytes + HEADER_PAGES * PAGE as u64;
         let superblocks = (self.file.metadata().unwrap().len() - LABEL_BYTES) / stride;
         (segment.at - LABEL_BYTES) / stride / (superblocks / units)
     }
 
-    /// Erases what announces segments of `shard`, as if it had not been written when the power
-    /// went.
+    /// Erases the announcements of segments of `shard`, as if the power cut came before their
+    /// writes.
     pub fn erase_announcements(&self, shard: u16) {
         for segment in self.announcing(shard) {
             let headers = HEADER_PAGES * PAGE as u64;
@@ -175,7 +173,7 @@ impl Raw {
         payload
     }
 
-    /// Puts another payload of the same length into a frame.
+    /// Replaces the payload of a frame by one of the same length.
     pub fn reseal(&self, segment: &FoundSegment, frame: &FoundFrame, payload: &[u8]) {
         assert_eq!(payload.len(), frame.header.payload_len as usize);
         let mut bytes = vec![0; HEADER_BYTES];
@@ -184,8 +182,8 @@ impl Raw {
         self.write(frame.at, &bytes);
     }
 
-    /// Writes a frame behind the last one of a segment, as a writer that dies in the middle of an
-    /// event does. Returns false where there is no room.
+    /// Writes a frame behind the last one of a segment, like a writer that dies in the middle of an
+    /// event. Returns false where there is no room.
     pub fn append(&self, segment: &FoundSegment, durable_before: u64, payload: &[u8]) -> bool {
         let page = segment.end_page();
         let mut bytes = vec![0; frame::pages(payload.len(), PAGE) * PAGE];
@@ -208,7 +206,7 @@ impl Raw {
     }
 }
 
-/// Opens the store, which may be refused.
+/// Tries to open the store.
 pub fn try_open(bed: &Bed) -> Result<(), StoreError> {
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
@@ -217,7 +215,7 @@ pub fn try_open(bed: &Bed) -> Result<(), StoreError> {
     })
 }
 
-/// What a key maps to.
+/// The value of a key.
 pub async fn get(store: &Store, key: &Bytes) -> Option<Bytes> {
     store.begin().get(key).await.unwrap().map(|entry| entry.value.to_bytes())
 }

@@ -1,6 +1,6 @@
-//! A log that the flash has lost as a whole is told from one that was never begun.
+//! A log that the flash has lost as a whole is distinguished from one that was never begun.
 
-#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
+#![expect(clippy::unwrap_used, reason = "tests end at the first error")]
 
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -22,7 +22,7 @@ const WALL_MS: u64 = 1_000_000;
 /// A page of the array: unit, die, plane, block and row.
 type Page = (u16, u8, u8, u32, u32);
 
-/// Pages that were programmed since their erase, and those of them that cannot be read any more.
+/// Pages that were programmed since their erase, and the unreadable ones among them.
 #[derive(Default)]
 struct Pages {
     written: BTreeSet<Page>,
@@ -56,7 +56,7 @@ impl Pages {
     }
 }
 
-/// A store on flash that forgets all at once what it has.
+/// A store on flash that can lose all its contents.
 struct Forgetful {
     array: Arc<ModelDevice>,
     device: Arc<dyn Device>,
@@ -76,13 +76,13 @@ impl Forgetful {
         Forgetful { array, device, layout, options, pages }
     }
 
-    /// What was written until now cannot be read any more.
+    /// Makes all written pages unreadable.
     fn forget(&self) {
         let mut pages = self.pages.lock().unwrap();
         pages.lost = pages.written.clone();
     }
 
-    /// Opens the store for `work`, drops everything, and returns when it was open.
+    /// Opens the store, runs `work` and drops the store; also returns the time when it was open.
     fn session<R>(&self, work: impl AsyncFnOnce(&[Store]) -> R) -> Result<(R, Time), StoreError> {
         let executor = VirtualExecutor::new(WALL_MS);
         let runtime = executor.handle();
@@ -94,7 +94,7 @@ impl Forgetful {
         })
     }
 
-    /// Cuts the power so long after power on; says whether the store was open by then.
+    /// Cuts the power at a time after power on; returns whether the store was open.
     fn start_cut_off(&self, at: Time) -> bool {
         let executor = VirtualExecutor::new(WALL_MS);
         let runtime = executor.handle();
@@ -127,7 +127,7 @@ async fn write(stores: &[Store], number: u64) {
 }
 
 #[test]
-fn a_log_that_is_lost_as_a_whole_is_a_loss_that_can_be_accepted() {
+fn the_loss_of_a_whole_log_can_be_accepted() {
     let flash = Forgetful::new(2);
     let write_some = async |stores: &[Store]| {
         for number in 0..10 {
@@ -161,12 +161,12 @@ fn a_log_that_is_lost_as_a_whole_is_a_loss_that_can_be_accepted() {
 }
 
 #[test]
-fn a_log_that_was_never_begun_is_none_that_is_lost() {
+fn a_log_that_was_never_begun_is_not_lost() {
     let (_, opened_at) = Forgetful::new(1).session(async |_| ()).unwrap();
     let steps = 80;
     for step in 1..steps {
         let flash = Forgetful::new(1);
-        // Each start is cut off in its turn, and all that it has written is unreadable as well.
+        // Interrupts the start at each step, and makes its writes unreadable too.
         for _ in 0..3 {
             let at = Time(opened_at.0 * step / steps);
             if flash.start_cut_off(at) {

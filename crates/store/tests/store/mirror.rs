@@ -1,4 +1,4 @@
-//! Two copies of everything: units that die, and that come back as they were.
+//! Two copies of each block: dead units, and units restored from an old image.
 
 use crate::mirror_support::{Mirror, close, rebuilt, write};
 use softflash_base::random::Rng;
@@ -8,7 +8,7 @@ use softflash_testing::faulty::OperationKind;
 use std::time::Duration;
 
 #[test]
-fn what_was_written_is_there_twice() {
+fn every_block_has_two_copies() {
     let (mirror, mut model, mut random) = (Mirror::new(2, 4), Model::default(), Rng::seeded(1));
     for _ in 0..3 {
         mirror.session(async |stores, _| {
@@ -20,7 +20,7 @@ fn what_was_written_is_there_twice() {
         let report = mirror.check();
         assert!(report.ok, "{report:?}");
     }
-    // Whichever unit is dead, everything is there, with no chance to write it anew.
+    // With any one unit dead, all keys are found, without time for a rebuild.
     for unit in 0..4 {
         let image = mirror.device.image(0..4).unwrap();
         mirror.kill(unit);
@@ -33,13 +33,13 @@ fn what_was_written_is_there_twice() {
 }
 
 #[test]
-fn a_unit_may_die_and_after_the_rebuild_another() {
+fn a_unit_may_die_and_another_one_after_the_rebuild() {
     let (mirror, mut model, mut random) = (Mirror::new(1, 4), Model::default(), Rng::seeded(2));
     mirror.session(async |stores, runtime| {
         write(stores, &mut model, &mut random, 300).await;
         for unit in [2, 0] {
             mirror.kill(unit);
-            // It is noticed by whoever comes to the unit first.
+            // The first command to the unit detects the loss.
             model.compare(&stores[0]).await;
             write(stores, &mut model, &mut random, 100).await;
             rebuilt(&stores[0], runtime).await;
@@ -49,7 +49,7 @@ fn a_unit_may_die_and_after_the_rebuild_another() {
         assert_eq!((stats.lost_units, stats.data_losses), (2, 0));
         close(stores).await;
     });
-    // The next start finds them dead.
+    // The next start finds the units dead.
     mirror.session(async |stores, runtime| {
         model.compare(&stores[0]).await;
         write(stores, &mut model, &mut random, 100).await;
@@ -59,7 +59,7 @@ fn a_unit_may_die_and_after_the_rebuild_another() {
 }
 
 #[test]
-fn the_last_unit_serves_on_and_what_it_has_is_called_degraded() {
+fn the_last_unit_serves_and_its_blocks_are_degraded() {
     let (mirror, mut model, mut random) = (Mirror::new(1, 2), Model::default(), Rng::seeded(3));
     mirror.session(async |stores, _| {
         write(stores, &mut model, &mut random, 100).await;
@@ -78,7 +78,7 @@ fn the_last_unit_serves_on_and_what_it_has_is_called_degraded() {
             close(stores).await;
         });
     }
-    // It works again: as an empty one would, with what it had when it went.
+    // The dead unit works again, with its contents from the time of the failure.
     mirror.faults.clear();
     mirror.session(async |stores, runtime| {
         model.compare(&stores[0]).await;
@@ -90,7 +90,7 @@ fn the_last_unit_serves_on_and_what_it_has_is_called_degraded() {
 }
 
 #[test]
-fn a_unit_that_comes_back_as_it_was_is_known_for_old_and_written_anew() {
+fn a_unit_restored_from_an_old_image_is_detected_and_rewritten() {
     for (seed, writes) in [(4, 40), (5, 100), (6, 400)] {
         let (mirror, mut model, mut random) =
             (Mirror::new(1, 3), Model::default(), Rng::seeded(seed));
@@ -125,7 +125,7 @@ fn a_unit_that_comes_back_as_it_was_is_known_for_old_and_written_anew() {
 }
 
 #[test]
-fn what_is_acknowledged_has_two_copies_whichever_program_or_erase_fails() {
+fn acknowledged_writes_have_two_copies_when_any_program_or_erase_fails() {
     for kind in [OperationKind::Program, OperationKind::Erase] {
         let error = match kind {
             OperationKind::Erase => DeviceError::EraseFailed,
@@ -138,7 +138,7 @@ fn what_is_acknowledged_has_two_copies_whichever_program_or_erase_fails() {
             mirror.session(async |stores, _| {
                 mirror.faults.fail_nth(nth, kind, error.clone());
                 write(stores, &mut model, &mut random, 60).await;
-                // The process ends before anything could be written anew in peace.
+                // The process ends before a rebuild.
             });
             failed += mirror.faults.commands_failed();
             let image = mirror.device.image(0..3).unwrap();
@@ -155,36 +155,36 @@ fn what_is_acknowledged_has_two_copies_whichever_program_or_erase_fails() {
 }
 
 #[test]
-fn the_patrol_has_a_damaged_log_begun_anew() {
-    let patrol = Duration::from_secs(20);
+fn the_scrub_replaces_a_damaged_log() {
+    let period = Duration::from_secs(20);
     for copies in [1, 2] {
-        for patrols in [false, true] {
+        for scrubs in [false, true] {
             let (mut mirror, mut model, mut random) =
                 (Mirror::new(1, 3), Model::default(), Rng::seeded(9));
             mirror.layout.copies = copies;
-            mirror.options.scrub = patrols.then_some(patrol);
+            mirror.options.scrub = scrubs.then_some(period);
             mirror.session(async |stores, runtime| {
                 write(stores, &mut model, &mut random, 20).await;
                 damage_the_log(&mirror);
-                runtime.sleep_until(runtime.now() + 3 * patrol).await;
+                runtime.sleep_until(runtime.now() + 3 * period).await;
                 model.compare(&stores[0]).await;
             });
             let report = mirror.check();
-            assert_eq!(report.ok, patrols, "{copies} copies: {report:?}");
-            if patrols {
+            assert_eq!(report.ok, scrubs, "{copies} copies: {report:?}");
+            if scrubs {
                 mirror.session(async |stores, _| model.compare(&stores[0]).await);
             }
         }
     }
 }
 
-/// From now on one page of the log, the first that is read, is wrong.
+/// Damages the first page of the log that is read, in all later reads.
 fn damage_the_log(mirror: &Mirror) {
     let mut damaged = None;
     mirror.faults.alter_reads(move |target, bytes| {
         for (row, bytes) in bytes.chunks_mut(4096).enumerate() {
             let place = (target.unit, target.blocks[0], target.page + row as u32);
-            // Not the announcement, which has no payload.
+            // Skips the announcement, which has no payload.
             let has_payload = bytes[12..16] != [0; 4];
             if bytes.starts_with(b"SFLG") && has_payload && *damaged.get_or_insert(place) == place {
                 bytes[100] ^= 1;

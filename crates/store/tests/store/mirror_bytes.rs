@@ -1,7 +1,7 @@
-//! Every byte that a store has written to one of two units is changed in turn: what is read is
-//! right all the same, and afterwards everything is whole without the unit that was right.
+//! Changes every byte that a store has written to one of two units, one at a time: reads return
+//! correct data, and after the rebuild the store is whole without the intact unit.
 
-#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
+#![expect(clippy::unwrap_used, reason = "tests end at the first error")]
 
 use crate::mirror_support::{Mirror, close, rebuilt, write};
 use softflash_base::random::Rng;
@@ -16,7 +16,7 @@ type Page = (u32, u32);
 const PAGE: usize = 4096;
 const PATROL: Duration = Duration::from_secs(20);
 
-/// The pages of unit 0 that a check reads and that hold anything.
+/// The written pages of unit 0 that a check reads.
 fn pages(mirror: &Mirror) -> Vec<Page> {
     let pages = Arc::new(Mutex::new(BTreeSet::new()));
     let noted = Arc::clone(&pages);
@@ -33,7 +33,7 @@ fn pages(mirror: &Mirror) -> Vec<Page> {
     pages.iter().copied().collect()
 }
 
-/// From now on reads of the page of unit 0 give byte `at` changed by `mask`.
+/// Changes byte `at` of the page of unit 0 by `mask` in all later reads.
 fn change(mirror: &Mirror, page: Page, at: usize, mask: u8) {
     mirror.faults.alter_reads(move |target, bytes| {
         let here = (target.unit.0, target.blocks[0]) == (0, page.0);
@@ -45,7 +45,7 @@ fn change(mirror: &Mirror, page: Page, at: usize, mask: u8) {
 }
 
 #[test]
-fn every_byte_of_one_copy_is_made_good_from_the_other() {
+fn every_byte_of_one_copy_is_repaired_from_the_other() {
     let (mut mirror, mut model, mut random) = (Mirror::new(1, 2), Model::default(), Rng::seeded(5));
     mirror.options.scrub = Some(PATROL);
     for _ in 0..2 {
@@ -86,7 +86,8 @@ fn every_byte_of_one_copy_is_made_good_from_the_other() {
             if number % 3 == 0 {
                 return;
             }
-            // Two passes: one begins before what recovery has noticed is written anew.
+            // Two passes: the first begins before the blocks that recovery found degraded are
+            // rewritten.
             runtime.sleep_until(runtime.now() + 2 * PATROL).await;
             rebuilt(&stores[0], runtime).await;
             let stats = stores[0].stats().await.unwrap();

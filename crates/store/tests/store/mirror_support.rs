@@ -1,6 +1,6 @@
-//! Stores with two copies of everything or parity, on a modelled array, and what is done to them.
+//! Stores with two copies or parity on a modelled array, and their faults.
 
-#![allow(dead_code, reason = "not every test needs all of it")]
+#![allow(dead_code, reason = "each test uses a part")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
 use softflash_base::random::Rng;
@@ -15,10 +15,10 @@ use softflash_testing::model::{key, value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a rebuild may take.
+/// The longest time of a rebuild.
 pub const REBUILD: Duration = Duration::from_secs(300);
 
-/// A store with two copies on an array that faults can be made in.
+/// A store with two copies on an array with injected faults.
 pub struct Mirror {
     pub device: Arc<ModelDevice>,
     pub faults: Faults,
@@ -27,7 +27,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// So many units of 60 superblocks of 32 pages, each of one die.
+    /// `units` units of 60 superblocks of 32 pages, each of one die.
     pub fn new(shards: u16, units: u8) -> Mirror {
         let mut config = ModelConfig::model();
         let geometry = &mut config.array.geometry;
@@ -52,7 +52,7 @@ impl Mirror {
         }
     }
 
-    /// As [`new`](Mirror::new), with parity over up to so many patches instead of copies.
+    /// As [`new`](Mirror::new), with parity over up to `members` patches instead of copies.
     pub fn with_parity(shards: u16, units: u8, members: u8) -> Mirror {
         let mut mirror = Mirror::new(shards, units);
         (mirror.layout.copies, mirror.layout.parity) = (1, members);
@@ -64,7 +64,7 @@ impl Mirror {
         Arc::new(FaultyDevice::new(device, self.faults.clone()))
     }
 
-    /// Opens the store, lets `work` work and drops everything, as if the process were killed.
+    /// Opens the store, runs `work` and drops the store, as if the process were killed.
     pub fn session<R>(&self, work: impl AsyncFnOnce(&[Store], &RuntimeHandle) -> R) -> R {
         let executor = VirtualExecutor::new(1_000_000);
         let runtime = executor.handle();
@@ -75,10 +75,10 @@ impl Mirror {
         })
     }
 
-    /// From now on no command to the unit succeeds.
+    /// Fails all later commands to the unit.
     pub fn kill(&self, unit: u16) {
         self.faults.fail_if(move |command| {
-            // A flush is the whole device's.
+            // A flush concerns the whole device.
             let is_flush = matches!(command.operation, Operation::Flush);
             (command.target.unit.0 == unit && !is_flush).then_some(DeviceError::DeadDie)
         });
@@ -96,7 +96,7 @@ impl Mirror {
         executor.block_on(repair::carry_out(&plan, &device, &self.layout, &runtime))
     }
 
-    /// What an offline check finds.
+    /// The report of an offline check.
     pub fn check(&self) -> CheckReport {
         let executor = VirtualExecutor::new(1_000_000);
         let progress = Progress::default();
@@ -104,7 +104,7 @@ impl Mirror {
     }
 }
 
-/// Writes and deletes keys of a few hundred KiB together.
+/// Writes and deletes keys, a few hundred KiB in total.
 pub async fn write(stores: &[Store], model: &mut Model, random: &mut Rng, count: usize) {
     for number in 0..count {
         let store = &stores[number % stores.len()];
@@ -115,7 +115,7 @@ pub async fn write(stores: &[Store], model: &mut Model, random: &mut Rng, count:
     }
 }
 
-/// Waits until every block has both copies, or a group that is whole.
+/// Waits until every block has both copies or a whole group.
 pub async fn rebuilt(store: &Store, runtime: &RuntimeHandle) {
     let give_up = runtime.now() + REBUILD;
     loop {
@@ -128,7 +128,7 @@ pub async fn rebuilt(store: &Store, runtime: &RuntimeHandle) {
     }
 }
 
-/// Writes and deletes keys of a dozen patches together.
+/// Writes and deletes keys, a dozen patches in total.
 pub async fn write_more(stores: &[Store], model: &mut Model, random: &mut Rng, count: usize) {
     for number in 0..count {
         let store = &stores[number % stores.len()];
@@ -139,7 +139,7 @@ pub async fn write_more(stores: &[Store], model: &mut Model, random: &mut Rng, c
     }
 }
 
-/// Waits until compaction rests and nothing is kept for the sake of others.
+/// Waits until no compaction is under way and no block is pinned.
 pub async fn settled(store: &Store, runtime: &RuntimeHandle) {
     let give_up = runtime.now() + REBUILD;
     loop {
@@ -152,7 +152,7 @@ pub async fn settled(store: &Store, runtime: &RuntimeHandle) {
     }
 }
 
-/// Whichever unit is dead, everything is there, with no chance to write it anew.
+/// With any one unit dead, all keys are found, without time for a rebuild.
 pub fn each_unit_may_die(parity: &Mirror, model: &Model) {
     for unit in 0..parity.layout.units {
         let image = parity.device.image(0..parity.layout.units).unwrap();

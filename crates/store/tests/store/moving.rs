@@ -1,4 +1,4 @@
-//! Compaction copies nothing that it could leave where it is.
+//! Compaction moves patches without overlap to the next level without a copy.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
@@ -8,14 +8,13 @@ use softflash_store::Store;
 use softflash_testing::model::{key, value};
 use softflash_testing::{Model, VirtualBed};
 
-/// Values that fill a patch of 1 MiB but for a rest.
+/// Values that almost fill a patch of 1 MiB.
 const VALUES: u64 = 16;
 const VALUE_BYTES: usize = 60_000;
-/// Patches that are written: more than level 0 keeps.
+/// Patches to write: more than level 0 keeps.
 const PATCHES: u64 = 18;
 
-/// Writes keys patch by patch, in an order of their numbers; returns the bytes that compaction
-/// wrote in the end.
+/// Writes keys patch by patch in the given order; returns the bytes that compaction wrote.
 async fn load(
     store: &Store,
     runtime: &RuntimeHandle,
@@ -47,12 +46,12 @@ fn a_load_in_order_is_moved_down_and_survives_a_crash() {
     let mut model = Model::default();
     bed.session(async |stores, runtime| {
         let compacted = load(&stores[0], runtime, &mut model, |number| number).await;
-        assert_eq!(compacted, 0, "what was loaded in order was copied");
+        assert_eq!(compacted, 0, "data loaded in order was copied");
         let stats = stores[0].stats().await.unwrap();
-        assert!(stats.compactions > 0, "nothing was compacted, the test shows nothing");
+        assert!(stats.compactions > 0, "no compaction ran, so the test is void");
         model.compare(&stores[0]).await;
     });
-    // After a crash: the tree is what the log says.
+    // After a crash the tree is recovered from the log.
     bed.session(async |stores, _| model.compare(&stores[0]).await);
 }
 
@@ -61,7 +60,7 @@ fn runs_that_overlap_are_merged() {
     let bed = bed();
     let mut model = Model::default();
     bed.session(async |stores, runtime| {
-        // Every patch has keys of the whole range.
+        // Every patch has keys from the whole range.
         let scattered = |number| number % VALUES * PATCHES + number / VALUES;
         let compacted = load(&stores[0], runtime, &mut model, scattered).await;
         assert!(compacted > 0, "runs that overlap were moved");

@@ -1,4 +1,4 @@
-//! Parity over patches: units that die, and that come back as they were.
+//! Parity over patches: dead units, and units restored from an old image.
 
 use crate::mirror_support::{
     Mirror, close, each_unit_may_die, rebuilt, settled, write_more as write,
@@ -12,7 +12,7 @@ use softflash_testing::model::{key, value};
 use std::time::Duration;
 
 #[test]
-fn what_was_written_survives_whichever_unit_dies() {
+fn all_data_survives_the_loss_of_any_unit() {
     for (units, members) in [(3, 2), (5, 4), (6, 3)] {
         let (parity, mut model, mut random) =
             (Mirror::with_parity(1, units, members), Model::default(), Rng::seeded(1));
@@ -24,8 +24,7 @@ fn what_was_written_survives_whichever_unit_dies() {
                 let stats = stores[0].stats().await.unwrap();
                 assert_eq!((stats.degraded_blocks, stats.data_losses), (0, 0));
                 assert!(stats.parity_blocks > 0 && stats.parity_blocks <= stats.patches);
-                // Nothing else is in use: two copies of the log, which may have one segment on its
-                // way.
+                // Only two copies of the log besides, which may have a second segment under way.
                 let used = stats.superblocks_total - stats.superblocks_free;
                 let log = 2 * (stats.log_live_bytes / (31 * 4096) + 3);
                 assert!(used <= stats.patches + stats.parity_blocks + log, "{stats:?}");
@@ -39,7 +38,7 @@ fn what_was_written_survives_whichever_unit_dies() {
 }
 
 #[test]
-fn a_unit_may_die_and_after_the_rebuild_another() {
+fn a_unit_may_die_and_another_one_after_the_rebuild() {
     for members in [2, 4] {
         let (parity, mut model, mut random) =
             (Mirror::with_parity(1, 6, members), Model::default(), Rng::seeded(2));
@@ -47,7 +46,7 @@ fn a_unit_may_die_and_after_the_rebuild_another() {
             write(stores, &mut model, &mut random, 800).await;
             for unit in [2, 0] {
                 parity.kill(unit);
-                // It is noticed by whoever comes to the unit first.
+                // The first command to the unit detects the loss.
                 model.compare(&stores[0]).await;
                 write(stores, &mut model, &mut random, 300).await;
                 rebuilt(&stores[0], runtime).await;
@@ -57,7 +56,7 @@ fn a_unit_may_die_and_after_the_rebuild_another() {
             assert_eq!((stats.lost_units, stats.data_losses), (2, 0));
             close(stores).await;
         });
-        // The next start finds them dead.
+        // The next start finds the units dead.
         parity.session(async |stores, runtime| {
             model.compare(&stores[0]).await;
             write(stores, &mut model, &mut random, 100).await;
@@ -68,7 +67,7 @@ fn a_unit_may_die_and_after_the_rebuild_another() {
 }
 
 #[test]
-fn units_may_die_until_the_last_one_serves_on() {
+fn units_may_die_one_by_one_until_one_is_left() {
     let (parity, mut model, mut random) =
         (Mirror::with_parity(1, 3, 2), Model::default(), Rng::seeded(3));
     parity.session(async |stores, runtime| {
@@ -76,7 +75,7 @@ fn units_may_die_until_the_last_one_serves_on() {
         parity.kill(1);
         model.compare(&stores[0]).await;
         write(stores, &mut model, &mut random, 100).await;
-        // Groups of two have no third unit any more: each patch has a copy.
+        // Without a third unit each patch has a group of its own, and so a copy.
         rebuilt(&stores[0], runtime).await;
         let stats = stores[0].stats().await.unwrap();
         assert_eq!((stats.parity_blocks, stats.pinned_blocks), (stats.patches, 0), "{stats:?}");
@@ -99,7 +98,7 @@ fn units_may_die_until_the_last_one_serves_on() {
             close(stores).await;
         });
     }
-    // They work again, with what they had when they went.
+    // The dead units work again, with their contents from the time of the failure.
     parity.faults.clear();
     parity.session(async |stores, runtime| {
         model.compare(&stores[0]).await;
@@ -110,7 +109,7 @@ fn units_may_die_until_the_last_one_serves_on() {
 }
 
 #[test]
-fn a_unit_that_comes_back_as_it_was_is_known_for_old_and_written_anew() {
+fn a_unit_restored_from_an_old_image_is_detected_and_rewritten() {
     for (seed, writes) in [(4, 40), (5, 300), (6, 900)] {
         let (parity, mut model, mut random) =
             (Mirror::with_parity(1, 5, 3), Model::default(), Rng::seeded(seed));
@@ -135,7 +134,7 @@ fn a_unit_that_comes_back_as_it_was_is_known_for_old_and_written_anew() {
 }
 
 #[test]
-fn what_is_acknowledged_survives_a_unit_whichever_program_or_erase_fails() {
+fn acknowledged_writes_survive_a_unit_when_any_program_or_erase_fails() {
     for kind in [OperationKind::Program, OperationKind::Erase] {
         let (error, step) = match kind {
             OperationKind::Erase => (DeviceError::EraseFailed, 6),
@@ -148,7 +147,7 @@ fn what_is_acknowledged_survives_a_unit_whichever_program_or_erase_fails() {
             parity.session(async |stores, _| {
                 parity.faults.fail_nth(nth, kind, error.clone());
                 write(stores, &mut model, &mut random, 500).await;
-                // The process ends before anything could be written anew in peace.
+                // The process ends before a rebuild.
             });
             failed += parity.faults.commands_failed();
             parity.faults.clear();
@@ -159,7 +158,7 @@ fn what_is_acknowledged_survives_a_unit_whichever_program_or_erase_fails() {
 }
 
 #[test]
-fn damage_of_any_page_is_reported_and_repaired_and_nothing_is_lost() {
+fn damage_of_any_page_is_reported_and_repaired_without_a_loss() {
     let (parity, mut model, mut random) =
         (Mirror::with_parity(1, 5, 3), Model::default(), Rng::seeded(7));
     parity.session(async |stores, runtime| {
@@ -171,11 +170,11 @@ fn damage_of_any_page_is_reported_and_repaired_and_nothing_is_lost() {
     let (mut found, mut of_parity) = (0, 0);
     for unit in 0..5 {
         for page in [0, 1, 3, 17, 30] {
-            // All blocks of the unit are wrong at this page, whatever they hold.
+            // Damages this page of all flash blocks of the unit.
             parity.faults.alter_reads(move |target, bytes| {
                 for (row, bytes) in (target.page..).zip(bytes.chunks_mut(4096)) {
                     if target.unit.0 == unit && row == page {
-                        // A store that starts reads less of a header than a check does.
+                        // A start reads less of a header than a check.
                         let byte = bytes.get_mut(random_byte(target.blocks[0]));
                         byte.into_iter().for_each(|byte| *byte ^= 0x10);
                     }
@@ -198,12 +197,12 @@ fn damage_of_any_page_is_reported_and_repaired_and_nothing_is_lost() {
     assert!(found > 10 && of_parity > 5, "{found} found, {of_parity} of parity");
 }
 
-/// A place in a page.
+/// A byte offset in a page.
 fn random_byte(block: u32) -> usize {
     block as usize * 997 % 4096
 }
 
-/// What a store of 1500 keys has and has written after many of them were overwritten at random.
+/// The statistics of a store of 1500 keys after many random overwrites.
 #[expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 fn cost_of(copies: u8, members: u8) -> StoreStats {
     let (mut mirror, mut model, mut random) = (Mirror::new(1, 6), Model::default(), Rng::seeded(8));
@@ -220,7 +219,7 @@ fn cost_of(copies: u8, members: u8) -> StoreStats {
 }
 
 #[test]
-fn parity_costs_little_more_than_a_block_for_each_group_and_less_than_copies() {
+fn parity_costs_about_one_block_for_each_group_and_less_than_copies() {
     let mirrored = cost_of(2, 0).flash_bytes_written;
     println!("two copies: {} MiB written", mirrored >> 20);
     println!("one copy: {} MiB written", cost_of(1, 0).flash_bytes_written >> 20);
@@ -229,9 +228,9 @@ fn parity_costs_little_more_than_a_block_for_each_group_and_less_than_copies() {
         let StoreStats { patches, parity_blocks, flash_bytes_written, .. } = stats;
         let megabytes = flash_bytes_written >> 20;
         println!(
-            "parity over {members}: {parity_blocks} blocks of it for {patches} patches, {megabytes} MiB written"
+            "parity over {members}: {parity_blocks} parity blocks for {patches} patches, {megabytes} MiB written"
         );
-        // What is in level 0, and where compaction has just been, is in smaller groups.
+        // Level 0 and recent compactions have smaller groups.
         assert!(parity_blocks * u64::from(members) * 2 <= patches * 3 + 12, "{stats:?}");
         assert!(flash_bytes_written < mirrored, "{stats:?}");
     }

@@ -1,4 +1,4 @@
-//! What a lookup and a scan cost, in reads of the device.
+//! The device reads of lookups and scans.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
@@ -18,14 +18,14 @@ fn key(number: u64) -> Bytes {
     Bytes::from(format!("key:{number:08}"))
 }
 
-/// Text, so that it can be compressed; different for each key.
+/// Compressible text, different for each key.
 fn value(number: u64) -> Bytes {
     let mut text = format!("value {number}: ").repeat(VALUE_BYTES / 10);
     text.truncate(VALUE_BYTES);
     Bytes::from(text)
 }
 
-/// A store that holds 24 000 keys in patches, and little memory to keep them in.
+/// A store with 24 000 keys in patches and a small cache.
 fn filled(compression: Vec<Compression>) -> Bed {
     let mut bed = Bed::new(1, 2, 4, 32, SUPERBLOCK_BYTES);
     bed.layout.compression = compression;
@@ -33,7 +33,7 @@ fn filled(compression: Vec<Compression>) -> Bed {
     bed.run(async |stores, _| {
         for number in 0..KEYS {
             let mut transaction = stores[0].begin();
-            // In no order, so that runs overlap.
+            // In random order, so that runs overlap.
             let number = number * 7919 % KEYS;
             transaction.put(key(number), Entry::new(value(number))).unwrap();
             stores[0].commit(transaction).await.unwrap();
@@ -42,7 +42,7 @@ fn filled(compression: Vec<Compression>) -> Bed {
     bed
 }
 
-/// Waits until flushes and compactions have come to rest.
+/// Waits until no flush or compaction is under way.
 async fn rest(store: &Store, runtime: &RuntimeHandle) {
     let mut last = None;
     loop {
@@ -76,7 +76,7 @@ fn a_cold_key_costs_one_read_and_an_absent_one_none() {
         })
         .await;
         let per_key = reads as f64 / asked as f64;
-        // Some are still in memtables or in the cache.
+        // Some keys are in memtables or in the cache.
         assert!((0.5..=1.02).contains(&per_key), "{per_key} reads a present key");
         let ((), reads) = reads_of(store, async {
             for number in KEYS..KEYS + asked {
@@ -115,11 +115,10 @@ fn a_scan_reads_each_page_of_a_patch_once() {
     });
 }
 
-/// Scans that go on at the same time must not cost each other what they have read and not used yet,
-/// where each holds a large value or two: more of them than the shard has memory for between two
-/// pages.
+/// Concurrent scans must not evict each other's readahead, also where each holds a large value or
+/// two: together more than the shard's memory for readahead.
 #[test]
-fn many_scans_at_once_read_each_page_once_each() {
+fn each_of_many_concurrent_scans_reads_each_page_once() {
     const LARGE_KEYS: u64 = 100;
     const LARGE_BYTES: usize = 100_000;
     const SCANS: u64 = 100;
@@ -141,7 +140,7 @@ fn many_scans_at_once_read_each_page_once_each() {
             let mut seen = 0;
             let mut after = None;
             loop {
-                // Pages end at other places in each scan.
+                // Pages end at different keys in each scan.
                 let limit = 1 + ((scan + seen) % 5) as usize;
                 let page = store.scan(SliceId(0), after, limit).await.unwrap();
                 seen += page.items.len() as u64;
@@ -155,12 +154,12 @@ fn many_scans_at_once_read_each_page_once_each() {
         assert_eq!(seen, SCANS * LARGE_KEYS);
         let read = store.stats().await.unwrap().flash_bytes_read - before;
         let share = read as f64 / (SCANS * LARGE_KEYS * LARGE_BYTES as u64) as f64;
-        assert!((0.9..1.05).contains(&share), "read {share} times what was given out");
+        assert!((0.9..1.05).contains(&share), "read {share} times the returned bytes");
     });
 }
 
 #[test]
-fn a_slice_is_compressed_as_its_layout_says_and_reads_the_same() {
+fn a_slice_uses_the_compression_of_its_layout_and_reads_are_equal() {
     let bytes_on_flash = |compression: Compression| {
         let bed = filled(vec![compression; 2]);
         assert!(bed.check().ok);
@@ -169,7 +168,7 @@ fn a_slice_is_compressed_as_its_layout_says_and_reads_the_same() {
                 let found = stores[0].begin().get(&key(number)).await.unwrap().unwrap();
                 assert!(found.value.to_bytes() == value(number), "key {number}");
             }
-            // What is half compacted is there twice.
+            // Inputs of an unfinished compaction count twice.
             rest(&stores[0], runtime).await;
             stores[0].stats().await.unwrap().patches
         })

@@ -28,11 +28,11 @@ fn rng(default_seed: u64) -> Rng {
     Rng::seeded(seed)
 }
 
-/// Two runs of patches, the newer of which replaces and deletes some of the older, and some keys in
-/// the log. The patches of the newer run are given, too.
+/// Two runs of patches, and some keys in the log. The newer run overwrites and deletes some keys of
+/// the older. Returns the patches of both runs.
 fn prepared(shards: u16) -> (Bed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
     let (mut bed, mut history) = (Bed::new(shards, shards, 2, 64, SUPERBLOCK), History::default());
-    // Neither flushes nor compactions but those that are asked for.
+    // Only explicit flushes and compactions.
     bed.options.memory_bytes = 2 << 20;
     let mut random = Rng::seeded(11);
     let ids = bed.run(async |stores, _| {
@@ -68,16 +68,16 @@ fn prepared(shards: u16) -> (Bed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
 }
 
 #[test]
-fn what_is_whole_needs_no_repair() {
+fn a_whole_store_needs_no_repair() {
     let (bed, history, ..) = prepared(2);
     let (report, lost) = repair_and_compare(&bed, &history);
     assert!(report.is_clean() && !report.has_changed && lost == 0, "{report:#?}");
 }
 
-/// Without its metadata nobody knows which keys a patch has: none that it may have is taken for
+/// Without its metadata the keys of a patch are unknown: no key that it may hold is reported
 /// absent.
 #[test]
-fn what_may_be_in_a_lost_patch_is_never_absent() {
+fn keys_that_may_be_in_a_lost_patch_are_never_absent() {
     let (bed, history, older, _) = prepared(1);
     assert!(older.len() > 1, "a run of several patches");
     for patch in &older {
@@ -96,7 +96,7 @@ fn what_may_be_in_a_lost_patch_is_never_absent() {
                 }
             }
             let page = stores[0].scan(SliceId(0), None, 1000).await;
-            assert!(matches!(page, Err(StoreError::DataLoss(_))), "a scan meets it");
+            assert!(matches!(page, Err(StoreError::DataLoss(_))), "a scan reports the loss");
         });
         println!("{found} keys are found, {lost} may be lost");
         assert!(found > 10 && lost > 10);
@@ -105,7 +105,7 @@ fn what_may_be_in_a_lost_patch_is_never_absent() {
 }
 
 #[test]
-fn damaged_blocks_cost_their_records_and_no_old_value_comes_back() {
+fn damaged_blocks_lose_only_their_records_and_no_old_value_reappears() {
     for part in [0, 1, 2] {
         let (bed, history, _, newer) = prepared(1);
         let patch = &newer[0];
@@ -118,13 +118,13 @@ fn damaged_blocks_cost_their_records_and_no_old_value_comes_back() {
         assert_eq!(mended.blocks_lost, Some(1), "{report:#?}");
         assert!(mended.records_lost >= Some(1) && !mended.older_values_may_return);
         assert!(mended.older_values_hidden >= 1, "{report:#?}");
-        // A deletion that is lost is made up for.
+        // A lost deletion is replaced.
         assert!(lost >= 1 && Some(lost) <= mended.records_lost, "{lost} {report:#?}");
     }
 }
 
 #[test]
-fn lost_metadata_costs_nothing_where_the_blocks_are_whole() {
+fn lost_metadata_loses_no_record_where_the_blocks_are_whole() {
     let (bed, history, older, newer) = prepared(1);
     flip(&bed, newer[0].filter() + 20);
     flip(&bed, older[0].payload() + 200);
@@ -134,8 +134,7 @@ fn lost_metadata_costs_nothing_where_the_blocks_are_whole() {
 
 #[test]
 fn without_its_header_a_patch_is_found_by_its_blocks() {
-    // The header alone, or with it the first block, of which the page of the others' start would
-    // follow.
+    // Damages the header alone, or also the first block, which shows where the data section starts.
     for first_block in [false, true] {
         let (bed, history, older, _) = prepared(1);
         flip(&bed, older[0].payload() + 24);
@@ -152,14 +151,14 @@ fn without_its_header_a_patch_is_found_by_its_blocks() {
 }
 
 #[test]
-fn lost_metadata_and_a_damaged_block_cost_that_block() {
+fn lost_metadata_and_a_damaged_block_lose_only_that_block() {
     let (bed, history, _, newer) = prepared(1);
     flip(&bed, newer[0].filter() + 20);
     flip(&bed, newer[0].data() + u64::from(newer[0].header.data_len) / 2);
     let (report, _) = repair_and_compare(&bed, &history);
     let mended = &report.patches[0];
     assert_eq!((mended.ranges.len(), mended.blocks_lost), (1, Some(1)), "{report:#?}");
-    assert!(mended.older_values_may_return, "nothing tells which keys were lost: {report:#?}");
+    assert!(mended.older_values_may_return, "the lost keys are unknown: {report:#?}");
 }
 
 #[test]
@@ -172,7 +171,7 @@ fn a_patch_behind_a_damaged_opening_header_is_found() {
 }
 
 #[test]
-fn a_damaged_erase_header_costs_nothing() {
+fn a_damaged_erase_header_loses_no_record() {
     let (bed, history, older, _) = prepared(1);
     flip(&bed, older[0].at + 60);
     let segment = Raw::open(&bed, SUPERBLOCK).segments(0).pop().unwrap();
@@ -184,7 +183,7 @@ fn a_damaged_erase_header_costs_nothing() {
 }
 
 #[test]
-fn a_patch_that_is_gone_is_taken_out_of_the_tree() {
+fn a_missing_patch_is_removed_from_the_tree() {
     let (bed, history, older, newer) = prepared(1);
     for gone in [&older[0], &newer[0]] {
         zero(&bed, gone.at, SUPERBLOCK + 2 * 4096);
@@ -195,7 +194,7 @@ fn a_patch_that_is_gone_is_taken_out_of_the_tree() {
 }
 
 #[test]
-fn pages_of_zeros_anywhere_cost_what_is_named_and_no_more() {
+fn zeroed_pages_lose_only_the_reported_records() {
     let mut random = rng(77);
     for round in 0..12 {
         let (bed, history, older, newer) = prepared(1 + (round % 2) as u16);
@@ -210,7 +209,7 @@ fn pages_of_zeros_anywhere_cost_what_is_named_and_no_more() {
 }
 
 #[test]
-fn a_value_of_which_a_part_is_lost_is_lost_whole() {
+fn a_value_with_a_lost_part_is_lost_as_a_whole() {
     let superblock = 4 << 20;
     let (bed, mut history) = (Bed::new(1, 1, 2, 40, superblock), History::default());
     let mut random = Rng::seeded(5);
@@ -221,7 +220,7 @@ fn a_value_of_which_a_part_is_lost_is_lost_whole() {
             history.write(&stores[0], key(number), Some(Bytes::from(large))).await;
         }
         stores[0].local().flush().await.unwrap();
-        // Compaction comes to its end.
+        // Waits for the end of compaction.
         runtime.sleep_until(runtime.now() + 2_000_000_000).await;
         stores[0].local().blocks().ids().iter().map(|id| id.0).collect()
     });
@@ -234,18 +233,18 @@ fn a_value_of_which_a_part_is_lost_is_lost_whole() {
 }
 
 #[test]
-fn a_look_changes_nothing() {
+fn an_examination_changes_nothing() {
     let (bed, _, older, newer) = prepared(1);
     flip(&bed, older[0].filter() + 20);
     flip(&bed, newer[0].data() + 30);
     let before = std::fs::read(bed.path()).unwrap();
     let plan = plan(&bed);
     assert_eq!((plan.patches.len(), plan.has_changed), (2, false), "{plan:#?}");
-    assert!(before == std::fs::read(bed.path()).unwrap(), "a look has written");
+    assert!(before == std::fs::read(bed.path()).unwrap(), "the examination has written");
 }
 
 #[test]
-fn a_log_that_has_lost_frames_goes_on_behind_them_if_that_is_wanted() {
+fn a_repair_can_apply_the_frames_behind_lost_ones() {
     let mut random = rng(99);
     for _ in 0..6 {
         let (bed, mut history, ..) = prepared(1);
@@ -258,7 +257,7 @@ fn a_log_that_has_lost_frames_goes_on_behind_them_if_that_is_wanted() {
         let segments = Raw::open(&bed, SUPERBLOCK).segments(0);
         let segment = &segments[segments.len() - 2];
         let device = std::fs::read(bed.path()).unwrap();
-        // Edits, as of a compaction that ends meanwhile, hold no keys.
+        // Edits, for example of a compaction that ends at the same time, hold no keys.
         let has_write = |frame: &&FoundFrame| {
             let bytes = &device[frame.at as usize..][..frame.covered as usize];
             let is_in = |key: Bytes| bytes.windows(key.len()).any(|part| part == key);
@@ -290,7 +289,7 @@ fn a_log_that_has_lost_frames_goes_on_behind_them_if_that_is_wanted() {
                 }
             }
         });
-        // Each frame had one write; a frame whose copy is left costs nothing.
+        // Each frame had one write; a frame with an intact copy is not lost.
         assert!((1..=lost).contains(&gone), "{gone} of {lost}");
     }
 }

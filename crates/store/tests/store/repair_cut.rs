@@ -1,7 +1,6 @@
-//! The power is cut in the middle of a repair: the next repair brings it to its end, and nothing
-//! more is lost.
+//! Power cuts during a repair: the next repair completes it without a further loss.
 
-#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
+#![expect(clippy::unwrap_used, reason = "tests end at the first error")]
 
 use crate::repair_support::History;
 use bytes::Bytes;
@@ -20,13 +19,13 @@ use softflash_testing::model::{key, value};
 use std::pin::pin;
 use std::sync::Arc;
 
-/// How many instants the power is cut at.
+/// The number of times at which the power is cut.
 const CUTS: u64 = 40;
-/// The row of pages that cannot be read.
+/// The row of unreadable pages.
 const LOST_ROW: u32 = 12;
 const WALL_MS: u64 = 1_000_000;
 
-/// The device, on which a row of a superblock cannot be read until it is erased.
+/// The device, with a row of a superblock that is unreadable until its erase.
 fn damaged(device: &Arc<ModelDevice>, place: Superblock) -> Arc<dyn Device> {
     let (faults, mut is_erased) = (Faults::default(), false);
     faults.fail_if(move |command| {
@@ -41,7 +40,7 @@ fn damaged(device: &Arc<ModelDevice>, place: Superblock) -> Arc<dyn Device> {
     Arc::new(softflash_testing::faulty::FaultyDevice::new(Arc::clone(device) as _, faults))
 }
 
-/// Two runs of patches, and the places of all blocks of the store.
+/// Writes two runs of patches; returns the superblocks of all blocks of the store.
 fn prepare(bed: &VirtualBed, history: &mut History) -> Vec<Superblock> {
     let mut random = Rng::seeded(3);
     let (places, _) = bed.session(async |stores, _| {
@@ -68,7 +67,7 @@ fn prepare(bed: &VirtualBed, history: &mut History) -> Vec<Superblock> {
     places
 }
 
-/// Repairs, until the power is cut if it is; returns the report, and when the repair ended.
+/// Repairs until the end or a power cut; returns the report and the time of the end.
 fn repair_until(
     bed: &VirtualBed,
     device: &Arc<dyn Device>,
@@ -90,7 +89,7 @@ fn repair_until(
 }
 
 #[test]
-fn a_repair_that_is_cut_off_can_be_done_again() {
+fn an_interrupted_repair_can_be_repeated() {
     let (bed, mut history) = (VirtualBed::new(2, 40), History::default());
     let places = prepare(&bed, &mut history);
     let image = bed.device.image(0..bed.layout.units).unwrap();
@@ -99,7 +98,7 @@ fn a_repair_that_is_cut_off_can_be_done_again() {
         device.restore(&image).unwrap();
         Arc::new(device)
     };
-    // A place whose damage costs something.
+    // A superblock whose damage loses records.
     let whole = places.into_iter().find_map(|place| {
         let device = damaged(&fresh(), place);
         let (report, took) = repair_until(&bed, &device, None);

@@ -1,7 +1,8 @@
-//! Patches in the file of a bed's device, to damage them, and what must be found after a repair.
+//! Damages patches in the file of a bed's device, and compares the store with its history after a
+//! repair.
 
-#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
-#![allow(dead_code, reason = "each test uses its part")]
+#![expect(clippy::unwrap_used, reason = "tests end at the first error")]
+#![allow(dead_code, reason = "each test uses a part")]
 
 use bytes::Bytes;
 use softflash_device::Device;
@@ -18,31 +19,31 @@ use std::sync::Arc;
 const PAGE: u64 = 4096;
 const LABEL_BYTES: u64 = 1 << 20;
 
-/// Superblocks of the beds here.
+/// The size of superblocks in these tests.
 pub const SUPERBLOCK: u64 = 256 << 10;
 
 /// A patch in the file.
 #[derive(Debug, Clone)]
 pub struct FoundPatch {
     pub block: u64,
-    /// Where its superblock starts: the erase header; the opening header is a page behind, the
-    /// patch two.
+    /// The offset of its superblock: the erase header, then the opening header in the next page,
+    /// then the patch.
     pub at: u64,
     pub header: PatchHeader,
 }
 
 impl FoundPatch {
-    /// Where the patch starts in the file.
+    /// The offset of the patch in the file.
     pub fn payload(&self) -> u64 {
         self.at + 2 * PAGE
     }
 
-    /// Where its data section starts in the file.
+    /// The offset of its data section in the file.
     pub fn data(&self) -> u64 {
         self.payload() + u64::from(self.header.metadata_len)
     }
 
-    /// Where its filter is in the file.
+    /// The offset of its filter in the file.
     pub fn filter(&self) -> u64 {
         let header = &self.header;
         let before =
@@ -92,7 +93,7 @@ pub fn patches(bed: &Bed, ids: &[u64], superblock: u64) -> Vec<FoundPatch> {
     found
 }
 
-/// All values that keys ever had, `None` where they were deleted; the last one counts.
+/// All values of each key in order, `None` for a deletion.
 #[derive(Default, Clone)]
 pub struct History {
     pub versions: BTreeMap<Bytes, Vec<Option<Bytes>>>,
@@ -111,8 +112,8 @@ impl History {
         self.versions.entry(key).or_default().push(value);
     }
 
-    /// Compares every key: right where the report names no loss. Returns how many keys lost their
-    /// value.
+    /// Compares every key: it must be correct unless the report names it as lost. Returns the
+    /// number of keys that lost their value.
     pub async fn compare(&self, store: &Store, layout: &StoreLayout, report: &RepairReport) -> u64 {
         let mut lost = 0;
         for (key, versions) in &self.versions {
@@ -122,9 +123,9 @@ impl History {
             }
             lost += 1;
             let slice = layout.slice_of(key).0;
-            let mended = || report.patches.iter().filter(|m| m.slice == slice && names(m, key));
-            assert!(mended().next().is_some(), "{key:?} is lost and not named: {report:#?}");
-            let may_be_old = mended().any(|mended| mended.older_values_may_return);
+            let repaired = || report.patches.iter().filter(|m| m.slice == slice && reports(m, key));
+            assert!(repaired().next().is_some(), "{key:?} is lost and not reported: {report:#?}");
+            let may_be_old = repaired().any(|repaired| repaired.older_values_may_return);
             assert!(
                 found.is_none() || may_be_old && versions.contains(&found),
                 "{key:?} has a wrong value"
@@ -134,10 +135,10 @@ impl History {
     }
 }
 
-/// Whether a key is among those named as lost.
-fn names(mended: &RepairedPatch, key: &Bytes) -> bool {
+/// Whether the report names a key as lost.
+fn reports(repaired: &RepairedPatch, key: &Bytes) -> bool {
     let key = key.escape_ascii().to_string();
-    let in_range = mended.ranges.iter().any(|range| {
+    let in_range = repaired.ranges.iter().any(|range| {
         let above = match &range.from {
             Bound::Inclusive(from) => from.0 <= key,
             Bound::Exclusive(from) => from.0 < key,
@@ -150,10 +151,10 @@ fn names(mended: &RepairedPatch, key: &Bytes) -> bool {
         };
         above && below
     });
-    in_range || mended.torn_keys.iter().any(|torn| torn.0 == key)
+    in_range || repaired.torn_keys.iter().any(|torn| torn.0 == key)
 }
 
-/// Runs something on a device of the bed.
+/// Runs `work` on a device of the bed.
 pub fn on_device<R>(
     bed: &Bed,
     work: impl AsyncFnOnce(&Arc<dyn Device>, &StoreLayout, &RuntimeHandle) -> R,
@@ -163,7 +164,7 @@ pub fn on_device<R>(
     executor.block_on(work(&bed.device(), &bed.layout, &runtime))
 }
 
-/// What a repair would do.
+/// The report of an examination.
 pub fn plan(bed: &Bed) -> RepairReport {
     plan_of(bed, OnLogLoss::Refuse).report
 }
@@ -182,8 +183,8 @@ pub fn repair(bed: &Bed, on_log_loss: OnLogLoss) -> RepairReport {
     })
 }
 
-/// Repairs the store; says the same beforehand, leaves it whole, and finds nothing to repair
-/// afterwards. The number of keys that have lost their value is returned too.
+/// Repairs the store. The examination before must report the same, and one afterwards must report a
+/// whole store. Also returns the number of keys that lost their value.
 pub fn repair_and_compare(bed: &Bed, history: &History) -> (RepairReport, u64) {
     let plan = plan(bed);
     let report = repair(bed, OnLogLoss::Refuse);

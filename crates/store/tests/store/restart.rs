@@ -1,4 +1,4 @@
-//! What a start reads: little after a close, however much was written before.
+//! The reads of a start: few after a close, independent of the amount written before.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
@@ -10,9 +10,8 @@ const UNITS: u16 = 4;
 const SUPERBLOCKS: u32 = 48;
 const KEYS: u64 = 400;
 const VALUE_BYTES: usize = 8 << 10;
-/// What each shard reads of its log beside what the headers and the metadata of the patches take:
-/// the last segment's opening, the frame that says that the log was closed, and the page behind
-/// that.
+/// The reads of each shard's log, besides headers and metadata of patches: the last segment's
+/// opening, the end frame, and the page behind it.
 const LOG_READS: u64 = 40;
 
 fn key(number: u64) -> Bytes {
@@ -29,10 +28,9 @@ async fn write(store: &Store, keys: impl Iterator<Item = u64>) {
     }
 }
 
-/// Many segments of the log have been given back and are not erased yet, so that the mount finds
-/// them.
+/// Many released segments of the log are not erased, so that the mount finds them.
 #[test]
-fn after_a_close_a_start_reads_the_end_of_the_log_alone() {
+fn after_a_close_a_start_reads_only_the_end_of_the_log() {
     let mut bed = Bed::new(1, 2, UNITS, SUPERBLOCKS, 1 << 20);
     bed.options = StoreOptions { memory_bytes: 2 << 20, ..bed.options };
     bed.run(async |stores, _| {
@@ -50,7 +48,7 @@ fn after_a_close_a_start_reads_the_end_of_the_log_alone() {
         let most = headers + 2 * stats.patches + LOG_READS;
         let reads = stats.device_reads;
         assert!(reads <= most, "{reads} reads, {} patches: more than {most}", stats.patches);
-        assert_eq!(stats.memtable_bytes, 0, "nothing had to be replayed");
+        assert_eq!(stats.memtable_bytes, 0, "no events were replayed");
         for number in 0..KEYS {
             let found = stores[0].begin().get(&key(number)).await.unwrap().unwrap();
             assert_eq!(found.value.to_bytes(), vec![number as u8; VALUE_BYTES]);
@@ -58,13 +56,13 @@ fn after_a_close_a_start_reads_the_end_of_the_log_alone() {
     });
 }
 
-/// A few writes do not make a patch of their own at every close.
+/// A close with a few writes does not write a patch each time.
 #[test]
-fn a_short_log_stays_as_it_is_at_a_close() {
+fn a_short_log_is_kept_at_a_close() {
     let bed = Bed::new(1, 1, UNITS, SUPERBLOCKS, 1 << 20);
     for number in 0..6 {
         bed.run(async |stores, _| {
-            // What the session before has left in the log is in a segment of its own now.
+            // The previous session's writes are in an earlier segment.
             let patches = stores[0].stats().await.unwrap().patches;
             assert_eq!(patches, number / 2, "at start {number}");
             write(&stores[0], number..number + 1).await;

@@ -1,4 +1,5 @@
-//! A full store refuses what would grow it, serves the rest, and makes room again.
+//! A full store refuses writes that need space, serves other requests, and recovers space from
+//! deletions.
 
 use bytes::Bytes;
 use softflash_store::{Entry, Store, StoreError};
@@ -23,22 +24,22 @@ fn a_full_store_refuses_writes_and_recovers_when_keys_are_deleted() {
 }
 
 #[test]
-fn a_full_store_with_two_copies_does_so_too() {
+fn a_full_store_with_two_copies_refuses_writes_and_recovers() {
     let mut bed = Bed::new(1, 1, 4, 48, 1 << 20);
     bed.layout.copies = 2;
     fill_and_empty(bed, 32 << 20);
 }
 
 #[test]
-fn a_full_store_with_parity_does_so_too() {
+fn a_full_store_with_parity_refuses_writes_and_recovers() {
     let mut bed = Bed::new(1, 1, 4, 48, 1 << 20);
     bed.layout.parity = 3;
-    // More than with two copies.
+    // More than fits with two copies.
     fill_and_empty(bed, 68 << 20);
 }
 
 #[expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
-#[expect(clippy::print_stdout, reason = "how much fits is worth knowing")]
+#[expect(clippy::print_stdout, reason = "the capacity is printed")]
 fn fill_and_empty(mut bed: Bed, least_bytes: u64) {
     bed.options.memory_bytes = 8 << 20;
     let value = Bytes::from(vec![42; 8000]);
@@ -46,7 +47,7 @@ fn fill_and_empty(mut bed: Bed, least_bytes: u64) {
         let store = &stores[0];
         for round in 0..2 {
             let (mut written, mut refused) = (0, 0);
-            // Refused for a second: compaction finds nothing more to give back.
+            // Writes are refused for a second: compaction can release no more space.
             while refused < 100 {
                 match put(store, written, value.clone()).await {
                     Ok(()) => (written, refused) = (written + 1, 0),
@@ -75,7 +76,7 @@ fn fill_and_empty(mut bed: Bed, least_bytes: u64) {
                 waited += 1;
                 assert!(waited < 1000, "no room after 10 s: {:#?}", store.stats().await);
             }
-            // An estimate: a filter errs for about one key in ten thousand.
+            // An estimate: a filter has a false positive for about one key in ten thousand.
             assert!(store.key_count().await.unwrap() <= 11);
             delete(store, 0).await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! Views: conflicts, watches, exclusivity, and all-or-nothing over shards through crashes.
+//! Transactions: conflicts, watches, exclusive access, and atomicity over shards through crashes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
@@ -81,7 +81,7 @@ fn counters_incremented_concurrently_lose_nothing() {
 }
 
 #[test]
-fn watches_tell_of_writes_and_of_clears() {
+fn watches_detect_writes_and_clears() {
     bed(2).run(async |stores, _| {
         let keys = keys_of_all_shards(&stores[0]);
         for key in &keys {
@@ -105,7 +105,7 @@ fn watches_tell_of_writes_and_of_clears() {
 }
 
 #[test]
-fn a_batch_over_shards_is_whole_after_a_crash_and_stays_if_acknowledged() {
+fn a_batch_over_shards_is_atomic_after_a_crash_and_durable_if_acknowledged() {
     let bed = bed(3);
     let mut acknowledged = 0;
     for round in 1..=12 {
@@ -122,7 +122,7 @@ fn a_batch_over_shards_is_whole_after_a_crash_and_stays_if_acknowledged() {
                 set_all(&stores[value as usize % 3], &keys, value, true).await;
                 acknowledged = value;
             }
-            // Not waited for: any of it may be lost, but only as a whole.
+            // Without waiting: the batch may be lost, but only as a whole.
             for value in last + 5..last + 8 {
                 set_all(&stores[0], &keys, value, false).await;
             }
@@ -134,7 +134,7 @@ fn a_batch_over_shards_is_whole_after_a_crash_and_stays_if_acknowledged() {
 }
 
 #[test]
-fn clearing_everything_survives_a_crash_and_nothing_comes_back() {
+fn a_clear_survives_a_crash_and_no_key_reappears() {
     for shards in [1, 2] {
         let bed = bed(shards);
         bed.crash(async |stores, _| {
@@ -169,18 +169,18 @@ fn clearing_everything_survives_a_crash_and_nothing_comes_back() {
 }
 
 #[test]
-fn an_acknowledged_batch_over_shards_survives_a_second_crash_after_the_coordinator_went_on() {
+fn an_acknowledged_batch_over_shards_survives_a_second_crash_after_the_coordinator_continued() {
     let mut bed = Bed::new(3, 3, 3, 64, 1 << 20);
     bed.options.memory_bytes = 4 << 20;
     for value in 1..=6 {
         let keys = bed.crash(async |stores, _| {
             let keys = keys_of_all_shards(&stores[0]);
-            // Killed before the participants have noted in their logs that it counts.
+            // Killed before the participants have logged the commit.
             set_all(&stores[0], &keys, value, true).await;
             keys
         });
         bed.crash(async |stores, _| {
-            // The coordinator's log goes on until the segment with the commit is given back.
+            // The coordinator's log grows until the segment with the commit is released.
             let coordinator = stores[0].clone();
             let mut of_coordinator = (0..).map(|number| Bytes::from(format!("fill:{number}")));
             for _ in 0..1500 {
@@ -213,7 +213,7 @@ async fn clear(store: &Store) {
 }
 
 #[test]
-fn a_transaction_that_has_read_is_refused_once_everything_was_removed() {
+fn a_transaction_with_reads_conflicts_with_a_clear() {
     for shards in [1, 3] {
         bed(shards).run(async |stores, _| {
             let keys = keys_of_all_shards(&stores[0]);
@@ -230,7 +230,7 @@ fn a_transaction_that_has_read_is_refused_once_everything_was_removed() {
                 assert!(matches!(refused, StoreError::Conflict), "{refused}");
                 assert_eq!(stores[0].begin().get(read).await.unwrap(), None);
             }
-            // One that has read nothing writes behind it.
+            // A transaction without reads is ordered after the clear.
             let mut transaction = stores[0].begin();
             transaction.put(absent.clone(), Entry::new(Bytes::from_static(b"1"))).unwrap();
             clear(&stores[0]).await;
@@ -241,14 +241,14 @@ fn a_transaction_that_has_read_is_refused_once_everything_was_removed() {
 }
 
 #[test]
-fn who_finds_nothing_after_a_removal_of_everything_is_told_when_that_is_durable() {
+fn a_reader_of_an_absent_key_after_a_clear_can_wait_until_the_clear_is_durable() {
     for shards in [1, 3] {
         let bed = VirtualBed::new(shards, 40);
         let (key, ended_at) = bed.session(async |stores, _| {
             let keys = keys_of_all_shards(&stores[0]);
             set_all(&stores[0], &keys, 7, true).await;
             clear(&stores[0]).await;
-            // Visible, and not on flash.
+            // Visible, but not on flash.
             let key = keys[keys.len() - 1].clone();
             let mut transaction = stores[0].begin();
             assert_eq!(transaction.get(&key).await.unwrap(), None);
@@ -262,12 +262,12 @@ fn who_finds_nothing_after_a_removal_of_everything_is_told_when_that_is_durable(
     }
 }
 
-/// Transactions over three shards, none of which waits for those before it: each writes keys of its
-/// own in the shards that it is on.
+/// Transactions over three shards that do not wait for earlier ones: each writes its own keys in
+/// its shards.
 const OVERLAPPING: [&[usize]; 6] = [&[0, 1], &[1, 2], &[0, 2], &[0, 1, 2], &[1, 2], &[0, 1]];
 
 #[test]
-fn overlapping_transactions_over_three_shards_are_found_whole_and_in_order() {
+fn overlapping_transactions_over_three_shards_are_recovered_whole_and_in_order() {
     let mut found_some = [0; OVERLAPPING.len() + 1];
     for round in 0..60_u64 {
         let mut bed = VirtualBed::new(3, 40);
@@ -309,8 +309,11 @@ fn overlapping_transactions_over_three_shards_are_found_whole_and_in_order() {
                         there += usize::from(stores[0].begin().get(&key).await.unwrap().is_some());
                     }
                     assert!(there == 0 || there == shards.len(), "round {round}: {number} is torn");
-                    // Each shares a shard with the next.
-                    assert!(there == 0 || found == number, "round {round}: {number} is alone");
+                    // Each transaction shares a shard with the next one.
+                    assert!(
+                        there == 0 || found == number,
+                        "round {round}: {number} without an earlier one"
+                    );
                     found += usize::from(there > 0);
                 }
                 assert!(found >= acknowledged.get(), "round {round}: {found} are left");

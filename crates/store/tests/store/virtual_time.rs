@@ -51,7 +51,7 @@ fn acknowledged_writes_survive_power_cuts() {
         let ((), at) = bed.session(async |stores, runtime| {
             model.compare(&stores[0]).await;
             write_some(&mut model, &mut random, stores, count).await;
-            // One more that is never acknowledged, so that something is under way.
+            // One more write without acknowledgement, so that a command is under way.
             let mut transaction = stores[0].begin();
             let entry = softflash_store::Entry::new(Bytes::from(vec![9; 3000]));
             transaction.put(Bytes::from_static(b"in flight"), entry).unwrap();
@@ -67,13 +67,13 @@ fn acknowledged_writes_survive_power_cuts() {
 }
 
 #[test]
-fn the_log_goes_on_in_other_blocks_where_some_fail() {
+fn the_log_continues_in_other_blocks_when_some_fail() {
     let mut failed_blocks = 0;
     for seed in 0..12 {
         println!("seed {seed}");
         let mut config = ModelConfig::model();
-        // Segments of 14 pages, so that many of the failures meet the checkpoint with which one
-        // begins.
+        // Segments of 14 pages, so that many of the failures hit the checkpoint at the start of a
+        // segment.
         config.array.geometry.chips_per_channel = 1;
         config.array.geometry.planes_per_die = 1;
         config.array.geometry.blocks_per_plane = 400;

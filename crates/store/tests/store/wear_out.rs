@@ -1,5 +1,5 @@
-//! Flash that goes bad block by block: writes go on while any unit takes them, then end with the
-//! reason; reads go on.
+//! Flash that wears out block by block: writes continue while any unit takes them, and are then
+//! refused with the reason; reads continue.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ async fn put(store: &Store, number: u64, value: u64) -> Result<(), StoreError> {
     store.durable(&token).await
 }
 
-/// Units of 100 superblocks, of which each erase may spoil one.
+/// Units of 100 superblocks; each erase may make its superblock bad.
 fn bed(channels: u16, seed: u64) -> VirtualBed {
     let mut config = ModelConfig::model();
     config.array.geometry.channels = channels;
@@ -41,14 +41,13 @@ fn bed(channels: u16, seed: u64) -> VirtualBed {
     bed
 }
 
-/// Units of which half is bad.
+/// Units with half of their superblocks bad.
 fn worn_units(bed: &VirtualBed) -> usize {
     let queue = bed.device.open_queue_pair(0..bed.layout.units).unwrap();
     (0..bed.layout.units).filter(|unit| queue.bad_blocks(UnitId(*unit)).len() >= 50).count()
 }
 
-/// What each key holds: what was last acknowledged, or the one write after that of which nobody
-/// knows.
+/// Each key holds the last acknowledged write, or the one write after it, whose outcome is unknown.
 async fn check(store: &Store, acknowledged: u64) {
     for number in 0..KEYS {
         let entry = store.begin().get(&key(number)).await.unwrap().expect("a key is lost");
@@ -61,8 +60,8 @@ async fn check(store: &Store, acknowledged: u64) {
     }
 }
 
-/// Overwrites keys in turn until that is refused: how many writes were acknowledged, how many of
-/// them while a unit was worn out, and the refusal.
+/// Overwrites keys in cyclic order until a write is refused. Returns the number of acknowledged
+/// writes, the number of them while a unit was worn out, and the refusal.
 async fn wear(store: &Store) -> (u64, u64, StoreError) {
     let (mut written, mut with_worn_units) = (0, 0);
     loop {
@@ -77,7 +76,7 @@ async fn wear(store: &Store) -> (u64, u64, StoreError) {
 }
 
 #[test]
-fn what_wears_out_is_read_to_the_end() {
+fn worn_out_flash_stays_readable() {
     for seed in 0..3 {
         println!("seed {seed}");
         let bed = bed(1, seed);
@@ -99,7 +98,7 @@ fn what_wears_out_is_read_to_the_end() {
 }
 
 #[test]
-fn other_units_take_what_a_worn_one_does_not() {
+fn other_units_take_the_writes_that_a_worn_out_unit_refuses() {
     for seed in 0..3 {
         println!("seed {seed}");
         let bed = bed(4, seed);

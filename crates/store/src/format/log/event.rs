@@ -1,5 +1,4 @@
-//! What the log records: events, one after the other in a stream. An event is its length (u32), a
-//! kind (u8) and a body.
+//! Log events. In the stream, an event is its length (u32), a kind (u8) and a body.
 
 use super::VERSION;
 use crate::format::FormatError;
@@ -16,7 +15,7 @@ mod groups;
 mod tests;
 
 const WHAT: &str = "a log event";
-/// Bytes of the length in front of each event.
+/// Bytes of an event's length.
 pub const LENGTH_BYTES: usize = 4;
 
 /// One entry of a batch: a key, and its new version, whose sequence number is that of the batch.
@@ -33,23 +32,23 @@ pub struct PatchEntry {
     pub run: u64,
 }
 
-/// A change of a slice's tree. Applying it twice is applying it once.
+/// A change of a slice's tree. It is idempotent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// The slice.
     pub slice: u16,
-    /// Patches that are in the tree from now on.
+    /// Patches added to the tree.
     pub added: Vec<PatchEntry>,
-    /// Blocks of patches that no longer are.
+    /// Blocks of patches removed from the tree.
     pub removed: Vec<u64>,
-    /// Everything of the slice up to this sequence number is in the tree.
+    /// All writes of the slice up to this sequence number are in the tree.
     pub flushed_seq: u64,
     /// Live keys in the tree, an estimate.
     pub live_keys: u64,
-    /// The first segment of the log that is needed from now on.
+    /// The first segment of the log that recovery needs after the edit.
     pub log_start: u64,
-    /// Patches of lower blocks that no tree lists are dead; those from here on may be being
-    /// written.
+    /// Patches in lower blocks that no tree lists are dead; patches from this block on may be
+    /// pending outputs.
     pub unlisted_from: u64,
 }
 
@@ -60,30 +59,30 @@ pub struct SliceState {
     pub slice: u16,
     /// Its tree.
     pub patches: Vec<PatchEntry>,
-    /// Everything of the slice up to this sequence number is in the tree.
+    /// All writes of the slice up to this sequence number are in the tree.
     pub flushed_seq: u64,
     /// Live keys in the tree, an estimate.
     pub live_keys: u64,
 }
 
-/// The state of a shard at the start of a segment: what came before is needed only for memtables.
+/// The state of a shard at the start of a segment: earlier segments are needed only for memtables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Shards of the store, as it was formatted.
+    /// Shards of the store.
     pub shards: u16,
     /// Slices of the whole store.
     pub slices: u16,
-    /// The last sequence number given.
+    /// The last sequence number assigned.
     pub seq: u64,
     /// The next block id.
     pub next_block: u64,
     /// The next transaction's number, at the coordinator.
     pub next_transaction: u64,
-    /// The first segment of the log that is needed.
+    /// The first segment of the log that recovery needs.
     pub log_start: u64,
     /// As in an [`Edit`].
     pub unlisted_from: u64,
-    /// Commits that participants may still ask for.
+    /// Transactions whose commit a participant may ask for.
     pub commits: Vec<u64>,
     /// The shard's slices.
     pub states: Vec<SliceState>,
@@ -98,7 +97,7 @@ pub enum Event<'a> {
     Batch {
         /// Their sequence number.
         seq: u64,
-        /// Everything is removed before.
+        /// All keys are removed first.
         clear: bool,
         /// The changes.
         entries: &'a [KeyChange],
@@ -109,44 +108,44 @@ pub enum Event<'a> {
         transaction: u64,
         /// The changes' sequence number.
         seq: u64,
-        /// Everything is removed before.
+        /// All keys are removed first.
         clear: bool,
         /// The changes.
         entries: &'a [KeyChange],
     },
-    /// A transaction counts.
+    /// A transaction is committed.
     Commit(u64),
     /// A tree has changed.
     Edit(&'a Edit),
     /// The state of the shard.
     Checkpoint(&'a Checkpoint),
-    /// How far the shard's units have come; only where a unit may be lost.
+    /// The greatest generation of each unit; only with redundancy.
     Units(&'a [UnitMark]),
     /// Parity groups have changed.
     Groups(&'a GroupChange),
 }
 
-/// An event that was read.
+/// A decoded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replayed {
-    /// A batch, or the part of a transaction.
+    /// A batch, or this shard's part of a transaction.
     Batch {
         /// The transaction, if it is part of one.
         transaction: Option<u64>,
         /// The changes' sequence number.
         seq: u64,
-        /// Everything is removed before.
+        /// All keys are removed first.
         clear: bool,
         /// The changes.
         entries: Vec<KeyChange>,
     },
-    /// A transaction counts.
+    /// A transaction is committed.
     Commit(u64),
     /// A tree has changed.
     Edit(Edit),
     /// The state of the shard.
     Checkpoint(Checkpoint),
-    /// How far the shard's units have come.
+    /// The greatest generation of each unit.
     Units(Vec<UnitMark>),
     /// Parity groups have changed.
     Groups(GroupChange),
@@ -159,23 +158,25 @@ const EDIT: u8 = 4;
 const CHECKPOINT: u8 = 5;
 const UNITS: u8 = 6;
 const GROUPS: u8 = 7;
-/// A checkpoint with parity groups behind it.
+/// A checkpoint that ends with parity groups.
 const CHECKPOINT_OF_GROUPS: u8 = 8;
 
 const DELETE: u8 = 0;
 const PUT: u8 = 1;
 
-/// The fewest bytes of a change: an empty key's length, that it is deleted, and a checksum.
+/// The fewest bytes of a change: the length of an empty key, the kind of a deletion, and a
+/// checksum.
 const MIN_CHANGE_BYTES: usize = 13;
 /// The fewest bytes of a fragment: a checksum and a length.
 const MIN_FRAGMENT_BYTES: usize = 12;
-/// Fragments are counted in 16 bits.
+/// The count of fragments has 16 bits.
 const MAX_FRAGMENTS: usize = 65_535;
 const PATCH_BYTES: usize = 17;
 const MIN_STATE_BYTES: usize = 22;
 const UNIT_BYTES: usize = 10;
 
-/// Appends an event to a stream.
+/// Appends an event to a stream. Keys, values and trees are bounded far below the 4 GiB that a
+/// length can express; a length beyond saturates, and the reader refuses the event.
 pub fn encode(event: &Event<'_>, stream: &mut Vec<u8>) {
     let start = stream.len();
     stream.put_u32_le(0);
@@ -295,12 +296,11 @@ fn encode_patches(patches: &[PatchEntry], stream: &mut Vec<u8>) {
 }
 
 /// Decodes an event without its length: kind and body, all of `bytes`. Keys and values are slices
-/// of them.
+/// of `bytes`.
 ///
 /// # Errors
 /// [`FormatError::UnknownEvent`] for a kind of a newer version, [`FormatError::Checksum`] for a
-/// record that is not what was sealed when it entered the store, other errors for bytes that are no
-/// event.
+/// record that does not match its checksum, other errors for bytes that are not an event.
 pub fn decode(bytes: &Bytes) -> Result<Replayed, FormatError> {
     let mut body = Reader::new(bytes, WHAT);
     let event = match body.u8()? {
@@ -426,8 +426,8 @@ fn list<'a, T>(
     items(body, count, item_bytes, item)
 }
 
-/// `count` items of at least `item_bytes` each; a count that the bytes cannot hold is refused
-/// before anything is allocated for it.
+/// `count` items of at least `item_bytes` each. A count that the bytes cannot hold is refused
+/// before the allocation.
 fn items<'a, T>(
     body: &mut Reader<'a>,
     count: usize,

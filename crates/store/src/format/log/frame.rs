@@ -1,7 +1,8 @@
-//! Frames: what one group commit writes. A frame starts on a page and is padded to pages.
+//! Frames: the log write of one group commit. A frame starts on a page and is padded to whole
+//! pages.
 //!
-//! Each frame names its shard, segment, place and sequence, and how many frames before it were
-//! durable when it was written; a checksum bound to the segment's superblock covers header and
+//! Each frame names its shard, segment, page and sequence, and the sequence below which all frames
+//! were durable when it was written. A checksum bound to the segment's block covers header and
 //! payload.
 
 use super::VERSION;
@@ -16,30 +17,30 @@ pub const HEADER_BYTES: usize = 64;
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"SFLG");
-/// Where the checksum is, in every version; it covers what stands before it, and the payload.
+/// The place of the checksum, in every version; it covers the bytes before it, and the payload.
 const CHECKSUM_AT: usize = HEADER_BYTES - 8;
 
-/// What a frame is there for.
+/// The purpose of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FrameRole {
     /// It carries a part of the event stream.
     #[default]
     Stream,
-    /// It carries the first part of the checkpoint at the start of a segment: the first frame of
-    /// its own that the segment has.
+    /// It carries the first part of the checkpoint at the start of a segment; only a copy may come
+    /// before it.
     Opening,
     /// It carries a further part of the checkpoint.
     Checkpoint,
-    /// It repeats the last frame of the segment before, with the same sequence, in front of the
+    /// It repeats the last frame of the previous segment, with the same sequence, in front of the
     /// opening.
     Copy,
-    /// It fills pages; the payload means nothing.
+    /// It fills pages; the payload is ignored.
     Padding,
-    /// The log was closed with it: nothing was written behind it, and the next writer begins
-    /// another segment.
+    /// It closes the log: no frame follows it in the segment, and the next writer begins another
+    /// segment.
     End,
-    /// It is the first page of a segment that was allocated ahead of need, and says how far the log
-    /// was durable in the segment before. It takes no sequence number of its own.
+    /// It is the first page of a segment that was allocated in advance, and records how far the log
+    /// was durable in the previous segment. It has no sequence number of its own.
     Announcement,
 }
 
@@ -59,7 +60,7 @@ impl FrameRole {
     }
 
     fn of(flags: u16, page: u32) -> Option<FrameRole> {
-        // Version 1 did not mark openings; they were on the first page.
+        // Version 1 has no flag for openings; they are on the first page.
         let flags = if flags == 1 && page == 0 { 1 | 8 } else { flags };
         FrameRole::FLAGS.iter().find(|(_, known)| *known == flags).map(|(role, _)| *role)
     }
@@ -75,37 +76,37 @@ impl FrameRole {
     }
 }
 
-/// What a frame says of itself.
+/// The fields of a frame header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameHeader {
     /// The shard whose log it is.
     pub shard: u16,
-    /// What it is there for.
+    /// The purpose.
     pub role: FrameRole,
     /// Bytes of payload.
     pub payload_len: u32,
     /// The segment.
     pub segment: u64,
-    /// Consecutive over all segments of the shard.
+    /// The frame's number, consecutive over all segments of the shard.
     pub sequence: u64,
     /// All frames below this sequence were durable when the frame was written.
     pub durable_before: u64,
     /// The expiry clock, in milliseconds since the Unix epoch.
     pub clock_ms: u64,
-    /// Where in the payload the first event starts; `u32::MAX` where none does.
+    /// The offset of the first event that starts in the payload; `u32::MAX` if none does.
     pub first_event: u32,
 }
 
-/// What stands where a frame may start.
+/// The contents of a page where a frame may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot {
     /// A whole frame.
     Frame(FrameHeader),
-    /// Something else: nothing, an older life of the pages, or a damaged frame.
+    /// No frame: blank pages, an older generation, or a damaged frame.
     Nothing,
-    /// What may be a frame; this many bytes are needed to judge it.
+    /// The start of a possible frame, with the bytes that are needed to verify it.
     Incomplete(usize),
-    /// A whole frame of a version that this program does not know.
+    /// A whole frame of a newer version.
     NewerVersion(u16),
 }
 
@@ -114,8 +115,8 @@ pub fn pages(payload_len: usize, page_bytes: usize) -> usize {
     (HEADER_BYTES + payload_len).div_ceil(page_bytes)
 }
 
-/// Writes the header of a frame whose payload is in place behind it. `block` is the identity of the
-/// segment's superblock, `page` where in it the frame goes.
+/// Writes the header of a frame whose payload is already in place. `block` is the identity of the
+/// segment's block, `page` the page of the frame in it.
 ///
 /// # Panics
 /// Where the frame is shorter than header and payload, or longer than [`MAX_FRAME_BYTES`].
@@ -150,7 +151,7 @@ fn checksum(frame: &[u8], payload_len: usize, block: u64) -> u64 {
     checksum64(identity(&[block, checksum64(block, header)]), payload)
 }
 
-/// The numbers of a header that nothing vouches for yet.
+/// The fields of a header that is not verified.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raw {
     pub magic: u32,
@@ -161,7 +162,7 @@ pub(super) struct Raw {
     pub header: FrameHeader,
 }
 
-/// Reads a header without judging it; `None` where the bytes end before it does.
+/// Reads a header without verifying it; `None` where the bytes end inside it.
 pub(super) fn raw_header(bytes: &[u8]) -> Option<Raw> {
     let mut reader = Reader::new(bytes.get(..HEADER_BYTES)?, "a log frame");
     let (magic, version, flags) = (reader.u32().ok()?, reader.u16().ok()?, reader.u16().ok()?);
@@ -183,15 +184,15 @@ pub(super) fn raw_header(bytes: &[u8]) -> Option<Raw> {
     Some(Raw { magic, version, role, page, checksum, header })
 }
 
-/// The header that stands at `page` of a superblock of which nothing else is known: its checksum
-/// cannot be verified.
+/// The header at `page` of a superblock whose block is not known, so that the checksum cannot be
+/// verified.
 pub fn claimed_header(bytes: &[u8], page: u32) -> Option<FrameHeader> {
     let raw = raw_header(bytes)?;
     (raw.magic == MAGIC && raw.page == page).then_some(raw.header)
 }
 
-/// Judges what starts at `page` of a segment; `bytes` are the segment from there on, as far as it
-/// was read.
+/// Decodes and verifies the frame at `page` of a segment; `bytes` are the segment from that page
+/// on, as far as it was read.
 pub fn open(bytes: &[u8], block: u64, page: u32) -> Slot {
     let Some(raw) = raw_header(bytes) else { return Slot::Nothing };
     let end = HEADER_BYTES.saturating_add(index(raw.header.payload_len));
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn openings_of_version_1_are_known_by_their_page() {
+    fn openings_of_version_1_are_identified_by_their_page() {
         for (page, role) in [(0, FrameRole::Opening), (1, FrameRole::Checkpoint)] {
             let mut frame = vec![0; 512];
             let header = FrameHeader { role: FrameRole::Checkpoint, ..header(0) };
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_in_the_wrong_place_or_of_an_earlier_life_are_nothing() {
+    fn frames_at_a_wrong_page_or_of_an_earlier_generation_are_refused() {
         let frame = sealed(b"payload", 4);
         assert_eq!(open(&frame, 77, 5), Slot::Nothing);
         assert_eq!(open(&frame, 76, 4), Slot::Nothing);
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_claimed_only_with_the_mark_and_in_its_place() {
+    fn a_claimed_header_needs_the_magic_number_and_its_own_page() {
         let mut frame = sealed(b"payload", 4);
         assert_eq!(claimed_header(&frame, 4), Some(header(7)));
         assert_eq!(claimed_header(&frame, 5), None);
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_told_from_damage() {
+    fn a_newer_version_is_distinguished_from_damage() {
         let mut frame = sealed(b"payload", 0);
         put_at(&mut frame, 4, &7u16.to_le_bytes());
         let sum = checksum(&frame, 7, 77);

@@ -1,8 +1,8 @@
-//! The log: a chain of segments, each in a superblock of its own, that frames are appended to.
+//! The log: a chain of segments, each in a block of its own, to which frames are appended.
 //!
-//! Events make a stream; a frame carries what one group commit has gathered of it, cut anywhere.
-//! Reading goes the other way: [`scan`] finds the frames of the segments and judges where they end,
-//! [`stream`] puts the events together again.
+//! Events form a stream; a frame carries the part of the stream that one group commit has gathered,
+//! and may split an event. To read, [`scan`] finds the frames of the segments and determines how
+//! the log ends, and [`stream`] joins the events.
 
 pub mod event;
 pub mod frame;

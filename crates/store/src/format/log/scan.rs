@@ -1,12 +1,13 @@
-//! Finds the frames of a log and judges where they end: cleanly, torn by a power cut, or by damage.
+//! Finds the frames of a log and determines how the log ends: clean, torn by a power cut, or
+//! corrupt.
 //!
 //! A frame is followed by the frame with the next sequence, on the next page or at the start of the
-//! next segment. Where that is not so, frame `e`, which should be there, is missing. It is *proved*
-//! to have been durable if a whole frame behind says so: a frame whose `durable_before` is above
-//! `e` was written when all frames below `durable_before`, so `e` too, had been reported durable.
-//! Then something acknowledged is lost: the log is corrupt. Without such a frame nothing behind was
-//! acknowledged either, as frames are acknowledged in order: the log was torn, and ends before `e`.
-//! Only at the very end, where nothing was written after `e`, does damage look like a torn write.
+//! next segment. Otherwise the expected frame `e` is missing. A whole frame behind it with
+//! `durable_before` above `e` proves that `e` was durable: it was written after all frames below
+//! `durable_before` were reported durable. Then acknowledged data is lost: the log is corrupt.
+//! Without such a frame nothing behind was acknowledged either, because frames are acknowledged in
+//! order: the log is torn, and ends before `e`. Only at the very end, where nothing was written
+//! after `e`, does damage look like a torn write.
 
 use super::VERSION;
 use super::frame::{self, FrameHeader, FrameRole, HEADER_BYTES, MAGIC, Slot};
@@ -19,7 +20,7 @@ use std::ops::Range;
 #[cfg(test)]
 mod tests;
 
-/// Pages of a frame on which copies may disagree until only one copy or the other is tried.
+/// The most differing pages of a frame for which all combinations of two copies are tried.
 const MOST_MIXED_PAGES: usize = 6;
 
 /// A page of a segment.
@@ -32,7 +33,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// A place behind everything that is in front of this one.
+    /// The position directly before this one.
     pub fn before(self) -> Position {
         match self.page.checked_sub(1) {
             Some(page) => Position { page, ..self },
@@ -41,12 +42,12 @@ impl Position {
     }
 }
 
-/// A whole frame, in its place.
+/// A whole frame and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Where it starts.
+    /// The position of its first page.
     pub at: Position,
-    /// What it says of itself.
+    /// Its header.
     pub header: FrameHeader,
     /// Its part of the event stream.
     pub payload: Bytes,
@@ -60,7 +61,7 @@ impl Frame {
     }
 }
 
-/// What follows the last frame of a log that ends cleanly.
+/// The pages behind the last frame of a log that ends clean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rest {
     /// No further page.
@@ -69,86 +70,85 @@ pub enum Rest {
     Blank,
     /// Pages that cannot be read: most likely never written.
     Unreadable,
-    /// Pages that do not claim to be of this log: most likely left from an earlier life of the
+    /// Pages without the marks of this log: most likely from an earlier generation of the
     /// superblock.
     Foreign,
 }
 
-/// How a log ends.
+/// The end of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// Behind the last frame nothing was begun.
+    /// No write was begun behind the last frame.
     Clean {
-        /// The sequence of the next frame; `None` where there was no frame at all.
+        /// The sequence of the next frame; `None` without any frame.
         next_sequence: Option<u64>,
-        /// What follows the last frame.
+        /// The pages behind the last frame.
         rest: Rest,
     },
-    /// A write was under way and is not whole. Nothing behind was acknowledged.
+    /// A write was interrupted. Nothing behind it was acknowledged.
     Torn {
-        /// Where the first frame is not whole.
+        /// The position of the first frame that is not whole.
         at: Position,
-        /// The sequence of the next frame; `None` where there was no whole frame at all.
+        /// The sequence of the next frame; `None` without any whole frame.
         next_sequence: Option<u64>,
     },
     /// Frames that were durable are missing.
     Corrupt {
-        /// Where the first of them should be.
+        /// The position where the first of them should be.
         at: Position,
-        /// They were durable; at least the first is lost.
+        /// The sequences of durable frames of which at least the first is lost.
         lost: Range<u64>,
     },
 }
 
-/// Where the frames stopped, and what was found behind.
+/// The position where the frames stop, and the evidence behind it.
 #[derive(Debug)]
 struct Cut {
     at: Position,
     rest: Rest,
-    /// Something behind claims to be of this log.
+    /// A page behind has the marks of this log.
     begun: bool,
-    /// The highest `durable_before` of a whole frame behind.
+    /// The highest `durable_before` of the whole frames behind.
     durable_before: u64,
-    /// A frame behind has a sequence that was already read: the lower bound of those that disagree.
+    /// The lowest sequence that a frame behind repeats.
     repeated: Option<u64>,
 }
 
 /// Reads the segments of a log in order.
 ///
 /// For each segment call [`begin_segment`](LogScanner::begin_segment), [`feed`](LogScanner::feed)
-/// it page by page or in larger pieces, taking the frames with
-/// [`next_frame`](LogScanner::next_frame) after each, and [`end_segment`](LogScanner::end_segment).
+/// with pages or larger pieces, [`next_frame`](LogScanner::next_frame) after each until it returns
+/// none, and [`end_segment`](LogScanner::end_segment).
 #[derive(Debug)]
 pub struct LogScanner {
     shard: u16,
     page_bytes: usize,
-    /// The sequence of the next frame, once one is known.
+    /// The sequence of the next frame, if it is known.
     expected: Option<u64>,
     cut: Option<Cut>,
     segment: u64,
     identity: u64,
     superseded_from: u64,
     superseded: bool,
-    /// The page that `buffer` starts at.
+    /// The page at the start of `buffer`.
     page: u32,
     buffer: Bytes,
-    /// Pages of the segment that cannot be read; zeros stand for them in the buffer.
+    /// Unreadable pages of the segment; the buffer has zeros for them.
     unreadable: Vec<u32>,
-    /// Pages behind the buffer that cannot be read either: most often the unwritten rest of a
-    /// segment.
+    /// Unreadable pages behind the buffer: most often the unwritten rest of a segment.
     unreadable_rest: u32,
-    /// Pages of the segment of which two copies give different things: what was not put into the
-    /// buffer, if anything.
+    /// Pages that differ between two copies, with the contents that are not in the buffer, if
+    /// readable.
     disputed: BTreeMap<u32, Option<Bytes>>,
-    /// Frames on such pages that one copy has whole.
+    /// Frames on such pages that are whole in one copy only.
     uneven: Vec<Position>,
-    /// Frames that were passed over, where that is wanted.
+    /// Lost frames that were skipped, if the scanner skips them.
     losses: Option<Vec<Range<u64>>>,
 }
 
 impl LogScanner {
-    /// A scanner of the log of `shard`. `first_sequence` is that of the first frame, where it is
-    /// known; without it, damage at the very start can only be noticed by what follows.
+    /// A scanner of the log of `shard`. `first_sequence` is the sequence of the first frame, if
+    /// known; without it only later frames can show damage at the very start.
     pub fn new(shard: u16, page_bytes: usize, first_sequence: Option<u64>) -> LogScanner {
         LogScanner {
             shard,
@@ -169,22 +169,22 @@ impl LogScanner {
         }
     }
 
-    /// Goes on behind frames that are lost, for a repair. What was given up before stays so.
+    /// Skips lost frames and continues behind them, for a repair. Superseded frames stay dropped.
     pub fn passing_losses(mut self) -> LogScanner {
         self.losses = Some(Vec::new());
         self
     }
 
-    /// The frames that were passed over.
+    /// The lost frames that were skipped.
     pub fn losses(&self) -> &[Range<u64>] {
         self.losses.as_deref().unwrap_or_default()
     }
 
-    /// Goes on with the first page of a segment, whose superblock has this identity.
+    /// Continues with the first page of a segment, whose block has this identity.
     ///
-    /// `superseded_from` is the lowest sequence with which a later segment starts, if any is known.
-    /// It matters after a recovery that could not read the last frame and went on in a new segment:
-    /// should the frame be readable this time, it must not come back.
+    /// `superseded_from` is the lowest sequence with which a later segment starts, if known. A
+    /// recovery that could not read the last frame continued in a new segment; if that frame is
+    /// readable in a later recovery, it must stay dropped.
     pub fn begin_segment(&mut self, segment: u64, identity: u64, superseded_from: Option<u64>) {
         self.segment = segment;
         self.identity = identity;
@@ -203,13 +203,13 @@ impl LogScanner {
         self.append(bytes);
     }
 
-    /// Adds a page of the segment that cannot be read. Call it between whole pages.
+    /// Adds an unreadable page of the segment. Call it between whole pages.
     pub fn feed_unreadable(&mut self) {
         self.unreadable_rest += 1;
     }
 
-    /// Adds a page of the segment of which two copies give different things; nothing, where one
-    /// cannot be read. Call it between whole pages.
+    /// Adds a page of the segment that differs between two copies; `None` for an unreadable copy.
+    /// Call it between whole pages.
     pub fn feed_disputed(&mut self, one: Option<Bytes>, other: Option<Bytes>) {
         let (bytes, other) = match (one, other) {
             (Some(one), other) => (one, other),
@@ -222,8 +222,7 @@ impl LogScanner {
         self.append(bytes);
     }
 
-    /// What is left in the buffer is copied, which is at most the beginning of a frame, but not
-    /// what comes.
+    /// Copies only if the buffer holds the beginning of a frame.
     fn append(&mut self, bytes: Bytes) {
         if self.buffer.is_empty() {
             self.buffer = bytes;
@@ -235,7 +234,7 @@ impl LogScanner {
         self.buffer = joined.freeze();
     }
 
-    /// Appends zeros, up to a length.
+    /// Appends zeros up to a length.
     fn pad_to(&mut self, len: usize) {
         let missing = len.saturating_sub(self.buffer.len());
         if missing > 0 {
@@ -243,12 +242,12 @@ impl LogScanner {
         }
     }
 
-    /// The frames that not all copies have whole.
+    /// The frames that are not whole in all copies.
     pub fn uneven(&self) -> &[Position] {
         &self.uneven
     }
 
-    /// Puts zeros into the buffer for pages that cannot be read.
+    /// Appends zeros to the buffer for unreadable pages.
     fn fill_unreadable(&mut self) {
         let unreadable = std::mem::take(&mut self.unreadable_rest);
         let first = self.buffer.len().div_ceil(self.page_bytes);
@@ -259,7 +258,7 @@ impl LogScanner {
         }
     }
 
-    /// Passes over pages that cannot be read and that nothing in front reaches into.
+    /// Skips unreadable pages that no frame in front reaches into.
     fn pass_unreadable(&mut self) {
         let pages = std::mem::take(&mut self.unreadable_rest);
         if !self.superseded {
@@ -270,7 +269,7 @@ impl LogScanner {
         self.page += pages;
     }
 
-    /// The next frame of the log, as far as the segment was fed.
+    /// The next frame in the pages fed so far.
     ///
     /// # Errors
     /// [`FormatError::Version`] where a newer program wrote to the log.
@@ -278,19 +277,19 @@ impl LogScanner {
         self.advance(false)
     }
 
-    /// The segment has no more pages, or none that were written.
+    /// Ends the segment: it has no more written pages.
     ///
     /// # Errors
     /// [`FormatError::Version`] where a newer program wrote to the log.
     pub fn end_segment(&mut self) -> Result<(), FormatError> {
-        // A part of a page is a torn page.
+        // A partial page is a torn page.
         let whole = self.buffer.len().next_multiple_of(self.page_bytes);
         self.pad_to(whole);
         while self.advance(true)?.is_some() {}
         Ok(())
     }
 
-    /// How the log ends.
+    /// The end of the log.
     pub fn finish(self) -> End {
         let next_sequence = self.expected;
         let Some(cut) = self.cut else {
@@ -307,8 +306,7 @@ impl LogScanner {
         }
     }
 
-    /// Looks at page after page up to the next frame to hand out, or to the end of what can be
-    /// judged.
+    /// Scans pages up to the next frame to return, or to the end of the pages that can be decided.
     fn advance(&mut self, complete: bool) -> Result<Option<Frame>, FormatError> {
         let frame = self.advance_in_buffer(complete)?;
         if frame.is_some() || self.unreadable_rest == 0 {
@@ -318,7 +316,7 @@ impl LogScanner {
             self.pass_unreadable();
             return Ok(None);
         }
-        // What may be a frame reaches into them.
+        // A possible frame reaches into the unreadable pages.
         self.fill_unreadable();
         self.advance_in_buffer(complete)
     }
@@ -350,7 +348,7 @@ impl LogScanner {
         Ok(None)
     }
 
-    /// Judges what starts at the current page, by whichever copies of its pages make a frame.
+    /// Decodes the frame at the current page, from the combination of copies that verifies.
     fn open(&mut self) -> Slot {
         let slot = frame::open(&self.buffer, self.identity, self.page);
         if self.disputed.is_empty() || matches!(slot, Slot::Frame(_) | Slot::NewerVersion(_)) {
@@ -400,13 +398,13 @@ impl LogScanner {
         header.shard == self.shard && header.segment == self.segment
     }
 
-    /// A whole frame: the next one, or evidence.
+    /// Takes a whole frame: returns the next frame, or notes evidence.
     fn take_frame(&mut self, header: FrameHeader) -> Option<Frame> {
         let at = Position { segment: self.segment, page: self.page };
         let len = HEADER_BYTES + index(header.payload_len);
         let pages = self.frame_bytes(&header) / self.page_bytes;
         if header.role == FrameRole::Announcement {
-            // It is of another time than the frames around it.
+            // It is older or newer than the frames around it.
             self.skip_pages(pages);
             return None;
         }
@@ -415,7 +413,7 @@ impl LogScanner {
             return None;
         }
         if !self.continues(at, &header) && !self.passes_a_loss(&header) {
-            // A copy of what was read is no evidence of anything.
+            // A copy of a frame that was read proves nothing.
             if header.role != FrameRole::Copy {
                 self.note_frame_behind(at, &header);
             }
@@ -432,11 +430,10 @@ impl LogScanner {
         Some(Frame { at, header, payload })
     }
 
-    /// Whether the frame is the one that comes next.
+    /// Whether the frame is the next one.
     fn continues(&self, at: Position, header: &FrameHeader) -> bool {
         if header.role == FrameRole::Copy {
-            // It stands in for a frame that could be read once, by the recovery that began this
-            // segment, and no longer.
+            // It replaces a frame that the recovery that began this segment could read.
             let stopped = self.cut.as_ref().is_none_or(|cut| cut.at.segment < at.segment);
             return stopped && self.expected == Some(header.sequence);
         }
@@ -444,17 +441,17 @@ impl LogScanner {
         let opens = header.role == FrameRole::Opening;
         match &self.cut {
             None => next,
-            // A later segment goes on where the frames stopped: a recovery has judged that end
-            // before. Nothing but a copy can be missing in front of its opening.
+            // A later segment continues where the frames stopped: an earlier recovery decided that
+            // end. Only a copy can be missing in front of its opening.
             Some(cut) if self.expected.is_some() => {
                 next && (opens || at.page == 0 && cut.at.segment < at.segment)
             }
-            // Where no frame is known yet, only blank segments may come before the first.
+            // Before the first frame only blank segments may come.
             Some(cut) => (opens || at.page == 0) && (cut.at.segment == at.segment || !cut.begun),
         }
     }
 
-    /// Whether frames in front of this one are lost and passed over.
+    /// Whether the frames before this one are lost and skipped; notes them.
     fn passes_a_loss(&mut self, header: &FrameHeader) -> bool {
         let (Some(losses), Some(expected)) = (&mut self.losses, self.expected) else {
             return false;
@@ -465,7 +462,7 @@ impl LogScanner {
     }
 
     fn note_frame_behind(&mut self, at: Position, header: &FrameHeader) {
-        // Before a frame that does not start the log there was another one.
+        // A frame that does not start the log has a predecessor.
         let expected = *self.expected.get_or_insert(header.sequence.saturating_sub(1));
         let cut = self.cut.get_or_insert_with(|| Cut::new(at));
         cut.begun = true;
@@ -492,7 +489,7 @@ impl LogScanner {
         self.skip_pages(1);
     }
 
-    /// Whether a page that starts no whole frame looks like the start of one of this log. Two of
+    /// Whether a page without a whole frame looks like the start of a frame of this log. Two of
     /// three marks are enough, so that damage to one of them does not hide a frame.
     fn claims_to_be_ours(&self, page: &[u8]) -> bool {
         let Some(raw) = frame::raw_header(page) else { return false };
@@ -511,13 +508,13 @@ impl LogScanner {
 }
 
 fn is_filled_with(fill: u8, page: &[u8]) -> bool {
-    // In parts without a branch, which the processor compares many bytes at a time.
+    // Without a branch inside a chunk, so that the compiler vectorises it.
     let differs = |part: &[u8]| part.iter().fold(0, |differs, byte| differs | (byte ^ fill)) != 0;
     !page.chunks(256).any(differs)
 }
 
-/// Which of so many pages to take from the other copy: all; then each combination, where those are
-/// not too many.
+/// The choices of pages to take from the other copy: all; then each combination, if there are not
+/// too many pages.
 fn choices(pages: usize) -> impl Iterator<Item = impl Iterator<Item = bool>> {
     let combinations = if pages <= MOST_MIXED_PAGES { 1_u64 << pages } else { 1 };
     let all = (pages > 0).then_some(u64::MAX);

@@ -1,4 +1,4 @@
-//! Puts events together that were cut at the ends of frames.
+//! Joins events that frames have split.
 
 use super::event::{self, LENGTH_BYTES, Replayed};
 use super::frame::{FrameHeader, FrameRole};
@@ -10,16 +10,15 @@ const WHAT: &str = "the event stream of a log";
 
 /// Turns the payloads of frames, in order, into events.
 ///
-/// It may start anywhere in a log: what is left of an event whose start was not seen is passed
-/// over. An event whose end was never written, because the writer died, ends where the next
-/// writer's first frame begins an event of its own; it is passed over too, as it was never
-/// acknowledged.
+/// It may start anywhere in a log: the rest of an event whose start was not read is skipped. An
+/// event whose end was never written, because the writer died, ends where the next writer's first
+/// frame begins an event; it was never acknowledged and is skipped too.
 #[derive(Debug, Default)]
 pub struct EventStream {
     events: Joiner,
     checkpoint: Joiner,
     checkpoint_segment: Option<u64>,
-    /// Whether the start of an event has been seen.
+    /// Whether the start of an event has been read.
     aligned: bool,
     /// Events without an end.
     abandoned: u64,
@@ -28,12 +27,12 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// Events that were begun and never ended.
+    /// Events without an end.
     pub fn abandoned(&self) -> u64 {
         self.abandoned
     }
 
-    /// Takes the next frame and hands each event that it completes to `sink`.
+    /// Adds the next frame and passes each completed event to `sink`.
     ///
     /// # Errors
     /// Those of `sink`, and [`FormatError`] where an event cannot be decoded or frames do not fit
@@ -45,8 +44,7 @@ impl EventStream {
         mut sink: impl FnMut(Replayed) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.next.is_some_and(|next| header.sequence > next) {
-            // A repair passes over frames that are lost: what was begun in front of them has no
-            // end.
+            // A repair skips lost frames: an event that began before them has no end.
             self.events = Joiner::default();
             self.aligned = false;
         }
@@ -55,8 +53,8 @@ impl EventStream {
             return Ok(());
         }
         if header.role.is_checkpoint() {
-            // The checkpoint of a segment stands for itself; one that was never completed is not
-            // continued.
+            // Each segment has its own checkpoint; an incomplete one of an earlier segment is
+            // dropped.
             if self.checkpoint_segment != Some(header.segment) {
                 self.checkpoint_segment = Some(header.segment);
                 self.checkpoint = Joiner::default();
@@ -67,7 +65,7 @@ impl EventStream {
         self.events.feed(payload, &mut sink)
     }
 
-    /// Compares where the next event should start with where the frame says that it does.
+    /// Compares the expected start of the next event with the frame header.
     fn align(&mut self, header: &FrameHeader, mut payload: Bytes) -> Result<Bytes, FormatError> {
         let first = index(header.first_event);
         let starts_event = first < payload.len();
@@ -104,12 +102,12 @@ impl EventStream {
 /// Cuts a stream into events.
 #[derive(Debug, Default)]
 struct Joiner {
-    /// The start of an event whose end is still to come.
+    /// The start of an event without its end.
     partial: BytesMut,
 }
 
 impl Joiner {
-    /// Bytes that are known to be missing of the event that was begun; 0 between events.
+    /// Missing bytes of the begun event, or of its length; 0 between events.
     fn missing(&self) -> usize {
         match (self.partial.len(), whole_len(&self.partial)) {
             (0, _) => 0,
@@ -118,7 +116,7 @@ impl Joiner {
         }
     }
 
-    /// The length of the event that was begun, once what follows is known too.
+    /// The length of the begun event, with `next` behind the bytes so far.
     fn whole_len_with(&self, next: &[u8]) -> Option<usize> {
         let mut length = [0; LENGTH_BYTES];
         let bytes = self.partial.iter().chain(next);
@@ -150,7 +148,8 @@ impl Joiner {
     }
 }
 
-/// The length of the event that starts here, its length included, once its first bytes are known.
+/// The length of the event at the start of `bytes`, including the length field, if that field is
+/// complete.
 fn whole_len(bytes: &[u8]) -> Option<usize> {
     let len = u32::from_le_bytes(bytes.get(..LENGTH_BYTES)?.try_into().ok()?);
     Some(LENGTH_BYTES + index(len))

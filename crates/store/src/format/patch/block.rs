@@ -13,13 +13,14 @@ use std::cmp::Ordering;
 
 /// Bytes in front of a block's records.
 pub const BLOCK_HEADER_BYTES: usize = 20;
-/// The most bytes of records that a block holds: the largest record there can be, with its numbers.
+/// The most bytes of records in a block: the largest possible record with its numbers.
 pub(super) const MAX_RAW_BYTES: usize = MAX_FRAGMENT_BYTES + MAX_KEY_BYTES + 64;
 
 const WHAT: &str = "a block of a patch";
 const CHECKSUM_BYTES: usize = 8;
 
-/// Fills in the header of the block that `block` is, but for the checksum.
+/// Writes the header of `block`, without the checksum. Both lengths fit 32 bits: a patch is
+/// shorter.
 pub(super) fn write_header(block: &mut [u8], raw_len: usize, records: u16, stored: Compression) {
     let stored_len = saturating_u32(block.len() - BLOCK_HEADER_BYTES);
     put_at(block, 8, &stored_len.to_le_bytes());
@@ -28,7 +29,7 @@ pub(super) fn write_header(block: &mut [u8], raw_len: usize, records: u16, store
     put_at(block, 18, &[compress::code(stored), 0]);
 }
 
-/// Binds the block to its place.
+/// Writes the checksum, which binds the block to its place.
 pub(super) fn write_checksum(block: &mut [u8], identity: u64, offset: u32) {
     let sum = checksum(block, identity, offset);
     put_at(block, 0, &sum.to_le_bytes());
@@ -39,8 +40,8 @@ fn checksum(block: &[u8], identity: u64, offset: u32) -> u64 {
     checksum64(seed(identity, Domain::PatchBlock, offset.into()), covered)
 }
 
-/// Bytes of the block that `bytes` begin with, if they can be one and hold all of it. Nothing is
-/// verified.
+/// The length of the block at the start of `bytes`, if its header is plausible and `bytes` contain
+/// all of it. Nothing is verified.
 pub fn block_len(bytes: &[u8]) -> Option<usize> {
     let mut reader = Reader::starting_at(bytes, CHECKSUM_BYTES, WHAT);
     let (stored_len, raw_len) = (index(reader.u32().ok()?), index(reader.u32().ok()?));
@@ -53,21 +54,20 @@ pub fn block_len(bytes: &[u8]) -> Option<usize> {
     (plausible && filled && whole && compress::from_code(code).is_some()).then_some(len)
 }
 
-/// A block whose checksum held and whose records are in order.
+/// A block with a valid checksum and records in order.
 #[derive(Debug, Clone)]
 pub struct Block {
     records: Bytes,
     count: usize,
-    /// Where the last record starts.
+    /// The start of the last record.
     last: usize,
 }
 
-/// Checks and opens the block that `bytes` are, all of them; `offset` is where it lies in the data
-/// section.
+/// Verifies and decodes `bytes`, which are one whole block at `offset` of the data section.
 ///
 /// # Errors
-/// [`FormatError`] where the bytes are damaged, from another place, or from another life of the
-/// superblock.
+/// [`FormatError`] where the bytes are damaged, from another place, or from another generation of
+/// the superblock.
 pub fn decode_block(bytes: Bytes, identity: u64, offset: u32) -> Result<Block, FormatError> {
     let mut reader = Reader::new(&bytes, WHAT);
     let sum = reader.u64()?;
@@ -101,7 +101,7 @@ pub fn decode_block(bytes: Bytes, identity: u64, offset: u32) -> Result<Block, F
     Ok(Block { records, count, last })
 }
 
-/// Walks the records; returns where the last one starts.
+/// Checks the order and the number of the records; returns the start of the last one.
 fn check_records(bytes: &[u8], count: usize) -> Result<usize, FormatError> {
     let malformed = |reason| FormatError::Malformed { what: WHAT, reason };
     let (mut at, mut last, mut found) = (0, 0, 0);
@@ -128,12 +128,12 @@ impl Block {
         self.count
     }
 
-    /// Never: a block holds at least one record.
+    /// Always false: a block holds at least one record.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Bytes of memory that the block keeps in use.
+    /// Bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Block>() + self.records.len()
     }
@@ -150,7 +150,7 @@ impl Block {
     /// first fragment in the block.
     ///
     /// # Errors
-    /// [`FormatError::Checksum`] where the record is not what was sealed.
+    /// [`FormatError::Checksum`] where the record does not match its checksum.
     pub fn find(&self, key: &[u8], max_seq: u64) -> Result<Option<Record>, FormatError> {
         let mut records = self.seek(key, max_seq);
         match records.peek() {
@@ -159,7 +159,7 @@ impl Block {
         }
     }
 
-    /// The records from the first on that is not before version `max_seq` of `key`.
+    /// The records from version `max_seq` of `key` on, or from the first one behind it.
     pub fn seek(&self, key: &[u8], max_seq: u64) -> Records {
         let mut records = self.records();
         while let Some(parsed) = records.peek() {
@@ -197,7 +197,7 @@ impl Records {
         if self.at >= self.bytes.len() {
             return None;
         }
-        // The block was walked when it was decoded, so this cannot fail.
+        // Decoding has parsed every record, so this cannot fail.
         Parsed::at(&self.bytes, self.at, 0).ok()
     }
 }

@@ -12,20 +12,20 @@ use softflash_base::cast::{index, saturating_u32};
 use softflash_base::{SliceId, checksum};
 use std::cmp::Ordering;
 
-/// How patches are built.
+/// The settings of a builder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuilderConfig {
-    /// Bytes that a patch may take: the payload of a superblock.
+    /// The most bytes of a patch: the payload of a superblock.
     pub capacity_bytes: usize,
     /// Bytes of a page of the flash: a power of two.
     pub page_bytes: usize,
-    /// Bytes of records that are put into a block; a longer record has a block of its own.
+    /// Bytes of records in a block; a longer record has a block of its own.
     pub block_bytes: usize,
     /// How blocks are compressed.
     pub compression: Compression,
     /// The level of Zstandard.
     pub zstd_level: i32,
-    /// The level of the tree that the patch is written for; noted in its header.
+    /// The level of the tree that the patch is written for, for its header.
     pub level_hint: u8,
 }
 
@@ -47,7 +47,7 @@ impl BuilderConfig {
     }
 }
 
-/// What became of a record.
+/// The result of adding a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Added {
@@ -57,25 +57,26 @@ pub enum Added {
     Full,
 }
 
-/// A patch as it will be on flash: the metadata, then the data, then zeros to the end of the page.
+/// A patch as it is written to flash: the metadata, then the data, then zeros to the end of the
+/// page.
 #[derive(Debug)]
 pub struct PatchImage {
     /// Header, fences and filter: whole pages.
     pub metadata: Vec<u8>,
     /// The blocks, not padded.
     pub data: Vec<u8>,
-    /// What stays in memory.
+    /// The index, which stays in memory.
     pub index: PatchIndex,
 }
 
-/// Takes records in order until a patch is full.
+/// Builds a patch from records in order, until the patch is full.
 pub struct PatchBuilder {
     config: BuilderConfig,
     slice: SliceId,
     compressor: BlockCompressor,
     /// Closed blocks, and the header and raw records of the open one.
     data: Vec<u8>,
-    /// Where the open block starts.
+    /// The start of the open block.
     open_at: usize,
     /// Records in the open block.
     open_records: u16,
@@ -83,7 +84,7 @@ pub struct PatchBuilder {
     first_key: Vec<u8>,
     last: Option<Last>,
     hashes: Vec<u64>,
-    /// A bound of the filter's length, good for this many keys.
+    /// A number of keys, and a bound of the filter's length up to that number.
     filter_bound: (usize, usize),
     deleted: Vec<u64>,
     entries: u32,
@@ -116,11 +117,11 @@ impl Last {
 }
 
 impl PatchBuilder {
-    /// A builder of one patch of `slice`. Takes memory for a whole patch, of which only what is
-    /// used costs anything.
+    /// A builder of one patch of `slice`. Reserves address space for a whole patch; only used pages
+    /// cost memory.
     ///
     /// # Panics
-    /// Where the page size is not a power of two that the capacity can be cut into.
+    /// Where the page size is not a power of two that can hold a header.
     pub fn new(mut config: BuilderConfig, slice: SliceId) -> PatchBuilder {
         assert!(
             config.page_bytes.is_power_of_two() && config.page_bytes >= HEADER_BYTES,
@@ -167,11 +168,11 @@ impl PatchBuilder {
         self.has_room_for(&fields, fields.encoded_len(0))
     }
 
-    /// Adds a record, which must come after the one before. [`Added::Full`] where it does not fit:
-    /// one that does not fit into an empty patch never will.
+    /// Adds a record, which must follow the previous one in order. [`Added::Full`] where it does
+    /// not fit; a record that does not fit an empty patch fits none.
     ///
     /// # Panics
-    /// Where the record does not come after the one before.
+    /// Where the record does not follow the previous one in order.
     pub fn add(&mut self, record: &Record) -> Added {
         let fields = record.fields();
         assert!(
@@ -196,14 +197,14 @@ impl PatchBuilder {
         Added::Added
     }
 
-    /// Whether the open block has to be closed before a record of `len` bytes.
+    /// Whether the open block must be closed before a record of `len` bytes is added.
     fn must_close_for(&self, len: usize) -> bool {
         let end = self.data.len() + len;
         let room_ends = self.open_at + BLOCK_HEADER_BYTES + self.config.block_bytes;
         self.open_records > 0 && (end > room_ends || self.open_records == u16::MAX)
     }
 
-    /// Whether the patch with this record, as it may be at worst, is within its capacity.
+    /// Whether the patch with this record stays within its capacity in the worst case.
     fn has_room_for(&mut self, fields: &Fields<'_>, len: usize) -> bool {
         let keys = self.hashes.len() + 1;
         if keys > self.filter_bound.0 {
@@ -276,8 +277,7 @@ impl PatchBuilder {
         }
     }
 
-    /// Ends the patch. `identity` is that of the superblock that it will be written to; all
-    /// checksums are bound to it.
+    /// Ends the patch. All checksums are bound to `identity`, the identity of the patch's block.
     ///
     /// # Panics
     /// Where nothing was added.
@@ -316,7 +316,7 @@ impl PatchBuilder {
         image
     }
 
-    /// The header but for the lengths and the checksum of the metadata.
+    /// The header, without the lengths and the checksum of the metadata.
     fn header(&self, patch_id: u64, keys: u32, data_len: u32, blocks: usize) -> PatchHeader {
         PatchHeader {
             patch_id,

@@ -4,7 +4,7 @@ use crate::layout::Compression;
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
 
-/// How a block is stored, as a byte on flash.
+/// The code of a compression on flash.
 pub(super) fn code(compression: Compression) -> u8 {
     match compression {
         Compression::None => 0,
@@ -13,7 +13,7 @@ pub(super) fn code(compression: Compression) -> u8 {
     }
 }
 
-/// The meaning of the byte, if it has one.
+/// The compression of a code, if the code is known.
 pub(super) fn from_code(code: u8) -> Option<Compression> {
     match code {
         0 => Some(Compression::None),
@@ -23,7 +23,7 @@ pub(super) fn from_code(code: u8) -> Option<Compression> {
     }
 }
 
-/// Compresses blocks, keeping its memory from one to the next.
+/// Compresses blocks and reuses its memory.
 pub(super) struct BlockCompressor {
     compression: Compression,
     zstd: Option<Compressor<'static>>,
@@ -31,8 +31,8 @@ pub(super) struct BlockCompressor {
 }
 
 impl BlockCompressor {
-    /// A compressor; `level` is that of Zstandard. Where Zstandard cannot get its memory, blocks
-    /// stay raw.
+    /// A compressor; `level` is the level of Zstandard. Where Zstandard cannot allocate its memory,
+    /// blocks stay raw.
     pub fn new(compression: Compression, level: i32) -> BlockCompressor {
         let zstd = match compression {
             Compression::Zstd => Compressor::new(level).ok(),
@@ -43,7 +43,8 @@ impl BlockCompressor {
 
     /// The compressed form of `raw`, if it is shorter.
     pub fn compress(&mut self, raw: &[u8]) -> Option<&[u8]> {
-        // Room for a block that grows: a longer result is of no use.
+        // LZ4 needs room for a block that grows; with Zstandard a longer result fails, and is not
+        // used.
         let room = match self.compression {
             Compression::None => return None,
             Compression::Lz4 => lz4_flex::block::get_maximum_output_size(raw.len()),
@@ -63,13 +64,13 @@ impl BlockCompressor {
 }
 
 thread_local! {
-    /// Scratch memory of the decompressor: nothing in it outlives a call, and making one costs more
-    /// than most blocks.
+    /// The decompressor, kept because its allocation costs more than decompressing most blocks. No
+    /// state outlives a call.
     static ZSTD: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Fills `output`, whose length must be exactly that of the original. False where `stored` is no
-/// compressed form of anything of that length.
+/// Fills `output`, whose length must be the exact length of the original. False where `stored` does
+/// not decompress to that length.
 pub(super) fn decompress(compression: Compression, stored: &[u8], output: &mut [u8]) -> bool {
     let expected = output.len();
     let len = match compression {

@@ -1,5 +1,5 @@
-//! Fences: for each block of a patch the place where it starts, and a short key that separates it
-//! from the block before.
+//! Fences: for each block of a patch its start, and a short key that separates it from the previous
+//! block.
 
 use crate::format::FormatError;
 use crate::format::codec::{Reader, put_varint};
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 const WHAT: &str = "the fences of a patch";
 
-/// Set in a block's place where the block begins with the key that the block before ends with.
+/// Flag in a block's place: the block begins with the last key of the previous block.
 const CONTINUED: u32 = 1 << 31;
 /// Offsets in the data section must fit beside the flag.
 pub(super) const MAX_DATA_BYTES: usize = index(CONTINUED) - 1;
@@ -22,7 +22,7 @@ pub(super) struct FenceBuilder {
 }
 
 impl FenceBuilder {
-    /// A block starts at `offset`, with `first_key`; the block before ended with `last_key`.
+    /// A block starts at `offset` with `first_key`; the previous block ended with `last_key`.
     pub fn push(&mut self, offset: u32, last_key: &[u8], first_key: &[u8]) {
         if self.blocks.is_empty() {
             return self.blocks.push(offset);
@@ -35,9 +35,9 @@ impl FenceBuilder {
         self.blocks.push(if continued { offset | CONTINUED } else { offset });
     }
 
-    /// No fewer bytes than the fences take on flash.
+    /// An upper bound of the bytes of the fences on flash.
     pub fn encoded_bound(&self) -> usize {
-        // Each separator's length as a varint takes at most three bytes, each block's place four.
+        // A separator's length is a varint of at most three bytes, a block's place takes four.
         16 + self.keys.len() + 3 * self.key_ends.len() + 4 * self.blocks.len()
     }
 
@@ -48,7 +48,7 @@ impl FenceBuilder {
             self.keys.get(start..index(self.key_ends[number])).unwrap_or_default()
         };
         let count = self.key_ends.len();
-        // Separators ascend, so what the first and the last share, all share.
+        // Separators ascend, so the common prefix of the first and the last is common to all.
         let prefix = match count {
             0 | 1 => 0,
             _ => key(0).iter().zip(key(count - 1)).take_while(|(a, b)| a == b).count(),
@@ -76,7 +76,7 @@ pub(super) struct Fences {
     /// The prefix that all separators share, then the rest of each.
     arena: Box<[u8]>,
     prefix: u32,
-    /// Where in the arena each separator ends; the first is that of block 1.
+    /// The end of each separator in the arena; the first belongs to block 1.
     ends: Box<[u32]>,
     blocks: Box<[u32]>,
     data_len: u32,
@@ -95,14 +95,14 @@ impl Fences {
         self.arena.len() + 4 * (self.ends.len() + self.blocks.len())
     }
 
-    /// Where block `number` lies in the data section; empty at its end for a number beyond the
-    /// last.
+    /// The place of block `number` in the data section; an empty range at its end for a number
+    /// beyond the last.
     pub fn block_range(&self, number: usize) -> Range<u32> {
         let start = |number| self.blocks.get(number).map_or(self.data_len, |at| at & !CONTINUED);
         start(number)..start(number + 1)
     }
 
-    /// Whether block `number` begins with the key that the block before ends with.
+    /// Whether block `number` begins with the last key of the previous block.
     pub fn is_continued(&self, number: usize) -> bool {
         self.blocks.get(number).is_some_and(|at| at & CONTINUED != 0)
     }
@@ -119,7 +119,7 @@ impl Fences {
         self.arena.get(start..end).unwrap_or_default()
     }
 
-    /// Separators that are below `key`, and whether the next one equals it.
+    /// The number of separators below `key`, and whether the next one equals it.
     fn place(&self, key: &[u8]) -> (usize, bool) {
         let Some(rest) = key.strip_prefix(self.shared_prefix()) else {
             let all = if key < self.shared_prefix() { 0 } else { self.ends.len() };
@@ -137,17 +137,17 @@ impl Fences {
         (low, low < self.ends.len() && self.suffix(low) == rest)
     }
 
-    /// The first block that can hold `key`, or else the one after which it would come.
+    /// The first block that can hold `key`, or the block after which it would be inserted.
     pub fn first_candidate(&self, key: &[u8]) -> usize {
         match self.place(key) {
-            // The key is the first of the next block, and also the last of this one where that
-            // continues.
+            // The key is the first key of the next block, and also the last key of this block where
+            // the next one continues it.
             (below, true) if !self.is_continued(below + 1) => below + 1,
             (below, _) => below,
         }
     }
 
-    /// Whether all keys of block `number` are above `key`, as far as the fences tell.
+    /// Whether the fences show that all keys of block `number` are above `key`.
     pub fn starts_after(&self, number: usize, key: &[u8]) -> bool {
         let Some(separator) = number.checked_sub(1) else { return false };
         match key.strip_prefix(self.shared_prefix()) {
@@ -157,7 +157,7 @@ impl Fences {
         }
     }
 
-    /// Appends the fences as they are on flash.
+    /// Appends the encoded fences.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.prefix.into());
         out.extend_from_slice(self.shared_prefix());
@@ -170,7 +170,7 @@ impl Fences {
         }
     }
 
-    /// Reads the fences of `count` blocks that fill `data_len` bytes; each takes more than
+    /// Decodes the fences of `count` blocks that fill `data_len` bytes; each block has more than
     /// `min_block` bytes.
     pub fn decode(
         bytes: &[u8],
@@ -183,7 +183,7 @@ impl Fences {
             return Err(reader.malformed("the number of blocks is impossible"));
         }
         let prefix: u32 = reader.varint_as()?;
-        // What remains but for places and lengths, which mostly are of one byte.
+        // The remaining bytes without places, and without lengths, which mostly take one byte.
         let keys_len = reader.remaining().saturating_sub(5 * count - 1);
         let mut arena = Vec::with_capacity(keys_len);
         arena.extend_from_slice(reader.take(index(prefix))?);

@@ -1,9 +1,9 @@
-//! The filter: answers without a read that a key is not in a patch.
+//! The filter: shows without a read that a key is not in a patch.
 //!
 //! A binary fuse filter (Graf and Lemire, 2022) with 16-bit fingerprints: about 18 bits a key, and
-//! one absent key in 65,536 passes. The crate `xorf` builds it; the question is answered here,
-//! because the answer is part of the format and must not change with a crate. Each filter is asked
-//! for all of its keys before it is written.
+//! one absent key in 65,536 passes. The crate `xorf` builds it; the lookup is implemented here,
+//! because it is part of the format and must not change with a crate. Each filter is verified with
+//! all of its keys before it is written.
 
 use crate::format::FormatError;
 use crate::format::codec::Reader;
@@ -24,8 +24,8 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// A filter that lets `hashes` pass; they are sorted and made unique. `None` where it cannot be
-    /// built, which costs reads but nothing else.
+    /// A filter that `hashes` pass; sorts them and removes duplicates. `None` where it cannot be
+    /// built, which only costs reads.
     pub fn build(hashes: &mut Vec<u64>) -> Option<Filter> {
         hashes.sort_unstable();
         hashes.dedup();
@@ -40,7 +40,7 @@ impl Filter {
         sound.then_some(filter)
     }
 
-    /// Whether every place that a hash can lead to lies inside.
+    /// Whether every position that a hash can map to lies inside.
     fn is_sound(&self) -> bool {
         let (segment, total) = (u64::from(self.segment_length), wide(self.fingerprints.len()));
         segment.is_power_of_two()
@@ -69,7 +69,7 @@ impl Filter {
         HEADER_BYTES + self.memory_bytes()
     }
 
-    /// No fewer bytes than a filter of up to `keys` keys takes on flash.
+    /// An upper bound of the bytes of a filter of up to `keys` keys.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -77,8 +77,8 @@ impl Filter {
     )]
     pub fn encoded_bound(keys: usize) -> usize {
         let size = f64::from(saturating_u32(keys.max(2)));
-        // As in the paper: segments of 2^(log_3.33(n) + 2.25), an array 1.125 times the number of
-        // keys or more.
+        // As in the paper: segments of 2^(log_3.33(n) + 2.25), and an array of at least 1.125 times
+        // the number of keys.
         let segment = 1u64 << ((size.ln() / 3.33f64.ln() + 2.25).floor() as u32).min(18);
         let factor = (0.875 + 0.25 * 1e6f64.ln() / size.ln()).max(1.125);
         let array = ((size * factor).round() as u64).div_ceil(segment).max(3) * segment;

@@ -1,4 +1,4 @@
-//! The fixed header of a patch: what the rest of the metadata consists of.
+//! The fixed header of a patch: counts, and the lengths of the sections of the metadata.
 
 use super::compress;
 use super::fence::MAX_DATA_BYTES;
@@ -15,10 +15,10 @@ pub const VERSION: u16 = 1;
 
 const MAGIC: [u8; 8] = *b"SFPATCH\0";
 const WHAT: &str = "a patch header";
-/// Where the header's checksum is, in every version; it covers what stands before it.
+/// The place of the header's checksum, in every version; it covers the bytes before it.
 const CHECKSUM_AT: usize = HEADER_BYTES - 8;
 
-/// What the header of a patch says.
+/// The fields of a patch header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatchHeader {
     /// The patch's id.
@@ -27,7 +27,7 @@ pub struct PatchHeader {
     pub slice: u16,
     /// The level that it was written for; it may have moved since.
     pub level_hint: u8,
-    /// How its blocks are compressed, those that shrink.
+    /// The compression of blocks that shrink.
     pub compression: Compression,
     /// Bytes of a page of the flash: a power of two.
     pub page_bytes: u32,
@@ -64,7 +64,7 @@ pub struct PatchHeader {
 }
 
 impl PatchHeader {
-    /// The header as it is on flash.
+    /// The encoded header.
     pub fn encode(&self, identity: u64) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         put_at(&mut out, 0, &MAGIC);
@@ -176,7 +176,7 @@ impl PatchHeader {
         Ok(())
     }
 
-    /// The checksum that the metadata behind the header must have.
+    /// The checksum of the metadata behind the header.
     pub(super) fn checksum_of(metadata: &[u8], identity: u64) -> u64 {
         checksum64(seed(identity, Domain::PatchMetadata, wide(HEADER_BYTES)), metadata)
     }

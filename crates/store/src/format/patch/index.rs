@@ -1,4 +1,4 @@
-//! What stays in memory of a patch.
+//! The part of a patch that stays in memory.
 
 use super::block::BLOCK_HEADER_BYTES;
 use super::fence::Fences;
@@ -24,11 +24,11 @@ pub struct PatchIndex {
     pub(super) filter: Option<Filter>,
 }
 
-/// Reads the metadata of a patch from its first bytes; there may be more of them.
+/// Decodes the metadata of a patch from its first bytes; `bytes` may continue behind the metadata.
 ///
 /// # Errors
-/// [`FormatError`] where it is damaged, misplaced, of another life of the superblock, or of a newer
-/// version.
+/// [`FormatError`] where it is damaged, misplaced, of another generation of the superblock, or of a
+/// newer version.
 pub fn decode_metadata(bytes: &[u8], identity: u64) -> Result<PatchIndex, FormatError> {
     let header = PatchHeader::decode(bytes, identity)?;
     let mut reader = Reader::new(bytes, WHAT);
@@ -46,8 +46,8 @@ pub fn decode_metadata(bytes: &[u8], identity: u64) -> Result<PatchIndex, Format
     if first_key > last_key {
         return Err(reader.malformed("keys are not in order"));
     }
-    // All of it at once: a search that stops at the first byte looks at one at a time, and a start
-    // at every patch's.
+    // ORs all bytes, which vectorises; a search for the first nonzero byte does not, and a start
+    // checks the padding of every patch.
     if reader.take(reader.remaining())?.iter().fold(0, |any, byte| any | byte) != 0 {
         return Err(reader.malformed("the padding is not zero"));
     }
@@ -107,7 +107,7 @@ impl PatchIndex {
         self.header.keys.into()
     }
 
-    /// Where in the patch the data section starts, in bytes: on a page.
+    /// The byte offset of the data section, at a page boundary.
     pub fn data_offset(&self) -> u32 {
         self.header.metadata_len
     }
@@ -117,7 +117,7 @@ impl PatchIndex {
         self.fences.data_len()
     }
 
-    /// Bytes of memory that the index takes.
+    /// Bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         size_of::<PatchIndex>()
             + self.first_key.len()
@@ -140,8 +140,8 @@ impl PatchIndex {
         self.deleted.binary_search(&key_hash).is_ok()
     }
 
-    /// The first block that can hold `key`: if the patch has the key, its newest version is there.
-    /// `None` where the key is outside of the patch's range.
+    /// The first block that can hold `key`: if the patch has the key, this block has its newest
+    /// version. `None` where the key is outside the patch's range.
     pub fn locate(&self, key: &[u8]) -> Option<usize> {
         let inside = *self.first_key <= *key && *key <= *self.last_key;
         inside.then(|| self.fences.first_candidate(key))
@@ -153,13 +153,14 @@ impl PatchIndex {
         if *self.last_key < *key { self.block_count() } else { self.fences.first_candidate(key) }
     }
 
-    /// Whether block `number` holds only keys above `key`, as far as the index tells. A reader that
-    /// searched the located block for an old version goes on to the next as long as this is false.
+    /// Whether the index shows that block `number` holds only keys above `key`. A reader that
+    /// searched the located block for an old version continues with the next block while this is
+    /// false.
     pub fn block_starts_after(&self, number: usize, key: &[u8]) -> bool {
         self.fences.starts_after(number, key)
     }
 
-    /// Whether block `number` begins with the key that the block before ends with.
+    /// Whether block `number` begins with the last key of the previous block.
     pub fn is_continued(&self, number: usize) -> bool {
         self.fences.is_continued(number)
     }
@@ -169,13 +170,12 @@ impl PatchIndex {
         self.fences.block_count()
     }
 
-    /// Where block `number` lies in the data section, in bytes.
+    /// The byte range of block `number` in the data section.
     pub fn block_range(&self, number: usize) -> Range<u32> {
         self.fences.block_range(number)
     }
 
-    /// The pages of the patch that block `number` touches, and where in the first of them it
-    /// starts.
+    /// The pages of the patch that block `number` touches, and its offset in the first of them.
     pub fn block_pages(&self, number: usize) -> (Range<u32>, usize) {
         let page = self.header.page_bytes;
         let range = self.block_range(number);
@@ -183,7 +183,7 @@ impl PatchIndex {
         (start / page..end.div_ceil(page), index(start % page))
     }
 
-    /// All blocks in order: where each lies in the data section.
+    /// The byte ranges of all blocks in the data section, in order.
     pub fn blocks(&self) -> impl Iterator<Item = Range<u32>> {
         (0..self.block_count()).map(|number| self.block_range(number))
     }

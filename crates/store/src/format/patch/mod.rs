@@ -5,9 +5,9 @@
 //! | header | keys | fences | tombstones | filter | zeros | block | block | ... | block |
 //! ```
 //!
-//! The metadata in front is read once and stays in memory as a [`PatchIndex`]; a lookup that the
-//! filter lets pass then reads one block. Blocks lie back to back, so that no space is lost to
-//! padding; a block is read with the pages that it touches.
+//! The metadata is read once and stays in memory as a [`PatchIndex`]; a lookup that passes the
+//! filter reads one block. Blocks lie back to back, without padding; a block is read with the pages
+//! that it touches.
 
 mod block;
 mod builder;

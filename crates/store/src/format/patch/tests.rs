@@ -50,8 +50,8 @@ fn value(rng: &mut Rng, len: usize) -> Vec<u8> {
     value
 }
 
-/// Sorted records with what makes lookups hard: short and shared keys, many versions, fragments,
-/// deletions, empty keys, and now and then a large one.
+/// Sorted records that are hard to look up: short keys, shared prefixes, many versions, fragments,
+/// deletions, empty keys, and sometimes a large key.
 fn hard_records(rng: &mut Rng, keys: usize) -> Vec<Record> {
     let mut records = Vec::new();
     for _ in 0..keys {
@@ -118,7 +118,7 @@ fn patches_are_read_back() {
 }
 
 #[test]
-fn a_block_ends_with_the_last_key_that_it_says() {
+fn the_last_key_of_a_block_is_the_key_of_its_last_record() {
     let mut rng = rng(22);
     let image = build(config(Compression::Lz4), &hard_records(&mut rng, 200));
     for number in 0..image.index.block_count() {

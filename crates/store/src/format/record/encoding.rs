@@ -1,4 +1,4 @@
-//! How a record is encoded, in blocks of patches and in events of the log alike.
+//! The encoding of a record, in blocks of patches and in log events.
 
 use super::{Body, MAX_FRAGMENT_BYTES, Record};
 use crate::format::codec::{Reader, put_varint, varint_len};
@@ -40,7 +40,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The end-to-end checksum: over the numbers, then the key, then the value, each seeded with
-    /// the one before, so that no byte can move from one part to the next.
+    /// the previous sum, so that no byte can move from one part to the next.
     pub fn checksum(&self) -> u64 {
         let mut numbers = [0; 21];
         numbers[0..8].copy_from_slice(&self.seq.to_le_bytes());
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
         len
     }
 
-    /// Appends the record; `base_seq` is known to the reader and not above the record's sequence
+    /// Appends the record. The reader knows `base_seq`, which is not above the record's sequence
     /// number.
     pub fn encode(&self, checksum: u64, base_seq: u64, out: &mut Vec<u8>) {
         let mut flags = 0;
@@ -124,7 +124,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Where the parts of an encoded record are.
+/// The places of the parts of an encoded record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parsed {
     key: Range<usize>,
@@ -138,7 +138,7 @@ pub(crate) struct Parsed {
 }
 
 impl Parsed {
-    /// Finds the parts of the record at `at` of `bytes`. Its checksum is not looked at.
+    /// Finds the parts of the record at `at` of `bytes`, without verifying its checksum.
     pub fn at(bytes: &[u8], at: usize, base_seq: u64) -> Result<Parsed, FormatError> {
         let mut reader = Reader::starting_at(bytes, at, WHAT);
         let flags = reader.u8()?;
@@ -177,7 +177,7 @@ impl Parsed {
         self.value.end
     }
 
-    /// The parts themselves; `bytes` are those that were parsed.
+    /// The parts; `bytes` must be the bytes that were parsed.
     pub fn fields<'a>(&self, bytes: &'a [u8]) -> Fields<'a> {
         Fields {
             key: bytes.get(self.key.clone()).unwrap_or_default(),
@@ -190,7 +190,7 @@ impl Parsed {
         }
     }
 
-    /// The record as slices of `bytes`, which are those that were parsed; verified.
+    /// The verified record, as slices of `bytes`, which must be the bytes that were parsed.
     pub fn record(&self, bytes: &Bytes) -> Result<Record, FormatError> {
         if self.fields(bytes).checksum() != self.checksum {
             return Err(FormatError::Checksum { what: WHAT });

@@ -84,7 +84,7 @@ fn the_newest_version_of_a_key_comes_first() {
 }
 
 #[test]
-fn a_changed_record_fails_its_check() {
+fn a_changed_record_fails_verification() {
     let mut record = put(b"key", 5, b"value");
     assert_eq!(record.verify(), Ok(()));
     record.seq = 6;
@@ -117,7 +117,7 @@ fn values_are_cut_into_fragments_and_joined_again() {
 }
 
 #[test]
-fn the_longest_fragment_is_chosen_by_who_writes() {
+fn the_writer_chooses_the_longest_fragment() {
     let cut = |pieces: &[usize], longest| {
         let pieces = pieces.iter().map(|len| Bytes::from(vec![7; *len]));
         let entry = Entry { value: Value::from_fragments(pieces), expires_at_ms: 0 };
@@ -136,7 +136,7 @@ fn the_longest_fragment_is_chosen_by_who_writes() {
     );
     let mib = MAX_FRAGMENT_BYTES;
     assert_eq!(cut(&[mib + 1], usize::MAX), [mib, 1]);
-    // However the value comes, its fragments can be counted.
+    // The number of fragments fits 16 bits for any input pieces.
     let most = usize::from(u16::MAX);
     for pieces in [vec![1 << 20], vec![300; 3500], vec![50; 20_000]] {
         let len: usize = pieces.iter().sum();

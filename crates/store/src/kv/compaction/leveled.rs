@@ -1,9 +1,9 @@
-//! Policy: levelled compaction. Returns a choice; the worker carries it out.
+//! The leveled compaction policy. It returns a choice, which the worker executes.
 //!
 //! Level 0 holds a run for each flush; when there are [`Options::level0_runs`], the oldest of them
 //! are merged into level 1. Every deeper level is one run, [`Options::fanout`] times as large as
-//! the one above; one that outgrows its target gives a patch at a time to the next, in turn over
-//! the key space.
+//! the level above. A level over its target size merges one patch at a time into the next level, in
+//! cyclic key order.
 
 use crate::kv::patch::Patch;
 use crate::kv::tree::{Level, Run, Tree};
@@ -11,41 +11,41 @@ use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
 use std::rc::Rc;
 
-/// The shape that the policy works towards.
+/// The target shape of the tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Runs in level 0 that start a compaction, and the most that one merges.
+    /// Runs in level 0 that start a compaction, and the most runs that it merges.
     pub level0_runs: usize,
     /// Target size of level 1 in bytes.
     pub base_bytes: u64,
-    /// Each level's size in terms of the one above.
+    /// The ratio of a level's size to the level above.
     pub fanout: u64,
-    /// Blocks that there is room for beside the inputs.
+    /// Free blocks for the outputs.
     pub room_blocks: usize,
 }
 
-/// What to merge.
+/// A compaction to execute.
 pub struct Choice {
-    /// The level that gives.
+    /// The source level.
     pub from: usize,
-    /// The level that takes.
+    /// The target level.
     pub to: usize,
     /// Runs to merge, newest first; each is a part of a run of `from` or `to`.
     pub inputs: Vec<Run>,
-    /// Whether nothing older lies below, so that deletions need not be kept.
+    /// Whether no older versions are below, so that deletions can be dropped.
     pub bottom: bool,
 }
 
-/// The policy of one slice, with its place in each level.
+/// The policy of one slice, with a cursor in each level.
 #[derive(Default)]
 pub struct Leveled {
-    /// After which key each level goes on.
+    /// The key after which each level continues.
     cursors: Vec<Bytes>,
 }
 
 impl Leveled {
-    /// What to compact next, if anything. Under `pressure` for space, levels are merged down even
-    /// where they are within their targets, since that is what drops dead data.
+    /// The next compaction, if any. Under space `pressure`, levels within their targets are merged
+    /// down too, because merging drops dead data.
     pub fn choose(&mut self, tree: &Tree, options: &Options, pressure: bool) -> Option<Choice> {
         let due: Vec<(usize, f64)> = tree
             .levels
@@ -61,9 +61,8 @@ impl Leveled {
         self.of_level(tree, options, most_due.0)
     }
 
-    /// The deepest level that is due goes first: one that has outgrown its target makes every merge
-    /// into it need more room than is kept free for a merge. What has no room waits for those that
-    /// have, and its level goes on after it.
+    /// The deepest due level goes first: an oversized level makes every merge into it need more
+    /// room than is kept free. A choice without room is skipped in favour of one that has room.
     fn choose_for_space(
         &mut self,
         tree: &Tree,
@@ -86,7 +85,7 @@ impl Leveled {
         smallest
     }
 
-    /// What a level gives to the next.
+    /// The next compaction of a level into the level below.
     fn of_level(&mut self, tree: &Tree, options: &Options, from: usize) -> Option<Choice> {
         if from == 0 { level0(tree, options) } else { self.one_patch(tree, from) }
     }
@@ -110,13 +109,14 @@ impl Leveled {
 }
 
 impl Choice {
-    /// Blocks that the outputs take at most, about.
+    /// The approximate number of output blocks, at most.
     fn blocks(&self) -> usize {
         self.inputs.iter().map(|run| run.patches.len()).sum()
     }
 }
 
-/// A lone run in level 0 is worth merging only if there is something below it.
+/// Whether merging a level drops dead data: a single run in level 0 needs a level below, or
+/// deletions.
 fn worth_merging(tree: &Tree, number: usize) -> bool {
     let Some(level) = tree.levels.get(number) else { return false };
     let has_data = !level.runs.is_empty();
@@ -137,14 +137,14 @@ fn score(number: usize, level: &Level, options: &Options) -> f64 {
 
 fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
     let level = tree.levels.first()?;
-    // The oldest: what stays in level 0 must be newer than what goes below.
+    // The oldest runs: runs that stay in level 0 must be newer than the data below.
     let all = planted::bug(Bug::NewestRunsTaken);
     let newer = if all { 0 } else { level.runs.len().saturating_sub(options.level0_runs) };
     let runs = level.runs.iter().skip(newer).take(options.level0_runs);
     Some(choice(tree, 0, runs.map(|run| run.share()).collect()))
 }
 
-/// Completes the inputs of `from` with what they overlap in the level below.
+/// Adds the overlapping patches of the level below to the inputs of `from`.
 fn choice(tree: &Tree, from: usize, mut inputs: Vec<Run>) -> Choice {
     let to = from + 1;
     let patches = || inputs.iter().flat_map(|run| &run.patches);
@@ -180,7 +180,7 @@ fn choice(tree: &Tree, from: usize, mut inputs: Vec<Run>) -> Choice {
 }
 
 /// `start..end` of a run, widened so that no key has versions on both sides of the cut: a deletion
-/// must meet all that it deletes.
+/// must be merged with all versions that it deletes.
 fn clean_cut(run: &Run, mut start: usize, mut end: usize) -> Vec<Rc<Patch>> {
     let shares_key =
         |left: usize, right: usize| match (run.patches.get(left), run.patches.get(right)) {

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 
 const NOW_MS: u64 = 1000;
 
-/// The fates of records that come in order, and how many live keys they cost.
+/// The fates of records in order, and the number of expired keys.
 fn fates(snapshots: &[u64], bottom: bool, records: &[Record]) -> (Vec<Fate>, u64) {
     let mut retention = Retention::new(snapshots.to_vec(), bottom, NOW_MS);
     let fates = records.iter().map(|record| retention.judge(record)).collect();
@@ -19,10 +19,9 @@ fn dead(key: &str, seq: u64) -> Record {
 }
 
 #[test]
-fn an_expired_version_above_an_older_one_goes_on_hiding_it() {
+fn an_expired_version_keeps_hiding_an_older_one() {
     let records = [dead("a", 9), value("a", 5, 10), value("b", 5, 10)];
-    // The older one may also lie below, out of the merge's sight: a deletion must stay in front of
-    // it.
+    // The older version may also be below the merge: a deletion must stay above it.
     assert_eq!(fates(&[], false, &records), (vec![Bury, Drop, Keep], 1));
     assert_eq!(fates(&[], true, &records), (vec![Drop, Drop, Keep], 1));
     let alive = [expiring("a", 9, 10, NOW_MS + 1), dead("a", 5), dead("b", 5)];
@@ -30,14 +29,14 @@ fn an_expired_version_above_an_older_one_goes_on_hiding_it() {
 }
 
 #[test]
-fn a_deletion_stays_until_nothing_older_lies_below() {
+fn a_deletion_is_kept_while_older_versions_may_be_below() {
     let records = [deletion("a", 9), value("a", 5, 10), deletion("b", 5), value("c", 5, 10)];
     assert_eq!(fates(&[], false, &records), (vec![Keep, Drop, Keep, Keep], 0));
     assert_eq!(fates(&[], true, &records), (vec![Drop, Drop, Drop, Keep], 0));
 }
 
 #[test]
-fn the_fragments_of_a_value_share_its_fate_and_are_buried_once() {
+fn the_fragments_of_a_value_share_its_fate_and_become_one_deletion() {
     let large = |at_ms| [0, 1, 2].map(|number| fragment("a", 9, number, at_ms)).to_vec();
     let older = || [fragment("a", 5, 0, 0), fragment("a", 5, 1, 0)];
     let records = [large(NOW_MS), older().into()].concat();
@@ -45,13 +44,13 @@ fn the_fragments_of_a_value_share_its_fate_and_are_buried_once() {
     assert_eq!(fates(&[], true, &records), (vec![Drop; 5], 1));
     let records = [large(0), older().into()].concat();
     assert_eq!(fates(&[], false, &records), (vec![Keep, Keep, Keep, Drop, Drop], 0));
-    // A key of another one with the same sequence number, as in a batch.
+    // Another key with the same sequence number, as in a batch.
     let records = [fragment("a", 9, 8, NOW_MS), fragment("b", 9, 0, NOW_MS)];
     assert_eq!(fates(&[], false, &records), (vec![Bury, Bury], 2));
 }
 
 #[test]
-fn what_a_snapshot_sees_is_kept() {
+fn versions_that_a_snapshot_needs_are_kept() {
     let versions = [value("a", 9, 10), value("a", 6, 10), value("a", 3, 10)];
     for (snapshot, kept) in [
         (9, [Keep, Drop, Drop]),
@@ -67,13 +66,17 @@ fn what_a_snapshot_sees_is_kept() {
 }
 
 #[test]
-fn what_hides_something_from_a_snapshot_hides_it_as_long_as_the_snapshot_lives() {
+fn a_deletion_that_hides_a_version_is_kept_as_long_as_a_snapshot_needs_the_version() {
     for hider in [deletion("a", 9), dead("a", 9)] {
         let records = [hider.clone(), value("a", 5, 10)];
         let gone = |snapshot| fates(&[snapshot], true, &records);
-        assert_eq!(gone(8), (vec![Keep, Keep], 0), "it is seen, and must be hidden from others");
+        assert_eq!(
+            gone(8),
+            (vec![Keep, Keep], 0),
+            "the snapshot needs it, and it must be hidden from other readers"
+        );
         let expired = u64::from(!hider.is_delete());
-        assert_eq!(gone(9), (vec![Drop, Drop], expired), "the snapshot sees the hider");
+        assert_eq!(gone(9), (vec![Drop, Drop], expired), "the snapshot sees the deletion");
     }
 }
 
@@ -88,7 +91,7 @@ fn table(seq: u64, keys: impl Iterator<Item = u64>, deleted: bool) -> Source {
     Source::Memory(MemoryCursor::new(Rc::new(RefCell::new(table)), None))
 }
 
-/// All records of a merge, as pairs of key and sequence number. Memory waits for nothing.
+/// All records of a merge, as pairs of key and sequence number. Memory sources are always ready.
 fn merged(sources: Vec<Source>) -> Vec<(u64, u64)> {
     let mut merge = Merge::new(sources);
     let mut merged = Vec::new();
@@ -108,7 +111,7 @@ fn sources_are_merged_by_key_and_the_newest_version_comes_first() {
         .flat_map(|key| if key % 3 == 0 { vec![(key, 9), (key, 5)] } else { vec![(key, 5)] })
         .collect();
     assert_eq!(found, expected);
-    // By their sequence numbers, whatever the order of the sources.
+    // By sequence number, in any order of the sources.
     let found = merged(vec![table(5, 0..keys, false), table(9, third(), true)]);
     assert_eq!(found, expected);
     assert_eq!(merged(vec![table(1, 0..0, false)]), []);
@@ -116,7 +119,7 @@ fn sources_are_merged_by_key_and_the_newest_version_comes_first() {
 }
 
 #[test]
-fn of_two_that_hold_the_same_record_the_first_comes_first() {
+fn of_two_sources_with_the_same_record_the_first_comes_first() {
     let [first, second] = [true, false].map(|deleted| table(5, 0..2, deleted));
     let mut merge = Merge::new(vec![first, second]);
     let mut take = || merge.next().now_or_never().unwrap().unwrap().map(|r| r.is_delete());

@@ -4,7 +4,7 @@ use softflash_blocks::Redundancy;
 use softflash_runtime::RuntimeHandle;
 use softflash_testing::on_blocks;
 
-/// Records that fill some five patches of 256 KiB.
+/// Records that fill about five patches of 256 KiB.
 const RECORDS: u64 = 300;
 const RECORD_BYTES: usize = 4000;
 
@@ -24,7 +24,7 @@ async fn rest(runtime: &RuntimeHandle) {
 }
 
 #[test]
-fn a_writer_that_is_dropped_unfinished_gives_back_what_it_has_written() {
+fn a_writer_that_is_dropped_unfinished_releases_its_patches() {
     for redundancy in [Redundancy::None, Redundancy::Copies, Redundancy::Parity { members: 2 }] {
         on_blocks(redundancy, async |blocks, runtime| {
             let free = blocks.free_blocks();
@@ -42,7 +42,7 @@ fn a_writer_that_is_dropped_unfinished_gives_back_what_it_has_written() {
 }
 
 #[test]
-fn what_a_writer_has_finished_stays_until_it_is_retired() {
+fn finished_patches_stay_until_they_are_retired() {
     on_blocks(Redundancy::None, async |blocks, runtime| {
         let free = blocks.free_blocks();
         let mut finished = writer(blocks);
@@ -53,7 +53,7 @@ fn what_a_writer_has_finished_stays_until_it_is_retired() {
         let ids: Vec<_> = patches.iter().map(|patch| patch.id()).collect();
         assert_eq!(blocks.ids(), ids);
         patches.iter().for_each(|patch| patch.retire());
-        assert_eq!(blocks.ids(), ids, "somebody may be reading them");
+        assert_eq!(blocks.ids(), ids, "a reader may hold them");
         drop(patches);
         rest(runtime).await;
         assert_eq!((blocks.ids(), blocks.free_blocks()), (Vec::new(), free));
@@ -61,7 +61,7 @@ fn what_a_writer_has_finished_stays_until_it_is_retired() {
 }
 
 #[test]
-fn a_record_that_no_block_can_hold_is_refused_and_ends_nothing_else() {
+fn a_record_that_no_block_can_hold_is_refused_and_other_records_are_written() {
     on_blocks(Redundancy::None, async |blocks, _| {
         let large = value("large", 5, blocks.capacity_bytes());
         for before in [0, 1] {

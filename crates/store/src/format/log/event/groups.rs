@@ -1,4 +1,4 @@
-//! Parity groups, as the log records them.
+//! The encoding of parity groups in log events.
 
 use crate::format::FormatError;
 use crate::format::codec::Reader;

@@ -125,7 +125,7 @@ fn append(event: &Replayed, stream: &mut Vec<u8>) {
     encode(&event, stream);
 }
 
-/// Payloads of frames that carry the stream, with where the first event of each starts.
+/// Payloads of frames that carry the stream, each with the offset of its first event.
 fn cut(events: &[Replayed], rng: &mut Rng) -> Vec<(u32, Bytes)> {
     let (mut stream, mut starts) = (Vec::new(), Vec::new());
     for event in events {
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn an_event_without_an_end_is_dropped_when_another_writer_goes_on(
+    fn an_event_without_an_end_is_dropped_when_another_writer_continues(
         events in prop::collection::vec(any_event(), 1..5),
         later in prop::collection::vec(any_event(), 1..5),
         seed in any::<u64>(),
@@ -224,14 +224,15 @@ proptest! {
         let mut longer = body.to_vec();
         longer.push(0);
         prop_assert!(decode(&longer.into()).is_err());
-        // The checksum of the frame catches this; without it, the decoder must at least do no harm.
+        // The checksum of the frame detects this; without it, the decoder must return an error or
+        // an event.
         let mut damaged = body.to_vec();
         damaged[at] = byte;
         let _ = decode(&damaged.into());
     }
 
     #[test]
-    fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..100), kind in 0..7u8) {
+    fn decoding_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), kind in 0..7u8) {
         let _ = decode(&bytes.clone().into());
         let kinded = [&[kind][..], &bytes].concat();
         let _ = decode(&kinded.into());
@@ -270,7 +271,7 @@ fn a_checkpoint_between_the_parts_of_an_event_does_not_disturb_them() {
     let (front, back) = bytes.split_at(7);
     let mut stream = EventStream::default();
     let mut read = feed(&mut stream, &frames[..1]).unwrap();
-    // A checkpoint that was cut off with its segment, then one that is whole.
+    // An interrupted checkpoint, then a whole one.
     for (segment, part) in [(8, front), (9, front), (9, back)] {
         let header = FrameHeader {
             role: FrameRole::Checkpoint,
@@ -306,7 +307,7 @@ fn frames_that_do_not_fit_together_are_an_error() {
 fn no_flipped_bit_of_a_change_goes_unnoticed() {
     let pieces = [Bytes::from_static(b"first "), Bytes::from_static(b"second")];
     let entry = Entry { value: Value::from_fragments(pieces), expires_at_ms: 77 };
-    // As many pieces as a value needs are kept only where they are long; two short ones stay two.
+    // Two short pieces are kept: they are not more than twice as many as needed.
     let put = change(Bytes::from_static(b"put"), 5, Some(entry));
     let deleted = change(Bytes::from_static(b"deleted"), 5, None);
     let entries = [put, deleted];
@@ -316,7 +317,7 @@ fn no_flipped_bit_of_a_change_goes_unnoticed() {
     let whole =
         Replayed::Batch { transaction: None, seq: 5, clear: false, entries: entries.into() };
     assert_eq!(decode(&body.clone().into()), Ok(whole));
-    // Kind and the flag that everything is removed are the frame's to protect.
+    // Only the frame's checksum covers the kind and the clear flag.
     for at in (1..body.len()).filter(|at| *at != 9) {
         for bit in 0..8 {
             let mut damaged = body.clone();

@@ -14,7 +14,7 @@ fn identity_of(segment: u64) -> u64 {
     segment * 1_000 + 7
 }
 
-/// Reads segment 10, the first of the log; gives the sequences of its frames.
+/// Reads segment 10, the first of the log; returns the sequences of its frames.
 fn sequences_read(scanner: &mut LogScanner, log: &Written) -> Vec<u64> {
     scanner.begin_segment(10, identity_of(10), None);
     scanner.feed(Bytes::copy_from_slice(&log.segments[0].1));
@@ -26,7 +26,7 @@ fn sequences_read(scanner: &mut LogScanner, log: &Written) -> Vec<u64> {
     read
 }
 
-/// Segments as a writer leaves them, and what it wrote.
+/// Segments as a writer leaves them, and the frames that it wrote.
 #[derive(Clone, Default)]
 struct Written {
     /// Segment number and bytes.
@@ -64,8 +64,8 @@ impl Written {
         self.frames.push(Frame { at, header, payload: Bytes::copy_from_slice(payload) });
     }
 
-    /// `frames` frames over segments of some 20 pages, each durable before the one after the next
-    /// is written.
+    /// `frames` frames over segments of about 20 pages; each frame is durable before the next but
+    /// one is written.
     fn some(rng: &mut Rng, frames: u64) -> Written {
         let mut log = Written::default();
         log.begin_segment(10);
@@ -172,7 +172,7 @@ fn a_log_cut_at_any_page_is_torn_or_ends_with_a_frame() {
 }
 
 #[test]
-fn damage_is_told_from_tearing_by_what_follows() {
+fn frames_behind_a_gap_distinguish_damage_from_a_torn_write() {
     let mut rng = rng(83);
     for _ in 0..300 {
         let log = Written::some(&mut rng, 40);
@@ -197,7 +197,7 @@ fn damage_is_told_from_tearing_by_what_follows() {
 }
 
 #[test]
-fn damage_of_the_very_first_frame_is_noticed_without_its_sequence() {
+fn damage_of_the_first_frame_is_detected_without_its_sequence() {
     let mut rng = rng(84);
     let mut log = Written::some(&mut rng, 10);
     let at = log.frames[0].at;
@@ -212,7 +212,7 @@ fn frames_of_many_in_flight_are_torn_where_the_first_is_missing() {
     let mut log = Written::default();
     log.begin_segment(10);
     for sequence in 100..110 {
-        // Nothing was reported durable since frame 103.
+        // No frame since 103 was reported durable.
         log.write(sequence, sequence.min(103), &[sequence as u8; 700]);
     }
     let at = log.frames[4].at;
@@ -244,7 +244,7 @@ fn a_tail_lost_before_it_was_durable_is_torn_though_a_later_segment_survived() {
     log.write(100, 100, b"a");
     log.write(101, 101, b"b");
     log.begin_segment(11);
-    // Written without waiting: nothing says that frame 101 was durable.
+    // Written without waiting: no frame records that frame 101 was durable.
     log.write(102, 101, b"c");
     log.segments[0].1.truncate(PAGE);
     let (frames, end) = scan(&log);
@@ -254,7 +254,7 @@ fn a_tail_lost_before_it_was_durable_is_torn_though_a_later_segment_survived() {
 }
 
 #[test]
-fn after_a_tear_the_log_goes_on_in_a_new_segment() {
+fn after_a_torn_write_the_log_continues_in_a_new_segment() {
     let mut log = Written::default();
     log.begin_segment(10);
     log.write(100, 100, b"a");
@@ -266,7 +266,7 @@ fn after_a_tear_the_log_goes_on_in_a_new_segment() {
     assert_eq!(scan(&log).1, End::Torn { at: torn, next_sequence: Some(101) });
     log.begin_segment(11);
     for sequence in 101..106 {
-        log.write(sequence, sequence, b"second life");
+        log.write(sequence, sequence, b"next generation");
     }
     let (frames, end) = scan(&log);
     assert_eq!(frames, log.frames);
@@ -274,13 +274,13 @@ fn after_a_tear_the_log_goes_on_in_a_new_segment() {
 }
 
 #[test]
-fn a_frame_that_was_cut_off_does_not_come_back_when_it_can_be_read_again() {
+fn a_dropped_frame_stays_dropped_when_it_becomes_readable() {
     let mut log = Written::default();
     log.begin_segment(10);
     log.write(100, 100, b"a");
     log.write(101, 101, b"unreadable at the last recovery");
     log.begin_segment(11);
-    log.write(101, 101, b"second life");
+    log.write(101, 101, b"next generation");
     let mut scanner = LogScanner::new(SHARD, PAGE, Some(100));
     let mut frames = Vec::new();
     for (number, bytes) in &log.segments {
@@ -294,12 +294,14 @@ fn a_frame_that_was_cut_off_does_not_come_back_when_it_can_be_read_again() {
     }
     assert_eq!(frames, [log.frames[0].clone(), log.frames[2].clone()]);
     assert_eq!(scanner.finish(), End::Clean { next_sequence: Some(102), rest: Rest::Nothing });
-    // Without being told, the scanner has handed out the wrong frame, and says so.
+    // Without `superseded_from` the scanner has returned the dropped frame, and reports the
+    // conflict.
     let at = Position { segment: 11, page: 0 };
     assert_eq!(scan(&log).1, End::Corrupt { at, lost: 101..102 });
 }
 
-/// A log whose frame 101 was the last one that a recovery read; segment 11 repeats it and goes on.
+/// A log whose frame 101 was the last one that a recovery read; segment 11 repeats it and
+/// continues.
 fn with_a_copy() -> Written {
     let mut log = Written::default();
     log.begin_segment(10);
@@ -313,7 +315,7 @@ fn with_a_copy() -> Written {
 }
 
 #[test]
-fn a_copy_stands_in_for_a_frame_that_can_no_longer_be_read() {
+fn a_copy_replaces_a_frame_that_has_become_unreadable() {
     let log = with_a_copy();
     let sequences = |log: &Written, first| {
         let (frames, end) = scan_in(log, PAGE, first);
@@ -332,12 +334,12 @@ fn a_copy_stands_in_for_a_frame_that_can_no_longer_be_read() {
     let stand_in = vec![(10, 100), (11, 101), (11, 102), (11, 103)];
     assert_eq!(sequences(&lost(last), Some(100)), (stand_in, clean.clone()));
     assert_eq!(sequences(&lost(copy), Some(100)), (undamaged, clean.clone()));
-    // Read from the segment on that begins with it, a copy is nothing, whole or not.
+    // In a scan that starts with its segment, a copy is ignored, whole or not.
     for mut log in [log.clone(), lost(copy)] {
         log.segments.remove(0);
         assert_eq!(sequences(&log, None), (vec![(11, 102), (11, 103)], clean.clone()));
     }
-    // Both are lost, and frame 103 says that they were durable.
+    // Both are lost, and frame 103 proves that they were durable.
     let mut log = lost(last);
     log.bytes_at(copy)[..PAGE].fill(0x5a);
     assert!(
@@ -355,7 +357,7 @@ fn a_copy_without_an_opening_proves_nothing() {
 }
 
 #[test]
-fn what_an_earlier_life_of_the_superblock_left_is_no_tear() {
+fn pages_of_an_earlier_generation_are_not_a_torn_write() {
     let mut rng = rng(86);
     let mut log = Written::some(&mut rng, 3);
     let mut earlier = Written::default();
@@ -372,7 +374,7 @@ fn what_an_earlier_life_of_the_superblock_left_is_no_tear() {
 }
 
 #[test]
-fn frames_of_another_generation_shard_or_segment_are_not_taken() {
+fn frames_of_another_generation_shard_or_segment_are_refused() {
     let mut log = Written::default();
     log.begin_segment(10);
     log.write(100, 100, b"a");
@@ -385,7 +387,7 @@ fn frames_of_another_generation_shard_or_segment_are_not_taken() {
 }
 
 #[test]
-fn unreadable_pages_are_judged_like_damage() {
+fn unreadable_pages_count_as_damage() {
     let mut rng = rng(87);
     let log = Written::some(&mut rng, 12);
     let (number, bytes) = &log.segments[0];
@@ -420,7 +422,7 @@ proptest! {
     #![proptest_config(cases(600, 88))]
 
     #[test]
-    fn whatever_is_damaged_only_whole_frames_in_order_come_out(
+    fn with_any_damage_only_whole_frames_are_returned_in_order(
         seed in any::<u64>(),
         damages in prop::collection::vec(
             (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>(), 1usize..900),
@@ -450,7 +452,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..3_000), piece in 1usize..900) {
+    fn scanning_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..3_000), piece in 1usize..900) {
         let log = Written { segments: vec![(0, bytes.clone()), (1, bytes)], frames: Vec::new() };
         let (frames, end) = scan_in(&log, piece, None);
         let corrupt = matches!(end, End::Corrupt { .. });

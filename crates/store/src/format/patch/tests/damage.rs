@@ -49,7 +49,7 @@ fn no_flipped_bit_of_a_block_goes_unnoticed() {
 }
 
 #[test]
-fn whole_bytes_in_the_wrong_place_or_of_an_earlier_life_fail() {
+fn intact_bytes_at_a_wrong_place_or_of_an_earlier_generation_fail() {
     let image = small_image(Compression::None);
     let (bytes, range) = (block_bytes(&image, 1), image.index.block_range(1));
     let stale = checksum::identity(&[1, 2, 3, 8]);
@@ -63,7 +63,7 @@ fn whole_bytes_in_the_wrong_place_or_of_an_earlier_life_fail() {
 }
 
 #[test]
-fn cut_bytes_are_an_error() {
+fn truncated_bytes_are_an_error() {
     let image = small_image(Compression::Zstd);
     for len in 0..image.metadata.len() {
         assert!(decode_metadata(&image.metadata[..len], IDENTITY).is_err(), "{len} bytes");
@@ -77,7 +77,7 @@ fn cut_bytes_are_an_error() {
 }
 
 #[test]
-fn a_newer_version_is_told_from_damage() {
+fn a_newer_version_is_distinguished_from_damage() {
     let mut bytes = small_image(Compression::None).metadata;
     put_at(&mut bytes, 8, &2u16.to_le_bytes());
     let seed = crate::format::seed(IDENTITY, crate::format::Domain::PatchHeader, 0);
@@ -90,7 +90,7 @@ fn a_newer_version_is_told_from_damage() {
 }
 
 /// Records that a faulty program changed before the block was written: the checksum of the block
-/// holds, those of the records do not.
+/// matches, the checksums of the records do not.
 #[test]
 fn a_record_that_changed_in_memory_is_not_returned() {
     let image = small_image(Compression::None);
@@ -110,7 +110,7 @@ fn a_record_that_changed_in_memory_is_not_returned() {
     assert!(block.find(b"", u64::MAX).is_err());
 }
 
-/// Asks an index everything; it must not panic, whatever it was made from.
+/// Calls every lookup of an index; none may panic, for any metadata.
 fn use_index(index: &PatchIndex) {
     for key in [&b""[..], b"key", b"key030", b"zzz", &[255; 40]] {
         let hash = checksum::hash64(key);
@@ -130,10 +130,9 @@ fn use_index(index: &PatchIndex) {
 proptest! {
     #![proptest_config(cases(3_000, 41))]
 
-    /// Damage behind valid checksums, as a faulty writer would leave it: an error or a usable
-    /// result.
+    /// Damage with valid checksums, as a faulty writer would leave it: an error or a usable result.
     #[test]
-    fn metadata_of_a_faulty_writer_does_no_harm(
+    fn metadata_of_a_faulty_writer_does_not_panic(
         places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         in_header in any::<bool>(),
     ) {
@@ -154,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn blocks_of_a_faulty_writer_do_no_harm(
+    fn blocks_of_a_faulty_writer_do_not_panic(
         places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         compression in prop::sample::select(&ALL[..]),
     ) {
@@ -167,7 +166,7 @@ proptest! {
         if let Ok(block) = decode_block(bytes.into(), IDENTITY, 0) {
             let originals = all_records(&small_image(compression));
             for record in block.records().flatten() {
-                prop_assert!(originals.contains(&record), "a record nobody wrote: {record:?}");
+                prop_assert!(originals.contains(&record), "a record that was never written: {record:?}");
             }
             let _ = (block.find(b"key010", 50), block.last_key().len());
         }

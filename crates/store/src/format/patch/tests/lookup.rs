@@ -1,7 +1,6 @@
 use super::*;
 
-/// A lookup as a store does it: the located block, then those that follow while they can hold the
-/// key.
+/// A lookup as in the store: the located block, then the next blocks while they can hold the key.
 fn find(image: &PatchImage, key: &[u8], max_seq: u64) -> Option<Record> {
     let mut number = image.index.locate(key)?;
     loop {

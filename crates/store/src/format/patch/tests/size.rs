@@ -45,7 +45,7 @@ fn index_and_filter_take_few_bytes_a_record() {
 }
 
 #[test]
-fn patches_are_filled_to_the_brim_whatever_is_put_in() {
+fn patches_are_full_for_values_of_any_size() {
     let mut rng = rng(52);
     for (value_len, key_len, capacity) in [
         (0, 8, 1 << 20),
@@ -161,7 +161,7 @@ fn one_absent_key_in_65536_passes_the_filter() {
 }
 
 #[test]
-fn equal_hashes_make_no_trouble() {
+fn equal_hashes_are_handled() {
     let mut hashes = vec![7; 100];
     assert!(Filter::build(&mut hashes).is_some_and(|filter| filter.contains(7)));
 }

@@ -30,7 +30,7 @@ fn with_blocks(test: impl AsyncFnOnce(&BlockLayer)) {
 }
 
 #[test]
-fn level_0_gives_its_oldest_runs_once_there_are_enough() {
+fn level_0_merges_its_oldest_runs_once_there_are_enough() {
     with_blocks(async |blocks| {
         let runs = ["ac", "bd", "ce"].map(|keys| patch(blocks, &keys[..1], &keys[1..], 10));
         assert!(choose(&Tree::default()).is_none());
@@ -47,7 +47,7 @@ fn level_0_gives_its_oldest_runs_once_there_are_enough() {
 }
 
 #[test]
-fn what_level_0_gives_meets_what_it_overlaps_below() {
+fn runs_of_level_0_are_merged_with_the_patches_that_they_overlap_below() {
     with_blocks(async |blocks| {
         let [early, late] = [("d", "g"), ("f", "i")].map(|(a, z)| patch(blocks, a, z, 10));
         let below = ["ab", "cd", "ef", "ij", "kl"].map(|k| patch(blocks, &k[..1], &k[1..], 10));
@@ -80,7 +80,7 @@ fn under_pressure_the_deepest_level_that_is_due_goes_first() {
 }
 
 #[test]
-fn under_pressure_a_merge_that_has_no_room_waits_for_one_that_has() {
+fn under_pressure_a_merge_with_room_precedes_one_without() {
     with_blocks(async |blocks| {
         let above: [_; 2] = std::array::from_fn(|_| patch(blocks, "x", "z", 10));
         let middle = patch(blocks, "a", "e", 20_000);
@@ -102,7 +102,7 @@ fn under_pressure_a_merge_that_has_no_room_waits_for_one_that_has() {
 }
 
 #[test]
-fn deletions_are_dropped_only_where_nothing_older_lies_below() {
+fn deletions_are_dropped_only_without_older_versions_below() {
     with_blocks(async |blocks| {
         let above = [patch(blocks, "d", "g", 10), patch(blocks, "f", "i", 10)];
         let is_bottom = |first: &str, last: &str, level: u8| {
@@ -126,7 +126,7 @@ fn deletions_are_dropped_only_where_nothing_older_lies_below() {
 fn a_deletion_in_the_widened_part_of_a_range_is_kept_above_what_it_deletes() {
     with_blocks(async |blocks| {
         let above = [patch(blocks, "k", "k", 10), patch(blocks, "k", "l", 10)];
-        // What is merged with the runs reaches further than they do: a deletion of "b", of "y".
+        // The patch that is merged with the runs has a wider range: deletions of "b" and "y".
         let wide = patch_of(blocks, &[deletion("b", 4), value("k", 4, 10), deletion("y", 4)]);
         for (first, last) in [("a", "b"), ("b", "c"), ("x", "y"), ("y", "z")] {
             let older = patch(blocks, first, last, 10);
@@ -150,7 +150,7 @@ fn a_deletion_in_the_widened_part_of_a_range_is_kept_above_what_it_deletes() {
     });
 }
 
-/// Patches "a" to "c", three times parts of the value of "c", "c" to "e", and "f".
+/// Patches "a" to "c", three with parts of the value of "c", "c" to "e", and "f".
 fn straddled(blocks: &BlockLayer) -> Vec<Rc<Patch>> {
     let part = |number| fragment("c", 5, number, 0);
     let middle = (1..4).map(|number| patch_of(blocks, &[part(number)]));
@@ -171,15 +171,15 @@ fn a_cut_never_splits_the_fragments_of_a_value() {
         }
         assert_eq!(ids(&clean_cut(&run, 5, 6)), ids(&patches[5..]));
         assert_eq!(ids(&clean_cut(&run, 1, 6)), ids(&patches));
-        // As the level that gives.
+        // In the source level.
         let small = Options { base_bytes: 100, ..OPTIONS };
         let listed: Vec<_> = patches.iter().map(|patch| (1, 0, patch)).collect();
         let mut policy = Leveled::default();
         let first = policy.choose(&tree(&listed), &small, false).unwrap();
         assert_eq!(ids(&first.inputs[0].patches), ids(&patches[..5]));
         let second = policy.choose(&tree(&listed), &small, false).unwrap();
-        assert_eq!(ids(&second.inputs[0].patches), ids(&patches[5..]), "it goes on behind them");
-        // As the level that takes: runs that meet the front alone, or the back alone.
+        assert_eq!(ids(&second.inputs[0].patches), ids(&patches[5..]), "the cursor is behind them");
+        // In the target level: runs that overlap only the front, or only the back.
         for key in ["b", "d"] {
             let above = [patch(blocks, key, key, 10), patch(blocks, key, key, 10)];
             let mut listed = listed.clone();
@@ -191,7 +191,7 @@ fn a_cut_never_splits_the_fragments_of_a_value() {
 }
 
 #[test]
-fn a_level_that_outgrows_its_target_gives_a_patch_at_a_time_in_turn() {
+fn a_level_over_its_target_merges_one_patch_at_a_time_in_cyclic_order() {
     with_blocks(async |blocks| {
         let patches = ["ab", "cd", "ef"].map(|k| patch(blocks, &k[..1], &k[1..], 2000));
         let level1 = patches.each_ref().map(|patch| (1, 0, patch));
@@ -203,7 +203,7 @@ fn a_level_that_outgrows_its_target_gives_a_patch_at_a_time_in_turn() {
             assert_eq!((choice.from, choice.to, choice.bottom), (1, 2, true));
             assert_eq!(bounds(&choice), [pairs(&[expected])]);
         }
-        // The next level is eight times as large, and each has a place of its own.
+        // The next level is eight times as large, and each level has its own cursor.
         let level2 = patches.each_ref().map(|patch| (2, 0, patch));
         assert!(choose(&tree(&level2)).is_none());
         let large = Options { base_bytes: 1500, ..OPTIONS };
@@ -233,7 +233,7 @@ fn the_level_that_is_furthest_from_its_target_goes_first() {
 }
 
 #[test]
-fn where_patches_are_lost_all_of_their_run_is_merged() {
+fn a_run_with_lost_patches_is_merged_whole() {
     with_blocks(async |blocks| {
         let (lost, other) = (lost_patch(blocks).await, patch(blocks, "a", "b", 6_000));
         let level1 = tree(&[(1, 0, &lost), (1, 0, &other)]);
@@ -245,7 +245,7 @@ fn where_patches_are_lost_all_of_their_run_is_merged() {
         );
         let above = [patch(blocks, "x", "y", 10), patch(blocks, "x", "y", 10)];
         let level0 = [(0, 1, &above[0]), (0, 2, &above[1]), (1, 0, &lost), (1, 0, &other)];
-        // Level 1 is no longer furthest from its target.
+        // Level 0 is further from its target than level 1.
         let options = Options { base_bytes: 100_000, ..OPTIONS };
         let choice = Leveled::default().choose(&tree(&level0), &options, false).unwrap();
         assert_eq!(choice.inputs[2].patches.len(), 2, "it may hold any key");
@@ -253,7 +253,7 @@ fn where_patches_are_lost_all_of_their_run_is_merged() {
 }
 
 #[test]
-fn under_pressure_what_drops_dead_data_is_merged_though_nothing_is_due() {
+fn under_pressure_levels_with_dead_data_are_merged_without_being_due() {
     with_blocks(async |blocks| {
         let [a, b, c] = [(); 3].map(|()| patch(blocks, "a", "b", 10));
         let dead = patch_of(blocks, &[deletion("a", 7)]);
@@ -262,15 +262,15 @@ fn under_pressure_what_drops_dead_data_is_merged_though_nothing_is_due() {
             under_pressure(&tree(patches)).map(|choice| choice.from)
         };
         assert_eq!(from(&[]), None);
-        assert_eq!(from(&[(0, 1, &a)]), None, "a lone run has nothing to meet");
-        assert_eq!(from(&[(0, 1, &dead)]), Some(0), "deletions go");
+        assert_eq!(from(&[(0, 1, &a)]), None, "a single run overlaps nothing");
+        assert_eq!(from(&[(0, 1, &dead)]), Some(0), "deletions are dropped");
         assert_eq!(from(&[(0, 1, &a), (1, 0, &b)]), Some(0), "it may hide what is below");
-        assert_eq!(from(&[(1, 0, &a)]), None, "the lowest level has nothing to meet");
-        assert_eq!(from(&[(1, 0, &dead)]), None, "nor has it any further to go");
-        assert_eq!(from(&[(1, 0, &a), (2, 0, &b)]), Some(1), "level 0 has nothing to give");
+        assert_eq!(from(&[(1, 0, &a)]), None, "the lowest level overlaps nothing");
+        assert_eq!(from(&[(1, 0, &dead)]), None, "and has no level below");
+        assert_eq!(from(&[(1, 0, &a), (2, 0, &b)]), Some(1), "level 0 is empty");
         assert_eq!(from(&[(1, 0, &a), (3, 0, &b)]), Some(1));
         assert_eq!(from(&[(0, 1, &a), (1, 0, &b), (2, 0, &c)]), Some(0), "the uppermost first");
-        // Two runs of level 0 that are not enough to be due.
+        // Two runs of level 0 are not enough to be due.
         let options = Options { level0_runs: 3, ..OPTIONS };
         let two = tree(&[(0, 1, &a), (0, 2, &b)]);
         assert!(Leveled::default().choose(&two, &options, false).is_none());

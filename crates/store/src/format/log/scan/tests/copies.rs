@@ -1,11 +1,11 @@
-//! Two copies of a log, pages of which give different things.
+//! Two copies of a log with pages that differ.
 
 use super::*;
 
-/// The pages of one segment; nothing for one that cannot be read.
+/// The pages of one segment; `None` for an unreadable page.
 type Pages = Vec<Option<Bytes>>;
 
-/// A log of one segment, with frames of these many pages each.
+/// A log of one segment, with a frame of each of these numbers of pages.
 fn of_pages(pages: &[usize]) -> Written {
     let mut log = Written::default();
     log.begin_segment(10);
@@ -24,7 +24,7 @@ fn damage(pages: &mut Pages, page: usize) {
     pages[page] = Some(Bytes::from(noise(&mut rng(500 + page as u64), PAGE)));
 }
 
-/// Feeds so many pages before it takes frames.
+/// Scans both copies, and feeds `at_once` pages before it takes frames.
 fn scan_copies(one: &Pages, other: &Pages, at_once: usize) -> (Vec<Frame>, Vec<Position>, End) {
     let mut scanner = LogScanner::new(SHARD, PAGE, Some(100));
     scanner.begin_segment(10, identity_of(10), None);
@@ -51,7 +51,7 @@ fn scan_copies(one: &Pages, other: &Pages, at_once: usize) -> (Vec<Frame>, Vec<P
 const CLEAN: fn(u64) -> End = |next| End::Clean { next_sequence: Some(next), rest: Rest::Nothing };
 
 #[test]
-fn a_frame_that_one_copy_has_whole_is_read_and_told() {
+fn a_frame_that_is_whole_in_one_copy_is_read_and_reported() {
     // Pages 0; 1 and 2; 3 to 5; 6; 7 to 10.
     let log = of_pages(&[1, 2, 3, 1, 4]);
     for at_once in [1, 2, 3, 100] {
@@ -63,11 +63,11 @@ fn a_frame_that_one_copy_has_whole_is_read_and_told() {
                     broken[bad] = None;
                 }
                 let holds = |frame: &&Frame| frame.at.page as usize <= bad;
-                let told = [log.frames.iter().rfind(holds).unwrap().at];
+                let expected = [log.frames.iter().rfind(holds).unwrap().at];
                 for (one, other) in [(&whole, &broken), (&broken, &whole)] {
                     let (frames, uneven, end) = scan_copies(one, other, at_once);
                     assert_eq!(frames, log.frames, "page {bad}, {at_once} at once");
-                    assert_eq!(uneven, told, "page {bad}, {at_once} at once");
+                    assert_eq!(uneven, expected, "page {bad}, {at_once} at once");
                     assert_eq!(end, CLEAN(105));
                 }
             }
@@ -76,7 +76,7 @@ fn a_frame_that_one_copy_has_whole_is_read_and_told() {
 }
 
 #[test]
-fn a_frame_is_put_together_from_both_copies() {
+fn a_frame_is_assembled_from_both_copies() {
     let log = of_pages(&[2, 6, 1]);
     for mask in 1..63_usize {
         let (mut one, mut other) = (pages_of(&log), pages_of(&log));
@@ -91,7 +91,7 @@ fn a_frame_is_put_together_from_both_copies() {
 }
 
 #[test]
-fn of_many_pages_in_dispute_only_one_copy_or_the_other_is_tried() {
+fn with_many_differing_pages_only_whole_copies_are_tried() {
     for pages in [7, 70] {
         let log = of_pages(&[1, pages, 1]);
         let (whole, mut broken) = (pages_of(&log), pages_of(&log));
@@ -113,7 +113,7 @@ fn of_many_pages_in_dispute_only_one_copy_or_the_other_is_tried() {
 }
 
 #[test]
-fn what_no_copy_has_is_damaged() {
+fn a_frame_that_no_copy_has_is_damaged() {
     let log = of_pages(&[2, 3, 1, 1]);
     for bad in 2..5 {
         for unreadable in [false, true] {
@@ -133,7 +133,7 @@ fn what_no_copy_has_is_damaged() {
 }
 
 #[test]
-fn every_combination_of_pages_is_tried_once_where_they_are_few() {
+fn every_combination_of_few_pages_is_tried_once() {
     let tried = |pages: usize| -> Vec<Vec<bool>> {
         choices(pages).map(|choice| choice.take(pages).collect()).collect()
     };
@@ -142,7 +142,7 @@ fn every_combination_of_pages_is_tried_once_where_they_are_few() {
     assert_eq!(tried(2), [[true, true], [true, false], [false, true]]);
     let all: std::collections::BTreeSet<_> = tried(6).into_iter().collect();
     assert_eq!((tried(6).len(), all.len()), (63, 63));
-    assert!(!all.contains(&vec![false; 6]), "that is what stands in the buffer");
+    assert!(!all.contains(&vec![false; 6]), "the buffer itself has been tried");
     assert_eq!(tried(7), [[true; 7]]);
     assert_eq!(tried(70), [[true; 70]]);
 }

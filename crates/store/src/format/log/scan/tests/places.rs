@@ -1,9 +1,9 @@
-//! Places in a log, and pages that are missing inside of a frame.
+//! Positions in a log, and missing pages inside a frame.
 
 use super::*;
 
 #[test]
-fn a_place_before_is_on_the_page_or_in_the_segment_before() {
+fn the_position_before_is_on_the_previous_page_or_in_the_previous_segment() {
     let at = |segment, page| Position { segment, page };
     assert_eq!(at(5, 3).before(), at(5, 2));
     assert_eq!(at(5, 0).before(), at(4, u32::MAX));
@@ -11,7 +11,7 @@ fn a_place_before_is_on_the_page_or_in_the_segment_before() {
 }
 
 #[test]
-fn behind_a_frame_is_the_page_after_its_last() {
+fn the_position_behind_a_frame_is_the_page_after_its_last_page() {
     let mut log = Written::default();
     log.begin_segment(10);
     for payload in [0, PAGE - HEADER_BYTES, PAGE, 5 * PAGE] {
@@ -23,7 +23,7 @@ fn behind_a_frame_is_the_page_after_its_last() {
 }
 
 #[test]
-fn frames_behind_an_unreadable_page_inside_of_one_keep_their_places() {
+fn frames_behind_an_unreadable_page_inside_a_frame_keep_their_positions() {
     let mut log = Written::default();
     log.begin_segment(10);
     for (sequence, pages) in (100..).zip([1, 4, 1, 1]) {
@@ -55,14 +55,14 @@ fn frames_behind_an_unreadable_page_inside_of_one_keep_their_places() {
 }
 
 #[test]
-fn a_part_of_a_page_is_a_torn_page() {
+fn a_partial_page_is_a_torn_page() {
     let mut log = Written::default();
     log.begin_segment(10);
     log.write(100, 100, b"a");
     log.write(101, 101, b"b");
     for bytes in [HEADER_BYTES, PAGE / 2, PAGE - 1] {
         let mut log = log.clone();
-        // Without what was there, it is no frame.
+        // Without the missing bytes it is not a frame.
         log.segments[0].1.truncate(PAGE + bytes);
         log.segments[0].1[PAGE + HEADER_BYTES - 1] ^= 1;
         let (frames, end) = scan(&log);
@@ -73,7 +73,7 @@ fn a_part_of_a_page_is_a_torn_page() {
 }
 
 #[test]
-fn losses_are_passed_over_where_that_is_wanted_and_told() {
+fn a_repair_skips_lost_frames_and_reports_them() {
     let mut log = Written::default();
     log.begin_segment(10);
     (100..108).for_each(|sequence| log.write(sequence, sequence, &[1; 600]));

@@ -1,9 +1,8 @@
-//! Where frames stop and what is made of what stands behind: the cases that random damage seldom
-//! meets.
+//! The end of a log by the pages behind its last frame: cases that random damage seldom produces.
 
 use super::*;
 
-/// What is fed as a page.
+/// A page to feed.
 enum Fed<'a> {
     Bytes(&'a [u8]),
     Unreadable,
@@ -36,7 +35,7 @@ fn begun(number: u64) -> Written {
     log
 }
 
-/// A page that claims nothing.
+/// A page without marks of a log.
 fn add_foreign_page(log: &mut Written) {
     log.segments.last_mut().unwrap().1.extend_from_slice(&[0x5a; PAGE]);
 }
@@ -46,7 +45,7 @@ const fn at(segment: u64, page: u32) -> Position {
 }
 
 #[test]
-fn what_follows_the_last_frame_is_told_page_by_page() {
+fn the_rest_behind_the_last_frame_is_classified_page_by_page() {
     let mut log = begun(10);
     log.write(100, 100, b"a");
     let frame = log.segments[0].1.clone();
@@ -87,7 +86,7 @@ fn what_follows_the_last_frame_is_told_page_by_page() {
 }
 
 #[test]
-fn a_copy_behind_a_place_where_frames_stopped_in_its_segment_stands_in_for_nothing() {
+fn a_copy_behind_the_end_of_the_frames_in_its_segment_replaces_no_frame() {
     let mut log = begun(10);
     log.write(100, 100, b"a");
     log.begin_segment(11);
@@ -103,7 +102,7 @@ fn a_log_whose_start_is_torn_does_not_begin_with_the_next_segment() {
     log.write(100, 100, b"a");
     log.begin_segment(11);
     log.write(101, 101, b"b");
-    // The mark, the shard and the segment are still there: it was begun.
+    // Magic number, shard and segment are intact: a write was begun.
     log.bytes_at(at(10, 0))[HEADER_BYTES] ^= 1;
     let corrupt = End::Corrupt { at: at(10, 0), lost: 100..101 };
     assert_eq!(sequences(&log, None), (vec![], corrupt));
@@ -130,7 +129,7 @@ fn a_log_may_begin_with_an_opening_behind_a_copy_that_is_torn() {
 }
 
 #[test]
-fn a_later_segment_goes_on_from_its_first_page_or_its_opening_alone() {
+fn a_later_segment_continues_only_at_its_first_page_or_its_opening() {
     let mut log = begun(10);
     log.write(100, 100, b"a");
     log.write(101, 100, b"torn");
@@ -147,7 +146,7 @@ fn a_later_segment_goes_on_from_its_first_page_or_its_opening_alone() {
 }
 
 #[test]
-fn a_sequence_that_comes_again_is_corruption_only_in_a_later_segment() {
+fn a_repeated_sequence_is_corruption_only_in_a_later_segment() {
     let mut log = begun(10);
     log.write(100, 100, b"a");
     log.write(101, 100, b"b");
@@ -157,13 +156,13 @@ fn a_sequence_that_comes_again_is_corruption_only_in_a_later_segment() {
     let torn = End::Torn { at: at(10, 2), next_sequence: Some(102) };
     assert_eq!(sequences(&log, Some(100)), (vec![(10, 100), (10, 101)], torn));
     later.begin_segment(11);
-    later.write(100, 100, b"another life");
+    later.write(100, 100, b"another generation");
     let corrupt = End::Corrupt { at: at(10, 2), lost: 100..102 };
     assert_eq!(sequences(&later, Some(100)), (vec![(10, 100), (10, 101)], corrupt));
 }
 
 #[test]
-fn what_follows_in_a_superseded_segment_is_no_place_where_frames_stop() {
+fn pages_of_a_superseded_segment_do_not_end_the_log() {
     let mut log = begun(10);
     log.write(100, 100, b"a");
     log.write(101, 100, b"cut off");
@@ -182,7 +181,7 @@ fn what_follows_in_a_superseded_segment_is_no_place_where_frames_stop() {
 }
 
 #[test]
-fn passing_losses_takes_no_copy_and_nothing_that_does_not_go_on() {
+fn skipping_losses_takes_no_copy_and_no_lower_sequence() {
     let passing = |log: &Written| {
         let mut scanner = LogScanner::new(SHARD, PAGE, Some(100)).passing_losses();
         let read = sequences_read(&mut scanner, log);
@@ -193,7 +192,7 @@ fn passing_losses_takes_no_copy_and_nothing_that_does_not_go_on() {
     let mut copied = log.clone();
     copied.write_as(FrameRole::Copy, 105, 100, b"b");
     assert_eq!(passing(&copied), (vec![100], vec![]));
-    // Behind a gap in its segment the next sequence is one that was never written there.
+    // Behind a gap in its segment, a writer never writes the next sequence.
     add_foreign_page(&mut log);
     log.write(101, 100, b"b");
     log.write(99, 99, b"older");

@@ -1,4 +1,4 @@
-//! Flash that forgets: the patrol writes anew what would be lost.
+//! Flash with retention errors: the scrub rewrites weak data before it is lost.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Flash whose pages need two retries after some 50 days and are lost after some 90.
-fn forgetful(patrol: Option<Duration>) -> VirtualBed {
+/// Flash whose pages need two retries after about 50 days and are lost after about 90.
+fn forgetful(scrub: Option<Duration>) -> VirtualBed {
     let mut config = ModelConfig::model();
     config.array.geometry.blocks_per_plane = 40;
     config.array.geometry.pages_per_block = 64;
@@ -24,13 +24,13 @@ fn forgetful(patrol: Option<Duration>) -> VirtualBed {
         device: Arc::new(ModelDevice::in_memory(config).unwrap()),
         ..VirtualBed::new(2, 40)
     };
-    bed.options.scrub = patrol;
+    bed.options.scrub = scrub;
     bed
 }
 
-/// Writes, waits 200 days, and looks everything up, in the same session and after another start.
-fn keep_for_200_days(patrol: Option<Duration>) -> (bool, StoreStats) {
-    let bed = forgetful(patrol);
+/// Writes, waits 200 days, and looks all keys up, in the same session and after another start.
+fn keep_for_200_days(scrub: Option<Duration>) -> (bool, StoreStats) {
+    let bed = forgetful(scrub);
     let (mut model, mut random) = (Model::default(), Rng::seeded(7));
     let ((kept, stats), _) = bed.session(async |stores, runtime| {
         for number in 0..500 {
@@ -52,7 +52,7 @@ fn keep_for_200_days(patrol: Option<Duration>) -> (bool, StoreStats) {
 }
 
 #[test]
-fn what_is_hard_to_read_is_written_anew_in_time() {
+fn weak_data_is_rewritten_before_it_is_lost() {
     let (kept, stats) = keep_for_200_days(Some(7 * DAY));
     assert!(kept, "{stats:?}");
     assert!(stats.patrols > 50, "{stats:?}");
@@ -62,13 +62,13 @@ fn what_is_hard_to_read_is_written_anew_in_time() {
 }
 
 #[test]
-fn without_a_patrol_flash_that_forgets_loses_data_and_says_so() {
+fn without_a_scrub_retention_errors_lose_data_and_are_reported() {
     let (kept, stats) = keep_for_200_days(None);
     assert!(!kept && stats.data_losses > 0 && stats.patrols == 0, "{stats:?}");
 }
 
 #[test]
-fn a_shard_that_rests_does_not_wear_its_flash() {
+fn an_idle_shard_does_not_wear_its_flash() {
     let mut bed = VirtualBed::new(2, 40);
     bed.options.scrub = Some(Duration::from_secs(60));
     let (mut model, mut random) = (Model::default(), Rng::seeded(8));
@@ -76,12 +76,12 @@ fn a_shard_that_rests_does_not_wear_its_flash() {
         for number in 0..500 {
             model.put(&stores[number as usize % 2], key(number), value(&mut random, 9000)).await;
         }
-        // What is compacted and erased behind the writes.
+        // Compactions and erases after the writes.
         runtime.sleep_until(runtime.now() + Duration::from_secs(600)).await;
         let before = stores[0].stats().await.unwrap();
         runtime.sleep_until(runtime.now() + DAY).await;
         let after = stores[0].stats().await.unwrap();
-        // Both shards, a pass a minute and what it takes to read the log.
+        // Both shards: a pass a minute, and the reads of the log.
         assert!(after.patrols > before.patrols + 2 * 23 * 60, "{after:?}");
         assert_eq!(after.device_programs, before.device_programs, "{after:?}");
         assert_eq!(after.device_erases, before.device_erases, "{after:?}");

@@ -1,5 +1,5 @@
-//! Which patches of a run are written anew together: those that are damaged, and those that hold a
-//! part of a value whose other parts are in them.
+//! Chooses the patches of a run that are rewritten together: damaged patches, and patches with a
+//! part of a value that has other parts in damaged ones.
 
 use super::salvage::{Salvaged, Source, problem_of, salvage};
 use crate::error::Result;
@@ -11,19 +11,19 @@ use softflash_ftl::Hint;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// Neighbours in a run, written anew together.
-pub(super) struct Stretch {
+/// Neighbours in a run that are rewritten together.
+pub(super) struct RewriteRange {
     pub(super) patches: Vec<Salvaged>,
-    /// The key that the whole patch in front ends with.
+    /// The last key of the whole patch in front.
     pub(super) before: Option<Bytes>,
-    /// The key that the whole patch behind begins with.
+    /// The first key of the whole patch behind.
     pub(super) after: Option<Bytes>,
 }
 
-/// A patch of the run in question.
+/// A patch of the run.
 struct Member {
     patch: Rc<Patch>,
-    /// Its first and last record, if any can be read.
+    /// Its first and last readable record.
     edges: Option<(Record, Record)>,
     salvaged: Option<Salvaged>,
 }
@@ -51,8 +51,8 @@ impl Member {
     }
 }
 
-/// The stretches of a run that have to be written anew, in the order of their keys.
-pub(super) async fn stretches_of(run: &Run, source: &Source<'_>) -> Result<Vec<Stretch>> {
+/// The ranges of a run that must be rewritten, in key order.
+pub(super) async fn rewrite_ranges_of(run: &Run, source: &Source<'_>) -> Result<Vec<RewriteRange>> {
     let mut members = Vec::new();
     for patch in &run.patches {
         let mut member = Member { patch: Rc::clone(patch), edges: None, salvaged: None };
@@ -70,7 +70,7 @@ pub(super) async fn stretches_of(run: &Run, source: &Source<'_>) -> Result<Vec<S
     members.sort_by(Member::order);
     while let Some(torn) = (0..members.len()).find(|place| is_torn(&members, *place)) {
         let Some(member) = members.get_mut(torn) else { break };
-        let problem = "it holds a part of a value of which another part is in a damaged patch";
+        let problem = "it holds a part of a value that has another part in a damaged patch";
         let salvaged = salvage(&member.patch, problem.to_owned(), source).await?;
         member.note_salvaged(salvaged);
     }
@@ -84,27 +84,27 @@ async fn edges_of(patch: &Patch) -> Result<Option<(Record, Record)>> {
     Ok(first.and_then(Result::ok).zip(last.and_then(Result::ok)))
 }
 
-/// Whether a whole patch begins or ends inside of a value that its whole neighbours do not have the
-/// rest of.
+/// Whether a whole patch begins or ends inside a value whose other parts are not in its whole
+/// neighbours.
 fn is_torn(members: &[Member], place: usize) -> bool {
     let whole = |place: Option<usize>| {
         let member = place.and_then(|place| members.get(place))?;
         member.salvaged.is_none().then_some(member.edges.as_ref()).flatten()
     };
     let Some((first, last)) = whole(Some(place)) else { return false };
-    let goes_on = |before: &Record, after: &Record| {
+    let continues = |before: &Record, after: &Record| {
         (&before.key, before.seq, before.fragment() + 1)
             == (&after.key, after.seq, after.fragment())
     };
     let begun = first.fragment() > 0
-        && !whole(place.checked_sub(1)).is_some_and(|(_, before)| goes_on(before, first));
+        && !whole(place.checked_sub(1)).is_some_and(|(_, before)| continues(before, first));
     let unfinished = last.fragment() + 1 < last.fragments()
-        && !whole(Some(place + 1)).is_some_and(|(after, _)| goes_on(last, after));
+        && !whole(Some(place + 1)).is_some_and(|(after, _)| continues(last, after));
     begun || unfinished
 }
 
-fn group(members: Vec<Member>) -> Vec<Stretch> {
-    let mut stretches = Vec::new();
+fn group(members: Vec<Member>) -> Vec<RewriteRange> {
+    let mut ranges = Vec::new();
     let (mut open, mut before): (Vec<Salvaged>, Option<Bytes>) = (Vec::new(), None);
     for Member { edges, salvaged, .. } in members {
         match (salvaged, edges) {
@@ -113,14 +113,14 @@ fn group(members: Vec<Member>) -> Vec<Stretch> {
                 let (first, last) = edges.map(|(first, last)| (first.key, last.key)).unzip();
                 if !open.is_empty() {
                     let patches = std::mem::take(&mut open);
-                    stretches.push(Stretch { patches, before: before.take(), after: first });
+                    ranges.push(RewriteRange { patches, before: before.take(), after: first });
                 }
                 before = last;
             }
         }
     }
     if !open.is_empty() {
-        stretches.push(Stretch { patches: open, before, after: None });
+        ranges.push(RewriteRange { patches: open, before, after: None });
     }
-    stretches
+    ranges
 }

@@ -1,4 +1,4 @@
-//! A log on a device of its own, as simulations of systems that have one use it.
+//! A log on a device of its own, as in simulations of systems with a separate log device.
 
 use bytes::Bytes;
 use softflash_device::{Device, ModelConfig, ModelDevice, OpenError};
@@ -10,8 +10,7 @@ use std::sync::Arc;
 const SHARDS: u16 = 2;
 const WALL_MS: u64 = 1_000_000;
 
-/// A device with a unit for each shard, of superblocks as those of a bed, but for what `change`
-/// changes.
+/// A device with a unit for each shard and the superblock size of a bed, adjusted by `change`.
 fn log_device(change: impl FnOnce(&mut ModelConfig)) -> Result<Arc<dyn Device>, OpenError> {
     let mut config = ModelConfig::model();
     config.array.geometry.channels = SHARDS;
@@ -46,7 +45,7 @@ fn session<R>(
 }
 
 #[test]
-fn what_is_only_in_a_log_of_its_own_comes_back_with_it() {
+fn writes_that_are_only_on_the_log_device_are_recovered_from_it() {
     let bed = VirtualBed::new(SHARDS, 64);
     let log = log_device(|_| {}).unwrap();
     let mut model = Model::default();
@@ -57,14 +56,14 @@ fn what_is_only_in_a_log_of_its_own_comes_back_with_it() {
                 let value = Bytes::from(vec![round as u8; 30_000 + number as usize]);
                 model.put(&stores[0], model::key(number), value).await;
             }
-            // Small and last: only the log has it.
+            // Small and last: it is only in the log.
             model.put(&stores[0], Bytes::from_static(b"last"), round.to_string().into()).await;
             model
         })
         .unwrap();
     }
     session(&bed, Some(&log), async |stores| model.compare(&stores[0]).await).unwrap();
-    // Without it, there is something missing, and that is said.
+    // Without the log device the open reports the loss.
     let alone = session(&bed, None, async |stores| {
         let found = stores[0].begin().get(&Bytes::from_static(b"last")).await.unwrap();
         found.map(|entry| entry.value.to_bytes())
@@ -76,7 +75,7 @@ fn what_is_only_in_a_log_of_its_own_comes_back_with_it() {
 }
 
 #[test]
-fn a_log_needs_superblocks_as_large_and_a_unit_for_each_shard() {
+fn a_log_device_needs_equal_superblocks_and_a_unit_for_each_shard() {
     let bed = VirtualBed::new(SHARDS, 64);
     let refused = |log: &Arc<dyn Device>| {
         session(&bed, Some(log), async |_| ()).expect_err("refused").to_string()
