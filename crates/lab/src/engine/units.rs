@@ -7,35 +7,33 @@
 //! whole, its erase included; its two header pages are no payload and do not count. The flash keeps no data.
 
 mod bed;
-mod caps;
 mod clients;
 mod erases;
 pub mod hardware;
-mod open;
 mod pace;
-pub mod progress;
-pub mod tally;
 
 use crate::cell::{Cell, Control, Limits};
+use crate::engine::caps::Caps;
 use crate::engine::limits::add_limits;
+use crate::engine::progress::Progress;
+use crate::engine::quota::Quota;
+use crate::engine::tally::Tally;
 use crate::error::LabError;
 use crate::layout::{Order, Units};
 use crate::outcome::{Outcome, Programs};
 use bed::{Bed, BedHandle};
-use caps::Caps;
 use clients::Phase;
 use futures_util::future::try_join_all;
 use hardware::Hardware;
 use pace::Clients;
-use progress::Progress;
 use softflash_base::random::Rng;
 use softflash_device::Contents;
 use softflash_ftl::{FtlConfig, UnitTelemetry};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::driver::Flash;
 use softflash_workload::{BlockWorkload, Precondition, Span};
+use std::cell::RefCell;
 use std::rc::Rc;
-use tally::{Quota, Tally};
 
 /// Virtual time that is charted.
 const CHART_NS: u64 = 10_000_000;
@@ -124,7 +122,7 @@ impl<'a> Run<'a> {
         bed.runtime.sleep_until(bed.now() + SETTLE_NS).await;
         let scheduler = self.layout.scheduler;
         let mut clients = Clients::new(bed, self.workload, scheduler, self.rng.clone())?;
-        let caps = Caps::new(&self.workload.rate_caps);
+        let caps = RefCell::new(Caps::new(&self.workload.rate_caps));
         let phase = Phase { bed, tally: None, control: self.control, caps: &caps, told: &|| {} };
         if let Some(end) = clients::warm_up_end(bed.now(), self.limits.warm_up_ns) {
             clients.work("warm-up", &phase, |_, _| Quota::until(end)).await?;

@@ -1,11 +1,12 @@
 //! When requests are made: by clients that wait for theirs, or at times of their own.
 
 use super::ahead::Ahead;
+use crate::engine::caps::Caps;
 use crate::error::LabError;
 use softflash_base::Time;
 use softflash_base::random::Rng;
-use softflash_drive::{AccessKind, Drive, HostRequest};
-use softflash_workload::{Arrivals, BlockWorkload, Load, RateCap};
+use softflash_drive::{Drive, HostRequest};
+use softflash_workload::{Arrivals, BlockWorkload, Load};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
@@ -13,8 +14,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 pub(super) struct Host<'a> {
     requests: Ahead<'a>,
     pace: Pace,
-    /// Caps of reads and of writes, if there are any.
-    caps: Option<[Option<RateCap>; 2]>,
+    /// The caps on bytes a second, if there are any.
+    caps: Option<Caps>,
     /// Requests that a cap holds back, by when they may be made and in the order they came.
     held: BinaryHeap<Reverse<(u64, u64)>>,
     held_requests: BTreeMap<u64, HostRequest>,
@@ -49,9 +50,8 @@ impl<'a> Host<'a> {
             }
             (load, None) => Pace::Closed(Closed::new(load)),
         };
-        let caps = [AccessKind::Read, AccessKind::Write].map(|kind| workload.rate_caps.of(kind));
-        let capped = caps.iter().any(Option::is_some);
-        Host { caps: capped.then_some(caps), ..Host::new(requests, pace) }
+        let caps = Some(Caps::new(&workload.rate_caps)).filter(Caps::any);
+        Host { caps, ..Host::new(requests, pace) }
     }
 
     pub(super) fn of_trace(requests: Ahead<'a>) -> Host<'a> {
@@ -148,10 +148,8 @@ impl<'a> Host<'a> {
     /// Until when a request is held back, if it is.
     #[inline]
     fn hold(&mut self, now: u64, request: &HostRequest) -> Option<u64> {
-        let [reads, writes] = self.caps.as_mut()?;
-        let cap = if request.kind == AccessKind::Read { reads } else { writes };
-        let at = cap.as_mut()?.earliest(Time(now), request.bytes).0;
-        (at > now).then_some(at)
+        let at = self.caps.as_mut()?.hold(request.kind, request.bytes, Time(now))?;
+        Some(at.0)
     }
 
     /// A request of a client has ended.

@@ -2,7 +2,7 @@
 
 use super::run::Watch;
 use crate::cell::{Cell, Control, DriveIo};
-use crate::engine::drive::{CHARTED, chart, meter::busy, state};
+use crate::engine::drive::{CHARTED, busy, chart, state};
 use crate::error::LabError;
 use crate::host::ReadAhead;
 use crate::host::read_ahead::LINUX_WINDOW_BYTES;
