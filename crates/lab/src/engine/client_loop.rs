@@ -1,6 +1,7 @@
 //! The loops of clients that are tasks of the virtual executor: closed, in batches, and open.
 //!
-//! The drive's engine plays clients as events instead, as tasks would take most of its time (`drive/host.rs`).
+//! The drive's engine plays clients as events instead, as tasks would take most of its time
+//! (`drive/host.rs`).
 
 use super::quota::Quota;
 use crate::cell::Control;
@@ -28,8 +29,8 @@ impl Pace<'_> {
     }
 }
 
-/// A closed loop: makes a batch of up to `batch` requests, and the next batch when all of it have ended. `next` has the
-/// request of a place in the batch, until there is none left.
+/// A closed loop: makes a batch of up to `batch` requests, and the next batch when all of it have
+/// ended. `next` has the request of a place in the batch, until there is none left.
 pub async fn closed<F>(
     pace: &Pace<'_>,
     batch: usize,
@@ -53,8 +54,9 @@ where
     Ok(())
 }
 
-/// An open loop: makes requests at the times of `arrivals`, whether others have ended or not, until the quota is used up,
-/// and waits for their ends. Each request takes an idle client, or a new one, and gives it back.
+/// An open loop: makes requests at the times of `arrivals`, whether others have ended or not, until
+/// the quota is used up, and waits for their ends. Each request takes an idle client, or a new one,
+/// and gives it back.
 pub async fn open<C, F>(
     pace: &Pace<'_>,
     mut arrivals: Arrivals,

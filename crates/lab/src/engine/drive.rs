@@ -37,7 +37,7 @@ const MOST_WAITING: u64 = 1 << 24;
 /// Marks requests of the measured part.
 const MEASURED: u64 = 1 << 63;
 
-/// What is asked.
+/// The workload.
 pub enum Asked<'a> {
     /// Accesses of a workload.
     Workload(&'a BlockWorkload),
@@ -109,7 +109,7 @@ struct Play<'a, 'c> {
 }
 
 impl<'a, 'c> Play<'a, 'c> {
-    /// Brings a drive into its state, and who asks something of it up to the first request.
+    /// Brings a drive into its state, and sets up the source of requests.
     fn prepare(
         setting: &Setting<'_>,
         asked: Asked<'a>,
@@ -129,7 +129,8 @@ impl<'a, 'c> Play<'a, 'c> {
             }
             Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests)),
         };
-        // In a steady state, collection first has to come into step with writing: two blocks a gang, in pages.
+        // In a steady state, collection first has to come into step with writing: two blocks a
+        // write frontier, in pages.
         let warm_up_pages = match setting.precondition {
             Precondition::Steady => 2 * drive.frontier_pages(),
             _ => 0,
@@ -161,7 +162,8 @@ impl Course {
         self.made < self.requests && at < self.until
     }
 
-    /// Ends a run whose requests come so much faster than the drive serves them that memory would not do.
+    /// Ends a run whose requests come so much faster than the drive serves them that memory would
+    /// not do.
     #[inline]
     fn check_backlog(&self) -> Result<(), LabError> {
         let waiting = self.made - self.meter.completed();
@@ -238,8 +240,8 @@ impl Play<'_, '_> {
         Course { meter, busy_before, made: 0, requests, until, standstill: Standstill::default() }
     }
 
-    /// Plays on while every client that hears of an end makes its next request there and then: none has to be put into
-    /// an order of time first.
+    /// Plays on while every completion is followed by the client's next request at once: none has
+    /// to be put into an order of time first.
     #[inline(never)]
     fn answer_all(&mut self, course: &mut Course, done: &mut Vec<Done>) -> Result<(), LabError> {
         while course.made < course.requests && self.drive.play_to_next_end(Time(course.until), done)
@@ -319,7 +321,8 @@ impl Play<'_, '_> {
         due.then_some(at.max(now))
     }
 
-    /// Makes the next request, and says how long it is; nothing if there is none to be made now, as a cap holds it back.
+    /// Makes the next request, and says how long it is; nothing if there is none to be made now, as
+    /// a cap holds it back.
     #[inline]
     fn make(&mut self, at: u64, mark: u64) -> Result<Option<u64>, LabError> {
         let Some(request) = self.host.take(at, &self.drive) else {
@@ -352,7 +355,7 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// What is known at the end of a run.
+    /// Adds the figures that are known at the end of a run.
     fn describe(&self, outcome: &mut Outcome) {
         let counters = self.drive.counters();
         outcome.programs = Programs {

@@ -53,8 +53,8 @@ impl Cut {
         Cut { every_ns: every_ns.max(1), every_requests: u64::MAX }
     }
 
-    /// The cut of a run whose requests end in order of time: equal times where the run has a duration, else equal
-    /// numbers of requests. One interval where it has neither.
+    /// The cut of a run whose requests end in order of time: equal times where the run has a
+    /// duration, else equal numbers of requests. One interval where it has neither.
     pub fn of(limits: &Limits) -> Cut {
         let samples = u64::from(limits.samples.max(1));
         let cut = |all: u64| all.div_ceil(samples).max(1);

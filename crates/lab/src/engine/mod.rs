@@ -1,4 +1,4 @@
-//! What runs a cell: one engine for each way that a device is used.
+//! The engines that run cells: one for each way that a device is used.
 
 mod caps;
 mod client_loop;

@@ -13,7 +13,8 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The share of client number `client` out of `clients` in the limits of a run that begins at `begin`.
+    /// The share of client number `client` out of `clients` in the limits of a run that begins at
+    /// `begin`.
     pub fn share(limits: &Limits, begin: Time, client: u64, clients: u64) -> Quota {
         let share = |all: u64| all / clients + u64::from(client < all % clients);
         Quota {

@@ -5,8 +5,8 @@ use crate::outcome::Outcome;
 use softflash_base::{AccessKind, Time};
 use std::cell::{Cell, RefCell};
 
-/// The requests of the measured part. Clients share it; the [`Meter`] counts the completions at the end, when the length
-/// of the run, and so that of the intervals of its time series, is known.
+/// The requests of the measured part. Clients share it; the [`Meter`] counts the completions at the
+/// end, when the length of the run, and so that of the intervals of its time series, is known.
 pub struct Tally {
     begin: Time,
     /// The end of the measured part, where clients go on working beyond that.
@@ -21,9 +21,9 @@ impl Tally {
         Tally { begin, end: None, requests: Cell::new(0), completions: RefCell::default() }
     }
 
-    /// A tally from `begin` to `end`, of clients that work before and after as well. Requests count where they end. Their
-    /// bytes are taken to move evenly from submission to end, so that a request under way at one of the two times counts
-    /// with its share.
+    /// A tally from `begin` to `end`, of clients that work before and after as well. Requests count
+    /// where they end. Their bytes are taken to move evenly from submission to end, so that a
+    /// request under way at one of the two times counts with its share.
     pub fn within(begin: Time, end: Time) -> Tally {
         Tally { end: Some(end), ..Tally::new(begin) }
     }
@@ -39,7 +39,8 @@ impl Tally {
         self.completions.borrow_mut().push(Completion { kind, at, latency_ns, bytes });
     }
 
-    /// The figures of all requests. Without an end, the run is over when its last request has ended.
+    /// The figures of all requests. Without an end, the run is over when its last request has
+    /// ended.
     pub fn outcome(&self, samples: u32) -> Outcome {
         let all = self.completions.borrow();
         let counts = |completion: &&Completion| {
@@ -64,7 +65,8 @@ impl Tally {
             bytes_read: bytes(AccessKind::Read),
             bytes_written: bytes(AccessKind::Write),
             simulated_ns,
-            // All latencies are at hand, so the deviations are summed, which loses fewer digits than sums of squares.
+            // All latencies are at hand, so the deviations are summed, which loses fewer digits
+            // than sums of squares.
             latency_stddev_ns: [0, 1].map(|way| stddev_ns(&inside, kinds[way], means_ns[way])),
             ..measured
         }

@@ -1,10 +1,11 @@
 //! Block workloads: requests to units of flash, through the FTL and the driver that serve stores.
 //!
-//! A client with a queue depth of 1 is a synchronous thread with a unit of its own: thread `t` uses unit `t` modulo
-//! the units, so that fewer threads use fewer channels. Clients with more requests outstanding use all units: reads go
-//! where their data are, each write to the unit that the layout's scheduler chooses; so do the requests of an open
-//! loop. A write takes a superblock
-//! whole, its erase included; its two header pages are no payload and do not count. The flash keeps no data.
+//! A client with a queue depth of 1 is a synchronous thread with a unit of its own: thread `t` uses
+//! unit `t` modulo the units, so that fewer threads use fewer channels. Clients with more requests
+//! outstanding use all units: reads go where their data are, each write to the unit that the
+//! layout's scheduler chooses; so do the requests of an open loop. A write takes a superblock
+//! whole, its erase included; its two header pages are no payload and do not count. The flash keeps
+//! no data.
 
 mod bed;
 mod clients;
@@ -169,8 +170,8 @@ impl<'a> Run<'a> {
         Ok(blocks)
     }
 
-    /// Superblocks of each unit that are written before the run: the span of the workload, but for one, which is the room
-    /// that a block is written to before the old one is erased.
+    /// Superblocks of each unit that are written before the run: the span of the workload, but for
+    /// one, which is the room that a block is written to before the old one is erased.
     fn blocks_to_fill(&self, bed: &BedHandle) -> Result<usize, LabError> {
         let free = (0..bed.units()).map(|unit| bed.flash.space(unit as u16).free()).min();
         let most = free.unwrap_or(0).saturating_sub(1) as u64;

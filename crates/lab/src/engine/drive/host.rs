@@ -10,7 +10,7 @@ use softflash_workload::{Arrivals, BlockWorkload, Load};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-/// Whoever makes requests.
+/// The source of requests.
 pub(super) struct Host<'a> {
     requests: Ahead<'a>,
     pace: Pace,
@@ -33,7 +33,8 @@ struct Closed {
     /// Clients that make a request, and when; in order of time, as all think for equally long.
     ready: VecDeque<(u64, u64)>,
     think_ns: u64,
-    /// Requests of a batch that is waited for as a whole, and those of each batch that have not ended.
+    /// Requests of a batch that is waited for as a whole, and those of each batch that have not
+    /// ended.
     barrier: Option<(u32, Vec<u32>)>,
 }
 
@@ -83,21 +84,22 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Whether a client makes its next request as soon as it hears of an end, whatever the others do: then it can be
-    /// [asked](Host::answer) for it there and then, and need not be put into an order of time first.
+    /// Whether a client makes its next request as soon as one completes, whatever the others do:
+    /// then it can be [asked](Host::answer) for it there and then, and need not be put into an
+    /// order of time first.
     pub(super) fn answers_at_once(&self) -> bool {
         let at_once = |closed: &Closed| closed.think_ns == 0 && closed.barrier.is_none();
         matches!(&self.pace, Pace::Closed(closed) if at_once(closed)) && self.caps.is_none()
     }
 
-    /// The next request of whoever has just heard of an end.
+    /// The next request of the client whose request has just completed.
     #[inline(always)]
     pub(super) fn answer(&mut self, drive: &Drive) -> Option<HostRequest> {
         self.requests.take(drive)
     }
 
-    /// The request that is made now; none if a cap holds it back, or if there is none because of [an
-    /// error](Host::broken).
+    /// The request that is made now; none if a cap holds it back, or if there is none because of
+    /// [an error](Host::broken).
     #[inline]
     pub(super) fn take(&mut self, now: u64, drive: &Drive) -> Option<HostRequest> {
         if !self.held.is_empty()

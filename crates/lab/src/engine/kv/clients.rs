@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// Keys that one page of a scan asks for at most.
 const SCAN_PAGE_KEYS: u64 = 64;
 
-/// What the clients of a slice share.
+/// The state that the clients of a slice share.
 pub struct SliceClients {
     /// The shard of the slice.
     pub store: Store,
@@ -26,11 +26,11 @@ pub struct SliceClients {
     pub slice: SliceId,
     /// Its keys.
     pub keys: KeyMaker,
-    /// The version that the next write gets; it tells that values are not those of another key.
+    /// The version of the next write; values of another key are detected by it.
     pub version: Cell<u64>,
 }
 
-/// What all clients of a phase share.
+/// The state that all clients of a phase share.
 pub struct Phase<'a> {
     /// Clock and executor.
     pub runtime: &'a RuntimeHandle,
@@ -40,7 +40,7 @@ pub struct Phase<'a> {
     pub control: &'a Control<'a>,
     /// From the end of a request to the next.
     pub think_ns: u64,
-    /// Told after each request.
+    /// Called after each request.
     pub told: &'a dyn Fn(),
 }
 
@@ -118,8 +118,8 @@ impl SliceClients {
         Ok(entry.value.len() as u64)
     }
 
-    /// Goes through keys and values from a key on, and at the end of the slice from its beginning, until there were
-    /// `bytes`; returns the bytes of values.
+    /// Goes through keys and values from a key on, and at the end of the slice from its beginning,
+    /// until there were `bytes`; returns the bytes of values.
     async fn scan(&self, number: u64, bytes: u64) -> Result<u64, LabError> {
         // The key before the first that is wanted; none before the very first.
         let mut after = number.checked_sub(1).map(|before| self.key(before));

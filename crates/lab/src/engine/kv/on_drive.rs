@@ -49,7 +49,7 @@ impl OnDrive {
         })
     }
 
-    /// The device, for whoever opens queue pairs.
+    /// The device.
     pub fn device(&self) -> Arc<dyn Device> {
         let device = Arc::clone(&self.device) as Arc<dyn Device>;
         match self.drive_io {

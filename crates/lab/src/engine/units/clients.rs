@@ -20,7 +20,7 @@ pub enum Place {
     Any(Scheduler),
 }
 
-/// What all clients of a phase share.
+/// The state that all clients of a phase share.
 pub struct Phase<'a> {
     /// The device.
     pub bed: &'a BedHandle,
@@ -30,7 +30,7 @@ pub struct Phase<'a> {
     pub control: &'a Control<'a>,
     /// The caps on bytes a second.
     pub caps: &'a RefCell<Caps>,
-    /// Told after each request.
+    /// Called after each request.
     pub told: &'a dyn Fn(),
 }
 
@@ -56,7 +56,8 @@ impl Client {
         }
     }
 
-    /// Makes one request and waits for its end. One that is held back to `until` or later is not made.
+    /// Makes one request and waits for its end. One that is held back to `until` or later is not
+    /// made.
     pub async fn request(&self, phase: &Phase<'_>, until: Option<Time>) -> Result<(), LabError> {
         let (bed, access) = (phase.bed, self.source.borrow_mut().next());
         let held = phase.caps.borrow_mut().hold(access.kind, access.bytes.into(), bed.now());
@@ -98,7 +99,7 @@ impl Client {
         check_write(access.bytes.into(), payload)?;
         let unit = match self.place {
             Place::Own(unit) => unit,
-            Place::Any(Scheduler::RoundRobin) => bed.in_turn(),
+            Place::Any(Scheduler::RoundRobin) => bed.next_unit(),
             Place::Any(Scheduler::LoadAware) => bed.least_loaded(),
         };
         let data = self.buffer.take().unwrap_or_else(|| bed.buffer());

@@ -1,4 +1,5 @@
-//! Erases alone, at the queue pair: all blocks of a unit one after the other, as the FTL erases them.
+//! Erases alone, at the queue pair: all blocks of a unit one after the other, as the FTL erases
+//! them.
 
 use super::hardware::Hardware;
 use crate::cell::Cell;
@@ -22,8 +23,8 @@ struct Eraser {
     began: Time,
 }
 
-/// Erases superblocks of as many units as there are threads, each unit one at a time, all of its planes at once. Bytes are those
-/// erased and count as written.
+/// Erases superblocks of as many units as there are threads, each unit one at a time, all of its
+/// planes at once. Bytes are those erased and count as written.
 pub fn run(
     cell: &Cell,
     hardware: &Hardware,

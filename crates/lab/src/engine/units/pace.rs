@@ -10,7 +10,7 @@ use futures_util::future::try_join_all;
 use softflash_base::random::Rng;
 use softflash_workload::{BlockWorkload, Load, Span};
 
-/// Whoever makes the requests of a run, in the warm-up and in the measured part.
+/// The clients of a run, in the warm-up and in the measured part.
 pub struct Clients<'a> {
     bed: &'a BedHandle,
     workload: BlockWorkload,
@@ -74,8 +74,8 @@ impl<'a> Clients<'a> {
         Ok(Client::new(place, source, rng.fork("units")))
     }
 
-    /// Lets them all work until their quotas are used up: of each that `quota` gives to one of so many. `name` tells the
-    /// arrivals of a phase from those of another.
+    /// Runs all clients until their quotas are used up; `quota` has that of a client, by its number
+    /// and the number of clients. `name` seeds the arrivals of the phase.
     pub async fn work(
         &mut self,
         name: &str,
