@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of a request to a block device. Four bytes wide, like its neighbours in requests, so that requests are
-/// copied in whole words.
+/// The kind of a request to a block device. Four bytes wide, like its neighbours in requests, so
+/// that requests are copied in whole words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u32)]

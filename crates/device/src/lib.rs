@@ -10,10 +10,11 @@
 //! - [`file`](mod@file): units as extents of a file or block device, through io_uring;
 //! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
 //! - `opening`: from a path to a device; `label`: what stands at its start (drawn there);
-//! - [`backend`]: checks that all backends share, for those in other crates too (`validate`, `claims`).
+//! - [`backend`]: checks that all backends share, for those in other crates too (`validate`,
+//!   `claims`).
 
 pub mod backend {
-    //! What every backend needs.
+    //! The parts that every backend needs.
 
     pub use crate::claims::{Claim, Claims};
     pub use crate::validate::check;

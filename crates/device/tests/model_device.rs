@@ -227,8 +227,8 @@ fn presets_can_be_opened() {
     assert!(matches!(ModelDevice::in_memory(odd).map(drop), Err(OpenError::Geometry(_))));
 }
 
-/// Programs rows of one block each on every die of the device, cuts the power at `at` and looks what
-/// is there: what was acknowledged is whole, what was not is whole or readable as nothing.
+/// Programs rows of one block each on every die of the device, cuts the power at `at` and looks
+/// what is there: what was acknowledged is whole, what was not is whole or readable as nothing.
 fn cut_and_look(device: &ModelDevice, at: Time, seed: u64) -> (usize, usize) {
     let mut driver = drive(device);
     let geometry = driver.geometry();

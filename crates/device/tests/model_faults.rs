@@ -1,5 +1,5 @@
-//! Faults of the simulated flash as they look through a queue pair, and units that come back as they
-//! were.
+//! Faults of the simulated flash as they look through a queue pair, and units that come back as
+//! they were.
 
 #![allow(
     clippy::unwrap_used,

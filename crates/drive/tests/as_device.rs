@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 
 const UNITS: u16 = 3;
 
-/// The small array behind a link, firmware, kernel and write buffer, so that everything takes its time.
+/// The small array behind a link, firmware, kernel and write buffer, so that everything takes its
+/// time.
 fn spec() -> DeviceSpec {
     let mut array = softflash_nand::presets::small();
     array.geometry.blocks_per_plane = 32;
@@ -253,7 +254,8 @@ fn one_command_costs_what_the_same_request_costs_the_drive() {
     assert_eq!(device.with_drive(|drive| drive.counters().host_pages_written), 16);
 }
 
-/// Random commands on two queue pairs that share a clock; returns what ended, when, and with what bytes.
+/// Random commands on two queue pairs that share a clock; returns what ended, when, and with what
+/// bytes.
 fn run(seed: u64) -> Vec<(u64, u64, Vec<u8>)> {
     let device = device();
     let mut queues = [device.open_queue_pair(0..1).unwrap(), device.open_queue_pair(1..3).unwrap()];

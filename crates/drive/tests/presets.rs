@@ -1,4 +1,5 @@
-//! The devices that come with SoftFlash: all can be read, built and have the capacity of the original.
+//! The devices that come with SoftFlash: all can be read, built and have the capacity of the
+//! original.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What one cell of an experiment came to.
+//! The outcome of one cell of an experiment.
 
 use serde::{Deserialize, Serialize};
 use softflash_base::histogram::LatencySummary;
@@ -81,7 +81,7 @@ pub struct Sample {
 pub struct Span {
     /// The die.
     pub die: u32,
-    /// What it did.
+    /// The activity.
     pub what: Activity,
     /// From the beginning of the window, in nanoseconds.
     pub begin_ns: u64,

@@ -1,6 +1,6 @@
-//! The host path adds what it should to times that are worked out by hand, and changes nothing else. In the small
-//! array a page takes 10 us on the bus, 50 to read and 200 to program; the link takes 8 us a page to the host and
-//! 16 to the device.
+//! The host path adds what it should to times that are worked out by hand, and changes nothing
+//! else. In the small array a page takes 10 us on the bus, 50 to read and 200 to program; the link
+//! takes 8 us a page to the host and 16 to the device.
 
 #![allow(
     clippy::unwrap_used,

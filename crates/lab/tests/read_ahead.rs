@@ -1,5 +1,5 @@
-//! Reads through a page cache bring the same bytes, in windows, and read one window too many where nobody goes on. In the
-//! small array a page takes 10 us on the bus and 50 to read.
+//! Reads through a page cache bring the same bytes, in windows, and read one window too many where
+//! nobody goes on. In the small array a page takes 10 us on the bus and 50 to read.
 
 #![allow(
     clippy::unwrap_used,

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The activity of a die, or of the bus for that die. Result files name a sense after its purpose: `read`.
+/// The activity of a die, or of the bus for that die. Result files name a sense after its purpose:
+/// `read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {

@@ -1,4 +1,4 @@
-//! What an array is built from.
+//! The configuration of an array.
 
 use crate::cell::PageTable;
 use crate::geometry::{Geometry, GeometryError};
@@ -33,9 +33,9 @@ pub enum ConfigError {
     Faults {
         /// The field.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         given: f64,
-        /// What is possible.
+        /// The possible values.
         wanted: &'static str,
     },
     /// A timeline is asked for suspend, which only the array simulates.

@@ -147,7 +147,7 @@ pub fn rows_of(geometry: &UnitGeometry, place: (u16, u8, u32), page: u32, rows: 
     Target { die, planes: geometry.planes, ..target(unit, block, page, rows) }
 }
 
-/// Bytes that tell their seed and place.
+/// Bytes that depend on their seed and place.
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut rng = Rng::seeded(seed);
     (0..len.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes()).take(len).collect()

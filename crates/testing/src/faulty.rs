@@ -104,7 +104,8 @@ impl Faults {
         })
     }
 
-    /// Arms a change of what reads bring: it sees every read that succeeds from now on, with all of its bytes.
+    /// Arms a change of what reads bring: it sees every read that succeeds from now on, with all of
+    /// its bytes.
     pub fn alter_reads(&self, alter: impl FnMut(&Target, &mut [u8]) + Send + 'static) -> &Faults {
         self.armed().alterations.push(Box::new(alter));
         self

@@ -46,7 +46,7 @@ pub struct Request {
     pub at_ns: u64,
     /// The device or volume; the formats say how it is numbered.
     pub device: u32,
-    /// What it asks.
+    /// The kind of access.
     pub kind: Kind,
     /// Where it begins; 0 for a flush.
     pub offset_bytes: u64,

@@ -5,7 +5,7 @@ use softflash_base::AccessKind;
 /// A request of a block client. It lies within the capacity that its source was made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Access {
-    /// What it asks.
+    /// The kind of access.
     pub kind: AccessKind,
     /// Where it begins.
     pub offset_bytes: u64,

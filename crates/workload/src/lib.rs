@@ -1,9 +1,10 @@
 //! Workloads: what is asked, where, how large and when.
 //!
-//! A [`BlockWorkload`] or a [`KvWorkload`] is what a preset in TOML states; their sources give one access after the
-//! other without end, a [`Load`] says when they are made, a [`Precondition`] what state the device is in before, and
-//! [`SteadyState`] when figures have settled. Time is virtual and given, chance comes from a seeded generator:
-//! equal seeds give equal accesses. `docs/workloads.md` has fields, units and definitions.
+//! A [`BlockWorkload`] or a [`KvWorkload`] is what a preset in TOML states; their sources give one
+//! access after the other without end, a [`Load`] says when they are made, a [`Precondition`] what
+//! state the device is in before, and [`SteadyState`] when figures have settled. Time is virtual
+//! and given, chance comes from a seeded generator: equal seeds give equal accesses.
+//! `docs/workloads.md` has fields, units and definitions.
 //!
 //! ```
 //! use softflash_base::random::Rng;

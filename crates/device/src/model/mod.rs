@@ -1,7 +1,7 @@
 //! The `model` device: the NAND array of `softflash-nand` behind the same queue pairs as hardware.
 //!
 //! The array runs on the time that its callers pass in. Where that is virtual the device is a
-//! simulator that tells when it wants to be polled; where it is real the same code behaves like
+//! simulator that says when it has to be polled; where it is real the same code behaves like
 //! flash with the configured latencies. Pages live in memory, or in a file:
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! What happened inside of runs: throughput and latency over time, what was programmed why, what
+//! Charts of runs: throughput and latency over time, what was programmed why, what
 //! channels and dies did.
 
 use super::Run;

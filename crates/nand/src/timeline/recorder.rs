@@ -8,7 +8,7 @@ use crate::activity::Activity;
 pub struct Interval {
     /// The die.
     pub die: u32,
-    /// What it was busy with.
+    /// The activity.
     pub activity: Activity,
     /// From when, in nanoseconds of the timeline.
     pub begin_ns: u64,
@@ -54,7 +54,7 @@ impl Recorder {
 
     /// What a die's cell array began at `begin_ns` ends earlier than was noted, if it was.
     pub(super) fn shorten(&mut self, die: u32, begin_ns: u64, end_ns: u64) {
-        // Intervals stand in the order of their beginnings; once the window is over, none is younger.
+        // Intervals are in the order of their begins; once the window is over, none is younger.
         if self.intervals.last().is_none_or(|last| last.begin_ns < begin_ns) {
             return;
         }

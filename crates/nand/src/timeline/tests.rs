@@ -46,7 +46,8 @@ fn commands(config: &ArrayConfig, rng: &mut Rng) -> Vec<VecDeque<Work>> {
 
 type Ends = BTreeMap<(u32, u32), u64>;
 
-/// The times of a run: when each command of a die ended, and how long each die and each channel was busy.
+/// The times of a run: when each command of a die ended, and how long each die and each channel was
+/// busy.
 #[derive(Debug, Default, PartialEq)]
 struct Times {
     ends: Ends,
@@ -109,8 +110,9 @@ fn play_array(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Times {
     }
 }
 
-/// Submits the commands that the die begins at once, as the timeline takes no others. A command that waits inside a die
-/// asks for the bus one grant earlier than a command that is submitted when the die has room.
+/// Submits the commands that the die begins at once, as the timeline takes no others. A command
+/// that waits inside a die asks for the bus one grant earlier than a command that is submitted when
+/// the die has room.
 fn submit(array: &mut Array, die: u32, work: &mut VecDeque<Work>) {
     let kind_of = |work: &Work| match work.kind {
         WorkKind::Read => CommandKind::Read,
@@ -139,7 +141,8 @@ fn agree(name: &str, config: &ArrayConfig, seeds: u64) {
     }
 }
 
-/// The flash of a preset, with and without each cache register. Dies keep few blocks, as all commands use the first.
+/// The flash of a preset, with and without each cache register. Dies keep few blocks, as all
+/// commands use the first.
 fn agree_with_every_cache(name: &str, config: ArrayConfig, seeds: u64) {
     let mut config = config.without_suspend();
     config.geometry.blocks_per_plane = config.geometry.blocks_per_plane.min(8);

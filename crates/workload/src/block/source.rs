@@ -89,7 +89,8 @@ impl Mix {
 #[derive(Debug, Clone, Default)]
 struct Sizes {
     first: Class,
-    /// All of several sizes, each with the sum of the weights up to and including it, as a threshold of 53 random bits.
+    /// All of several sizes, each with the sum of the weights up to and including it, as a
+    /// threshold of 53 random bits.
     several: Box<[(u64, Class)]>,
 }
 
