@@ -8,13 +8,15 @@
 //! ```
 //! use softflash_base::Time;
 //! use softflash_drive::{AccessKind, Drive, HostRequest, spec::PageMapped};
-//! # let device = softflash_drive::spec::DeviceSpec::bare("tiny", &softflash_nand::presets::small());
+//! # let array = softflash_nand::presets::small();
+//! # let device = softflash_drive::spec::DeviceSpec::bare("tiny", &array);
 //! let mut drive = Drive::new(&device, &PageMapped::default(), 28.0)?;
 //! let write = HostRequest { tag: 7, kind: AccessKind::Write, offset_bytes: 8192, bytes: 4096 };
 //! drive.submit(Time::ZERO, write)?;
 //! let mut done = Vec::new();
 //! while drive.step(&mut done) {}
-//! assert_eq!((done[0].tag, done[0].latency_ns()), (7, 10_000 + 200_000)); // transfer, then program
+//! // A transfer, then a program.
+//! assert_eq!((done[0].tag, done[0].latency_ns()), (7, 10_000 + 200_000));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -25,8 +25,8 @@ fn ask_for_huge_pages(start: *mut u8, bytes: usize) {
     let skipped = start.align_offset(HUGE_PAGE_BYTES);
     let whole = bytes.saturating_sub(skipped) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     #[cfg(target_os = "linux")]
-    // SAFETY: the range lies inside one allocation, and the advice changes how memory is mapped, not what
-    // it holds. A refusal (no huge pages) costs time only.
+    // SAFETY: the range lies inside one allocation, and the advice changes how memory is mapped,
+    // not what it holds. A refusal (no huge pages) costs time only.
     let _ = unsafe {
         rustix::mm::madvise(
             start.wrapping_add(skipped).cast(),

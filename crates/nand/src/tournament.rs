@@ -175,8 +175,8 @@ impl Tournament {
         let mut node = self.leaf(channel);
         tree[node].set(least);
         while node > 1 {
-            // SAFETY: `node` was a valid index above, in a tree whose length is a power of two, and is
-            // halved; above 1 it, its sibling and its parent are all inside.
+            // SAFETY: `node` was a valid index above, in a tree whose length is a power of two, and
+            // is halved; above 1 it, its sibling and its parent are all inside.
             unsafe {
                 least = least.min(tree.get_unchecked(node ^ 1).get());
                 node >>= 1;

@@ -71,11 +71,13 @@ fn problems(line: &str) -> Vec<String> {
     problems
 }
 
-/// Whether a line is a comment that is too wide; a long link cannot be wrapped.
+/// Whether a line is a comment that is too wide. A link, a row of a table and indented code cannot
+/// be wrapped.
 fn is_wide_comment(line: &str) -> bool {
     let Some(text) = line.trim_start().strip_prefix("//") else { return false };
-    let text = text.trim_start_matches(['/', '!']).trim();
-    line.chars().count() > COMMENT_WIDTH && text.contains(' ')
+    let text = text.trim_start_matches(['/', '!']);
+    let is_fixed = text.starts_with("     ") || text.trim_start().starts_with('|');
+    line.chars().count() > COMMENT_WIDTH && !is_fixed && text.trim().contains(' ')
 }
 
 /// Whether the path begins there, as opposed to being part of a longer one.

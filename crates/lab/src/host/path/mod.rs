@@ -2,7 +2,8 @@
 //! time. A decorator around any device that knows its own times.
 //!
 //! ```text
-//! submit ── submit_ns ──► link, host to device ──► device ──► link, device to host ──► interrupt ── complete_ns ──► poll
+//! submit ── submit_ns ──► link, host to device ──► device
+//!        ──► link, device to host ──► interrupt ── complete_ns ──► poll
 //! ```
 //!
 //! The data of a program cross the link before the device has the command; those of a read when the

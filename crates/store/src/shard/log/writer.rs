@@ -395,8 +395,8 @@ impl Inner {
                 clock_ms,
                 first_event,
             };
-            // The reader expects both of every frame: it checks the page by the checksum, and takes a
-            // frame for lost that a later one declares durable.
+            // The reader expects both of every frame: it checks the page by the checksum, and takes
+            // a frame for lost that a later one declares durable.
             assert!(
                 position.durable_frames <= header.sequence,
                 "shard {}: frame {} would declare frame {} durable, which is not written",
