@@ -104,8 +104,8 @@ impl Shard {
         while self.is_full() {
             self.check_health()?;
             let flushing = self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
-            let is_final = self.tasks.compaction_idle.get() && !flushing;
-            if is_final || self.runtime.now() >= deadline {
+            let cannot_free_space = self.tasks.compaction_idle.get() && !flushing;
+            if cannot_free_space || self.runtime.now() >= deadline {
                 return Err(self.blocks.lack_of_space().into());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + POLL_INTERVAL);

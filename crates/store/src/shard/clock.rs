@@ -64,7 +64,7 @@ mod tests {
     use softflash_runtime::VirtualExecutor;
 
     #[test]
-    fn time_goes_on_when_the_wall_steps_back() {
+    fn the_clock_advances_when_the_wall_clock_steps_back() {
         let executor = VirtualExecutor::new(10_000);
         let runtime = executor.handle();
         let clock = ExpiryClock::new(runtime.clone());

@@ -245,8 +245,8 @@ impl<'a> Recovery<'a> {
             && (segment > *end || durable_before > next)
         {
             if !self.accepts_loss() {
-                let what = format!("it was in use and is lost from frame {next} on");
-                return Err(reader.damage(segment, &what));
+                let reason = format!("it was in use and is lost from frame {next} on");
+                return Err(reader.damage(segment, &reason));
             }
             loss.frames.push(next..durable_before.max(next + 1));
         }
@@ -427,7 +427,7 @@ async fn replay_log<'a>(
             (None, limit) => newest_evidence(chain, limit.flatten(), reader).await?,
         };
         let needed = match evidence {
-            Some(Evidence { log_start, .. }) => chain.from_number(log_start, reader).await?,
+            Some(Evidence { log_start, .. }) => chain.starting_at(log_start, reader).await?,
             None if missing.is_some() => None,
             None => Some(chain.whole(reader).await?),
         };
@@ -450,20 +450,20 @@ async fn replay_log<'a>(
                 }
                 (None, start) => {
                     let found = chain.first_number();
-                    let what = format!("it is missing; the first segment found is {found}");
-                    return Err(reader.damage(start.unwrap_or(0), &what));
+                    let reason = format!("it is missing; the first segment found is {found}");
+                    return Err(reader.damage(start.unwrap_or(0), &reason));
                 }
             }
             continue;
         };
         let (mut replay, end) = replay_with_retry(layout, shard, reader, &needed, clock).await?;
         if let End::Corrupt { at, lost } = &end {
-            let what = format!(
+            let reason = format!(
                 "frame {} was durable and is damaged or missing, as may be the frames up to {}",
                 lost.start,
                 lost.end.saturating_sub(1)
             );
-            return Err(reader.damage(at.segment, &what));
+            return Err(reader.damage(at.segment, &reason));
         }
         if let Some(position) = replay.next_position {
             reader.refuse_lost_page(&needed, position).await?;

@@ -454,7 +454,7 @@ async fn load(
                 tracing::error!(
                     block = entry.block,
                     reason,
-                    "a patch is lost; its keys give errors"
+                    "a patch is lost; reads of its keys fail"
                 );
             }
             (slice, (entry.level, entry.run, Rc::new(patch)))

@@ -79,8 +79,8 @@ impl Shard {
         Ok(page)
     }
 
-    /// Logs the clock for a page without expired keys, of which the last expired at
-    /// `expired_at_ms`: a client that misses them has seen them expired.
+    /// Logs the clock for a page that omits expired keys, the last of which expired at
+    /// `expired_at_ms`: its client has seen them expired.
     async fn log_hidden(&self, expired_at_ms: u64) -> Result<()> {
         if expired_at_ms == 0 || planted::bug(Bug::ScanHidesUnlogged) {
             return Ok(());

@@ -146,7 +146,7 @@ impl Chain {
     ///
     /// # Errors
     /// Errors of the reader.
-    pub async fn from_number(
+    pub async fn starting_at(
         &mut self,
         number: u64,
         reader: &LogReader,

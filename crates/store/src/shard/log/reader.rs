@@ -272,8 +272,8 @@ impl LogReader {
         if !lost || accepts {
             return Ok(());
         }
-        let what = format!("page {} was programmed completely, and cannot be read", at.page);
-        Err(self.damage(at.segment, &what))
+        let reason = format!("page {} was programmed completely, and cannot be read", at.page);
+        Err(self.damage(at.segment, &reason))
     }
 
     /// The error for log bytes that are undamaged and cannot be decoded.
@@ -288,9 +288,9 @@ impl LogReader {
     }
 
     /// The error for a segment that has lost acknowledged events.
-    pub fn damage(&self, segment: u64, what: &str) -> StoreError {
+    pub fn damage(&self, segment: u64, reason: &str) -> StoreError {
         StoreError::DataLoss(format!(
-            "segment {segment} of the log of shard {}: {what}",
+            "segment {segment} of the log of shard {}: {reason}",
             self.shard
         ))
     }
@@ -323,10 +323,10 @@ impl LogReader {
                 continue;
             }
             if header.durable_before > *first.get_or_insert(header.sequence) {
-                let what = format!(
+                let reason = format!(
                     "it holds durable frames, and the opening header of its superblock {superblock} is damaged"
                 );
-                return Err(self.damage(header.segment, &what));
+                return Err(self.damage(header.segment, &reason));
             }
         }
         Ok(())

@@ -42,7 +42,7 @@ fn a_transaction_conflicts_with_changes_of_the_keys_that_it_has_read() {
                 put(store, "other", entry(3)).await;
                 store.local().flush_everything().await.unwrap();
             });
-            assert_eq!(flushed.await, CONFLICT, "the memtable is gone");
+            assert_eq!(flushed.await, CONFLICT, "the memtable was flushed");
             // Writes, removals and flushes before the read are no conflict.
             assert_eq!(after(store, key, async |_| ()).await, Ok(()));
             let other = after(store, key, async |store| put(store, "other", entry(2)).await);

@@ -59,7 +59,7 @@ fn an_expired_version_that_is_dropped_does_not_bring_an_older_one_back() {
             compact(store, shard, slice, "c").await;
             still_dead(stores).await;
             if level == 2 {
-                assert_eq!(levels(slice), [0, 1, 1], "the older one is still there");
+                assert_eq!(levels(slice), [0, 1, 1], "the older version still exists");
             }
             let seq = shard.history.seq.get();
             shard.log.stable_soon(seq).await.unwrap();
@@ -119,7 +119,7 @@ fn a_value_over_several_patches_stays_complete_when_part_of_its_run_is_compacted
         assert!(parts >= 3, "the value spans {parts} patches");
         assert!(shard.compact_once(slice).await.unwrap());
         assert_eq!(found(store, "c").await, Some(LARGE));
-        assert_eq!(levels(slice), [0, 0, parts], "all of them went, and nothing else was there");
+        assert_eq!(levels(slice), [0, 0, parts], "all patches moved, and there are no others");
         // Newer patches before, after and within the value's keys.
         for key in ["b", "d", "c"] {
             compact(store, shard, slice, key).await;
