@@ -18,7 +18,7 @@ impl Drive {
     pub fn play_until(&mut self, now: Time, done: &mut Vec<Done>) {
         while self.play_event(now.0.saturating_add(1)) {}
         self.pass_to(now.0);
-        done.append(&mut self.completed);
+        done.append(&mut self.host.completed);
     }
 
     /// The ticket of a request that is submitted next. It may be out of date, by requests that wait

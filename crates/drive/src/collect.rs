@@ -19,19 +19,19 @@ impl Drive {
     /// Puts a logical page onto its write frontier, and makes its old place invalid.
     #[inline]
     pub(crate) fn place(&mut self, frontier: u32, logical: u32) {
-        self.place_at(frontier, self.frontiers[frontier as usize].next, logical);
+        self.place_at(frontier, self.blocks.frontiers[frontier as usize].next, logical);
     }
 
     /// As [`place`](Drive::place), onto this page of the frontier's block.
     #[inline(always)]
     pub(crate) fn place_at(&mut self, frontier: u32, page: u32, logical: u32) {
-        let block = self.frontiers[frontier as usize].open;
+        let block = self.blocks.frontiers[frontier as usize].open;
         let new = block * self.shape.pages_per_block + page;
         if page.is_multiple_of(ENTRIES_PER_LINE) {
             self.map.expect_behind(new);
         }
         let old = self.map.put(logical, new);
-        self.valid[block as usize] += 1;
+        self.blocks.valid[block as usize] += 1;
         self.invalidate(old);
     }
 
@@ -39,24 +39,24 @@ impl Drive {
     #[inline]
     pub(crate) fn invalidate(&mut self, physical: u32) {
         if physical != NONE {
-            self.valid[self.shape.block_of(physical) as usize] -= 1;
+            self.blocks.valid[self.shape.block_of(physical) as usize] -= 1;
         }
     }
 
     /// The frontier's block is full: closes it, and opens another if there is one.
     pub(crate) fn close(&mut self, frontier: u32) {
-        let state = &mut self.frontiers[frontier as usize];
+        let state = &mut self.blocks.frontiers[frontier as usize];
         let block = std::mem::replace(&mut state.open, NONE);
-        self.valid[block as usize] &= !NOT_CLOSED;
-        self.closed[block as usize] = state.closed;
+        self.blocks.valid[block as usize] &= !NOT_CLOSED;
+        self.blocks.closed[block as usize] = state.closed;
         state.closed = state.closed.wrapping_add(1);
         self.open(frontier);
     }
 
     /// Opens a free block; where it is the last one, something must be collected.
     fn open(&mut self, frontier: u32) {
-        let state = &mut self.frontiers[frontier as usize];
-        let free = &mut self.free[frontier as usize];
+        let state = &mut self.blocks.frontiers[frontier as usize];
+        let free = &mut self.blocks.free[frontier as usize];
         let Some(block) = free.pop_front() else { return };
         (state.open, state.next, state.programmed) = (block, 0, 0);
         if free.is_empty() && !state.collects() {
@@ -67,16 +67,16 @@ impl Drive {
     fn choose_victim(&mut self, frontier: u32) {
         let first = self.shape.first_block_of(frontier);
         let range = first as usize..(first + self.shape.blocks_per_frontier) as usize;
-        let state = &mut self.frontiers[frontier as usize];
+        let state = &mut self.blocks.frontiers[frontier as usize];
         let candidates = Candidates {
-            valid: &self.valid[range.clone()],
-            closed: &self.closed[range],
+            valid: &self.blocks.valid[range.clone()],
+            closed: &self.blocks.closed[range],
             now: state.closed,
         };
         let Some(chosen) = policy::choose(self.layout.victim, &candidates) else { return };
         let victim = first + chosen;
-        let to_move = u32::from(self.valid[victim as usize]);
-        self.valid[victim as usize] |= NOT_CLOSED;
+        let to_move = u32::from(self.blocks.valid[victim as usize]);
+        self.blocks.valid[victim as usize] |= NOT_CLOSED;
         let room = self.shape.data_pages_from(frontier, state.next).saturating_sub(to_move);
         state.victim = victim;
         state.cursor = victim * self.shape.pages_per_block;
@@ -98,7 +98,7 @@ impl Drive {
         if !accepts.has(WorkKind::Move) {
             return None;
         }
-        let state = &self.frontiers[frontier as usize];
+        let state = &self.blocks.frontiers[frontier as usize];
         if !state.is_moving() {
             if self.left_to_move(state) == 0 {
                 let victim = self.take_victim(frontier);
@@ -118,7 +118,7 @@ impl Drive {
     /// The die copies back what the map says is moved; a page only where a read waits.
     #[inline]
     fn copy_back(&mut self, die: u32, frontier: u32) -> Accepted {
-        let state = &self.frontiers[frontier as usize];
+        let state = &self.blocks.frontiers[frontier as usize];
         let queue = &mut self.dies[die as usize];
         queue.copies_back = true;
         let pages = if queue.reads.is_empty() { state.next - state.programmed } else { 1 };
@@ -131,7 +131,7 @@ impl Drive {
     pub(crate) fn copied_back(&mut self, die: u32, work: Work) {
         self.dies[die as usize].copies_back = false;
         self.counters.programmed_for_collection += u64::from(work.pages);
-        let state = &mut self.frontiers[work.tag as usize];
+        let state = &mut self.blocks.frontiers[work.tag as usize];
         state.programmed += u32::from(work.pages);
         if state.programmed == self.shape.pages_per_block {
             self.close(work.tag);
@@ -141,7 +141,7 @@ impl Drive {
     /// The die moves the next row of what the map says is moved.
     #[inline]
     fn program_moved(&mut self, die: u32, frontier: u32) -> Accepted {
-        let state = &self.frontiers[frontier as usize];
+        let state = &self.blocks.frontiers[frontier as usize];
         let row = self.shape.row_of(state.programmed);
         let row_ends = ((u32::from(row) + 1) * self.shape.row_pages).min(state.next);
         let pages = row_ends - state.programmed;
@@ -149,7 +149,7 @@ impl Drive {
             - self.shape.data_pages_from(frontier, row_ends);
         self.counters.programmed_for_collection += u64::from(data);
         self.counters.programmed_for_parity += u64::from(pages - data);
-        self.frontiers[frontier as usize].programmed = row_ends;
+        self.blocks.frontiers[frontier as usize].programmed = row_ends;
         if row_ends == self.shape.pages_per_block {
             self.close(frontier);
         }
@@ -163,7 +163,7 @@ impl Drive {
     /// Changes the map for the next pages of the victim. Their places are known, so the map is
     /// written and not read.
     pub(crate) fn move_chunk(&mut self, frontier: u32) {
-        let state = &mut self.frontiers[frontier as usize];
+        let state = &mut self.blocks.frontiers[frontier as usize];
         let end = (state.victim + 1) * self.shape.pages_per_block;
         let open = state.open * self.shape.pages_per_block;
         let mut pages = 0;
@@ -180,8 +180,8 @@ impl Drive {
             pages += 1;
         }
         state.pace.moved += u32::from(pages);
-        self.valid[state.open as usize] += pages;
-        self.valid[state.victim as usize] -= pages;
+        self.blocks.valid[state.open as usize] += pages;
+        self.blocks.valid[state.victim as usize] -= pages;
         self.map.expect_behind(open + state.next);
         self.expect_chunk(frontier);
     }
@@ -189,7 +189,7 @@ impl Drive {
     /// Makes ready for the next chunk of a victim, as far as it is known by now: its entries of the
     /// map are scattered over all memory.
     fn expect_chunk(&self, frontier: u32) {
-        let &WriteFrontier { victim, mut cursor, .. } = &self.frontiers[frontier as usize];
+        let &WriteFrontier { victim, mut cursor, .. } = &self.blocks.frontiers[frontier as usize];
         let end = (victim + 1) * self.shape.pages_per_block;
         for _ in 0..CHUNK_PAGES {
             if cursor >= end {
@@ -206,15 +206,15 @@ impl Drive {
     #[inline]
     pub(crate) fn take_victim(&mut self, frontier: u32) -> u32 {
         self.dies[self.shape.die_of(frontier) as usize].collecting -= 1;
-        std::mem::replace(&mut self.frontiers[frontier as usize].victim, NONE)
+        std::mem::replace(&mut self.blocks.frontiers[frontier as usize].victim, NONE)
     }
 
     /// A block is erased: it can be written again.
     #[inline]
     pub(crate) fn erased(&mut self, block: u32) {
         let frontier = self.shape.frontier_of_block(block);
-        self.free[frontier as usize].push_back(block);
-        if self.frontiers[frontier as usize].open == NONE {
+        self.blocks.free[frontier as usize].push_back(block);
+        if self.blocks.frontiers[frontier as usize].open == NONE {
             self.open(frontier);
         }
     }

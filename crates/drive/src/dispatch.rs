@@ -78,7 +78,7 @@ impl Drive {
     #[inline]
     fn is_oldest(&self, die: u32, read: u32) -> bool {
         let range = self.frontiers_of(die);
-        let frontiers = &self.frontiers[range.start as usize..range.end as usize];
+        let frontiers = &self.blocks.frontiers[range.start as usize..range.end as usize];
         let order = self.pages.get(read).order;
         let older = |write: u32| (self.pages.get(write).order.wrapping_sub(order) as i32) < 0;
         !frontiers
@@ -108,7 +108,7 @@ impl Drive {
         let mut collectable = NONE;
         for _ in 0..self.shape.frontiers_per_die {
             let next = if frontier + 1 == frontiers.end { frontiers.start } else { frontier + 1 };
-            let state = &self.frontiers[frontier as usize];
+            let state = &self.blocks.frontiers[frontier as usize];
             if !state.writes.is_empty() {
                 if let Some(further) = self.advance_frontier(die, frontier, accepts) {
                     self.dies[die as usize].turn = next - frontiers.start;
@@ -125,7 +125,7 @@ impl Drive {
     /// A program for the host, or collection if that is due.
     #[inline(always)]
     fn advance_frontier(&mut self, die: u32, frontier: u32, accepts: Accepted) -> Option<Accepted> {
-        let state = &self.frontiers[frontier as usize];
+        let state = &self.blocks.frontiers[frontier as usize];
         let mut most = u32::MAX;
         if state.collects() {
             let left = self.left_to_move(state);
@@ -142,14 +142,14 @@ impl Drive {
     /// Valid pages of the block that a write frontier collects.
     #[inline]
     pub(crate) fn left_to_move(&self, frontier: &WriteFrontier) -> u32 {
-        u32::from(self.valid[frontier.victim as usize] & !NOT_CLOSED)
+        u32::from(self.blocks.valid[frontier.victim as usize] & !NOT_CLOSED)
     }
 
     /// Programs the host's next pages, up to the end of the row. One waits at least.
     #[inline(always)]
     fn program(&mut self, die: u32, frontier: u32, most: u32) -> Option<Accepted> {
         if self.shape.is_row_a_page() {
-            let page = self.frontiers[frontier as usize].next;
+            let page = self.blocks.frontiers[frontier as usize].next;
             let write = self.place_next_write(frontier, page)?;
             self.pages.end_queue(write);
             self.frontier_went_on(die, frontier, page + 1, 1);
@@ -163,7 +163,7 @@ impl Drive {
     /// parity.
     #[inline(never)]
     fn program_row(&mut self, die: u32, frontier: u32, most: u32) -> Accepted {
-        let row_begins = self.frontiers[frontier as usize].next;
+        let row_begins = self.blocks.frontiers[frontier as usize].next;
         let row = self.shape.row_of(row_begins);
         let row_ends = (u32::from(row) + 1) * self.shape.row_pages;
         let (mut page, mut data) = (row_begins, 0);
@@ -193,7 +193,7 @@ impl Drive {
     /// the frontier's block.
     #[inline(always)]
     fn place_next_write(&mut self, frontier: u32, page: u32) -> Option<u32> {
-        let write = self.frontiers[frontier as usize].writes.pop(&self.pages)?;
+        let write = self.blocks.frontiers[frontier as usize].writes.pop(&self.pages)?;
         let logical = self.pages.get(write).logical;
         self.place_at(frontier, page, logical);
         if let Some(buffer) = &mut self.buffer {
@@ -207,7 +207,7 @@ impl Drive {
     fn frontier_went_on(&mut self, die: u32, frontier: u32, page: u32, data: u32) {
         self.dies[die as usize].writes -= data;
         self.counters.programmed_for_host += u64::from(data);
-        let state = &mut self.frontiers[frontier as usize];
+        let state = &mut self.blocks.frontiers[frontier as usize];
         (state.next, state.programmed) = (page, page);
         state.pace.written += data;
         self.expect_next_writes(frontier);
@@ -221,7 +221,7 @@ impl Drive {
     /// that is not there, the one before it is expected again.
     #[inline(always)]
     fn expect_next_writes(&self, frontier: u32) {
-        let next = self.frontiers[frontier as usize].writes.first_or_last();
+        let next = self.blocks.frontiers[frontier as usize].writes.first_or_last();
         self.expect_old_page(self.pages.get(next).logical);
         let after = self.pages.behind(next);
         let after = if after == NONE { next } else { after };
@@ -233,7 +233,7 @@ impl Drive {
     pub(crate) fn expect_old_page(&self, logical: u32) {
         let physical = self.map.physical_of(logical);
         self.map.expect_change(physical);
-        prefetch(&self.valid, self.shape.block_of(physical) as usize);
+        prefetch(&self.blocks.valid, self.shape.block_of(physical) as usize);
     }
 
     /// Work on a die has ended.

@@ -23,6 +23,23 @@ pub struct Drive {
     pub(crate) layout: PageMapped,
     pub(crate) flash: Timeline,
     pub(crate) map: Map,
+    pub(crate) blocks: Blocks,
+    pub(crate) dies: Vec<DieQueue>,
+    pub(crate) pages: Pages,
+    pub(crate) front: Front,
+    pub(crate) buffer: Option<Buffer>,
+    pub(crate) counters: DriveCounters,
+    pub(crate) completions: Completions,
+    pub(crate) host: HostQueue,
+    shortcuts: Shortcuts,
+    /// Pages are moved one by one inside their die.
+    pub(crate) copies_back: bool,
+    pub(crate) order: u32,
+    pub(crate) now: u64,
+}
+
+/// The blocks of the drive: which are open, erased, or can be collected.
+pub(crate) struct Blocks {
     pub(crate) frontiers: Vec<WriteFrontier>,
     /// Erased blocks of each write frontier, the first to be used first.
     pub(crate) free: Vec<VecDeque<u32>>,
@@ -30,24 +47,23 @@ pub struct Drive {
     pub(crate) valid: Vec<u16>,
     /// When each block was closed; see [`crate::policy`].
     pub(crate) closed: Vec<u32>,
-    pub(crate) dies: Vec<DieQueue>,
-    pub(crate) pages: Pages,
-    pub(crate) front: Front,
-    pub(crate) buffer: Option<Buffer>,
-    pub(crate) counters: DriveCounters,
-    pub(crate) completions: Completions,
-    /// When the front does something next; the end of time while it is idle.
+}
+
+/// The host's side of the drive.
+pub(crate) struct HostQueue {
+    /// Time of the next step of the front; the end of time while it is idle.
     front_at: u64,
     /// Completed requests that have not been returned.
     pub(crate) completed: Vec<Done>,
+    /// Requests beyond the queue depth.
     waiting: VecDeque<(u64, HostRequest)>,
     queue_depth: usize,
+}
+
+/// Requests that need no step of the front.
+struct Shortcuts {
     reads_straight: bool,
     writes_straight: bool,
-    /// Pages are moved one by one inside their die.
-    pub(crate) copies_back: bool,
-    pub(crate) order: u32,
-    pub(crate) now: u64,
 }
 
 /// The requests of a die.
@@ -98,24 +114,32 @@ impl Drive {
         let first_blocks = || (0..shape.frontiers).map(|frontier| shape.first_block_of(frontier));
         Ok(Drive {
             map: Map::new(shape.logical_pages, shape.pages_end()),
-            frontiers: first_blocks().map(WriteFrontier::new).collect(),
-            free: first_blocks().map(|first| (first + 1..first + per_frontier).collect()).collect(),
-            valid: vec![NOT_CLOSED; shape.blocks_end() as usize],
-            closed: vec![0; shape.blocks_end() as usize],
+            blocks: Blocks {
+                frontiers: first_blocks().map(WriteFrontier::new).collect(),
+                free: first_blocks()
+                    .map(|first| (first + 1..first + per_frontier).collect())
+                    .collect(),
+                valid: vec![NOT_CLOSED; shape.blocks_end() as usize],
+                closed: vec![0; shape.blocks_end() as usize],
+            },
             dies: (0..device.geometry.dies()).map(|_| DieQueue::new()).collect(),
             pages: Pages::default(),
-            reads_straight: front.is_free_for_reads(),
-            writes_straight: front.is_free_for_writes() && buffer.is_none(),
+            shortcuts: Shortcuts {
+                reads_straight: front.is_free_for_reads(),
+                writes_straight: front.is_free_for_writes() && buffer.is_none(),
+            },
             front,
             buffer,
             counters: DriveCounters::default(),
             completions: Completions::new(),
-            front_at: u64::MAX,
-            completed: Vec::new(),
-            waiting: VecDeque::new(),
-            queue_depth: match device.controller.queue_depth {
-                0 => usize::MAX,
-                depth => depth as usize,
+            host: HostQueue {
+                front_at: u64::MAX,
+                completed: Vec::new(),
+                waiting: VecDeque::new(),
+                queue_depth: match device.controller.queue_depth {
+                    0 => usize::MAX,
+                    depth => depth as usize,
+                },
             },
             copies_back: layout.copyback && shape.row_pages == 1 && shape.parity_period == 0,
             order: 0,
@@ -144,7 +168,7 @@ impl Drive {
 
     /// Requests that have not ended.
     pub fn in_flight(&self) -> usize {
-        self.pages.requests() + self.waiting.len()
+        self.pages.requests() + self.host.waiting.len()
     }
 
     /// Makes ready for a request some time from now: its entry of the map.
@@ -173,10 +197,10 @@ impl Drive {
         }
         self.pass_to(now.0);
         self.counters.submitted += 1;
-        if self.pages.requests() < self.queue_depth {
+        if self.pages.requests() < self.host.queue_depth {
             self.admit(now.0, &request);
         } else {
-            self.waiting.push_back((now.0, request));
+            self.host.waiting.push_back((now.0, request));
         }
         Ok(())
     }
@@ -195,7 +219,7 @@ impl Drive {
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         let flash_at = self.flash.next_at().map_or(u64::MAX, |at| at.0);
-        let next = flash_at.min(self.completions.next_at()).min(self.front_at);
+        let next = flash_at.min(self.completions.next_at()).min(self.host.front_at);
         (next != u64::MAX).then_some(Time(next))
     }
 
@@ -205,7 +229,7 @@ impl Drive {
     pub fn step(&mut self, done: &mut Vec<Done>) -> bool {
         let played = self.play_event(u64::MAX);
         // A request that asks nothing of the flash ends as it comes in.
-        let completed = !self.completed.is_empty();
+        let completed = !self.host.completed.is_empty();
         self.hand_over(done);
         played || completed
     }
@@ -214,7 +238,7 @@ impl Drive {
     /// when none completes before that.
     #[inline]
     pub fn play_to_next_end(&mut self, end: Time, done: &mut Vec<Done>) -> bool {
-        while self.completed.is_empty() {
+        while self.host.completed.is_empty() {
             if !self.play_event(end.0) {
                 return false;
             }
@@ -226,16 +250,16 @@ impl Drive {
     #[inline]
     fn hand_over(&mut self, done: &mut Vec<Done>) {
         if done.is_empty() {
-            std::mem::swap(done, &mut self.completed);
+            std::mem::swap(done, &mut self.host.completed);
         } else {
-            done.append(&mut self.completed);
+            done.append(&mut self.host.completed);
         }
     }
 
     /// Plays the next event that the drive has to do with, if it is before `end`.
     #[inline(always)]
     pub(crate) fn play_event(&mut self, end: u64) -> bool {
-        let (completes_at, front_at) = (self.completions.next_at(), self.front_at);
+        let (completes_at, front_at) = (self.completions.next_at(), self.host.front_at);
         let other_at = completes_at.min(front_at);
         let fed = match self.flash.step_before(other_at.min(end)) {
             Some(step) => self.flash_went_on(step),
@@ -267,7 +291,7 @@ impl Drive {
     /// Takes what comes through the front; returns the die that has something to do then.
     #[inline(always)]
     fn play_front(&mut self) -> Option<(u32, Accepted)> {
-        self.pass_to(self.front_at);
+        self.pass_to(self.host.front_at);
         let room = self.has_room();
         let die = self.front.play(self.now, room).and_then(|page| self.page_arrived(page));
         self.front_changed();
@@ -278,7 +302,7 @@ impl Drive {
     /// made possible may have been ready long ago.
     #[inline]
     pub(crate) fn front_changed(&mut self) {
-        self.front_at = self.front.next_at(self.has_room()).max(self.now);
+        self.host.front_at = self.front.next_at(self.has_room()).max(self.now);
     }
 
     /// Completes the request whose completion is next.
@@ -292,16 +316,16 @@ impl Drive {
     /// A request completes for the host.
     #[inline(always)]
     fn tell(&mut self, at: u64, request: u32) {
-        self.completed.push(self.pages.end_request(request, at));
+        self.host.completed.push(self.pages.end_request(request, at));
         self.counters.completed += 1;
-        if !self.waiting.is_empty() {
+        if !self.host.waiting.is_empty() {
             self.admit_next();
         }
     }
 
     #[cold]
     fn admit_next(&mut self) {
-        if let Some((since, request)) = self.waiting.pop_front() {
+        if let Some((since, request)) = self.host.waiting.pop_front() {
             self.admit(since, &request);
         }
     }
@@ -309,7 +333,11 @@ impl Drive {
     /// Whether requests of a kind never wait in the front.
     #[inline]
     pub(crate) fn is_straight(&self, kind: AccessKind) -> bool {
-        if kind == AccessKind::Read { self.reads_straight } else { self.writes_straight }
+        if kind == AccessKind::Read {
+            self.shortcuts.reads_straight
+        } else {
+            self.shortcuts.writes_straight
+        }
     }
 
     #[inline]
@@ -488,7 +516,7 @@ impl Drive {
         let frontier = self.shape.frontier_of(logical);
         self.order = self.order.wrapping_add(1);
         self.pages.get_mut(page).order = self.order;
-        self.frontiers[frontier as usize].writes.push(&mut self.pages, page);
+        self.blocks.frontiers[frontier as usize].writes.push(&mut self.pages, page);
         let die = self.shape.die_of(frontier);
         self.dies[die as usize].writes += 1;
         Some(die)

@@ -77,10 +77,10 @@ impl Drive {
 
     /// Memory of the simulated drive, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        let blocks = self.valid.capacity() * 2 + self.closed.capacity() * 4;
-        let free = self.free.iter().map(|free| free.capacity() * 4 + size_of_val(free));
+        let blocks = self.blocks.valid.capacity() * 2 + self.blocks.closed.capacity() * 4;
+        let free = self.blocks.free.iter().map(|free| free.capacity() * 4 + size_of_val(free));
         let buffer = self.buffer.as_ref().map_or(0, Buffer::memory_bytes);
-        let tables = self.frontiers.capacity() * size_of::<WriteFrontier>()
+        let tables = self.blocks.frontiers.capacity() * size_of::<WriteFrontier>()
             + self.dies.capacity() * size_of::<DieQueue>()
             + self.shape.stripe.capacity() * 4;
         (blocks + tables + free.sum::<usize>()) as u64

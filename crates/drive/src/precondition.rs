@@ -31,7 +31,7 @@ impl Drive {
     fn write_now(&mut self, logical: u32) {
         let frontier = self.shape.frontier_of(logical);
         loop {
-            let state = &self.frontiers[frontier as usize];
+            let state = &self.blocks.frontiers[frontier as usize];
             let parity = self.shape.is_parity(frontier, state.next);
             if state.collects() && !parity {
                 let left = self.left_to_move(state);
@@ -50,7 +50,7 @@ impl Drive {
                 self.counters.programmed_for_parity += 1;
             } else {
                 self.place(frontier, logical);
-                self.frontiers[frontier as usize].pace.written += 1;
+                self.blocks.frontiers[frontier as usize].pace.written += 1;
                 self.counters.programmed_for_host += 1;
                 self.counters.host_pages_written += 1;
             }
@@ -63,9 +63,9 @@ impl Drive {
 
     /// Moves the next pages of what a write frontier collects.
     fn move_now(&mut self, frontier: u32) {
-        let from = self.frontiers[frontier as usize].next;
+        let from = self.blocks.frontiers[frontier as usize].next;
         self.move_chunk(frontier);
-        let state = &mut self.frontiers[frontier as usize];
+        let state = &mut self.blocks.frontiers[frontier as usize];
         let to = std::mem::replace(&mut state.next, from);
         for page in from..to {
             if self.shape.is_parity(frontier, page) {
@@ -79,12 +79,12 @@ impl Drive {
 
     /// The frontier goes on by a page.
     fn pass_page(&mut self, frontier: u32) {
-        let state = &mut self.frontiers[frontier as usize];
+        let state = &mut self.blocks.frontiers[frontier as usize];
         state.next += 1;
         state.programmed = state.next;
         if state.next == self.shape.pages_per_block {
             self.close(frontier);
-            let state = &self.frontiers[frontier as usize];
+            let state = &self.blocks.frontiers[frontier as usize];
             if state.open == NONE && state.collects() {
                 assert_eq!(
                     self.left_to_move(state),
@@ -128,7 +128,7 @@ impl Drive {
             self.write_block(frontier, count, &mut logical);
         }
         for logical in logical {
-            while self.shape.is_parity(frontier, self.frontiers[frontier as usize].next) {
+            while self.shape.is_parity(frontier, self.blocks.frontiers[frontier as usize].next) {
                 self.pass_page(frontier);
             }
             self.place(frontier, logical);
@@ -162,7 +162,7 @@ impl Drive {
         for block in 0..self.shape.blocks_end() {
             let first = block * self.shape.pages_per_block;
             let found = self.map.count_valid(first, first + self.shape.pages_per_block);
-            let counted = u32::from(self.valid[block as usize] & !NOT_CLOSED);
+            let counted = u32::from(self.blocks.valid[block as usize] & !NOT_CLOSED);
             if found != counted {
                 return Err(format!(
                     "block {block} is counted for {counted} valid pages, not {found}"
@@ -183,11 +183,11 @@ impl Drive {
         if mapped != valid {
             return Err(format!("{mapped} logical pages lie in {valid} valid ones"));
         }
-        for (frontier, state) in self.frontiers.iter().enumerate() {
+        for (frontier, state) in self.blocks.frontiers.iter().enumerate() {
             let first = self.shape.first_block_of(frontier as u32) as usize;
-            let blocks = &self.valid[first..first + self.shape.blocks_per_frontier as usize];
+            let blocks = &self.blocks.valid[first..first + self.shape.blocks_per_frontier as usize];
             let not_closed = blocks.iter().filter(|&&valid| valid & NOT_CLOSED != 0).count();
-            let known = self.free[frontier].len()
+            let known = self.blocks.free[frontier].len()
                 + usize::from(state.open != NONE)
                 + usize::from(state.victim != NONE);
             // One more may be being erased.

@@ -294,7 +294,7 @@ async fn repair_shard(shard: &Shard, facts: &Facts, report: &mut RepairReport) -
         repair_slice(shard.id(), slice, facts, shard.blocks(), Some(shard), report).await?;
     }
     report.parities = parity::repair(shard).await?;
-    if facts.log_is_damaged { shard.give_up_old_log().await } else { Ok(()) }
+    if facts.log_is_damaged { shard.release_old_log().await } else { Ok(()) }
 }
 
 /// Examines every run of a slice, from the oldest on, and rewrites damaged patches if a writer is

@@ -24,7 +24,7 @@ pub(super) async fn examine(shard: ShardId, blocks: &BlockLayer) -> Vec<ParityDa
 /// Repairs all groups, and removes rewritten patches from them.
 pub(super) async fn repair(shard: &Shard) -> Result<Vec<ParityDamage>> {
     let damaged = examine(shard.id(), shard.blocks()).await;
-    shard.unburden_groups().await?;
-    while shard.restore_once().await? {}
+    shard.rewrite_groups().await?;
+    while shard.reconstruct_once().await? {}
     Ok(damaged)
 }

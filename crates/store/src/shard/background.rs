@@ -107,9 +107,9 @@ impl Shard {
         if self.layout.redundancy().is_some() {
             // A rebuild can be long: it alternates with compaction, so that writers do not wait.
             let refreshed = self.can_rebuild()
-                && (self.restore_once().await? || self.refresh_once(slice).await?);
+                && (self.reconstruct_once().await? || self.refresh_once(slice).await?);
             let compacted = self.compact_once(slice).await?;
-            return Ok(self.unburden_groups().await? || compacted || refreshed);
+            return Ok(self.rewrite_groups().await? || compacted || refreshed);
         }
         Ok(self.refresh_once(slice).await? || self.compact_once(slice).await?)
     }

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 impl Shard {
     /// Reconstructs one missing or damaged block of a group. Returns whether there was one.
-    pub(crate) async fn restore_once(&self) -> Result<bool> {
+    pub(crate) async fn reconstruct_once(&self) -> Result<bool> {
         let Some(id) = self.blocks.take_reconstructible() else { return Ok(false) };
         let Some(group) = self.blocks.group_of(id) else { return Ok(true) };
         if let Err(error) = self.reconstruct(id, &group).await {
@@ -76,7 +76,7 @@ impl Shard {
     }
 
     /// Rewrites every group with retired patches, without these. Returns whether one was rewritten.
-    pub(crate) async fn unburden_groups(&self) -> Result<bool> {
+    pub(crate) async fn rewrite_groups(&self) -> Result<bool> {
         let (mut any, mut tried) = (false, BTreeSet::new());
         while let Some(state) = self.blocks.group_with_pinned(&tried) {
             if self.tasks.closing.get() {

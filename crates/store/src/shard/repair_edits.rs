@@ -41,7 +41,7 @@ impl Shard {
 
     /// Flushes all memtables and deletes the older segments, so that the log holds only the
     /// segments of this opening.
-    pub(crate) async fn give_up_old_log(&self) -> Result<()> {
+    pub(crate) async fn release_old_log(&self) -> Result<()> {
         self.flush_everything().await?;
         let Some(slice) = self.slices.first() else { return Ok(()) };
         self.edit(slice, &[], Vec::new());
