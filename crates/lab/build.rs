@@ -1,5 +1,5 @@
-//! Lists the presets and experiments of the repository, so that a file that is added there is in the
-//! binary without being named anywhere.
+//! Lists the presets and experiments of the repository, so that a file that is added there is in
+//! the binary without being named anywhere.
 
 use std::error::Error;
 use std::fmt::Write;

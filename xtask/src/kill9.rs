@@ -9,7 +9,7 @@ const USAGE: &str = "usage: cargo xtask kill9 [--time 60s] [--seed SEED]";
 pub fn run(arguments: &[&str]) -> Outcome {
     let mut command = cargo();
     command.args(["test", "--locked", "--package", "softflash", "--test", "program", "--"]);
-    command.args(["--nocapture", "what_was_acknowledged_survives_kills_at_any_moment"]);
+    command.args(["--nocapture", "acknowledged_writes_survive_kills_at_any_moment"]);
     let (mut time, mut rest) = (60, arguments.iter());
     while let Some(argument) = rest.next() {
         match (*argument, rest.next()) {

@@ -1,6 +1,7 @@
 //! Types that every layer of SoftFlash uses: ids, time, aligned buffers, seeded random generators,
 //! checksums, integer conversions and histograms. No I/O, no clock, no policy.
 
+pub mod access;
 pub mod cast;
 pub mod checksum;
 pub mod histogram;
@@ -10,6 +11,7 @@ pub mod planted;
 pub mod random;
 pub mod time;
 
+pub use access::AccessKind;
 pub use checksum::checksum64;
 pub use id::{ShardId, SliceId, UnitId};
 pub use io_buf::{BufferPool, IoBuf};

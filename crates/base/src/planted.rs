@@ -32,100 +32,100 @@ macro_rules! bugs {
 
 bugs! {
     // Writing the log.
-    AcknowledgedBeforeWrite: "the log calls a batch durable and writes it then", "store/src/shard/log/writer.rs";
-    AcknowledgedUnwritten: "events that come while a frame is written are acknowledged with it", "store/src/shard/log/writer.rs";
+    AcknowledgedBeforeWrite: "the log reports a batch as durable before it is written", "store/src/shard/log/writer.rs";
+    AcknowledgedUnwritten: "events that arrive while a frame is written are acknowledged with it", "store/src/shard/log/writer.rs";
     FrameNotForced: "a frame stays in the device's volatile cache", "store/src/shard/log/writer.rs";
     StreamNotFlushed: "a stream of several frames is not flushed", "store/src/shard/log/writer.rs";
-    DurableBeforeTooHigh: "a frame says of one more before it that it was durable", "store/src/shard/log/writer.rs";
+    DurableBeforeTooHigh: "a frame declares one frame too many before it as durable", "store/src/shard/log/writer.rs";
     CheckpointAheadOfLog: "a checkpoint in the middle of the stream names its own segment as the start", "store/src/shard/log/mod.rs";
-    HeldIsStable: "a batch is acknowledged behind a transaction that is undecided", "store/src/shard/log/mod.rs";
-    SegmentUnannounced: "what is in a segment is acknowledged before another one tells of it", "store/src/shard/log/segments.rs";
+    HeldIsStable: "a batch is acknowledged although an earlier transaction is undecided", "store/src/shard/log/mod.rs";
+    SegmentUnannounced: "data in a segment are acknowledged before the segment is announced in another one", "store/src/shard/log/segments.rs";
     // Reading the log.
     FrameChecksumIgnored: "the checksum of a frame is not verified", "store/src/format/log/frame.rs";
     LastPageUnread: "the last page of a segment is not read", "store/src/shard/log/reader.rs";
     // Recovery.
     RemovalNotReplayed: "patches that an edit removes are kept", "store/src/shard/replay.rs";
     NumberReused: "the number of an edit is given to a batch after a restart", "store/src/shard/replay.rs";
-    BatchFrozenInMiddle: "a batch that is replayed is frozen in its middle", "store/src/shard/replay.rs";
-    RunNumberReused: "runs of level 0 are numbered anew after a restart", "store/src/shard/replay.rs";
-    ReplayedForgotten: "what was replayed does not keep its segments of the log", "store/src/shard/replay.rs";
-    UndecidedCounts: "a transaction without a commit counts", "store/src/shard/replay.rs";
-    CommitsNotNoted: "commits that the coordinator told are not noted in the own log", "store/src/shard/transactions.rs";
-    CutTailKept: "what was cut off the log is not taken out of it", "store/src/shard/open.rs";
-    BlocksLeak: "blocks that nothing refers to are not given back at a restart", "store/src/shard/open.rs";
+    BatchFrozenInMiddle: "a memtable is frozen in the middle of a replayed batch", "store/src/shard/replay.rs";
+    RunNumberReused: "runs of level 0 are renumbered after a restart", "store/src/shard/replay.rs";
+    ReplayedForgotten: "replayed data do not retain their log segments", "store/src/shard/replay.rs";
+    UndecidedCounts: "a transaction without a commit counts as committed", "store/src/shard/replay.rs";
+    CommitsNotNoted: "commits reported by the coordinator are not recorded in the shard's own log", "store/src/shard/transactions.rs";
+    CutTailKept: "a truncated tail is not removed from the log", "store/src/shard/open.rs";
+    BlocksLeak: "unreferenced blocks are not released at a restart", "store/src/shard/open.rs";
     // Transactions.
-    CommitNotAwaited: "a transaction is acknowledged before its commit is written", "store/src/shard/transactions.rs";
-    GatesInReverse: "gates behind the first are taken in reverse", "store/src/store.rs";
+    CommitNotAwaited: "a transaction is acknowledged before its commit is written", "store/src/store/two_phase.rs";
+    GatesInReverse: "all gates but the first are acquired in reverse order", "store/src/store/exclusive.rs";
     CommitsOutOfOrder: "commits of transactions are written out of order", "store/src/shard/transactions.rs";
-    PendingClearsForgotten: "what a removal needs that may be undone does not keep its segments of the log", "store/src/shard/flush.rs";
-    CommittedHalfPrepared: "a transaction is committed when one of its shards is prepared", "store/src/shard/transactions.rs";
+    PendingClearsForgotten: "data that an undecided FLUSHALL may restore do not retain their log segments", "store/src/shard/flush.rs";
+    CommittedHalfPrepared: "a transaction is committed when only one of its shards is prepared", "store/src/shard/transactions.rs";
     // Flush and compaction.
-    UndecidedFlushed: "a memtable is flushed before the log holds all of it for good", "store/src/shard/flush.rs";
-    FlushedTooMuch: "a flush says that what came during it is in the tree", "store/src/shard/flush.rs";
-    FrozenForgotten: "a checkpoint forgets the memtable that is being flushed", "store/src/kv/slice.rs";
-    SegmentsFreedEarly: "segments of the log are given back before the edit is durable", "store/src/shard/flush.rs";
-    CopyAgainNotFlushed: "a patch that rebuild or patrol writes again is still in the volatile cache when it replaces the old one", "store/src/shard/patrol.rs";
+    UndecidedFlushed: "a memtable is flushed before all of it is final in the log", "store/src/shard/flush.rs";
+    FlushedTooMuch: "a flush marks writes that arrived meanwhile as flushed", "store/src/shard/flush.rs";
+    FrozenForgotten: "a checkpoint leaves out the memtable that is being flushed", "store/src/kv/slice.rs";
+    SegmentsFreedEarly: "log segments are released before the edit is durable", "store/src/shard/flush.rs";
+    CopyAgainNotFlushed: "a patch rewritten by rebuild or scrub is still in the volatile cache when it replaces the old one", "store/src/shard/scrub.rs";
     PatchNotFlushed: "an edit is written while its patches are in the device's volatile cache", "store/src/kv/writer.rs";
-    InputsFreedEarly: "the inputs of a compaction are given back before its edit is durable", "store/src/shard/compact.rs";
-    InputsLeak: "the inputs of a compaction are not given back", "store/src/shard/compact.rs";
-    FreedUnderReader: "a patch is given back while somebody reads it", "store/src/kv/patch.rs";
-    MemoryStepSkipsKey: "a flush or scan loses a key after every 128 of a memtable", "store/src/kv/merge.rs";
-    MergeKeepsOlder: "of two versions of a key a merge keeps the older", "store/src/kv/merge.rs";
-    DeletionsDropped: "a compaction drops deletions above what they delete", "store/src/kv/compaction/leveled.rs";
-    NewestRunsTaken: "level 0 gives its newest runs instead of its oldest", "store/src/kv/compaction/leveled.rs";
-    OverlapMoved: "runs that overlap are moved down as if they did not", "store/src/shard/compact.rs";
-    OlderRunFirst: "lookups ask the oldest run of level 0 first", "store/src/kv/tree.rs";
+    InputsFreedEarly: "the inputs of a compaction are released before its edit is durable", "store/src/shard/compact.rs";
+    InputsLeak: "the inputs of a compaction are not released", "store/src/shard/compact.rs";
+    FreedUnderReader: "a patch is released during a read", "store/src/kv/patch.rs";
+    MemoryStepSkipsKey: "a flush or scan skips a key after every 128 of a memtable", "store/src/kv/merge.rs";
+    MergeKeepsOlder: "a merge keeps the older of two versions of a key", "store/src/kv/merge.rs";
+    DeletionsDropped: "a compaction drops deletions although older versions exist below", "store/src/kv/compaction/leveled.rs";
+    NewestRunsTaken: "level 0 compacts its newest runs instead of its oldest", "store/src/kv/compaction/leveled.rs";
+    OverlapMoved: "overlapping runs are moved down without a merge", "store/src/shard/compact.rs";
+    OlderRunFirst: "lookups search the oldest run of level 0 first", "store/src/kv/tree.rs";
     CutNotWidened: "a compaction cuts a run in the middle of a value in fragments", "store/src/kv/compaction/leveled.rs";
-    WidenedPartForgotten: "older versions are not looked for below what a compaction takes of the next level", "store/src/kv/compaction/leveled.rs";
+    WidenedPartForgotten: "the search for older versions in lower levels ignores the widened key range of a compaction", "store/src/kv/compaction/leveled.rs";
     ExpiredNotBuried: "an expired version is dropped above older ones", "store/src/kv/merge.rs";
-    FinishedPatchesLeak: "finished patches are not given back when their writer fails", "store/src/kv/writer.rs";
+    FinishedPatchesLeak: "finished patches are not released when their writer fails", "store/src/kv/writer.rs";
     // Space management.
-    ReserveFourfold: "four times as many blocks are kept for compactions as they need", "store/src/shard/budget.rs";
-    FreeCountStale: "free blocks are not counted anew when a block is given back", "store/src/block_layer/mod.rs";
-    LargeValueNotExempt: "a value larger than the memtables may be waits for ever", "store/src/shard/admission.rs";
-    SweepDropsLive: "the sweep of watches drops those that somebody holds", "store/src/shard/watch.rs";
-    SweepKeepsOrphans: "the sweep of watches keeps those that nobody holds", "store/src/shard/watch.rs";
+    ReserveFourfold: "compactions reserve four times as many blocks as they need", "store/src/shard/budget.rs";
+    FreeCountStale: "the count of free blocks is not updated when a block is released", "blocks/src/layer.rs";
+    LargeValueNotExempt: "a value larger than the memtables waits for ever", "store/src/shard/admission.rs";
+    SweepDropsLive: "the sweep of watches drops watches that are in use", "store/src/shard/watch.rs";
+    SweepKeepsOrphans: "the sweep of watches keeps watches that are not in use", "store/src/shard/watch.rs";
     // Reads.
-    PatchBorderMissed: "the last key of a patch is taken for one of the next", "store/src/kv/tree.rs";
-    FilterSaysNo: "a filter denies one key in 61", "store/src/format/patch/index.rs";
-    CacheKeepsOld: "a write leaves what the read cache holds of its key", "store/src/shard/commit.rs";
-    WindowOfAnotherPatch: "a scan takes up what was read of another patch", "store/src/kv/windows.rs";
+    PatchBorderMissed: "the last key of a patch is searched for in the next patch", "store/src/kv/tree.rs";
+    FilterSaysNo: "a filter has false negatives for one key in 61", "store/src/format/patch/index.rs";
+    CacheKeepsOld: "a write does not invalidate its key in the read cache", "store/src/shard/commit.rs";
+    WindowOfAnotherPatch: "a scan uses the readahead of another patch", "store/src/kv/scan_readahead.rs";
     ScanSkipsKey: "a page of a scan begins one key late", "store/src/shard/scan.rs";
-    GateStaysShut: "who waits at a gate is not let in when it opens", "store/src/shard/gate.rs";
-    ClockRunsBack: "the expiry clock forgets at a restart how late it was", "store/src/shard/clock.rs";
-    ExposedClockLogged: "the expiry clock counts as logged in a frame that a later write can take along", "store/src/shard/log/writer.rs";
-    ClearForgottenByFlush: "a flush after a restart brings back patches that a removal of everything had taken", "store/src/shard/replay.rs";
-    ClearNotReplayed: "the removal of everything is not replayed", "store/src/shard/replay.rs";
+    GateStaysShut: "a task that waits at a gate is not woken when the gate opens", "store/src/shard/gate.rs";
+    ClockRunsBack: "the expiry clock is not restored at a restart", "store/src/shard/clock.rs";
+    ExposedClockLogged: "the expiry clock counts as logged in a frame that a later write can destroy", "store/src/shard/log/writer.rs";
+    ClearForgottenByFlush: "a flush after a restart restores patches that a FLUSHALL had removed", "store/src/shard/replay.rs";
+    ClearNotReplayed: "a FLUSHALL is not replayed", "store/src/shard/replay.rs";
     // The flash translation layer.
-    ProgramFailureIgnored: "a program that failed is taken for done", "ftl/src/completion.rs";
-    HeaderNotForced: "the header of a superblock that is opened stays in the volatile cache", "ftl/src/lifecycle.rs";
-    WrongPageRead: "the last page of a superblock is read one page early", "ftl/src/transfer.rs";
-    NewestHeaderErased: "the superblock with the newest header is erased ahead of need", "ftl/src/preparation.rs";
-    WearLost: "erase counts are not taken from headers", "ftl/src/recovery.rs";
-    FailedAttemptKept: "of two attempts to write a block the failed one is kept", "store/src/block_layer/mod.rs";
+    ProgramFailureIgnored: "a failed program counts as done", "ftl/src/completion.rs";
+    HeaderNotForced: "the opening header of a superblock stays in the volatile cache", "ftl/src/lifecycle.rs";
+    WrongPageRead: "reads of the last page of a superblock read the page before", "ftl/src/transfer.rs";
+    NewestHeaderErased: "the superblock with the newest header is erased in advance", "ftl/src/erase_ahead.rs";
+    WearLost: "erase counts are not restored from headers", "ftl/src/recovery.rs";
+    FailedAttemptKept: "of two attempts to write a block the failed one is kept", "blocks/src/discovery.rs";
     // Copies and parity.
-    SecondCopyUnwritten: "appends go to one of two copies", "store/src/block_layer/open_block.rs";
-    FailedCopyHidden: "a copy whose program failed is taken for whole", "store/src/block_layer/open_block.rs";
-    ParityForgetsPatch: "the second patch of a group is not in its parity", "store/src/block_layer/stripe.rs";
-    GroupOnOneUnit: "patches of a group are not kept apart, and nobody looks whether they are", "store/src/block_layer/open_block.rs";
+    SecondCopyUnwritten: "appends are written to one of two copies", "blocks/src/open_block.rs";
+    FailedCopyHidden: "a copy with a failed program counts as intact", "blocks/src/open_block.rs";
+    ParityForgetsPatch: "the second patch of a group is not in its parity", "blocks/src/redundancy/stripe.rs";
+    GroupOnOneUnit: "patches of a parity group are placed without anti-affinity and without a check", "blocks/src/redundancy/groups.rs";
     // Concurrent removal of all keys.
-    UndecidedDoomed: "the patches of a removal are given up while it is undecided itself", "store/src/shard/clear.rs";
-    ClearKeepsCache: "a removal of everything leaves the read cache", "store/src/shard/clear.rs";
-    ClearTouchesNoWatch: "a removal of everything does not end watches", "store/src/shard/clear.rs";
-    ClearIgnoredByCommit: "a commit does not see that everything was removed since its reads", "store/src/shard/commit.rs";
-    ClearToldEarly: "a read tells of a removal of everything before that is durable", "store/src/shard/read.rs";
-    RememberedAcrossClear: "a read puts into the cache what was removed while it waited", "store/src/shard/read.rs";
-    FlushedAcrossClear: "a flush brings back what was removed while it wrote", "store/src/shard/flush.rs";
-    CompactedAcrossClear: "a compaction brings back what was removed while it merged", "store/src/shard/compact.rs";
+    UndecidedDoomed: "the patches of an undecided FLUSHALL are released", "store/src/shard/clear.rs";
+    ClearKeepsCache: "a FLUSHALL does not invalidate the read cache", "store/src/shard/clear.rs";
+    ClearTouchesNoWatch: "a FLUSHALL does not invalidate watches", "store/src/shard/clear.rs";
+    ClearIgnoredByCommit: "a commit does not detect a FLUSHALL after its reads", "store/src/shard/commit.rs";
+    ClearToldEarly: "a read shows a FLUSHALL before it is durable", "store/src/shard/read.rs";
+    RememberedAcrossClear: "a read caches a value that was removed while it waited", "store/src/shard/read.rs";
+    FlushedAcrossClear: "a flush restores data that were removed while it wrote", "store/src/shard/flush.rs";
+    CompactedAcrossClear: "a compaction restores data that were removed while it merged", "store/src/shard/compact.rs";
     // Reads and watches of transactions.
-    ExclusiveSeesExpired: "expired keys are there for transactions over several keys", "store/src/shard/read.rs";
-    ScanHidesUnlogged: "a scan hides expired keys without noting in the log how late it is", "store/src/shard/scan.rs";
-    AloneReadsBeforeGate: "a command over several shards reads before it has their gates", "protocol/src/write.rs";
-    ExecChecksBeforeGate: "EXEC looks at its watches before it has the gates", "protocol/src/exec.rs";
-    ExecKeepsWatches: "EXEC does not let go of its watches", "protocol/src/exec.rs";
-    ExpiryNotWatched: "a watched key that expires does not end the transaction", "protocol/src/exec.rs";
-    WatchStopsAtKnown: "WATCH ends at a key that is watched already", "protocol/src/exec.rs";
-    DiscardKeepsWatches: "DISCARD does not let go of the watches", "protocol/src/commands/transaction.rs";
+    ExclusiveSeesExpired: "transactions over several keys see expired keys", "store/src/shard/read.rs";
+    ScanHidesUnlogged: "a scan hides expired keys without logging the expiry clock", "store/src/shard/scan.rs";
+    AloneReadsBeforeGate: "a command over several shards reads before it holds their gates", "protocol/src/pipeline/write.rs";
+    ExecChecksBeforeGate: "EXEC checks its watches before it holds the gates", "protocol/src/pipeline/exec.rs";
+    ExecKeepsWatches: "EXEC does not drop its watches", "protocol/src/pipeline/exec.rs";
+    ExpiryNotWatched: "the expiry of a watched key does not abort the transaction", "protocol/src/session/transaction.rs";
+    WatchStopsAtKnown: "WATCH stops at a key that is watched already", "protocol/src/pipeline/exec.rs";
+    DiscardKeepsWatches: "DISCARD does not drop the watches", "protocol/src/handlers/transaction.rs";
 }
 
 impl Bug {

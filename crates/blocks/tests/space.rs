@@ -18,7 +18,7 @@ async fn put(blocks: &BlockLayer) -> BlockId {
 /// The FTL's count of free superblocks, and of erased ones among them.
 fn free_superblocks(blocks: &BlockLayer) -> (u32, u32) {
     let spaces = || blocks.flash().units().map(|unit| blocks.flash().space(unit));
-    (spaces().map(|space| space.free()).sum(), spaces().map(|space| space.prepared).sum())
+    (spaces().map(|space| space.free()).sum(), spaces().map(|space| space.erased).sum())
 }
 
 /// Puts and deletes blocks, and compares the count of free blocks after each operation, and again

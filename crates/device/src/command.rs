@@ -20,8 +20,8 @@ pub struct Target {
     pub plane: u8,
     /// How many planes, from `plane` on (1 for a single-plane operation).
     pub planes: u8,
-    /// The block in each of those planes; `blocks[0]` is the one in `plane`. Blocks may differ, as a
-    /// bad one is replaced by another of its plane.
+    /// The block in each of those planes; `blocks[0]` is the one in `plane`. Blocks may differ, as
+    /// a bad one is replaced by another of its plane.
     pub blocks: [u32; MAX_PLANES],
     /// The first page in the blocks; 0 for an erase.
     pub page: u32,
@@ -29,25 +29,25 @@ pub struct Target {
     pub rows: u32,
 }
 
-/// What to do there.
+/// The operation.
 #[derive(Debug)]
 pub enum Operation {
-    /// Sense the pages and transfer them into the buffer (`rows * planes * page_bytes` long; of one page also
-    /// [`sector_bytes`](crate::QueuePair::sector_bytes), its beginning).
+    /// Sense the pages and transfer them into the buffer (`rows * planes * page_bytes` long; of one
+    /// page also [`sector_bytes`](crate::QueuePair::sector_bytes), its beginning).
     Read(IoBuf),
     /// Program the pages from the buffer. Pages of a block must be programmed in order.
     Program {
         /// The data, `rows * planes * page_bytes` long.
         data: IoBuf,
-        /// Complete only when the data, and all that completed on this queue pair before the command
-        /// was submitted and lies in the same pages' reach, survives a power cut (NVMe's Force
-        /// Unit Access). Devices whose programs always are durable ignore it.
+        /// Complete only when the data, and all that completed on this queue pair before the
+        /// command was submitted and lies in the same pages' reach, survives a power cut (NVMe's
+        /// Force Unit Access). Devices whose programs always are durable ignore it.
         durable: bool,
     },
     /// Erase the target's blocks.
     Erase,
-    /// Complete when everything that completed on this queue pair before the submission survives a power cut.
-    /// The target's unit is not looked at.
+    /// Complete when everything that completed on this queue pair before the submission survives a
+    /// power cut. The target's unit is not looked at.
     Flush,
     /// Record durably that the target's blocks must not be used again.
     MarkBad,
@@ -73,8 +73,9 @@ pub struct Completion {
     pub buffer: Option<IoBuf>,
     /// Success, or why not. After a failed read the buffer's contents mean nothing.
     pub result: Result<(), DeviceError>,
-    /// How often pages were read again with other thresholds until ECC could correct them, in the page that needed most:
-    /// data that should be written anew before it is lost. 0 where the device does not tell.
+    /// How often pages were read again with other thresholds until ECC could correct them, in the
+    /// page that needed most: data that should be rewritten before it is lost. 0 where the device
+    /// does not say.
     pub retries: u8,
     /// When the device finished.
     pub finished_at: Time,
@@ -108,8 +109,8 @@ pub enum DeviceError {
         /// The block.
         block: u32,
     },
-    /// A program that skips or repeats a page, or any other breach of the flash's physical rules: a defect
-    /// in the layer above.
+    /// A program that skips or repeats a page, or any other breach of the flash's physical rules: a
+    /// defect in the layer above.
     #[error("against the rules of the flash: {0}")]
     RuleBroken(String),
     /// An address or length outside the device.
@@ -121,7 +122,8 @@ pub enum DeviceError {
         /// The `errno`.
         errno: i32,
     },
-    /// A flush of the device failed, this one or one before: nothing that is written can be promised any more.
+    /// A flush of the device failed, this one or one before: nothing that is written can be
+    /// promised any more.
     #[error(
         "a flush of the device failed ({}): what was written may be lost; look after the device, then start again",
         std::io::Error::from_raw_os_error(*errno)

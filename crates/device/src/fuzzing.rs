@@ -1,10 +1,11 @@
-//! Properties of the decoders for any bytes, for the fuzzers of `fuzz` and for tests that replay what these found.
+//! Properties of the decoders for any bytes, for the fuzzers of `fuzz` and for tests that replay
+//! what these found.
 
 use crate::file::check_configuration;
 use crate::model::{self, ModelConfig};
 
-/// A device's label: what decodes is written back as the same, and the backends refuse a configuration with words or
-/// can work with its numbers.
+/// A device's label: what decodes is written back as the same, and the backends refuse a
+/// configuration with words or can work with its numbers.
 pub fn label(data: &[u8]) {
     let Some(configuration) = crate::label::fuzzing::label(data) else { return };
     if let Ok(bytes) = check_configuration(&configuration) {
@@ -18,7 +19,7 @@ pub fn label(data: &[u8]) {
     }
 }
 
-/// What a model device keeps of a block.
+/// The record of a block.
 pub fn model_record(data: &[u8]) {
     model::fuzz_record(data);
 }

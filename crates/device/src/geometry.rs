@@ -1,4 +1,4 @@
-//! What a device is made of, in the terms that the layers above need.
+//! The shape of a device, in the terms that the layers above need.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +16,8 @@ pub struct UnitGeometry {
     pub pages_per_block: u32,
     /// Bytes per page, spare area not included; a power of two, at least 4096.
     pub page_bytes: u32,
-    /// Commands that a die accepts before its oldest completes: 1 or 2 for real dies (2 with a cache
-    /// register), more where a "die" is an extent of a device with a queue of its own.
+    /// Commands that a die accepts before its oldest completes: 1 or 2 for real dies (2 with a
+    /// cache register), more where a "die" is an extent of a device with a queue of its own.
     pub die_queue_depth: u16,
 }
 
@@ -57,6 +57,6 @@ pub struct DeviceInfo {
     pub units: u16,
     /// The shape of each.
     pub geometry: UnitGeometry,
-    /// What the backend wants to tell, such as `io_uring, O_DIRECT` or why it fell back.
+    /// Notes of the backend, such as `io_uring, O_DIRECT` or why it fell back.
     pub detail: String,
 }

@@ -9,14 +9,12 @@
 //! - [`command`], [`geometry`], [`queue_pair`]: the interface;
 //! - [`file`](mod@file): units as extents of a file or block device, through io_uring;
 //! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
-//! - [`host_path`]: a decorator that adds the host link and the host's software, in virtual time;
-//! - [`read_ahead`]: a decorator that reads through a page cache as Linux does, in virtual time;
-//! - [`faulty`]: a decorator that fails chosen commands, for tests of the layers above;
 //! - `opening`: from a path to a device; `label`: what stands at its start (drawn there);
-//! - [`backend`]: checks that all backends share, for those in other crates too (`validate`, `claims`).
+//! - [`backend`]: checks that all backends share, for those in other crates too (`validate`,
+//!   `claims`).
 
 pub mod backend {
-    //! What every backend needs.
+    //! The parts that every backend needs.
 
     pub use crate::claims::{Claim, Claims};
     pub use crate::validate::check;
@@ -24,26 +22,21 @@ pub mod backend {
 
 mod claims;
 pub mod command;
-pub mod faulty;
 pub mod file;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod geometry;
-pub mod host_path;
 mod label;
 pub mod model;
 mod opening;
 pub mod queue_pair;
-pub mod read_ahead;
 mod validate;
 
 pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
 pub use file::{FileCalls, FileDevice, FileFormat, FormatError, OpenOptions, format_file};
 pub use geometry::{DeviceInfo, UnitGeometry};
-pub use host_path::{HostPath, HostPathConfig, HostTraffic};
 pub use model::{
     BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, UnitsImage, format_model,
 };
 pub use opening::{inspect, open, open_with};
 pub use queue_pair::{Device, OpenError, QueuePair, Submit, Wake};
-pub use read_ahead::ReadAhead;

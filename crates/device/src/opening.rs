@@ -19,7 +19,8 @@ pub fn open(path: &Path) -> Result<Arc<dyn Device>, OpenError> {
     open_with(path, OpenOptions::default())
 }
 
-/// As [`open`], with options; of them, other backends than the file take only [`OpenOptions::repair_label`].
+/// As [`open`], with options; of them, other backends than the file take only
+/// [`OpenOptions::repair_label`].
 pub fn open_with(path: &Path, options: OpenOptions) -> Result<Arc<dyn Device>, OpenError> {
     let (label, note) = open_label(path, options.repair_label)?;
     match label.label().configuration.backend.as_str() {

@@ -13,8 +13,8 @@ pub trait Device: Send + Sync {
     /// Name, identity and geometry.
     fn info(&self) -> &DeviceInfo;
 
-    /// Opens a queue pair over the units of `units`, to be used on the calling thread only. The ranges
-    /// of different queue pairs must not overlap.
+    /// Opens a queue pair over the units of `units`, to be used on the calling thread only. The
+    /// ranges of different queue pairs must not overlap.
     fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError>;
 }
 
@@ -29,39 +29,42 @@ pub trait QueuePair {
     /// The units that this queue pair drives.
     fn units(&self) -> Range<u16>;
 
-    /// How many pages of a block must be programmed until no later program in it can take page `page`, or one before
-    /// it, along: on flash with several bits in a cell a power cut in the program of a page can damage those that were
-    /// programmed before into the same cells.
+    /// How many pages of a block must be programmed until no later program in it can take page
+    /// `page`, or one before it, along: on flash with several bits in a cell a power cut in the
+    /// program of a page can damage those that were programmed before into the same cells.
     fn safe_after(&self, page: u32) -> u32 {
         page + 1
     }
 
-    /// The least of a page that can be read, its first bytes; a whole page where that is not told.
+    /// The least of a page that can be read, its first bytes; a whole page where that is unknown.
     fn sector_bytes(&self) -> u32 {
         self.geometry().page_bytes
     }
 
-    /// Blocks of a unit marked bad, at the factory or since, as `(die, plane, block)` in ascending order.
+    /// Blocks of a unit marked bad, at the factory or since, as `(die, plane, block)` in ascending
+    /// order.
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)>;
 
     /// Where buffers for commands come from; others work too but may be slower.
     fn buffers(&self) -> &BufferPool;
 
-    /// Takes a command, or gives it back where the queue is full. The device may start it at once or
-    /// at the next [`poll`](QueuePair::poll).
+    /// Takes a command, or gives it back where the queue is full. The device may start it at once
+    /// or at the next [`poll`](QueuePair::poll).
     fn submit(&mut self, now: Time, command: Command) -> Submit;
 
     /// Starts what was submitted and collects what has finished by `now`.
     fn poll(&mut self, now: Time, completions: &mut Vec<Completion>);
 
-    /// What to wait for before the next poll can find something.
+    /// The event to wait for before the next poll.
     fn wake(&self) -> Wake;
 }
 
-/// The part of a [`QueuePair`] that a decorator leaves to the one that it wraps, its field `inner`.
+/// The methods of a [`QueuePair`] that a decorator passes on to the queue pair that it wraps, its
+/// field `inner`.
+#[macro_export]
 macro_rules! described_by_inner {
     () => {
-        fn geometry(&self) -> &$crate::geometry::UnitGeometry {
+        fn geometry(&self) -> &$crate::UnitGeometry {
             self.inner.geometry()
         }
 
@@ -86,9 +89,8 @@ macro_rules! described_by_inner {
         }
     };
 }
-pub(crate) use described_by_inner;
 
-/// What became of a submission.
+/// The result of a submission.
 #[derive(Debug)]
 #[must_use]
 pub enum Submit {
@@ -105,7 +107,7 @@ pub enum Wake {
     Idle,
     /// At this time, not earlier: virtual devices know.
     At(Time),
-    /// When this descriptor becomes readable: the kernel's devices tell.
+    /// When this descriptor becomes readable.
     Readable(RawFd),
     /// As soon as the caller has submitted what it has: something waits to be started.
     Now,
@@ -126,7 +128,7 @@ pub enum OpenError {
     NotADevice {
         /// The path tried.
         path: PathBuf,
-        /// What does not fit.
+        /// The reason.
         reason: String,
     },
     /// The file is a device, and its label fails its checks.
@@ -134,7 +136,7 @@ pub enum OpenError {
     DamagedLabel {
         /// The path tried.
         path: PathBuf,
-        /// What does not fit.
+        /// The reason.
         reason: String,
     },
     /// Written by a later version.

@@ -4,7 +4,8 @@ use crate::command::{Command, DeviceError, Operation, Target};
 use crate::geometry::{MAX_PLANES, UnitGeometry};
 use std::ops::Range;
 
-/// Whether the command lies inside `units` and its buffer fits its target; a read may ask for a page's first `sector_bytes`.
+/// Whether the command lies inside `units` and its buffer fits its target; a read may ask for a
+/// page's first `sector_bytes`.
 ///
 /// # Errors
 /// [`DeviceError::OutOfRange`] says what does not.

@@ -8,8 +8,6 @@
     reason = "a test fails by panicking"
 )]
 
-mod support;
-
 use softflash_base::UnitId;
 use softflash_device::file::{FileFormat, OpenOptions, Use};
 use softflash_device::model::UnitKind;
@@ -17,10 +15,10 @@ use softflash_device::{
     Device, DeviceError, ModelConfig, ModelFormat, OpenError, Operation, Target, Wake, format_file,
     format_model, open_with,
 };
+use softflash_testing::driver::{Driver, buffer_of, pattern, rows_of};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use support::{Driver, buffer_of, pattern, rows_of};
 use tempfile::TempDir;
 
 /// A formatted device that can be opened again and again.

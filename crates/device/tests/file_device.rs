@@ -8,8 +8,6 @@
     reason = "a test fails by panicking"
 )]
 
-mod support;
-
 use rustix::fs::{FlockOperation, flock};
 use softflash_base::{IoBuf, Time, UnitId};
 use softflash_device::file::{Discard, FileFormat, HEADER_PAGES, OpenOptions, Use};
@@ -17,10 +15,10 @@ use softflash_device::{
     Device, DeviceError, FileDevice, FormatError, OpenError, Operation, Target, Wake, format_file,
     open,
 };
+use softflash_testing::driver::{Driver, buffer_of, pattern, target};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use support::{Driver, buffer_of, pattern, target};
 use tempfile::TempDir;
 
 fn place() -> (TempDir, PathBuf) {

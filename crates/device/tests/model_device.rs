@@ -8,8 +8,6 @@
     reason = "a test fails by panicking"
 )]
 
-mod support;
-
 use softflash_base::random::Rng;
 use softflash_base::{Time, UnitId};
 use softflash_device::model::{PRESETS, UnitKind};
@@ -18,8 +16,8 @@ use softflash_device::{
     Operation, Target, Wake, format_model, open,
 };
 use softflash_nand::Activity;
+use softflash_testing::driver::{Driver, buffer_of, pattern, rows_of, target};
 use std::os::unix::fs::FileExt;
-use support::{Driver, buffer_of, pattern, rows_of, target};
 
 /// A page of the small array: on the bus, sensed, programmed (lower page), erased.
 const TRANSFER_NS: u64 = 10_000;
@@ -229,8 +227,8 @@ fn presets_can_be_opened() {
     assert!(matches!(ModelDevice::in_memory(odd).map(drop), Err(OpenError::Geometry(_))));
 }
 
-/// Programs rows of one block each on every die of the device, cuts the power at `at` and looks what
-/// is there: what was acknowledged is whole, what was not is whole or readable as nothing.
+/// Programs rows of one block each on every die of the device, cuts the power at `at` and looks
+/// what is there: what was acknowledged is whole, what was not is whole or readable as nothing.
 fn cut_and_look(device: &ModelDevice, at: Time, seed: u64) -> (usize, usize) {
     let mut driver = drive(device);
     let geometry = driver.geometry();

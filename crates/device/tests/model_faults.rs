@@ -1,5 +1,5 @@
-//! Faults of the simulated flash as they look through a queue pair, and units that come back as they
-//! were.
+//! Faults of the simulated flash as they look through a queue pair, and units that come back as
+//! they were.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,8 +7,6 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
-
-mod support;
 
 use softflash_base::random::Rng;
 use softflash_base::{Time, checksum64};
@@ -20,8 +18,8 @@ use softflash_nand::{
     CutErases, CutPages, FaultPlace, FaultSchedule, FaultTime, InjectedFaults, PlannedFault,
     SilentFaults, Strike,
 };
+use softflash_testing::driver::{Driver, pattern, target};
 use std::ops::Range;
-use support::{Driver, pattern, target};
 
 const MS: u64 = 1_000_000;
 

@@ -8,8 +8,6 @@
     reason = "a test fails by panicking"
 )]
 
-mod support;
-
 use softflash_base::random::Rng;
 use softflash_device::file::{FileFormat, OpenOptions, Use};
 use softflash_device::model::UnitKind;
@@ -17,10 +15,10 @@ use softflash_device::{
     Device, ModelConfig, ModelFormat, Operation, Tag, Target, UnitGeometry, format_file,
     format_model, open_with,
 };
+use softflash_testing::driver::{Driver, buffer_of, pattern, rows_of};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use support::{Driver, buffer_of, pattern, rows_of};
 
 type Place = (u16, u8, u32);
 

@@ -31,8 +31,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         5,
         "presets/devices/mqsim-default.toml",
     ))?)?;
-    let layout =
-        spec::PageMapped { copyback: true, write_buffer: false, ..spec::PageMapped::default() };
+    let layout = spec::PageMapped {
+        copyback: true,
+        write_buffer: false,
+        suspend: false,
+        ..spec::PageMapped::default()
+    };
     let mut drive = Drive::new(&device, &layout, argument(2, "7").parse()?)?;
     let before = cpu_seconds();
     match argument(3, "fill").as_str() {

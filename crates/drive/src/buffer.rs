@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 /// Whether the newest version of a page still waits to be programmed.
 const WAITS: u32 = 1 << 31;
 
-/// What the buffer holds.
+/// The state of a page in the buffer.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     capacity_pages: u64,
@@ -16,8 +16,8 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     pub(crate) fn new(capacity_pages: u64) -> Buffer {
-        // Never more than half full, so that it never grows: how soon it would depends on hashes that differ from run to
-        // run, and the memory that a run takes must not.
+        // Never more than half full, so that it never grows: how soon it would depends on hashes
+        // that differ from run to run, and the memory that a run takes must not.
         let pages = HashMap::with_capacity(2 * capacity_pages as usize);
         Buffer { capacity_pages, used_pages: 0, pages }
     }

@@ -1,13 +1,14 @@
-//! Garbage collection: the valid pages of a block are moved to the write frontier of its gang, then it is
+//! Garbage collection: the valid pages of a block are moved to their write frontier, then it is
 //! erased.
 //!
-//! Pages are moved in chunks: the map is changed for a chunk at once, then the die does its part. Where pages are copied
-//! back one by one, a chunk is one piece of work for the die, which reads cut short; the host's writes wait for it.
+//! Pages are moved in chunks: the map is changed for a chunk at once, then the die does its part.
+//! Where pages are copied back one by one, a chunk is one piece of work for the die, which reads
+//! cut short; the host's writes wait for it.
 
 use crate::drive::Drive;
-use crate::gang::{Gang, Pace};
 use crate::map::{ENTRIES_PER_LINE, NONE};
 use crate::policy::{self, Candidates, NOT_CLOSED};
+use crate::write_frontier::{Pace, WriteFrontier};
 use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
 
@@ -15,16 +16,16 @@ use softflash_nand::{Work, WorkKind};
 const CHUNK_PAGES: u16 = 16;
 
 impl Drive {
-    /// Puts a logical page onto the frontier of its gang, and makes its old place invalid.
+    /// Puts a logical page onto its write frontier, and makes its old place invalid.
     #[inline]
-    pub(crate) fn place(&mut self, gang: u32, logical: u32) {
-        self.place_at(gang, self.gangs[gang as usize].next, logical);
+    pub(crate) fn place(&mut self, frontier: u32, logical: u32) {
+        self.place_at(frontier, self.frontiers[frontier as usize].next, logical);
     }
 
     /// As [`place`](Drive::place), onto this page of the frontier's block.
     #[inline(always)]
-    pub(crate) fn place_at(&mut self, gang: u32, page: u32, logical: u32) {
-        let block = self.gangs[gang as usize].open;
+    pub(crate) fn place_at(&mut self, frontier: u32, page: u32, logical: u32) {
+        let block = self.frontiers[frontier as usize].open;
         let new = block * self.shape.pages_per_block + page;
         if page.is_multiple_of(ENTRIES_PER_LINE) {
             self.map.expect_behind(new);
@@ -43,30 +44,30 @@ impl Drive {
     }
 
     /// The frontier's block is full: closes it, and opens another if there is one.
-    pub(crate) fn close(&mut self, gang: u32) {
-        let state = &mut self.gangs[gang as usize];
+    pub(crate) fn close(&mut self, frontier: u32) {
+        let state = &mut self.frontiers[frontier as usize];
         let block = std::mem::replace(&mut state.open, NONE);
         self.valid[block as usize] &= !NOT_CLOSED;
         self.closed[block as usize] = state.closed;
         state.closed = state.closed.wrapping_add(1);
-        self.open(gang);
+        self.open(frontier);
     }
 
     /// Opens a free block; where it is the last one, something must be collected.
-    fn open(&mut self, gang: u32) {
-        let state = &mut self.gangs[gang as usize];
-        let free = &mut self.free[gang as usize];
+    fn open(&mut self, frontier: u32) {
+        let state = &mut self.frontiers[frontier as usize];
+        let free = &mut self.free[frontier as usize];
         let Some(block) = free.pop_front() else { return };
         (state.open, state.next, state.programmed) = (block, 0, 0);
         if free.is_empty() && !state.collects() {
-            self.choose_victim(gang);
+            self.choose_victim(frontier);
         }
     }
 
-    fn choose_victim(&mut self, gang: u32) {
-        let first = self.shape.first_block_of(gang);
-        let range = first as usize..(first + self.shape.blocks_per_gang) as usize;
-        let state = &mut self.gangs[gang as usize];
+    fn choose_victim(&mut self, frontier: u32) {
+        let first = self.shape.first_block_of(frontier);
+        let range = first as usize..(first + self.shape.blocks_per_frontier) as usize;
+        let state = &mut self.frontiers[frontier as usize];
         let candidates = Candidates {
             valid: &self.valid[range.clone()],
             closed: &self.closed[range],
@@ -76,47 +77,53 @@ impl Drive {
         let victim = first + chosen;
         let to_move = u32::from(self.valid[victim as usize]);
         self.valid[victim as usize] |= NOT_CLOSED;
-        let room = self.shape.data_pages_from(gang, state.next).saturating_sub(to_move);
+        let room = self.shape.data_pages_from(frontier, state.next).saturating_sub(to_move);
         state.victim = victim;
         state.cursor = victim * self.shape.pages_per_block;
         state.pace = Pace { to_move, moved: 0, room, written: 0 };
-        self.dies[self.shape.die_of(gang) as usize].collecting += 1;
+        self.dies[self.shape.die_of(frontier) as usize].collecting += 1;
         self.map.expect_block(victim * self.shape.pages_per_block);
-        self.expect_chunk(gang);
+        self.expect_chunk(frontier);
     }
 
-    /// The next step of collection: moves the next row, or erases. Returns what the die takes beside that.
+    /// The next step of collection: moves the next row, or erases. Returns what the die takes
+    /// beside that.
     #[inline(never)]
-    pub(crate) fn collect(&mut self, die: u32, gang: u32, accepts: Accepted) -> Option<Accepted> {
+    pub(crate) fn collect(
+        &mut self,
+        die: u32,
+        frontier: u32,
+        accepts: Accepted,
+    ) -> Option<Accepted> {
         if !accepts.has(WorkKind::Move) {
             return None;
         }
-        let state = &self.gangs[gang as usize];
+        let state = &self.frontiers[frontier as usize];
         if !state.is_moving() {
             if self.left_to_move(state) == 0 {
-                let victim = self.take_victim(gang);
+                let victim = self.take_victim(frontier);
                 self.counters.erases += 1;
                 let work = Work { tag: victim, page: 0, pages: 1, kind: WorkKind::Erase };
                 return Some(self.flash.start(die, work));
             }
-            self.move_chunk(gang);
+            self.move_chunk(frontier);
         }
         Some(if self.copies_back {
-            self.copy_back(die, gang)
+            self.copy_back(die, frontier)
         } else {
-            self.program_moved(die, gang)
+            self.program_moved(die, frontier)
         })
     }
 
     /// The die copies back what the map says is moved; a page only where a read waits.
     #[inline]
-    fn copy_back(&mut self, die: u32, gang: u32) -> Accepted {
-        let state = &self.gangs[gang as usize];
+    fn copy_back(&mut self, die: u32, frontier: u32) -> Accepted {
+        let state = &self.frontiers[frontier as usize];
         let queue = &mut self.dies[die as usize];
         queue.copies_back = true;
         let pages = if queue.reads.is_empty() { state.next - state.programmed } else { 1 };
         let page = self.shape.row_of(state.programmed);
-        let work = Work { tag: gang, page, pages: pages as u8, kind: WorkKind::CopyBack };
+        let work = Work { tag: frontier, page, pages: pages as u8, kind: WorkKind::CopyBack };
         self.flash.start(die, work)
     }
 
@@ -124,7 +131,7 @@ impl Drive {
     pub(crate) fn copied_back(&mut self, die: u32, work: Work) {
         self.dies[die as usize].copies_back = false;
         self.counters.programmed_for_collection += u64::from(work.pages);
-        let state = &mut self.gangs[work.tag as usize];
+        let state = &mut self.frontiers[work.tag as usize];
         state.programmed += u32::from(work.pages);
         if state.programmed == self.shape.pages_per_block {
             self.close(work.tag);
@@ -133,18 +140,18 @@ impl Drive {
 
     /// The die moves the next row of what the map says is moved.
     #[inline]
-    fn program_moved(&mut self, die: u32, gang: u32) -> Accepted {
-        let state = &self.gangs[gang as usize];
+    fn program_moved(&mut self, die: u32, frontier: u32) -> Accepted {
+        let state = &self.frontiers[frontier as usize];
         let row = self.shape.row_of(state.programmed);
         let row_ends = ((u32::from(row) + 1) * self.shape.row_pages).min(state.next);
         let pages = row_ends - state.programmed;
-        let data = self.shape.data_pages_from(gang, state.programmed)
-            - self.shape.data_pages_from(gang, row_ends);
+        let data = self.shape.data_pages_from(frontier, state.programmed)
+            - self.shape.data_pages_from(frontier, row_ends);
         self.counters.programmed_for_collection += u64::from(data);
         self.counters.programmed_for_parity += u64::from(pages - data);
-        self.gangs[gang as usize].programmed = row_ends;
+        self.frontiers[frontier as usize].programmed = row_ends;
         if row_ends == self.shape.pages_per_block {
-            self.close(gang);
+            self.close(frontier);
         }
         let work = match data {
             0 => Work { tag: NONE, page: row, pages: pages as u8, kind: WorkKind::Program },
@@ -153,9 +160,10 @@ impl Drive {
         self.flash.start(die, work)
     }
 
-    /// Changes the map for the next pages of the victim. Where they lie is known, so the map is told and not asked.
-    pub(crate) fn move_chunk(&mut self, gang: u32) {
-        let state = &mut self.gangs[gang as usize];
+    /// Changes the map for the next pages of the victim. Their places are known, so the map is
+    /// written and not read.
+    pub(crate) fn move_chunk(&mut self, frontier: u32) {
+        let state = &mut self.frontiers[frontier as usize];
         let end = (state.victim + 1) * self.shape.pages_per_block;
         let open = state.open * self.shape.pages_per_block;
         let mut pages = 0;
@@ -163,7 +171,7 @@ impl Drive {
             && state.cursor < end
             && let Some(page) = self.map.next_valid(state.cursor, end)
         {
-            while self.shape.is_parity(gang, state.next) {
+            while self.shape.is_parity(frontier, state.next) {
                 state.next += 1;
             }
             self.map.relocate(page, open + state.next);
@@ -175,13 +183,13 @@ impl Drive {
         self.valid[state.open as usize] += pages;
         self.valid[state.victim as usize] -= pages;
         self.map.expect_behind(open + state.next);
-        self.expect_chunk(gang);
+        self.expect_chunk(frontier);
     }
 
-    /// Makes ready for the next chunk of a victim, as far as it is known by now: its entries of the map are
-    /// scattered over all memory.
-    fn expect_chunk(&self, gang: u32) {
-        let &Gang { victim, mut cursor, .. } = &self.gangs[gang as usize];
+    /// Makes ready for the next chunk of a victim, as far as it is known by now: its entries of the
+    /// map are scattered over all memory.
+    fn expect_chunk(&self, frontier: u32) {
+        let &WriteFrontier { victim, mut cursor, .. } = &self.frontiers[frontier as usize];
         let end = (victim + 1) * self.shape.pages_per_block;
         for _ in 0..CHUNK_PAGES {
             if cursor >= end {
@@ -194,20 +202,20 @@ impl Drive {
         self.map.expect_behind(cursor);
     }
 
-    /// The gang has moved all of its victim, which is to be erased.
+    /// The write frontier has moved all of its victim, which is to be erased.
     #[inline]
-    pub(crate) fn take_victim(&mut self, gang: u32) -> u32 {
-        self.dies[self.shape.die_of(gang) as usize].collecting -= 1;
-        std::mem::replace(&mut self.gangs[gang as usize].victim, NONE)
+    pub(crate) fn take_victim(&mut self, frontier: u32) -> u32 {
+        self.dies[self.shape.die_of(frontier) as usize].collecting -= 1;
+        std::mem::replace(&mut self.frontiers[frontier as usize].victim, NONE)
     }
 
     /// A block is erased: it can be written again.
     #[inline]
     pub(crate) fn erased(&mut self, block: u32) {
-        let gang = self.shape.gang_of_block(block);
-        self.free[gang as usize].push_back(block);
-        if self.gangs[gang as usize].open == NONE {
-            self.open(gang);
+        let frontier = self.shape.frontier_of_block(block);
+        self.free[frontier as usize].push_back(block);
+        if self.frontiers[frontier as usize].open == NONE {
+            self.open(frontier);
         }
     }
 }

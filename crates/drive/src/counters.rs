@@ -1,4 +1,4 @@
-//! What a drive has done.
+//! Counters of a drive.
 
 /// Pages and blocks by cause, since the counters were last cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,7 +25,7 @@ pub struct DriveCounters {
     pub read_without_flash: u64,
     /// Writes that met an older one in the buffer and took its place.
     pub absorbed: u64,
-    /// Blocks (of a gang: the blocks of all its planes count as one) erased.
+    /// Blocks (of a write frontier: the blocks of all its planes count as one) erased.
     pub erases: u64,
 }
 

@@ -1,11 +1,11 @@
-//! What a die does next.
+//! The order of the commands of a die.
 
 use crate::drive::Drive;
-use crate::gang::Gang;
 use crate::map::NONE;
 use crate::memory::prefetch;
 use crate::policy::NOT_CLOSED;
 use crate::spec::Schedule;
+use crate::write_frontier::WriteFrontier;
 use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
 
@@ -48,9 +48,9 @@ impl Drive {
         }
     }
 
-    /// Reads before or after older writes, as the schedule says; of the writes, collection where it has
-    /// fallen behind; and collection in idle time. Returns what the die takes beside the work that it was given, if
-    /// there was some.
+    /// Reads before or after older writes, as the schedule says; of the writes, collection where it
+    /// has fallen behind; and collection in idle time. Returns what the die takes beside the work
+    /// that it was given, if there was some.
     #[inline(always)]
     fn start_next(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
         let queue = &self.dies[die as usize];
@@ -67,21 +67,23 @@ impl Drive {
         self.start_read(die, accepts)
     }
 
-    /// The gangs of a die.
+    /// The write frontiers of a die.
     #[inline]
-    fn gangs_of(&self, die: u32) -> std::ops::Range<u32> {
-        let gangs = self.shape.gangs_per_die;
-        die * gangs..(die + 1) * gangs
+    fn frontiers_of(&self, die: u32) -> std::ops::Range<u32> {
+        let frontiers = self.shape.frontiers_per_die;
+        die * frontiers..(die + 1) * frontiers
     }
 
     /// Whether a read came before every write that waits on its die.
     #[inline]
     fn is_oldest(&self, die: u32, read: u32) -> bool {
-        let range = self.gangs_of(die);
-        let gangs = &self.gangs[range.start as usize..range.end as usize];
+        let range = self.frontiers_of(die);
+        let frontiers = &self.frontiers[range.start as usize..range.end as usize];
         let order = self.pages.get(read).order;
         let older = |write: u32| (self.pages.get(write).order.wrapping_sub(order) as i32) < 0;
-        !gangs.iter().any(|gang| !gang.writes.is_empty() && older(gang.writes.first()))
+        !frontiers
+            .iter()
+            .any(|frontier| !frontier.writes.is_empty() && older(frontier.writes.first()))
     }
 
     #[inline]
@@ -93,83 +95,84 @@ impl Drive {
         Some(self.read(die, read))
     }
 
-    /// Work for one of the gangs of a die: those whose host waits take turns, then those that only have
-    /// something to collect.
+    /// Work for one of the write frontiers of a die: those whose host waits take turns, then those
+    /// that only have something to collect.
     #[inline(always)]
     fn write_or_collect(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
         // Whatever a die takes beside reads, it takes programs as well.
         if !accepts.has(WorkKind::Program) {
             return None;
         }
-        let gangs = self.gangs_of(die);
-        let mut gang = gangs.start + self.dies[die as usize].turn;
+        let frontiers = self.frontiers_of(die);
+        let mut frontier = frontiers.start + self.dies[die as usize].turn;
         let mut collectable = NONE;
-        for _ in 0..self.shape.gangs_per_die {
-            let next = if gang + 1 == gangs.end { gangs.start } else { gang + 1 };
-            let state = &self.gangs[gang as usize];
+        for _ in 0..self.shape.frontiers_per_die {
+            let next = if frontier + 1 == frontiers.end { frontiers.start } else { frontier + 1 };
+            let state = &self.frontiers[frontier as usize];
             if !state.writes.is_empty() {
-                if let Some(further) = self.advance_gang(die, gang, accepts) {
-                    self.dies[die as usize].turn = next - gangs.start;
+                if let Some(further) = self.advance_frontier(die, frontier, accepts) {
+                    self.dies[die as usize].turn = next - frontiers.start;
                     return Some(further);
                 }
             } else if collectable == NONE && state.collects() {
-                collectable = gang;
+                collectable = frontier;
             }
-            gang = next;
+            frontier = next;
         }
         if collectable == NONE { None } else { self.collect(die, collectable, accepts) }
     }
 
     /// A program for the host, or collection if that is due.
     #[inline(always)]
-    fn advance_gang(&mut self, die: u32, gang: u32, accepts: Accepted) -> Option<Accepted> {
-        let state = &self.gangs[gang as usize];
+    fn advance_frontier(&mut self, die: u32, frontier: u32, accepts: Accepted) -> Option<Accepted> {
+        let state = &self.frontiers[frontier as usize];
         let mut most = u32::MAX;
         if state.collects() {
             let left = self.left_to_move(state);
-            most = self.shape.data_pages_from(gang, state.next).saturating_sub(left);
+            most = self.shape.data_pages_from(frontier, state.next).saturating_sub(left);
             if state.is_moving() || left == 0 || most == 0 || state.pace.owes() {
-                return self.collect(die, gang, accepts);
+                return self.collect(die, frontier, accepts);
             }
         } else if state.open == NONE {
             return None;
         }
-        self.program(die, gang, most)
+        self.program(die, frontier, most)
     }
 
-    /// Valid pages of the block that a gang collects.
+    /// Valid pages of the block that a write frontier collects.
     #[inline]
-    pub(crate) fn left_to_move(&self, gang: &Gang) -> u32 {
-        u32::from(self.valid[gang.victim as usize] & !NOT_CLOSED)
+    pub(crate) fn left_to_move(&self, frontier: &WriteFrontier) -> u32 {
+        u32::from(self.valid[frontier.victim as usize] & !NOT_CLOSED)
     }
 
     /// Programs the host's next pages, up to the end of the row. One waits at least.
     #[inline(always)]
-    fn program(&mut self, die: u32, gang: u32, most: u32) -> Option<Accepted> {
+    fn program(&mut self, die: u32, frontier: u32, most: u32) -> Option<Accepted> {
         if self.shape.is_row_a_page() {
-            let page = self.gangs[gang as usize].next;
-            let write = self.place_next_write(gang, page)?;
-            self.pages.end_line(write);
-            self.frontier_went_on(die, gang, page + 1, 1);
+            let page = self.frontiers[frontier as usize].next;
+            let write = self.place_next_write(frontier, page)?;
+            self.pages.end_queue(write);
+            self.frontier_went_on(die, frontier, page + 1, 1);
             let work = Work { tag: write, page: page as u16, pages: 1, kind: WorkKind::Program };
             return Some(self.flash.start(die, work));
         }
-        Some(self.program_row(die, gang, most))
+        Some(self.program_row(die, frontier, most))
     }
 
-    /// As [`program`](Drive::program), where several pages are programmed together, or some are parity.
+    /// As [`program`](Drive::program), where several pages are programmed together, or some are
+    /// parity.
     #[inline(never)]
-    fn program_row(&mut self, die: u32, gang: u32, most: u32) -> Accepted {
-        let row_begins = self.gangs[gang as usize].next;
+    fn program_row(&mut self, die: u32, frontier: u32, most: u32) -> Accepted {
+        let row_begins = self.frontiers[frontier as usize].next;
         let row = self.shape.row_of(row_begins);
         let row_ends = (u32::from(row) + 1) * self.shape.row_pages;
         let (mut page, mut data) = (row_begins, 0);
         let (mut first, mut last) = (NONE, NONE);
         while page < row_ends {
-            if self.shape.is_parity(gang, page) {
+            if self.shape.is_parity(frontier, page) {
                 self.counters.programmed_for_parity += 1;
             } else if data < most
-                && let Some(write) = self.place_next_write(gang, page)
+                && let Some(write) = self.place_next_write(frontier, page)
             {
                 first = if data == 0 { write } else { first };
                 (last, data) = (write, data + 1);
@@ -179,44 +182,46 @@ impl Drive {
             page += 1;
         }
         if last != NONE {
-            self.pages.end_line(last);
+            self.pages.end_queue(last);
         }
-        self.frontier_went_on(die, gang, page, data);
+        self.frontier_went_on(die, frontier, page, data);
         let pages = (page - row_begins) as u8;
         self.flash.start(die, Work { tag: first, page: row, pages, kind: WorkKind::Program })
     }
 
-    /// Takes the page that has waited longest for a gang, and puts it onto this page of the frontier's block.
+    /// Takes the page that has waited longest for a write frontier, and puts it onto this page of
+    /// the frontier's block.
     #[inline(always)]
-    fn place_next_write(&mut self, gang: u32, page: u32) -> Option<u32> {
-        let write = self.gangs[gang as usize].writes.pop(&self.pages)?;
+    fn place_next_write(&mut self, frontier: u32, page: u32) -> Option<u32> {
+        let write = self.frontiers[frontier as usize].writes.pop(&self.pages)?;
         let logical = self.pages.get(write).logical;
-        self.place_at(gang, page, logical);
+        self.place_at(frontier, page, logical);
         if let Some(buffer) = &mut self.buffer {
             buffer.begin(logical);
         }
         Some(write)
     }
 
-    /// The frontier of a gang is at this page now, by so many pages of the host.
+    /// Advances a write frontier to this page, by so many pages of the host.
     #[inline(always)]
-    fn frontier_went_on(&mut self, die: u32, gang: u32, page: u32, data: u32) {
+    fn frontier_went_on(&mut self, die: u32, frontier: u32, page: u32, data: u32) {
         self.dies[die as usize].writes -= data;
         self.counters.programmed_for_host += u64::from(data);
-        let state = &mut self.gangs[gang as usize];
+        let state = &mut self.frontiers[frontier as usize];
         (state.next, state.programmed) = (page, page);
         state.pace.written += data;
-        self.expect_next_writes(gang);
+        self.expect_next_writes(frontier);
         if page == self.shape.pages_per_block {
-            self.close(gang);
+            self.close(frontier);
         }
     }
 
-    /// Makes ready for the next programs of a gang: it may be long since their requests came in. How many wait is as good
-    /// as random, so nothing is decided by it: in place of one that is not there, the one before it is expected again.
+    /// Makes ready for the next programs of a write frontier: it may be long since their requests
+    /// came in. How many wait is as good as random, so nothing is decided by it: in place of one
+    /// that is not there, the one before it is expected again.
     #[inline(always)]
-    fn expect_next_writes(&self, gang: u32) {
-        let next = self.gangs[gang as usize].writes.first_or_last();
+    fn expect_next_writes(&self, frontier: u32) {
+        let next = self.frontiers[frontier as usize].writes.first_or_last();
         self.expect_old_page(self.pages.get(next).logical);
         let after = self.pages.behind(next);
         let after = if after == NONE { next } else { after };
@@ -262,7 +267,7 @@ impl Drive {
         self.front_changed();
     }
 
-    /// A line of the host's pages has been programmed.
+    /// A queue of the host's pages has been programmed.
     #[inline(always)]
     fn programmed(&mut self, mut page: u32) {
         while page != NONE {

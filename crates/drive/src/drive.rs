@@ -1,18 +1,18 @@
-//! The state machine: requests in, time played, ends out.
+//! The state machine: requests in, events, completions out.
 
 use crate::buffer::Buffer;
+use crate::completions::Completions;
 use crate::counters::DriveCounters;
-use crate::ends::Ends;
 use crate::error::DriveError;
 use crate::front::{Front, PageJob};
-use crate::gang::Gang;
 use crate::map::{Map, NONE};
-use crate::pages::{Line, Pages};
+use crate::pages::{Pages, Queue};
 use crate::policy::NOT_CLOSED;
-use crate::request::{AccessKind, Done, HostRequest};
+use crate::request::{Done, HostRequest};
 use crate::shape::Shape;
 use crate::spec::{DeviceSpec, PageMapped};
-use softflash_base::Time;
+use crate::write_frontier::WriteFrontier;
+use softflash_base::{AccessKind, Time};
 use softflash_nand::Timeline;
 use softflash_nand::timeline::{Accepted, Step};
 use std::collections::VecDeque;
@@ -23,8 +23,8 @@ pub struct Drive {
     pub(crate) layout: PageMapped,
     pub(crate) flash: Timeline,
     pub(crate) map: Map,
-    pub(crate) gangs: Vec<Gang>,
-    /// Erased blocks of each gang, the first to be used first.
+    pub(crate) frontiers: Vec<WriteFrontier>,
+    /// Erased blocks of each write frontier, the first to be used first.
     pub(crate) free: Vec<VecDeque<u32>>,
     /// Valid pages of each block; [`NOT_CLOSED`] is added unless it can be collected.
     pub(crate) valid: Vec<u16>,
@@ -35,11 +35,11 @@ pub struct Drive {
     pub(crate) front: Front,
     pub(crate) buffer: Option<Buffer>,
     pub(crate) counters: DriveCounters,
-    pub(crate) ends: Ends,
+    pub(crate) completions: Completions,
     /// When the front does something next; the end of time while it is idle.
     front_at: u64,
-    /// Ends that the host has heard of and not been told.
-    pub(crate) heard: Vec<Done>,
+    /// Completed requests that have not been returned.
+    pub(crate) completed: Vec<Done>,
     waiting: VecDeque<(u64, HostRequest)>,
     queue_depth: usize,
     reads_straight: bool,
@@ -50,16 +50,16 @@ pub struct Drive {
     pub(crate) now: u64,
 }
 
-/// What a die is asked.
+/// The requests of a die.
 #[derive(Debug)]
 pub(crate) struct DieQueue {
     /// Pages that wait to be read.
-    pub(crate) reads: Line,
-    /// Pages that wait to be programmed, in all of its gangs.
+    pub(crate) reads: Queue,
+    /// Pages that wait to be programmed, in all of its write frontiers.
     pub(crate) writes: u32,
-    /// Gangs of it that collect.
+    /// Its write frontiers that collect.
     pub(crate) collecting: u32,
-    /// The gang whose turn it is.
+    /// The write frontier whose turn it is.
     pub(crate) turn: u32,
     /// It is copying back, which a read cuts short.
     pub(crate) copies_back: bool,
@@ -67,31 +67,39 @@ pub(crate) struct DieQueue {
 
 impl DieQueue {
     fn new() -> DieQueue {
-        DieQueue { reads: Line::EMPTY, writes: 0, collecting: 0, turn: 0, copies_back: false }
+        DieQueue { reads: Queue::EMPTY, writes: 0, collecting: 0, turn: 0, copies_back: false }
     }
 }
 
 impl Drive {
-    /// An empty drive. `op_percent` is spare / logical; where that leaves too little to collect into, the
-    /// drive keeps two blocks a gang and [`op_percent`](Drive::op_percent) says what that comes to.
+    /// An empty drive. `op_percent` is spare / logical; where that leaves too little to collect
+    /// into, the drive keeps two blocks a write frontier and [`op_percent`](Drive::op_percent)
+    /// returns the result.
     pub fn new(
         device: &DeviceSpec,
         layout: &PageMapped,
         op_percent: f64,
     ) -> Result<Drive, DriveError> {
         let shape = Shape::new(device, layout, op_percent)?;
-        let mut flash = Timeline::new(&device.array())?;
+        let array = match (layout.suspend, device.array()) {
+            (false, array) => array.without_suspend(),
+            (true, array) => array,
+        };
+        if let Some(key) = array.suspend_key() {
+            return Err(DriveError::Suspend { device: device.name.clone(), key });
+        }
+        let mut flash = Timeline::new(&array)?;
         flash.set_copyback(layout.copyback);
         let front = Front::new(device);
         let page_bytes = u64::from(shape.page_bytes);
         let buffer_pages = device.controller.write_buffer_bytes / page_bytes;
         let buffer = (layout.write_buffer && buffer_pages > 0).then(|| Buffer::new(buffer_pages));
-        let per_gang = shape.blocks_per_gang;
-        let first_blocks = || (0..shape.gangs).map(|gang| shape.first_block_of(gang));
+        let per_frontier = shape.blocks_per_frontier;
+        let first_blocks = || (0..shape.frontiers).map(|frontier| shape.first_block_of(frontier));
         Ok(Drive {
             map: Map::new(shape.logical_pages, shape.pages_end()),
-            gangs: first_blocks().map(Gang::new).collect(),
-            free: first_blocks().map(|first| (first + 1..first + per_gang).collect()).collect(),
+            frontiers: first_blocks().map(WriteFrontier::new).collect(),
+            free: first_blocks().map(|first| (first + 1..first + per_frontier).collect()).collect(),
             valid: vec![NOT_CLOSED; shape.blocks_end() as usize],
             closed: vec![0; shape.blocks_end() as usize],
             dies: (0..device.geometry.dies()).map(|_| DieQueue::new()).collect(),
@@ -101,9 +109,9 @@ impl Drive {
             front,
             buffer,
             counters: DriveCounters::default(),
-            ends: Ends::new(),
+            completions: Completions::new(),
             front_at: u64::MAX,
-            heard: Vec::new(),
+            completed: Vec::new(),
             waiting: VecDeque::new(),
             queue_depth: match device.controller.queue_depth {
                 0 => usize::MAX,
@@ -124,12 +132,12 @@ impl Drive {
         Time(self.now)
     }
 
-    /// What the drive has done.
+    /// The counters.
     pub fn counters(&self) -> DriveCounters {
         self.counters
     }
 
-    /// Begins to count anew.
+    /// Sets all counters to 0.
     pub fn clear_counters(&mut self) {
         self.counters = DriveCounters::default();
     }
@@ -145,7 +153,8 @@ impl Drive {
         self.map.expect((offset_bytes >> self.shape.page_shift) as u32);
     }
 
-    /// Makes ready for a write some time from now, after [`expect`](Drive::expect): the page that it replaces.
+    /// Makes ready for a write some time from now, after [`expect`](Drive::expect): the page that
+    /// it replaces.
     #[inline]
     pub fn expect_write(&self, offset_bytes: u64) {
         let logical = (offset_bytes >> self.shape.page_shift) as u32;
@@ -186,26 +195,26 @@ impl Drive {
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         let flash_at = self.flash.next_at().map_or(u64::MAX, |at| at.0);
-        let next = flash_at.min(self.ends.next_at()).min(self.front_at);
+        let next = flash_at.min(self.completions.next_at()).min(self.front_at);
         (next != u64::MAX).then_some(Time(next))
     }
 
-    /// Plays the next event and appends the requests whose end the host heard of. False when nothing is under
+    /// Plays the next event and appends the requests that completed. False when nothing is under
     /// way.
     #[inline]
     pub fn step(&mut self, done: &mut Vec<Done>) -> bool {
         let played = self.play_event(u64::MAX);
         // A request that asks nothing of the flash ends as it comes in.
-        let heard = !self.heard.is_empty();
+        let completed = !self.completed.is_empty();
         self.hand_over(done);
-        played || heard
+        played || completed
     }
 
-    /// Plays events, but none at `end` or later, until the host hears of the ends of requests, which are appended.
-    /// False when nothing ends before that.
+    /// Plays events, but none at `end` or later, until requests complete, which are appended. False
+    /// when none completes before that.
     #[inline]
     pub fn play_to_next_end(&mut self, end: Time, done: &mut Vec<Done>) -> bool {
-        while self.heard.is_empty() {
+        while self.completed.is_empty() {
             if !self.play_event(end.0) {
                 return false;
             }
@@ -217,21 +226,21 @@ impl Drive {
     #[inline]
     fn hand_over(&mut self, done: &mut Vec<Done>) {
         if done.is_empty() {
-            std::mem::swap(done, &mut self.heard);
+            std::mem::swap(done, &mut self.completed);
         } else {
-            done.append(&mut self.heard);
+            done.append(&mut self.completed);
         }
     }
 
     /// Plays the next event that the drive has to do with, if it is before `end`.
     #[inline(always)]
     pub(crate) fn play_event(&mut self, end: u64) -> bool {
-        let (ends_at, front_at) = (self.ends.next_at(), self.front_at);
-        let other_at = ends_at.min(front_at);
+        let (completes_at, front_at) = (self.completions.next_at(), self.front_at);
+        let other_at = completes_at.min(front_at);
         let fed = match self.flash.step_before(other_at.min(end)) {
             Some(step) => self.flash_went_on(step),
             None if other_at >= end => return false,
-            None if ends_at <= front_at => {
+            None if completes_at <= front_at => {
                 self.end_first();
                 None
             }
@@ -265,25 +274,25 @@ impl Drive {
         die.map(|die| (die, self.flash.accepts(die)))
     }
 
-    /// Something came into the front or through it, or the room behind it has changed. What room made possible may have
-    /// been ready long ago.
+    /// Something came into the front or through it, or the room behind it has changed. What room
+    /// made possible may have been ready long ago.
     #[inline]
     pub(crate) fn front_changed(&mut self) {
         self.front_at = self.front.next_at(self.has_room()).max(self.now);
     }
 
-    /// Ends the request that is first to end.
+    /// Completes the request whose completion is next.
     #[inline(always)]
     fn end_first(&mut self) {
-        let (at, request) = self.ends.pop();
+        let (at, request) = self.completions.pop();
         self.pass_to(at);
         self.tell(at, request);
     }
 
-    /// The host hears of the end of a request.
+    /// A request completes for the host.
     #[inline(always)]
     fn tell(&mut self, at: u64, request: u32) {
-        self.heard.push(self.pages.end_request(request, at));
+        self.completed.push(self.pages.end_request(request, at));
         self.counters.completed += 1;
         if !self.waiting.is_empty() {
             self.admit_next();
@@ -330,8 +339,8 @@ impl Drive {
         self.admit_pages(since, request, (logical, pages), partial);
     }
 
-    /// Lets a request in for so many pages from a logical one on, of which the first and the last may be covered in
-    /// part.
+    /// Lets a request in for so many pages from a logical one on, of which the first and the last
+    /// may be covered in part.
     #[inline(always)]
     fn admit_pages(
         &mut self,
@@ -378,7 +387,7 @@ impl Drive {
         self.end_request(place, AccessKind::Trim, self.now);
     }
 
-    /// A page has come to its end, and is through at `through`.
+    /// A page has ended, and is at the host at `through`.
     #[inline(always)]
     fn end_page(&mut self, page: u32, kind: AccessKind, through: u64) {
         if let Some(request) = self.pages.end_page(page) {
@@ -386,14 +395,14 @@ impl Drive {
         }
     }
 
-    /// A request has come to its end, and is through at `through`.
+    /// A request has ended, and is at the host at `through`.
     #[inline(always)]
     fn end_request(&mut self, request: u32, kind: AccessKind, through: u64) {
         let at = through + self.front.complete_ns();
         if at == self.now {
             self.tell(at, request);
         } else {
-            self.ends.push(kind, at, request);
+            self.completions.push(kind, at, request);
         }
     }
 
@@ -451,8 +460,8 @@ impl Drive {
     #[inline(always)]
     fn queue_read(&mut self, page: u32, logical: u32, physical: u32) -> u32 {
         let in_block = physical - self.shape.block_of(physical) * self.shape.pages_per_block;
-        // A page never leaves its gang.
-        let die = self.shape.die_of(self.shape.gang_of(logical));
+        // A page never leaves its write frontier.
+        let die = self.shape.die_of(self.shape.frontier_of(logical));
         self.order = self.order.wrapping_add(1);
         let read = self.pages.get_mut(page);
         (read.row, read.order) = (self.shape.row_of(in_block), self.order);
@@ -476,11 +485,11 @@ impl Drive {
             }
             page = self.pages.add_page(NONE, logical);
         }
-        let gang = self.shape.gang_of(logical);
+        let frontier = self.shape.frontier_of(logical);
         self.order = self.order.wrapping_add(1);
         self.pages.get_mut(page).order = self.order;
-        self.gangs[gang as usize].writes.push(&mut self.pages, page);
-        let die = self.shape.die_of(gang);
+        self.frontiers[frontier as usize].writes.push(&mut self.pages, page);
+        let die = self.shape.die_of(frontier);
         self.dies[die as usize].writes += 1;
         Some(die)
     }

@@ -3,17 +3,28 @@
 use softflash_nand::ConfigError;
 use thiserror::Error;
 
-/// What is wrong, and what to do.
+/// The problem, and the remedy.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum DriveError {
     /// The flash.
     #[error(transparent)]
     Flash(#[from] ConfigError),
+    /// Flash that can suspend, and a layout that does not say that it leaves suspend unused.
+    #[error(
+        "device {device} sets {key}, and page-mapped drives are simulated without suspend; \
+         set suspend = false in the layout to run it without, or leave {key} out of the device"
+    )]
+    Suspend {
+        /// The device.
+        device: String,
+        /// The key of the device that asks for suspend.
+        key: &'static str,
+    },
     /// No sensible over-provisioning.
     #[error("over-provisioning is {0} %; it must be 0 to 1000 (spare / logical)")]
     OverProvisioning(f64),
-    /// Pages that cannot be told apart by a shift.
+    /// Pages whose size is no power of two.
     #[error("pages of {0} bytes; a page-mapped layout needs a power of two, as 4096 or 16384")]
     PageSize(u32),
     /// Too little flash for a page-mapped layout.
@@ -24,12 +35,12 @@ pub enum DriveError {
     TooManyPages {
         /// Pages of the device.
         pages: u64,
-        /// What the map holds.
+        /// The most that the map holds.
         most: u64,
     },
     /// Blocks larger than the count of valid pages holds.
     #[error("{pages} pages are collected together; at most {most} can be: use gang = \"plane\"")]
-    LargeGang {
+    LargeFrontier {
         /// Pages of a block, or of a block in all planes of a die.
         pages: u32,
         /// The most.

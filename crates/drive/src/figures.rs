@@ -1,11 +1,11 @@
-//! What a drive is and has, in numbers.
+//! Figures of a drive.
 
 use crate::buffer::Buffer;
 use crate::drive::{DieQueue, Drive};
 use crate::error::DriveError;
-use crate::gang::Gang;
 use crate::shape::Shape;
 use crate::spec::{DeviceSpec, PageMapped};
+use crate::write_frontier::WriteFrontier;
 use softflash_nand::timeline::Interval;
 use softflash_nand::{ChannelIndex, DieIndex};
 
@@ -29,10 +29,10 @@ impl Drive {
         self.shape.page_bytes
     }
 
-    /// Pages of the blocks that are written and collected together, in all planes or dies that have a write
-    /// frontier of their own: what is written before collection is as it will be.
+    /// Pages of the blocks that are written and collected together, in all planes or dies that have
+    /// a write frontier of their own: what is written before collection is as it will be.
     pub fn frontier_pages(&self) -> u64 {
-        u64::from(self.shape.gangs) * u64::from(self.shape.pages_per_block)
+        u64::from(self.shape.frontiers) * u64::from(self.shape.pages_per_block)
     }
 
     /// Channels.
@@ -70,7 +70,7 @@ impl Drive {
         self.flash.record(most);
     }
 
-    /// What was written down.
+    /// The recorded intervals.
     pub fn recorded(&self) -> &[Interval] {
         self.flash.recorded()
     }
@@ -80,7 +80,7 @@ impl Drive {
         let blocks = self.valid.capacity() * 2 + self.closed.capacity() * 4;
         let free = self.free.iter().map(|free| free.capacity() * 4 + size_of_val(free));
         let buffer = self.buffer.as_ref().map_or(0, Buffer::memory_bytes);
-        let tables = self.gangs.capacity() * size_of::<Gang>()
+        let tables = self.frontiers.capacity() * size_of::<WriteFrontier>()
             + self.dies.capacity() * size_of::<DieQueue>()
             + self.shape.stripe.capacity() * 4;
         (blocks + tables + free.sum::<usize>()) as u64
@@ -88,7 +88,7 @@ impl Drive {
             + self.map.memory_bytes()
             + self.flash.memory_bytes()
             + self.pages.memory_bytes()
-            + self.ends.memory_bytes()
+            + self.completions.memory_bytes()
             + self.front.memory_bytes()
     }
 }

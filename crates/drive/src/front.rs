@@ -1,13 +1,13 @@
-//! Where requests come in: over the link, through the firmware, page by page. Link and firmware are
-//! servers that take one after the other; what is ready first goes first.
+//! The front end: requests come in over the link and through the firmware, page by page. Link and
+//! firmware are servers that serve one job at a time, the one that was ready first.
 
-use crate::request::AccessKind;
 use crate::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec};
+use softflash_base::AccessKind;
 use std::collections::VecDeque;
 
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// The pages of a request that are still to come through.
+/// The pages of a request that the firmware has not processed.
 #[derive(Debug, Clone, Copy)]
 struct Job {
     request: u32,
@@ -33,17 +33,17 @@ impl Job {
     }
 }
 
-/// Requests of a kind, in order.
+/// A FIFO queue of the requests of a kind.
 #[derive(Debug)]
-struct Line {
+struct Queue {
     jobs: VecDeque<Job>,
     /// When the first page of the first is ready; the end of time if there is none.
     first_at: u64,
 }
 
-impl Line {
-    fn new() -> Line {
-        Line { jobs: VecDeque::new(), first_at: u64::MAX }
+impl Queue {
+    fn new() -> Queue {
+        Queue { jobs: VecDeque::new(), first_at: u64::MAX }
     }
 
     #[inline]
@@ -69,7 +69,7 @@ impl Line {
     }
 }
 
-/// A page that has come through.
+/// A page that the firmware has processed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageJob {
     pub(crate) request: u32,
@@ -79,7 +79,7 @@ pub(crate) struct PageJob {
     pub(crate) partial: bool,
 }
 
-/// The way into a drive, and the link out of it.
+/// The link in both directions, and the firmware.
 #[derive(Debug)]
 pub(crate) struct Front {
     link: LinkSpec,
@@ -87,9 +87,9 @@ pub(crate) struct Front {
     host: HostSpec,
     /// When the link is free, out of the device and into it.
     link_free: [u64; 2],
-    reads: Line,
-    writes: Line,
-    in_hand: Option<(u64, PageJob)>,
+    reads: Queue,
+    writes: Queue,
+    in_service: Option<(u64, PageJob)>,
     /// How long as many bytes take as crossed last, out and in: mostly they are as many again.
     known: [(u64, u64); 2],
     /// Pages that have come in to be read, and to be written.
@@ -102,7 +102,7 @@ const OUT: usize = 0;
 const IN: usize = 1;
 
 /// Reads are counted with what leaves, writes with what comes in.
-fn lane(kind: AccessKind) -> usize {
+fn direction_of(kind: AccessKind) -> usize {
     match kind {
         AccessKind::Read => OUT,
         _ => IN,
@@ -116,9 +116,9 @@ impl Front {
             controller: device.controller,
             host: device.host,
             link_free: [0; 2],
-            reads: Line::new(),
-            writes: Line::new(),
-            in_hand: None,
+            reads: Queue::new(),
+            writes: Queue::new(),
+            in_service: None,
             known: [(0, 0); 2],
             entered: [0; 2],
             passed: [0; 2],
@@ -137,7 +137,7 @@ impl Front {
         request_ns + write_page_ns + self.host.submit_ns + self.link.write_bytes_per_second == 0
     }
 
-    /// What the host's software adds to the end of a request.
+    /// The time that the host's software adds to a completion.
     #[inline]
     pub(crate) fn complete_ns(&self) -> u64 {
         self.host.complete_ns
@@ -154,7 +154,7 @@ impl Front {
         (bytes, partial): (u64, [bool; 2]),
     ) {
         let arrives_at = now + self.host.submit_ns;
-        self.entered[lane(kind)] += u64::from(pages);
+        self.entered[direction_of(kind)] += u64::from(pages);
         let mut job = Job {
             request,
             logical,
@@ -178,18 +178,18 @@ impl Front {
 
     /// Pages of a kind that have come in so far.
     pub(crate) fn entered(&self, kind: AccessKind) -> u64 {
-        self.entered[lane(kind)]
+        self.entered[direction_of(kind)]
     }
 
-    /// The earliest that the page which came in as number `number` of its kind can be through: the firmware takes its
-    /// time for every page before it.
+    /// The earliest that the page which came in as number `number` of its kind can be through: the
+    /// firmware takes its time for every page before it.
     pub(crate) fn passes_not_before(&self, now: u64, kind: AccessKind, number: u64) -> u64 {
         let page_ns = match kind {
             AccessKind::Read => self.controller.read_page_ns,
             _ => self.controller.write_page_ns,
         };
-        let left = number.saturating_sub(self.passed[lane(kind)]);
-        // One may be in hand, and through at any time.
+        let left = number.saturating_sub(self.passed[direction_of(kind)]);
+        // One may be in service, and end at any time.
         now + left.saturating_sub(1) * page_ns
     }
 
@@ -216,11 +216,11 @@ impl Front {
         (ends, takes_ns)
     }
 
-    /// When the next page comes through, or is taken in hand; the end of time if none does. `room`: the drive has room for a
-    /// written page.
+    /// When the next page comes through, or enters service; the end of time if none does. `room`:
+    /// the drive has room for a written page.
     #[inline]
     pub(crate) fn next_at(&self, room: bool) -> u64 {
-        match self.in_hand {
+        match self.in_service {
             Some((ends, _)) => ends,
             None => self.reads.first_at.min(self.writes_at(room)),
         }
@@ -231,36 +231,37 @@ impl Front {
         if room { self.writes.first_at } else { u64::MAX }
     }
 
-    /// Plays what [`next_at`](Front::next_at) told: returns the page that has come through, if one has.
+    /// Plays the event at [`next_at`](Front::next_at): returns the page that the firmware has
+    /// processed, if one is.
     #[inline(always)]
     pub(crate) fn play(&mut self, now: u64, room: bool) -> Option<PageJob> {
-        let page = match self.in_hand {
+        let page = match self.in_service {
             Some((_, page)) => {
-                self.in_hand = None;
+                self.in_service = None;
                 page
             }
             None => {
                 let (page, cost_ns) = self.take_next(room)?;
                 if cost_ns > 0 {
-                    self.in_hand = Some((now + cost_ns, page));
+                    self.in_service = Some((now + cost_ns, page));
                     return None;
                 }
                 page
             }
         };
-        self.passed[lane(page.kind)] += 1;
+        self.passed[direction_of(page.kind)] += 1;
         Some(page)
     }
 
     /// The page that was ready first, and the firmware's work on it.
     #[inline(always)]
     fn take_next(&mut self, room: bool) -> Option<(PageJob, u64)> {
-        let (line, kind, page_ns) = if self.reads.first_at <= self.writes_at(room) {
+        let (queue, kind, page_ns) = if self.reads.first_at <= self.writes_at(room) {
             (&mut self.reads, AccessKind::Read, self.controller.read_page_ns)
         } else {
             (&mut self.writes, AccessKind::Write, self.controller.write_page_ns)
         };
-        let Job { request, logical, left, partial, fresh, .. } = line.take()?;
+        let Job { request, logical, left, partial, fresh, .. } = queue.take()?;
         let partial = partial[0] || (left == 1 && partial[1]);
         let request_ns = if fresh { self.controller.request_ns } else { 0 };
         Some((PageJob { request, logical, kind, partial }, request_ns + page_ns))

@@ -1,5 +1,5 @@
-//! Where each logical page lies, what each physical page holds, and which physical pages are valid: 8 bytes
-//! and a bit a page.
+//! Where each logical page lies, what each physical page holds, and which physical pages are valid:
+//! 8 bytes and a bit a page.
 
 use crate::memory::{prefetch, table};
 
@@ -111,7 +111,8 @@ impl Map {
         prefetch(&self.logical_of, first as usize);
     }
 
-    /// Makes ready for looks at what physical pages hold that lie a little further on, or for pages to be put there.
+    /// Makes ready for looks at what physical pages hold that lie a little further on, or for pages
+    /// to be put there.
     #[inline]
     pub(crate) fn expect_behind(&self, physical: u32) {
         prefetch(&self.logical_of, physical as usize + ENTRIES_PER_LINE as usize);

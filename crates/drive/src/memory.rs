@@ -1,5 +1,5 @@
-//! Large tables that are looked up at random: in huge pages where the system gives them, and with hints to
-//! the processor, as a drive knows well ahead what it will look up.
+//! Large tables that are looked up at random: in huge pages where the system gives them, and with
+//! hints to the processor, as a drive knows well ahead what it will look up.
 
 #![expect(unsafe_code, reason = "neither madvise nor the prefetch instruction has a safe form")]
 
@@ -25,8 +25,8 @@ fn ask_for_huge_pages(start: *mut u8, bytes: usize) {
     let skipped = start.align_offset(HUGE_PAGE_BYTES);
     let whole = bytes.saturating_sub(skipped) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     #[cfg(target_os = "linux")]
-    // SAFETY: the range lies inside one allocation, and the advice changes how memory is mapped, not what
-    // it holds. A refusal (no huge pages) costs time only.
+    // SAFETY: the range lies inside one allocation, and the advice changes how memory is mapped,
+    // not what it holds. A refusal (no huge pages) costs time only.
     let _ = unsafe {
         rustix::mm::madvise(
             start.wrapping_add(skipped).cast(),
@@ -36,8 +36,8 @@ fn ask_for_huge_pages(start: *mut u8, bytes: usize) {
     };
 }
 
-/// Begins to bring the memory behind `entries[index]` into the cache. Does nothing beyond the end, or where
-/// there is no such instruction.
+/// Begins to bring the memory behind `entries[index]` into the cache. Does nothing beyond the end,
+/// or where there is no such instruction.
 #[inline]
 pub(crate) fn prefetch<T>(entries: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

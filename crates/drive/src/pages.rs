@@ -1,12 +1,12 @@
-//! Requests under way and the pages that they ask for, in places that are used again.
+//! Requests under way and their pages, in a slab, and the FIFO queues of pages.
 //!
-//! A page stands in one line after the other: for its turn on a die, and in the program that it is part of. So lines are
-//! linked through the places: a page is written down once, and then only its number moves. Most requests are for one
-//! page, and share a place with it.
+//! A slab of requests and pages. A page waits in one FIFO queue after the other: for its die, and
+//! in the program that it is part of. The queues are linked through the slab: a page is stored
+//! once, and only its number moves. Most requests are for one page, and share a place with it.
 
 use crate::map::NONE;
-use crate::request::{AccessKind, Done, HostRequest};
-use softflash_base::Time;
+use crate::request::{Done, HostRequest};
+use softflash_base::{AccessKind, Time};
 
 /// A request, a page of one, or both: a line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
@@ -18,10 +18,11 @@ pub(crate) struct Page {
     /// Pages of the request that have not ended.
     pages_left: u32,
     kind: AccessKind,
-    /// The request that the page is for; [`NONE`] if nobody waits for it, as it is in the write buffer.
+    /// The request that the page is for; [`NONE`] if none waits for it, as it is in the write
+    /// buffer.
     request: u32,
     pub(crate) logical: u32,
-    /// Who stands behind it in its line.
+    /// The next page in its queue.
     next: u32,
     /// When it came to its die, as a number that rises, and wraps.
     pub(crate) order: u32,
@@ -88,7 +89,7 @@ impl Pages {
         self.add_page(request, logical)
     }
 
-    /// A page for a request, or for nobody.
+    /// A page of a request, or of none.
     pub(crate) fn add_page(&mut self, request: u32, logical: u32) -> u32 {
         let place = self.free_place();
         self.places[place as usize] = Page { request, logical, ..Page::NOTHING };
@@ -116,15 +117,15 @@ impl Pages {
         &mut self.places[page as usize]
     }
 
-    /// Who stands behind a page in its line; [`NONE`] behind the last.
+    /// The page behind a page in its queue; [`NONE`] behind the last.
     #[inline]
     pub(crate) fn behind(&self, page: u32) -> u32 {
         self.get(page).next
     }
 
-    /// Nobody stands behind a page any more.
+    /// Makes a page the last of its queue.
     #[inline]
-    pub(crate) fn end_line(&mut self, last: u32) {
+    pub(crate) fn end_queue(&mut self, last: u32) {
         self.get_mut(last).next = NONE;
     }
 
@@ -163,15 +164,15 @@ impl Pages {
     }
 }
 
-/// A line of pages. Each stands in one at a time.
+/// A FIFO queue of pages. A page is in one at a time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line {
+pub(crate) struct Queue {
     first: u32,
     last: u32,
 }
 
-impl Line {
-    pub(crate) const EMPTY: Line = Line { first: NONE, last: NONE };
+impl Queue {
+    pub(crate) const EMPTY: Queue = Queue { first: NONE, last: NONE };
 
     #[inline]
     pub(crate) fn is_empty(self) -> bool {
@@ -192,8 +193,8 @@ impl Line {
 
     #[inline]
     pub(crate) fn push(&mut self, pages: &mut Pages, page: u32) {
-        // Whether somebody waits is as good as random, so nothing is decided by it: where nobody does, a page is put behind
-        // itself for a moment.
+        // Whether a page waits is as good as random, so no branch depends on it: where none does, a
+        // page is put behind itself for a moment.
         let alone = self.first == NONE;
         let before = if alone { page } else { self.last };
         pages.get_mut(before).next = page;
@@ -228,37 +229,37 @@ mod tests {
         for seed in 0..100 {
             let mut rng = Rng::seeded(seed).fork("pages");
             let mut pages = Pages::default();
-            let mut lines = [Line::EMPTY; 3];
+            let mut queues = [Queue::EMPTY; 3];
             let mut model: [VecDeque<(u32, u64)>; 3] = Default::default();
             for tag in 0..300 {
                 let at = rng.below(3) as usize;
                 match rng.below(5) {
                     0 | 1 => {
                         let page = pages.add_request(tag, &write(tag), (7, 1));
-                        lines[at].push(&mut pages, page);
+                        queues[at].push(&mut pages, page);
                         model[at].push_back((page, tag));
                     }
-                    // From line to line.
+                    // From queue to queue.
                     2 => {
-                        let page = lines[at].pop(&pages);
+                        let page = queues[at].pop(&pages);
                         let moved = model[at].pop_front();
                         assert_eq!(page, moved.map(|(page, _)| page), "seed {seed}");
                         if let Some((page, _)) = moved {
-                            lines[(at + 1) % 3].push(&mut pages, page);
+                            queues[(at + 1) % 3].push(&mut pages, page);
                         }
                         model[(at + 1) % 3].extend(moved);
                     }
                     _ => {
-                        let ended = lines[at].pop(&pages).and_then(|page| pages.end_page(page));
+                        let ended = queues[at].pop(&pages).and_then(|page| pages.end_page(page));
                         let done = ended.map(|request| pages.end_request(request, 1000).tag);
                         assert_eq!(done, model[at].pop_front().map(|(_, tag)| tag), "seed {seed}");
                     }
                 }
                 assert_eq!(pages.requests(), model.iter().map(VecDeque::len).sum(), "seed {seed}");
-                for (line, model) in lines.iter().zip(&model) {
-                    assert_eq!(line.is_empty(), model.is_empty(), "seed {seed}");
+                for (queue, model) in queues.iter().zip(&model) {
+                    assert_eq!(queue.is_empty(), model.is_empty(), "seed {seed}");
                     let first = model.front().map_or(NONE, |&(page, _)| page);
-                    assert_eq!(line.first(), first, "seed {seed}");
+                    assert_eq!(queue.first(), first, "seed {seed}");
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! A drive that has been in use, without playing the time that took.
 //!
-//! [`Drive::fill`] and [`Drive::overwrite_now`] go through map, frontier and collection as timed writes
-//! do. [`Drive::make_steady`] puts the drive straight into the steady state of uniform random writes of
-//! single pages: logical pages at random over blocks whose numbers of valid pages follow the known
-//! distributions. What follows is measured as ever; a state that were not the steady one would show as
-//! drift.
+//! [`Drive::fill`] and [`Drive::overwrite_now`] go through map, frontier and collection as timed
+//! writes do. [`Drive::make_steady`] puts the drive straight into the steady state of uniform
+//! random writes of single pages: logical pages at random over blocks whose numbers of valid pages
+//! follow the known distributions. What follows is measured as ever; a state that were not the
+//! steady one would show as drift.
 
 use crate::drive::Drive;
 use crate::map::NONE;
@@ -29,88 +29,93 @@ impl Drive {
     }
 
     fn write_now(&mut self, logical: u32) {
-        let gang = self.shape.gang_of(logical);
+        let frontier = self.shape.frontier_of(logical);
         loop {
-            let state = &self.gangs[gang as usize];
-            let parity = self.shape.is_parity(gang, state.next);
+            let state = &self.frontiers[frontier as usize];
+            let parity = self.shape.is_parity(frontier, state.next);
             if state.collects() && !parity {
                 let left = self.left_to_move(state);
                 if left == 0 {
-                    let victim = self.take_victim(gang);
+                    let victim = self.take_victim(frontier);
                     self.erased(victim);
                     continue;
                 }
-                let room = self.shape.data_pages_from(gang, state.next).saturating_sub(left);
+                let room = self.shape.data_pages_from(frontier, state.next).saturating_sub(left);
                 if room == 0 || state.pace.owes() {
-                    self.move_now(gang);
+                    self.move_now(frontier);
                     continue;
                 }
             }
             if parity {
                 self.counters.programmed_for_parity += 1;
             } else {
-                self.place(gang, logical);
-                self.gangs[gang as usize].pace.written += 1;
+                self.place(frontier, logical);
+                self.frontiers[frontier as usize].pace.written += 1;
                 self.counters.programmed_for_host += 1;
                 self.counters.host_pages_written += 1;
             }
-            self.pass_page(gang);
+            self.pass_page(frontier);
             if !parity {
                 return;
             }
         }
     }
 
-    /// Moves the next pages of what a gang collects.
-    fn move_now(&mut self, gang: u32) {
-        let from = self.gangs[gang as usize].next;
-        self.move_chunk(gang);
-        let state = &mut self.gangs[gang as usize];
+    /// Moves the next pages of what a write frontier collects.
+    fn move_now(&mut self, frontier: u32) {
+        let from = self.frontiers[frontier as usize].next;
+        self.move_chunk(frontier);
+        let state = &mut self.frontiers[frontier as usize];
         let to = std::mem::replace(&mut state.next, from);
         for page in from..to {
-            if self.shape.is_parity(gang, page) {
+            if self.shape.is_parity(frontier, page) {
                 self.counters.programmed_for_parity += 1;
             } else {
                 self.counters.programmed_for_collection += 1;
             }
-            self.pass_page(gang);
+            self.pass_page(frontier);
         }
     }
 
     /// The frontier goes on by a page.
-    fn pass_page(&mut self, gang: u32) {
-        let state = &mut self.gangs[gang as usize];
+    fn pass_page(&mut self, frontier: u32) {
+        let state = &mut self.frontiers[frontier as usize];
         state.next += 1;
         state.programmed = state.next;
         if state.next == self.shape.pages_per_block {
-            self.close(gang);
-            let state = &self.gangs[gang as usize];
+            self.close(frontier);
+            let state = &self.frontiers[frontier as usize];
             if state.open == NONE && state.collects() {
-                assert_eq!(self.left_to_move(state), 0, "a gang has no room for what it collects");
-                let victim = self.take_victim(gang);
+                assert_eq!(
+                    self.left_to_move(state),
+                    0,
+                    "a frontier has no room for what it collects"
+                );
+                let victim = self.take_victim(frontier);
                 self.erased(victim);
             }
         }
     }
 
-    /// The steady state of uniform random writes of single pages over the whole drive. The drive must be new.
+    /// The steady state of uniform random writes of single pages over the whole drive. The drive
+    /// must be new.
     pub fn make_steady(&mut self, seed: u64) {
         let rng = Rng::seeded(seed).fork("steady");
-        for place in 0..self.shape.gangs {
-            self.make_gang_steady(place, &mut rng.fork(place.to_le_bytes()));
+        for place in 0..self.shape.frontiers {
+            self.make_frontier_steady(place, &mut rng.fork(place.to_le_bytes()));
         }
     }
 
-    fn make_gang_steady(&mut self, place: u32, rng: &mut Rng) {
-        let gang = self.shape.stripe[place as usize];
+    fn make_frontier_steady(&mut self, place: u32, rng: &mut Rng) {
+        let frontier = self.shape.stripe[place as usize];
         let mut logical: Vec<u32> =
-            (place..self.shape.logical_pages).step_by(self.shape.gangs as usize).collect();
+            (place..self.shape.logical_pages).step_by(self.shape.frontiers as usize).collect();
         rng.shuffle(&mut logical);
         let mut logical = logical.into_iter();
 
         // One block is open, at any stage of being written; one is erased; the others are closed.
-        let closed = self.shape.blocks_per_gang - 2;
-        let in_block = self.shape.data_pages_from(gang, 0);
+        let closed = self.shape.blocks_per_frontier - 2;
+        let in_block = self.shape.data_pages_from(frontier, 0);
         let pages = logical.len() as u32;
         let most_open = in_block.min(pages);
         let least_open = pages.saturating_sub(closed * in_block);
@@ -120,38 +125,38 @@ impl Drive {
             VictimPolicy::Fifo => fifo_counts(pages - open, closed, in_block),
         };
         for count in counts {
-            self.write_block(gang, count, &mut logical);
+            self.write_block(frontier, count, &mut logical);
         }
         for logical in logical {
-            while self.shape.is_parity(gang, self.gangs[gang as usize].next) {
-                self.pass_page(gang);
+            while self.shape.is_parity(frontier, self.frontiers[frontier as usize].next) {
+                self.pass_page(frontier);
             }
-            self.place(gang, logical);
-            self.pass_page(gang);
+            self.place(frontier, logical);
+            self.pass_page(frontier);
         }
     }
 
     /// Writes a block of which `count` pages are still valid, spread evenly.
-    fn write_block(&mut self, gang: u32, count: u32, logical: &mut impl Iterator<Item = u32>) {
-        let in_block = self.shape.data_pages_from(gang, 0);
+    fn write_block(&mut self, frontier: u32, count: u32, logical: &mut impl Iterator<Item = u32>) {
+        let in_block = self.shape.data_pages_from(frontier, 0);
         let mut due = 0;
         for page in 0..self.shape.pages_per_block {
-            if !self.shape.is_parity(gang, page) {
+            if !self.shape.is_parity(frontier, page) {
                 due += count;
                 if due >= in_block
                     && let Some(logical) = logical.next()
                 {
                     due -= in_block;
-                    self.place(gang, logical);
+                    self.place(frontier, logical);
                 }
             }
-            self.pass_page(gang);
+            self.pass_page(frontier);
         }
     }
 
-    /// Looks at everything: each logical page is where the map says, blocks hold as many valid pages as they
-    /// are counted for, and every block is free, open, closed, or being collected or erased. Returns what is
-    /// wrong first.
+    /// Looks at everything: each logical page is where the map says, blocks hold as many valid
+    /// pages as they are counted for, and every block is free, open, closed, or being collected or
+    /// erased. Returns what is wrong first.
     pub fn check(&self) -> Result<(), String> {
         let mut valid = 0_u64;
         for block in 0..self.shape.blocks_end() {
@@ -178,26 +183,28 @@ impl Drive {
         if mapped != valid {
             return Err(format!("{mapped} logical pages lie in {valid} valid ones"));
         }
-        for (gang, state) in self.gangs.iter().enumerate() {
-            let first = self.shape.first_block_of(gang as u32) as usize;
-            let blocks = &self.valid[first..first + self.shape.blocks_per_gang as usize];
+        for (frontier, state) in self.frontiers.iter().enumerate() {
+            let first = self.shape.first_block_of(frontier as u32) as usize;
+            let blocks = &self.valid[first..first + self.shape.blocks_per_frontier as usize];
             let not_closed = blocks.iter().filter(|&&valid| valid & NOT_CLOSED != 0).count();
-            let known = self.free[gang].len()
+            let known = self.free[frontier].len()
                 + usize::from(state.open != NONE)
                 + usize::from(state.victim != NONE);
             // One more may be being erased.
             if not_closed < known || not_closed > known + 1 {
-                return Err(format!("gang {gang}: {not_closed} blocks are in use, {known} known"));
+                return Err(format!(
+                    "frontier {frontier}: {not_closed} blocks are in use, {known} known"
+                ));
             }
         }
         Ok(())
     }
 }
 
-/// Valid pages of closed blocks under greedy collection (finite-block mean field): a block with `i` valid
-/// pages loses one at a rate in proportion to `i`, so in the steady state it is there for a time in
-/// proportion to `1/i`, from full down to the level above that at which it is collected. Levels stand for the
-/// interval of half a page around them.
+/// Valid pages of closed blocks under greedy collection (finite-block mean field): a block with `i`
+/// valid pages loses one at a rate in proportion to `i`, so in the steady state it is there for a
+/// time in proportion to `1/i`, from full down to the level above that at which it is collected.
+/// Levels stand for the interval of half a page around them.
 fn greedy_counts(pages: u32, blocks: u32, in_block: u32) -> Vec<u32> {
     let full = f64::from(in_block) + 0.5;
     spread(pages, blocks, in_block, |x, q| {
@@ -206,16 +213,16 @@ fn greedy_counts(pages: u32, blocks: u32, in_block: u32) -> Vec<u32> {
     })
 }
 
-/// Valid pages of closed blocks under FIFO collection: the same share of what is left becomes invalid
-/// between one block and the next, so the shares fall geometrically with age.
+/// Valid pages of closed blocks under FIFO collection: the same share of what is left becomes
+/// invalid between one block and the next, so the shares fall geometrically with age.
 fn fifo_counts(pages: u32, blocks: u32, in_block: u32) -> Vec<u32> {
     let full = f64::from(in_block);
     // The oldest first, as they are closed in that order.
     spread(pages, blocks, in_block, |x, q| full * x.max(1e-9).powf(1.0 - q))
 }
 
-/// Whole numbers for `blocks` blocks that sum up to `pages`: `level(x, q)` at evenly spaced quantiles q, with
-/// the x in 0..1 that gives this sum. `level` rises with x and with q.
+/// Whole numbers for `blocks` blocks that sum up to `pages`: `level(x, q)` at evenly spaced
+/// quantiles q, with the x in 0..1 that gives this sum. `level` rises with x and with q.
 fn spread(pages: u32, blocks: u32, in_block: u32, level: impl Fn(f64, f64) -> f64) -> Vec<u32> {
     let quantile = |block: u32| (f64::from(block) + 0.5) / f64::from(blocks);
     let sum = |x: f64| (0..blocks).map(|block| level(x, quantile(block))).sum::<f64>();

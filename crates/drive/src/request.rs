@@ -1,25 +1,13 @@
-//! What a host asks, and what it hears.
+//! Requests of a host, and their completions.
 
-use softflash_base::Time;
-
-/// What a request asks. As wide as its neighbours in requests, which are then copied in whole words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum AccessKind {
-    /// Read bytes.
-    Read,
-    /// Write bytes.
-    Write,
-    /// Forget bytes.
-    Trim,
-}
+use softflash_base::{AccessKind, Time};
 
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostRequest {
     /// Returned at the end.
     pub tag: u64,
-    /// What it asks.
+    /// The kind of access.
     pub kind: AccessKind,
     /// Where it begins.
     pub offset_bytes: u64,
@@ -27,18 +15,18 @@ pub struct HostRequest {
     pub bytes: u64,
 }
 
-/// The end of a request.
+/// A completed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     /// The request's tag.
     pub tag: u64,
-    /// What it asked.
+    /// The kind of access.
     pub kind: AccessKind,
     /// How long it was.
     pub bytes: u64,
     /// When it was submitted.
     pub submitted_at: Time,
-    /// When the host heard of its end.
+    /// When it completed for the host.
     pub at: Time,
 }
 

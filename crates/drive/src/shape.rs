@@ -1,13 +1,13 @@
-//! What follows from a device and a layout: how pages, blocks and gangs are numbered, and how much of
-//! them the host gets.
+//! The shape of a drive, from its device and layout: how pages, blocks and write frontiers are
+//! numbered, and how much of them the host gets.
 //!
-//! A *gang* is what has a write frontier of its own: a plane, or all planes of a die. Its *blocks* are
-//! erase blocks, or the same erase block of each of its planes. Pages are numbered through: a physical
-//! page is `block * pages_per_block + page`, a block `gang * block_stride + number`; in a block of several
-//! planes, page after page goes from plane to plane, then to the next row.
+//! A *write frontier* belongs to a plane, or to all planes of a die. Its *blocks* are erase blocks,
+//! or the same erase block of each of its planes. Pages are numbered through: a physical page is
+//! `block * pages_per_block + page`, a block `frontier * block_stride + number`; in a block of
+//! several planes, page after page goes from plane to plane, then to the next row.
 
 use crate::error::DriveError;
-use crate::spec::{DeviceSpec, Gang, PageMapped};
+use crate::spec::{DeviceSpec, FrontierScope, PageMapped};
 use softflash_nand::Geometry;
 
 /// Counts of valid pages are 15 bits.
@@ -16,12 +16,13 @@ const MOST_PAGES_PER_BLOCK: u32 = 0x7fff;
 /// Two page numbers are kept for other states.
 const MOST_PAGES: u64 = u32::MAX as u64 - 2;
 
-/// Blocks of a gang that the host's data never fill: the one being written, and one to collect into.
+/// Blocks of a write frontier that the host's data never fill: the one being written, and one to
+/// collect into.
 const RESERVED_BLOCKS: u32 = 2;
 
-/// Divides by one number again and again: by one multiplication with its inverse, exact for 32 bits. The inverse is
-/// rounded down, which the number's successor makes up for: what is missing, below `2^64 * (number + 1) / by`, is at most
-/// `2^64 / by`.
+/// Divides by one number again and again: by one multiplication with its inverse, exact for 32
+/// bits. The inverse is rounded down, which the number's successor makes up for: what is missing,
+/// below `2^64 * (number + 1) / by`, is at most `2^64 / by`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Divisor {
     inverse: u64,
@@ -43,27 +44,27 @@ impl Divisor {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) page_bytes: u32,
-    pub(crate) gangs: u32,
-    pub(crate) gangs_per_die: u32,
-    /// Pages that one command can program: planes of a gang.
+    pub(crate) frontiers: u32,
+    pub(crate) frontiers_per_die: u32,
+    /// Pages that one command can program: planes of a write frontier.
     pub(crate) row_pages: u32,
-    pub(crate) blocks_per_gang: u32,
-    /// From the first block of a gang to that of the next one. Gangs are written in step for long stretches, and mostly
-    /// have a power of two of blocks: an odd number apart, what is noted of them does not fall into the same few sets
-    /// of the processor's caches.
+    pub(crate) blocks_per_frontier: u32,
+    /// From the first block of a write frontier to that of the next one. Write frontiers are
+    /// written in step for long stretches, and mostly have a power of two of blocks: an odd number
+    /// apart, what is noted of them does not fall into the same few sets of the processor's caches.
     block_stride: u32,
     pub(crate) pages_per_block: u32,
     /// Every so many pages of a block one is parity; 0: none.
     pub(crate) parity_period: u32,
     pub(crate) logical_pages: u32,
-    /// The gang of each page of a stripe, channels first: neighbouring logical pages lie on different
-    /// channels.
+    /// The write frontier of each page of a stripe, channels first: neighbouring logical pages lie
+    /// on different channels.
     pub(crate) stripe: Vec<u32>,
     pub(crate) page_shift: u32,
-    by_gangs: Divisor,
+    by_frontiers: Divisor,
     by_pages_per_block: Divisor,
     by_block_stride: Divisor,
-    by_gangs_per_die: Divisor,
+    by_frontiers_per_die: Divisor,
     by_row_pages: Divisor,
 }
 
@@ -79,14 +80,14 @@ impl Shape {
         let geometry = &device.geometry;
         geometry.validate().map_err(softflash_nand::ConfigError::from)?;
         let planes = u32::from(geometry.planes_per_die);
-        let (gangs_per_die, row_pages) = match layout.gang {
-            Gang::Plane => (planes, 1),
-            Gang::Die => (1, planes),
+        let (frontiers_per_die, row_pages) = match layout.frontier {
+            FrontierScope::Plane => (planes, 1),
+            FrontierScope::Die => (1, planes),
         };
         let pages_per_block = geometry.pages_per_block * row_pages;
         if pages_per_block > MOST_PAGES_PER_BLOCK {
             let most = MOST_PAGES_PER_BLOCK;
-            return Err(DriveError::LargeGang { pages: pages_per_block, most });
+            return Err(DriveError::LargeFrontier { pages: pages_per_block, most });
         }
         if !geometry.page_bytes.is_power_of_two() {
             return Err(DriveError::PageSize(geometry.page_bytes));
@@ -101,54 +102,56 @@ impl Shape {
             0 => 0,
             data => data + 1,
         };
-        let gangs = geometry.dies() * gangs_per_die;
+        let frontiers = geometry.dies() * frontiers_per_die;
         let block_stride = geometry.blocks_per_plane | 1;
-        let numbers = u64::from(gangs) * u64::from(block_stride) * u64::from(pages_per_block);
+        let numbers = u64::from(frontiers) * u64::from(block_stride) * u64::from(pages_per_block);
         let block_stride =
             if numbers > MOST_PAGES { geometry.blocks_per_plane } else { block_stride };
         let mut shape = Shape {
             page_bytes: geometry.page_bytes,
-            gangs,
-            gangs_per_die,
+            frontiers,
+            frontiers_per_die,
             row_pages,
-            blocks_per_gang: geometry.blocks_per_plane,
+            blocks_per_frontier: geometry.blocks_per_plane,
             block_stride,
             pages_per_block,
             parity_period,
             logical_pages: 0,
-            stripe: stripe(geometry, gangs_per_die),
+            stripe: stripe(geometry, frontiers_per_die),
             page_shift: geometry.page_bytes.trailing_zeros(),
-            by_gangs: Divisor::new(gangs),
+            by_frontiers: Divisor::new(frontiers),
             by_pages_per_block: Divisor::new(pages_per_block),
             by_block_stride: Divisor::new(block_stride),
-            by_gangs_per_die: Divisor::new(gangs_per_die),
+            by_frontiers_per_die: Divisor::new(frontiers_per_die),
             by_row_pages: Divisor::new(row_pages),
         };
-        let wanted =
-            shape.data_pages_of_gangs(shape.blocks_per_gang) as f64 / (1.0 + op_percent / 100.0);
-        let most = shape.data_pages_of_gangs(shape.blocks_per_gang - RESERVED_BLOCKS);
+        let wanted = shape.data_pages_of_frontiers(shape.blocks_per_frontier) as f64
+            / (1.0 + op_percent / 100.0);
+        let most = shape.data_pages_of_frontiers(shape.blocks_per_frontier - RESERVED_BLOCKS);
         let logical = (wanted as u64).min(most);
-        shape.logical_pages = (logical - logical % u64::from(shape.gangs)) as u32;
+        shape.logical_pages = (logical - logical % u64::from(shape.frontiers)) as u32;
         Ok(shape)
     }
 
-    /// Data pages of so many blocks of each gang, at the least.
-    fn data_pages_of_gangs(&self, blocks: u32) -> u64 {
+    /// Data pages of so many blocks of each write frontier, at the least.
+    fn data_pages_of_frontiers(&self, blocks: u32) -> u64 {
         let of_block = match self.parity_period {
             0 => self.pages_per_block,
             period => self.pages_per_block - self.pages_per_block.div_ceil(period),
         };
-        u64::from(self.gangs) * u64::from(blocks) * u64::from(of_block)
+        u64::from(self.frontiers) * u64::from(blocks) * u64::from(of_block)
     }
 
     /// Pages of the flash.
     pub(crate) fn flash_pages(&self) -> u64 {
-        u64::from(self.gangs) * u64::from(self.blocks_per_gang) * u64::from(self.pages_per_block)
+        u64::from(self.frontiers)
+            * u64::from(self.blocks_per_frontier)
+            * u64::from(self.pages_per_block)
     }
 
     /// The first number that no block has.
     pub(crate) fn blocks_end(&self) -> u32 {
-        self.gangs * self.block_stride
+        self.frontiers * self.block_stride
     }
 
     /// The first number that no page has.
@@ -156,10 +159,10 @@ impl Shape {
         self.blocks_end() as usize * self.pages_per_block as usize
     }
 
-    /// The first block of a gang.
+    /// The first block of a write frontier.
     #[inline]
-    pub(crate) fn first_block_of(&self, gang: u32) -> u32 {
-        gang * self.block_stride
+    pub(crate) fn first_block_of(&self, frontier: u32) -> u32 {
+        frontier * self.block_stride
     }
 
     /// Bytes that the host sees.
@@ -167,23 +170,23 @@ impl Shape {
         u64::from(self.logical_pages) * u64::from(self.page_bytes)
     }
 
-    /// Spare pages (parity aside) for each logical one, in percent: what was asked for, or what is left where
-    /// that would leave no room to collect.
+    /// Spare pages (parity aside) for each logical one, in percent: what was asked for, or what is
+    /// left where that would leave no room to collect.
     pub(crate) fn op_percent(&self) -> f64 {
-        let data = self.data_pages_of_gangs(self.blocks_per_gang) as f64;
+        let data = self.data_pages_of_frontiers(self.blocks_per_frontier) as f64;
         (data / f64::from(self.logical_pages) - 1.0) * 100.0
     }
 
-    /// The gang that a logical page belongs to.
+    /// The write frontier that a logical page belongs to.
     #[inline]
-    pub(crate) fn gang_of(&self, logical: u32) -> u32 {
-        let stripes = self.by_gangs.divide(logical);
-        self.stripe[(logical - stripes * self.gangs) as usize]
+    pub(crate) fn frontier_of(&self, logical: u32) -> u32 {
+        let stripes = self.by_frontiers.divide(logical);
+        self.stripe[(logical - stripes * self.frontiers) as usize]
     }
 
     #[inline]
-    pub(crate) fn die_of(&self, gang: u32) -> u32 {
-        self.by_gangs_per_die.divide(gang)
+    pub(crate) fn die_of(&self, frontier: u32) -> u32 {
+        self.by_frontiers_per_die.divide(frontier)
     }
 
     #[inline]
@@ -192,7 +195,7 @@ impl Shape {
     }
 
     #[inline]
-    pub(crate) fn gang_of_block(&self, block: u32) -> u32 {
+    pub(crate) fn frontier_of_block(&self, block: u32) -> u32 {
         self.by_block_stride.divide(block)
     }
 
@@ -208,33 +211,34 @@ impl Shape {
         self.row_pages == 1 && self.parity_period == 0
     }
 
-    /// Whether a page of a block holds parity. Gangs take turns, so that parity is spread evenly.
+    /// Whether a page of a block holds parity. Write frontiers take turns, so that parity is spread
+    /// evenly.
     #[inline]
-    pub(crate) fn is_parity(&self, gang: u32, page_in_block: u32) -> bool {
+    pub(crate) fn is_parity(&self, frontier: u32, page_in_block: u32) -> bool {
         self.parity_period != 0
-            && (page_in_block + gang) % self.parity_period == self.parity_period - 1
+            && (page_in_block + frontier) % self.parity_period == self.parity_period - 1
     }
 
     /// Data pages of a block from this page on.
     #[inline]
-    pub(crate) fn data_pages_from(&self, gang: u32, page_in_block: u32) -> u32 {
+    pub(crate) fn data_pages_from(&self, frontier: u32, page_in_block: u32) -> u32 {
         let all = self.pages_per_block - page_in_block;
         if self.parity_period == 0 {
             return all;
         }
-        let parity_before = |page: u32| (page + gang) / self.parity_period;
+        let parity_before = |page: u32| (page + frontier) / self.parity_period;
         all - (parity_before(self.pages_per_block) - parity_before(page_in_block))
     }
 }
 
 /// Channel after channel, then chip, die and plane: as wide as can be.
-fn stripe(geometry: &Geometry, gangs_per_die: u32) -> Vec<u32> {
+fn stripe(geometry: &Geometry, frontiers_per_die: u32) -> Vec<u32> {
     let (channels, dies) = (u32::from(geometry.channels), geometry.dies_per_channel());
-    let mut stripe = Vec::with_capacity((channels * dies * gangs_per_die) as usize);
-    for gang in 0..gangs_per_die {
+    let mut stripe = Vec::with_capacity((channels * dies * frontiers_per_die) as usize);
+    for frontier in 0..frontiers_per_die {
         for die in 0..dies {
             for channel in 0..channels {
-                stripe.push((channel * dies + die) * gangs_per_die + gang);
+                stripe.push((channel * dies + die) * frontiers_per_die + frontier);
             }
         }
     }

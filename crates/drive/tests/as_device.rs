@@ -7,9 +7,6 @@
     reason = "a test fails by panicking"
 )]
 
-#[path = "../../device/tests/support/mod.rs"]
-mod support;
-
 use softflash_base::random::Rng;
 use softflash_base::{Time, UnitId};
 use softflash_device::{
@@ -17,12 +14,13 @@ use softflash_device::{
 };
 use softflash_drive::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, PageMapped};
 use softflash_drive::{Drive, DriveDevice, DriveError, Extents};
+use softflash_testing::driver::{Driver, buffer_of, pattern, rows_of, target};
 use std::collections::BTreeMap;
-use support::{Driver, buffer_of, pattern, rows_of, target};
 
 const UNITS: u16 = 3;
 
-/// The small array behind a link, firmware, kernel and write buffer, so that everything takes its time.
+/// The small array behind a link, firmware, kernel and write buffer, so that everything takes its
+/// time.
 fn spec() -> DeviceSpec {
     let mut array = softflash_nand::presets::small();
     array.geometry.blocks_per_plane = 32;
@@ -256,7 +254,8 @@ fn one_command_costs_what_the_same_request_costs_the_drive() {
     assert_eq!(device.with_drive(|drive| drive.counters().host_pages_written), 16);
 }
 
-/// Random commands on two queue pairs that share a clock; returns what ended, when, and with what bytes.
+/// Random commands on two queue pairs that share a clock; returns what ended, when, and with what
+/// bytes.
 fn run(seed: u64) -> Vec<(u64, u64, Vec<u8>)> {
     let device = device();
     let mut queues = [device.open_queue_pair(0..1).unwrap(), device.open_queue_pair(1..3).unwrap()];

@@ -1,5 +1,5 @@
-//! A drive under random requests: all of them end, no page is lost, equal runs are equal, and what can be
-//! computed by hand comes out.
+//! A drive under random requests: all of them end, no page is lost, equal runs are equal, and what
+//! can be computed by hand comes out.
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::spec::{
-    ControllerSpec, DeviceSpec, Gang, HostSpec, LinkSpec, PageMapped, Schedule, VictimPolicy,
+    ControllerSpec, DeviceSpec, FrontierScope, HostSpec, LinkSpec, PageMapped, Schedule,
+    VictimPolicy,
 };
 use softflash_drive::{AccessKind, Done, Drive, DriveError, HostRequest};
 use softflash_nand::presets;
@@ -65,13 +66,13 @@ fn run_played(
 }
 
 fn layouts() -> impl Strategy<Value = PageMapped> {
-    let gang = prop_oneof![Just(Gang::Plane), Just(Gang::Die)];
+    let frontier = prop_oneof![Just(FrontierScope::Plane), Just(FrontierScope::Die)];
     let victim = prop_oneof![Just(VictimPolicy::Greedy), Just(VictimPolicy::Fifo)];
     let schedule = prop_oneof![Just(Schedule::Fifo), Just(Schedule::ReadsFirst)];
     let parity = prop_oneof![Just(0_u32), Just(3), Just(10)];
-    (gang, victim, schedule, parity, any::<bool>(), any::<bool>()).prop_map(
-        |(gang, victim, schedule, parity_data_pages, copyback, write_buffer)| PageMapped {
-            gang,
+    (frontier, victim, schedule, parity, any::<bool>(), any::<bool>()).prop_map(
+        |(frontier, victim, schedule, parity_data_pages, copyback, write_buffer)| PageMapped {
+            frontier,
             victim,
             schedule,
             parity_data_pages,
@@ -149,7 +150,8 @@ proptest! {
         layout in layouts(),
         seed: u64,
     ) {
-        // A page that is read from memory ends as it is asked for, and is heard of an event later or not.
+        // A page that is read from memory ends as it is asked for, and is heard of an event later
+        // or not.
         let layout = PageMapped { write_buffer: false, ..layout };
         let filled = || {
             let mut drive = Drive::new(&device, &layout, 20.0).unwrap();

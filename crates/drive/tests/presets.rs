@@ -1,11 +1,13 @@
-//! The devices that come with SoftFlash: all can be read, built and have the capacity of the original.
+//! The devices that come with SoftFlash: all can be read, built and have the capacity of the
+//! original.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     reason = "a preset that cannot be read fails its test"
 )]
 
-use softflash_drive::spec::DeviceSpec;
+use softflash_drive::Drive;
+use softflash_drive::spec::{DeviceSpec, PageMapped};
 use softflash_nand::presets;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -120,4 +122,16 @@ fn raw_write(device: &DeviceSpec) -> f64 {
     let load_s = program_bytes / device.bus.bytes_per_second as f64;
     let cycle_s = load_s + device.die.program_ns[0] as f64 / 1e9;
     f64::from(geometry.dies()) * program_bytes / cycle_s
+}
+
+#[test]
+fn flash_that_suspends_needs_a_layout_that_says_that_it_does_not() {
+    let devices = devices();
+    let modern = &devices["tlc-modern"];
+    let layout = PageMapped::default();
+    let refused = Drive::new(modern, &layout, 7.0).err().unwrap().to_string();
+    for word in ["tlc-modern", "die.program_suspend", "suspend = false"] {
+        assert!(refused.contains(word), "{refused}");
+    }
+    assert!(Drive::new(modern, &PageMapped { suspend: false, ..layout }, 7.0).is_ok());
 }

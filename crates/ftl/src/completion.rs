@@ -1,16 +1,17 @@
-//! What the end of a command means.
+//! Completions of commands and requests.
 
 use crate::ftl::Ftl;
 use crate::request::{Done, Op, Request, RequestId, Work};
+use crate::slab::place_of;
 use crate::superblock::{FtlError, Superblock};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, Time};
 use softflash_device::{Completion, DeviceError};
 
 impl Ftl {
-    /// A command has ended in the device.
+    /// Handles the completion of a command.
     pub(crate) fn complete(&mut self, now: Time, mut completion: Completion) {
-        let op = self.ops.remove(completion.tag.0 as u32);
+        let op = self.ops.remove(place_of(completion.tag));
         if planted::bug(Bug::ProgramFailureIgnored)
             && completion.result == Err(DeviceError::ProgramFailed)
         {
@@ -27,8 +28,13 @@ impl Ftl {
         let named = |error| FtlError::Device { superblock, error };
         match op.work {
             Work::Read { request, part } => {
-                let known = &mut self.requests.get_mut(request).retries;
-                *known = completion.retries.max(*known);
+                let read = self.requests.get_mut(request);
+                assert!(
+                    read.superblock == Some(superblock),
+                    "{superblock} was erased during a read of {:?}",
+                    read.superblock
+                );
+                read.retries = completion.retries.max(read.retries);
                 let result = completion.result.map_err(named);
                 self.finish_part(now, request, part, completion.buffer, result);
             }
@@ -45,12 +51,14 @@ impl Ftl {
             },
             Work::Verification => self.header_read_back(now, &op, completion),
             Work::Erase => self.erase_ended(now, &op, completion.result),
-            Work::MarkBad | Work::Flush { .. } => unreachable!("they use no die"),
+            Work::MarkBad | Work::Flush { .. } => {
+                unreachable!("flushes and records of bad blocks use no die")
+            }
         }
         self.op_ended(now, unit, index);
     }
 
-    /// A command is not to be submitted any more.
+    /// Ends a command that must not be submitted.
     pub(crate) fn cancel(&mut self, now: Time, id: u32, error: FtlError) {
         let op = self.ops.remove(id);
         match op.work {
@@ -85,12 +93,13 @@ impl Ftl {
             }
             (_, Ok(())) => {}
             (_, Err(error)) => {
-                tracing::warn!(%error, "a bad block could not be recorded; it will be found again");
+                tracing::warn!(%error, "a bad block is not recorded; its next use fails again");
             }
         }
     }
 
-    /// The superblock's opening header survives a power cut now, if the flush was for an append to it.
+    /// Records that the opening header of a superblock is durable, if the flush was for an append
+    /// to it.
     fn header_flushed(&mut self, request: u32) {
         let Some(superblock) = self.requests.get(request).superblock else { return };
         if let Ok(unit) = self.locate(&superblock) {
@@ -117,7 +126,7 @@ impl Ftl {
         counters.errors += u64::from(result.is_err());
     }
 
-    /// A piece of a request's buffer is back.
+    /// Returns a piece of the buffer of a request.
     fn finish_part(
         &mut self,
         now: Time,
@@ -130,7 +139,7 @@ impl Ftl {
         self.finish_one(now, request, result);
     }
 
-    /// One thing that a request waited for is done.
+    /// Ends one of the commands or headers for which a request waits.
     pub(crate) fn finish_one(&mut self, now: Time, place: u32, result: Result<(), FtlError>) {
         let request = self.requests.get_mut(place);
         if request.result.is_ok() {
@@ -152,7 +161,7 @@ impl Ftl {
         self.finished.push(Done { request: id, result, buffer, retries });
     }
 
-    /// The present life of a superblock.
+    /// The handle of the current life of a superblock.
     pub(crate) fn superblock(&self, unit: usize, index: u32) -> Superblock {
         let unit = &self.units[unit];
         Superblock { unit: unit.id, index, generation: unit.slot(index).generation }

@@ -1,33 +1,35 @@
-//! What a user of the FTL can choose.
+//! Configuration of the FTL.
 
 /// Settings of an [`Ftl`](crate::Ftl). The default suits most devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FtlConfig {
-    /// Superblocks per unit kept erased ahead of need.
-    pub prepared_target: u32,
-    /// The largest command in bytes, on devices that take many rows of pages in one command. Above 1 MiB
-    /// the throughput of common drives does not rise any more and a read behind it waits longer.
+    /// Superblocks per unit that are kept erased ahead of need.
+    pub erased_target: u32,
+    /// The largest command in bytes, on devices that accept several rows of pages in one command.
+    /// Above 1 MiB the throughput of common drives does not rise, and a read behind the command
+    /// waits longer.
     pub max_command_bytes: u32,
-    /// The most commands given to one die at a time; the device's own limit applies as well.
+    /// Maximum number of commands in flight per die. The limit of the device also applies.
     pub max_die_depth: u16,
-    /// How long a unit must have been idle before one of its superblocks is erased ahead of need, in
-    /// nanoseconds.
+    /// Time in nanoseconds for which a unit must be idle before a superblock is erased ahead of
+    /// need.
     pub idle_before_erase_ns: u64,
-    /// How long a unit that is never idle may lack prepared superblocks before one is erased between
-    /// other requests, in nanoseconds.
+    /// Time in nanoseconds for which a unit that is never idle may lack erased superblocks. Then a
+    /// superblock is erased between other requests.
     pub shortage_patience_ns: u64,
-    /// Whether a die serves reads before programs before erases, by priority; else all come in the order of their
-    /// arrival.
+    /// Whether a die serves reads before programs before erases, and each kind by priority. If
+    /// false, the queue of a die is FIFO.
     pub reads_first: bool,
-    /// When the least worn superblock that holds data lags behind the most worn by more erases than
-    /// this, [`Ftl::worth_moving`](crate::Ftl::worth_moving) names it.
+    /// If the erase count of the least worn superblock that holds data is more than this below that
+    /// of the most worn block, [`Ftl::worth_moving`](crate::Ftl::worth_moving) returns the
+    /// superblock.
     pub wear_spread: u32,
 }
 
 impl Default for FtlConfig {
     fn default() -> FtlConfig {
         FtlConfig {
-            prepared_target: 2,
+            erased_target: 2,
             max_command_bytes: 1 << 20,
             max_die_depth: u16::MAX,
             idle_before_erase_ns: 500_000,

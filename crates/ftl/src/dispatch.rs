@@ -1,17 +1,17 @@
-//! From queues to the device: which command is submitted next.
+//! Submits queued commands to the device.
 
 use crate::ftl::Ftl;
 use crate::hint::Priority;
 use crate::layout::REAL_DIE_DEPTH;
 use crate::request::{Op, Work};
-use crate::scheduler::{Class, Lane, Waiting};
+use crate::scheduler::{OpKind, QueueClass, Waiting};
 use crate::superblock::{FtlError, Superblock};
 use crate::unit::State;
 use softflash_base::{Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
 use softflash_device::{Command, Operation, Submit, Tag, Target};
 
-/// A target where none is looked at.
+/// The target of commands without one.
 const NOWHERE: Target = Target {
     unit: UnitId(0),
     die: 0,
@@ -23,10 +23,10 @@ const NOWHERE: Target = Target {
 };
 
 impl Ftl {
-    /// Accounts for a command of a superblock.
+    /// Adds a command to the account of its superblock.
     pub(crate) fn add_op(&mut self, mut op: Op) -> u32 {
         if !self.config.reads_first {
-            op.lane = Lane::ONLY;
+            op.class = QueueClass::ONLY;
         }
         let unit = &mut self.units[op.unit];
         unit.load += 1;
@@ -34,64 +34,70 @@ impl Ftl {
         self.ops.insert(op)
     }
 
-    /// Queues a program of an allocated superblock, or holds it until the erase header is written.
+    /// Queues a program of an allocated superblock, or holds it until the erase header is on the
+    /// flash.
     pub(crate) fn add_program(&mut self, op: Op) {
-        let (unit, index, lane) = (op.unit, op.index, op.lane);
+        let (unit, index, class) = (op.unit, op.index, op.class);
         let ready = self.units[unit].slot(index).ready;
         let op = self.add_op(op);
         if ready {
             self.enqueue(op);
         } else {
             self.units[unit].held.push(op);
-            self.promote(unit, index, lane);
+            self.promote(unit, index, class);
         }
     }
 
-    /// Puts a command into its die's queue. Those that change one superblock share a lane, so that none
-    /// overtakes another: the most urgent of them decides which.
+    /// Puts a command into the queue of its die. Programs and erases of one superblock share a
+    /// queue class, so that none overtakes another: the most urgent of them determines the class.
     pub(crate) fn enqueue(&mut self, id: u32) {
         let op = self.ops.get(id);
         let (unit, index, die, since) = (op.unit, op.index, op.target.die, op.since);
-        let (mut lane, mutation) = (op.lane, op.work.is_mutation());
+        let (mut class, mutation) = (op.class, op.work.is_mutation());
+        let needs_header = matches!(op.work, Work::Append { .. } | Work::OpeningHeader);
         if mutation {
-            self.promote(unit, index, lane);
+            self.promote(unit, index, class);
             let slot = self.units[unit].slot_mut(index);
+            assert!(
+                slot.ready || !needs_header,
+                "superblock {index} is programmed before its erase header"
+            );
             if slot.queued == 0 {
-                slot.lane = lane;
+                slot.class = class;
             }
             slot.queued += 1;
-            lane = slot.lane;
+            class = slot.class;
         }
-        self.units[unit].dies[usize::from(die)].push(lane, Waiting { op: id, since });
+        self.units[unit].dies[usize::from(die)].push(class, Waiting { op: id, since });
         self.ready(unit, die);
     }
 
-    /// Moves what waits to change a superblock to a more urgent lane.
-    pub(crate) fn promote(&mut self, unit: usize, index: u32, lane: Lane) {
+    /// Moves the waiting programs and erases of a superblock to a more urgent queue class.
+    pub(crate) fn promote(&mut self, unit: usize, index: u32, class: QueueClass) {
         let unit = &mut self.units[unit];
         let slot = unit.slot_mut(index);
-        if slot.queued == 0 || slot.lane <= lane {
+        if slot.queued == 0 || slot.class <= class {
             return;
         }
-        let from = std::mem::replace(&mut slot.lane, lane);
+        let from = std::mem::replace(&mut slot.class, class);
         for die in &mut unit.dies {
-            die.promote(from, lane, |op| self.ops.get(op).index == index);
+            die.promote(from, class, |op| self.ops.get(op).index == index);
         }
     }
 
-    /// Notes that a die's queue may be able to go on.
+    /// Records that the queue of a die may have a command to submit.
     pub(crate) fn ready(&mut self, unit: usize, die: u8) {
         if self.ready_dies.last() != Some(&(unit, die)) {
             self.ready_dies.push((unit, die));
         }
     }
 
-    /// Queues a flush on behalf of a request, which is counted on already.
+    /// Queues a flush for a request, whose count of parts already includes the flush.
     pub(crate) fn queue_flush(&mut self, now: Time, request: u32) {
         self.add_urgent(now, Work::Flush { request }, 0, NOWHERE);
     }
 
-    /// Queues a command that waits for no die.
+    /// Queues a command that needs no die.
     pub(crate) fn add_urgent(&mut self, now: Time, work: Work, unit: usize, target: Target) {
         let op = self.ops.insert(Op {
             work,
@@ -100,13 +106,13 @@ impl Ftl {
             target,
             data: None,
             durable: false,
-            lane: Lane::new(Class::Read, Priority::Foreground),
+            class: QueueClass::new(OpKind::Read, Priority::Foreground),
             since: now,
         });
         self.urgent.push_back(op);
     }
 
-    /// Submits what the device takes; true where it took anything.
+    /// Submits as many commands as the device accepts. Returns true if there was any.
     pub(crate) fn run_queues(&mut self, now: Time) -> bool {
         let mut submitted = false;
         while let Some(op) = self.urgent.pop_front() {
@@ -125,7 +131,7 @@ impl Ftl {
         submitted
     }
 
-    /// Fills one die up to its depth.
+    /// Submits commands to one die up to its depth.
     fn run_die(&mut self, now: Time, unit: usize, die: u8) -> bool {
         let mut submitted = false;
         loop {
@@ -133,7 +139,7 @@ impl Ftl {
             if queue.in_device >= self.die_depth {
                 return self.pass_read(now, unit, die) || submitted;
             }
-            let Some((lane, waiting)) = queue.pop() else { return submitted };
+            let Some((class, waiting)) = queue.pop() else { return submitted };
             let op = self.ops.get(waiting.op);
             let (index, mutation) = (op.index, op.work.is_mutation());
             if mutation {
@@ -147,35 +153,35 @@ impl Ftl {
             if !self.submit(now, waiting.op) {
                 let unit_state = &mut self.units[unit];
                 unit_state.slot_mut(index).queued += u32::from(mutation);
-                unit_state.dies[usize::from(die)].put_back(lane, waiting);
+                unit_state.dies[usize::from(die)].put_back(class, waiting);
                 self.stalled_dies.push((unit, die));
                 return submitted;
             }
-            self.units[unit].dies[usize::from(die)].started(now, lane);
+            self.units[unit].dies[usize::from(die)].started(now, class);
             submitted = true;
         }
     }
 
-    /// Offers one read more than the depth to a real die: one that suspends programs and erases for
-    /// reads takes it, others do not.
+    /// Submits one read beyond the depth to a real die. A die that suspends programs and erases for
+    /// reads accepts it, others do not.
     fn pass_read(&mut self, now: Time, unit: usize, die: u8) -> bool {
         let full = self.die_depth;
         let queue = &mut self.units[unit].dies[usize::from(die)];
         if full > REAL_DIE_DEPTH || queue.in_device > full || !self.config.reads_first {
             return false;
         }
-        let Some((lane, waiting)) = queue.pop_read() else { return false };
+        let Some((class, waiting)) = queue.pop_read() else { return false };
         let taken = self.submit(now, waiting.op);
         let queue = &mut self.units[unit].dies[usize::from(die)];
         if taken {
-            queue.started(now, lane);
+            queue.started(now, class);
         } else {
-            queue.put_back(lane, waiting);
+            queue.put_back(class, waiting);
         }
         taken
     }
 
-    /// Why a program must not be submitted any more.
+    /// The reason why a program must not be submitted any more.
     fn refusal(&self, unit: usize, index: u32, work: Work) -> Option<FtlError> {
         let slot = self.units[unit].slot(index);
         let superblock =
@@ -189,7 +195,7 @@ impl Ftl {
         }
     }
 
-    /// Hands one command to the device; false where it is full.
+    /// Submits one command to the device; returns false if the device is full.
     fn submit(&mut self, now: Time, id: u32) -> bool {
         let op = self.ops.get_mut(id);
         let data = op.data.take();

@@ -1,4 +1,4 @@
-//! Failed programs and erases: the block is retired, the superblock takes no more appends.
+//! Failed programs and erases: the block is retired, and the superblock takes no more appends.
 
 use crate::ftl::Ftl;
 use crate::request::{Op, Work};
@@ -7,10 +7,10 @@ use crate::unit::{State, Unit};
 use softflash_base::Time;
 use softflash_device::{DeviceError, Target};
 
-/// How long a unit is left alone after an erase ahead of need has failed.
+/// Time without erases ahead of need on a unit after one has failed.
 const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000_000;
 
-/// Whether the error says that the flash itself is worn, rather than that the way to it is disturbed.
+/// Whether the error means a worn block, not a failed path to the flash.
 fn blames_block(error: &DeviceError) -> bool {
     matches!(
         error,
@@ -19,8 +19,8 @@ fn blames_block(error: &DeviceError) -> bool {
 }
 
 impl Ftl {
-    /// A program failed. What was appended before can still be read; the rest is for its owner to write
-    /// elsewhere.
+    /// Handles a failed program. Pages appended before can still be read; the owner must write the
+    /// rest elsewhere.
     pub(crate) fn program_failed(&mut self, now: Time, op: &Op, error: &DeviceError) {
         if blames_block(error) {
             self.retire(now, op);
@@ -29,32 +29,32 @@ impl Ftl {
         state.slot_mut(op.index).failed = true;
         match state.slot(op.index).state {
             State::Open => state.set_state(op.index, State::Live),
-            State::Preparing => self.give_up_preparation(now, op.unit, op.index),
+            State::Erasing => self.abandon_erase_ahead(now, op.unit, op.index),
             _ => {}
         }
         self.wake_dies(op.unit);
     }
 
-    /// An erase ended, well or not.
+    /// Handles the end of an erase.
     pub(crate) fn erase_ended(&mut self, now: Time, op: &Op, result: Result<(), DeviceError>) {
         let (unit, index, target) = (op.unit, op.index, op.target);
-        let first_seat = self.seat_of(&target);
+        let first_column = self.column_of(&target);
         if result.is_err() && target.planes > 1 {
-            // One by one, to learn which of the blocks is worn.
-            let lane = op.lane.min(self.units[unit].slot(index).lane);
+            // Erases the blocks one by one, to find the worn one.
+            let class = op.class.min(self.units[unit].slot(index).class);
             for plane in 0..u32::from(target.planes) {
                 self.units[unit].slot_mut(index).erases_left += u32::from(plane > 0);
-                self.queue_erase(now, unit, index, first_seat + plane, 1, lane);
+                self.queue_erase(now, unit, index, first_column + plane, 1, class);
             }
             return;
         }
-        for (seat, block) in (first_seat..).zip(&target.blocks[..usize::from(target.planes)]) {
-            self.units[unit].blocks.erased(seat, *block);
+        for (column, block) in (first_column..).zip(&target.blocks[..usize::from(target.planes)]) {
+            self.units[unit].blocks.erased(column, *block);
         }
         if let Err(error) = &result {
             if blames_block(error) {
                 self.retire(now, op);
-                if self.replace(now, op, first_seat) {
+                if self.replace(now, op, first_column) {
                     return;
                 }
             }
@@ -63,29 +63,30 @@ impl Ftl {
         let slot = self.units[unit].slot_mut(index);
         slot.erases_left -= 1;
         match (slot.erases_left, slot.failed) {
-            (0, false) => self.erased(now, unit, index),
+            (0, false) => self.all_blocks_erased(now, unit, index),
             (0, true) => self.erase_failed(now, unit, index, result.err()),
             _ => {}
         }
     }
 
-    /// Puts a spare in the place of a block whose erase failed, and erases that.
-    fn replace(&mut self, now: Time, op: &Op, seat: u32) -> bool {
+    /// Replaces a block whose erase failed by a spare, and erases the spare. Returns false if there
+    /// is no spare.
+    fn replace(&mut self, now: Time, op: &Op, column: u32) -> bool {
         let state = &mut self.units[op.unit];
-        let spare = state.blocks.stand_in(op.index, seat);
+        let spare = state.blocks.replacement(op.index, column);
         let Some(spare) = spare.filter(|_| !state.slot(op.index).failed) else { return false };
         state.blocks.vacate_lost(op.index);
-        state.blocks.assign(op.index, seat, spare);
-        let lane = op.lane.min(state.slot(op.index).lane);
-        self.queue_erase(now, op.unit, op.index, seat, 1, lane);
+        state.blocks.assign(op.index, column, spare);
+        let class = op.class.min(state.slot(op.index).class);
+        self.queue_erase(now, op.unit, op.index, column, 1, class);
         true
     }
 
-    /// A superblock could not be erased and nothing stands in.
+    /// Handles a superblock that cannot be erased, with no spare left to replace a block.
     fn erase_failed(&mut self, now: Time, unit: usize, index: u32, error: Option<DeviceError>) {
         let state = &mut self.units[unit];
         match state.slot(index).state {
-            State::Preparing => return self.give_up_preparation(now, unit, index),
+            State::Erasing => return self.abandon_erase_ahead(now, unit, index),
             State::Open => state.set_state(index, State::Live),
             _ => {}
         }
@@ -94,17 +95,17 @@ impl Ftl {
         self.fail_waiters(now, unit, index, &error);
     }
 
-    /// Takes back a superblock that could not be prepared, once its commands have ended.
-    fn give_up_preparation(&mut self, now: Time, unit: usize, index: u32) {
+    /// Releases a superblock whose erase ahead of need failed, once its commands have ended.
+    fn abandon_erase_ahead(&mut self, now: Time, unit: usize, index: u32) {
         let state = &mut self.units[unit];
-        state.prepare_not_before = now + PAUSE_AFTER_FAILURE_NS;
+        state.erase_ahead_not_before = now + PAUSE_AFTER_FAILURE_NS;
         state.set_state(index, State::Releasing);
     }
 
-    /// Marks the blocks of a command bad, here and on the device. Of a multi-plane command those are bad
-    /// that the device has listed by now; where it says nothing, all of them.
+    /// Marks the blocks of a command bad, in the FTL and on the device. Of a multi-plane command,
+    /// the blocks that the device has listed as bad are marked; if it has listed none, all of them.
     fn retire(&mut self, now: Time, op: &Op) {
-        let first_seat = self.seat_of(&op.target);
+        let first_column = self.column_of(&op.target);
         let recorded = self.queue.bad_blocks(op.target.unit);
         let block_in = |plane: u8| op.target.blocks[usize::from(plane)];
         let listed = |plane: u8| {
@@ -114,7 +115,7 @@ impl Ftl {
         for plane in (0..op.target.planes).filter(|plane| !any_listed || listed(*plane)) {
             let block = block_in(plane);
             let state = &mut self.units[op.unit];
-            state.blocks.mark_bad(first_seat + u32::from(plane), block);
+            state.blocks.mark_bad(first_column + u32::from(plane), block);
             tracing::warn!(
                 unit = state.id.0,
                 die = op.target.die,
@@ -129,11 +130,12 @@ impl Ftl {
         }
     }
 
-    fn seat_of(&self, target: &Target) -> u32 {
+    fn column_of(&self, target: &Target) -> u32 {
         u32::from(target.die) * self.layout.planes + u32::from(target.plane)
     }
 
-    /// Lets every die of a unit look at its queue: what belongs to a failed superblock can go.
+    /// Marks all dies of a unit ready, so that queued commands of a failed superblock are
+    /// cancelled.
     fn wake_dies(&mut self, unit: usize) {
         for die in 0..self.layout.dies as u8 {
             self.ready(unit, die);
@@ -142,12 +144,12 @@ impl Ftl {
 }
 
 impl Unit {
-    /// Brings superblocks back into service for which there are spares now.
-    pub fn revive(&mut self) {
+    /// Puts superblocks back into service if there are now enough spares.
+    pub fn return_to_service(&mut self) {
         for index in 0..self.slots.len() as u32 {
             if self.slot(index).state == State::OutOfService && self.blocks.complete(index) {
                 self.refresh_wear(index);
-                self.set_state(index, State::Reclaimable);
+                self.set_state(index, State::ErasePending);
             }
         }
     }

@@ -1,7 +1,8 @@
-//! The FTL as the layers above drive it.
+//! The public interface of the FTL.
 
 use crate::blocks::BlockUse;
 use crate::config::FtlConfig;
+use crate::header::uuid_halves;
 use crate::hint::Hint;
 use crate::layout::{HEADER_PAGES, Layout};
 use crate::mount::Mounting;
@@ -19,9 +20,9 @@ use std::ops::Range;
 
 /// The host FTL over the units of one queue pair.
 ///
-/// Requests are submitted at any time and finish in [`poll`](Ftl::poll), which wants to be called when
-/// [`wake`](Ftl::wake) says so, and after submissions. Requests that are refused at once give their buffer
-/// back with the error.
+/// Requests are submitted at any time and finish in [`poll`](Ftl::poll), which must be called when
+/// [`wake`](Ftl::wake) says so, and after submissions. A request that is refused at submission
+/// returns its buffer with the error.
 pub struct Ftl {
     pub(crate) queue: Box<dyn QueuePair>,
     pub(crate) pool: BufferPool,
@@ -34,18 +35,18 @@ pub struct Ftl {
     pub(crate) ops: Slab<Op>,
     pub(crate) requests: Slab<Request>,
     pub(crate) serial: u32,
-    /// Commands that wait in no die's queue: flushes, and records of bad blocks.
+    /// Commands that need no die: flushes, and records of bad blocks.
     pub(crate) urgent: VecDeque<u32>,
-    /// Dies whose queue may be able to go on, as `(unit, die)`.
+    /// Dies whose queue may have a command to submit, as `(unit, die)`.
     pub(crate) ready_dies: Vec<(usize, u8)>,
-    /// Dies for which the device was full.
+    /// Dies whose command the device refused because it was full.
     pub(crate) stalled_dies: Vec<(usize, u8)>,
     pub(crate) finished: Vec<Done>,
     completions: Vec<Completion>,
 }
 
 impl Ftl {
-    /// Reads what is on the flash and becomes an FTL over it. Drive it with [`Mounting::poll`].
+    /// Begins a mount: [`Mounting::poll`] reads the headers on the flash and returns the FTL.
     pub fn mount(queue: Box<dyn QueuePair>, config: FtlConfig) -> Mounting {
         Mounting::new(queue, config)
     }
@@ -77,7 +78,7 @@ impl Ftl {
         }
     }
 
-    /// The units it drives.
+    /// The units of the queue pair.
     pub fn units(&self) -> Range<u16> {
         self.range.clone()
     }
@@ -87,32 +88,34 @@ impl Ftl {
         self.layout.payload_pages()
     }
 
-    /// How many payload pages of a superblock must be appended until a power cut in a later append cannot take any of
-    /// the first `pages` along: those and more where pages share cells, never more than all.
+    /// Number of payload pages of a superblock that must be appended so that a power cut in a later
+    /// append cannot destroy any of the first `pages`. This is at least `pages`, more if pages
+    /// share cells, and at most all pages.
     pub fn safe_after(&self, pages: u32) -> u32 {
         self.layout.safe_after(pages, |page| self.queue.safe_after(page))
     }
 
-    /// The payload pages of a superblock that are programmed next into the die of payload page `page` when that one is
-    /// whole and no power cut can take it along: should one of them hold something, so did that one. None at the end of
-    /// the superblock, nor where the block has gone bad, as it does in a program that fails.
+    /// The payload pages that are programmed next into the die of payload page `page` once that
+    /// page is whole and safe from power cuts: if one of them has data, page `page` was programmed
+    /// completely. Empty at the end of the superblock, and if the block is bad, as it is after a
+    /// failed program.
     pub fn successors(&self, superblock: &Superblock, page: u32) -> Range<u32> {
-        let seat = self.layout.seat(page + HEADER_PAGES);
+        let column = self.layout.column(page + HEADER_PAGES);
         let Ok(unit) = self.locate(superblock) else { return 0..0 };
         let blocks = &self.units[unit].blocks;
-        match blocks.block(superblock.index, seat) {
-            Some(block) if blocks.state(seat, block) != BlockUse::Bad => {
+        match blocks.block(superblock.index, column) {
+            Some(block) if blocks.state(column, block) != BlockUse::Bad => {
                 self.layout.successors(page, |page| self.queue.safe_after(page))
             }
             _ => 0..0,
         }
     }
 
-    /// For each block of a superblock the first payload page from `page` on, and the last one of all. Pages of a block are
-    /// programmed in order.
+    /// For each block of a superblock: the first payload page from `page` on, and the last payload
+    /// page. The pages of a block are programmed in order.
     pub fn rest_of_blocks(&self, page: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
         let layout = self.layout;
-        let end = (page + layout.seats()).min(layout.payload_pages());
+        let end = (page + layout.columns()).min(layout.payload_pages());
         (page..end).map(move |first| (first, layout.last_of_block(first)))
     }
 
@@ -121,24 +124,26 @@ impl Ftl {
         self.layout.page_bytes
     }
 
-    /// Where buffers for requests come from; others work too but may be slower.
+    /// The pool for the buffers of requests. Other buffers work too but may be slower.
     pub fn buffers(&self) -> &BufferPool {
         &self.pool
     }
 
-    /// The seed for the checksums of what is written to a superblock in this life: device, unit,
-    /// index and generation.
+    /// The seed for the checksums of the data in this life of a superblock: device, unit, index and
+    /// generation.
     pub fn identity(&self, superblock: &Superblock) -> u64 {
+        let [low, high] = uuid_halves(self.device_uuid);
         checksum::identity(&[
-            self.device_uuid as u64,
-            (self.device_uuid >> 64) as u64,
+            low,
+            high,
             u64::from(superblock.unit.0),
             u64::from(superblock.index),
             superblock.generation,
         ])
     }
 
-    /// Collects what has finished by `now`, submits what the device can take, and erases ahead of need.
+    /// Collects the completions up to `now`, submits commands that the device can take, and erases
+    /// ahead of need.
     pub fn poll(&mut self, now: Time, done: &mut Vec<Done>) {
         loop {
             let mut completions = std::mem::take(&mut self.completions);
@@ -148,8 +153,8 @@ impl Ftl {
             }
             self.completions = completions;
             self.ready_dies.append(&mut self.stalled_dies);
-            self.prepare_ahead(now);
-            // What was submitted only now may have to be started by another poll.
+            self.erase_ahead(now);
+            // A second poll may have to start the commands submitted here.
             if !self.run_queues(now) {
                 break;
             }
@@ -157,29 +162,30 @@ impl Ftl {
         done.append(&mut self.finished);
     }
 
-    /// What to wait for before the next [`poll`](Ftl::poll) can find something.
+    /// The event to wait for before the next [`poll`](Ftl::poll) can make progress.
     pub fn wake(&self) -> Wake {
         if !self.finished.is_empty() {
             return Wake::Now;
         }
-        let erase_ahead = (0..self.units.len()).filter_map(|unit| self.preparation_due(unit)).min();
+        let erase_ahead = (0..self.units.len()).filter_map(|unit| self.erase_ahead_due(unit)).min();
         match (self.queue.wake(), erase_ahead) {
             (Wake::At(device), Some(due)) => Wake::At(device.min(due)),
             (Wake::Idle, _) if !self.stalled_dies.is_empty() || !self.urgent.is_empty() => {
                 Wake::Now
             }
             (Wake::Idle, Some(due)) => Wake::At(due),
-            // When the descriptor becomes readable, what is due will be looked at too.
+            // When the descriptor becomes readable, `poll` also starts the erases that are due.
             (device, _) => device,
         }
     }
 
-    /// Whether nothing is under way and everything finished has been collected.
+    /// Whether no request or command is under way and all finished requests are collected.
     pub fn idle(&self) -> bool {
         self.ops.len() == 0 && self.requests.len() == 0 && self.finished.is_empty()
     }
 
-    /// Requests a flush: when it is done, all appends that were done when it was requested survive a power cut.
+    /// Requests a flush. When it is done, all appends that were done when it was requested survive
+    /// a power cut.
     pub fn flush(&mut self, now: Time, _hint: Hint) -> RequestId {
         let (place, id) = self.new_request(None);
         self.requests.get_mut(place).remaining = 1;
@@ -188,7 +194,7 @@ impl Ftl {
         id
     }
 
-    /// Commands of a unit that wait or are under way: cheap, for placement.
+    /// Commands of a unit that wait or are in the device. Cheap, for placement.
     ///
     /// # Panics
     /// If the unit is not in [`units`](Ftl::units).
@@ -196,7 +202,7 @@ impl Ftl {
         self.unit(unit).load
     }
 
-    /// A unit's superblocks by state.
+    /// Number of superblocks of a unit in each state.
     ///
     /// # Panics
     /// If the unit is not in [`units`](Ftl::units).
@@ -204,8 +210,8 @@ impl Ftl {
         self.unit(unit).space()
     }
 
-    /// The greatest generation that a header on the unit's flash bears; 0 where there is none. It never runs back, unless the
-    /// flash forgets.
+    /// The greatest generation in the headers on the flash of the unit; 0 if there is none. It does
+    /// not decrease unless the flash loses data.
     ///
     /// # Panics
     /// If the unit is not in [`units`](Ftl::units).
@@ -213,7 +219,8 @@ impl Ftl {
         self.unit(unit).newest.map_or(0, |(generation, _)| generation)
     }
 
-    /// All about a unit. Looks at every block; not for every request.
+    /// The state and the counters of a unit. Scans all blocks, so it is too slow to call for every
+    /// request.
     ///
     /// # Panics
     /// If the unit is not in [`units`](Ftl::units).
@@ -251,8 +258,9 @@ impl Ftl {
         }
     }
 
-    /// The superblock of a unit that its owner should rewrite elsewhere to level wear: it holds data so
-    /// cold that its blocks lag far behind the most worn. None where wear is level enough.
+    /// The superblock of a unit that its owner should rewrite elsewhere to level wear: its data is
+    /// so cold that its blocks have far fewer erases than the most worn block. None if wear is
+    /// level enough.
     ///
     /// # Panics
     /// If the unit is not in [`units`](Ftl::units).
@@ -267,15 +275,15 @@ impl Ftl {
         Some(Superblock { unit: unit.id, index, generation: unit.slot(index).generation })
     }
 
-    /// Counts every superblock, block and command anew, for tests and checks.
+    /// Recounts all superblocks, blocks and commands, for tests and checks.
     ///
     /// # Panics
-    /// If one is lost or counted twice: a defect.
+    /// If one is lost or counted twice, which is a defect.
     pub fn check(&self) {
         self.units.iter().for_each(Unit::check);
     }
 
-    /// The place of a unit in the table.
+    /// The place of a unit in the table of units.
     pub(crate) fn place(&self, unit: UnitId) -> Result<usize, FtlError> {
         if self.range.contains(&unit.0) {
             Ok(usize::from(unit.0 - self.range.start))
@@ -291,7 +299,7 @@ impl Ftl {
         }
     }
 
-    /// The place of the unit of a superblock that can be read.
+    /// The place of the unit of a superblock; an error if the handle is stale.
     pub(crate) fn locate(&self, superblock: &Superblock) -> Result<usize, FtlError> {
         let place = self.place(superblock.unit)?;
         let slot = self.units[place].slots.get(superblock.index as usize);

@@ -1,36 +1,30 @@
-//! Properties of the headers for any bytes, for the fuzzers of `fuzz` and for tests that replay what these found.
+//! Properties of header pages with arbitrary bytes, for the fuzzers of `fuzz` and for the tests
+//! that replay their findings.
 
-use crate::header::{self, Decoded, HeaderFields, HeaderKind, HeaderPlace};
+use crate::header::{self, Decoded, HeaderKind, HeaderPlace};
 
 const PLACE: HeaderPlace = HeaderPlace { device_uuid: 0x1234_5678, unit: 7, index: 3 };
 const BLOCKS_PER_PLANE: u32 = 1000;
 
-/// Any bytes as the page of a header, as they are and with all put right that says whose header it is. What is valid is
-/// written back as the same.
+/// Decodes arbitrary bytes as a header page: once as they are, and once with magic, place and
+/// checksum corrected. A valid header is encoded again and decodes to the same header.
 pub fn header(data: &[u8]) {
     let [first, page @ ..] = data else { return };
     let kind = if first & 1 == 0 { HeaderKind::Erase } else { HeaderKind::Opening };
-    let seats = u32::from(first >> 1) % 9;
-    if seats == 0 {
+    let columns = u32::from(first >> 1) % 9;
+    if columns == 0 {
         return;
     }
-    let _ = header::decode(kind, PLACE, seats, BLOCKS_PER_PLANE, page);
+    let _ = header::decode(kind, PLACE, columns, BLOCKS_PER_PLANE, page);
     let mut page = page.to_vec();
-    page.resize(header::encoded_bytes(seats).next_multiple_of(512), 0);
-    header::claim(kind, PLACE, seats, &mut page);
-    if let Decoded::Valid(found) = header::decode(kind, PLACE, seats, BLOCKS_PER_PLANE, &page) {
-        let fields = HeaderFields {
-            place: PLACE,
-            generation: found.generation,
-            highest_erase_count: found.highest_erase_count,
-            unused_from: found.unused_from,
-            opening: found.opening.as_ref().map(|(stream, tag)| (*stream, tag)),
-        };
-        header::encode(&fields, found.blocks.iter().copied(), &mut page);
-        let again = header::decode(kind, PLACE, seats, BLOCKS_PER_PLANE, &page);
+    page.resize(header::encoded_bytes(columns).next_multiple_of(512), 0);
+    header::claim(kind, PLACE, columns, &mut page);
+    if let Decoded::Valid(found) = header::decode(kind, PLACE, columns, BLOCKS_PER_PLANE, &page) {
+        header::encode(PLACE, &found, &mut page);
+        let again = header::decode(kind, PLACE, columns, BLOCKS_PER_PLANE, &page);
         assert_eq!(again, Decoded::Valid(found));
-        let head = &page[..header::encoded_bytes(seats)];
-        assert_eq!(header::decode(kind, PLACE, seats, BLOCKS_PER_PLANE, head), again);
+        let head = &page[..header::encoded_bytes(columns)];
+        assert_eq!(header::decode(kind, PLACE, columns, BLOCKS_PER_PLANE, head), again);
     }
 }
 

@@ -1,16 +1,27 @@
-//! The two pages that open every superblock, byte by byte as `docs/formats-ftl.md` draws them.
+//! The two header pages at the start of every superblock. `docs/formats-ftl.md` specifies them byte
+//! by byte.
 //!
 //! The *erase header* is programmed right after an erase, the *opening header* with the first
-//! append. The second repeats the first and adds what the owner wants to find again, so that either
-//! page alone tells which blocks make up the superblock and how worn they are.
+//! append. The opening header repeats the erase header and adds the data of the owner, so that each
+//! page alone gives the blocks of the superblock and their wear.
+
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_lossless
+)]
 
 use crate::hint::Stream;
 use crate::superblock::OwnerTag;
+use softflash_base::cast;
 use softflash_base::checksum::{checksum64, identity};
 
-/// The newest format that this program reads and writes.
+/// The newest format version that this program reads and writes.
 pub(crate) const FORMAT_VERSION: u32 = 2;
-/// The oldest that it reads. Its checksum is at the end of the page, and covers all of it.
+/// The oldest format version that this program reads. Its checksum is at the end of the page and
+/// covers the whole page.
 const OLDEST_VERSION: u32 = 1;
 
 const ERASE_MAGIC: [u8; 8] = *b"SFerase\0";
@@ -21,13 +32,13 @@ const FIXED_BYTES: usize = 128;
 const BLOCK_BYTES: usize = 8;
 const CHECKSUM_BYTES: usize = 8;
 
-/// Bytes of a header of `seats` blocks, at the beginning of its page. The rest of the page says nothing, and a mount need not
-/// read it where the device gives parts of pages.
-pub(crate) fn encoded_bytes(seats: u32) -> usize {
-    FIXED_BYTES + seats as usize * BLOCK_BYTES + CHECKSUM_BYTES
+/// Size in bytes of a header with `columns` blocks, at the beginning of its page. The rest of the
+/// page has no meaning, and a mount does not read it if the device can read parts of pages.
+pub(crate) fn encoded_bytes(columns: u32) -> usize {
+    FIXED_BYTES + cast::index(columns) * BLOCK_BYTES + CHECKSUM_BYTES
 }
 
-/// Which of the two.
+/// Which of the two header pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderKind {
     Erase,
@@ -43,7 +54,7 @@ impl HeaderKind {
     }
 }
 
-/// The place where a header belongs.
+/// The place of a header; the seed of its checksum contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeaderPlace {
     pub device_uuid: u128,
@@ -51,115 +62,110 @@ pub(crate) struct HeaderPlace {
     pub index: u32,
 }
 
-/// A block of a superblock.
+/// The block in one stripe column of a superblock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SeatRecord {
+pub(crate) struct ColumnRecord {
     pub block: u32,
     pub erase_count: u32,
 }
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub generation: u64,
     /// The greatest erase count in the unit when the header was written.
     pub highest_erase_count: u32,
-    /// No block of this number or above had been erased in the unit by then.
+    /// No block of this number or above had been erased in the unit when the header was written.
     pub unused_from: u32,
-    /// The block in every seat.
-    pub blocks: Vec<SeatRecord>,
-    /// Nothing in an erase header.
+    /// The block in each stripe column.
+    pub blocks: Vec<ColumnRecord>,
+    /// The stream and the tag of the owner; none in an erase header.
     pub opening: Option<(Stream, OwnerTag)>,
 }
 
-/// What a page that should hold a header holds.
+impl Header {
+    pub fn kind(&self) -> HeaderKind {
+        match self.opening {
+            None => HeaderKind::Erase,
+            Some(_) => HeaderKind::Opening,
+        }
+    }
+}
+
+/// The result of decoding a header page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decoded {
     Valid(Header),
-    /// Zeros: never written.
+    /// Zeros: never programmed.
     Blank,
-    /// A whole header of another device or another superblock, or bytes that are no header at all: left from
-    /// an earlier use of the medium, or of a block that was given to another superblock. As good as
-    /// blank.
+    /// A whole header of another device or superblock, or bytes without magic and UUID: left from
+    /// an earlier use of the medium, or of a block that has moved to another superblock. Equivalent
+    /// to blank.
     Foreign,
-    /// Neither.
+    /// None of the above.
     Damaged(String),
-    /// Whole, and of a format that this program does not know.
+    /// Whole, of a format version that this program does not know.
     Newer(u32),
 }
 
-/// The parts of a header that are fixed while a superblock lives.
-pub(crate) struct HeaderFields<'a> {
-    pub place: HeaderPlace,
-    pub generation: u64,
-    pub highest_erase_count: u32,
-    pub unused_from: u32,
-    pub opening: Option<(Stream, &'a OwnerTag)>,
-}
-
 /// Writes a header over a whole page.
-pub(crate) fn encode(
-    fields: &HeaderFields<'_>,
-    blocks: impl ExactSizeIterator<Item = SeatRecord>,
-    page: &mut [u8],
-) {
-    let seats = blocks.len() as u32;
-    assert!(encoded_bytes(seats) <= page.len(), "a header fits its page");
-    page.fill(0);
-    let kind = match fields.opening {
-        None => HeaderKind::Erase,
-        Some(_) => HeaderKind::Opening,
+pub(crate) fn encode(place: HeaderPlace, header: &Header, page: &mut [u8]) {
+    let Ok(columns) = u32::try_from(header.blocks.len()) else {
+        unreachable!("a superblock of {} blocks", header.blocks.len());
     };
-    let place = fields.place;
+    assert!(encoded_bytes(columns) <= page.len(), "a header of {columns} blocks fits its page");
+    page.fill(0);
+    let kind = header.kind();
     put(page, 0, &kind.magic());
     put(page, 8, &FORMAT_VERSION.to_le_bytes());
-    put(page, 12, &seats.to_le_bytes());
+    put(page, 12, &columns.to_le_bytes());
     put(page, 16, &place.device_uuid.to_le_bytes());
     put(page, 32, &place.index.to_le_bytes());
     put(page, 36, &place.unit.to_le_bytes());
-    put(page, 40, &fields.generation.to_le_bytes());
-    put(page, 48, &fields.highest_erase_count.to_le_bytes());
-    put(page, 52, &fields.unused_from.to_le_bytes());
-    if let Some((stream, tag)) = fields.opening {
-        page[38] = stream_code(stream);
+    put(page, 40, &header.generation.to_le_bytes());
+    put(page, 48, &header.highest_erase_count.to_le_bytes());
+    put(page, 52, &header.unused_from.to_le_bytes());
+    if let Some((stream, tag)) = &header.opening {
+        page[38] = stream_code(*stream);
         put(page, 56, &tag.0);
     }
-    for (seat, record) in blocks.enumerate() {
-        let at = FIXED_BYTES + seat * BLOCK_BYTES;
+    for (column, record) in header.blocks.iter().enumerate() {
+        let at = FIXED_BYTES + column * BLOCK_BYTES;
         put(page, at, &record.block.to_le_bytes());
         put(page, at + 4, &record.erase_count.to_le_bytes());
     }
-    seal(kind, place, seats, page);
+    seal(kind, place, columns, page);
 }
 
-/// Puts the checksum.
-fn seal(kind: HeaderKind, place: HeaderPlace, seats: u32, page: &mut [u8]) {
-    let end = encoded_bytes(seats) - CHECKSUM_BYTES;
+/// Writes the checksum.
+fn seal(kind: HeaderKind, place: HeaderPlace, columns: u32, page: &mut [u8]) {
+    let end = encoded_bytes(columns) - CHECKSUM_BYTES;
     let checksum = checksum64(seed(kind, place), &page[..end]);
     put(page, end, &checksum.to_le_bytes());
 }
 
-/// The stream that an opening header names.
+/// The stream in an opening header.
 pub(crate) fn named_stream(page: &[u8]) -> Option<Stream> {
     stream_of(*page.get(38)?)
 }
 
-/// Reads a header from its page, or from the beginning of it: what is valid there is valid. `seats` and `blocks_per_plane` bound what it may say.
+/// Decodes a header from its page, or from the beginning of the page. `columns` and
+/// `blocks_per_plane` limit the values that are valid.
 pub(crate) fn decode(
     kind: HeaderKind,
     expected: HeaderPlace,
-    seats: u32,
+    columns: u32,
     blocks_per_plane: u32,
     page: &[u8],
 ) -> Decoded {
     let damaged = |reason: &str| Decoded::Damaged(reason.to_owned());
-    if page.len() < encoded_bytes(seats) {
+    if page.len() < encoded_bytes(columns) {
         return damaged("the page is too short");
     }
     let magic_fits = page[..8] == kind.magic();
     if !magic_fits && u128::from_le_bytes(array(page, 16)) != expected.device_uuid {
-        // Nothing says that it was ever meant to be a header of this device.
-        // Without an early end, which would keep the compiler from taking many bytes at once.
+        // Neither magic nor UUID: this was never a header of this device. The fold does not end
+        // early, because an early end would keep the compiler from vectorizing it.
         let blank = page.iter().fold(0, |bits, byte| bits | byte) == 0;
         return if blank { Decoded::Blank } else { Decoded::Foreign };
     }
@@ -174,7 +180,7 @@ pub(crate) fn decode(
     let version = u32::from_le_bytes(array(page, 8));
     let header = match version {
         OLDEST_VERSION => page,
-        _ => &page[..encoded_bytes(seats)],
+        _ => &page[..encoded_bytes(columns)],
     };
     let (covered, checksum) = header.split_at(header.len() - CHECKSUM_BYTES);
     if checksum != checksum64(seed(kind, place), covered).to_le_bytes() {
@@ -187,13 +193,13 @@ pub(crate) fn decode(
         return Decoded::Foreign;
     }
     if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version)
-        || u32::from_le_bytes(array(page, 12)) != seats
+        || u32::from_le_bytes(array(page, 12)) != columns
     {
         return damaged("the version or the number of blocks does not match");
     }
-    let blocks: Vec<SeatRecord> = (0..seats as usize)
-        .map(|seat| FIXED_BYTES + seat * BLOCK_BYTES)
-        .map(|at| SeatRecord {
+    let blocks: Vec<ColumnRecord> = (0..cast::index(columns))
+        .map(|column| FIXED_BYTES + column * BLOCK_BYTES)
+        .map(|at| ColumnRecord {
             block: u32::from_le_bytes(array(page, at)),
             erase_count: u32::from_le_bytes(array(page, at + 4)),
         })
@@ -201,7 +207,7 @@ pub(crate) fn decode(
     if blocks[0].block != expected.index
         || blocks.iter().any(|record| record.block >= blocks_per_plane)
     {
-        return damaged("it names blocks that the superblock cannot have");
+        return damaged("a block number is out of range");
     }
     let opening = match kind {
         HeaderKind::Erase => None,
@@ -219,26 +225,33 @@ pub(crate) fn decode(
     })
 }
 
-/// Makes a page a header of this kind, place and number of blocks, whatever else stands in it.
+/// Sets magic, version, place, number of blocks and checksum of a page, and leaves its other bytes.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn claim(kind: HeaderKind, place: HeaderPlace, seats: u32, page: &mut [u8]) {
+pub(crate) fn claim(kind: HeaderKind, place: HeaderPlace, columns: u32, page: &mut [u8]) {
     put(page, 0, &kind.magic());
     put(page, 8, &FORMAT_VERSION.to_le_bytes());
-    put(page, 12, &seats.to_le_bytes());
+    put(page, 12, &columns.to_le_bytes());
     put(page, 16, &place.device_uuid.to_le_bytes());
     put(page, 32, &place.index.to_le_bytes());
     put(page, 36, &place.unit.to_le_bytes());
-    seal(kind, place, seats, page);
+    seal(kind, place, columns, page);
 }
 
 fn seed(kind: HeaderKind, place: HeaderPlace) -> u64 {
+    let [low, high] = uuid_halves(place.device_uuid);
     identity(&[
         u64::from_le_bytes(kind.magic()),
-        place.device_uuid as u64,
-        (place.device_uuid >> 64) as u64,
+        low,
+        high,
         u64::from(place.unit),
         u64::from(place.index),
     ])
+}
+
+/// The low and the high half of a device's UUID.
+pub(crate) fn uuid_halves(uuid: u128) -> [u64; 2] {
+    let bytes = uuid.to_le_bytes();
+    [0, 8].map(|at| u64::from_le_bytes(array(&bytes, at)))
 }
 
 fn stream_code(stream: Stream) -> u8 {
@@ -262,7 +275,7 @@ fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
     page[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// `N` bytes at `at`; the length of the page has been checked.
+/// The `N` bytes at `at`; the caller has checked the length of the page.
 fn array<const N: usize>(page: &[u8], at: usize) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.copy_from_slice(&page[at..at + N]);

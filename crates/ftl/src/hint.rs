@@ -1,22 +1,22 @@
-//! What a request tells the layers below about itself: knowledge that travels down with the data.
+//! Hints that the layers above attach to a request: its priority and the kind of its data.
 
-/// Whom a request serves. The scheduler of a die takes reads before programs before erases, and
-/// inside each kind by priority; waiting raises a request's rank, so nothing starves.
+/// The urgency of a request. The scheduler of a die serves reads before programs before erases, and
+/// each kind by priority. Every queue class has a limit on its wait, so no request starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
     /// A client waits for it.
     #[default]
     Foreground,
-    /// A client may soon wait for it: flushing what fills the memory.
+    /// A client may soon wait for it: a flush of a memtable.
     Normal,
-    /// Nobody waits: compaction, scrub.
+    /// No client waits for it: compaction, scrub.
     Background,
 }
 
-/// What kind of data it is; data of one stream dies together.
+/// The kind of data. Data of one stream has a similar lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Stream {
-    /// Write-ahead log: short-lived, sequential, waited for.
+    /// Write-ahead log: short-lived, sequential; clients wait for it.
     Log,
     /// Data written by users.
     #[default]
@@ -28,9 +28,9 @@ pub enum Stream {
 /// The hints of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Hint {
-    /// Whom it serves.
+    /// The urgency.
     pub priority: Priority,
-    /// What it carries.
+    /// The kind of data.
     pub stream: Stream,
 }
 

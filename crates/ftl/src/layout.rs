@@ -1,23 +1,33 @@
-//! Where the pages of a superblock lie: row-major over dies and planes.
+//! The layout of the pages of a superblock: row-major over dies and planes.
 //!
-//! Page `p` of a superblock lies in plane `p % planes` of die `(p / planes) % dies`, at page
-//! `p / (planes * dies)` of the block there. Neighbouring pages so lie in different dies, and a run
-//! of pages works all of them at once.
+//! Page `p` of a superblock is page `p / (planes * dies)` of the block in plane `p % planes` of die
+//! `(p / planes) % dies`. Neighbouring pages are in different planes and dies, so all dies work on
+//! a run of pages at the same time.
+
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_lossless
+)]
 
 use crate::config::FtlConfig;
+use crate::convert::to_u8;
 use crate::superblock::FtlError;
+use softflash_base::cast;
 use softflash_device::UnitGeometry;
 use softflash_device::geometry::MAX_PLANES;
 use std::ops::Range;
 
-/// Pages at the front of a superblock that the FTL keeps: the erase header and the opening header.
+/// Pages at the start of a superblock that the FTL uses: the erase header and the opening header.
 pub(crate) const HEADER_PAGES: u32 = 2;
 
-/// The greatest depth per die that real flash has; beyond it a "die" is an extent of a device with a
-/// queue of its own, which takes large commands best.
+/// The greatest queue depth of a real die. A "die" with a deeper queue is an extent of a device
+/// with a queue of its own, for which large commands are best.
 pub(crate) const REAL_DIE_DEPTH: u16 = 2;
 
-/// Which pages one command can cover: `rows` rows of `planes` neighbouring planes of one die.
+/// The pages of one command: `rows` rows of `planes` neighbouring planes of one die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub die: u8,
@@ -34,7 +44,7 @@ impl Run {
     }
 }
 
-/// The arithmetic of a unit's superblocks.
+/// The dimensions of the superblocks of a unit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     pub planes: u32,
@@ -42,7 +52,7 @@ pub(crate) struct Layout {
     pub pages_per_block: u32,
     pub page_bytes: u32,
     pub blocks_per_plane: u32,
-    /// Most rows that a command covers.
+    /// Maximum number of rows in a command.
     max_rows: u32,
 }
 
@@ -61,9 +71,9 @@ impl Layout {
                 geometry.superblock_pages()
             ));
         }
-        if crate::header::encoded_bytes(geometry.row_pages()) > geometry.page_bytes as usize {
+        if crate::header::encoded_bytes(geometry.row_pages()) > cast::index(geometry.page_bytes) {
             return unsupported(format!(
-                "superblocks of {} blocks do not fit a header of {} bytes; make units smaller",
+                "a header of {} blocks does not fit a page of {} bytes; make units smaller",
                 geometry.row_pages(),
                 geometry.page_bytes
             ));
@@ -81,64 +91,66 @@ impl Layout {
         })
     }
 
-    /// Blocks of a superblock. Each has a *seat*, numbered `die * planes + plane`.
-    pub fn seats(&self) -> u32 {
+    /// Number of *stripe columns* of a superblock: one for each of its blocks. The column of a
+    /// block is `die * planes + plane`.
+    pub fn columns(&self) -> u32 {
         self.dies * self.planes
     }
 
-    /// How many payload pages must be there until the first `pages` are safe, where the first `safe_after(p)` pages of
-    /// a block make its page `p` and all before it safe.
+    /// Number of payload pages that must be appended so that the first `pages` are safe from power
+    /// cuts, if the first `safe_after(p)` pages of a block make its pages up to `p` safe.
     pub fn safe_after(&self, pages: u32, safe_after: impl Fn(u32) -> u32) -> u32 {
         let Some(last) = (pages + HEADER_PAGES).checked_sub(1).filter(|_| pages > 0) else {
             return 0;
         };
-        let (row, seat) = (last / self.seats(), last % self.seats());
-        // Blocks behind the last page's seat hold one row less.
-        let before = row.checked_sub(1).map_or(0, |row| safe_after(row) * self.seats());
-        let same = (safe_after(row) - 1) * self.seats() + seat + 1;
+        let (row, column) = (last / self.columns(), last % self.columns());
+        // Columns behind the last page's column have one row less.
+        let before = row.checked_sub(1).map_or(0, |row| safe_after(row) * self.columns());
+        let same = (safe_after(row) - 1) * self.columns() + column + 1;
         (before.max(same) - HEADER_PAGES).clamp(pages, self.payload_pages())
     }
 
-    /// The payload pages of the first row that is programmed into the die of payload page `page` when that is whole, and
-    /// out of the reach of a power cut: the first `safe_after(p)` pages of a block make its page `p` safe. None at the end.
+    /// The payload pages of the first row that is programmed into the die of payload page `page`
+    /// once that page is whole and safe from power cuts, if the first `safe_after(p)` pages of a
+    /// block make its page `p` safe. Empty at the end of the superblock.
     pub fn successors(&self, page: u32, safe_after: impl Fn(u32) -> u32) -> Range<u32> {
         let page = page + HEADER_PAGES;
-        let row = safe_after(page / self.seats());
+        let row = safe_after(page / self.columns());
         if row >= self.pages_per_block {
             return 0..0;
         }
         let die = page / self.planes % self.dies;
-        let first = row * self.seats() + die * self.planes - HEADER_PAGES;
+        let first = row * self.columns() + die * self.planes - HEADER_PAGES;
         first..first + self.planes
     }
 
     /// The last payload page in the block of payload page `page`.
     pub fn last_of_block(&self, page: u32) -> u32 {
-        let seat = self.seat(page + HEADER_PAGES);
-        (self.pages_per_block - 1) * self.seats() + seat - HEADER_PAGES
+        let column = self.column(page + HEADER_PAGES);
+        (self.pages_per_block - 1) * self.columns() + column - HEADER_PAGES
     }
 
     /// Pages that the owner of a superblock can write.
     pub fn payload_pages(&self) -> u32 {
-        self.seats() * self.pages_per_block - HEADER_PAGES
+        self.columns() * self.pages_per_block - HEADER_PAGES
     }
 
     /// The longest run from superblock page `page` on, of at most `pages` pages.
     pub fn run(&self, page: u32, pages: u32) -> Run {
         let plane = page % self.planes;
         let die = page / self.planes % self.dies;
-        let row = page / self.seats();
-        let (planes, rows) = if self.seats() == 1 {
+        let row = page / self.columns();
+        let (planes, rows) = if self.columns() == 1 {
             (1, pages.min(self.max_rows))
         } else {
             (pages.min(self.planes - plane), 1)
         };
-        Run { die: die as u8, plane: plane as u8, planes: planes as u8, page: row, rows }
+        Run { die: to_u8(die), plane: to_u8(plane), planes: to_u8(planes), page: row, rows }
     }
 
-    /// The seat of the block that holds superblock page `page`.
-    pub fn seat(&self, page: u32) -> u32 {
-        page % self.seats()
+    /// The stripe column of superblock page `page`.
+    pub fn column(&self, page: u32) -> u32 {
+        page % self.columns()
     }
 }
 
@@ -160,22 +172,22 @@ mod tests {
     }
 
     #[test]
-    fn runs_cover_every_page_once_and_blocks_are_filled_in_order() {
+    fn runs_cover_every_page_once_and_program_blocks_in_order() {
         for (dies, planes, depth) in [(1, 1, 1), (1, 1, 32), (1, 4, 1), (3, 2, 2), (5, 1, 1)] {
             let layout = layout(dies, planes, depth);
             let total = layout.payload_pages() + HEADER_PAGES;
-            let mut next_page = vec![0; layout.seats() as usize];
+            let mut next_page = vec![0; cast::index(layout.columns())];
             let mut page = 0;
             while page < total {
                 let run = layout.run(page, total - page);
                 assert!(run.pages() > 0);
                 for row in 0..run.rows {
                     for plane in 0..u32::from(run.planes) {
-                        let seat =
+                        let column =
                             u32::from(run.die) * layout.planes + u32::from(run.plane) + plane;
-                        assert_eq!(next_page[seat as usize], run.page + row);
-                        assert_eq!(layout.seat(page), seat);
-                        next_page[seat as usize] += 1;
+                        assert_eq!(next_page[cast::index(column)], run.page + row);
+                        assert_eq!(layout.column(page), column);
+                        next_page[cast::index(column)] += 1;
                         page += 1;
                     }
                 }
@@ -185,28 +197,28 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_safe_once_every_block_with_one_of_them_is_programmed_far_enough() {
+    fn safe_after_is_the_least_number_of_pages_that_makes_the_first_pages_safe() {
         for (dies, planes) in [(1, 1), (1, 2), (2, 2), (3, 1)] {
             let layout = layout(dies, planes, 1);
-            // Pairs of rows share cells: what is in row 2n is safe with row 2n + 1.
+            // Pairs of rows share cells: row 2n is safe once row 2n + 1 is programmed.
             let pairs = |page: u32| (page / 2 + 1) * 2;
-            let home = |page: u32| (page % layout.seats(), page / layout.seats());
+            let location = |page: u32| (page % layout.columns(), page / layout.columns());
             let all = layout.payload_pages();
             assert_eq!(layout.safe_after(0, pairs), 0);
             for pages in 1..=all {
                 assert_eq!(layout.safe_after(pages, |page| page + 1), pages);
                 let safe = layout.safe_after(pages, pairs);
-                // The headers in front are needed too.
-                let can_take = |later: u32| {
+                // The headers must be safe too.
+                let can_destroy = |later: u32| {
                     (0..pages + HEADER_PAGES).any(|page| {
-                        let ((seat, row), (later_seat, later_row)) =
-                            (home(page), home(later + HEADER_PAGES));
-                        seat == later_seat && (row + 1..pairs(row)).contains(&later_row)
+                        let ((column, row), (later_column, later_row)) =
+                            (location(page), location(later + HEADER_PAGES));
+                        column == later_column && (row + 1..pairs(row)).contains(&later_row)
                     })
                 };
-                assert!((safe..all).all(|later| !can_take(later)), "{pages} pages");
+                assert!((safe..all).all(|later| !can_destroy(later)), "{pages} pages");
                 assert!(
-                    safe == pages || can_take(safe - 1),
+                    safe == pages || can_destroy(safe - 1),
                     "{pages} pages are safe before {safe}"
                 );
             }
@@ -214,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_page_shows_that_it_was_whole_and_safe() {
+    fn successors_are_in_the_first_row_of_the_die_after_the_page_is_safe() {
         for (dies, planes) in [(1, 1), (1, 2), (2, 2), (3, 1)] {
             let layout = layout(dies, planes, 1);
             let pairs = |page: u32| (page / 2 + 1) * 2;
             let place = |page: u32| {
                 let page = page + HEADER_PAGES;
-                (page / layout.planes % layout.dies, page / layout.seats())
+                (page / layout.planes % layout.dies, page / layout.columns())
             };
             let all = layout.payload_pages();
             for page in 0..all {
@@ -233,20 +245,20 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_of_a_block_is_behind_all_others_of_it() {
+    fn last_of_block_is_the_last_payload_page_of_the_column() {
         for (dies, planes) in [(1, 1), (1, 2), (2, 2), (3, 1)] {
             let layout = layout(dies, planes, 1);
             let all = layout.payload_pages();
-            let seat = |page: u32| layout.seat(page + HEADER_PAGES);
+            let column = |page: u32| layout.column(page + HEADER_PAGES);
             for page in 0..all {
-                let last = (0..all).rfind(|other| seat(*other) == seat(page));
+                let last = (0..all).rfind(|other| column(*other) == column(page));
                 assert_eq!(Some(layout.last_of_block(page)), last);
             }
         }
     }
 
     #[test]
-    fn only_extents_with_a_queue_of_their_own_take_many_rows() {
+    fn only_extents_with_a_deep_queue_accept_many_rows_per_command() {
         assert_eq!(layout(1, 1, 32).run(2, 100).rows, 8);
         assert_eq!(layout(1, 1, 2).run(2, 100).rows, 1);
         assert_eq!(layout(1, 4, 2).run(2, 100).planes, 2);
@@ -254,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn superblocks_that_no_header_describes_are_refused() {
+    fn superblocks_with_too_many_blocks_for_a_header_are_refused() {
         let geometry = UnitGeometry {
             dies: 255,
             planes: 4,

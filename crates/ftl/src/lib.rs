@@ -1,17 +1,19 @@
 //! The host flash translation layer: a state machine over one queue pair.
 //!
-//! It owns what firmware hides in an ordinary drive: superblocks made of good blocks, explicit
-//! erase prepared ahead, wear levelling, bad-block replacement, one scheduler queue per die,
-//! and recovery from what is written on the flash itself. It reads no clock, spawns nothing and
-//! allocates buffers only from the queue pair's pool; time is an argument.
+//! It does on the host what the firmware of an ordinary drive does: it composes superblocks of good
+//! blocks, erases ahead of need, levels wear, replaces bad blocks, schedules one queue per die, and
+//! recovers its state from the headers on the flash. It reads no clock and spawns no thread: time
+//! is an argument. Buffers come from the pool of the queue pair.
 //!
-//! The layers above see *superblocks* that are allocated, appended to in whole pages, read, and
-//! released; never a physical address. See [`Ftl`].
+//! The layers above allocate *superblocks*, append whole pages to them, read and release them. They
+//! never see a physical address. See [`Ftl`].
 
 mod blocks;
 mod completion;
 pub mod config;
+mod convert;
 mod dispatch;
+mod erase_ahead;
 mod failure;
 mod ftl;
 #[cfg(any(test, fuzzing))]
@@ -22,7 +24,6 @@ mod layout;
 mod lifecycle;
 mod mount;
 pub mod policy;
-mod preparation;
 mod recovery;
 mod request;
 mod scheduler;

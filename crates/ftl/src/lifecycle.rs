@@ -1,25 +1,26 @@
-//! The life of a superblock: erased, allocated, opened, sealed, released.
+//! The states of a superblock: erased, allocated, opened, sealed, released.
 
+use crate::convert::to_u8;
 use crate::ftl::Ftl;
-use crate::header::{HeaderFields, HeaderPlace, SeatRecord, encode};
+use crate::header::{ColumnRecord, Decoded, Header, HeaderPlace, decode, encode};
 use crate::hint::{Hint, Priority};
 use crate::layout::Run;
 use crate::policy::wear;
 use crate::request::{Op, Work};
-use crate::scheduler::{Class, Lane};
+use crate::scheduler::{OpKind, QueueClass};
 use crate::superblock::{FtlError, OwnerTag, Superblock};
 use crate::unit::{Opening, State};
-use smallvec::SmallVec;
+use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, Time, UnitId};
 
 impl Ftl {
-    /// Takes the least worn free superblock of a unit, prepared ones first among equals, and notes `tag`
-    /// and the hint's stream for its opening header. Never blocks: an erase that is still to come goes before
-    /// the superblock's programs.
+    /// Allocates the least worn free superblock of a unit, an erased one among equals. `tag` and
+    /// the stream of the hint are stored in its opening header. Never blocks: an erase that is
+    /// still due is executed before the programs of the superblock.
     ///
     /// # Errors
-    /// [`NoSpace`](FtlError::NoSpace) where none is free or the unit is worn out,
+    /// [`NoSpace`](FtlError::NoSpace) if no superblock is free or the unit is worn out,
     /// [`NotOurs`](FtlError::NotOurs).
     pub fn allocate(
         &mut self,
@@ -35,21 +36,22 @@ impl Ftl {
         let Some(chosen) = self.units[place].choose() else {
             return Err(FtlError::NoSpace { unit });
         };
-        let lane = Lane::new(Class::Program, hint.priority);
+        let class = QueueClass::new(OpKind::Program, hint.priority);
         match chosen.readiness {
-            wear::Readiness::Prepared => {}
-            wear::Readiness::Preparing => self.promote(place, chosen.index, lane),
-            wear::Readiness::Reclaimable => self.start_erase(now, place, chosen.index, lane),
+            wear::Readiness::Erased => {}
+            wear::Readiness::Erasing => self.promote(place, chosen.index, class),
+            wear::Readiness::ErasePending => self.start_erase(now, place, chosen.index, class),
         }
         let state = &mut self.units[place];
         state.set_state(chosen.index, State::Open);
         state.openings.push(Opening { index: chosen.index, stream: hint.stream, tag });
-        state.note_shortage(now, self.config.prepared_target);
+        state.note_shortage(now, self.config.erased_target);
         self.run_queues(now);
         Ok(self.superblock(place, chosen.index))
     }
 
-    /// Ends the appends to a superblock; those under way continue. False where the handle is stale.
+    /// Ends the appends to a superblock; those under way continue. Returns false if the handle is
+    /// stale.
     pub fn seal(&mut self, superblock: &Superblock) -> bool {
         let Ok(unit) = self.locate(superblock) else { return false };
         if self.units[unit].slot(superblock.index).state == State::Open {
@@ -58,10 +60,11 @@ impl Ftl {
         true
     }
 
-    /// Gives a superblock's space back; its erase waits until what is under way has finished. Appends
-    /// that have not reached the device are given up. False, and nothing is done, where the handle is stale.
+    /// Releases a superblock. It is erased after all its commands have ended. Appends that have not
+    /// reached the device fail. Returns false and does nothing if the handle is stale.
     ///
-    /// Until it is used again a mount may still find it: its owner must know that it was released.
+    /// Until the superblock is used again, a mount can still find it: the owner must record that it
+    /// was released.
     pub fn release(&mut self, now: Time, superblock: &Superblock) -> bool {
         let Ok(unit) = self.locate(superblock) else { return false };
         let index = superblock.index;
@@ -74,14 +77,22 @@ impl Ftl {
         true
     }
 
-    /// Begins a new life: erases every block, all planes of a die at once.
-    pub(crate) fn start_erase(&mut self, now: Time, unit: usize, index: u32, lane: Lane) {
+    /// Begins a new life of a superblock: erases its blocks, all planes of a die at once.
+    pub(crate) fn start_erase(&mut self, now: Time, unit: usize, index: u32, class: QueueClass) {
         let planes = self.layout.planes;
         let state = &mut self.units[unit];
         let generation = state.next_generation;
         state.next_generation += 1;
         let slot = state.slot_mut(index);
-        assert!(slot.under_way == 0 && !slot.failed, "an erase while the superblock is in use");
+        assert!(
+            slot.under_way == 0 && !slot.failed,
+            "superblock {index} is erased while it is in use"
+        );
+        assert!(
+            generation > slot.generation,
+            "superblock {index}: generation {generation} follows {}",
+            slot.generation
+        );
         slot.generation = generation;
         slot.written_pages = 0;
         slot.erased = false;
@@ -91,21 +102,21 @@ impl Ftl {
         slot.headers_pending = 1;
         slot.erases_left = self.layout.dies;
         for die in 0..self.layout.dies {
-            self.queue_erase(now, unit, index, die * planes, planes as u8, lane);
+            self.queue_erase(now, unit, index, die * planes, to_u8(planes), class);
         }
     }
 
-    /// Queues the erase of the blocks in neighbouring seats of one die.
+    /// Queues the erase of the blocks in `planes` neighbouring stripe columns of one die.
     pub(crate) fn queue_erase(
         &mut self,
         now: Time,
         unit: usize,
         index: u32,
-        seat: u32,
+        column: u32,
         planes: u8,
-        lane: Lane,
+        class: QueueClass,
     ) {
-        let mut run = self.layout.run(seat, 1);
+        let mut run = self.layout.run(column, 1);
         (run.planes, run.page, run.rows) = (planes, 0, 1);
         let target = self.target(unit, index, run);
         let op = self.add_op(Op {
@@ -115,46 +126,47 @@ impl Ftl {
             target,
             data: None,
             durable: false,
-            lane,
+            class,
             since: now,
         });
         self.enqueue(op);
     }
 
-    /// All blocks are erased: writes the erase header. It is durable, and nothing else is programmed before it:
-    /// so no life that left data behind is forgotten, nor its generation used again.
-    pub(crate) fn erased(&mut self, now: Time, unit: usize, index: u32) {
+    /// Writes the erase header once all blocks are erased. The header is durable, and no other page
+    /// is programmed before it. So a mount finds every life that has data, and no generation is
+    /// used twice.
+    pub(crate) fn all_blocks_erased(&mut self, now: Time, unit: usize, index: u32) {
         self.units[unit].refresh_wear(index);
         self.units[unit].slot_mut(index).erased = true;
         let priority = match self.units[unit].slot(index).state {
             State::Open | State::Live => Priority::Foreground,
-            // Also where it was released meanwhile: the header keeps the count of the erase.
+            // Also if it was released meanwhile: the header records the erase.
             _ => Priority::Background,
         };
-        let lane = Lane::new(Class::Program, priority);
-        let mut header = self.header_op(now, unit, index, Work::EraseHeader, lane);
-        header.data = Some(self.header_page(unit, index, None));
+        let class = QueueClass::new(OpKind::Program, priority);
+        let mut header = self.header_op(now, unit, index, Work::EraseHeader, class);
+        header.data = Some(self.encode_header(unit, index, None));
         header.durable = true;
         let header = self.add_op(header);
         self.enqueue(header);
     }
 
-    /// The superblock can be programmed: lets go what waited for that.
-    fn let_go_held(&mut self, unit: usize, index: u32) {
+    /// Queues the programs that were held until the superblock could be programmed.
+    fn queue_held(&mut self, unit: usize, index: u32) {
         let mut held = std::mem::take(&mut self.units[unit].held);
         held.retain(|op| {
             let ours = self.ops.get(*op).index == index;
             if ours {
-                self.let_go(*op);
+                self.queue_held_program(*op);
             }
             !ours
         });
         self.units[unit].held = held;
     }
 
-    /// Queues a program that was held. A block may have been replaced meanwhile, so its
-    /// target is worked out anew.
-    fn let_go(&mut self, id: u32) {
+    /// Queues a held program. Its target is computed again, because a block may have been replaced
+    /// meanwhile.
+    fn queue_held_program(&mut self, id: u32) {
         let op = self.ops.get(id);
         let (unit, index, work, target) = (op.unit, op.index, op.work, op.target);
         let run = Run {
@@ -165,7 +177,8 @@ impl Ftl {
             rows: target.rows,
         };
         let target = self.target(unit, index, run);
-        let opening = (work == Work::OpeningHeader).then(|| self.opening_page(unit, index));
+        let opening =
+            (work == Work::OpeningHeader).then(|| self.encode_opening_header(unit, index));
         let op = self.ops.get_mut(id);
         op.target = target;
         if opening.is_some() {
@@ -174,14 +187,14 @@ impl Ftl {
         self.enqueue(id);
     }
 
-    /// Writes the opening header with the first append.
+    /// Programs the opening header with the first append.
     pub(crate) fn write_opening_header(
         &mut self,
         now: Time,
         unit: usize,
         index: u32,
         durable: bool,
-        lane: Lane,
+        class: QueueClass,
     ) {
         let slot = self.units[unit].slot_mut(index);
         if slot.opened {
@@ -191,52 +204,58 @@ impl Ftl {
         slot.header_durable = durable;
         slot.headers_pending += 1;
         let ready = slot.ready;
-        let mut header = self.header_op(now, unit, index, Work::OpeningHeader, lane);
+        let mut header = self.header_op(now, unit, index, Work::OpeningHeader, class);
         header.durable = durable && !planted::bug(Bug::HeaderNotForced);
-        // What it says of the blocks is known when they have been erased.
-        header.data = ready.then(|| self.opening_page(unit, index));
+        // The blocks are final once they are erased.
+        header.data = ready.then(|| self.encode_opening_header(unit, index));
         self.add_program(header);
     }
 
-    fn opening_page(&mut self, unit: usize, index: u32) -> IoBuf {
+    fn encode_opening_header(&mut self, unit: usize, index: u32) -> IoBuf {
         let openings = &mut self.units[unit].openings;
         let Some(found) = openings.iter().position(|opening| opening.index == index) else {
-            unreachable!("superblock {index} is opened and was not allocated");
+            unreachable!("superblock {index} was opened and not allocated");
         };
         let opening = openings.swap_remove(found);
-        self.header_page(unit, index, Some(&opening))
+        self.encode_header(unit, index, Some(&opening))
     }
 
-    /// A header as it stands on the flash.
-    fn header_page(&self, unit: usize, index: u32, opening: Option<&Opening>) -> IoBuf {
+    /// The page of a header. It must decode to the header that it was encoded from, as a mount
+    /// would read it.
+    fn encode_header(&self, unit: usize, index: u32, opening: Option<&Opening>) -> IoBuf {
         let state = &self.units[unit];
-        let blocks: SmallVec<[SeatRecord; 16]> = (0_u32..)
-            .zip(state.blocks.blocks_of(index))
-            .map(|(seat, block)| SeatRecord {
-                block: *block,
-                erase_count: state.blocks.erase_count(seat, *block),
-            })
-            .collect();
-        let fields = HeaderFields {
-            place: HeaderPlace { device_uuid: self.device_uuid, unit: state.id.0, index },
+        let blocks = (0_u32..).zip(state.blocks.blocks_of(index)).map(|(column, block)| {
+            let erase_count = state.blocks.erase_count(column, *block);
+            ColumnRecord { block: *block, erase_count }
+        });
+        let header = Header {
             generation: state.slot(index).generation,
             highest_erase_count: state.blocks.highest_erase_count(),
             unused_from: state.blocks.unused_from(),
-            opening: opening.map(|opening| (opening.stream, &opening.tag)),
+            blocks: blocks.collect(),
+            opening: opening.map(|opening| (opening.stream, opening.tag)),
         };
-        let mut page = self.pool.take(self.layout.page_bytes as usize);
-        encode(&fields, blocks.into_iter(), &mut page);
+        let place = HeaderPlace { device_uuid: self.device_uuid, unit: state.id.0, index };
+        let mut page = self.pool.take(cast::index(self.layout.page_bytes));
+        encode(place, &header, &mut page);
+        let (columns, blocks) = (self.layout.columns(), self.layout.blocks_per_plane);
+        let decoded = decode(header.kind(), place, columns, blocks, &page);
+        assert!(
+            matches!(&decoded, Decoded::Valid(read) if *read == header),
+            "unit {}: a header of superblock {index} decodes to {decoded:?}",
+            state.id
+        );
         page
     }
 
-    /// The program of a header, its data still to be filled in.
-    fn header_op(&self, now: Time, unit: usize, index: u32, work: Work, lane: Lane) -> Op {
+    /// The program of a header, without its data.
+    fn header_op(&self, now: Time, unit: usize, index: u32, work: Work, class: QueueClass) -> Op {
         let page = u32::from(work == Work::OpeningHeader);
         let target = self.target(unit, index, self.layout.run(page, 1));
-        Op { work, unit, index, target, data: None, durable: false, lane, since: now }
+        Op { work, unit, index, target, data: None, durable: false, class, since: now }
     }
 
-    /// A header page is on the flash.
+    /// Handles a header page that is now on the flash.
     pub(crate) fn header_written(&mut self, now: Time, op: &Op) {
         let (unit, index) = (op.unit, op.index);
         let state = &mut self.units[unit];
@@ -248,19 +267,19 @@ impl Ftl {
             slot.ready = true;
             state.note_header(index, generation);
             state.blocks.erases_recorded(index);
-            self.let_go_held(unit, index);
+            self.queue_held(unit, index);
         }
         let state = &mut self.units[unit];
-        if state.slot(index).state == State::Preparing {
-            state.set_state(index, State::Prepared);
-            state.note_shortage(now, self.config.prepared_target);
+        if state.slot(index).state == State::Erasing {
+            state.set_state(index, State::Erased);
+            state.note_shortage(now, self.config.erased_target);
         }
         if all {
             self.headers_ended(now, unit, index, &Ok(()));
         }
     }
 
-    /// Tells the requests that waited for the headers of a superblock.
+    /// Reports the result to the requests that wait for the headers of a superblock.
     fn headers_ended(&mut self, now: Time, unit: usize, index: u32, result: &Result<(), FtlError>) {
         let mut awaiting = std::mem::take(&mut self.units[unit].awaiting_headers);
         awaiting.retain(|(waits_for, request)| {
@@ -273,7 +292,7 @@ impl Ftl {
         self.units[unit].awaiting_headers = awaiting;
     }
 
-    /// Ends everything that waits for the erase or the headers of a superblock.
+    /// Ends all requests and programs that wait for the erase or the headers of a superblock.
     pub(crate) fn fail_waiters(&mut self, now: Time, unit: usize, index: u32, error: &FtlError) {
         self.headers_ended(now, unit, index, &Err(error.clone()));
         let mut held = std::mem::take(&mut self.units[unit].held);
@@ -287,7 +306,7 @@ impl Ftl {
         self.units[unit].held = held;
     }
 
-    /// Takes back a released superblock when nothing of it is under way.
+    /// Reclaims a released superblock once none of its commands is under way.
     pub(crate) fn settle(&mut self, now: Time, unit: usize, index: u32) {
         let slot = self.units[unit].slot(index);
         if slot.state == State::Releasing && slot.under_way == 0 {
@@ -295,7 +314,8 @@ impl Ftl {
         }
     }
 
-    /// Makes a superblock free, recomposed without bad blocks, or takes it out of service.
+    /// Frees a superblock, with its bad blocks replaced, or takes it out of service if blocks are
+    /// missing.
     fn reclaim(&mut self, now: Time, unit: usize, index: u32) {
         let state = &mut self.units[unit];
         state.openings.retain(|opening| opening.index != index);
@@ -303,7 +323,7 @@ impl Ftl {
         state.blocks.vacate_lost(index);
         if state.blocks.complete(index) {
             state.refresh_wear(index);
-            state.set_state(index, State::Reclaimable);
+            state.set_state(index, State::ErasePending);
         } else {
             tracing::warn!(
                 unit = state.id.0,
@@ -312,8 +332,8 @@ impl Ftl {
             );
             state.blocks.dissolve(index);
             state.set_state(index, State::OutOfService);
-            state.revive();
+            state.return_to_service();
         }
-        state.note_shortage(now, self.config.prepared_target);
+        state.note_shortage(now, self.config.erased_target);
     }
 }

@@ -1,4 +1,12 @@
-//! Reading the headers of every superblock, many at a time.
+//! Reads the headers of all superblocks, many at a time.
+
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_lossless
+)]
 
 use crate::config::FtlConfig;
 use crate::ftl::Ftl;
@@ -6,8 +14,9 @@ use crate::header::{Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode, en
 use crate::hint::Stream;
 use crate::layout::{HEADER_PAGES, Layout};
 use crate::recovery::{Finding, recover};
-use crate::slab::Slab;
+use crate::slab::{Slab, place_of};
 use crate::superblock::{FtlError, OwnerTag, Superblock};
+use softflash_base::cast;
 use softflash_base::{IoBuf, Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
 use softflash_device::{
@@ -15,51 +24,53 @@ use softflash_device::{
 };
 use std::collections::VecDeque;
 
-/// A superblock that holds data of an owner.
+/// A superblock with data of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundSuperblock {
-    /// The handle; live until it is released.
+    /// The handle; the superblock is live until it is released.
     pub superblock: Superblock,
-    /// What the owner gave when it was allocated.
+    /// The tag that the owner gave when it was allocated.
     pub tag: OwnerTag,
-    /// The stream it was allocated for.
+    /// The stream for which it was allocated.
     pub stream: Stream,
 }
 
-/// A superblock whose opening header is neither whole nor blank: a power cut tore it, so that nothing
-/// inside was ever acknowledged, or the flash lost it. The two look the same.
+/// A superblock whose opening header is damaged: either a power cut tore it, so that no data inside
+/// was ever acknowledged, or the flash lost it. The FTL cannot distinguish the two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedSuperblock {
-    /// The handle: its pages can be read, and its space comes back when it is released.
+    /// The handle: its pages can be read, and its space is free after it is released.
     pub superblock: Superblock,
-    /// What does not fit.
+    /// Why the header is damaged.
     pub reason: String,
 }
 
-/// What a mount found. All of it is live until released.
+/// The superblocks that a mount found. All of them are live until released.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inventory {
     /// Superblocks with their owners' tags, by unit and index.
     pub superblocks: Vec<FoundSuperblock>,
     /// Superblocks whose owner is unknown.
     pub damaged: Vec<DamagedSuperblock>,
-    /// Superblocks, listed above too, whose erase header is damaged, for which the opening header stands in. A power
-    /// cut leaves this behind only of superblocks that were given up and being erased.
+    /// Superblocks, also listed above, whose erase header is damaged and whose opening header
+    /// replaces it. A power cut leaves this behind only in superblocks that were released and being
+    /// erased.
     pub erase_headers_lost: Vec<DamagedSuperblock>,
 }
 
-/// Which header pages a read covers.
+/// The header pages of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Both in one read, where they lie in one block.
+    /// Both in one read, if they are in one block.
     Both,
-    /// The beginning of one, where the device gives parts of pages. Where that is no header, the whole page is read.
+    /// The beginning of one page, if the device can read parts of pages. If it is no header, the
+    /// whole page is read.
     EraseHead,
     OpeningHead,
     Erase,
     Opening,
-    /// The opening header once more, as it was not found.
-    OpeningAgain,
+    /// The opening header a second time, because it was not found.
+    OpeningRetry,
 }
 
 struct HeaderRead {
@@ -69,12 +80,12 @@ struct HeaderRead {
     die: u8,
 }
 
-/// The search of one unit.
+/// The header reads of one unit.
 struct Scan {
     id: UnitId,
     bad: Vec<(u8, u8, u32)>,
     findings: Vec<Finding>,
-    /// Whether beginnings of pages are read first.
+    /// Whether the beginnings of pages are read first.
     heads: bool,
     /// Reads to submit.
     pending: VecDeque<(u32, Step)>,
@@ -87,7 +98,8 @@ impl Scan {
     }
 }
 
-/// An FTL on its way: reads two pages of every superblock, or their beginnings, so its time is bounded by the device.
+/// A mount under way. It reads two pages of every superblock, or their beginnings, so the device
+/// bounds its time.
 pub struct Mounting {
     queue: Option<Box<dyn QueuePair>>,
     config: FtlConfig,
@@ -114,11 +126,12 @@ impl Mounting {
         }
     }
 
-    /// Goes on with what the device has finished by `now`. The result comes once; do not poll after it.
+    /// Processes the completions up to `now`. Returns the result once; do not poll after it.
     ///
     /// # Errors
-    /// [`Unsupported`](FtlError::Unsupported), [`NewerFormat`](FtlError::NewerFormat). Damaged headers are not
-    /// errors of the mount; the [`Inventory`] lists them.
+    /// [`Unsupported`](FtlError::Unsupported), [`NewerFormat`](FtlError::NewerFormat), and
+    /// [`Damaged`](FtlError::Damaged) if a header has a generation that none can follow. Damaged
+    /// headers are no errors of the mount; the [`Inventory`] lists them.
     pub fn poll(&mut self, now: Time) -> Option<Result<(Ftl, Inventory), FtlError>> {
         let layout = match &self.layout {
             Ok(layout) => *layout,
@@ -145,23 +158,28 @@ impl Mounting {
         let mut inventory = Inventory::default();
         let mut units = Vec::with_capacity(self.scans.len());
         for scan in self.scans.drain(..) {
-            let mut unit = recover(scan.id, &layout, &scan.bad, scan.findings, now, &mut inventory);
-            unit.note_shortage(now, self.config.prepared_target);
+            let recovered =
+                recover(scan.id, &layout, &scan.bad, scan.findings, now, &mut inventory);
+            let mut unit = match recovered {
+                Ok(unit) => unit,
+                Err(error) => return Some(Err(error)),
+            };
+            unit.note_shortage(now, self.config.erased_target);
             units.push(unit);
         }
         Some(Ok((Ftl::new(queue, self.config, layout, units), inventory)))
     }
 
-    /// What to wait for before the next poll.
+    /// The event to wait for before the next poll.
     pub fn wake(&self) -> Wake {
         match self.queue.as_ref().map(|queue| queue.wake()) {
-            // Nothing was submitted yet, or the mount is over.
+            // No read is submitted yet, or the mount is over.
             None | Some(Wake::Idle) => Wake::Now,
             Some(wake) => wake,
         }
     }
 
-    /// Submits reads up to the depth of every die; true where any was taken.
+    /// Submits reads up to the depth of every die. Returns true if the device accepted any.
     fn submit(&mut self, layout: &Layout, queue: &mut dyn QueuePair, now: Time) -> bool {
         let depth = queue.geometry().die_queue_depth.min(self.config.max_die_depth).max(1);
         let mut submitted = false;
@@ -173,8 +191,8 @@ impl Mounting {
                     break;
                 }
                 let bytes = match step {
-                    Step::EraseHead | Step::OpeningHead => queue.sector_bytes() as usize,
-                    _ => target.rows as usize * layout.page_bytes as usize,
+                    Step::EraseHead | Step::OpeningHead => cast::index(queue.sector_bytes()),
+                    _ => cast::index(target.rows) * cast::index(layout.page_bytes),
                 };
                 let operation = Operation::Read(queue.buffers().take(bytes));
                 let read = HeaderRead { unit, index, step, die: target.die };
@@ -198,11 +216,11 @@ impl Mounting {
         let (page, rows) = match step {
             Step::Both => (0, HEADER_PAGES),
             Step::Erase | Step::EraseHead => (0, 1),
-            Step::Opening | Step::OpeningAgain | Step::OpeningHead => (1, 1),
+            Step::Opening | Step::OpeningRetry | Step::OpeningHead => (1, 1),
         };
         let run = layout.run(page, 1);
         let mut blocks = [0; MAX_PLANES];
-        blocks[0] = scan.findings[index as usize].block(layout.seat(page), index);
+        blocks[0] = scan.findings[cast::index(index)].block(layout.column(page), index);
         Target {
             unit: scan.id,
             die: run.die,
@@ -220,18 +238,19 @@ impl Mounting {
         device_uuid: u128,
         completion: Completion,
     ) -> Result<(), FtlError> {
-        let HeaderRead { unit, index, step, die } = self.reads.remove(completion.tag.0 as u32);
+        let HeaderRead { unit, index, step, die } = self.reads.remove(place_of(completion.tag));
         let scan = &mut self.scans[unit];
         scan.in_device[usize::from(die)] -= 1;
         let place = HeaderPlace { device_uuid, unit: scan.id.0, index };
-        let page = layout.page_bytes as usize;
+        let page = cast::index(layout.page_bytes);
         let read = |kind, bytes: &[u8]| {
-            decode(kind, place, layout.seats(), layout.blocks_per_plane, bytes)
+            decode(kind, place, layout.columns(), layout.blocks_per_plane, bytes)
         };
-        // What the beginning of a page shows counts if it is a header or nothing; what else it is, the whole page tells.
+        // The beginning of a page decides if it is a valid header, of this or a newer version, or
+        // blank. Otherwise the whole page decides.
         let by_head = |kind, outcome: Result<&IoBuf, Decoded>| match outcome {
             Ok(bytes) => Some(read(kind, bytes))
-                .filter(|told| matches!(told, Decoded::Valid(_) | Decoded::Newer(_))),
+                .filter(|decoded| matches!(decoded, Decoded::Valid(_) | Decoded::Newer(_))),
             Err(reason) => Some(reason).filter(|reason| *reason == Decoded::Blank),
         };
         let outcome = match (&completion.result, &completion.buffer) {
@@ -240,7 +259,7 @@ impl Mounting {
             (Err(DeviceError::Erased { .. }), _) => Err(Decoded::Blank),
             (Err(error), _) => Err(Decoded::Damaged(error.to_string())),
         };
-        let finding = &mut scan.findings[index as usize];
+        let finding = &mut scan.findings[cast::index(index)];
         match (step, outcome) {
             (Step::Both, Ok(bytes)) => {
                 finding.erase = read(HeaderKind::Erase, &bytes[..page]);
@@ -250,39 +269,40 @@ impl Mounting {
                 scan.pending.push_back((index, Step::Erase));
             }
             (Step::EraseHead, outcome) => match by_head(HeaderKind::Erase, outcome) {
-                Some(told) => {
-                    finding.erase = told;
-                    look_for_opening(scan, layout, index);
+                Some(decoded) => {
+                    finding.erase = decoded;
+                    queue_opening_read(scan, layout, index);
                 }
                 None => scan.pending.push_back((index, Step::Erase)),
             },
             (Step::OpeningHead, outcome) => match by_head(HeaderKind::Opening, outcome) {
-                Some(told) => finding.opening = told,
+                Some(decoded) => finding.opening = decoded,
                 None => scan.pending.push_back((index, Step::Opening)),
             },
             (Step::Erase, outcome) => {
                 finding.erase =
                     outcome.map_or_else(|reason| reason, |bytes| read(HeaderKind::Erase, bytes));
-                look_for_opening(scan, layout, index);
+                queue_opening_read(scan, layout, index);
             }
             (Step::Opening, outcome) => {
                 finding.opening =
                     outcome.map_or_else(|reason| reason, |bytes| read(HeaderKind::Opening, bytes));
             }
-            (Step::OpeningAgain, outcome) => {
+            (Step::OpeningRetry, outcome) => {
                 let again = outcome.map(|bytes| read(HeaderKind::Opening, bytes));
                 if let Ok(valid @ Decoded::Valid(_)) = again {
                     finding.opening = valid;
                 }
             }
         }
-        // What is taken for free is erased: a read that went wrong must not decide that. A page that the device says
-        // was never programmed is not looked at twice.
-        let looked = matches!(step, Step::Both | Step::Opening) && completion.result.is_ok();
-        if looked && !matches!(scan.findings[index as usize].opening, Decoded::Valid(_)) {
-            scan.pending.push_back((index, Step::OpeningAgain));
+        // A free superblock is erased, so one wrong read must not decide that it is free. A page
+        // that the device reports as never programmed is read once.
+        let page_was_read = matches!(step, Step::Both | Step::Opening) && completion.result.is_ok();
+        if page_was_read && !matches!(scan.findings[cast::index(index)].opening, Decoded::Valid(_))
+        {
+            scan.pending.push_back((index, Step::OpeningRetry));
         }
-        let finding = &scan.findings[index as usize];
+        let finding = &scan.findings[cast::index(index)];
         for header in [&finding.erase, &finding.opening] {
             if let Decoded::Newer(found) = header {
                 let (unit, supported) = (scan.id, FORMAT_VERSION);
@@ -293,14 +313,14 @@ impl Mounting {
     }
 }
 
-/// The search of a unit, with the first read of every superblock.
+/// The scan of a unit, with the first read of every superblock queued.
 fn scan(queue: &dyn QueuePair, layout: &Layout, id: UnitId) -> Scan {
     let mut bad = queue.bad_blocks(id);
     bad.sort_unstable();
     let sector_bytes = queue.sector_bytes();
-    let heads =
-        sector_bytes < layout.page_bytes && encoded_bytes(layout.seats()) <= sector_bytes as usize;
-    let step = match (heads, layout.seats()) {
+    let heads = sector_bytes < layout.page_bytes
+        && encoded_bytes(layout.columns()) <= cast::index(sector_bytes);
+    let step = match (heads, layout.columns()) {
         (true, _) => Step::EraseHead,
         (false, 1) => Step::Both,
         (false, _) => Step::Erase,
@@ -308,24 +328,24 @@ fn scan(queue: &dyn QueuePair, layout: &Layout, id: UnitId) -> Scan {
     let mut scan = Scan {
         id,
         bad,
-        findings: vec![Finding::default(); layout.blocks_per_plane as usize],
+        findings: vec![Finding::default(); cast::index(layout.blocks_per_plane)],
         heads,
         pending: VecDeque::new(),
-        in_device: vec![0; layout.dies as usize],
+        in_device: vec![0; cast::index(layout.dies)],
     };
     for index in 0..layout.blocks_per_plane {
-        // A lead that went bad in use may still hold what its owner has not moved yet.
-        scan.findings[index as usize].lead_bad = scan.is_bad(0, 0, index);
+        // A lead block that failed in use may still have data that its owner has not moved yet.
+        scan.findings[cast::index(index)].lead_bad = scan.is_bad(0, 0, index);
         scan.pending.push_back((index, step));
     }
     scan
 }
 
-/// Decides where the opening header is to be found, once the erase header has been looked at.
-fn look_for_opening(scan: &mut Scan, layout: &Layout, index: u32) {
+/// Queues the read of the opening header, once the erase header is decoded.
+fn queue_opening_read(scan: &mut Scan, layout: &Layout, index: u32) {
     let run = layout.run(1, 1);
-    let finding = &scan.findings[index as usize];
-    let block = finding.block(layout.seat(1), index);
+    let finding = &scan.findings[cast::index(index)];
+    let block = finding.block(layout.column(1), index);
     let known = matches!(finding.erase, Decoded::Valid(_));
     let readable = known || !scan.is_bad(run.die, run.plane, block);
     let erase_damaged = matches!(finding.erase, Decoded::Damaged(_));
@@ -333,8 +353,8 @@ fn look_for_opening(scan: &mut Scan, layout: &Layout, index: u32) {
         let step = if scan.heads { Step::OpeningHead } else { Step::Opening };
         scan.pending.push_back((index, step));
     } else if erase_damaged {
-        // Another block stood in for the bad one, and only the erase header told which.
-        let reason = "the erase header, which tells where it lies, is damaged".to_owned();
-        scan.findings[index as usize].opening = Decoded::Damaged(reason);
+        // Another block has replaced the bad one, and only the erase header names it.
+        let reason = "the erase header, which has its block number, is damaged".to_owned();
+        scan.findings[cast::index(index)].opening = Decoded::Damaged(reason);
     }
 }

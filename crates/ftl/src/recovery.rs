@@ -1,17 +1,27 @@
-//! From the headers found to a unit: which superblocks live, which are free, how worn the blocks are.
+//! Recovers a unit from its headers: live superblocks, free superblocks, and the wear of the
+//! blocks.
+
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_lossless
+)]
 
 use crate::blocks::BlockTable;
 use crate::header::{Decoded, Header};
 use crate::layout::Layout;
 use crate::mount::{DamagedSuperblock, FoundSuperblock, Inventory};
-use crate::policy::bad_block::{Draft, give_up};
-use crate::superblock::Superblock;
+use crate::policy::bad_block::{Draft, fit_to_spares};
+use crate::superblock::{FtlError, Superblock};
 use crate::unit::{State, Unit};
+use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{Time, UnitId};
 
-/// Generations skipped at every mount: more than can be under way, with no header on the flash yet, when
-/// the power is cut.
+/// Generations skipped at every mount: more than can be in flight without a header on the flash
+/// when the power is cut.
 const GENERATION_STRIDE: u64 = 1 << 17;
 
 /// The two header pages of a superblock.
@@ -28,20 +38,21 @@ impl Default for Finding {
     }
 }
 
-/// What a superblock turns out to be.
+/// The state of a superblock according to its headers.
 enum Verdict<'a> {
-    /// Nothing that an owner could miss.
+    /// No acknowledged data.
     Free,
     Live(&'a Header),
-    /// Opened, by whom is unknown. With the erase header, where that is whole.
+    /// Opened, and its owner is unknown. With the erase header, if that is whole.
     Damaged(Option<&'a Header>, &'a str),
 }
 
 impl Finding {
-    /// The block in a seat, as far as the erase header tells, otherwise the one of the same index.
-    pub fn block(&self, seat: u32, index: u32) -> u32 {
+    /// The block in a stripe column according to the erase header; without one, the block of the
+    /// same index.
+    pub fn block(&self, column: u32, index: u32) -> u32 {
         match &self.erase {
-            Decoded::Valid(header) => header.blocks[seat as usize].block,
+            Decoded::Valid(header) => header.blocks[cast::index(column)].block,
             _ => index,
         }
     }
@@ -62,7 +73,7 @@ impl Finding {
 
     fn verdict(&self) -> Verdict<'_> {
         match (&self.erase, &self.opening) {
-            // Erased since it was opened; an erase need not blank the pages of every device.
+            // Erased after it was opened. On some devices an erase leaves the old pages in place.
             (Decoded::Valid(erase), Decoded::Valid(opening))
                 if erase.generation > opening.generation =>
             {
@@ -78,7 +89,7 @@ impl Finding {
     }
 }
 
-/// Builds a unit from what its flash tells and adds what it holds to the inventory.
+/// Builds a unit from its findings and adds its superblocks to the inventory.
 pub(crate) fn recover(
     id: UnitId,
     layout: &Layout,
@@ -86,16 +97,16 @@ pub(crate) fn recover(
     findings: Vec<Finding>,
     now: Time,
     inventory: &mut Inventory,
-) -> Unit {
-    let (seats, superblocks) = (layout.seats(), layout.blocks_per_plane);
-    let mut blocks = BlockTable::new(seats, superblocks);
+) -> Result<Unit, FtlError> {
+    let (columns, superblocks) = (layout.columns(), layout.blocks_per_plane);
+    let mut blocks = BlockTable::new(columns, superblocks);
     for (die, plane, block) in bad {
         blocks.mark_bad(u32::from(*die) * layout.planes + u32::from(*plane), *block);
     }
     let newest = recover_wear(&mut blocks, &findings);
 
     let mut unit = Unit::new(id, blocks, superblocks, layout.dies, now);
-    unit.next_generation = newest + GENERATION_STRIDE;
+    unit.next_generation = generation_after_mount(id, newest)?;
     unit.damaged_headers = findings.iter().map(Finding::damaged_headers).sum();
     for header in findings.iter().flat_map(Finding::headers) {
         unit.note_header(header.blocks[0].block, header.generation);
@@ -107,25 +118,43 @@ pub(crate) fn recover(
         match finding.verdict() {
             Verdict::Free if finding.lead_bad => {}
             Verdict::Free => free.push(index),
-            // A lead that was bad from the start cannot even be read.
+            // A lead block that was bad from the start cannot be read.
             Verdict::Damaged(..) if finding.lead_bad => {}
             verdict => live.push((index, verdict)),
         }
     }
-    adopt(&mut unit, seats, layout.payload_pages(), &live, inventory);
+    adopt(&mut unit, columns, layout.payload_pages(), &live, inventory);
     for (index, verdict) in &live {
-        let erase = findings.get(*index as usize).map(|finding| &finding.erase);
+        let erase = findings.get(cast::index(*index)).map(|finding| &finding.erase);
         if let (Verdict::Live(header), Some(Decoded::Damaged(reason))) = (verdict, erase) {
             let superblock = Superblock { unit: id, index: *index, generation: header.generation };
             let lost = DamagedSuperblock { superblock, reason: reason.clone() };
             inventory.erase_headers_lost.push(lost);
         }
     }
-    compose(&mut unit, seats, &free);
-    unit
+    compose(&mut unit, columns, &free);
+    let greatest = unit.slots.iter().map(|slot| slot.generation).max();
+    assert!(
+        greatest < Some(unit.next_generation),
+        "unit {id}: generation {} follows {greatest:?}",
+        unit.next_generation
+    );
+    Ok(unit)
 }
 
-/// Takes erase counts from the headers; returns the greatest generation found.
+/// The first generation after a mount that found `newest`. Generations must rise with every erase,
+/// so a header whose generation leaves none for later erases is an error.
+fn generation_after_mount(unit: UnitId, newest: u64) -> Result<u64, FtlError> {
+    match newest.checked_add(GENERATION_STRIDE) {
+        Some(next) if next < u64::MAX - GENERATION_STRIDE => Ok(next),
+        _ => {
+            let reason = format!("generation {newest} of a header is out of range");
+            Err(FtlError::Damaged { unit, reason })
+        }
+    }
+}
+
+/// Sets erase counts from the headers; returns the greatest generation found.
 fn recover_wear(blocks: &mut BlockTable, findings: &[Finding]) -> u64 {
     let (mut newest, mut highest, mut unused_from) = (0, 0, 0);
     for header in findings.iter().flat_map(Finding::headers) {
@@ -135,19 +164,19 @@ fn recover_wear(blocks: &mut BlockTable, findings: &[Finding]) -> u64 {
         }
         highest = highest.max(header.highest_erase_count);
         unused_from = unused_from.max(header.unused_from);
-        for (seat, record) in (0_u32..).zip(&header.blocks) {
-            blocks.recover_erase_count(seat, record.block, record.erase_count);
+        for (column, record) in (0_u32..).zip(&header.blocks) {
+            blocks.recover_erase_count(column, record.block, record.erase_count);
         }
     }
     blocks.assume_unknown_wear(highest, unused_from);
     newest
 }
 
-/// Gives the superblocks that hold data their blocks, the youngest first: where two claim a block, it
-/// was taken from the older one after its release.
+/// Assigns blocks to the superblocks that have data, the newest first: if two headers name a block,
+/// the newer superblock took it after the older one was released.
 fn adopt(
     unit: &mut Unit,
-    seats: u32,
+    columns: u32,
     payload_pages: u32,
     live: &[(u32, Verdict<'_>)],
     inventory: &mut Inventory,
@@ -156,14 +185,15 @@ fn adopt(
         Verdict::Live(header) | Verdict::Damaged(Some(header), _) => Some((*header).clone()),
         Verdict::Damaged(None, _) | Verdict::Free => None,
     };
-    let mut youngest_first: Vec<(u32, Option<Header>)> =
+    let mut newest_first: Vec<(u32, Option<Header>)> =
         live.iter().map(|(index, verdict)| (*index, header(verdict))).collect();
-    youngest_first
+    newest_first
         .sort_by_key(|(_, header)| std::cmp::Reverse(header.as_ref().map(|h| h.generation)));
-    for (index, header) in youngest_first {
-        for seat in 0..seats {
-            let block = header.as_ref().map_or(index, |header| header.blocks[seat as usize].block);
-            unit.blocks.assign_for_reading(index, seat, block);
+    for (index, header) in newest_first {
+        for column in 0..columns {
+            let block =
+                header.as_ref().map_or(index, |header| header.blocks[cast::index(column)].block);
+            unit.blocks.assign_for_reading(index, column, block);
         }
         unit.refresh_wear(index);
         unit.set_state(index, State::Live);
@@ -185,38 +215,53 @@ fn adopt(
                 .damaged
                 .push(DamagedSuperblock { superblock, reason: (*reason).to_owned() }),
             Verdict::Live(_) | Verdict::Free => {
-                unreachable!("only opening headers make a superblock live")
+                unreachable!("a superblock is live without an opening header")
             }
         }
     }
 }
 
-/// Makes superblocks of the free blocks.
-fn compose(unit: &mut Unit, seats: u32, free: &[u32]) {
+/// Composes superblocks of the free blocks.
+fn compose(unit: &mut Unit, columns: u32, free: &[u32]) {
     let mut drafts = Vec::with_capacity(free.len());
     for index in free {
-        let own = |seat: u32| {
-            let spare = unit.blocks.state(seat, *index) == crate::blocks::BlockUse::Spare;
+        let own = |column: u32| {
+            let spare = unit.blocks.state(column, *index) == crate::blocks::BlockUse::Spare;
             spare.then_some(*index)
         };
-        let draft = Draft { index: *index, seats: (0..seats).map(own).collect() };
-        for (seat, block) in (0_u32..).zip(&draft.seats) {
+        let draft = Draft { index: *index, columns: (0..columns).map(own).collect() };
+        for (column, block) in (0_u32..).zip(&draft.columns) {
             if let Some(block) = block {
-                unit.blocks.assign(*index, seat, *block);
+                unit.blocks.assign(*index, column, *block);
             }
         }
         drafts.push(draft);
     }
-    let spares: Vec<usize> = (0..seats).map(|seat| unit.blocks.count_spares(seat)).collect();
-    let (kept, given_up) = give_up(drafts, &spares);
-    for draft in &given_up {
+    let spares: Vec<usize> = (0..columns).map(|column| unit.blocks.count_spares(column)).collect();
+    let (kept, dropped) = fit_to_spares(drafts, &spares);
+    for draft in &dropped {
         unit.blocks.dissolve(draft.index);
     }
     for draft in &kept {
         let complete = unit.blocks.complete(draft.index);
-        assert!(complete, "spares of unit {} were counted and are missing", unit.id);
+        assert!(complete, "unit {}: spares were counted and are missing", unit.id);
         unit.refresh_wear(draft.index);
-        unit.set_state(draft.index, State::Reclaimable);
+        unit.set_state(draft.index, State::ErasePending);
     }
     unit.blocks.check();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generation_that_none_can_follow_is_an_error() {
+        let next = |newest| generation_after_mount(UnitId(3), newest);
+        assert_eq!(next(77), Ok(77 + GENERATION_STRIDE));
+        for newest in [u64::MAX, u64::MAX - GENERATION_STRIDE, u64::MAX - 2 * GENERATION_STRIDE] {
+            let error = next(newest).unwrap_err();
+            assert!(matches!(error, FtlError::Damaged { unit: UnitId(3), .. }), "{error}");
+        }
+    }
 }

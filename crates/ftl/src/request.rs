@@ -1,12 +1,12 @@
-//! Requests of the layers above, and the commands that they become.
+//! Requests of the layers above, and their commands.
 
-use crate::scheduler::Lane;
+use crate::scheduler::QueueClass;
 use crate::superblock::{FtlError, Superblock};
 use smallvec::SmallVec;
 use softflash_base::{IoBuf, Time};
 use softflash_device::Target;
 
-/// Names a request from its submission until its [`Done`] has been delivered.
+/// Identifies a request from its submission until its [`Done`] is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
@@ -15,26 +15,27 @@ impl RequestId {
         RequestId(u64::from(serial) << 32 | u64::from(place))
     }
 
-    /// A small number that no other request under way has; reused later. Good to index a table.
+    /// A small number that no other request under way has. It is reused later, and can index a
+    /// table.
     pub fn place(self) -> usize {
         self.0 as u32 as usize
     }
 }
 
-/// The end of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub struct Done {
     /// The request.
     pub request: RequestId,
-    /// Success, or why not. After a failed read the buffer's contents mean nothing.
+    /// Success or an error. After a failed read the contents of the buffer are undefined.
     pub result: Result<(), FtlError>,
-    /// The buffer given with an append or read, back with its owner; lost only if the device lost it.
+    /// The buffer of the append or read; none for a flush, and if the device lost it.
     pub buffer: Option<IoBuf>,
-    /// Read retries of the page that needed most.
+    /// Most read retries of any page.
     pub retries: u8,
 }
 
-/// Parts that most requests have at most.
+/// Most requests have at most this many parts.
 const FEW_PARTS: usize = 8;
 
 /// A request under way.
@@ -42,14 +43,14 @@ pub(crate) struct Request {
     pub serial: u32,
     /// None for a flush.
     pub superblock: Option<Superblock>,
-    /// Commands and headers that have not finished.
+    /// Commands and headers that have not ended.
     pub remaining: u32,
-    /// The pieces of the buffer in order, as they come back.
+    /// The pieces of the buffer in order; none while a command has it.
     pub parts: SmallVec<[Option<IoBuf>; FEW_PARTS]>,
     pub result: Result<(), FtlError>,
-    /// Read retries of the page that needed most.
+    /// Most read retries of any page.
     pub retries: u8,
-    /// A flush makes it durable when all else is done.
+    /// Whether a flush follows the other commands, to make the request durable.
     pub flush_at_end: bool,
 }
 
@@ -66,7 +67,7 @@ impl Request {
         }
     }
 
-    /// The whole buffer again.
+    /// Joins the pieces of the buffer.
     pub fn join_parts(&mut self) -> Option<IoBuf> {
         let mut parts = self.parts.drain(..);
         let mut whole = parts.next()??;
@@ -77,7 +78,7 @@ impl Request {
     }
 }
 
-/// Why a command is sent.
+/// The purpose of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     Read {
@@ -90,7 +91,7 @@ pub(crate) enum Work {
     },
     EraseHeader,
     OpeningHeader,
-    /// Reads an opening header back.
+    /// Reads back an opening header.
     Verification,
     Erase,
     MarkBad,
@@ -100,12 +101,12 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Whether it changes a superblock and so keeps its place among the others that do.
+    /// Whether the command changes a superblock. Such commands of a superblock keep their order.
     pub fn is_mutation(self) -> bool {
         matches!(self, Work::Append { .. } | Work::EraseHeader | Work::OpeningHeader | Work::Erase)
     }
 
-    /// Whether it waits in a die's queue.
+    /// Whether the command waits in the queue of a die.
     pub fn uses_die(self) -> bool {
         self.is_mutation() || matches!(self, Work::Read { .. } | Work::Verification)
     }
@@ -121,6 +122,6 @@ pub(crate) struct Op {
     pub target: Target,
     pub data: Option<IoBuf>,
     pub durable: bool,
-    pub lane: Lane,
+    pub class: QueueClass,
     pub since: Time,
 }

@@ -1,45 +1,47 @@
 //! The queue of one die: reads before programs before erases, by priority inside each, with ageing.
 //!
-//! Every class and priority has a lane, first come, first served. The head of a lane is *due* when its
-//! lane's allowance has passed since it arrived, or since the lane was served last, whichever is later; the die
-//! takes the head that is due first. So a new foreground read waits for the operation under way and for nothing
-//! else, however long the queue of programs, while a lane that has been passed over for its
-//! allowance gets one turn before it: nothing starves, and every lane moves on at least once in 100 ms.
+//! Each kind of operation and priority is a queue class with a FIFO queue. The head of a queue is
+//! *due* once the allowance of its class has passed since the head arrived, or since the class was
+//! last served, whichever is later. The die serves the head that is due first. So a new foreground
+//! read waits only for the operation in progress, however many programs are queued. A class that
+//! has been overtaken for its allowance is served once before the next foreground read: no class
+//! starves, and each is served at least once in 100 ms.
 
 use crate::hint::Priority;
 use softflash_base::Time;
 use std::collections::VecDeque;
 
-/// What a request does to the die.
+/// The kind of operation on the die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Class {
+pub(crate) enum OpKind {
     Read,
     Program,
     Erase,
 }
 
-/// A class and a priority; the lower, the more urgent.
+/// A kind of operation and a priority. A lower number is more urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Lane(u8);
+pub(crate) struct QueueClass(u8);
 
-/// Classes times priorities.
-const LANES: usize = 9;
+/// Kinds of operations times priorities.
+const CLASSES: usize = 9;
 
 const MS: u64 = 1_000_000;
 
-/// How long foreground reads may pass over a lane, in nanoseconds.
-/// A read takes about 0.1 ms, a program 1 ms, an erase 5 ms: a program so lets some dozens of reads
-/// pass and an erase some dozens of programs.
-const ALLOWANCE_NS: [u64; LANES] =
+/// Time in nanoseconds for which foreground reads may overtake a queue class.
+///
+/// A read takes about 0.1 ms, a program 1 ms, an erase 5 ms. So some dozens of reads overtake a
+/// program, and some dozens of programs overtake an erase.
+const ALLOWANCE_NS: [u64; CLASSES] =
     [0, MS, 4 * MS, 8 * MS, 12 * MS, 24 * MS, 40 * MS, 60 * MS, 100 * MS];
 
-impl Lane {
-    /// The lane of everything where nothing goes first.
-    pub const ONLY: Lane = Lane(0);
+impl QueueClass {
+    /// The class of all requests if the queue is FIFO.
+    pub const ONLY: QueueClass = QueueClass(0);
 
-    /// The lane for a class and priority.
-    pub const fn new(class: Class, priority: Priority) -> Lane {
-        Lane(class as u8 * 3 + priority as u8)
+    /// The class for a kind of operation and a priority.
+    pub const fn new(kind: OpKind, priority: Priority) -> QueueClass {
+        QueueClass(kind as u8 * 3 + priority as u8)
     }
 
     fn allowance_ns(self) -> u64 {
@@ -47,86 +49,87 @@ impl Lane {
     }
 }
 
-/// A request in a lane.
+/// A command in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub op: u32,
     pub since: Time,
 }
 
-/// What waits for a die and what it does now.
+/// The queues of a die, and the commands that it executes.
 #[derive(Default)]
 pub(crate) struct DieQueue {
-    lanes: [VecDeque<Waiting>; LANES],
-    /// When each lane was served last.
-    served_at: [Time; LANES],
+    queues: [VecDeque<Waiting>; CLASSES],
+    /// The time at which each class was last served.
+    served_at: [Time; CLASSES],
     waiting: u32,
-    /// Commands that the device has.
+    /// Commands in the device.
     pub in_device: u16,
     busy_since: Time,
-    /// Time with at least one command in the device, up to the last time it had none.
+    /// Time with at least one command in the device, up to the last time at which it became idle.
     pub busy_ns: u64,
 }
 
 impl DieQueue {
-    pub fn push(&mut self, lane: Lane, waiting: Waiting) {
-        self.lanes[usize::from(lane.0)].push_back(waiting);
+    pub fn push(&mut self, class: QueueClass, waiting: Waiting) {
+        self.queues[usize::from(class.0)].push_back(waiting);
         self.waiting += 1;
     }
 
-    /// Puts back what the device did not take.
-    pub fn put_back(&mut self, lane: Lane, waiting: Waiting) {
-        self.lanes[usize::from(lane.0)].push_front(waiting);
+    /// Puts back a command that the device did not accept.
+    pub fn put_back(&mut self, class: QueueClass, waiting: Waiting) {
+        self.queues[usize::from(class.0)].push_front(waiting);
         self.waiting += 1;
     }
 
-    /// Takes the request that is due first; among those due at the same time the most urgent lane's.
-    pub fn pop(&mut self) -> Option<(Lane, Waiting)> {
+    /// Takes the command that is due first; of those due at the same time, the one of the most
+    /// urgent class.
+    pub fn pop(&mut self) -> Option<(QueueClass, Waiting)> {
         if self.waiting == 0 {
             return None;
         }
-        let heads = (0_u8..).map(Lane).zip(self.lanes.iter().zip(&self.served_at));
-        let (lane, _) = heads
-            .filter_map(|(lane, (queue, served_at))| {
+        let heads = (0_u8..).map(QueueClass).zip(self.queues.iter().zip(&self.served_at));
+        let (class, _) = heads
+            .filter_map(|(class, (queue, served_at))| {
                 let waits_since = queue.front()?.since.max(*served_at);
-                Some((lane, waits_since + lane.allowance_ns()))
+                Some((class, waits_since + class.allowance_ns()))
             })
-            .min_by_key(|(lane, due)| (*due, *lane))?;
+            .min_by_key(|(class, due)| (*due, *class))?;
         self.waiting -= 1;
-        self.lanes[usize::from(lane.0)].pop_front().map(|waiting| (lane, waiting))
+        self.queues[usize::from(class.0)].pop_front().map(|waiting| (class, waiting))
     }
 
-    /// Takes the most urgent read, whatever else waits.
-    pub fn pop_read(&mut self) -> Option<(Lane, Waiting)> {
+    /// Takes the most urgent read, ignoring programs and erases.
+    pub fn pop_read(&mut self) -> Option<(QueueClass, Waiting)> {
         let reads = [Priority::Foreground, Priority::Normal, Priority::Background];
-        let mut lanes = reads.into_iter().map(|priority| Lane::new(Class::Read, priority));
-        let lane = lanes.find(|lane| !self.lanes[usize::from(lane.0)].is_empty())?;
+        let mut classes = reads.into_iter().map(|priority| QueueClass::new(OpKind::Read, priority));
+        let class = classes.find(|class| !self.queues[usize::from(class.0)].is_empty())?;
         self.waiting -= 1;
-        self.lanes[usize::from(lane.0)].pop_front().map(|waiting| (lane, waiting))
+        self.queues[usize::from(class.0)].pop_front().map(|waiting| (class, waiting))
     }
 
-    /// Moves the requests that `belongs` picks to a more urgent lane, in their order.
-    pub fn promote(&mut self, from: Lane, to: Lane, belongs: impl Fn(u32) -> bool) {
-        for _ in 0..self.lanes[usize::from(from.0)].len() {
-            if let Some(waiting) = self.lanes[usize::from(from.0)].pop_front() {
-                let lane = if belongs(waiting.op) { to } else { from };
-                self.lanes[usize::from(lane.0)].push_back(waiting);
+    /// Moves the commands for which `belongs` is true to a more urgent class, in their order.
+    pub fn promote(&mut self, from: QueueClass, to: QueueClass, belongs: impl Fn(u32) -> bool) {
+        for _ in 0..self.queues[usize::from(from.0)].len() {
+            if let Some(waiting) = self.queues[usize::from(from.0)].pop_front() {
+                let class = if belongs(waiting.op) { to } else { from };
+                self.queues[usize::from(class.0)].push_back(waiting);
             }
         }
     }
 
-    /// The device took a command.
-    pub fn started(&mut self, now: Time, lane: Lane) {
-        self.served_at[usize::from(lane.0)] = now;
+    /// Records that the device accepted a command.
+    pub fn started(&mut self, now: Time, class: QueueClass) {
+        self.served_at[usize::from(class.0)] = now;
         if self.in_device == 0 {
             self.busy_since = now;
         }
         self.in_device += 1;
     }
 
-    /// The device finished a command.
+    /// Records that the device finished a command.
     pub fn finished(&mut self, at: Time) {
-        assert!(self.in_device > 0, "a die finished a command that it never had");
+        assert!(self.in_device > 0, "a die finished a command that was not submitted");
         self.in_device -= 1;
         if self.in_device == 0 {
             self.busy_ns += at.since_ns(self.busy_since);
@@ -137,14 +140,14 @@ impl DieQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Class::{Erase, Program, Read};
+    use OpKind::{Erase, Program, Read};
     use Priority::{Background, Foreground, Normal};
 
-    fn queue(requests: &[(Class, Priority, u64)]) -> DieQueue {
+    fn queue(requests: &[(OpKind, Priority, u64)]) -> DieQueue {
         let mut queue = DieQueue::default();
-        for (op, (class, priority, since_ms)) in requests.iter().enumerate() {
+        for (op, (kind, priority, since_ms)) in requests.iter().enumerate() {
             let waiting = Waiting { op: op as u32, since: Time(since_ms * MS) };
-            queue.push(Lane::new(*class, *priority), waiting);
+            queue.push(QueueClass::new(*kind, *priority), waiting);
         }
         queue
     }
@@ -168,21 +171,22 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_one_lane_keep_their_order() {
+    fn commands_of_one_queue_class_keep_their_order() {
         assert_eq!(order(queue(&[(Program, Normal, 0); 5])), [0, 1, 2, 3, 4]);
     }
 
     #[test]
-    fn whatever_waits_long_enough_goes_before_a_new_foreground_read() {
-        for class in [Read, Program, Erase] {
+    fn every_class_goes_before_a_new_foreground_read_after_its_allowance() {
+        for kind in [Read, Program, Erase] {
             for priority in [Foreground, Normal, Background] {
-                let allowance_ms = ALLOWANCE_NS[usize::from(Lane::new(class, priority).0)] / MS;
-                let later = queue(&[(class, priority, 0), (Read, Foreground, allowance_ms + 1)]);
-                assert_eq!(order(later), [0, 1], "{class:?} {priority:?} starves");
+                let allowance_ms =
+                    ALLOWANCE_NS[usize::from(QueueClass::new(kind, priority).0)] / MS;
+                let later = queue(&[(kind, priority, 0), (Read, Foreground, allowance_ms + 1)]);
+                assert_eq!(order(later), [0, 1], "{kind:?} {priority:?} starves");
                 if allowance_ms > 0 {
                     let sooner =
-                        queue(&[(class, priority, 0), (Read, Foreground, allowance_ms - 1)]);
-                    assert_eq!(order(sooner), [1, 0], "{class:?} {priority:?} overtakes");
+                        queue(&[(kind, priority, 0), (Read, Foreground, allowance_ms - 1)]);
+                    assert_eq!(order(sooner), [1, 0], "{kind:?} {priority:?} overtakes");
                 }
             }
         }
@@ -194,7 +198,7 @@ mod tests {
         for ms in 0.. {
             assert!(ms <= 101, "the erase starves");
             let read = Waiting { op: 7, since: Time(ms * MS) };
-            queue.push(Lane::new(Read, Foreground), read);
+            queue.push(QueueClass::new(Read, Foreground), read);
             if queue.pop().unwrap().1.op == 0 {
                 break;
             }
@@ -202,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn old_programs_in_number_do_not_make_a_read_wait_for_all_of_them() {
+    fn a_new_read_does_not_wait_for_all_of_many_old_programs() {
         let mut queue = queue(&[(Program, Foreground, 0); 50]);
         let mut served = Vec::new();
         // One operation per millisecond, and a new read before each.
         for ms in 100..200 {
-            queue.push(Lane::new(Read, Foreground), Waiting { op: 99, since: Time(ms * MS) });
-            let (lane, waiting) = queue.pop().unwrap();
-            queue.started(Time(ms * MS), lane);
+            queue.push(QueueClass::new(Read, Foreground), Waiting { op: 99, since: Time(ms * MS) });
+            let (class, waiting) = queue.pop().unwrap();
+            queue.started(Time(ms * MS), class);
             queue.finished(Time(ms * MS));
             served.push(waiting.op);
         }
@@ -218,9 +222,10 @@ mod tests {
     }
 
     #[test]
-    fn promotion_keeps_the_order_of_what_moves_and_of_what_stays() {
+    fn promotion_keeps_the_order_within_both_classes() {
         let mut queue = queue(&[(Program, Background, 0); 6]);
-        let (from, to) = (Lane::new(Program, Background), Lane::new(Program, Foreground));
+        let (from, to) =
+            (QueueClass::new(Program, Background), QueueClass::new(Program, Foreground));
         queue.promote(from, to, |op| op % 2 == 1);
         assert_eq!(order(queue), [1, 3, 5, 0, 2, 4]);
     }
@@ -228,9 +233,9 @@ mod tests {
     #[test]
     fn busy_time_counts_overlapping_commands_once() {
         let mut queue = DieQueue::default();
-        let lane = Lane::new(Read, Foreground);
-        queue.started(Time(10), lane);
-        queue.started(Time(15), lane);
+        let class = QueueClass::new(Read, Foreground);
+        queue.started(Time(10), class);
+        queue.started(Time(15), class);
         queue.finished(Time(20));
         queue.finished(Time(30));
         assert_eq!(queue.busy_ns, 20);

@@ -1,6 +1,19 @@
-//! Values in numbered places that are reused: what a request costs instead of an allocation.
+//! Values in numbered places that are reused, so that a request allocates no memory.
 
-/// A table whose places are reused, last freed first.
+use softflash_device::Tag;
+
+/// The place in a command's tag.
+///
+/// # Panics
+/// If the tag is not one of a submitted command.
+pub(crate) fn place_of(tag: Tag) -> u32 {
+    match u32::try_from(tag.0) {
+        Ok(place) => place,
+        Err(_) => unreachable!("tag {} was never submitted", tag.0),
+    }
+}
+
+/// A table of values. The place that was freed last is reused first.
 pub(crate) struct Slab<T> {
     places: Vec<Option<T>>,
     free: Vec<u32>,
@@ -28,7 +41,7 @@ impl<T> Slab<T> {
     /// Takes the value out.
     ///
     /// # Panics
-    /// If the place is empty: a completion or id that was used twice.
+    /// If the place is empty: a completion or id was used twice.
     pub fn remove(&mut self, place: u32) -> T {
         match self.places.get_mut(place as usize).and_then(Option::take) {
             Some(value) => {
@@ -50,7 +63,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The value, to change.
+    /// The value, mutable.
     ///
     /// # Panics
     /// If the place is empty.

@@ -1,19 +1,19 @@
-//! The handle by which the layers above name a superblock, and the errors they can meet.
+//! The handle of a superblock, and the errors of the FTL.
 
 use softflash_base::UnitId;
 use softflash_device::DeviceError;
 use std::fmt;
 use thiserror::Error;
 
-/// A superblock in one of its lives: blocks erased and written together across the dies and planes
-/// of a unit. The generation changes with every erase, so a handle kept too long is refused.
+/// A superblock in one of its lives: blocks of all dies and planes of a unit that are erased and
+/// written together. The generation changes with every erase, so a stale handle is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Superblock {
     /// The unit.
     pub unit: UnitId,
-    /// The superblock in the unit: the number of its lead block, in plane 0 of die 0.
+    /// The number of the superblock in the unit: that of its lead block, in plane 0 of die 0.
     pub index: u32,
-    /// Rises with every erase in the unit; part of the identity of all that is written inside.
+    /// Rises with every erase in the unit; part of the identity of all data in the superblock.
     pub generation: u64,
 }
 
@@ -23,12 +23,12 @@ impl fmt::Display for Superblock {
     }
 }
 
-/// What the owner of a superblock wants to find again after a crash; opaque to the FTL, written and
-/// checksummed with the superblock's opening header.
+/// Data that the owner of a superblock reads back at a mount. The FTL does not interpret the tag;
+/// the opening header stores it under its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnerTag(pub [u8; 64]);
 
-/// Why the FTL refuses or fails a request.
+/// An error of a request or a mount.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FtlError {
@@ -50,7 +50,7 @@ pub enum FtlError {
         /// The handle.
         superblock: Superblock,
     },
-    /// A read beyond what was appended.
+    /// A read beyond the last appended page.
     #[error("pages {first}..{end} of {superblock} were never written")]
     Unwritten {
         /// The handle.
@@ -63,7 +63,7 @@ pub enum FtlError {
     /// The data's length is not a whole number of pages.
     #[error("{bytes} bytes are not whole pages of {page_bytes} bytes")]
     NotWholePages {
-        /// What was given.
+        /// Length of the data.
         bytes: usize,
         /// The page size.
         page_bytes: u32,
@@ -71,12 +71,12 @@ pub enum FtlError {
     /// The device failed the request.
     #[error("{superblock}: {error}")]
     Device {
-        /// Where.
+        /// The superblock.
         superblock: Superblock,
-        /// Why.
+        /// The error of the device.
         error: DeviceError,
     },
-    /// A flush failed: what was not durable before it may be lost.
+    /// A flush failed: data that was not durable before may be lost.
     #[error("flush failed: {0}")]
     Flush(DeviceError),
     /// The unit is driven by another queue pair.
@@ -85,10 +85,10 @@ pub enum FtlError {
         /// The unit.
         unit: UnitId,
     },
-    /// The device's shape is beyond what the FTL can manage.
+    /// The FTL does not support the geometry of the device.
     #[error("unsupported geometry: {reason}")]
     Unsupported {
-        /// What does not fit.
+        /// The unsupported property.
         reason: String,
     },
     /// The flash was written by a later version.
@@ -104,12 +104,12 @@ pub enum FtlError {
         /// The newest version supported.
         supported: u32,
     },
-    /// The metadata on flash cannot be understood.
+    /// The metadata on the flash is inconsistent.
     #[error("unit {unit}: {reason}")]
     Damaged {
         /// The unit.
         unit: UnitId,
-        /// What was found.
+        /// The inconsistency.
         reason: String,
     },
 }

@@ -1,36 +1,38 @@
-//! What comes up: the state of each unit, for placement, users and tests.
+//! The state of each unit, for placement, users and tests.
 
 use crate::policy::bad_block;
 use serde::Serialize;
 use softflash_base::UnitId;
 
-/// Where the superblocks of a unit are. The sum is the number of superblocks that the unit has, always.
+/// Number of superblocks of a unit in each state. The sum is the number of superblocks of the unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct SpaceAccount {
-    /// Erased, ready to be written.
-    pub prepared: u32,
-    /// Free, to be erased before use (never written, or released).
-    pub reclaimable: u32,
+    /// Erased, with an erase header; ready to be written. Serialized as `prepared`.
+    #[serde(rename = "prepared")]
+    pub erased: u32,
+    /// Free, to be erased before use (never written, or released). Serialized as `reclaimable`.
+    #[serde(rename = "reclaimable")]
+    pub erase_pending: u32,
     /// Open for appends.
     pub open: u32,
-    /// Full or sealed, holding data of their owner.
+    /// Full or sealed, with data of their owner.
     pub live: u32,
     /// Out of service: too many of their blocks are bad.
     pub bad: u32,
 }
 
 impl SpaceAccount {
-    /// Superblocks that hold nothing.
+    /// Superblocks without data.
     pub fn free(&self) -> u32 {
-        self.prepared + self.reclaimable
+        self.erased + self.erase_pending
     }
 
-    /// Superblocks that can be allocated: of a unit that is worn out, none.
+    /// Superblocks that can be allocated; none if the unit is worn out.
     pub fn allocatable(&self) -> u32 {
         if self.is_worn_out() { 0 } else { self.free() }
     }
 
-    /// Whether it can be read and no more written.
+    /// Whether the unit is read-only because too many superblocks are bad.
     pub fn is_worn_out(&self) -> bool {
         bad_block::worn_out(self.bad, self.total())
     }
@@ -41,35 +43,36 @@ impl SpaceAccount {
     }
 }
 
-/// Whether a unit serves.
+/// Whether a unit takes reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitState {
-    /// It works.
+    /// It takes reads and writes.
     #[default]
     Online,
-    /// It works and has no free superblock.
+    /// It takes reads and has no free superblock.
     Full,
-    /// It can be read and no more written: too many bad blocks.
+    /// It is read-only: too many blocks are bad.
     ReadOnly,
 }
 
-/// One unit, now.
+/// The state and the counters of one unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UnitTelemetry {
     /// The unit.
     pub unit: UnitId,
-    /// Whether it serves.
+    /// Whether it takes reads and writes.
     pub state: UnitState,
-    /// Requests waiting or under way.
+    /// Commands waiting or in the device.
     pub queue: u32,
-    /// Time with at least one command under way since the mount, in nanoseconds, averaged over dies.
+    /// Time since the mount with at least one command in the device, in nanoseconds, as a mean over
+    /// the dies.
     pub busy_ns: u64,
     /// Superblocks by state.
     pub space: SpaceAccount,
     /// Bytes of a superblock that its owner can write.
     pub superblock_payload_bytes: u64,
-    /// The least erase count of a good block, as the headers on the flash tell it.
+    /// Least erase count of a good block, counting the erases that headers on the flash record.
     pub erase_count_min: u32,
     /// Mean erase count.
     pub erase_count_mean: f64,
@@ -77,8 +80,8 @@ pub struct UnitTelemetry {
     pub erase_count_max: u32,
     /// Blocks marked bad.
     pub bad_blocks: u32,
-    /// Header pages that the mount found damaged: cut off, or lost. What lost ones told of erases may stand nowhere else; erase
-    /// counts are those that are left.
+    /// Header pages that the mount found damaged: torn by a power cut, or lost. Erase counts that
+    /// only such a header recorded are lost.
     pub damaged_headers: u32,
     /// Commands since the mount: reads.
     pub reads: u64,

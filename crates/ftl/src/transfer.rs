@@ -1,10 +1,10 @@
-//! Appends and reads: from pages of a superblock to commands.
+//! Appends and reads: splits requests into commands.
 
 use crate::ftl::Ftl;
 use crate::hint::Hint;
 use crate::layout::{HEADER_PAGES, Run};
 use crate::request::{Op, RequestId, Work};
-use crate::scheduler::{Class, Lane};
+use crate::scheduler::{OpKind, QueueClass};
 use crate::superblock::{FtlError, Superblock};
 use crate::unit::State;
 use softflash_base::planted::{self, Bug};
@@ -13,16 +13,17 @@ use softflash_device::Target;
 use softflash_device::geometry::MAX_PLANES;
 
 impl Ftl {
-    /// Appends whole pages and returns the number of the first. Appends to one superblock may be issued
-    /// without waiting for each other; on several dies they need not be done in order. The first one also
-    /// writes the opening header, and no append is done before the headers are.
+    /// Appends whole pages and returns the number of the first. Appends to one superblock may be
+    /// issued without waiting for each other. On several dies they may finish in another order. The
+    /// first append also writes the opening header, and no append is done before the headers are.
     ///
-    /// A `durable` append, when done, survives a power cut, headers included; it says nothing about
-    /// earlier appends that were not durable: for those there is [`flush`](Ftl::flush).
+    /// When a `durable` append is done, it and the headers survive a power cut. It does not make
+    /// earlier appends durable: for those use [`flush`](Ftl::flush).
     ///
     /// # Errors
-    /// [`Stale`](FtlError::Stale), [`Sealed`](FtlError::Sealed) where the superblock is full, sealed or has
-    /// failed, [`NotWholePages`](FtlError::NotWholePages); the data comes back.
+    /// [`Stale`](FtlError::Stale), [`Sealed`](FtlError::Sealed) if the superblock is full, sealed
+    /// or has failed, [`NotWholePages`](FtlError::NotWholePages). The data is returned with the
+    /// error.
     pub fn append(
         &mut self,
         now: Time,
@@ -36,17 +37,19 @@ impl Ftl {
             Err(error) => return Err((error, data)),
         };
         let index = superblock.index;
-        let lane = Lane::new(Class::Program, hint.priority);
+        let class = QueueClass::new(OpKind::Program, hint.priority);
         let first_page = self.units[unit].slot(index).written_pages;
         let whole = self.layout.run(HEADER_PAGES + first_page, pages).pages() == pages;
         let (request, id) = self.new_request(Some(*superblock));
 
-        // One command can be made durable by itself; several are cheaper to flush together.
+        // A single command is made durable by itself. Several are cheaper with one flush.
         let durable_alone = durable && whole;
-        self.write_opening_header(now, unit, index, durable_alone, lane);
+        self.write_opening_header(now, unit, index, durable_alone, class);
         let slot = self.units[unit].slot_mut(index);
         slot.written_pages += pages;
-        let full = slot.written_pages == self.layout.payload_pages();
+        let payload_pages = self.layout.payload_pages();
+        assert!(slot.written_pages <= payload_pages, "{superblock}: an append beyond the end");
+        let full = slot.written_pages == payload_pages;
         let header_lags = !slot.header_durable;
         if slot.headers_pending > 0 {
             self.units[unit].awaiting_headers.push((index, request));
@@ -70,13 +73,14 @@ impl Ftl {
                 target: self.target(unit, index, run),
                 data: Some(piece),
                 durable: durable_alone,
-                lane,
+                class,
                 since: now,
             };
             self.add_program(op);
             page += run.pages();
             left -= run.pages();
         }
+        assert!(data.is_empty(), "{superblock}: {} bytes are not appended", data.len());
         self.run_queues(now);
         Ok((id, first_page))
     }
@@ -96,12 +100,13 @@ impl Ftl {
         Ok((unit, pages))
     }
 
-    /// Reads `pages` payload pages from `first_page` on into `buffer`, which has just that length. Of a
-    /// superblock found at the mount any payload page may be read; the device tells what was never written.
+    /// Reads `pages` payload pages from `first_page` on into `buffer`, which must have that length.
+    /// Any payload page of a superblock found by the mount may be read; the device reports pages
+    /// that were never written.
     ///
     /// # Errors
     /// [`Stale`](FtlError::Stale), [`Unwritten`](FtlError::Unwritten),
-    /// [`NotWholePages`](FtlError::NotWholePages); the buffer comes back.
+    /// [`NotWholePages`](FtlError::NotWholePages). The buffer is returned with the error.
     pub fn read(
         &mut self,
         now: Time,
@@ -132,7 +137,7 @@ impl Ftl {
                 target: self.target(unit, superblock.index, run),
                 data: Some(piece),
                 durable: false,
-                lane: Lane::new(Class::Read, hint.priority),
+                class: QueueClass::new(OpKind::Read, hint.priority),
                 since: now,
             };
             let op = self.add_op(op);
@@ -140,6 +145,7 @@ impl Ftl {
             page += run.pages();
             left -= run.pages();
         }
+        assert!(buffer.is_empty(), "{superblock}: {} bytes are not read", buffer.len());
         self.run_queues(now);
         Ok(id)
     }
@@ -162,7 +168,7 @@ impl Ftl {
         Ok(unit)
     }
 
-    /// How many pages `bytes` are; at least one.
+    /// The number of pages in `bytes`, at least one.
     fn whole_pages(&self, bytes: usize) -> Result<u32, FtlError> {
         let page_bytes = self.layout.page_bytes;
         let pages = bytes / page_bytes as usize;
@@ -179,13 +185,19 @@ impl Ftl {
         request.parts.len() as u32 - 1
     }
 
-    /// Where a run of a superblock's pages lies on the device.
+    /// The place of a run of superblock pages on the device.
     pub(crate) fn target(&self, unit: usize, index: u32, run: Run) -> Target {
+        assert!(
+            run.page + run.rows <= self.layout.pages_per_block,
+            "superblock {index}: pages {}+{} of a block",
+            run.page,
+            run.rows
+        );
         let unit = &self.units[unit];
-        let seat = usize::from(run.die) * self.layout.planes as usize + usize::from(run.plane);
-        let seats = seat..seat + usize::from(run.planes);
+        let column = usize::from(run.die) * self.layout.planes as usize + usize::from(run.plane);
+        let columns = column..column + usize::from(run.planes);
         let mut blocks = [0; MAX_PLANES];
-        for (block, used) in blocks.iter_mut().zip(&unit.blocks.blocks_of(index)[seats]) {
+        for (block, used) in blocks.iter_mut().zip(&unit.blocks.blocks_of(index)[columns]) {
             *block = *used;
         }
         Target {

@@ -1,29 +1,29 @@
-//! One unit: the lives of its superblocks and what is under way on its dies.
+//! One unit: the states of its superblocks and the commands under way on its dies.
 
 use crate::blocks::BlockTable;
 use crate::hint::{Priority, Stream};
 use crate::policy::wear::{self, Candidate, Readiness};
-use crate::scheduler::{Class, DieQueue, Lane};
+use crate::scheduler::{DieQueue, OpKind, QueueClass};
 use crate::superblock::OwnerTag;
 use crate::telemetry::SpaceAccount;
 use softflash_base::{Time, UnitId};
 
-/// Where a superblock is in its life.
+/// The state of a superblock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Some seat has no good block.
+    /// A stripe column has no good block.
     OutOfService,
-    /// Free, to be erased before use.
-    Reclaimable,
+    /// Free; must be erased before use.
+    ErasePending,
     /// Being erased ahead of need.
-    Preparing,
-    /// Erased, with its erase header.
-    Prepared,
+    Erasing,
+    /// Erased ahead of need, with its erase header on the flash.
+    Erased,
     /// Allocated; takes appends.
     Open,
-    /// Holds data and takes no more.
+    /// Has data and takes no more appends.
     Live,
-    /// Released, while commands are under way.
+    /// Released; commands are still under way.
     Releasing,
 }
 
@@ -35,24 +35,25 @@ pub(crate) struct Slot {
     /// Erases of its most worn block.
     pub wear: u32,
     pub wear_unknown: bool,
-    /// Payload pages appended, or all where the superblock was found at the mount.
+    /// Payload pages appended; all of them if the mount found the superblock.
     pub written_pages: u32,
     /// Commands waiting or in the device.
     pub under_way: u32,
     pub erases_left: u32,
     /// Header pages whose programs have not completed.
     pub headers_pending: u8,
+    /// All blocks are erased.
     pub erased: bool,
-    /// Erased, and the erase header is on the flash: the rest can be programmed.
+    /// The erase header is on the flash: other pages can be programmed.
     pub ready: bool,
     /// The opening header has been queued.
     pub opened: bool,
     pub header_durable: bool,
-    /// A program or erase failed: no more appends in this life.
+    /// A program or erase failed: this life takes no more appends.
     pub failed: bool,
-    /// Programs and erases in the queues of dies, all in `lane`.
+    /// Programs and erases in the queues of dies, all of the queue class `class`.
     pub queued: u32,
-    pub lane: Lane,
+    pub class: QueueClass,
 }
 
 impl Slot {
@@ -72,19 +73,19 @@ impl Slot {
             header_durable: false,
             failed: false,
             queued: 0,
-            lane: Lane::new(Class::Erase, Priority::Background),
+            class: QueueClass::new(OpKind::Erase, Priority::Background),
         }
     }
 }
 
-/// What the opening header of an allocated superblock will say.
+/// The contents of the opening header of an allocated superblock.
 pub(crate) struct Opening {
     pub index: u32,
     pub stream: Stream,
     pub tag: OwnerTag,
 }
 
-/// What was done since the mount.
+/// Commands and bytes since the mount.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counters {
     pub reads: u64,
@@ -104,29 +105,29 @@ pub(crate) struct Unit {
     /// Superblocks in each [`State`].
     account: [u32; 7],
     pub next_generation: u64,
-    /// The superblock whose header on the flash has the greatest generation, and that generation.
+    /// The greatest generation in a header on the flash, and the superblock of that header.
     pub newest: Option<(u64, u32)>,
     /// Header pages that the mount found damaged.
     pub damaged_headers: u32,
-    /// Allocated superblocks whose first append has not come.
+    /// Allocated superblocks without an append.
     pub openings: Vec<Opening>,
-    /// Programs that wait for their superblock's erase, in order.
+    /// Programs that wait for their superblock's erase header, in order.
     pub held: Vec<u32>,
-    /// Requests that wait for their superblock's headers, by superblock.
+    /// Requests that wait for the headers of a superblock, as `(index, request)`.
     pub awaiting_headers: Vec<(u32, u32)>,
     /// Commands waiting or in the device.
     pub load: u32,
-    /// Since when `load` is 0.
+    /// The time at which `load` became 0.
     pub idle_since: Time,
-    /// Since when fewer superblocks than wanted are prepared.
+    /// The time at which the number of erased superblocks fell below the target.
     pub short_since: Option<Time>,
-    /// An erase ahead of need failed; the next is not tried earlier.
-    pub prepare_not_before: Time,
+    /// The earliest time of the next erase ahead of need, after one has failed.
+    pub erase_ahead_not_before: Time,
     pub counters: Counters,
 }
 
 impl Unit {
-    /// A unit all of whose superblocks are out of service, to be filled in by recovery.
+    /// A unit with all superblocks out of service; recovery sets their states.
     pub fn new(id: UnitId, blocks: BlockTable, superblocks: u32, dies: u32, now: Time) -> Unit {
         let mut account = [0; 7];
         account[State::OutOfService as usize] = superblocks;
@@ -145,7 +146,7 @@ impl Unit {
             load: 0,
             idle_since: now,
             short_since: None,
-            prepare_not_before: Time::ZERO,
+            erase_ahead_not_before: Time::ZERO,
             counters: Counters::default(),
         }
     }
@@ -158,35 +159,40 @@ impl Unit {
         &mut self.slots[index as usize]
     }
 
-    /// Moves a superblock on in its life. The account of all of them is checked every time.
+    /// Changes the state of a superblock and checks the sum over all states.
     pub fn set_state(&mut self, index: u32, state: State) {
         let old = std::mem::replace(&mut self.slots[index as usize].state, state);
+        assert!(
+            self.account[old as usize] > 0,
+            "unit {}: superblock {index} was {old:?}, and the account has none in that state",
+            self.id
+        );
         self.account[old as usize] -= 1;
         self.account[state as usize] += 1;
         assert_eq!(
             self.space().total() as usize,
             self.slots.len(),
-            "superblocks of unit {} were lost or counted twice",
+            "unit {}: superblocks were lost or counted twice",
             self.id
         );
     }
 
-    /// Superblocks in a state.
+    /// Number of superblocks in a state.
     pub fn count(&self, state: State) -> u32 {
         self.account[state as usize]
     }
 
     pub fn space(&self) -> SpaceAccount {
         SpaceAccount {
-            prepared: self.count(State::Prepared),
-            reclaimable: self.count(State::Reclaimable) + self.count(State::Preparing),
+            erased: self.count(State::Erased),
+            erase_pending: self.count(State::ErasePending) + self.count(State::Erasing),
             open: self.count(State::Open),
             live: self.count(State::Live) + self.count(State::Releasing),
             bad: self.count(State::OutOfService),
         }
     }
 
-    /// Takes the wear of a superblock from its blocks.
+    /// Updates the wear of a superblock from its blocks.
     pub fn refresh_wear(&mut self, index: u32) {
         let (wear, wear_unknown) = self.blocks.wear(index);
         let slot = &mut self.slots[index as usize];
@@ -196,44 +202,45 @@ impl Unit {
     /// The superblocks that can be allocated.
     pub fn candidates(&self) -> impl Iterator<Item = Candidate> {
         (0_u32..).zip(&self.slots).filter_map(|(index, slot)| {
-            let (readiness, erase_to_come) = match slot.state {
-                State::Prepared => (Readiness::Prepared, 0),
-                State::Preparing if slot.failed => return None,
-                State::Preparing => (Readiness::Preparing, u32::from(!slot.erased)),
-                State::Reclaimable => (Readiness::Reclaimable, 1),
+            let (readiness, pending_erases) = match slot.state {
+                State::Erased => (Readiness::Erased, 0),
+                State::Erasing if slot.failed => return None,
+                State::Erasing => (Readiness::Erasing, u32::from(!slot.erased)),
+                State::ErasePending => (Readiness::ErasePending, 1),
                 _ => return None,
             };
-            let wear = slot.wear + erase_to_come;
+            let wear = slot.wear + pending_erases;
             Some(Candidate { index, wear, wear_unknown: slot.wear_unknown, readiness })
         })
     }
 
-    /// The free superblock to use next. The one whose header has the greatest generation is spared where
-    /// there is another: a crash between its erase and its next header would let generations run back.
+    /// The free superblock to use next. The one whose header has the greatest generation is chosen
+    /// only if no other is free: after a power cut between its erase and its next header, a mount
+    /// would find smaller generations.
     pub fn choose(&self) -> Option<Candidate> {
         let newest = self.newest.map(|(_, index)| index);
-        let spared = |candidate: &Candidate| {
-            candidate.readiness == Readiness::Reclaimable && Some(candidate.index) == newest
+        let is_newest = |candidate: &Candidate| {
+            candidate.readiness == Readiness::ErasePending && Some(candidate.index) == newest
         };
-        wear::choose(self.candidates().filter(|candidate| !spared(candidate)))
+        wear::choose(self.candidates().filter(|candidate| !is_newest(candidate)))
             .or_else(|| wear::choose(self.candidates()))
     }
 
-    /// Notes a header on the flash.
+    /// Records that a header is on the flash.
     pub fn note_header(&mut self, index: u32, generation: u64) {
         self.newest = self.newest.max(Some((generation, index)));
     }
 
-    /// Notes whether fewer superblocks than `target` are prepared.
+    /// Records whether fewer than `target` superblocks are erased.
     pub fn note_shortage(&mut self, now: Time, target: u32) {
-        if self.count(State::Prepared) >= target {
+        if self.count(State::Erased) >= target {
             self.short_since = None;
         } else {
             self.short_since.get_or_insert(now);
         }
     }
 
-    /// Counts everything anew.
+    /// Recounts superblocks, commands and blocks.
     ///
     /// # Panics
     /// If a superblock or block is lost or counted twice.
@@ -243,10 +250,10 @@ impl Unit {
             account[slot.state as usize] += 1;
             let blocks = self.blocks.blocks_of(index);
             let complete =
-                (0..blocks.len()).all(|seat| self.blocks.block(index, seat as u32).is_some());
+                (0..blocks.len()).all(|column| self.blocks.block(index, column as u32).is_some());
             assert!(
                 complete || slot.state == State::OutOfService || slot.failed,
-                "superblock {}/{index} serves without all of its blocks",
+                "superblock {}/{index} is in service without all of its blocks",
                 self.id
             );
         }

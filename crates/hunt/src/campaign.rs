@@ -25,7 +25,7 @@ pub struct Campaign<'a> {
     /// Called before each seed; returns whether to stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
     /// Called after each seed with the results so far.
-    pub told: &'a (dyn Fn(&Tally) + Sync),
+    pub on_progress: &'a (dyn Fn(&Tally) + Sync),
 }
 
 /// A scenario that failed.
@@ -95,7 +95,7 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
             }
             tally.failures.extend(failure);
             enough.store(tally.failures.len() >= ENOUGH, Ordering::Relaxed);
-            (campaign.told)(&tally);
+            (campaign.on_progress)(&tally);
         }
     };
     thread::scope(|scope| {
@@ -144,8 +144,8 @@ pub fn attempt(scenario: &Scenario) -> Result<Record, String> {
 
 /// Message of the last panic of this thread.
 pub(crate) fn last_panic() -> String {
-    let told = PANIC.with(|panic| panic.borrow_mut().take());
-    format!("panic: {}", told.unwrap_or_default())
+    let message = PANIC.with(|panic| panic.borrow_mut().take());
+    format!("panic: {}", message.unwrap_or_default())
 }
 
 /// Installs a panic hook that keeps messages for [`attempt`] instead of printing them.

@@ -84,23 +84,23 @@ fn is_one_key(keys: &u64) -> bool {
 }
 
 impl Resp {
-    /// Draws a client model; newer properties come from the random stream `apart`. `firm`:
+    /// Draws a client model; newer properties come from the random stream `extra_rng`. `firm`:
     /// acknowledged writes are durable.
-    pub fn drawn(rng: &mut Rng, apart: &mut Rng, firm: bool) -> Resp {
+    pub fn drawn(rng: &mut Rng, extra_rng: &mut Rng, firm: bool) -> Resp {
         let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
         let (transactions, list_share) = (some(0.2, 0.6), some(0.2, 0.5));
         let (expiry, vanishing) = (some(0.4, 0.6), some(0.02, 0.4));
         // Where the last writes of each shard may be lost, a FLUSHALL may be lost in some shards
         // only.
         let clears = if firm { some(0.01, 0.3) } else { 0.0 };
-        let beside = apart.chance(0.35);
+        let beside = extra_rng.chance(0.35);
         // Log-uniform: from so frequent that keys are removed soon, to so rare that most data are
         // on flash.
-        let often = 0.002 * 50_f64.powf(apart.unit_f64());
+        let often = 0.002 * 50_f64.powf(extra_rng.unit_f64());
         let (clears_beside, clears) = if firm && beside { (true, often) } else { (false, clears) };
-        let scans = if apart.chance(0.3) { 0.1 } else { few_scans() };
+        let scans = if extra_rng.chance(0.3) { 0.1 } else { few_scans() };
         let (watched, litter) =
-            if apart.chance(0.5) { (2 + apart.below(7), 0.2) } else { (one_key(), 0.0) };
+            if extra_rng.chance(0.5) { (2 + extra_rng.below(7), 0.2) } else { (one_key(), 0.0) };
         Resp {
             pipeline: 1 + rng.below(6),
             transactions,
@@ -114,7 +114,7 @@ impl Resp {
             watched,
             litter,
             vanishing,
-            memory: Memory::drawn(&mut apart.fork("memory")),
+            memory: Memory::drawn(&mut extra_rng.fork("memory")),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! counts them. And where little data is live: after an idle time in which cleaning runs, every
 //! shard accepts a write again.
 
-use crate::invariants::Books;
+use crate::invariants::SpaceAccounting;
 use crate::scenario::Scenario;
 use crate::trouble::Trouble;
 use bytes::Bytes;
@@ -74,7 +74,7 @@ pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<()
         return Ok(());
     }
     let units = first.units().await?;
-    let mut told = Vec::new();
+    let mut shortages = Vec::new();
     for (store, units) in stores.iter().zip(units.chunks(scenario.units_of_a_shard())) {
         let free = blocks(units, scenario, |unit| unit.space.allocatable());
         let reserve = store.local().reserve_blocks();
@@ -82,11 +82,11 @@ pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<()
         if free < reserve + reserve / 2 {
             return Ok(());
         }
-        told.push(format!("{free} blocks are free, the reserve is {reserve}"));
+        shortages.push(format!("{free} blocks are free, the reserve is {reserve}"));
     }
     Err(Trouble::Wrong(format!(
         "a write is refused because the flash is full: {}",
-        told.join("; ")
+        shortages.join("; ")
     )))
 }
 
@@ -99,11 +99,11 @@ pub async fn takes_writes_again(stores: &[Store], scenario: &Scenario) -> Result
     let Some(first) = stores.first() else { return Ok(()) };
     let runtime = first.runtime();
     runtime.sleep_until(runtime.now() + REST).await;
-    let books = Books::of(first).await?;
+    let accounting = SpaceAccounting::of(first).await?;
     if first.stats().await?.lost_units > 0 {
         return Ok(());
     }
-    books.have_no_leak(scenario).map_err(Trouble::Wrong)?;
+    accounting.have_no_leak(scenario).map_err(Trouble::Wrong)?;
     free_blocks_are_known(stores)?;
     let units = first.units().await?;
     for (store, units) in stores.iter().zip(units.chunks(scenario.units_of_a_shard())) {

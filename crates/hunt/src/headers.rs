@@ -50,7 +50,7 @@ fn mounted(medium: &Medium) -> Result<Vec<u64>, String> {
     let mounted = executor.try_block_on(async {
         let queue = device.open_queue_pair(0..device.info().units);
         let queue = queue.map_err(|error| error.to_string())?;
-        let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+        let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
         let mounted = Flash::mount(queue, config, runtime.clone()).await;
         let (flash, _) = mounted.map_err(|error| error.to_string())?;
         flash.stop();

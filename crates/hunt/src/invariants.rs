@@ -9,18 +9,18 @@ use std::collections::BTreeSet;
 
 /// Space accounting at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Books {
+pub struct SpaceAccounting {
     units: Vec<UnitTelemetry>,
     stats: StoreStats,
 }
 
-impl Books {
+impl SpaceAccounting {
     /// Reads the space accounting of a store.
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn of(store: &Store) -> Result<Books, StoreError> {
-        Ok(Books { units: store.units().await?, stats: store.stats().await? })
+    pub async fn of(store: &Store) -> Result<SpaceAccounting, StoreError> {
+        Ok(SpaceAccounting { units: store.units().await?, stats: store.stats().await? })
     }
 
     /// Number of superblocks that hold data.
@@ -33,7 +33,7 @@ impl Books {
     ///
     /// # Errors
     /// The rule that is broken.
-    pub fn follow(&self, before: &Books, scenario: &Scenario) -> Result<(), String> {
+    pub fn follow(&self, before: &SpaceAccounting, scenario: &Scenario) -> Result<(), String> {
         for (unit, earlier) in self.units.iter().zip(&before.units) {
             let (total, was) = (unit.space.total(), earlier.space.total());
             if total != was {
@@ -118,7 +118,7 @@ impl Books {
 ///
 /// # Errors
 /// The blocks that share a unit.
-pub fn groups_are_apart(stores: &[Store]) -> Result<(), String> {
+pub fn groups_are_on_different_units(stores: &[Store]) -> Result<(), String> {
     for store in stores {
         let shard = store.local_id();
         let blocks = store.local().blocks();

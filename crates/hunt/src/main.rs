@@ -168,9 +168,9 @@ fn hunt(arguments: &Arguments) -> ExitCode {
     let first = arguments.seed.unwrap_or(now.as_secs().wrapping_mul(1_000_003) % (1 << 40));
     let minute = arguments.seeds.is_none().then_some(Duration::from_secs(60));
     let time = arguments.time.or(minute);
-    let last_word = Mutex::new(began);
-    let told = |tally: &Tally| {
-        let Ok(mut last) = last_word.lock() else { return };
+    let last_report = Mutex::new(began);
+    let on_progress = |tally: &Tally| {
+        let Ok(mut last) = last_report.lock() else { return };
         if last.elapsed() > Duration::from_secs(5) {
             *last = Instant::now();
             let seconds = began.elapsed().as_secs();
@@ -195,7 +195,7 @@ fn hunt(arguments: &Arguments) -> ExitCode {
         stop: &|| {
             interrupted.load(Ordering::Relaxed) || time.is_some_and(|time| began.elapsed() >= time)
         },
-        told: &told,
+        on_progress: &on_progress,
     });
     let wall_seconds = began.elapsed().as_secs_f64();
     let report = Report {

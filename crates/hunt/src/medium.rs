@@ -32,13 +32,13 @@ impl Medium {
     /// The device of the scenario cannot be built.
     pub fn new(scenario: &Scenario) -> Result<Medium, String> {
         let config = scenario.device();
-        let told = |error: softflash_device::OpenError| error.to_string();
+        let text = |error: softflash_device::OpenError| error.to_string();
         match &scenario.drive {
-            None => Ok(Medium::Flash(Arc::new(ModelDevice::in_memory(config).map_err(told)?))),
+            None => Ok(Medium::Flash(Arc::new(ModelDevice::in_memory(config).map_err(text)?))),
             Some(shape) => {
-                let mut geometry = config.unit_geometry().map_err(told)?;
+                let mut geometry = config.unit_geometry().map_err(text)?;
                 geometry.die_queue_depth = 32;
-                let units = config.units().map_err(told)?;
+                let units = config.units().map_err(text)?;
                 Ok(Medium::Drive(Arc::new(Drive::new(
                     units,
                     geometry,
@@ -95,9 +95,9 @@ impl Medium {
         let Medium::Flash(flash) = self else {
             return Err("units of a drive cannot be overwritten".to_owned());
         };
-        let told = |error: softflash_device::OpenError| error.to_string();
-        let now = flash.image(unit..unit + 1).map_err(told)?;
-        flash.restore(&now.overwritten(fill)).map_err(told)
+        let text = |error: softflash_device::OpenError| error.to_string();
+        let now = flash.image(unit..unit + 1).map_err(text)?;
+        flash.restore(&now.overwritten(fill)).map_err(text)
     }
 
     /// The flash array, if the medium is one.

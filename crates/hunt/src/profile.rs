@@ -77,8 +77,8 @@ impl Profile {
         }
         scenario.faults.paired_page_loss = 1.0;
         scenario.store.interval_ms = 0;
-        let mut apart = rng.fork("speech");
-        let resp = scenario.resp.get_or_insert_with(|| Resp::drawn(rng, &mut apart, true));
+        let mut extra_rng = rng.fork("speech");
+        let resp = scenario.resp.get_or_insert_with(|| Resp::drawn(rng, &mut extra_rng, true));
         resp.scans = resp.scans.max(0.1);
         resp.expiry = 0.5 + 0.5 * rng.unit_f64();
         resp.longest_life_ms = 4 << rng.below(7);

@@ -61,7 +61,7 @@ impl Promise {
     }
 
     fn breach(&self, least: &Contents, found: &Contents) -> Breach {
-        let told = |value: Option<&Bytes>| {
+        let shown = |value: Option<&Bytes>| {
             value.map_or("nothing".to_owned(), |value| {
                 let begin = &value[..value.len().min(8)];
                 format!("{} bytes `{}`", value.len(), begin.escape_ascii())
@@ -71,12 +71,12 @@ impl Promise {
         let differing = keys.filter(|key| least.get(*key) != found.get(*key));
         let each = differing.take(3).map(|key| {
             let open = self.since[self.firm..].iter().flatten().filter(|(other, _)| other == key);
-            let open: Vec<String> = open.map(|(_, value)| told(value.as_ref())).collect();
+            let open: Vec<String> = open.map(|(_, value)| shown(value.as_ref())).collect();
             format!(
                 "key `{}`: {} was promised, {} found; written since, of unknown outcome: {}",
                 key.escape_ascii(),
-                told(least.get(key)),
-                told(found.get(key)),
+                shown(least.get(key)),
+                shown(found.get(key)),
                 if open.is_empty() { "nothing".to_owned() } else { open.join(", ") },
             )
         });
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn firm_writes_must_be_there_and_later_ones_may_be_in_order() {
+    fn durable_writes_must_be_there_plus_a_prefix_of_later_ones() {
         let mut promise = Promise::default();
         promise.begins(vec![put("a", "1")]);
         promise.is_firm();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_stays() {
+    fn contents_found_become_the_base() {
         let mut promise = Promise::default();
         promise.begins(vec![put("a", "1")]);
         promise.found(contents(&[])).unwrap();

@@ -16,7 +16,7 @@ const PAGE_BYTES: u32 = 4096;
 /// Share of scenarios that run on a drive.
 const DRIVES: f64 = 0.25;
 /// Period of the scrub: short enough to find every damaged copy before a scenario ends.
-const PATROL: Duration = Duration::from_secs(10);
+const SCRUB_PERIOD: Duration = Duration::from_secs(10);
 
 /// A scenario: all parameters of a run. Equal scenarios have equal runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -166,7 +166,7 @@ impl Scenario {
     pub fn drawn(seed: u64, profile: Profile) -> Scenario {
         let profile = profile.of_seed(seed);
         let mut rng = Rng::seeded(seed).fork("world");
-        let mut apart = Rng::seeded(seed).fork("medium");
+        let mut extra_rng = Rng::seeded(seed).fork("medium");
         let shards = 1 + rng.below(2) as u16;
         let channels = shards * (1 + rng.below(2) as u16);
         let planes = 1 + rng.below(2) as u8;
@@ -179,8 +179,8 @@ impl Scenario {
             shards,
             slices: shards * (1 + rng.below(2) as u16),
             memory_kib: 512 << rng.below(3),
-            memory_varies: apart.chance(0.3),
-            eager_erases: apart.chance(0.3),
+            memory_varies: extra_rng.chance(0.3),
+            eager_erases: extra_rng.chance(0.3),
             interval_ms: if interval { 1 + rng.below(20) } else { 0 },
             copies: one_copy(),
             parity: 0,
@@ -203,8 +203,8 @@ impl Scenario {
             larges: 0.0,
             large_bytes: 0,
         };
-        let on_drive = profile.may_be_on_drive() && apart.chance(DRIVES);
-        let drive = on_drive.then(|| DriveShape { discards: apart.chance(0.5) });
+        let on_drive = profile.may_be_on_drive() && extra_rng.chance(DRIVES);
+        let drive = on_drive.then(|| DriveShape { discards: extra_rng.chance(0.5) });
         let faults = faults(&mut rng, profile);
         Scenario {
             seed,
@@ -239,8 +239,8 @@ impl Scenario {
         profile.add(&mut self, &mut rng);
         // Where data may be lost, only the reference of RESP clients knows how much.
         let speaks = rng.chance(0.6) || self.may_lose();
-        let mut apart = Rng::seeded(self.seed).fork("speech");
-        self.resp = speaks.then(|| Resp::drawn(&mut rng, &mut apart, firm && !self.may_lose()));
+        let mut extra_rng = Rng::seeded(self.seed).fork("speech");
+        self.resp = speaks.then(|| Resp::drawn(&mut rng, &mut extra_rng, firm && !self.may_lose()));
         if speaks {
             self.pace = Pace::drawn(&mut rng, firm);
         }
@@ -309,10 +309,10 @@ impl Scenario {
             options.watch_sweep = self.store.watch_sweep as usize;
         }
         if self.store.is_redundant() {
-            options.scrub = Some(PATROL);
+            options.scrub = Some(SCRUB_PERIOD);
         }
         if self.store.eager_erases {
-            options.ftl.prepared_target = u32::MAX;
+            options.ftl.erased_target = u32::MAX;
             options.ftl.idle_before_erase_ns = 0;
             options.ftl.shortage_patience_ns = 0;
         }

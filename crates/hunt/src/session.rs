@@ -4,7 +4,7 @@
 use crate::client::Client;
 use crate::fault_plan::{self, Strikes};
 use crate::fullness::{self, REST};
-use crate::invariants::{Books, groups_are_apart};
+use crate::invariants::{SpaceAccounting, groups_are_on_different_units};
 use crate::medium::Medium;
 use crate::reference::{Breach, Contents};
 use crate::resp;
@@ -105,7 +105,7 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Comparison {
     /// The space accounting.
-    pub books: Books,
+    pub accounting: SpaceAccounting,
     /// Number of silent program faults so far.
     pub silent: u64,
 }
@@ -214,8 +214,8 @@ pub fn run(plan: &Plan<'_>) -> Session {
         let stores = open_all(medium.device(), &scenario.layout(), &options, &runtime).await?;
         *opened.borrow_mut() = stores.clone();
         compare(&stores, plan).await?;
-        let books = Books::of(&stores[0]).await?;
-        compared.set(Some(Comparison { books, silent: silent_programs(medium) }));
+        let accounting = SpaceAccounting::of(&stores[0]).await?;
+        compared.set(Some(Comparison { accounting, silent: silent_programs(medium) }));
         match task {
             Task::Work => {
                 crew.work(&stores, scenario).await?;
@@ -231,19 +231,22 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 watches_are_swept(&stores, plan)?;
                 runtime.sleep_until(runtime.now() + REST).await;
                 fullness::free_blocks_are_known(&stores)?;
-                Books::of(&stores[0]).await?.have_no_leak(scenario).map_err(Trouble::Wrong)?;
+                SpaceAccounting::of(&stores[0])
+                    .await?
+                    .have_no_leak(scenario)
+                    .map_err(Trouble::Wrong)?;
                 close(&stores).await
             }
             Task::Close => {
                 // Data under compaction use space twice.
                 runtime.sleep_until(runtime.now() + REST).await;
-                let books = Books::of(&stores[0]).await?;
+                let accounting = SpaceAccounting::of(&stores[0]).await?;
                 fullness::free_blocks_are_known(&stores)?;
-                books.have_no_leak(scenario).map_err(Trouble::Wrong)?;
+                accounting.have_no_leak(scenario).map_err(Trouble::Wrong)?;
                 let dead = fault_plan::dead_dies(strikes);
-                books.have_all_copies(scenario, &dead).map_err(Trouble::Wrong)?;
-                if books.units_left(scenario, &dead) >= 2 {
-                    groups_are_apart(&stores).map_err(Trouble::Wrong)?;
+                accounting.have_all_copies(scenario, &dead).map_err(Trouble::Wrong)?;
+                if accounting.units_left(scenario, &dead) >= 2 {
+                    groups_are_on_different_units(&stores).map_err(Trouble::Wrong)?;
                 }
                 close(&stores).await
             }

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_matter_goes() {
+    fn irrelevant_properties_are_removed() {
         let scenario = Scenario::drawn(5, crate::scenario::Profile::Paired);
         let mut fat = scenario.clone();
         fat.clients.requests = 64;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_a_scenario_wide_goes_unless_it_matters() {
+    fn properties_of_width_are_removed_unless_they_matter() {
         let mut fat = Scenario::drawn(5, crate::scenario::Profile::Parity);
         fat.set_shards(4);
         fat.store.fragment_bytes = 300;

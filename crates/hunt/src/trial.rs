@@ -3,7 +3,7 @@
 use crate::client_model::Pace;
 use crate::fault_plan::FaultState;
 use crate::headers::Headers;
-use crate::invariants::Books;
+use crate::invariants::SpaceAccounting;
 use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::session::{self, Comparison, Crew, Cut, Plan, Session, Task};
@@ -66,11 +66,11 @@ pub fn run(scenario: &Scenario) -> Result<Record, String> {
         crew: Crew::of(scenario),
         wall_ms: WALL_MS,
         rng: Rng::seeded(scenario.seed).fork("cuts"),
-        apart: Rng::seeded(scenario.seed).fork("cuts of removals"),
+        removal_rng: Rng::seeded(scenario.seed).fork("cuts of removals"),
         record: Record::default(),
         open: 0,
         fault_state: FaultState::default(),
-        books: None,
+        accounting: None,
         headers: Headers::default(),
         silent: 0,
     };
@@ -112,13 +112,13 @@ struct Trial<'a> {
     wall_ms: u64,
     rng: Rng,
     /// Random stream of the cuts during a removal of all keys.
-    apart: Rng,
+    removal_rng: Rng,
     record: Record,
     /// Cuts since the last comparison.
     open: u64,
     fault_state: FaultState,
     /// The flash's space accounting at the last comparison.
-    books: Option<Books>,
+    accounting: Option<SpaceAccounting>,
     headers: Headers,
     /// Number of silent program faults up to then.
     silent: u64,
@@ -196,13 +196,13 @@ impl Trial<'_> {
         let requests = slow.then(|| self.rng.below(most + 1));
         let seed = self.rng.next_u64();
         let removes = self.scenario.resp.as_ref().is_some_and(|resp| resp.clears_beside);
-        if !removes || !self.apart.chance(0.3) {
+        if !removes || !self.removal_rng.chance(0.3) {
             return Cut { requests, removals: None, then, seed };
         }
         // During or soon after a removal of all keys.
-        let exponent = EARLIEST_CUT + (LATEST_REMOVAL - EARLIEST_CUT) * self.apart.unit_f64();
+        let exponent = EARLIEST_CUT + (LATEST_REMOVAL - EARLIEST_CUT) * self.removal_rng.unit_f64();
         let then = Time(exponent.exp2() as u64);
-        Cut { requests: None, removals: Some(1 + self.apart.below(3)), then, seed }
+        Cut { requests: None, removals: Some(1 + self.removal_rng.below(3)), then, seed }
     }
 
     /// A power outage. The wall clock may be set back.
@@ -239,11 +239,13 @@ impl Trial<'_> {
             u64::from(session.compared.is_some()),
             self.crew.trace(),
         ]);
-        if let Some(Comparison { books, silent }) = &session.compared {
-            if let Some(before) = self.books.as_ref().filter(|_| !self.fault_state.is_forgetful()) {
-                books.follow(before, self.scenario).map_err(Trouble::Wrong)?;
+        if let Some(Comparison { accounting, silent }) = &session.compared {
+            if let Some(before) =
+                self.accounting.as_ref().filter(|_| !self.fault_state.is_forgetful())
+            {
+                accounting.follow(before, self.scenario).map_err(Trouble::Wrong)?;
             }
-            self.books = Some(books.clone());
+            self.accounting = Some(accounting.clone());
             self.silent = *silent;
             self.record.crash_points += self.open;
             self.record.comparisons += 1;

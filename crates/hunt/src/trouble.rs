@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_store_are_told_from_those_of_commands() {
+    fn errors_of_the_store_differ_from_those_of_commands() {
         let of = |text: &str| Trouble::of_reply(&Reply::Error(text.to_owned()));
         assert_eq!(of("OOM command not allowed when ..."), Some(Trouble::Full));
         let aborted = "EXECABORT Transaction discarded because of: ";
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_that_waits_for_another_tells_its_reason() {
+    fn a_shard_that_waits_for_another_passes_on_its_error() {
         let of = |text: &str| Trouble::from(StoreError::Unusable(text.to_owned()));
         let lost = of("shard 1 could not be opened: data loss: the log ...");
         assert!(matches!(lost, Trouble::Lost(_)), "{lost:?}");

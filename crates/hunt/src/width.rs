@@ -174,7 +174,7 @@ mod tests {
     use crate::scenario::{Profile, Size};
 
     #[test]
-    fn scenarios_are_drawn_as_wide_as_they_should_be() {
+    fn widths_are_drawn_with_their_shares() {
         let drawn = |seed| Size::Mixed.of(Scenario::drawn(seed, Profile::Survived));
         let scenarios: Vec<Scenario> = (0..2000).map(drawn).collect();
         let count = |fits: &dyn Fn(&Scenario) -> bool| {

@@ -24,7 +24,7 @@ fn regressions() -> Vec<(String, Scenario)> {
 }
 
 #[test]
-fn what_was_found_stays_found() {
+fn regressions_stay_fixed() {
     let scenarios = regressions();
     assert!(!scenarios.is_empty());
     for (file, scenario) in scenarios {
@@ -49,7 +49,7 @@ fn equal_seeds_give_equal_traces() {
 const LOSING: [Profile; 2] = [Profile::Worn, Profile::Misread];
 
 #[test]
-fn what_is_lost_is_told() {
+fn losses_are_reported() {
     let mut losses = 0;
     for profile in LOSING {
         for seed in 0..12 {
@@ -108,14 +108,14 @@ fn fresh_seeds_find_nothing() {
         size: Size::Full,
         jobs: 2,
         stop: &|| false,
-        told: &|_| {},
+        on_progress: &|_| {},
     });
     assert_eq!((tally.seeds, tally.failures.len()), (40, 0), "{:?}", tally.failures);
     assert!(tally.crash_points > 300);
 }
 
 #[test]
-fn a_unit_may_do_whatever_it_likes_where_others_make_up_for_it() {
+fn redundancy_survives_any_fault_of_one_unit() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let first = now.as_secs() * 1_000_003 % (1 << 40);
     for profile in [Profile::Mirrored, Profile::Parity] {
@@ -127,7 +127,7 @@ fn a_unit_may_do_whatever_it_likes_where_others_make_up_for_it() {
             size: Size::Small,
             jobs: 2,
             stop: &|| false,
-            told: &|_| {},
+            on_progress: &|_| {},
         });
         assert_eq!((tally.seeds, tally.failures.len()), (30, 0), "{:?}", tally.failures);
     }

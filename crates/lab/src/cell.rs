@@ -29,7 +29,7 @@ pub struct Cell {
     pub seed: u64,
 }
 
-/// What is neither hardware, layout nor workload.
+/// Parameters beside hardware, layout and workload.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
@@ -48,7 +48,7 @@ pub struct Parameters {
     /// Virtual time before the measured part that counts for nothing.
     #[serde(default)]
     pub warm_up_ms: u64,
-    /// Intervals that the course of a run is told in.
+    /// Intervals of the run's time series.
     #[serde(default = "hundred")]
     pub samples: u32,
     /// How a store reads a conventional drive. Units of flash have no file system in front of them.
@@ -125,7 +125,7 @@ pub struct Limits {
     pub duration_ns: Option<u64>,
     /// Virtual time before the measured part.
     pub warm_up_ns: u64,
-    /// Intervals that the course of the run is told in.
+    /// Intervals of the run's time series.
     pub samples: u32,
 }
 
@@ -135,7 +135,7 @@ impl Cell {
         self.parameters.op_percent.unwrap_or_else(|| self.layout.op_percent())
     }
 
-    /// What bounds the measured part: what the experiment says, else what the workload says.
+    /// The limits of the measured part: the experiment's, else the workload's.
     pub fn limits(&self) -> Limits {
         let Parameters { requests, duration_ms, warm_up_ms, samples, .. } = self.parameters;
         let given = (requests, duration_ms.map(|ms| ms.saturating_mul(1_000_000)));
@@ -149,16 +149,17 @@ impl Cell {
     }
 }
 
-/// What whoever runs a cell has to do with it while it runs. Nothing here changes an outcome.
+/// Callbacks while a cell runs. Nothing here changes an outcome.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
     /// Set when the run is to end early, with [`LabError::Stopped`](crate::LabError::Stopped).
     pub stop: &'a AtomicBool,
-    /// Told now and then which share of the run is done, 0 to 1, preconditioning included.
+    /// Called now and then with the share of the run that is done, 0 to 1, preconditioning
+    /// included.
     pub on_progress: &'a (dyn Fn(f64) + Sync),
-    /// Told once, when preconditioning and warm-up are over and the measured part begins.
+    /// Called once, when the measured part begins, after preconditioning and warm-up.
     pub on_measuring: &'a (dyn Fn() + Sync),
-    /// Told once, when the measured part is over, where the simulation's books are looked at behind it.
+    /// Called once, when the measured part is over, before the simulation's state is checked.
     pub on_measured: &'a (dyn Fn() + Sync),
 }
 

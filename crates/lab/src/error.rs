@@ -5,7 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why something in the laboratory fails, in one line that names the thing, the place and the remedy.
+/// Why something in the laboratory fails, in one line that names the thing, the place and the
+/// remedy.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// A TOML file is not what it should be.
@@ -16,7 +17,7 @@ pub enum LabError {
     NoSuchPreset {
         /// Where a file asks for it, as `a.toml: line 3: `; empty for a command line.
         place: String,
-        /// What was looked for: `device`, `layout`, `workload`, `experiment`.
+        /// The kind of preset: `device`, `layout`, `workload`, `experiment`.
         what: &'static str,
         /// The name.
         name: String,
@@ -36,7 +37,7 @@ pub enum LabError {
     NotAResult {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// No engine can do this.

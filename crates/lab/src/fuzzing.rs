@@ -1,4 +1,5 @@
-//! Properties of the readers of TOML for any text, for the fuzzers of `fuzz` and for tests that replay what these found.
+//! Properties of the readers of TOML for any text, for the fuzzers of `fuzz` and for tests that
+//! replay what these found.
 
 use crate::experiment::{Experiment, Form};
 use crate::layout::{Layout, LayoutKind};
@@ -10,8 +11,8 @@ use softflash_base::random::Rng;
 use softflash_drive::Drive;
 use softflash_drive::spec::DeviceSpec;
 
-/// A text as a device, a layout and a workload: each is refused with words, or written back as the same, and whoever
-/// uses it checks its numbers before calculating with them.
+/// A text as a device, a layout and a workload: each is refused with words, or written back as the
+/// same, and whoever uses it checks its numbers before calculating with them.
 pub fn specs(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Some(device) = understood::<DeviceSpec>(text)

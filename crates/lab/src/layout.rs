@@ -34,7 +34,7 @@ pub struct Units {
     /// Which unit takes the next write.
     #[serde(default)]
     pub scheduler: Scheduler,
-    /// What a die does next.
+    /// The order of the commands of a die.
     #[serde(default)]
     pub order: Order,
 }
@@ -50,7 +50,7 @@ pub enum Scheduler {
     LoadAware,
 }
 
-/// What a die does next.
+/// The order of the commands of a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {

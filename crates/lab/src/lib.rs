@@ -1,10 +1,11 @@
 //! The laboratory: what would this design do to my workload?
 //!
-//! An [`Experiment`] is a file that says what runs on what; its [`Plan`] has the [`Cell`]s, each one device, one
-//! layout, one workload and one set of parameters, and the rows to print of them. An [`engine`] runs a cell in
-//! virtual time, on the very FTL and store that `serve` runs or on a model of a conventional drive, and gives an
-//! [`Outcome`]; [`results`] puts outcomes together beside the published figures, [`report`] draws them.
-//! Threads, clocks and progress bars are the caller's: here equal inputs give equal bytes.
+//! An [`Experiment`] is a file that says what runs on what; its [`Plan`] has the [`Cell`]s, each
+//! one device, one layout, one workload and one set of parameters, and the rows to print of them.
+//! An [`engine`] runs a cell in virtual time, on the very FTL and store that `serve` runs or on a
+//! model of a conventional drive, and gives an [`Outcome`]; [`results`] puts outcomes together
+//! beside the published figures, [`report`] draws them. Threads, clocks and progress bars are the
+//! caller's: here equal inputs give equal bytes.
 //!
 //! `docs/laboratory.md` describes the files.
 
@@ -14,6 +15,7 @@ mod error;
 pub mod experiment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod host;
 pub mod layout;
 pub mod measure;
 pub mod outcome;
@@ -28,7 +30,7 @@ pub use cell::{Cell, Control, Limits, Parameters};
 pub use error::LabError;
 pub use experiment::{Experiment, Form, Plan};
 pub use layout::{Layout, LayoutKind, Units};
-pub use outcome::{Outcome, Programs, Sample, Span, SpanKind};
+pub use outcome::{Outcome, Programs, Sample, Span};
 pub use softflash_drive::spec::{DeviceSpec, PageMapped};
 pub use softflash_workload::Precondition;
 pub use workload::Workload;

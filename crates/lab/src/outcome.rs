@@ -1,7 +1,8 @@
-//! What one cell of an experiment came to.
+//! The outcome of one cell of an experiment.
 
 use serde::{Deserialize, Serialize};
 use softflash_base::histogram::LatencySummary;
+use softflash_nand::Activity;
 use std::collections::BTreeMap;
 
 /// The result of one run: one device, one layout, one workload, one set of parameters.
@@ -80,28 +81,12 @@ pub struct Sample {
 pub struct Span {
     /// The die.
     pub die: u32,
-    /// What it did.
-    pub what: SpanKind,
+    /// The activity.
+    pub what: Activity,
     /// From the beginning of the window, in nanoseconds.
     pub begin_ns: u64,
     /// Its end.
     pub end_ns: u64,
-}
-
-/// What a die did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SpanKind {
-    /// A read for the host.
-    Read,
-    /// A program for the host.
-    Program,
-    /// An erase.
-    Erase,
-    /// A page moved by garbage collection.
-    Move,
-    /// A transfer on the channel.
-    Transfer,
 }
 
 impl Programs {

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Words less alike than this (1: equal) are no misspelling of each other.
 const ALIKE: f64 = 0.4;
 
-/// What is wrong with a TOML text.
+/// The problem of a TOML text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}{}: {problem}", line.map(|line| format!(": line {line}")).unwrap_or_default())]
 pub struct TomlError {
@@ -15,7 +15,7 @@ pub struct TomlError {
     pub file: String,
     /// The line, from 1, where it is known.
     pub line: Option<usize>,
-    /// What is wrong, with the nearest known key where one was misspelt.
+    /// The problem, with the nearest known key where one was misspelt.
     pub problem: String,
 }
 
@@ -51,7 +51,7 @@ pub fn toml_error(file: &str, text: &str, error: &toml::de::Error) -> TomlError 
     TomlError { file: file.to_owned(), line, problem }
 }
 
-/// What is wrong with values that can be read, but mean nothing possible: `problem` names the key.
+/// The problem of values that can be parsed but are impossible: `problem` names the key.
 pub fn impossible(file: &str, text: &str, problem: String) -> TomlError {
     let line = |key: &str| {
         let is_key = |line: &str| {

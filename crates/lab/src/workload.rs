@@ -1,12 +1,12 @@
-//! What is asked of a device: blocks, or keys and values.
+//! Workloads of a device: blocks, or keys and values.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use softflash_workload::{BlockWorkload, KvWorkload, WorkloadError};
 use toml::{Table, Value};
 
-/// A workload, as a preset in TOML states it. `kind` says which, `block` or `kv`; where it is not said, a
-/// workload with an `operation` is one of keys and values.
+/// A workload, as a preset in TOML states it. `kind` says which, `block` or `kv`; where it is not
+/// said, a workload with an `operation` is one of keys and values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Workload {

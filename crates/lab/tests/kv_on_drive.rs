@@ -1,5 +1,5 @@
-//! Key-value workloads on a conventional drive: the drive's state matters, its collection is counted apart from the
-//! store's compaction, and equal cells give equal outcomes.
+//! Key-value workloads on a conventional drive: the drive's state matters, its collection is
+//! counted apart from the store's compaction, and equal cells give equal outcomes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

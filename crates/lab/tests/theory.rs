@@ -8,7 +8,8 @@ use softflash_lab::theory::{greedy_waf, md1_wait};
 use softflash_lab::{Experiment, Form, Outcome, Plan, engine};
 use std::sync::atomic::AtomicBool;
 
-/// Two planes of their own, 512 blocks of 256 pages each: small, but for the open block as a large drive.
+/// Two planes of their own, 512 blocks of 256 pages each: small, but for the open block as a large
+/// drive.
 const CLEANING: &str = r#"
 title = "cleaning"
 tolerance = 0.02

@@ -13,9 +13,9 @@ use softflash_base::Time;
 use softflash_base::random::Rng;
 use thiserror::Error;
 
-/// What the loop does, in parts that need not add up to anything: pages read, pages programmed, blocks erased. Reads go
-/// to one plane; programs and erases take all planes of a die at once, as drives write superblocks. Erases come beside
-/// those that programs need anyway.
+/// The mix of the loop, in parts that need not add up to anything: pages read, pages programmed,
+/// blocks erased. Reads go to one plane; programs and erases take all planes of a die at once, as
+/// drives write superblocks. Erases come beside those that programs need anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BenchmarkMix {
     /// Reads of random programmed pages.
@@ -35,7 +35,7 @@ impl BenchmarkMix {
     pub const MIXED: BenchmarkMix = BenchmarkMix { read: 70, program: 29, erase: 1 };
 }
 
-/// What the loop did.
+/// The counts of the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BenchmarkResult {
     /// Pages read and programmed and blocks erased.
@@ -146,7 +146,8 @@ struct Cursor {
 struct Load {
     geometry: Geometry,
     rng: Rng,
-    /// Shares of the commands: below the first a read, below the second a program, below the third an erase.
+    /// Shares of the commands: below the first a read, below the second a program, below the third
+    /// an erase.
     until: [u64; 3],
     cursors: Vec<Cursor>,
 }
@@ -181,7 +182,8 @@ impl Load {
         command(die, CommandKind::Read, plane as u8, 1, block as u32, page as u32)
     }
 
-    /// The next program of the die, or the erase of its blocks if they are full or an erase is wanted.
+    /// The next program of the die, or the erase of its blocks if they are full or an erase is
+    /// wanted.
     #[inline]
     fn write(&mut self, die: DieIndex, erase: bool) -> DieCommand {
         let planes = self.geometry.planes_per_die;

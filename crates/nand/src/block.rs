@@ -1,6 +1,6 @@
 //! The state of every block, from which the state of every page follows: pages of a block are
-//! programmed in order, so a write pointer says which hold data. The few pages that a power cut or a
-//! failed program damaged are kept apart, in `damage`.
+//! programmed in order, so a write pointer says which hold data. The few pages that a power cut or
+//! a failed program damaged are kept apart, in `damage`.
 
 use crate::address::BlockIndex;
 use crate::damage::{Damage, DamageTable, PageDamage};
@@ -65,8 +65,8 @@ pub struct BlockRecord {
 /// A write pointer that points nowhere: erase first.
 pub(crate) const NEEDS_ERASE: u16 = u16::MAX;
 
-/// Second 0 of the array's clock in a block's time stamp, so that blocks older than the clock can be
-/// imported.
+/// Second 0 of the array's clock in a block's time stamp, so that blocks older than the clock can
+/// be imported.
 const EPOCH_S: u64 = 1 << 31;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -99,7 +99,7 @@ const FRESH: Block = Block {
     programmed_at_s: EPOCH_S as u32,
 };
 
-/// What a page holds, bit errors aside.
+/// The contents of a page, bit errors aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Data,
@@ -136,7 +136,7 @@ impl BlockTable {
         prefetch(self.get(block));
     }
 
-    /// What a read of the page finds.
+    /// The result of a read of the page.
     #[inline]
     pub(crate) fn content(&self, index: BlockIndex, page: u32) -> Content {
         let block = self.get(index);

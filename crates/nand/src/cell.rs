@@ -36,8 +36,8 @@ impl Cell {
 pub enum Pairing {
     /// Word line after word line, lower to upper: pages 0 and 1 of an MLC block share one.
     Adjacent,
-    /// Shadow order, usual for planar MLC and TLC: the lower page of the next word line comes before
-    /// the upper one of this. MLC: L0, L1, U0, L2, U1 ... TLC: L0, L1, M0, L2, M1, U0 ...
+    /// Shadow order, usual for planar MLC and TLC: the lower page of the next word line comes
+    /// before the upper one of this. MLC: L0, L1, U0, L2, U1 ... TLC: L0, L1, M0, L2, M1, U0 ...
     #[default]
     Shadow,
 }
@@ -98,16 +98,16 @@ impl PageTable {
         self.pages[page as usize]
     }
 
-    /// The pages programmed before `page` into the same cells: what an interrupted program of `page`
-    /// can damage.
+    /// The pages programmed before `page` into the same cells: what an interrupted program of
+    /// `page` can damage.
     pub(crate) fn older_mates(&self, page: u32) -> impl Iterator<Item = u32> + '_ {
         let CellPage { word_line, level } = self.page(page);
         let shared = move |other: &CellPage| other.word_line == word_line && other.level < level;
         (0..page).filter(move |&other| shared(&self.page(other)))
     }
 
-    /// For each page how many pages of its block must be programmed until no later program shares a word line
-    /// with it or with a page before it.
+    /// For each page how many pages of its block must be programmed until no later program shares a
+    /// word line with it or with a page before it.
     pub(crate) fn safe_after(&self) -> Vec<u32> {
         let mut ends: Vec<u32> = Vec::new();
         for (page, place) in self.pages.iter().enumerate() {

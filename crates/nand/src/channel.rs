@@ -2,7 +2,7 @@
 
 use crate::geometry::MAX_DIES_PER_CHANNEL;
 
-/// Dies that a bus can tell apart.
+/// The most dies on a bus.
 const MAX_DIES: usize = MAX_DIES_PER_CHANNEL as usize;
 
 /// Which way data go.
@@ -26,8 +26,8 @@ pub(crate) struct Transfer {
 
 /// A bus. Dies are numbered within the channel, below 64.
 ///
-/// A die waits in each direction at most once, so a bit for each is the whole queue. Dies take turns
-/// (round robin), and reads go before programs up to a limit.
+/// A die waits in each direction at most once, so a bit for each is the whole queue. Dies take
+/// turns (round robin), and reads go before programs up to a limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Channel {
     /// The dies that wait, by direction.
@@ -77,8 +77,8 @@ impl Channel {
         self.waiting[0] | self.waiting[1] != 0
     }
 
-    /// Takes the bus for a die at once, as nobody waits for it: as [`request`](Channel::request) and then
-    /// [`grant`](Channel::grant).
+    /// Takes the bus for a die at once, as no die waits for it: as [`request`](Channel::request)
+    /// and then [`grant`](Channel::grant).
     #[inline]
     pub(crate) fn take(&mut self, place: u8, direction: Direction, planes: u8) -> Transfer {
         debug_assert!(!self.is_wanted(), "die {place} would overtake those that wait for the bus");
@@ -92,7 +92,7 @@ impl Channel {
     /// Ends the transfer under way, if any, and begins the next one, if any wants to.
     #[inline]
     pub(crate) fn grant(&mut self, reads_ahead: u8) -> Option<Transfer> {
-        // Who comes next is as good as random: all but "nobody" is decided without a branch.
+        // The next die is as good as random: all but "no die" is decided without a branch.
         let [out_waits, in_waits] = self.waiting.map(|queue| queue != 0);
         let read_first = !in_waits | (self.overtaken < reads_ahead);
         let direction = if out_waits & read_first { Direction::Out } else { Direction::In };

@@ -1,4 +1,4 @@
-//! What a die is told to do, and what it answers.
+//! Commands of a die, and their completions.
 
 use crate::address::DieIndex;
 use crate::geometry::MAX_PLANES;
@@ -6,7 +6,7 @@ use crate::storage::StoreFailure;
 use softflash_base::Time;
 use thiserror::Error;
 
-/// What a command does.
+/// The kind of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CommandKind {
     /// Sense a page of each plane, then transfer it to the host.
@@ -25,7 +25,7 @@ pub struct DieCommand {
     pub tag: u64,
     /// The die.
     pub die: DieIndex,
-    /// What to do.
+    /// The kind of work.
     pub kind: CommandKind,
     /// The first plane.
     pub plane: u8,
@@ -35,8 +35,9 @@ pub struct DieCommand {
     pub blocks: [u32; MAX_PLANES],
     /// The page of the blocks; not looked at by an erase.
     pub page: u32,
-    /// Whether a read of one plane transfers only the first [`sector_bytes`](crate::Geometry::sector_bytes) of the page: a
-    /// controller may leave the rest in the die. The page is sensed, and fails, as a whole.
+    /// Whether a read of one plane transfers only the first
+    /// [`sector_bytes`](crate::Geometry::sector_bytes) of the page: a controller may leave the rest
+    /// in the die. The page is sensed, and fails, as a whole.
     pub head: bool,
 }
 
@@ -94,7 +95,7 @@ pub struct Finished {
     pub submitted_at: Time,
     /// The die.
     pub die: DieIndex,
-    /// What it did.
+    /// The activity.
     pub kind: CommandKind,
     /// Planes it covered.
     pub planes: u8,
@@ -141,7 +142,7 @@ pub enum RuleBroken {
     /// Outside the array.
     #[error("die {die} does not exist; there are {dies}")]
     NoSuchDie {
-        /// What was asked for.
+        /// The given value.
         die: DieIndex,
         /// Dies in the array.
         dies: u32,
@@ -159,7 +160,7 @@ pub enum RuleBroken {
     /// Outside the plane.
     #[error("block {block} does not exist; a plane has {limit}")]
     NoSuchBlock {
-        /// What was asked for.
+        /// The given value.
         block: u32,
         /// Blocks in a plane.
         limit: u32,
@@ -167,7 +168,7 @@ pub enum RuleBroken {
     /// Outside the block.
     #[error("page {page} does not exist; a block has {limit}")]
     NoSuchPage {
-        /// What was asked for.
+        /// The given value.
         page: u32,
         /// Pages in a block.
         limit: u32,

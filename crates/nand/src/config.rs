@@ -1,4 +1,4 @@
-//! What an array is built from.
+//! The configuration of an array.
 
 use crate::cell::PageTable;
 use crate::geometry::{Geometry, GeometryError};
@@ -33,10 +33,16 @@ pub enum ConfigError {
     Faults {
         /// The field.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         given: f64,
-        /// What is possible.
+        /// The possible values.
         wanted: &'static str,
+    },
+    /// A timeline is asked for suspend, which only the array simulates.
+    #[error("{key} is set, and the timeline does not simulate suspend; leave {key} out")]
+    Suspend {
+        /// The key that asks for it.
+        key: &'static str,
     },
     /// A planned fault cannot happen.
     #[error("fault schedule, entry {entry}: {reason}")]
@@ -58,6 +64,21 @@ impl ArrayConfig {
     /// that may suspend has a place of its own beside these.
     pub fn die_queue_depth(&self) -> u16 {
         1 + u16::from(self.die.cache_read || self.die.cache_program)
+    }
+
+    /// The key that lets a die suspend an operation, if there is one.
+    pub fn suspend_key(&self) -> Option<&'static str> {
+        let keys = [
+            ("die.program_suspend", self.die.program_suspend),
+            ("die.erase_suspend", self.die.erase_suspend),
+        ];
+        keys.into_iter().find_map(|(key, suspend)| suspend.map(|_| key))
+    }
+
+    /// The same flash, whose dies do not suspend.
+    pub fn without_suspend(mut self) -> ArrayConfig {
+        (self.die.program_suspend, self.die.erase_suspend) = (None, None);
+        self
     }
 
     pub(crate) fn compile(&self) -> Result<(Timing, PageTable), ConfigError> {

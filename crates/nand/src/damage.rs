@@ -1,10 +1,10 @@
-//! The pages that are not what a block's write pointer says: damaged by a power cut, a failed program
-//! or an injected fault. They are few, so they are kept apart from the blocks.
+//! The pages that are not what a block's write pointer says: damaged by a power cut, a failed
+//! program or an injected fault. They are few, so they are kept apart from the blocks.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is wrong with a page, as it is recorded across a power cycle.
+/// The damage of a page, as it is recorded across a power cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageDamage {
@@ -21,12 +21,12 @@ pub enum PageDamage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ms_left: Option<u32>,
     },
-    /// Not programmed, but a misdirected program left its data: it reads well. Programming it destroys
-    /// both. Only the next page of a block can be stray.
+    /// Not programmed, but a misdirected program left its data: it reads well. Programming it
+    /// destroys both. Only the next page of a block can be stray.
     Stray,
 }
 
-/// What is wrong with a page, on the array's clock.
+/// The damage of a page, on the array's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damage {
     Hollow,

@@ -16,7 +16,7 @@ pub(crate) const SLOTS: usize = 4;
 /// The slot of the suspending read.
 pub(crate) const SUSPENDER: u8 = 2;
 
-/// What a command does, and how far it has come: all that decides what can start on a die.
+/// The stage of a command: its kind and progress, which decide what can start on a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// There is none.
@@ -93,7 +93,7 @@ const EMPTY: Slot = Slot {
     head: false,
 };
 
-/// What the cell array of a die does.
+/// The state of a die's cell array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellArray {
     Idle,
@@ -117,7 +117,7 @@ pub(crate) struct Die {
     pub(crate) work_ends: u64,
     /// How long the operation that `array_slot` or `parked` is at takes in all.
     pub(crate) work_ns: u64,
-    /// What the suspended operation has left.
+    /// The time left of the suspended operation.
     pub(crate) parked_left_ns: u64,
     pub(crate) busy_ns: u64,
     /// How often the operation in the array, or parked, was suspended.

@@ -1,11 +1,11 @@
-//! Bit errors: how many a page has, and what ECC makes of them. This file is the one hook for a
+//! Bit errors: how many a page has, and whether ECC corrects them. This file is the one hook for a
 //! better reliability model; nothing else knows the law.
 //!
 //! The law is simple: the raw bit error rate grows exponentially with wear, linearly with the time
-//! since programming, and by a step with every read of the block; pages of a block that is not full yet
-//! have a multiple of that. Errors strike bits independently,
-//! so a codeword's count is Poisson distributed, and a page fails with its worst codeword. Every
-//! retry reads with shifted thresholds and multiplies the rate by a gain below 1.
+//! since programming, and by a step with every read of the block; pages of a block that is not full
+//! yet have a multiple of that. Errors strike bits independently, so a codeword's count is Poisson
+//! distributed, and a page fails with its worst codeword. Every retry reads with shifted thresholds
+//! and multiplies the rate by a gain below 1.
 
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
@@ -20,11 +20,11 @@ pub struct ErrorLaw {
     pub wear_cycles: f64,
     /// Days after which retention doubles the rate of the block's wear; 0 for no effect of time.
     pub retention_days: f64,
-    /// What each read of a block adds to the rate of its pages.
+    /// The increase of the rate of a block's pages with each read.
     pub disturb_per_read: f64,
-    /// What multiplies the rate of all pages of an open block, one that is programmed in part: finite and at
-    /// least 0, 1 by default. That open blocks have more errors, the more so when they are read a lot
-    /// before they are full, was shown by IBM (IMW 2016); no factor is taken from there.
+    /// The factor on the rate of all pages of an open block, one that is programmed in part: finite
+    /// and at least 0, 1 by default. That open blocks have more errors, the more so when they are
+    /// read a lot before they are full, was shown by IBM (IMW 2016); no factor is taken from there.
     pub open_block_factor: f64,
     /// Data bytes in a codeword.
     pub codeword_bytes: u32,
@@ -32,7 +32,7 @@ pub struct ErrorLaw {
     pub correctable_bits: u32,
     /// Retries before a page is given up.
     pub retry_steps: u8,
-    /// What each retry multiplies the rate by, above 0 and below 1.
+    /// The factor on the rate with each retry, above 0 and below 1.
     pub retry_gain: f64,
 }
 
@@ -52,7 +52,7 @@ impl Default for ErrorLaw {
     }
 }
 
-/// What a page has been through.
+/// The history of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Exposure {
     /// Erases of the block.
@@ -65,7 +65,7 @@ pub struct Exposure {
     pub open: bool,
 }
 
-/// What a read of a page comes to.
+/// The result of a read of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadVerdict {
     /// Whether the data was recovered.

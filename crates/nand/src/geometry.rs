@@ -16,7 +16,7 @@ pub const MAX_PAGES_PER_BLOCK: u32 = 65_534;
 /// The most dies and channels together, so that an event's key holds a time and an id.
 pub const MAX_ENTITIES: u32 = 1 << 16;
 
-/// What an array is made of.
+/// The shape of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
@@ -59,7 +59,7 @@ pub enum GeometryError {
     TooLarge {
         /// The field, or the product of fields.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         value: u64,
         /// The most that works.
         limit: u64,
@@ -70,15 +70,15 @@ pub enum GeometryError {
          pages of a word line"
     )]
     HalfWordLine {
-        /// What was given.
+        /// The given value.
         pages_per_block: u32,
         /// Pages in a word line.
         bits_per_cell: u32,
     },
 }
 
-/// Bytes that ECC corrects at a time, as data sheets of MLC ask for (BCH, bits in each 1 KiB), and so the least of a page that
-/// can be read.
+/// Bytes that ECC corrects at a time, as data sheets of MLC ask for (BCH, bits in each 1 KiB), and
+/// so the least of a page that can be read.
 pub const SECTOR_BYTES: u32 = 1024;
 
 impl Geometry {

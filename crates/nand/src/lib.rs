@@ -1,9 +1,9 @@
 //! The flash array itself, as a state machine: geometry, timing, page and block states, wear, bit
 //! errors, faults and power cuts.
 //!
-//! Time and chance are arguments: the array reads no clock, starts nothing and opens no file. A layer
-//! above submits a [`DieCommand`], asks when something will happen next, and advances the array to
-//! that time:
+//! Time and chance are arguments: the array reads no clock, starts nothing and opens no file. A
+//! layer above submits a [`DieCommand`], asks when something will happen next, and advances the
+//! array to that time:
 //!
 //! ```
 //! use softflash_base::Time;
@@ -24,19 +24,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The physical rules live here and cannot be bypassed: no program without erase, pages of a block in
-//! order, bad blocks out of use, one operation at a time on a die and one transfer at a time on a
-//! channel, and a page that cannot be read is reported, never returned as data.
+//! The physical rules live here and cannot be bypassed: no program without erase, pages of a block
+//! in order, bad blocks out of use, one operation at a time on a die and one transfer at a time on
+//! a channel, and a page that cannot be read is reported, never returned as data.
 //!
 //! # Layout
 //!
 //! - [`geometry`], [`address`], [`cell`], [`timing`], [`config`], [`presets`]: what an array is;
-//! - [`command`]: what a die is told and what it answers;
-//! - [`mod@array`]: the machine, over `tournament` (pending events), `die`, `channel` and [`block`];
+//! - [`command`]: commands of dies and their completions;
+//! - [`mod@array`]: the machine, over `tournament` (pending events), `die`, `channel` and
+//!   [`block`];
 //! - [`mod@timeline`]: its times alone, for simulated drives;
 //! - [`storage`]: where bytes live; [`faults`] and [`error_law`]: what goes wrong;
 //! - [`mod@bench`]: a closed loop that measures the machine's own speed.
 
+mod activity;
 pub mod address;
 pub mod array;
 pub mod bench;
@@ -57,8 +59,9 @@ pub mod timeline;
 pub mod timing;
 mod tournament;
 
+pub use activity::Activity;
 pub use address::{BlockAddress, BlockIndex, ChannelIndex, DieIndex, PageAddress, PageIndex};
-pub use array::{Activity, Array, ArrayCounters, ImportError, PowerCutReport, Recorded};
+pub use array::{Array, ArrayCounters, ImportError, PowerCutReport, Recorded};
 pub use bench::{BenchmarkError, BenchmarkMix, BenchmarkResult, array_benchmark};
 pub use block::{BlockRecord, BlockState, Health};
 pub use cell::{Cell, Pairing};

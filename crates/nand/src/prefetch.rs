@@ -1,5 +1,5 @@
-//! A hint to the processor. The state of a randomly read block is rarely in a cache; asked for when a
-//! read is submitted, it is there when the sense ends, many events later.
+//! A hint to the processor. The state of a randomly read block is rarely in a cache; asked for when
+//! a read is submitted, it is there when the sense ends, many events later.
 
 #![expect(unsafe_code, reason = "the prefetch instruction has no safe form")]
 

@@ -10,11 +10,12 @@ use crate::timing::{BusTiming, DieTiming, SuspendTiming};
 /// 40 MHz bus of 8 bits.
 ///
 /// The paper gives tR (75 us), tBERS (3 ms) and raw rates. tPROG is derived: the raw 1.01 GB/s of
-/// writes is 4 planes x 8192 B x 44 channels in a cycle of 1427 us, and a cycle is two page loads of
-/// 204.8 us and one two-plane program, chips interleaved: 1018 us. Lower and upper pages are not told
-/// apart, as the paper gives no more than this mean. Senses overlap transfers (cache read), which the
-/// paper's raw 1.67 GB/s of reads needs; programs do not overlap loads. 448 spare bytes make a page
-/// of 8640, with which 40 MB/s give exactly that rate; by default they do not travel.
+/// writes is 4 planes x 8192 B x 44 channels in a cycle of 1427 us, and a cycle is two page loads
+/// of 204.8 us and one two-plane program, chips interleaved: 1018 us. Lower and upper pages are not
+/// distinguished apart, as the paper gives no more than this mean. Senses overlap transfers (cache
+/// read), which the paper's raw 1.67 GB/s of reads needs; programs do not overlap loads. 448 spare
+/// bytes make a page of 8640, with which 40 MB/s give exactly that rate; by default they do not
+/// travel.
 pub fn sdf() -> ArrayConfig {
     ArrayConfig {
         geometry: Geometry {
@@ -48,9 +49,9 @@ pub fn sdf() -> ArrayConfig {
     }
 }
 
-/// A small MLC array for tests: 2 channels x 2 chips x 2 planes x 8 blocks x 16 pages of 4 KiB, with
-/// round times that are easy to add up, no cache registers and no suspend. A page takes 10 us on the
-/// bus, 50 us to read, 200 us (lower) or 600 us (upper) to program; an erase takes 2 ms.
+/// A small MLC array for tests: 2 channels x 2 chips x 2 planes x 8 blocks x 16 pages of 4 KiB,
+/// with round times that are easy to add up, no cache registers and no suspend. A page takes 10 us
+/// on the bus, 50 us to read, 200 us (lower) or 600 us (upper) to program; an erase takes 2 ms.
 pub fn small() -> ArrayConfig {
     ArrayConfig {
         geometry: Geometry {
@@ -84,12 +85,12 @@ pub fn small() -> ArrayConfig {
     }
 }
 
-/// A TLC array of about 256 GiB with cache registers and suspend: 8 channels x 8 dies x 2 planes x 172
-/// blocks x 768 pages of 16 KiB (258 GiB, as whole blocks come no closer).
+/// A TLC array of about 256 GiB with cache registers and suspend: 8 channels x 8 dies x 2 planes x
+/// 172 blocks x 768 pages of 16 KiB (258 GiB, as whole blocks come no closer).
 ///
-/// Times per level are those of FEMU's TLC model (tR 56.5, 77.5, 106 us; tPROG 820.5, 2225, 5734 us;
-/// tBERS 3 ms), suspend times those of MQSim's defaults (program 100 us, erase 700 us), the bus 8 bits
-/// at 800 MT/s. They stand for a class of flash, not for one part.
+/// Times per level are those of FEMU's TLC model (tR 56.5, 77.5, 106 us; tPROG 820.5, 2225, 5734
+/// us; tBERS 3 ms), suspend times those of MQSim's defaults (program 100 us, erase 700 us), the bus
+/// 8 bits at 800 MT/s. They stand for a class of flash, not for one part.
 pub fn tlc() -> ArrayConfig {
     let suspend = |suspend_ns| SuspendTiming { suspend_ns, resume_ns: 20_000, at_most: 8 };
     ArrayConfig {

@@ -44,7 +44,7 @@ pub struct DieTiming {
     pub erase_suspend: Option<SuspendTiming>,
 }
 
-/// What it costs to interrupt an operation for a read.
+/// The times to interrupt an operation for a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SuspendTiming {
@@ -98,7 +98,7 @@ pub enum TimingError {
     OutOfRange {
         /// The field.
         field: &'static str,
-        /// What was given, in nanoseconds.
+        /// The given value, in nanoseconds.
         given: u64,
     },
     /// A bus that carries nothing.
@@ -106,7 +106,7 @@ pub enum TimingError {
     NoRate,
 }
 
-/// What stands for the number of planes where only the beginning of one page is transferred.
+/// Used in place of the number of planes where only the beginning of one page is transferred.
 pub(crate) const HEAD: u8 = 0;
 
 /// Times compiled for look-up.
@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn sdf_program_time_follows_from_the_raw_write_rate() {
         let sdf = presets::sdf();
-        // A channel's two chips of two planes program 4 pages in one cycle of loading two pages over
-        // the bus and programming; 44 channels at that pace are the paper's 1.01 GB/s.
+        // A channel's two chips of two planes program 4 pages in one cycle of loading two pages
+        // over the bus and programming; 44 channels at that pace are the paper's 1.01 GB/s.
         let cycle_ns = 2.0 * 204_800.0 + sdf.die.program_ns[0] as f64;
         let rate = 44.0 * 4.0 * 8192.0 / cycle_ns;
         assert!((rate - 1.01).abs() < 1e-4, "{rate} GB/s");

@@ -1,14 +1,14 @@
-//! The pending events. A die and a channel's bus have at most one each, so every one of them has a fixed
-//! place and nothing is ever inserted: the few events of a channel are scanned, and the earliest of
-//! each channel meet in a tournament tree.
+//! The pending events. A die and a channel's bus have at most one each, so every one of them has a
+//! fixed place and nothing is ever inserted: the few events of a channel are scanned, and the
+//! earliest of each channel meet in a tournament tree.
 //!
-//! What happens on a die changes events of its channel only. They are written down, as often as it
-//! takes, and the channel is settled (one scan, one walk up the tree) when somebody wants to know what
-//! comes first, or another channel changes: the end of a command and the submission of the next one
-//! cost one walk. An event that comes into an empty place, and not first, costs none.
+//! Operations of a die change events of its channel only. They are written down, as often as it
+//! takes, and the channel is settled (one scan, one walk up the tree) when somebody wants to know
+//! what comes first, or another channel changes: the end of a command and the submission of the
+//! next one cost one walk. An event that comes into an empty place, and not first, costs none.
 //!
-//! A key is `time << bits | id`, so a comparison of keys is one of times with ties going to dies before
-//! buses and then to the lower number, and equal runs are equal event by event.
+//! A key is `time << bits | id`, so a comparison of keys is one of times with ties going to dies
+//! before buses and then to the lower number, and equal runs are equal event by event.
 
 #![expect(unsafe_code, reason = "the walk up the tree is the hottest loop of the simulator")]
 
@@ -36,9 +36,9 @@ pub(crate) struct Tournament {
     pending: Vec<u64>,
     /// Keys of a channel: whole rows.
     stride: usize,
-    /// Node `i` holds the least key below it; its children are `2i` and `2i + 1`. The last half belongs
-    /// to the channels: a power of two, so that all walks are equally long and the processor knows when
-    /// they end.
+    /// Node `i` holds the least key below it; its children are `2i` and `2i + 1`. The last half
+    /// belongs to the channels: a power of two, so that all walks are equally long and the
+    /// processor knows when they end.
     tree: Vec<Cell<u64>>,
     /// The one channel, if any, whose events may have changed since it was settled.
     unsettled: Cell<usize>,
@@ -175,8 +175,8 @@ impl Tournament {
         let mut node = self.leaf(channel);
         tree[node].set(least);
         while node > 1 {
-            // SAFETY: `node` was a valid index above, in a tree whose length is a power of two, and is
-            // halved; above 1 it, its sibling and its parent are all inside.
+            // SAFETY: `node` was a valid index above, in a tree whose length is a power of two, and
+            // is halved; above 1 it, its sibling and its parent are all inside.
             unsafe {
                 least = least.min(tree.get_unchecked(node ^ 1).get());
                 node >>= 1;

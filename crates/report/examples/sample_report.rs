@@ -1,4 +1,5 @@
-//! Writes a report with one of each kind of block to the file that is named, and each figure beside it as SVG.
+//! Writes a report with one of each kind of block to the file that is named, and each figure beside
+//! it as SVG.
 //!
 //! `cargo run -p softflash-report --example sample_report -- /tmp/sample.html`
 

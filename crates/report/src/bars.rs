@@ -21,7 +21,8 @@ pub struct Bars {
 /// How the parts of a bar stand to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Arrangement {
-    /// Each part begins where the one before ends. Negative parts are left out, and the axis is linear.
+    /// Each part begins where the one before ends. Negative parts are left out, and the axis is
+    /// linear.
     #[default]
     Stacked,
     /// Each part is a bar of its own.
@@ -31,10 +32,10 @@ pub enum Arrangement {
 /// Room for the number behind a bar.
 const NUMBER_WIDTH: f64 = 76.0;
 
-/// A rectangle in terms of data: the bar, its lane within the bar, begin, end and category.
+/// A rectangle in terms of data: the bar, its track within the bar, begin, end and category.
 struct Part {
     bar: usize,
-    lane: usize,
+    track: usize,
     begin: f64,
     end: f64,
     category: usize,
@@ -65,7 +66,7 @@ impl Bars {
         self
     }
 
-    /// What to know about it, in small print below.
+    /// A note, in small print below.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Bars {
         self.note = note.into();
@@ -82,15 +83,15 @@ impl Bars {
         longest.unwrap_or(0).max(self.categories.len())
     }
 
-    fn lanes(&self) -> usize {
+    fn tracks(&self) -> usize {
         match self.arrangement {
             Arrangement::Stacked => 1,
             Arrangement::Grouped => self.width().max(1),
         }
     }
 
-    fn lane_height(&self) -> f64 {
-        if self.lanes() == 1 { 20.0 } else { 14.0 }
+    fn track_height(&self) -> f64 {
+        if self.tracks() == 1 { 20.0 } else { 14.0 }
     }
 
     fn axis(&self) -> Axis {
@@ -111,12 +112,12 @@ impl Bars {
             for (category, value) in values.iter().copied().enumerate() {
                 match self.arrangement {
                     Arrangement::Stacked if value.is_finite() && value > 0.0 => {
-                        parts.push(Part { bar, lane: 0, begin, end: begin + value, category });
+                        parts.push(Part { bar, track: 0, begin, end: begin + value, category });
                         begin += value;
                     }
                     Arrangement::Stacked => {}
                     Arrangement::Grouped => {
-                        parts.push(Part { bar, lane: category, begin: 0.0, end: value, category });
+                        parts.push(Part { bar, track: category, begin: 0.0, end: value, category });
                     }
                 }
             }
@@ -129,15 +130,15 @@ impl Bars {
         // On a logarithmic axis, which has no zero, a bar begins with the axis.
         let begin = scale.place(part.begin).unwrap_or(0.0);
         let (from, to) = (area.x(begin.min(end)), area.x(begin.max(end)));
-        let top = self.top(area, part.bar, part.lane);
+        let top = self.top(area, part.bar, part.track);
         let value = self.axis.unit.write_trimmed(part.end - part.begin, 4);
         let name = self.bars.get(part.bar).map_or("", |(name, _)| name.as_str());
         let tip = format!("{name}: {} {value}", self.category(part.category));
         canvas.coloured(part.category);
-        canvas.rect((from, top), (to - from, self.lane_height() - 2.0), "currentColor", &tip);
+        canvas.rect((from, top), (to - from, self.track_height() - 2.0), "currentColor", &tip);
         canvas.close();
         if self.arrangement == Arrangement::Grouped {
-            self.number(canvas, area, to, (part.bar, part.lane), part.end);
+            self.number(canvas, area, to, (part.bar, part.track), part.end);
         }
     }
 
@@ -152,17 +153,17 @@ impl Bars {
     }
 
     fn number(&self, canvas: &mut Canvas, area: &Area, x: f64, at: (usize, usize), value: f64) {
-        let y = self.top(area, at.0, at.1) + (self.lane_height() - 2.0) / 2.0;
+        let y = self.top(area, at.0, at.1) + (self.track_height() - 2.0) / 2.0;
         let text = self.axis.unit.write_trimmed(value, 3);
         canvas.text(x + 6.0, y, Anchor::Start, WIDTH - x - 6.0, &text);
     }
 
     fn pitch(&self) -> f64 {
-        self.lane_height() * self.lanes() as f64 + 8.0
+        self.track_height() * self.tracks() as f64 + 8.0
     }
 
-    fn top(&self, area: &Area, bar: usize, lane: usize) -> f64 {
-        area.top + bar as f64 * self.pitch() + 5.0 + lane as f64 * self.lane_height()
+    fn top(&self, area: &Area, bar: usize, track: usize) -> f64 {
+        area.top + bar as f64 * self.pitch() + 5.0 + track as f64 * self.track_height()
     }
 }
 

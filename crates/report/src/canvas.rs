@@ -1,4 +1,4 @@
-//! What all figures are drawn with: an SVG of fixed width that scales with its page.
+//! The canvas of all figures: an SVG of fixed width that scales with its page.
 
 use crate::markup::Markup;
 use crate::palette::{self, GRID, INK};
@@ -41,7 +41,7 @@ impl Canvas {
         self.markup.finish()
     }
 
-    /// Text centred on `y`, cut to `room`; what was cut is told when pointed at.
+    /// Text centred on `y`, cut to `room`; the full text is a tooltip.
     pub(crate) fn text(&mut self, x: f64, y: f64, anchor: Anchor, room: f64, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",

@@ -1,12 +1,12 @@
-//! What all figures have in common.
+//! The common parts of all figures.
 
 use crate::table::Table;
 
 /// A picture with its words and its numbers.
 pub(crate) trait Figure {
-    /// What it shows.
+    /// Its title.
     fn title(&self) -> &str;
-    /// What to know about it; may be empty.
+    /// A note; may be empty.
     fn note(&self) -> &str;
     /// The picture, as SVG that can stand alone.
     fn svg(&self) -> String;

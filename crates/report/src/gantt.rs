@@ -1,4 +1,4 @@
-//! What happened when, in rows.
+//! Activities over time, in rows.
 
 use crate::axis::Axis;
 use crate::canvas::{Area, Canvas, LINE, WIDTH, names_width, with_room};
@@ -48,7 +48,7 @@ impl Gantt {
         self
     }
 
-    /// What to know about it, in small print below.
+    /// A note, in small print below.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Gantt {
         self.note = note.into();

@@ -39,7 +39,7 @@ impl Heat {
         self
     }
 
-    /// What the columns are.
+    /// The label of the columns.
     #[must_use]
     pub fn columns_title(mut self, title: impl Into<String>) -> Heat {
         self.columns_title = title.into();
@@ -53,7 +53,7 @@ impl Heat {
         self
     }
 
-    /// What to know about it, in small print below.
+    /// A note, in small print below.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Heat {
         self.note = note.into();

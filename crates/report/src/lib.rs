@@ -1,9 +1,10 @@
 //! Tables and plots in one self-contained HTML file.
 //!
-//! A [`Report`] is sections of [`Block`]s: text, a [`Table`], or a figure ([`Plot`], [`Gantt`], [`Bars`], [`Heat`]).
-//! [`Report::to_html`] writes it with the figures as SVG inside and nothing from outside: no scripts, no fonts, no network.
-//! Equal reports give equal bytes. Whatever the values are, NaN and infinities included, a report comes out; what cannot
-//! be drawn is left out of the picture and stays in the figure's table of data.
+//! A [`Report`] is sections of [`Block`]s: text, a [`Table`], or a figure ([`Plot`], [`Gantt`],
+//! [`Bars`], [`Heat`]). [`Report::to_html`] writes it with the figures as SVG inside and nothing
+//! from outside: no scripts, no fonts, no network. Equal reports give equal bytes. Whatever the
+//! values are, NaN and infinities included, a report comes out; what cannot be drawn is left out of
+//! the picture and stays in the figure's table of data.
 //!
 //! ```
 //! use softflash_report::{Axis, Cell, Plot, Report, Section, Series, Table, Unit};
@@ -13,7 +14,9 @@
 //!     Cell::number(1.21).unit("GB/s"),
 //!     Cell::ratio(1.21, Some(1.23), 0.05),
 //! ]);
-//! let plot = Plot::new("Speed by size", Axis::new("size").unit(Unit::Bytes).log2(), Axis::new("speed").unit("GB/s"))
+//! let size = Axis::new("size").unit(Unit::Bytes).log2();
+//! let speed = Axis::new("speed").unit("GB/s");
+//! let plot = Plot::new("Speed by size", size, speed)
 //!     .series(Series::new("reads", [(8192.0, 1.21), (65536.0, 1.5)]).reference([(8192.0, 1.23)]));
 //! let report = Report::new("Measurements")
 //!     .section(Section::new("speed", "Speed").text("How fast it is.").block(table).block(plot));

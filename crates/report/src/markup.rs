@@ -1,4 +1,5 @@
-//! HTML and SVG as text that is well-formed by construction: what is opened is closed, what is said is escaped.
+//! HTML and SVG as text that is well-formed by construction: what is opened is closed, what is said
+//! is escaped.
 
 use std::fmt::{Display, Write};
 
@@ -58,7 +59,7 @@ impl Markup {
         self.close()
     }
 
-    /// What another [`Markup`] has finished.
+    /// Adds the finished text of another [`Markup`].
     pub(crate) fn finished(&mut self, markup: &str) -> &mut Markup {
         self.end_tag();
         self.out.push_str(markup);
@@ -85,7 +86,7 @@ impl Markup {
         self.open(tag).text(text).close()
     }
 
-    /// What was written, with everything closed.
+    /// The text, with all elements closed.
     pub(crate) fn finish(mut self) -> String {
         while !self.open.is_empty() {
             self.close();

@@ -1,9 +1,10 @@
 //! Numbers as people read them.
 
-/// What stands where there is no number.
+/// The text in place of a missing number.
 pub(crate) const NONE: &str = "–";
 
-/// `value` to so many significant digits, with thousands apart. The digits before the point are never cut.
+/// `value` to so many significant digits, with thousands apart. The digits before the point are
+/// never cut.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return NONE.to_string();

@@ -1,7 +1,7 @@
-//! Colours that can be told apart by the colour-blind, on white paper and on a dark screen.
+//! Colours that the colour-blind can distinguish, on white paper and on a dark screen.
 //!
-//! Elements say their colour for light backgrounds as an attribute and their class; the style sheet of a page replaces it
-//! in the dark. So an SVG that is cut out of its page still has colours.
+//! Elements say their colour for light backgrounds as an attribute and their class; the style sheet
+//! of a page replaces it in the dark. So an SVG that is cut out of its page still has colours.
 
 use std::fmt::Write;
 
@@ -12,8 +12,9 @@ pub(crate) const INK: [&str; 2] = ["#20242b", "#e4e6ea"];
 /// Grid lines and borders.
 pub(crate) const GRID: [&str; 2] = ["#d9dce1", "#363a43"];
 
-/// Colours of series and categories, by light and in the dark. A search found them: the nearest to those of Okabe and Ito that can
-/// be told apart in normal, red-blind, green-blind and blue-blind sight, the first four best.
+/// Colours of series and categories, by light and in the dark. A search found them: the nearest to
+/// those of Okabe and Ito that can be distinguished in normal, red-blind, green-blind and
+/// blue-blind sight, the first four best.
 const COLOURS: [[&str; 2]; 8] = [
     ["#0291e4", "#1f82c1"],
     ["#e76a0f", "#db7d38"],
@@ -93,7 +94,8 @@ mod tests {
         weights.iter().zip(light).map(|(weight, light)| weight * light).sum()
     }
 
-    /// What is left of light in full red-, green- and blue-blindness (Machado, Oliveira and Fernandes 2009).
+    /// The light that is left in full red-, green- and blue-blindness (Machado, Oliveira and
+    /// Fernandes 2009).
     const SIGHTS: [[Rgb; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [

@@ -77,14 +77,14 @@ impl Plot {
         self
     }
 
-    /// What the reference points of all series are called; "paper" if nothing else is said.
+    /// The name of the reference points of all series; "paper" by default.
     #[must_use]
     pub fn reference_name(mut self, name: impl Into<String>) -> Plot {
         self.reference_name = name.into();
         self
     }
 
-    /// What to know about it, in small print below.
+    /// A note, in small print below.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Plot {
         self.note = note.into();
@@ -93,8 +93,8 @@ impl Plot {
 }
 
 impl Series {
-    /// A series of points, in the order in which a line goes through them. A line has a gap where a point cannot be drawn
-    /// (NaN, infinite, or not positive on a logarithmic axis).
+    /// A series of points, in the order in which a line goes through them. A line has a gap where a
+    /// point cannot be drawn (NaN, infinite, or not positive on a logarithmic axis).
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
         Series { name: name.into(), points: points.into_iter().collect(), ..Series::default() }
     }
@@ -106,7 +106,7 @@ impl Series {
         self
     }
 
-    /// What the series is compared with, drawn as hollow marks in its colour.
+    /// The reference points of the series, drawn as hollow marks in its colour.
     #[must_use]
     pub fn reference(mut self, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
         self.reference = points.into_iter().collect();

@@ -1,4 +1,4 @@
-//! What a report consists of.
+//! The parts of a report.
 
 use crate::bars::Bars;
 use crate::figure::Figure;
@@ -25,16 +25,17 @@ pub struct Section {
     pub(crate) blocks: Vec<Block>,
 }
 
-/// What a section shows, one below the other.
+/// A block of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    /// Paragraphs, apart by empty lines. Lines that begin with `- ` are items of a list; `code` stands in backticks.
+    /// Paragraphs, apart by empty lines. Lines that begin with `- ` are items of a list; `code` is
+    /// in backticks.
     Text(String),
     /// A table.
     Table(Table),
     /// Lines and marks over two axes.
     Plot(Plot),
-    /// What happened when, in rows.
+    /// Activities over time, in rows.
     Gantt(Gantt),
     /// Bars of several parts.
     Bars(Bars),
@@ -48,7 +49,7 @@ impl Report {
         Report { title: title.into(), ..Report::default() }
     }
 
-    /// What it says first, as in [`Block::Text`].
+    /// Its introduction, as in [`Block::Text`].
     #[must_use]
     pub fn intro(mut self, text: impl Into<String>) -> Report {
         self.intro = text.into();
@@ -69,12 +70,13 @@ impl Report {
 }
 
 impl Section {
-    /// A section without content. `id` is what links name it by; where it is taken already it gets a number.
+    /// A section without content. `id` is what links name it by; where it is taken already it gets
+    /// a number.
     pub fn new(id: impl Into<String>, title: impl Into<String>) -> Section {
         Section { id: id.into(), title: title.into(), ..Section::default() }
     }
 
-    /// What it says first, as in [`Block::Text`].
+    /// Its introduction, as in [`Block::Text`].
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Section {
         self.text = text.into();
@@ -90,7 +92,7 @@ impl Section {
 }
 
 impl Block {
-    /// The picture alone, to stand in a file of its own; `None` for text and tables.
+    /// The picture alone, for a file of its own; `None` for text and tables.
     pub fn to_svg(&self) -> Option<String> {
         self.figure().map(Figure::svg)
     }

@@ -5,9 +5,11 @@ use crate::number;
 
 /// Values further from zero cannot be drawn: differences between them would overflow.
 const LARGEST: f64 = 1e300;
-/// A range narrower than this part of its values is shown from zero: its ticks would all read the same.
+/// A range narrower than this part of its values is shown from zero: its ticks would all read the
+/// same.
 const NARROWEST: f64 = 1e-6;
-/// Below this part of the largest value the smallest is near enough to zero for the axis to begin there.
+/// Below this part of the largest value the smallest is near enough to zero for the axis to begin
+/// there.
 const NEAR_ZERO: f64 = 0.3;
 
 /// A mark on an axis.
@@ -24,7 +26,7 @@ pub(crate) struct Scale {
     low: f64,
     high: f64,
     pub(crate) ticks: Vec<Tick>,
-    /// What the axis shows, with the unit where the ticks do not say it.
+    /// The label of the axis, with the unit where the ticks do not say it.
     pub(crate) title: String,
 }
 
@@ -56,7 +58,8 @@ impl Scale {
         }
     }
 
-    /// Where a value is between the beginning (0) and the end (1) of the range; `None` where it cannot be drawn.
+    /// Where a value is between the beginning (0) and the end (1) of the range; `None` where it
+    /// cannot be drawn.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         if !can_draw(self.scaling, value) {
             return None;

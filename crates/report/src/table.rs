@@ -13,7 +13,7 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// What stands in one place of a table.
+/// The contents of a table's cell.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Cell {
     /// Nothing.
@@ -165,7 +165,7 @@ impl Table {
         self
     }
 
-    /// What to know about it, in small print below.
+    /// A note, in small print below.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Table {
         self.note = note.into();

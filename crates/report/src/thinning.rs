@@ -1,7 +1,8 @@
 //! Long series, drawn with no more points than can be seen.
 
-/// Keeps, of all points in one column of pixels, the first, the lowest, the highest and the last, in their order: the line
-/// through them covers the same pixels. A series that goes back and forth is left as it is.
+/// Keeps, of all points in one column of pixels, the first, the lowest, the highest and the last,
+/// in their order: the line through them covers the same pixels. A series that goes back and forth
+/// is left as it is.
 pub(crate) fn thin(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let forward = points.windows(2).all(|pair| match pair {
         [left, right] => left.0 <= right.0,

@@ -1,4 +1,4 @@
-//! What a number counts.
+//! Units of numbers.
 
 use crate::number;
 
@@ -42,7 +42,7 @@ const BYTES: [(f64, &str); 7] = [
 const NANOSECONDS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
 
 impl Unit {
-    /// What one of the unit is divided by, and its name, for values about as large as `magnitude`.
+    /// The divisor of the unit, and its name, for values about as large as `magnitude`.
     pub(crate) fn prefix(&self, magnitude: f64) -> (f64, &str) {
         let largest = |table: &'static [(f64, &'static str)]| {
             let fits = table.iter().rev().find(|(size, _)| magnitude.abs() >= *size);

@@ -108,7 +108,7 @@ fn a_cancelled_timer_neither_fires_nor_moves_the_clock() {
 }
 
 #[test]
-fn a_deadlock_is_told_with_the_number_of_waiting_tasks() {
+fn a_deadlock_error_has_the_number_of_waiting_tasks() {
     let executor = VirtualExecutor::new(0);
     executor.handle().spawn(std::future::pending().boxed_local());
     let deadlock = executor.try_block_on(std::future::pending::<()>()).unwrap_err();
@@ -148,8 +148,8 @@ fn the_wall_clock_follows_time_and_can_be_stepped() {
 
 #[test]
 fn dropping_the_executor_drops_its_tasks_even_if_they_hold_it() {
-    struct Told(Rc<Cell<bool>>, RuntimeHandle);
-    impl Drop for Told {
+    struct DropFlag(Rc<Cell<bool>>, RuntimeHandle);
+    impl Drop for DropFlag {
         fn drop(&mut self) {
             self.0.set(true);
             // A destructor may still call the runtime; the new task is refused.
@@ -159,12 +159,12 @@ fn dropping_the_executor_drops_its_tasks_even_if_they_hold_it() {
     let dropped = Rc::new(Cell::new(false));
     let executor = VirtualExecutor::new(0);
     let runtime = executor.handle();
-    let told = Told(Rc::clone(&dropped), runtime.clone());
+    let flag = DropFlag(Rc::clone(&dropped), runtime.clone());
     let sleep = runtime.sleep_until(Time::MAX);
     runtime.spawn(
         async move {
             sleep.await;
-            drop(told)
+            drop(flag)
         }
         .boxed_local(),
     );

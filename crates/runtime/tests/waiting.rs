@@ -79,7 +79,7 @@ fn a_large_demand_is_not_overtaken_by_small_ones() {
 }
 
 #[test]
-fn a_wait_that_is_dropped_leaves_the_line_and_returns_what_it_was_granted() {
+fn a_dropped_wait_leaves_the_queue_and_returns_its_grant() {
     let budget = ByteSemaphore::new(100);
     let held = budget.try_acquire(100).unwrap();
     let (mut first, mut second, mut third) =

@@ -115,11 +115,11 @@ impl ConnectionAdmission {
 /// A shard's thread as a target of connections.
 pub(crate) struct Worker {
     /// Hands a connection to the thread; false where the thread has ended.
-    pub deal: Box<dyn Fn(Arrival) -> bool>,
+    pub assign: Box<dyn Fn(Arrival) -> bool>,
     /// Counts the connections of the thread.
     pub counters: Arc<ThreadCounters>,
     /// Connections assigned to it since the start.
-    pub dealt: u64,
+    pub assigned: u64,
 }
 
 /// Accepts until the future is dropped.
@@ -163,9 +163,9 @@ pub(crate) async fn accept(
         let least = (0..workers.len()).min_by_key(|index| (workers[*index].load(), order(index)));
         let Some(worker) = least.and_then(|index| workers.get_mut(index)) else { return };
         let tls = tls.map(Tls::current);
-        let given = prepare(stream).map(|socket| (worker.deal)(Arrival { socket, tls, slot }));
+        let given = prepare(stream).map(|socket| (worker.assign)(Arrival { socket, tls, slot }));
         match given {
-            Ok(true) => worker.dealt += 1,
+            Ok(true) => worker.assigned += 1,
             Ok(false) => return,
             Err(error) => tracing::debug!(%error, "connection lost before it began"),
         }
@@ -176,7 +176,7 @@ impl Worker {
     /// Connections of the thread, including those still being handed over.
     fn load(&self) -> u64 {
         let left = self.counters.left.load(Ordering::Relaxed);
-        self.dealt.saturating_sub(left)
+        self.assigned.saturating_sub(left)
     }
 }
 

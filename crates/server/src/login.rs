@@ -13,17 +13,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
 /// Number of concurrent password checks; each takes 7 MiB.
-const PLACES: usize = 2;
+const SLOTS: usize = 2;
 
 struct PasswordQueue {
-    places: Semaphore,
+    slots: Semaphore,
     networks: Mutex<HashMap<Network, Arc<Semaphore>>>,
 }
 
 /// Runs jobs on tokio's threads for blocking work; must be called inside a tokio runtime.
 pub(crate) fn elsewhere() -> Box<Elsewhere> {
     let queue =
-        Arc::new(PasswordQueue { places: Semaphore::new(PLACES), networks: Mutex::default() });
+        Arc::new(PasswordQueue { slots: Semaphore::new(SLOTS), networks: Mutex::default() });
     Box::new(move |address, job| {
         let (queue, network) = (Arc::clone(&queue), Network::of_text(address));
         async move { queue.work(network, job).await }.boxed()
@@ -32,12 +32,12 @@ pub(crate) fn elsewhere() -> Box<Elsewhere> {
 
 impl PasswordQueue {
     async fn work(&self, network: Network, job: Job) {
-        let turn = Turn { queue: self, network, line: self.line(network) };
+        let entry = QueueEntry { queue: self, network, network_queue: self.network_queue(network) };
         // The semaphore is never closed, so it always grants. A job that panics counts as dropped.
-        let own = turn.line.acquire().await;
-        let place = self.places.acquire().await;
+        let own = entry.network_queue.acquire().await;
+        let slot = self.slots.acquire().await;
         let _ = tokio::task::spawn_blocking(job).await;
-        drop((place, own));
+        drop((slot, own));
     }
 
     fn networks(&self) -> MutexGuard<'_, HashMap<Network, Arc<Semaphore>>> {
@@ -45,24 +45,24 @@ impl PasswordQueue {
     }
 
     /// The queue of a network.
-    fn line(&self, network: Network) -> Arc<Semaphore> {
+    fn network_queue(&self, network: Network) -> Arc<Semaphore> {
         let mut networks = self.networks();
         Arc::clone(networks.entry(network).or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 }
 
 /// Keeps the queue of a network while a job waits in it.
-struct Turn<'a> {
+struct QueueEntry<'a> {
     queue: &'a PasswordQueue,
     network: Network,
-    line: Arc<Semaphore>,
+    network_queue: Arc<Semaphore>,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         let mut networks = self.queue.networks();
         // This reference and the table's.
-        if Arc::strong_count(&self.line) <= 2 {
+        if Arc::strong_count(&self.network_queue) <= 2 {
             networks.remove(&self.network);
         }
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[tokio::test]
     async fn few_are_tried_at_a_time_and_one_of_each_network() {
-        let queue = PasswordQueue { places: Semaphore::new(PLACES), networks: Mutex::default() };
+        let queue = PasswordQueue { slots: Semaphore::new(SLOTS), networks: Mutex::default() };
         let (now, most, done) = <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let job = || -> Job {
             let (now, most, done) = (Arc::clone(&now), Arc::clone(&most), Arc::clone(&done));
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!((most.swap(0, Ordering::SeqCst), done.load(Ordering::SeqCst)), (1, 8));
         let from = |number: usize| Network::of_text(&format!("10.0.0.{number}:5"));
         futures_util::future::join_all((0..8).map(|number| queue.work(from(number), job()))).await;
-        assert_eq!((most.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (PLACES, 16));
-        assert!(queue.networks().is_empty(), "nobody waits, nothing is kept");
+        assert_eq!((most.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (SLOTS, 16));
+        assert!(queue.networks().is_empty(), "no waiters, no entries");
     }
 }

@@ -228,11 +228,11 @@ impl Fleet {
         let worker = |thread: &ShardThread| {
             let messages = thread.messages.clone();
             Worker {
-                deal: Box::new(move |arrival| {
+                assign: Box::new(move |arrival| {
                     messages.try_send(Message::Connection(arrival)).is_ok()
                 }),
                 counters: Arc::clone(&thread.counters),
-                dealt: 0,
+                assigned: 0,
             }
         };
         self.threads.iter().map(worker).collect()

@@ -127,7 +127,7 @@ async fn check_shard(
         .open_queue_pair(layout.units_of(shard))
         .map_err(|error| crate::StoreError::Unusable(error.to_string()))?;
     // Without erases in advance: a check only reads.
-    let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
     let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
     for torn in &inventory.damaged {
         report.remark(torn.superblock.to_string(), torn.reason.clone());

@@ -4,11 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "tests end at the first error")]
 
 use softflash_base::random::Rng;
-use softflash_device::faulty::{Faults, FaultyDevice};
 use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_runtime::VirtualExecutor;
 use softflash_store::check::Progress;
 use softflash_store::{CheckReport, StoreLayout, StoreOptions, check, open_all};
+use softflash_testing::faulty::{Faults, FaultyDevice};
 use softflash_testing::model::{key, value};
 use softflash_testing::{Model, VirtualBed};
 use std::collections::BTreeSet;

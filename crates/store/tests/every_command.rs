@@ -12,10 +12,10 @@
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use softflash_base::random::Rng;
-use softflash_device::faulty::{Faults, FaultyDevice, OperationKind};
 use softflash_device::{Command, Device, DeviceError, ModelConfig, ModelDevice};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::{Entry, Store, StoreError, StoreLayout, StoreOptions, open_all};
+use softflash_testing::faulty::{Faults, FaultyDevice, OperationKind};
 use softflash_testing::model::{key, value};
 use std::collections::BTreeMap;
 use std::pin::pin;

@@ -5,6 +5,8 @@
 pub mod bed;
 pub mod blocks;
 pub mod clients;
+pub mod driver;
+pub mod faulty;
 pub mod model;
 pub mod virtual_bed;
 pub mod volatile_file;

@@ -19,7 +19,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What the end of a file's name says: `.gz`, `.zst`, or nothing.
+    /// The compression that the end of a file's name says: `.gz`, `.zst`, or nothing.
     pub fn of_name(path: &Path) -> Compression {
         match path.extension().and_then(OsStr::to_str) {
             Some("gz") => Compression::Gzip,

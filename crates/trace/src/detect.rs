@@ -6,9 +6,9 @@ use crate::format::{Decoder, Format};
 /// Lines that are tried.
 const LINES: usize = 64;
 
-/// The format of a trace that begins with `beginning` (unpacked): the one whose header stands there, or which reads
-/// most of the first lines as requests, and more than it finds malformed. A last line without an end is not looked at
-/// where there are others: it may have been cut.
+/// The format of a trace that begins with `beginning` (unpacked): the one whose header stands
+/// there, or which reads most of the first lines as requests, and more than it finds malformed. A
+/// last line without an end is not looked at where there are others: it may have been cut.
 pub fn detect(beginning: &[u8]) -> Option<Format> {
     let whole = match beginning.iter().rposition(|&byte| byte == b'\n') {
         Some(end) => beginning.get(..end).unwrap_or_default(),
@@ -32,7 +32,8 @@ pub fn detect(beginning: &[u8]) -> Option<Format> {
         let (mut requests, mut malformed) = (0_usize, 0_usize);
         for line in &lines {
             match decoder.decode(line) {
-                // Where that is the kind of request in Tencent's format: nobody transfers a byte or none.
+                // Where that is the kind of request in Tencent's format: no request is for a byte
+                // or none.
                 Ok(Some(raw)) if format == Format::Vscsi && raw.bytes < 2 => {}
                 Ok(Some(_)) => requests += 1,
                 Ok(None) => {}

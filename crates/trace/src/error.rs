@@ -1,4 +1,4 @@
-//! What can be wrong with a trace.
+//! Errors of traces.
 
 use crate::adapt::AdaptError;
 use crate::format::Format;
@@ -43,7 +43,7 @@ pub enum TraceError {
         first: Malformed,
         /// How many there are.
         lines: u64,
-        /// What they were read as.
+        /// The format that they were read as.
         format: Format,
     },
     /// A request cannot be changed as asked.

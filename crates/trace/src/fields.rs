@@ -7,7 +7,7 @@ pub(crate) const SECTOR_BYTES: u64 = 512;
 
 type Parsed<T> = Result<T, FieldError>;
 
-/// What is left of a line whose fields are separated by commas.
+/// The rest of a line whose fields are separated by commas.
 pub(crate) struct Commas<'a> {
     /// Nothing after the last field.
     rest: Option<&'a [u8]>,
@@ -62,7 +62,7 @@ impl<'a> Commas<'a> {
     }
 }
 
-/// What is left of a line whose fields are separated by blanks.
+/// The rest of a line whose fields are separated by blanks.
 pub(crate) struct Words<'a> {
     rest: &'a [u8],
 }

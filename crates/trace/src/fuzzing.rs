@@ -1,4 +1,5 @@
-//! Properties of the readers for any bytes, for the fuzzers of `fuzz` and for tests that replay what these found.
+//! Properties of the readers for any bytes, for the fuzzers of `fuzz` and for tests that replay
+//! what these found.
 
 use crate::compression::Compression;
 use crate::format::Format;
@@ -10,8 +11,8 @@ use crate::writer::Writer;
 /// Requests of one input that are looked at.
 const MOST_REQUESTS: usize = 10_000;
 
-/// A trace, packed or not, in the format that the first byte says, or in the one that it looks like. What was read is
-/// written in the same format and read again as the same.
+/// A trace, packed or not, in the format that the first byte says, or in the one that it looks
+/// like. What was read is written in the same format and read again as the same.
 pub fn trace(data: &[u8]) {
     let [first, input @ ..] = data else { return };
     let format = Format::ALL.get(usize::from(*first)).copied();

@@ -21,7 +21,7 @@ pub(crate) enum Line<'a> {
 pub(crate) struct Lines<R> {
     input: R,
     buffer: Vec<u8>,
-    /// What was read and not given out: `buffer[start..end]`.
+    /// The bytes read and not returned: `buffer[start..end]`.
     start: usize,
     end: usize,
     /// Up to here there is no end of a line.
@@ -41,7 +41,8 @@ impl<R: Read> Lines<R> {
         self.number
     }
 
-    /// What the stream begins with, at most the length of a longest line; to be called before [`next`](Lines::next).
+    /// The begin of the stream, at most the length of a longest line; to be called before
+    /// [`next`](Lines::next).
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
         while self.end - self.start < MAX_LINE_BYTES && !self.exhausted {
             self.fill()?;
@@ -85,7 +86,8 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Reads over the rest of a line that does not fit, keeping its beginning in front of the buffer.
+    /// Reads over the rest of a line that does not fit, keeping its beginning in front of the
+    /// buffer.
     fn skip_long(&mut self) -> io::Result<Line<'_>> {
         self.buffer.copy_within(self.start..self.start + MAX_LINE_BYTES, 0);
         loop {

@@ -11,7 +11,7 @@ pub struct Malformed {
     pub file: Arc<str>,
     /// Which line, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: FieldError,
     /// How it begins.
     pub text: String,
@@ -41,11 +41,11 @@ impl Malformed {
 pub struct FieldError {
     /// The field, as the format's documentation names it; `line` where it is all of it.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What can be wrong with a field.
+/// Errors of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Problem {
     /// The line ends before it.

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-/// Names that are told apart: devices, hosts. Bounds the memory that noise can take.
+/// Names that are distinguished: devices, hosts. Bounds the memory that noise can take.
 pub(crate) const MAX_NAMES: usize = 1 << 16;
 
 /// Numbers names. Traces name the same thing again and again, so the last one is looked at first.

@@ -21,7 +21,8 @@ pub struct ReadOptions {
     pub format: Option<Format>,
     /// Whether malformed lines are counted and left out rather than end it.
     pub lenient: bool,
-    /// Nanoseconds of a unit of the times of vscsi, which do not say what they are: seconds in the published sample.
+    /// Nanoseconds of a unit of the times of vscsi, which do not say what they are: seconds in the
+    /// published sample.
     pub vscsi_tick_ns: u64,
 }
 
@@ -31,7 +32,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// What a reader has seen so far.
+/// The counters of a reader.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Tally {
     /// Lines, all of them.
@@ -45,7 +46,8 @@ pub struct Tally {
     /// The first of these.
     #[serde(serialize_with = "as_texts")]
     pub first_malformed: Vec<Malformed>,
-    /// Requests whose time was before that of the one in front of them; they were given that one's time.
+    /// Requests whose time was before that of the one in front of them; they were given that one's
+    /// time.
     pub out_of_order: u64,
 }
 
@@ -66,8 +68,9 @@ pub struct Reader<R: Read> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads how the stream begins; `file` is its name in messages. The stream is unpacked, and its format known, by
-    /// its first bytes: up to 64 KiB are waited for before the first request is given out.
+    /// Reads how the stream begins; `file` is its name in messages. The stream is unpacked, and its
+    /// format known, by its first bytes: up to 64 KiB are waited for before the first request is
+    /// given out.
     pub fn open(input: R, file: &str, options: ReadOptions) -> Result<Reader<R>, TraceError> {
         let file: Arc<str> = file.into();
         let failed = |source| TraceError::Read { file: Arc::clone(&file), source };
@@ -97,7 +100,7 @@ impl<R: Read> Reader<R> {
         self.format
     }
 
-    /// What was seen so far.
+    /// The counters up to now.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -146,7 +149,7 @@ fn decode(decoder: &mut Decoder, line: &[u8]) -> Result<Option<Raw>, FieldError>
     if line.is_empty() || line.trim_ascii().is_empty() { Ok(None) } else { decoder.decode(line) }
 }
 
-/// What comes of a line.
+/// The result of a line.
 enum Step {
     Request(Request),
     PassedOver,

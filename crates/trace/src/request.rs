@@ -1,8 +1,9 @@
 //! One request of a trace, whatever format it came from.
 
 use serde::Serialize;
+use softflash_base::AccessKind;
 
-/// What a request asks.
+/// The kind of a request of a trace: an access to a block device, or a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -17,6 +18,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kind of access; none for a flush.
+    pub fn access(self) -> Option<AccessKind> {
+        match self {
+            Kind::Read => Some(AccessKind::Read),
+            Kind::Write => Some(AccessKind::Write),
+            Kind::Trim => Some(AccessKind::Trim),
+            Kind::Flush => None,
+        }
+    }
+
     /// Its name, in messages.
     pub fn name(self) -> &'static str {
         match self {
@@ -35,7 +46,7 @@ pub struct Request {
     pub at_ns: u64,
     /// The device or volume; the formats say how it is numbered.
     pub device: u32,
-    /// What it asks.
+    /// The kind of access.
     pub kind: Kind,
     /// Where it begins; 0 for a flush.
     pub offset_bytes: u64,

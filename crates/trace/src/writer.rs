@@ -15,8 +15,9 @@ pub struct LeftOut {
     pub flushes: u64,
 }
 
-/// Writes requests in a format. What the format cannot say is left out and counted; times are written in the format's
-/// units, rounded down, and addresses in sectors where it has those, rounded outward.
+/// Writes requests in a format. What the format cannot say is left out and counted; times are
+/// written in the format's units, rounded down, and addresses in sectors where it has those,
+/// rounded outward.
 pub struct Writer<W: Write> {
     output: Output<W>,
     format: Format,

@@ -1,4 +1,5 @@
-//! Lines that are wrong: which field, and what a reader does about them. No bytes make a reader panic.
+//! Lines that are wrong: which field, and what a reader does about them. No bytes make a reader
+//! panic.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

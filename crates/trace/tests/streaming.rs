@@ -25,7 +25,8 @@ fn request(index: u64) -> Request {
     Request { at_ns: index * 1000, device: (index % 7) as u32, kind, offset_bytes, bytes: 4096 }
 }
 
-/// Writes `requests` requests into a pipe, and changes, sums up and writes again what comes out of it.
+/// Writes `requests` requests into a pipe, and changes, sums up and writes again what comes out of
+/// it.
 fn flow(requests: u64, compression: Compression) -> u64 {
     let (output, input) = io::pipe().unwrap();
     thread::scope(|scope| {

@@ -1,23 +1,11 @@
 //! One request of a block client.
 
-use serde::{Deserialize, Serialize};
-
-/// What a request asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AccessKind {
-    /// Read bytes.
-    Read,
-    /// Write bytes.
-    Write,
-    /// Forget bytes: discard, trim, unmap.
-    Trim,
-}
+use softflash_base::AccessKind;
 
 /// A request of a block client. It lies within the capacity that its source was made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Access {
-    /// What it asks.
+    /// The kind of access.
     pub kind: AccessKind,
     /// Where it begins.
     pub offset_bytes: u64,

@@ -1,4 +1,4 @@
-//! What can be wrong with a workload.
+//! Errors of workloads.
 
 use softflash_base::random::ZipfError;
 use thiserror::Error;
@@ -9,11 +9,11 @@ use thiserror::Error;
 pub struct WorkloadError {
     /// The workload's name.
     pub workload: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong, in which field, and what to write instead.
+/// The problem, its field, and the remedy.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Problem {
     /// A share that is none.
@@ -21,7 +21,7 @@ pub enum Problem {
     Share {
         /// The field.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
     },
     /// A share that must be above 0.
@@ -29,7 +29,7 @@ pub enum Problem {
     EmptyShare {
         /// The field.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
     },
     /// Shares that are more than everything.
@@ -46,9 +46,9 @@ pub enum Problem {
     TooLarge {
         /// The field.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
-        /// What it may be.
+        /// The possible values.
         limit: u64,
     },
     /// A rate that is none.
@@ -56,7 +56,7 @@ pub enum Problem {
     Rate {
         /// The field.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
     },
     /// A weight that is none.
@@ -66,7 +66,7 @@ pub enum Problem {
         field: &'static str,
         /// The size that it belongs to.
         bytes: u32,
-        /// What it is.
+        /// Its value.
         value: f64,
     },
     /// Nothing to choose from.
@@ -78,7 +78,7 @@ pub enum Problem {
     /// No size at all for what is asked.
     #[error("it has {kind} and no size for them; give size, or {field}")]
     SizeMissing {
-        /// What is asked.
+        /// The workload.
         kind: &'static str,
         /// The field for it alone.
         field: &'static str,
@@ -96,9 +96,9 @@ pub enum Problem {
         bytes: u32,
         /// Its alignment.
         align_bytes: u32,
-        /// What is touched.
+        /// The bytes touched.
         span_bytes: u64,
-        /// What there is.
+        /// The bytes that there are.
         capacity_bytes: u64,
     },
     /// More is to be touched than there is.
@@ -107,9 +107,9 @@ pub enum Problem {
          such as {{ share = 1.0 }}"
     )]
     SpanBeyond {
-        /// What is to be touched.
+        /// The bytes to be touched.
         span_bytes: u64,
-        /// What there is.
+        /// The bytes that there are.
         capacity_bytes: u64,
     },
     /// The span is too small for so many streams.
@@ -122,7 +122,7 @@ pub enum Problem {
         streams: u32,
         /// The largest request.
         bytes: u32,
-        /// What is touched.
+        /// The bytes touched.
         span_bytes: u64,
     },
     /// Neither or both of two fields.

@@ -1,9 +1,10 @@
 //! Workloads: what is asked, where, how large and when.
 //!
-//! A [`BlockWorkload`] or a [`KvWorkload`] is what a preset in TOML states; their sources give one access after the
-//! other without end, a [`Load`] says when they are made, a [`Precondition`] what state the device is in before, and
-//! [`SteadyState`] when figures have settled. Time is virtual and given, chance comes from a seeded generator:
-//! equal seeds give equal accesses. `docs/workloads.md` has fields, units and definitions.
+//! A [`BlockWorkload`] or a [`KvWorkload`] is what a preset in TOML states; their sources give one
+//! access after the other without end, a [`Load`] says when they are made, a [`Precondition`] what
+//! state the device is in before, and [`SteadyState`] when figures have settled. Time is virtual
+//! and given, chance comes from a seeded generator: equal seeds give equal accesses.
+//! `docs/workloads.md` has fields, units and definitions.
 //!
 //! ```
 //! use softflash_base::random::Rng;
@@ -27,7 +28,7 @@ mod permutation;
 mod precondition;
 mod steady;
 
-pub use access::{Access, AccessKind};
+pub use access::Access;
 pub use block::{BlockSource, BlockWorkload, Pattern, RequestSize, SizeShare, Span};
 pub use error::{Problem, WorkloadError};
 pub use kv::{
@@ -36,4 +37,5 @@ pub use kv::{
 };
 pub use load::{ArrivalPattern, Arrivals, Load, RateCap, RateCaps};
 pub use precondition::{NoSuchPrecondition, Precondition};
+pub use softflash_base::AccessKind;
 pub use steady::{SteadyCriterion, SteadyState, Window};

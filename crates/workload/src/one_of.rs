@@ -1,5 +1,5 @@
-//! Fields that are written in either of two ways, such as `size = 8192` or a list of sizes, with errors that speak of
-//! what was written: serde's untagged enums only say that nothing matched.
+//! Fields that are written in either of two ways, such as `size = 8192` or a list of sizes, with
+//! errors that speak of what was written: serde's untagged enums only say that nothing matched.
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};

@@ -2,8 +2,8 @@
 
 use softflash_base::random::Rng;
 
-/// A bijection of `0..items`. It spreads popular items over the whole range without letting two of them meet, as a
-/// hash would.
+/// A bijection of `0..items`. It spreads popular items over the whole range without letting two of
+/// them meet, as a hash would.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
     items: u64,
@@ -29,8 +29,8 @@ impl Permutation {
     #[inline]
     pub(crate) fn place(&self, item: u64) -> u64 {
         let mut place = item;
-        // Each step is a bijection of the next power of two, so walking on from outside of the range ends inside, and
-        // no two walks end at the same place.
+        // Each step is a bijection of the next power of two, so walking on from outside of the
+        // range ends inside, and no two walks end at the same place.
         loop {
             for multiplier in self.multipliers {
                 place = place.wrapping_mul(multiplier).wrapping_add(multiplier >> 32) & self.mask;
@@ -66,7 +66,8 @@ mod tests {
             for item in 0..1000 {
                 tenths[(permutation.place(item) * 10 / items) as usize] += 1;
             }
-            // Far from even would be hundreds missing; a bijection of this kind is evener than chance or close to it.
+            // Far from even would be hundreds missing; a bijection of this kind is evener than
+            // chance or close to it.
             assert!(tenths.iter().all(|&count| (40..=200).contains(&count)), "{seed} {tenths:?}");
         }
     }

@@ -1,15 +1,16 @@
-//! When figures have settled: the steady state of SNIA's Solid State Storage Performance Test Specification (SSS PTS).
+//! When figures have settled: the steady state of SNIA's Solid State Storage Performance Test
+//! Specification (SSS PTS).
 //!
-//! By its definition a device is in the steady state with respect to a figure (IOPS, throughput, latency, WAF) when over
-//! a measurement window of five rounds
+//! By its definition a device is in the steady state with respect to a figure (IOPS, throughput,
+//! latency, WAF) when over a measurement window of five rounds
 //! - the largest and the smallest figure are no more than 20 % of the window's mean apart, and
-//! - the largest and the smallest value on the line of best fit (least squares) through them are no more than 10 % of
-//!   the mean apart.
+//! - the largest and the smallest value on the line of best fit (least squares) through them are no
+//!   more than 10 % of the mean apart.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What counts as steady. The default is that of the SNIA SSS PTS.
+/// The criterion of a steady state. The default is that of the SNIA SSS PTS.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SteadyCriterion {
@@ -17,7 +18,7 @@ pub struct SteadyCriterion {
     pub rounds: u32,
     /// Largest minus smallest figure, as a share of the mean: at most this.
     pub range: f64,
-    /// What the line of best fit rises or falls over the window, as a share of the mean: at most this.
+    /// The most that the line of best fit rises or falls over the window, as a share of the mean.
     pub slope: f64,
 }
 
@@ -35,7 +36,7 @@ pub struct SteadyState {
     seen: u64,
 }
 
-/// What the last rounds look like.
+/// The window of the last rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
@@ -43,7 +44,8 @@ pub struct Window {
     pub mean: f64,
     /// Largest minus smallest, as a share of the mean.
     pub range: f64,
-    /// Rise (above 0) or fall of the line of best fit from the first to the last round, as a share of the mean.
+    /// Rise (above 0) or fall of the line of best fit from the first to the last round, as a share
+    /// of the mean.
     pub slope: f64,
     /// Whether it meets the criterion.
     pub is_steady: bool,
@@ -75,7 +77,7 @@ impl SteadyState {
         self.seen
     }
 
-    /// What the last rounds look like; none before there are enough of them.
+    /// The window of the last rounds; none before there are enough of them.
     pub fn window(&self) -> Option<Window> {
         let rounds = self.rounds();
         if self.figures.len() < rounds {
@@ -98,7 +100,7 @@ impl SteadyState {
         self.criterion.rounds.max(2) as usize
     }
 
-    /// What the line of best fit rises from the first to the last round of the window.
+    /// The rise of the line of best fit from the first to the last round of the window.
     fn rise(&self, mean: f64) -> f64 {
         let rounds = self.figures.len() as f64;
         let middle = (rounds - 1.0) / 2.0;
@@ -130,7 +132,8 @@ mod tests {
         // Range: 2.0 of a mean of 10 is 20 %, and the line of best fit is level.
         assert_eq!(steady_after([9.0, 11.0, 10.0, 11.0, 9.0]), Some(5));
         assert_eq!(steady_after([8.99, 11.0, 10.02, 11.0, 8.99]), None);
-        // Slope: a straight line that rises by 10 % of its mean over the window, and one that rises by a little more.
+        // Slope: a straight line that rises by 10 % of its mean over the window, and one that rises
+        // by a little more.
         let line = |rise: f64| (0..5).map(move |x| 100.0 + rise * (f64::from(x) / 4.0 - 0.5));
         assert_eq!(steady_after(line(9.999)), Some(5));
         assert_eq!(steady_after(line(10.001)), None);
@@ -140,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_decay_is_steady_when_its_tail_is_flat() {
-        // Like the throughput of a drive that was fresh: from 400 down to 100, by a tenth of the rest a round.
+        // Like the throughput of a drive that was fresh: from 400 down to 100, by a tenth of the
+        // rest a round.
         let series = |round: i32| 100.0 + 300.0 * 0.9_f64.powi(round);
         let found = steady_after((0..200).map(series)).unwrap();
         let rise = |end: i32| {

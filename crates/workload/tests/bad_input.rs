@@ -5,7 +5,8 @@
 use softflash_base::random::Rng;
 use softflash_workload::{BlockWorkload, KvWorkload, Load, Pattern, Precondition, RequestSize};
 
-/// What is said of a block workload that has `lines` beside a name, a mix and, unless they have one, a size.
+/// What is said of a block workload that has `lines` beside a name, a mix and, unless they have
+/// one, a size.
 fn block_error(lines: &str) -> String {
     let size = if lines.contains("size") { "" } else { "size = 4096\n" };
     let mix = if lines.contains("read_fraction") { "" } else { "read_fraction = 0.5\n" };

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hands_a_name_on_does_not_use_it() {
+    fn a_reexport_is_not_a_use() {
         let facade = ("b/mod.rs", "mod d;\npub use d::D;\npub struct B;");
         let inner = ("b/d.rs", "use super::B;");
         assert!(found(&[facade, inner]).is_empty());

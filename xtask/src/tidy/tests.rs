@@ -56,6 +56,14 @@ fn a_link_leads_to_a_file_and_a_heading() {
 }
 
 #[test]
+fn a_comment_is_as_wide_as_the_code() {
+    let (wide, link) = ("word ".repeat(20), "x".repeat(100));
+    let text = format!("//! {wide}x\n// {link}\nconst A: &str = \"{wide}\";\n");
+    let found = found(&[("crates/a/src/lib.rs", &text)]);
+    assert_eq!(found, ["crates/a/src/lib.rs:1: a comment wider than 100 columns; wrap it"]);
+}
+
+#[test]
 fn a_comment_names_documents_that_exist() {
     let files = [("crates/a/src/lib.rs", "//! See `docs/formats.md`.\n")];
     assert_eq!(found(&files), ["crates/a/src/lib.rs:1: docs/formats.md does not exist"]);

@@ -73,7 +73,7 @@ fn row(unit: &UnitTelemetry) -> Vec<String> {
         unit.space.free().to_string(),
         unit.space.live.to_string(),
         unit.space.open.to_string(),
-        unit.space.reclaimable.to_string(),
+        unit.space.erase_pending.to_string(),
         unit.space.bad.to_string(),
         format!("{}/{:.1}/{}", unit.erase_count_min, unit.erase_count_mean, unit.erase_count_max),
         unit.bad_blocks.to_string(),
@@ -84,7 +84,7 @@ fn row(unit: &UnitTelemetry) -> Vec<String> {
 fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
     block_on(|runtime| async move {
         // Nothing is erased in advance.
-        let config = || FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+        let config = || FtlConfig { erased_target: 0, ..FtlConfig::default() };
         let mut units = Vec::new();
         for shard in (0..directory.layout.shards).map(ShardId) {
             let owned = directory.layout.units_of(shard);

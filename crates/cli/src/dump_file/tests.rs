@@ -34,7 +34,7 @@ fn read(file: &[u8]) -> Result<Vec<Record>, DumpError> {
 }
 
 #[test]
-fn what_was_written_is_read_back() {
+fn records_are_read_back() {
     for seed in 0..8 {
         let mut rng = Rng::seeded(seed);
         let records = records(&mut rng, seed * 100);
@@ -75,7 +75,7 @@ fn frames_cannot_change_places() {
 }
 
 #[test]
-fn other_files_and_later_versions_are_told_apart() {
+fn other_files_and_later_versions_have_different_errors() {
     assert!(matches!(read(b"REDIS0011 and so on, and so on, and so on"), Err(DumpError::NotADump)));
     assert!(matches!(read(b""), Err(DumpError::NotADump)));
     let newer = header(FORMAT_VERSION + 1, 0);

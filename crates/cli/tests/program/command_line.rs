@@ -34,7 +34,7 @@ fn wrong_arguments_are_refused_with_code_2() {
     fails(2, &["serve", "--colour", "red"], &["--colour"]);
     fails(2, &["fly"], &["fly"]);
     fails(2, &["serve", "--memory", "much"], &["much"]);
-    fails(2, &["serve", "--memory", "1MiB"], &["memory", "at least"]);
+    fails(2, &["serve", "--memory", "1MiB"], &["memory", "the minimum is"]);
     fails(2, &["serve", "--durability", "soon"], &["soon", "flash"]);
     fails(2, &["serve", "--resp", "nowhere"], &["nowhere"]);
     fails(2, &["format", "x"], &["--size 8GiB"]);
@@ -45,7 +45,7 @@ fn wrong_arguments_are_refused_with_code_2() {
 }
 
 #[test]
-fn who_reads_the_result_may_go_early() {
+fn a_closed_output_is_not_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     format(&data, Backend::File, 256 * MIB);
@@ -131,7 +131,7 @@ fn an_existing_directory_is_replaced_only_by_force() {
 }
 
 #[test]
-fn a_directory_in_use_is_busy_for_everybody_else() {
+fn a_directory_in_use_is_busy_for_other_processes() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format(&data, Backend::File, 512 * MIB);

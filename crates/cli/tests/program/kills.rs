@@ -25,7 +25,7 @@ const MOST_IN_PIPELINE: u64 = 4;
 const ARGUMENTS: [&str; 2] = ["--memory", "32MiB"];
 
 #[test]
-fn what_was_acknowledged_survives_kills_at_any_moment() {
+fn acknowledged_writes_survive_kills_at_any_moment() {
     let fresh = u64::from(std::process::id()) << 20 | u64::from(crate::support::time_of_day_us());
     let seed = setting("SOFTFLASH_TEST_SEED", fresh);
     let seconds = setting("SOFTFLASH_KILL_SECONDS", 0);

@@ -133,7 +133,7 @@ fn json(output: &Output) -> Value {
 }
 
 #[test]
-fn the_list_has_what_scripts_ask_for() {
+fn the_list_has_the_fields_for_scripts() {
     let list = json(&softflash(["lab", "list", "-o", "json"]));
     let names = |kind: &str| -> Vec<String> {
         let entries = list[kind].as_array().unwrap().iter();
@@ -202,7 +202,7 @@ fn a_cell_that_fails_lets_the_others_end() {
 }
 
 #[test]
-fn an_interrupt_keeps_what_is_done_and_says_how_to_go_on() {
+fn an_interrupt_keeps_completed_cells_and_says_how_to_continue() {
     let laboratory = Laboratory::new();
     let endless = EXPERIMENT.replacen("set.requests = 20_000", "set.requests = 1_000_000_000", 1);
     laboratory.experiment("it.toml", &endless);
@@ -284,7 +284,7 @@ fn sim(laboratory: &Laboratory, more: &[&str]) -> Output {
 }
 
 #[test]
-fn one_simulation_says_what_it_came_to_and_what_it_cost() {
+fn one_simulation_reports_results_and_cost() {
     let laboratory = Laboratory::new();
     let arguments = ["--workload", "mixed-8k", "--requests", "20000", "--op", "25", "-o", "json"];
     let report = json(&sim(&laboratory, &arguments));

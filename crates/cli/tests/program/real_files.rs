@@ -22,7 +22,7 @@ fn tree(default_mib: u64) -> Option<Tree> {
 }
 
 #[test]
-fn a_tree_of_files_comes_back_byte_for_byte() {
+fn a_tree_of_files_is_read_back_byte_for_byte() {
     let Some(tree) = tree(96) else { return };
     assert!(tree.files.len() > 500, "a whole tree has more than {} files", tree.files.len());
     let directory = tempfile::tempdir().unwrap();

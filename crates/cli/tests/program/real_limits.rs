@@ -90,7 +90,7 @@ fn a_full_device_refuses_writes_until_deletes_have_made_room() {
 /// Repeated starts, alternating between clean ends and kills; each start finds the contents of the
 /// last.
 #[test]
-fn restarts_find_what_was_left() {
+fn restarts_find_the_contents_of_the_last_run() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     format(&data, Backend::File, 512 * MIB);

@@ -146,7 +146,7 @@ fn a_recorder_that_is_too_slow_loses_requests_and_says_so() {
 }
 
 #[test]
-fn what_was_recorded_outlives_the_server() {
+fn a_recording_outlives_the_server() {
     let temp = tempfile::tempdir().unwrap();
     let server = server(temp.path());
     let trace = temp.path().join("trace").to_str().unwrap().to_owned();
@@ -161,7 +161,7 @@ fn what_was_recorded_outlives_the_server() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_leaves_no_file() {
+fn errors_are_reported_and_leave_no_file() {
     let temp = tempfile::tempdir().unwrap();
     let trace = temp.path().join("trace").to_str().unwrap().to_owned();
     let fails = |code: i32, arguments: &[&str], part: &str| {

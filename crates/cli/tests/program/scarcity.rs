@@ -32,7 +32,7 @@ fn ping(server: &Server) -> Option<TcpStream> {
 }
 
 #[test]
-fn without_descriptors_clients_are_told_so_and_others_are_served() {
+fn without_descriptors_clients_get_an_error_and_others_are_served() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format(&data, Backend::File, 256 * MIB);
@@ -47,7 +47,7 @@ fn without_descriptors_clients_are_told_so_and_others_are_served() {
         "{} admitted, {refused} refused",
         admitted.len()
     );
-    assert!(friend.set(b"k", b"after").is_ok(), "who is there is served");
+    assert!(friend.set(b"k", b"after").is_ok(), "connected clients are served");
     drop(admitted);
     let started = Instant::now();
     while ping(&server).is_none() {

@@ -62,7 +62,7 @@ fn passwords_are_nowhere_to_be_found() {
     for setup in ["CONFIG SET slowlog-log-slower-than 0", "FLASH.RECORD START"] {
         assert!(line(&mut admin, setup).0.is_ok());
     }
-    let told = [
+    let commands = [
         format!("ACL SETUSER ann on >{} ~a:* +@all", password("ann")),
         format!("ACL SETUSER ann >{} <{}", password("second"), password("second")),
         format!("ACL SETUSER bad on >{} +nosuch", password("bad")),
@@ -75,7 +75,7 @@ fn passwords_are_nowhere_to_be_found() {
         format!("AUTH {} ann", password("swapped")),
         format!("ACL GETUSER {}", password("name")),
     ];
-    for command in &told {
+    for command in &commands {
         replies.push(line(&mut admin, command).1);
     }
     let mut ann = server.client();
@@ -162,7 +162,7 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
 
 /// The HTTP pages contain the counters that operators need, readable by everyone and read-only.
 #[test]
-fn http_only_tells_counters() {
+fn http_has_read_only_counters() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format_with(&data, Backend::File, 512 << 20, &["--units", "4"]);

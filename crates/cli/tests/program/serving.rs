@@ -96,7 +96,7 @@ fn ctrl_c_ends_a_server_that_is_ending_at_once_with_1() {
 }
 
 #[test]
-fn too_many_clients_are_told_so() {
+fn too_many_clients_get_an_error() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     two_shards(&data);
@@ -182,7 +182,7 @@ fn serve_needs_no_arguments() {
 
 /// The HTTP pages of a server; the address is in the ready line.
 #[test]
-fn http_tells_the_state() {
+fn http_shows_the_state() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     two_shards(&data);

@@ -96,7 +96,7 @@ fn clients_show_a_certificate_where_they_must() {
 }
 
 #[test]
-fn the_plain_port_can_be_off_and_what_is_no_tls_is_cut_off() {
+fn the_plain_port_can_be_off_and_input_without_tls_is_refused() {
     let secure = secure(&["--resp", "off"]);
     assert!(!secure.server.ready.contains("resp="), "{}", secure.server.ready);
     let address = secure.server.address_of("tls");

@@ -136,7 +136,7 @@ fn standard_input_and_output_are_files_too() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_leaves_no_file() {
+fn errors_are_reported_and_leave_no_file() {
     let (directory, path) = directory();
     let (disk, out) = (path("disk.csv"), path("out.csv"));
     fs::write(path("bad.csv"), alibaba() + "0,X,0,4096,1\n" + &alibaba()).unwrap();

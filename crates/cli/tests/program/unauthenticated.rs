@@ -277,7 +277,7 @@ fn a_client_that_reads_nothing_is_cut_off() {
         line.parse::<u64>().unwrap()
     };
     while timed_out() == 0 {
-        assert!(started.elapsed() < Duration::from_secs(90), "nobody is cut off");
+        assert!(started.elapsed() < Duration::from_secs(90), "no client is cut off");
         std::thread::sleep(Duration::from_millis(200));
     }
     // The disconnected client sees the end before all of its replies.
@@ -308,7 +308,7 @@ fn outer_address() -> Option<IpAddr> {
 }
 
 #[test]
-fn without_a_password_nobody_comes_from_outside() {
+fn without_a_password_other_machines_are_refused() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format(&data);

@@ -1,4 +1,4 @@
-//! What a device asks of the operating system, one call each. Tests put a file system here that fails.
+//! The system calls of a device, one method each. Tests put a file system here that fails.
 
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;

@@ -24,12 +24,12 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What all queue pairs of a device share.
+/// The state that all queue pairs of a device share.
 pub(super) struct Shared {
     info: DeviceInfo,
     discard: Discard,
     options: OpenOptions,
-    /// What tests put in the place of the file's calls.
+    /// The calls that tests use in place of the file's.
     instead: Option<Arc<dyn FileCalls>>,
     direct: bool,
     settled: Settled,
@@ -46,7 +46,8 @@ impl Shared {
         self.instead.as_deref()
     }
 
-    /// A handle of a queue pair's own: the operating system tells each handle once that a flush failed.
+    /// A handle of a queue pair's own: the operating system reports a failed flush once to each
+    /// handle.
     fn own_handle(&self) -> io::Result<File> {
         let path = self.label().path().to_owned();
         open_data(&path, &self.options, &mut Vec::new()).map(|(file, _)| file)
@@ -80,7 +81,8 @@ impl FileDevice {
         FileDevice::from_label(label, note, options)
     }
 
-    /// As [`open`](FileDevice::open), with something else in the place of all calls but those for the label: for tests.
+    /// As [`open`](FileDevice::open), with something else in the place of all calls but those for
+    /// the label: for tests.
     ///
     /// # Errors
     /// As [`open`](FileDevice::open).
@@ -283,10 +285,11 @@ fn open_data(
     }
 }
 
-/// What the page cache holds need not be on the medium, where an earlier process saw a flush fail; it is read anew.
+/// The contents of the page cache need not be on the medium, where an earlier process saw a flush
+/// fail; it is read again.
 fn drop_cached(file: &File) {
-    // What is not written yet would be kept, so it is written first; where that fails, what will be read is still what
-    // is on the medium.
+    // What is not written yet would be kept, so it is written first; where that fails, what will be
+    // read is still what is on the medium.
     let _ = file.sync_data();
     let _ = fadvise(file, 0, None, Advice::DontNeed);
 }

@@ -17,7 +17,7 @@ pub(super) fn offset(geometry: &UnitGeometry, target: &Target) -> u64 {
         + u64::from(target.page) * u64::from(geometry.page_bytes)
 }
 
-/// What does not suit the file backend in a geometry, if anything.
+/// The part of a geometry that the file backend does not support, if any.
 pub(super) fn unsuitable(geometry: &UnitGeometry, units: u16) -> Option<String> {
     if (geometry.dies, geometry.planes) != (1, 1) {
         return Some("a unit of a file device has one die with one plane".to_owned());

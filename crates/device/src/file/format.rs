@@ -1,5 +1,12 @@
 //! Making a file device.
 
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)]
+
 use super::device::size_of;
 use super::extent::{self, MAX_SUPERBLOCK_BYTES};
 use super::options::Discard;
@@ -25,7 +32,7 @@ const PAGE_BYTES: u32 = 4096;
 /// Commands that a unit of a file device accepts at a time.
 const QUEUE_DEPTH: u16 = 64;
 
-/// What a new file device shall be.
+/// The options of a new file device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFormat {
     /// Bytes that the device may occupy, label included; it takes the most whole superblocks that
@@ -36,7 +43,7 @@ pub struct FileFormat {
     /// Payload of a superblock in bytes, a multiple of 4096 (8 MiB by default); two header pages
     /// come on top.
     pub superblock_bytes: u64,
-    /// What erase asks of the layer below.
+    /// The effect of an erase on the layer below.
     pub discard: Discard,
     /// Whether to replace a file that exists, or to overwrite a block device.
     pub force: bool,
@@ -114,7 +121,7 @@ pub enum FormatError {
         "{bytes} bytes are too few for these units and superblocks: at least {minimum} are needed"
     )]
     TooSmall {
-        /// What was given.
+        /// The given value.
         bytes: u64,
         /// The least that works.
         minimum: u64,
@@ -122,7 +129,7 @@ pub enum FormatError {
     /// The superblock's size is no multiple of 4096, zero, or above 512 MiB.
     #[error("superblocks of {bytes} bytes: a multiple of 4096 up to 512 MiB is needed")]
     Superblock {
-        /// What was given.
+        /// The given value.
         bytes: u64,
     },
     /// No unit.
@@ -136,7 +143,7 @@ pub enum FormatError {
     NoSpace {
         /// The path.
         path: PathBuf,
-        /// What was asked for.
+        /// The given value.
         bytes: u64,
     },
     /// The file system cannot do what erase shall do.
@@ -146,7 +153,7 @@ pub enum FormatError {
         path: PathBuf,
         /// The mode.
         mode: &'static str,
-        /// What it answered.
+        /// Its answer.
         source: io::Error,
     },
     /// Another process has the device open.
@@ -251,7 +258,8 @@ impl NewFile {
             };
         }
         self.empty()?;
-        // Asked before it is tried: a reservation that fails half-way has meanwhile filled the file system.
+        // Asked before it is tried: a reservation that fails half-way has meanwhile filled the file
+        // system.
         let space = fstatvfs(&self.file).map_err(|errno| self.io(errno.into()))?;
         if space.f_bavail.saturating_mul(space.f_frsize) < bytes {
             return Err(FormatError::NoSpace { path: self.path.clone(), bytes });

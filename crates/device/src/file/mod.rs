@@ -12,7 +12,7 @@
 //! io_uring with O_DIRECT and registered buffers wherever the system allows it; what it does not
 //! allow is said in [`DeviceInfo::detail`](crate::DeviceInfo).
 //!
-//! What this device does not do: it does not know which pages were programmed since the last
+//! Not supported: the device does not know which pages were programmed since the last
 //! erase. A read of a page that was not returns whatever the file holds there, and the order of
 //! programs is not checked. The layers above recognise their own pages by identity and checksum.
 //!

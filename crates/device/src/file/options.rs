@@ -43,7 +43,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// What erasing a superblock asks of the file system or drive below.
+/// The effect of an erase on the file system or drive below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discard {
@@ -52,7 +52,7 @@ pub enum Discard {
     None,
     /// Zero the extent and keep it reserved (`FALLOC_FL_ZERO_RANGE`).
     ZeroRange,
-    /// Give the extent back (`FALLOC_FL_PUNCH_HOLE`), which drives hear as a discard. On a shared
+    /// Give the extent back (`FALLOC_FL_PUNCH_HOLE`), which drives see as a discard. On a shared
     /// file system a later program can then fail for want of space.
     Punch,
 }

@@ -24,7 +24,7 @@ pub(super) struct Job {
     pub(super) buffer: Option<IoBuf>,
 }
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -50,7 +50,7 @@ pub(super) struct Done {
     pub(super) settles: bool,
 }
 
-/// What becomes of a command.
+/// The plan of a command.
 #[derive(Debug)]
 pub(super) enum Plan {
     /// A request to the operating system.
@@ -61,7 +61,7 @@ pub(super) enum Plan {
     MarkBad(Tag, BadBlock),
 }
 
-/// What planning looks at.
+/// The inputs of planning.
 pub(super) struct Planner {
     pub(super) geometry: UnitGeometry,
     pub(super) units: Range<u16>,

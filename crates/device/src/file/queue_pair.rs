@@ -15,7 +15,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What executes requests.
+/// The executor of requests.
 pub(super) enum Engine {
     Ring(Box<Ring>),
     Sync(SyncEngine),
@@ -28,8 +28,8 @@ pub(super) struct FileQueuePair {
     /// The file, past the page cache unless that was refused.
     data: File,
     planner: Planner,
-    /// A flush or durable write is under way, and these wait for it. Only through the page cache: there one of two
-    /// at a time may hear of an error that concerns the other.
+    /// A flush or durable write is under way, and these wait for it. Only through the page cache:
+    /// there one of two at a time may get an error that concerns the other.
     settling: bool,
     waiting: VecDeque<Job>,
     /// Ended without a request; delivered by the next poll.
@@ -96,8 +96,8 @@ impl FileQueuePair {
         }
     }
 
-    /// Takes note of flushes and durable writes that have ended, all of them before any is given back: an error counts
-    /// for those that ended well beside it. Starts those that waited.
+    /// Takes note of flushes and durable writes that have ended, all of them before any is given
+    /// back: an error counts for those that ended well beside it. Starts those that waited.
     fn settle(&mut self) {
         let settled = self.shared.settled();
         for done in self.reaped.iter_mut().filter(|done| done.settles) {

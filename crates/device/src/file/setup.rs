@@ -1,5 +1,5 @@
-//! Making a ring with the best flags that the kernel accepts, and the descriptor that tells when it
-//! has something.
+//! Making a ring with the best flags that the kernel accepts, and the descriptor that signals when
+//! it has something.
 
 use io_uring::IoUring;
 use rustix::event::{EventfdFlags, eventfd};
@@ -20,8 +20,8 @@ pub(super) struct NewRing {
 ///
 /// With deferred task work, completions are posted only when this thread asks for them, so they
 /// never interrupt it. The ring's own descriptor does not wake a sleeper reliably then (seen on
-/// Linux 6.18: `poll` slept on beside pending task work), so an eventfd does. Kernels before 6.1 get
-/// a plain ring, whose descriptor works.
+/// Linux 6.18: `poll` slept on beside pending task work), so an eventfd does. Kernels before 6.1
+/// get a plain ring, whose descriptor works.
 ///
 /// # Errors
 /// The plain ring's error: io_uring is missing, forbidden, or out of memory.

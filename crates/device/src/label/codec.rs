@@ -10,7 +10,7 @@ const HEADER_BYTES: usize = 40;
 const CHECKSUM_AT: usize = 32;
 const ENTRY_BYTES: usize = 8;
 
-/// What is wrong with a copy.
+/// The fault of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
     /// No label was ever written here, or nothing of it is left.

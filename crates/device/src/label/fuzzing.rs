@@ -7,15 +7,16 @@ use super::{Configuration, Label};
 const LENGTHS_AT: [usize; 2] = [12, 24];
 const CONFIGURATION_AT: usize = 40;
 
-/// Any bytes as a copy of a label, as they are and as the configuration of a label that is whole. What decodes is
-/// written back as the same.
+/// Any bytes as a copy of a label, as they are and as the configuration of a label that is whole.
+/// What decodes is written back as the same.
 pub(crate) fn label(data: &[u8]) -> Option<Configuration> {
     let _ = decode(data);
     let mut copy = b"SFLABEL\x1a\x01\0\0\0".to_vec();
     copy.resize(CONFIGURATION_AT, 0);
     let table = data.first().copied().unwrap_or(0) % 4;
     let rest = data.get(1..).unwrap_or_default();
-    let configuration = rest.len().saturating_sub(8 * usize::from(table)) as u32;
+    let configuration = rest.len().saturating_sub(8 * usize::from(table));
+    let configuration = u32::try_from(configuration).unwrap_or(u32::MAX);
     for (at, len) in LENGTHS_AT.into_iter().zip([configuration, table.into()]) {
         copy[at..at + 4].copy_from_slice(&len.to_le_bytes());
     }

@@ -25,6 +25,13 @@
 //! older program can tell "newer" from "damaged". The copies are rewritten one after the other,
 //! each made durable before the next begins: at any moment at least one is whole.
 
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)]
+
 mod codec;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -50,7 +57,7 @@ pub(crate) const COPY_BYTES: usize = 512 << 10;
 /// Both copies' offsets.
 pub(crate) const COPY_OFFSETS: [u64; 2] = [0, COPY_BYTES as u64];
 
-/// A block that must not be used, as it stands in the label.
+/// A block that must not be used, as an entry of the label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BadBlock {
     pub(crate) unit: u16,
@@ -70,7 +77,7 @@ pub(crate) struct Configuration {
     pub(crate) uuid: u128,
     pub(crate) units: u16,
     pub(crate) geometry: UnitGeometry,
-    /// What only the backend understands.
+    /// The backend's own options.
     #[serde(default)]
     pub(crate) options: toml::Table,
 }

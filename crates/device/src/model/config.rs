@@ -1,4 +1,4 @@
-//! What a model device is made of, as a preset or a label states it.
+//! The configuration of a model device, as a preset or a label states it.
 
 use crate::geometry::UnitGeometry;
 use crate::queue_pair::OpenError;
@@ -8,7 +8,7 @@ use softflash_nand::{
 };
 use std::ops::Range;
 
-/// What software addresses independently.
+/// The unit that software addresses independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitKind {
@@ -19,17 +19,18 @@ pub enum UnitKind {
     Chip,
 }
 
-/// What a device in memory keeps of the data that is written to it. Times and states are the same whatever it is.
+/// The storage of a device in memory. It changes no times and no states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contents {
     /// All bytes.
     #[default]
     Bytes,
-    /// All bytes, runs of equal 64-bit words packed, so that large devices full of made-up data fit into memory.
+    /// All bytes, runs of equal 64-bit words packed, so that large devices full of made-up data fit
+    /// into memory.
     Packed,
-    /// Nothing: reads succeed and leave their buffers as they are. What is mounted on such a device must
-    /// never be mounted again, as it would not find its own headers.
+    /// Nothing: reads succeed and leave their buffers as they are. What is mounted on such a device
+    /// must never be mounted again, as it would not find its own headers.
     Nothing,
 }
 
@@ -37,7 +38,7 @@ pub enum Contents {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
-    /// What a unit is.
+    /// The kind of unit.
     #[serde(default)]
     pub unit: UnitKind,
     /// Decides factory-bad blocks and all later chance. Below 2^63, which is what TOML holds.
@@ -45,7 +46,7 @@ pub struct ModelConfig {
     pub seed: u64,
     /// Shape and times.
     pub array: ArrayConfig,
-    /// What goes wrong; nothing by default.
+    /// The faults; none by default.
     #[serde(default)]
     pub faults: FaultConfig,
 }

@@ -17,14 +17,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What all queue pairs of a device share.
+/// The state that all queue pairs of a device share.
 pub(super) struct Shared {
     pub(super) info: DeviceInfo,
     pub(super) config: ModelConfig,
     path: PathBuf,
     pub(super) medium: Arc<dyn Medium>,
     contents: Contents,
-    /// What struck arrays that are gone.
+    /// The faults that struck arrays that are gone.
     pub(super) past_injected: Mutex<InjectedFaults>,
     last_cut: Mutex<Option<PowerCutReport>>,
     /// The arrays of the open queue pairs.
@@ -108,7 +108,7 @@ impl ModelDevice {
         let config: ModelConfig = toml::Value::Table(configuration.options.clone())
             .try_into()
             .map_err(|error: toml::de::Error| damaged(error.to_string()))?;
-        // Nothing is calculated from numbers that nobody has looked at.
+        // Numbers are checked before they are used.
         config.unit_geometry().map_err(|error| damaged(error.to_string()))?;
         let expected = file_bytes(&config.array.geometry);
         let actual = label.file().metadata().map_err(io_error)?.len();
@@ -173,8 +173,8 @@ impl ModelDevice {
 
     /// Cuts the power of the whole device at `at`, a time on the clock of its queue pairs, or as
     /// soon as they have come further. What ended by then stays; operations under way leave what
-    /// chance, drawn from `seed`, makes of them. Their commands and all later ones fail with `ENODEV`.
-    /// Drop the queue pairs, then open new ones: they find what survived.
+    /// chance, drawn from `seed`, makes of them. Their commands and all later ones fail with
+    /// `ENODEV`. Drop the queue pairs, then open new ones: they find what survived.
     ///
     /// # Errors
     /// If the state cannot be written to the device's file.
@@ -182,7 +182,7 @@ impl ModelDevice {
         self.shared.power_cut(at, seed)
     }
 
-    /// What the last power cut of the whole device came to, planned or not.
+    /// The report of the last power cut of the whole device, planned or not.
     pub fn last_power_cut(&self) -> Option<PowerCutReport> {
         *self.shared.last_cut.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -64,7 +64,7 @@ impl Active {
     }
 }
 
-/// What one die has to do.
+/// The work of one die.
 #[derive(Debug, Default)]
 struct DieQueue {
     /// Slots of commands with rows to submit, oldest first.
@@ -82,7 +82,7 @@ pub(super) struct Engine {
     slots: Vec<Option<Active>>,
     free: Vec<u32>,
     dies: Vec<DieQueue>,
-    /// What ended and is not delivered yet.
+    /// Completions that are not delivered yet.
     ended: Vec<Completion>,
 }
 
@@ -299,7 +299,7 @@ impl Engine {
     }
 }
 
-/// What is wrong with a finished row, if anything.
+/// The error of a finished row, if any.
 fn outcome(finished: &Finished, page: u32) -> Option<DeviceError> {
     let statuses = finished.statuses();
     let any = |status| statuses.contains(&status);

@@ -6,11 +6,13 @@ use std::sync::PoisonError;
 
 impl ModelDevice {
     /// Plans faults for the queue pairs that are open now, beside the configured rates. Dies and
-    /// channels are counted through the device, times are on the clock of the queue pairs, and each row
-    /// of pages that a die does from now on is a command. A queue pair that is opened later knows nothing of this.
+    /// channels are counted through the device, times are on the clock of the queue pairs, and each
+    /// row of pages that a die does from now on is a command. A queue pair that is opened later
+    /// knows nothing of this.
     ///
-    /// A planned power cut cuts the whole device as [`power_cut`](ModelDevice::power_cut) does, with chance from the
-    /// device's seed and the time; [`last_power_cut`](ModelDevice::last_power_cut) says what it left.
+    /// A planned power cut cuts the whole device as [`power_cut`](ModelDevice::power_cut) does,
+    /// with chance from the device's seed and the time;
+    /// [`last_power_cut`](ModelDevice::last_power_cut) says what it left.
     ///
     /// # Errors
     /// [`ConfigError::Schedule`] if a fault cannot happen; then nothing is planned.

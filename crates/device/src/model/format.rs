@@ -1,5 +1,12 @@
 //! Making a persisted model device.
 
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)]
+
 use super::config::ModelConfig;
 use super::device::record_factory_bad;
 use super::persisted::{FileMedium, file_bytes};
@@ -7,7 +14,7 @@ use crate::file::{FormatError, NewFile};
 use crate::label::Configuration;
 use std::path::Path;
 
-/// What a new model device shall be.
+/// The options of a new model device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFormat {
     /// Array, faults and units.

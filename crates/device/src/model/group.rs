@@ -23,7 +23,7 @@ pub(super) struct Group {
     /// Blocks whose records may differ from the medium's.
     touched: Vec<bool>,
     powered: bool,
-    /// What the blocks were brought up with, until the clock is known.
+    /// The initial state of the blocks, until the clock is known.
     initial: Option<Vec<BlockRecord>>,
 }
 
@@ -74,8 +74,8 @@ impl Group {
         Ok(())
     }
 
-    /// Plays the array up to `now`, one moment at a time, but not beyond a planned power cut: `heard` learns
-    /// of the commands that ended at a moment while the array is still there.
+    /// Plays the array up to `now`, one moment at a time, but not beyond a planned power cut:
+    /// `heard` learns of the commands that ended at a moment while the array is still there.
     pub(super) fn advance(
         &mut self,
         now: Time,
@@ -111,7 +111,7 @@ impl Group {
         self.array.next_event_at().into_iter().chain(self.array.planned_cut()).min()
     }
 
-    /// The caller's clock may start anywhere; blocks do not age while nobody looks.
+    /// The caller's clock may start anywhere; blocks do not age between calls.
     fn start_clock(&mut self, now: Time) {
         if self.initial.is_none() {
             return;

@@ -1,5 +1,12 @@
-//! Units as they were: an image is taken, the units are used, and then they come back as the image has
-//! them, as a device does that lost what it had acknowledged.
+//! Units as they were: an image is taken, the units are used, and then they come back as the image
+//! has them, as a device does that lost what it had acknowledged.
+
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)]
 
 use super::device::ModelDevice;
 use super::medium::Medium;
@@ -8,7 +15,7 @@ use softflash_nand::{BlockIndex, BlockRecord, Health, PageIndex};
 use std::io;
 use std::ops::Range;
 
-/// What some units of a model device held at one time.
+/// The contents of some units of a model device at one time.
 #[derive(Debug, Clone)]
 pub struct UnitsImage {
     device_uuid: u128,
@@ -31,7 +38,8 @@ impl UnitsImage {
         self.units.clone()
     }
 
-    /// The same units with every page of every good block overwritten: programmed, with what `fill` makes of its bytes.
+    /// The same units with every page of every good block overwritten: programmed, with the bytes
+    /// that `fill` writes.
     pub fn overwritten(mut self, mut fill: impl FnMut(&mut [u8])) -> UnitsImage {
         let (page_bytes, pages) = (self.page_bytes as usize, self.pages_per_block);
         for block in &mut self.blocks {
@@ -55,8 +63,8 @@ impl ModelDevice {
     /// Takes an image of units that no queue pair drives.
     ///
     /// # Errors
-    /// [`OpenError`] if a queue pair drives one of them, or one does not exist, or the device's file
-    /// cannot be read.
+    /// [`OpenError`] if a queue pair drives one of them, or one does not exist, or the device's
+    /// file cannot be read.
     pub fn image(&self, units: Range<u16>) -> Result<UnitsImage, OpenError> {
         let claim = self.claim(units)?;
         let blocks = self.blocks_of(&claim.units());
@@ -68,8 +76,8 @@ impl ModelDevice {
         Ok(UnitsImage { device_uuid, units: claim.units(), page_bytes, pages_per_block, blocks })
     }
 
-    /// Brings units that no queue pair drives back to what they were when the image was taken. Chance
-    /// takes up there as well: what is done again in the same way meets the same faults.
+    /// Brings units that no queue pair drives back to what they were when the image was taken.
+    /// Chance takes up there as well: what is done again in the same way meets the same faults.
     ///
     /// # Errors
     /// [`OpenError`] if the image is another device's, a queue pair drives one of the units, or the

@@ -1,4 +1,4 @@
-//! What survives of a model device while no queue pair drives it: pages and block records.
+//! The persistent state of a model device: pages and block records.
 
 use super::config::Contents;
 use softflash_nand::{
@@ -32,7 +32,7 @@ struct RamBlock {
     pages: RamPages,
 }
 
-/// What is kept of a block's pages.
+/// The stored pages of a block.
 #[derive(Clone)]
 enum RamPages {
     /// All bytes up to the last page written; empty while there is none.

@@ -1,7 +1,7 @@
 //! The `model` device: the NAND array of `softflash-nand` behind the same queue pairs as hardware.
 //!
 //! The array runs on the time that its callers pass in. Where that is virtual the device is a
-//! simulator that tells when it wants to be polled; where it is real the same code behaves like
+//! simulator that says when it has to be polled; where it is real the same code behaves like
 //! flash with the configured latencies. Pages live in memory, or in a file:
 //!
 //! ```text
@@ -13,12 +13,13 @@
 //!   8  4  next page to program; all ones if the block must be erased first
 //!  12  4  erases so far
 //!  16  4  reads since the last erase
-//!  20  1  0 good, 1 bad from the factory, 2 gone bad; plus 128 after an interrupted erase that left it
-//!         usable
-//!  21  3  how many milliseconds the block's unstable pages last, the soonest of them, plus 1; 0 for ever
+//!  20  1  0 good, 1 bad from the factory, 2 gone bad; plus 128 after an interrupted erase that
+//!         left it usable
+//!  21  3  milliseconds until the first of the block's unstable pages decays, plus 1; 0 for never
 //!  24  8  seconds since the last program
-//!  32  P  for each of the block's P pages: 0 whole, 1 reads as erased, 2 torn, 3 holds
-//!         what belongs elsewhere; unstable: 4 + the reads that it still survives (at most 250), or 255 for any number
+//!  32  P  for each of the block's P pages: 0 whole, 1 reads as erased, 2 torn, 3 holds the
+//!         contents of another page; unstable: 4 + the reads that it still survives (at most 250),
+//!         or 255 for any number
 //! ```
 //!
 //! Blocks are numbered through channels, chips, dies and planes. The file is sparse: an erase

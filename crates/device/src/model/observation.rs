@@ -46,12 +46,14 @@ impl ModelDevice {
         busy
     }
 
-    /// Records what the dies of the open queue pairs begin from `from` on and before `until`, of each queue pair the first `most`.
+    /// Records what the dies of the open queue pairs begin from `from` on and before `until`, of
+    /// each queue pair the first `most`.
     pub fn record(&self, from: Time, until: Time, most: usize) {
         self.each_group(|group, _| group.array.record(from, until, most));
     }
 
-    /// What was recorded, in the order of the beginnings, with dies numbered through the device.
+    /// The recorded activities, in the order of their begins, with dies numbered through the
+    /// device.
     pub fn recorded(&self) -> Vec<Recorded> {
         let per_channel = self.config().array.geometry.dies_per_channel();
         let mut all = Vec::new();

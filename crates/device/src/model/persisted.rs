@@ -1,5 +1,12 @@
 //! A medium in the device's file.
 
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)]
+
 use super::medium::Medium;
 use super::record::{decode, encode, record_bytes};
 use crate::label::LABEL_AREA_BYTES;
@@ -59,7 +66,7 @@ impl Medium for FileMedium {
         self.file.read_exact_at(into, self.page_offset(page))
     }
 
-    /// First takes note that the block holds nothing, then gives its space back, so that a kill in
+    /// First records that the block holds nothing, then gives its space back, so that a kill in
     /// between cannot leave empty pages that look written.
     fn erase_block(&self, block: BlockIndex) -> io::Result<()> {
         let record = self.load_record(block)?;

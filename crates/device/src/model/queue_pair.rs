@@ -25,7 +25,7 @@ pub(super) struct ModelQueuePair {
     pool: BufferPool,
     /// Reused by every advance.
     scratch: Vec<Finished>,
-    /// The latest time told.
+    /// The latest time seen.
     now: Time,
     shared: Arc<Shared>,
     claim: Claim,

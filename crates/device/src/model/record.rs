@@ -1,5 +1,12 @@
 //! A block's record to bytes and back, as drawn in the module above.
 
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)]
+
 use super::medium::new_block;
 use softflash_base::checksum64;
 use softflash_nand::faults::{UNSTABLE_MS_MAX, UNSTABLE_READS_MAX};
@@ -74,7 +81,7 @@ fn whole(block: BlockIndex, bytes: &[u8]) -> Option<BlockRecord> {
     }
     let pointer = u32_at(bytes, 8);
     let ms_left = (u32_at(bytes, 21) & 0x00ff_ffff).checked_sub(1);
-    let damage = |(page, code): (usize, &u8)| {
+    let damage = |(page, code): (u32, &u8)| {
         let damage = match *code {
             1 => PageDamage::Hollow,
             2 => PageDamage::Torn,
@@ -83,7 +90,7 @@ fn whole(block: BlockIndex, bytes: &[u8]) -> Option<BlockRecord> {
             UNSTABLE.. => PageDamage::Unstable { reads_left: Some(code - UNSTABLE), ms_left },
             _ => return None,
         };
-        Some((page as u32, damage))
+        Some((page, damage))
     };
     Some(BlockRecord {
         write_pointer: (pointer != NEEDS_ERASE).then_some(pointer),
@@ -96,7 +103,7 @@ fn whole(block: BlockIndex, bytes: &[u8]) -> Option<BlockRecord> {
             _ => Health::GrownBad,
         },
         weak: bytes[20] & WEAK != 0,
-        damaged: bytes[HEADER_BYTES..].iter().enumerate().filter_map(damage).collect(),
+        damaged: (0..).zip(&bytes[HEADER_BYTES..]).filter_map(damage).collect(),
     })
 }
 
@@ -113,7 +120,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 pub(crate) fn fuzz(data: &[u8]) {
     let block = BlockIndex(7);
     let mut bytes = data.to_vec();
-    bytes.resize(record_bytes(data.len().saturating_sub(HEADER_BYTES) as u32), 0);
+    let pages = u32::try_from(data.len().saturating_sub(HEADER_BYTES)).unwrap_or(u32::MAX);
+    bytes.resize(record_bytes(pages), 0);
     let sum = checksum64(u64::from(block.0), &bytes[8..]);
     bytes[..8].copy_from_slice(&sum.to_le_bytes());
     let record = decode(block, &bytes);

@@ -1,4 +1,4 @@
-//! What the extents of a drive hold.
+//! The contents of a drive's extents.
 
 use softflash_base::UnitId;
 use softflash_device::{DeviceError, Target, UnitGeometry};

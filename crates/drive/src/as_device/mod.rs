@@ -1,20 +1,21 @@
 //! A drive as a device of units: what a store runs on where the flash is behind firmware.
 //!
-//! As with a file, a unit is a range of the drive's bytes, cut into extents that take the place of superblocks:
-//! one die, one plane, one command for as many pages as it covers. Programs are writes, reads are reads. An
-//! erase is a trim of the extent, or nothing but a promise not to read it again, and then the firmware goes on
-//! moving what lies there until it is overwritten.
+//! As with a file, a unit is a range of the drive's bytes, cut into extents that take the place of
+//! superblocks: one die, one plane, one command for as many pages as it covers. Programs are
+//! writes, reads are reads. An erase is a trim of the extent, or nothing but a promise not to read
+//! it again, and then the firmware goes on moving what lies there until it is overwritten.
 //!
-//! The drive keeps times only; the bytes lie packed beside it, one page after another, and the rules of flash hold
-//! for them as on any modelled device: a store that reads what it has not written hears so.
+//! The drive keeps times only; the bytes lie packed beside it, one page after another, and the
+//! rules of flash hold for them as on any modelled device: a read of pages that were not written
+//! fails.
 //!
-//! **Durability.** A program ends when the drive acknowledges it. Where there is a write buffer, that is when the
-//! data are in it: the buffer is taken to be protected against power loss, as in drives for servers, so a durable
-//! program and a flush cost nothing more. A program that was under way when its queue pair was dropped is there as a
-//! whole.
+//! **Durability.** A program ends when the drive acknowledges it. Where there is a write buffer,
+//! that is when the data are in it: the buffer is taken to be protected against power loss, as in
+//! drives for servers, so a durable program and a flush cost nothing more. A program that was under
+//! way when its queue pair was dropped is there as a whole.
 //!
-//! **Time.** All queue pairs share the drive, and so one virtual time, which is that of whoever has come
-//! furthest.
+//! **Time.** All queue pairs share the drive, and so one virtual time, which is that of the queue
+//! pair that has come furthest.
 
 mod contents;
 mod queue_pair;
@@ -40,7 +41,7 @@ pub struct Extents {
     pub extent_bytes: u64,
     /// Commands that a unit has under way at most.
     pub queue_depth: u16,
-    /// Whether an erase tells the drive that the extent holds nothing any more.
+    /// Whether an erase trims the extent.
     pub trim: bool,
 }
 
@@ -48,13 +49,13 @@ pub struct Extents {
 const QUEUE_DEPTH: u16 = 64;
 
 impl Default for Extents {
-    /// Extents of 8 MiB in one unit, without trim: what `softflash format` makes of a drive.
+    /// Extents of 8 MiB in one unit, without trim: as `softflash format` lays out a drive.
     fn default() -> Extents {
         Extents { units: 1, extent_bytes: 8 << 20, queue_depth: QUEUE_DEPTH, trim: false }
     }
 }
 
-/// What all queue pairs share.
+/// The state that all queue pairs share.
 struct Shared {
     info: DeviceInfo,
     trim: bool,
@@ -74,8 +75,8 @@ pub struct DriveDevice {
 }
 
 impl DriveDevice {
-    /// Cuts a drive into units. Whatever state it is in, nothing of it can be read before it is written here. The
-    /// uuid follows from the seed.
+    /// Cuts a drive into units. Whatever state it is in, nothing of it can be read before it is
+    /// written here. The uuid follows from the seed.
     ///
     /// # Errors
     /// [`DriveError::Extents`] where the drive cannot be cut so.

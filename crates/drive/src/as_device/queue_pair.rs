@@ -2,8 +2,8 @@
 
 use super::Shared;
 use super::state::State;
-use crate::request::{AccessKind, Done, HostRequest};
-use softflash_base::{BufferPool, IoBuf, Time, UnitId};
+use crate::request::{Done, HostRequest};
+use softflash_base::{AccessKind, BufferPool, IoBuf, Time, UnitId};
 use softflash_device::backend::{Claim, check};
 use softflash_device::{
     Command, Completion, DeviceError, Operation, QueuePair, Submit, Tag, Target, UnitGeometry, Wake,
@@ -33,13 +33,13 @@ struct UnderWay {
     /// Its unit, counted from the first.
     unit: usize,
     buffer: Option<IoBuf>,
-    /// What it will come to: contents are looked at in the order of the submissions.
+    /// Its result: contents are read and written in the order of the submissions.
     result: Result<(), DeviceError>,
 }
 
-/// What becomes of a command.
+/// The plan of a command.
 enum Plan {
-    /// The drive is asked; what the command comes to then.
+    /// A request of the drive, and the command's result when that completes.
     Ask(AccessKind, Result<(), DeviceError>),
     /// The drive has nothing to do.
     End(Result<(), DeviceError>),

@@ -1,4 +1,5 @@
-//! What the queue pairs of a drive share: the drive, its contents, and whose requests are under way.
+//! The state that the queue pairs of a drive share: the drive, its contents, and the owners of the
+//! requests under way.
 
 use super::contents::Contents;
 use crate::ahead::Ticket;
@@ -11,8 +12,9 @@ use std::collections::BTreeMap;
 /// The requests of one queue pair.
 #[derive(Default)]
 struct Mailbox {
-    /// Reads, writes and trims under way, by the drive's tags. They come to the firmware in this order, so of each kind
-    /// it is the first whose end is bounded the lowest, however many there are.
+    /// Reads, writes and trims under way, by the drive's tags. They reach the firmware in this
+    /// order, so of each kind it is the first whose end is bounded the lowest, however many there
+    /// are.
     under_way: [BTreeMap<u64, Option<Ticket>>; 3],
     /// Those that have ended, until the queue pair asks.
     ended: Vec<Done>,
@@ -41,12 +43,13 @@ impl State {
         self.mailboxes.insert(owner, Mailbox::default());
     }
 
-    /// A queue pair is gone. The drive goes on with its requests; nobody hears of their ends.
+    /// A queue pair is gone. The drive goes on with its requests; their completions are dropped.
     pub(super) fn close(&mut self, owner: u16) {
         self.mailboxes.remove(&owner);
     }
 
-    /// Plays the drive to `now`, or leaves it where it is if that is further, and returns the time reached.
+    /// Plays the drive to `now`, or leaves it where it is if that is further, and returns the time
+    /// reached.
     pub(super) fn play(&mut self, now: Time) -> Time {
         let now = now.max(self.drive.now());
         self.drive.play_until(now, &mut self.done);
@@ -61,7 +64,8 @@ impl State {
         now
     }
 
-    /// Gives the drive a request at the time that it was played to; returns the tag that its end will bear.
+    /// Gives the drive a request at the time that it was played to; returns the tag that its end
+    /// will bear.
     pub(super) fn start(
         &mut self,
         owner: u16,
@@ -79,7 +83,7 @@ impl State {
         Ok(request.tag)
     }
 
-    /// Takes the ends that a queue pair has not heard of.
+    /// Takes the completions that a queue pair has not polled.
     pub(super) fn take_ended(&mut self, owner: u16, into: &mut Vec<Done>) {
         if let Some(mailbox) = self.mailboxes.get_mut(&owner) {
             into.append(&mut mailbox.ended);
@@ -91,7 +95,7 @@ impl State {
         self.mailboxes.get(&owner).is_some_and(|mailbox| !mailbox.ended.is_empty())
     }
 
-    /// A time before which a queue pair cannot hear of an end; `None` if it has nothing under way.
+    /// A time before which a queue pair has no completion; `None` if it has nothing under way.
     pub(super) fn ends_not_before(&self, owner: u16) -> Option<Time> {
         let under_way = &self.mailboxes.get(&owner)?.under_way;
         let firsts = under_way.iter().filter_map(|of_kind| of_kind.values().next());

@@ -6,7 +6,8 @@ use super::Candidates;
 const ROW: usize = 32;
 
 pub(super) fn choose(candidates: &Candidates<'_>) -> Option<u32> {
-    // Two plain scans (what is least, then where it is) are vectorised; one that carries the place is not.
+    // Two plain scans (what is least, then where it is) are vectorised; one that carries the place
+    // is not.
     let rows = candidates.valid.chunks(ROW);
     let least = rows.map(|row| row.iter().fold(u16::MAX, |a, &b| a.min(b))).min()?;
     candidates.valid.iter().position(|&valid| valid == least).map(|block| block as u32)

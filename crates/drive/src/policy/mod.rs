@@ -1,12 +1,12 @@
-//! Which block of a gang is collected next. A policy sees counts and ages and returns a choice; `collect`
-//! carries it out.
+//! Which block of a write frontier is collected next. A policy sees counts and ages and returns a
+//! choice; `collect` carries it out.
 
 mod fifo;
 mod greedy;
 
 use crate::spec::VictimPolicy;
 
-/// What a policy sees of the blocks of a gang.
+/// The view of a policy on the blocks of a write frontier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidates<'a> {
     /// Valid pages of each block; [`NOT_CLOSED`] is added where it cannot be collected.
@@ -20,7 +20,7 @@ pub(crate) struct Candidates<'a> {
 /// Set in the count of a block that is free, being written, or being erased.
 pub(crate) const NOT_CLOSED: u16 = 0x8000;
 
-/// The block to collect, counted in its gang; `None` if none is closed.
+/// The block to collect, counted in its write frontier; `None` if none is closed.
 #[inline]
 pub(crate) fn choose(policy: VictimPolicy, candidates: &Candidates<'_>) -> Option<u32> {
     let chosen = match policy {

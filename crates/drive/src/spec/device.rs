@@ -1,4 +1,4 @@
-//! What a device is made of: flash, link, controller and the host software in front of it. One such
+//! A device: flash, link, controller and the host software in front of it. One such
 //! set of parameters serves every experiment on the device; what an experiment may choose
 //! (over-provisioning, layout, state) is not here.
 
@@ -27,7 +27,7 @@ pub struct DeviceSpec {
     /// The controller's own work, for layouts whose FTL is inside the device.
     #[serde(default)]
     pub controller: ControllerSpec,
-    /// What the host's software costs a request.
+    /// The time of the host's software for each request.
     #[serde(default)]
     pub host: HostSpec,
     /// Where the numbers come from.
@@ -50,8 +50,8 @@ pub struct LinkSpec {
     pub half_duplex: bool,
 }
 
-/// Work of a controller with its FTL inside. The firmware is one server: requests and their pages pass
-/// it one after the other.
+/// Work of a controller with its FTL inside. The firmware is one server: requests and their pages
+/// pass it one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerSpec {
@@ -64,8 +64,8 @@ pub struct ControllerSpec {
     /// Firmware time a page of a write, in nanoseconds.
     #[serde(default)]
     pub write_page_ns: u64,
-    /// DRAM that holds written data until they are on flash; a write is acknowledged when it is there.
-    /// 0: acknowledged when it is on flash.
+    /// DRAM that holds written data until they are on flash; a write is acknowledged when it is
+    /// there. 0: acknowledged when it is on flash.
     #[serde(default)]
     pub write_buffer_bytes: u64,
     /// Requests that the device takes at a time (NCQ: 32); 0: no limit.
@@ -73,7 +73,7 @@ pub struct ControllerSpec {
     pub queue_depth: u32,
 }
 
-/// What the host's software stack costs.
+/// The times of the host's software stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostSpec {

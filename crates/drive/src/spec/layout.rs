@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PageMapped {
-    /// Which blocks are written and erased together, and so collected together.
-    #[serde(default)]
-    pub gang: Gang,
+    /// The scope of a write frontier: the blocks that are written, erased and collected together.
+    #[serde(default, rename = "gang", alias = "write_frontier")]
+    pub frontier: FrontierScope,
     /// Over-provisioning in percent: spare / logical. Experiments override it.
     #[serde(default = "seven")]
     pub op_percent: f64,
     /// Which block is collected next.
     #[serde(default)]
     pub victim: VictimPolicy,
-    /// What a die does next.
+    /// The order of the commands of a die.
     #[serde(default)]
     pub schedule: Schedule,
     /// Data pages for each page of parity across channels; 0: no parity.
@@ -27,18 +27,23 @@ pub struct PageMapped {
     /// Whether the device's write buffer is used.
     #[serde(default = "yes")]
     pub write_buffer: bool,
+    /// Whether reads suspend programs and erases, where the flash can. Simulated drives cannot: on
+    /// such flash a layout must say `suspend = false`.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub suspend: bool,
 }
 
 impl Default for PageMapped {
     fn default() -> PageMapped {
         PageMapped {
-            gang: Gang::default(),
+            frontier: FrontierScope::default(),
             op_percent: seven(),
             victim: VictimPolicy::default(),
             schedule: Schedule::default(),
             parity_data_pages: 0,
             copyback: false,
             write_buffer: yes(),
+            suspend: yes(),
         }
     }
 }
@@ -51,10 +56,14 @@ fn yes() -> bool {
     true
 }
 
-/// Which blocks make up what is collected.
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+/// The blocks that share a write frontier, and are collected together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Gang {
+pub enum FrontierScope {
     /// Each block for itself; every plane has its own write frontier.
     #[default]
     Plane,
@@ -73,7 +82,7 @@ pub enum VictimPolicy {
     Fifo,
 }
 
-/// What a die does next.
+/// The order of the commands of a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {

@@ -1,7 +1,7 @@
-//! What devices and page-mapped layouts are made of, as presets in TOML state it.
+//! Devices and page-mapped layouts, as presets in TOML state them.
 
 mod device;
 mod layout;
 
 pub use device::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, Provenance};
-pub use layout::{Gang, PageMapped, Schedule, VictimPolicy};
+pub use layout::{FrontierScope, PageMapped, Schedule, VictimPolicy};

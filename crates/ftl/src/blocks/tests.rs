@@ -1,23 +1,23 @@
 use super::*;
 
-/// A unit of 2 seats and 4 blocks each, of which all superblocks have the blocks of their own index.
+/// A unit of 2 stripe columns with 4 blocks each; all superblocks have the blocks of their index.
 fn composed() -> BlockTable {
     let mut table = BlockTable::new(2, 4);
     for index in 0..4 {
-        for seat in 0..2 {
-            table.assign(index, seat, index);
+        for column in 0..2 {
+            table.assign(index, column, index);
         }
     }
     table
 }
 
 #[test]
-fn a_lead_stands_in_for_no_other() {
+fn a_lead_block_replaces_no_other_block() {
     let mut table = BlockTable::new(2, 4);
     table.mark_bad(0, 1);
     table.mark_bad(1, 1);
-    assert_eq!(table.stand_in(1, 0), None, "the other leads are good, and lead their own");
-    assert_eq!(table.stand_in(1, 1), Some(0), "any other block does");
+    assert_eq!(table.replacement(1, 0), None, "a lead block serves only its own superblock");
+    assert_eq!(table.replacement(1, 1), Some(0), "any other spare is a replacement");
 }
 
 #[test]
@@ -33,21 +33,21 @@ fn blocks_count_as_used_from_their_first_erase_on() {
 }
 
 #[test]
-fn what_no_header_tells_of_is_taken_for_the_most_worn_unless_it_was_never_used() {
+fn used_blocks_without_a_header_count_as_the_most_worn() {
     let mut table = composed();
     table.recover_erase_count(1, 1, 5);
     table.assume_unknown_wear(9, 3);
-    let counts = |seat| [0, 1, 2, 3].map(|block| table.erase_count(seat, block));
+    let counts = |column| [0, 1, 2, 3].map(|block| table.erase_count(column, block));
     assert_eq!((counts(0), counts(1)), ([9, 9, 9, 0], [9, 5, 9, 0]));
-    assert_eq!(table.wear(0), (9, true), "both are assumed");
-    assert_eq!(table.wear(1), (9, true), "one of them is assumed");
-    assert_eq!(table.wear(3), (0, false), "never used: known to be new");
+    assert_eq!(table.wear(0), (9, true), "both counts are assumed");
+    assert_eq!(table.wear(1), (9, true), "one count is assumed");
+    assert_eq!(table.wear(3), (0, false), "never used: known to be 0");
     table.erased(0, 1);
-    assert_eq!(table.wear(1), (10, false), "erased: known from then on");
+    assert_eq!(table.wear(1), (10, false), "known after an erase");
 }
 
 #[test]
-fn a_superblock_of_two_assumed_blocks_is_of_unknown_wear_until_both_are_known() {
+fn the_wear_of_a_superblock_is_unknown_until_all_its_counts_are_known() {
     let mut table = composed();
     table.assume_unknown_wear(1, 4);
     assert_eq!(table.wear(2), (1, true));
@@ -58,11 +58,11 @@ fn a_superblock_of_two_assumed_blocks_is_of_unknown_wear_until_both_are_known() 
 }
 
 #[test]
-fn the_survey_is_of_the_good_blocks_and_of_what_headers_tell() {
+fn the_survey_counts_good_blocks_and_recorded_erases() {
     let mut table = composed();
     for (block, erases) in [(0, 1), (1, 2), (2, 6), (3, 90)] {
-        for seat in 0..2 {
-            table.recover_erase_count(seat, block, erases);
+        for column in 0..2 {
+            table.recover_erase_count(column, block, erases);
         }
     }
     table.assume_unknown_wear(0, 0);
@@ -70,7 +70,11 @@ fn the_survey_is_of_the_good_blocks_and_of_what_headers_tell() {
     table.mark_bad(1, 3);
     assert_eq!(table.survey(), (1, 3.0, 6, 2));
     table.erased(0, 0);
-    assert_eq!(table.survey(), (1, 19.0 / 6.0, 6, 2), "below what is recorded it counts at once");
+    assert_eq!(
+        table.survey(),
+        (1, 19.0 / 6.0, 6, 2),
+        "an erase up to the recorded count is included at once"
+    );
     for block in 0..4 {
         table.mark_bad(0, block);
         table.mark_bad(1, block);
@@ -79,14 +83,14 @@ fn the_survey_is_of_the_good_blocks_and_of_what_headers_tell() {
 }
 
 #[test]
-#[should_panic(expected = "lead 0 stands in for no other and is lost")]
-fn a_lead_that_nothing_uses_is_noticed() {
+#[should_panic(expected = "lead block 0 cannot be a spare and is lost")]
+fn check_detects_a_spare_lead_block() {
     BlockTable::new(2, 4).check();
 }
 
 #[test]
-#[should_panic(expected = "block 1 of seat 1 serves superblock 1, which has another")]
-fn a_block_that_serves_a_superblock_which_has_another_is_noticed() {
+#[should_panic(expected = "superblock 1 has another block than 1 in column 1")]
+fn check_detects_a_superblock_with_another_block() {
     let mut table = composed();
     table.check();
     table.composition[3] = 2;

@@ -6,7 +6,7 @@ const PLACE: HeaderPlace =
     HeaderPlace { device_uuid: 0x1234_5678_9abc_def0_0fed_cba9_8765_4321, unit: 7, index: 3 };
 
 fn header(kind: HeaderKind) -> Header {
-    let blocks = [3, 9, 3, 12].map(|block| SeatRecord { block, erase_count: 100 + block });
+    let blocks = [3, 9, 3, 12].map(|block| ColumnRecord { block, erase_count: 100 + block });
     let opening = match kind {
         HeaderKind::Erase => None,
         HeaderKind::Opening => Some((Stream::Compaction, OwnerTag([0xa5; 64]))),
@@ -21,16 +21,8 @@ fn header(kind: HeaderKind) -> Header {
 }
 
 fn encoded(kind: HeaderKind) -> Vec<u8> {
-    let header = header(kind);
     let mut page = vec![0xff; 4096];
-    let fields = HeaderFields {
-        place: PLACE,
-        generation: header.generation,
-        highest_erase_count: header.highest_erase_count,
-        unused_from: header.unused_from,
-        opening: header.opening.as_ref().map(|(stream, tag)| (*stream, tag)),
-    };
-    encode(&fields, header.blocks.iter().copied(), &mut page);
+    encode(PLACE, &header(kind), &mut page);
     page
 }
 
@@ -63,7 +55,7 @@ fn every_damaged_byte_is_detected() {
                         "{kind:?} with byte {at} changed by {flip:#x} was read as {decoded:?}"
                     );
                 } else {
-                    // Behind the header nothing counts.
+                    // Bytes behind the checksum have no meaning.
                     assert_eq!(decoded, Decoded::Valid(header(kind)));
                 }
                 page[at] = whole[at];
@@ -95,13 +87,13 @@ fn a_header_in_another_place_is_foreign() {
 }
 
 #[test]
-fn one_kind_is_not_taken_for_the_other() {
+fn an_erase_header_does_not_decode_as_an_opening_header() {
     let page = encoded(HeaderKind::Erase);
     assert!(matches!(decode(HeaderKind::Opening, PLACE, 4, 16, &page), Decoded::Damaged(_)));
 }
 
 #[test]
-fn what_was_on_the_medium_before_is_foreign() {
+fn bytes_without_magic_and_uuid_are_foreign() {
     for byte in [0x55, 0xff] {
         assert_eq!(decode(HeaderKind::Opening, PLACE, 4, 16, &[byte; 4096]), Decoded::Foreign);
     }
@@ -113,17 +105,17 @@ fn zeros_are_blank() {
 }
 
 #[test]
-fn a_newer_format_is_told_apart_from_damage() {
+fn a_newer_format_is_not_reported_as_damage() {
     let mut page = encoded(HeaderKind::Erase);
-    page[8] = FORMAT_VERSION as u8 + 1;
+    put(&mut page, 8, &(FORMAT_VERSION + 1).to_le_bytes());
     seal(HeaderKind::Erase, PLACE, 4, &mut page);
     let decoded = decode(HeaderKind::Erase, PLACE, 4, 16, &page);
     assert_eq!(decoded, Decoded::Newer(FORMAT_VERSION + 1));
 }
 
-/// Version 1 had its checksum at the end of the page.
+/// Version 1 has its checksum at the end of the page.
 #[test]
-fn the_format_before_is_read_from_its_whole_page() {
+fn version_1_is_decoded_from_its_whole_page() {
     let mut page = encoded(HeaderKind::Opening);
     page[8] = 1;
     let (head, end) = (encoded_bytes(4), page.len() - 8);
@@ -141,7 +133,7 @@ fn the_format_before_is_read_from_its_whole_page() {
 }
 
 #[test]
-fn blocks_outside_the_unit_are_refused() {
+fn block_numbers_out_of_range_are_refused() {
     let page = encoded(HeaderKind::Erase);
     assert!(matches!(decode(HeaderKind::Erase, PLACE, 4, 12, &page), Decoded::Damaged(_)));
     assert!(matches!(decode(HeaderKind::Erase, PLACE, 3, 16, &page), Decoded::Damaged(_)));

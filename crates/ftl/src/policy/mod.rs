@@ -1,4 +1,4 @@
-//! Policies: pure functions that choose. They never touch a device; the mechanism executes the choice.
+//! Policies: pure functions that choose a superblock or block. They never access a device.
 
 pub mod bad_block;
 pub mod wear;

@@ -1,44 +1,46 @@
 //! Which free superblock to use next: dynamic wear levelling.
 //!
-//! The least worn goes first. Superblocks that hold data are not moved by this layer, which does not
-//! know its owners; [`lagging`] names the one that an owner should rewrite to level them too.
+//! The least worn superblock is used first. This layer does not move superblocks that hold data,
+//! because it does not know their owners; [`lagging`] returns the one that its owner should
+//! rewrite, so that cold data takes part in wear levelling.
 
 use std::cmp::Reverse;
 
 /// How soon a free superblock can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
-    /// Erased.
-    Prepared,
+    /// Erased, with an erase header.
+    Erased,
     /// Being erased.
-    Preparing,
+    Erasing,
     /// To be erased.
-    Reclaimable,
+    ErasePending,
 }
 
 /// A free superblock to choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its index in the unit.
+    /// Index in the unit.
     pub index: u32,
-    /// Erases of its most worn block by the time it is written, the one still to come included.
+    /// Erases of its most worn block when it is written, including an erase that is still due.
     pub wear: u32,
-    /// No header tells its erase count, so the unit's highest is taken; it may well be unused.
+    /// No header records its erase count, so the highest of the unit is assumed.
     pub wear_unknown: bool,
     /// How soon it can be written.
     pub readiness: Readiness,
 }
 
-/// The superblock to use: the least worn; among equals the readiest, then one whose wear is unknown (so
-/// that flash never used takes its turn before the rest wears further), then the lowest index.
+/// The superblock to use: the least worn; among equals the one that can be written soonest, then
+/// one of unknown wear (so that flash that was never used is used before the rest wears further),
+/// then the lowest index.
 pub fn choose(candidates: impl Iterator<Item = Candidate>) -> Option<Candidate> {
     candidates.min_by_key(|candidate| {
         (candidate.wear, candidate.readiness, Reverse(candidate.wear_unknown), candidate.index)
     })
 }
 
-/// The least worn superblock with data, as `(index, wear)`, where it lags more than `spread` erases
-/// behind `highest`: its data is cold, and rewriting it elsewhere would bring its blocks back into use.
+/// The least worn superblock with data, if its erase count is more than `spread` below `highest`:
+/// its data is cold, and rewriting it frees its blocks for use. `live` yields `(index, wear)`.
 pub fn lagging(live: impl Iterator<Item = (u32, u32)>, highest: u32, spread: u32) -> Option<u32> {
     let (index, wear) = live.min_by_key(|(index, wear)| (*wear, *index))?;
     (highest.saturating_sub(wear) > spread).then_some(index)
@@ -53,24 +55,24 @@ mod tests {
     }
 
     #[test]
-    fn the_least_worn_is_chosen_and_readiness_only_breaks_ties() {
-        let worn = candidate(0, 9, Readiness::Prepared);
-        let fresh = candidate(1, 8, Readiness::Reclaimable);
-        let ready = candidate(2, 8, Readiness::Prepared);
+    fn the_least_worn_is_chosen_and_readiness_breaks_ties() {
+        let worn = candidate(0, 9, Readiness::Erased);
+        let fresh = candidate(1, 8, Readiness::ErasePending);
+        let ready = candidate(2, 8, Readiness::Erased);
         assert_eq!(choose([worn, fresh].into_iter()), Some(fresh));
         assert_eq!(choose([worn, fresh, ready].into_iter()), Some(ready));
         assert_eq!(choose(std::iter::empty()), None);
     }
 
     #[test]
-    fn flash_never_used_goes_before_equals() {
-        let known = candidate(0, 5, Readiness::Reclaimable);
-        let unknown = Candidate { wear_unknown: true, ..candidate(1, 5, Readiness::Reclaimable) };
+    fn flash_of_unknown_wear_is_chosen_before_equally_worn_flash() {
+        let known = candidate(0, 5, Readiness::ErasePending);
+        let unknown = Candidate { wear_unknown: true, ..candidate(1, 5, Readiness::ErasePending) };
         assert_eq!(choose([known, unknown].into_iter()), Some(unknown));
     }
 
     #[test]
-    fn cold_data_is_named_only_beyond_the_spread() {
+    fn a_superblock_lags_only_beyond_the_spread() {
         let live = [(3, 10), (4, 2), (5, 7)];
         assert_eq!(lagging(live.into_iter(), 12, 9), Some(4));
         assert_eq!(lagging(live.into_iter(), 11, 9), None);

@@ -1,4 +1,4 @@
-//! Bad blocks from the factory, and those that fail in use.
+//! Tests of bad blocks from the factory, and of blocks that fail in use.
 
 use crate::support;
 use crate::support::{Choices, Flash, FlashRef, Kind, Media, Rig, geometry, seeds};
@@ -8,7 +8,7 @@ use softflash_ftl::{FtlConfig, FtlError, Hint, UnitState};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Lets one command of a kind fail, the `nth` from now on.
+/// Makes one command of a kind fail: the `nth` from the call on.
 fn fail_nth(flash: &FlashRef, kind: Kind, nth: u32, error: DeviceError) {
     let seen = Cell::new(0);
     flash.borrow_mut().fault = Some(Box::new(move |command| {
@@ -19,7 +19,7 @@ fn fail_nth(flash: &FlashRef, kind: Kind, nth: u32, error: DeviceError) {
 }
 
 #[test]
-fn factory_bad_blocks_cost_no_more_superblocks_than_they_must() {
+fn factory_bad_blocks_cost_the_least_possible_number_of_superblocks() {
     for seed in seeds(30) {
         println!("SOFTFLASH_SEED={seed}");
         let mut choices = Choices::new(seed);
@@ -39,7 +39,7 @@ fn factory_bad_blocks_cost_no_more_superblocks_than_they_must() {
         let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
         let space = rig.ftl.space(UnitId(0));
         assert_eq!((space.free(), space.total()), (possible, 24), "seed {seed}");
-        // All of them can be written and read, also after a mount.
+        // All superblocks can be written, and read after a mount.
         let written: Vec<_> = (0..possible).map(|number| rig.fill(0, number.into())).collect();
         assert!(matches!(rig.try_allocate(0, 99), Err(FtlError::NoSpace { .. })));
         assert_eq!(rig.ftl.telemetry(UnitId(0)).state, UnitState::Full);
@@ -65,12 +65,12 @@ fn a_failed_program_seals_the_superblock_and_earlier_pages_stay_readable() {
     let mut results = Vec::new();
     for request in requests {
         let done = rig.wait(request);
-        assert!(done.buffer.is_some(), "the data comes back to be written elsewhere");
+        assert!(done.buffer.is_some(), "the data is returned, to be written elsewhere");
         results.push(done.result);
     }
     let failed = FtlError::Device { superblock, error: DeviceError::ProgramFailed };
     assert_eq!(results[0], Err(failed));
-    assert!(results[3].is_err(), "what waited behind the failure is given up");
+    assert!(results[3].is_err(), "appends that waited behind the failure fail");
     assert_eq!(
         rig.append_with(&superblock, 22, 1, true, Hint::LOG),
         Err(FtlError::Sealed { superblock })
@@ -80,7 +80,7 @@ fn a_failed_program_seals_the_superblock_and_earlier_pages_stay_readable() {
     let unit = rig.ftl.telemetry(UnitId(0));
     assert_eq!((unit.bad_blocks, unit.space.live, unit.errors), (2, 1, 1), "both planes");
 
-    // Also after a mount, on which the device knows the bad blocks.
+    // The same after a mount, when the device knows the bad blocks.
     let (mut rig, inventory) = Rig::mount(&flash, FtlConfig::default());
     assert_eq!(inventory.superblocks[0].superblock, superblock);
     rig.verify(&superblock, 0, 6);
@@ -95,10 +95,10 @@ fn a_failed_program_seals_the_superblock_and_earlier_pages_stay_readable() {
 }
 
 #[test]
-fn a_block_that_cannot_be_erased_is_replaced_while_the_append_waits() {
+fn a_block_that_fails_to_erase_is_replaced_while_the_append_waits() {
     let flash = Flash::new(geometry(2, 2, 8, 8), 1, Media::Nand);
     flash.borrow_mut().make_bad(0, 0, 0, 5);
-    let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     // The first erase of both planes of die 1 fails, and then that of one of them.
     let second_try = Rc::new(Cell::new(0));
@@ -117,7 +117,7 @@ fn a_block_that_cannot_be_erased_is_replaced_while_the_append_waits() {
     let pages = rig.ftl.payload_pages();
     rig.verify(&superblock, 0, pages);
     rig.settle();
-    assert_eq!(rig.ftl.space(UnitId(0)).bad, 1, "the spare stood in");
+    assert_eq!(rig.ftl.space(UnitId(0)).bad, 1, "the spare replaced the block");
     let (mut rig, _) = Rig::mount(&flash, config);
     rig.verify(&superblock, 0, pages);
 }
@@ -125,7 +125,7 @@ fn a_block_that_cannot_be_erased_is_replaced_while_the_append_waits() {
 #[test]
 fn an_allocated_superblock_that_cannot_be_erased_fails_its_appends() {
     let flash = Flash::new(geometry(1, 1, 8, 8), 1, Media::Nand);
-    let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     fail_nth(&flash, Kind::Erase, 1, DeviceError::EraseFailed);
     let superblock = rig.allocate(1);
@@ -144,7 +144,7 @@ fn an_allocated_superblock_that_cannot_be_erased_fails_its_appends() {
 }
 
 #[test]
-fn failures_while_preparing_cost_only_the_block() {
+fn failures_of_an_erase_ahead_of_need_cost_only_the_block() {
     for kind in [Kind::Erase, Kind::Program] {
         let error = match kind {
             Kind::Erase => DeviceError::EraseFailed,
@@ -155,12 +155,12 @@ fn failures_while_preparing_cost_only_the_block() {
         let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
         rig.settle();
         let space = rig.ftl.space(UnitId(0));
-        assert_eq!((space.prepared, space.bad, space.total()), (2, 1, 8), "{kind:?}");
+        assert_eq!((space.erased, space.bad, space.total()), (2, 1, 8), "{kind:?}");
     }
 }
 
 #[test]
-fn an_error_on_the_way_to_the_flash_retires_nothing() {
+fn an_io_error_retires_no_block() {
     let flash = Flash::new(geometry(1, 1, 8, 8), 1, Media::Nand);
     let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
     rig.settle();
@@ -175,13 +175,13 @@ fn an_error_on_the_way_to_the_flash_retires_nothing() {
 }
 
 #[test]
-fn good_blocks_of_a_superblock_given_up_bring_another_back() {
+fn good_blocks_of_a_dissolved_superblock_complete_another() {
     let flash = Flash::new(geometry(2, 1, 8, 8), 1, Media::Nand);
     // Superblock 7 lacks its block in die 1 from the start, and there is no spare.
     flash.borrow_mut().make_bad(0, 1, 0, 7);
     let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
     assert_eq!(rig.ftl.space(UnitId(0)).bad, 1);
-    // Then the lead of another fails: its block in die 1 completes superblock 7.
+    // The lead block of another superblock fails: its block in die 1 completes superblock 7.
     rig.settle();
     let superblock = rig.allocate(1);
     flash.borrow_mut().fault = Some(Box::new(|command| {
@@ -194,7 +194,7 @@ fn good_blocks_of_a_superblock_given_up_bring_another_back() {
     rig.ftl.release(rig.now, &superblock);
     rig.settle();
     let space = rig.ftl.space(UnitId(0));
-    assert_eq!((space.bad, space.total()), (1, 8), "one lost, one back");
+    assert_eq!((space.bad, space.total()), (1, 8), "one is lost, one returns to service");
     let mut used: Vec<u32> = (0..7).map(|number| rig.fill(0, number).index).collect();
     used.sort_unstable();
     assert!(used.contains(&7) && !used.contains(&superblock.index));

@@ -20,7 +20,7 @@ fn appends_across_rows_dies_and_planes_read_back() {
         let superblock = rig.allocate(1);
         let total = rig.ftl.payload_pages();
         assert_eq!(total, shape.superblock_pages() - 2);
-        // All appends are issued before the first is waited for.
+        // All appends are issued before the test waits for the first.
         let (mut at, mut requests) = (0, Vec::new());
         while at < total {
             let pages = (1 + choices.below(7)).min(total - at);
@@ -37,7 +37,7 @@ fn appends_across_rows_dies_and_planes_read_back() {
             let pages = 1 + choices.below(total - first);
             rig.verify(&superblock, first, pages);
         }
-        // And the same after a mount.
+        // The data is the same after a mount.
         drop(rig.ftl);
         let (mut rig, inventory) = Rig::mount(&flash, FtlConfig::default());
         assert_eq!(inventory.superblocks.len(), 1);
@@ -49,7 +49,7 @@ fn appends_across_rows_dies_and_planes_read_back() {
 }
 
 #[test]
-fn a_large_append_on_a_real_die_is_one_command_per_row_and_on_an_extent_one_in_all() {
+fn a_large_append_is_one_command_per_row_on_a_die_and_one_command_on_an_extent() {
     for (depth, expected) in [(1, 8), (32, 1)] {
         let mut shape = geometry(1, 1, 8, 16);
         shape.die_queue_depth = depth;
@@ -66,7 +66,7 @@ fn a_large_append_on_a_real_die_is_one_command_per_row_and_on_an_extent_one_in_a
 }
 
 #[test]
-fn requests_that_cannot_be_served_are_refused_with_their_buffer() {
+fn invalid_requests_are_refused_and_their_buffer_is_returned() {
     let flash = Flash::new(geometry(2, 2, 8, 4), 2, Media::Nand);
     let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
     let superblock = rig.allocate(1);
@@ -101,9 +101,9 @@ fn requests_that_cannot_be_served_are_refused_with_their_buffer() {
 }
 
 #[test]
-fn a_handle_of_an_earlier_life_is_refused() {
+fn a_stale_handle_is_refused() {
     let flash = Flash::new(geometry(1, 1, 4, 4), 1, Media::Nand);
-    let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     let mut last_generation = 0;
     let mut old = Vec::new();
@@ -124,11 +124,11 @@ fn a_handle_of_an_earlier_life_is_refused() {
     }
     let identities: std::collections::HashSet<u64> =
         old.iter().map(|superblock| rig.ftl.identity(superblock)).collect();
-    assert_eq!(identities.len(), old.len(), "every life has an identity of its own");
+    assert_eq!(identities.len(), old.len(), "each life has a different identity");
 }
 
 #[test]
-fn a_release_waits_for_the_reads_under_way() {
+fn a_released_superblock_is_free_after_its_last_read() {
     let flash = Flash::new(geometry(2, 1, 4, 8), 1, Media::Nand);
     let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
     let superblock = rig.fill(0, 1);
@@ -155,9 +155,9 @@ fn a_release_waits_for_the_reads_under_way() {
 }
 
 #[test]
-fn a_release_gives_up_appends_that_still_wait() {
+fn a_release_fails_the_appends_that_wait() {
     let flash = Flash::new(geometry(1, 1, 4, 16), 1, Media::Nand);
-    let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     for polls in 0..12 {
         let superblock = rig.allocate(1);
@@ -166,24 +166,24 @@ fn a_release_gives_up_appends_that_still_wait() {
             rig.step();
         }
         rig.ftl.release(rig.now, &superblock);
-        let mut given_up = 0;
+        let mut failed = 0;
         for request in requests {
             match rig.wait(request).result {
-                Ok(()) => assert_eq!(given_up, 0, "appends end in their order"),
+                Ok(()) => assert_eq!(failed, 0, "appends end in their order"),
                 Err(error) => {
                     assert_eq!(error, FtlError::Stale { superblock });
-                    given_up += 1;
+                    failed += 1;
                 }
             }
         }
         rig.settle();
-        assert_eq!(rig.ftl.space(UnitId(0)).reclaimable, 4);
+        assert_eq!(rig.ftl.space(UnitId(0)).erase_pending, 4);
         assert!(rig.ftl.idle());
     }
 }
 
 #[test]
-fn a_full_device_queue_only_delays() {
+fn commands_wait_while_the_device_queue_is_full() {
     let flash = Flash::new(geometry(4, 2, 8, 8), 2, Media::Nand);
     let (mut rig, _) = Rig::mount_at(FlashQueue::open(&flash, 3), FtlConfig::default(), Time::ZERO);
     let (first, second) = (rig.fill(0, 1), rig.fill(1, 2));
@@ -197,9 +197,9 @@ fn a_full_device_queue_only_delays() {
 }
 
 #[test]
-fn telemetry_counts_what_was_done() {
+fn telemetry_counts_commands_and_bytes() {
     let flash = Flash::new(geometry(2, 2, 8, 4), 2, Media::Nand);
-    let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     let superblock = rig.fill(1, 1);
     rig.verify(&superblock, 0, 2);

@@ -1,4 +1,4 @@
-//! The FTL over a real file.
+//! Tests of the FTL over a real file.
 
 use crate::support::{pattern, tag};
 use softflash_base::{Time, UnitId};
@@ -25,7 +25,7 @@ fn mount(device: &FileDevice) -> (OnFile, Inventory) {
 }
 
 impl OnFile {
-    /// Polls as fast as it can; every poll counts as a microsecond.
+    /// Every poll counts as a microsecond.
     fn now(&mut self) -> Time {
         self.polls += 1;
         Time(self.polls * 1000)
@@ -111,7 +111,7 @@ fn superblocks_survive_closing_the_device() {
 }
 
 #[test]
-fn space_is_used_again_and_again() {
+fn released_space_is_reused_many_times() {
     let folder = tempfile::tempdir().unwrap();
     let device = device(&folder, Use::Auto);
     let (mut on_file, _) = mount(&device);
@@ -124,7 +124,7 @@ fn space_is_used_again_and_again() {
         assert!(on_file.ftl.release(now, &superblock));
     }
     on_file.verify(&kept);
-    let told = on_file.ftl.telemetry(UnitId(0));
-    assert!(told.erase_count_max >= 3 && told.erase_count_max <= 6, "{told:?}");
+    let unit = on_file.ftl.telemetry(UnitId(0));
+    assert!(unit.erase_count_max >= 3 && unit.erase_count_max <= 6, "{unit:?}");
     on_file.ftl.check();
 }

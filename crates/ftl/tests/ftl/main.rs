@@ -1,11 +1,11 @@
-//! The FTL on the model and on files: one binary, so that what all of these share is built once.
+//! Tests of the FTL on the model and on files, in one binary so that the shared code is built once.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "tests end at the first thing that is wrong"
+    reason = "a test ends at its first failure"
 )]
 
 mod bad_blocks;

@@ -1,12 +1,12 @@
-//! Random use of flash whose blocks fail at random, until a good part of it is worn out.
+//! Random use of flash whose blocks fail at random, until many of them are bad.
 
 use crate::support::{Choices, Flash, FlashRef, Media, Medium, Rig, geometry, model, seeds};
 use softflash_base::UnitId;
 use softflash_device::{DeviceError, ModelDevice, Operation};
 use softflash_ftl::{FtlConfig, FtlError, Hint, Superblock};
 
-/// One program or erase in `one_in` fails.
-fn let_fail(flash: &FlashRef, seed: u64, one_in: u32) {
+/// Makes one program or erase in `one_in` fail.
+fn inject_failures(flash: &FlashRef, seed: u64, one_in: u32) {
     let mut choices = Choices::new(seed);
     flash.borrow_mut().fault = Some(Box::new(move |command| match command.operation {
         Operation::Program { .. } if choices.one_in(one_in) => Some(DeviceError::ProgramFailed),
@@ -15,7 +15,8 @@ fn let_fail(flash: &FlashRef, seed: u64, one_in: u32) {
     }));
 }
 
-/// Writes pieces to one superblock until it is full or fails; returns the pages acknowledged before the first failure.
+/// Writes pieces to one superblock until it is full or fails; returns the pages acknowledged before
+/// the first failure.
 fn write_some(rig: &mut Rig, superblock: &Superblock, choices: &mut Choices) -> u32 {
     let total = rig.ftl.payload_pages();
     let (mut at, mut requests) = (0, Vec::new());
@@ -37,7 +38,7 @@ fn write_some(rig: &mut Rig, superblock: &Superblock, choices: &mut Choices) -> 
     let (mut acknowledged, mut failed) = (0, false);
     for (request, end) in requests {
         let done = rig.wait(request);
-        assert!(done.buffer.is_some(), "the data always comes back");
+        assert!(done.buffer.is_some(), "the data is always returned");
         match done.result {
             Ok(()) if !failed => acknowledged = end,
             Ok(()) => {}
@@ -48,10 +49,10 @@ fn write_some(rig: &mut Rig, superblock: &Superblock, choices: &mut Choices) -> 
     acknowledged
 }
 
-/// Uses one unit of 24 superblocks at random; returns how many blocks are bad in the end.
+/// Uses one unit of 24 superblocks at random; returns the final number of bad blocks.
 fn use_at_random(seed: u64, medium: &impl Medium) -> u32 {
     let mut choices = Choices::new(seed);
-    let config = FtlConfig { prepared_target: choices.below(4), ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: choices.below(4), ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(medium, config);
     let mut live: Vec<(Superblock, u32)> = Vec::new();
     for number in 0..400 {
@@ -79,10 +80,10 @@ fn use_at_random(seed: u64, medium: &impl Medium) -> u32 {
         }
         if choices.one_in(40) {
             rig.settle();
-            let (now, told) = (rig.now, rig.ftl.telemetry(UnitId(0)).bad_blocks);
+            let (now, bad_blocks) = (rig.now, rig.ftl.telemetry(UnitId(0)).bad_blocks);
             drop(rig);
             let recorded = medium.queue().bad_blocks(UnitId(0)).len();
-            assert_eq!(recorded, told as usize, "the FTL and the device agree on bad blocks");
+            assert_eq!(recorded, bad_blocks as usize, "the FTL and the device agree on bad blocks");
             let (mounted, inventory) = Rig::mount_at(medium.queue(), config, now);
             rig = mounted;
             live.retain(|(_, acknowledged)| *acknowledged > 0);
@@ -110,7 +111,7 @@ fn failures_never_lose_space_or_acknowledged_data() {
         println!("SOFTFLASH_SEED={seed}");
         let (dies, planes) = [(1, 1), (1, 2), (2, 2), (4, 1), (3, 4)][seed as usize % 5];
         let flash = Flash::new(geometry(dies, planes, 24, 8), 1, Media::Nand);
-        let_fail(&flash, seed ^ 0xf00, [30, 100, 400][seed as usize % 3]);
+        inject_failures(&flash, seed ^ 0xf00, [30, 100, 400][seed as usize % 3]);
         assert!(use_at_random(seed, &flash) > 0, "no block ever failed");
     }
 }

@@ -1,4 +1,4 @@
-//! Mounts after power cuts and of damaged flash.
+//! Tests of mounts after power cuts and of damaged flash.
 
 use crate::support;
 use crate::support::{Choices, Flash, FlashRef, Media, Medium, Rig, geometry, model, seeds, tag};
@@ -9,12 +9,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What a reference knows of a superblock.
+/// The expected state of a superblock.
 #[derive(Default, Debug)]
 struct Expected {
     number: u64,
     appended: u32,
-    /// Requests not acknowledged, in order: pages up to which, and whether it is done.
+    /// Unacknowledged requests in order: the last page plus one, and whether it is done.
     requests: Vec<(RequestId, u32, bool)>,
     /// Pages acknowledged by the FTL.
     acknowledged: u32,
@@ -32,7 +32,7 @@ struct Reference {
     media: Media,
 }
 
-/// Whether appends to the superblock are durable each, or left to flushes.
+/// Whether appends to the superblock are durable; otherwise flushes make them durable.
 fn is_durable(superblock: &Superblock) -> bool {
     superblock.generation.is_multiple_of(2)
 }
@@ -89,7 +89,7 @@ impl Reference {
                 let superblock = open[choices.below(open.len() as u32) as usize];
                 let at = self.live[&superblock].appended;
                 let pages = (1 + choices.below(9)).min(total - at);
-                // On a file, appends of one superblock are all durable or all flushed.
+                // On a file, the appends of a superblock are all durable or all flushed.
                 let durable = is_durable(&superblock);
                 let request =
                     self.rig.append_with(&superblock, at, pages, durable, Hint::FLUSH).unwrap();
@@ -136,7 +136,7 @@ impl Reference {
         self.rig.ftl.check();
     }
 
-    /// Cuts the power, mounts again and compares.
+    /// Cuts the power, mounts, and compares with the expected state.
     fn crash(self, medium: &impl Medium, choices: &mut Choices, config: FtlConfig) -> Reference {
         let Reference { rig, mut live, mut released, next_number, mut generation, media, .. } =
             self;
@@ -173,7 +173,7 @@ impl Reference {
                 generation = generation.max(superblock.generation);
             }
         }
-        // What the owner does at a mount: keep what it knows, release the rest.
+        // The owner keeps the superblocks that it knows and releases the others.
         live.retain(|superblock, expected| expected.durable > 0 && found.contains_key(superblock));
         for superblock in found.keys().filter(|superblock| !live.contains_key(superblock)) {
             assert!(rig.ftl.release(rig.now, superblock));
@@ -182,20 +182,20 @@ impl Reference {
             assert!(rig.ftl.release(rig.now, &damaged.superblock));
         }
         for unit in rig.ftl.units() {
-            let told = rig.ftl.telemetry(UnitId(unit)).erase_count_max;
+            let after = rig.ftl.telemetry(UnitId(unit)).erase_count_max;
             let before = wear[usize::from(unit)];
-            // The counts of lives that left no header behind are lost with them: on a file any that were not
-            // flushed, on NAND those under way.
+            // Erases of a life without a header on the flash are lost: on a file those that were
+            // not flushed, on NAND those under way.
             let headers_written = at_rest && media == Media::Nand;
-            let lost = headers_written && told < before;
-            assert!(!lost, "erase counts ran back from {before} to {told}");
+            let lost = headers_written && after < before;
+            assert!(!lost, "erase counts fell from {before} to {after}");
             let space = rig.ftl.space(UnitId(unit));
             let kept = live.keys().filter(|superblock| superblock.unit.0 == unit).count();
             assert_eq!((space.live, space.open), (kept as u32, 0));
         }
         for expected in live.values_mut() {
             expected.requests.clear();
-            // Found superblocks take no more appends.
+            // Superblocks found by the mount take no appends.
             expected.appended = rig.ftl.payload_pages();
             expected.acknowledged = expected.durable;
         }
@@ -207,7 +207,7 @@ impl Reference {
 
 fn random_program(seed: u64, medium: &impl Medium, media: Media) {
     let mut choices = Choices::new(seed);
-    let config = FtlConfig { prepared_target: choices.below(3), ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: choices.below(3), ..FtlConfig::default() };
     let (rig, inventory) = Rig::mount(medium, config);
     assert_eq!(inventory, Default::default(), "new flash is empty");
     let (live, released, flushes) = Default::default();
@@ -222,7 +222,7 @@ fn random_program(seed: u64, medium: &impl Medium, media: Media) {
             reference.collect();
         }
         reference = reference.crash(medium, &mut choices, config);
-        // Generations of the new mount are above all that were ever found.
+        // Generations given after the mount are above all generations found.
         if let Ok(superblock) = reference.rig.try_allocate(0, reference.next_number) {
             assert!(superblock.generation > reference.generation);
             reference.rig.ftl.release(reference.rig.now, &superblock);
@@ -232,7 +232,7 @@ fn random_program(seed: u64, medium: &impl Medium, media: Media) {
 }
 
 #[test]
-fn what_was_acknowledged_survives_power_cuts_on_nand() {
+fn acknowledged_data_survives_power_cuts_on_nand() {
     for seed in seeds(30) {
         println!("SOFTFLASH_SEED={seed}");
         let (dies, planes) = [(1, 1), (1, 2), (2, 2), (4, 1), (3, 4)][seed as usize % 5];
@@ -247,7 +247,7 @@ fn what_was_acknowledged_survives_power_cuts_on_nand() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_power_cuts_on_the_model() {
+fn acknowledged_data_survives_power_cuts_on_the_model() {
     for seed in seeds(20) {
         println!("SOFTFLASH_SEED={seed}");
         let mut config = model(seed, 12);
@@ -258,7 +258,7 @@ fn what_was_acknowledged_survives_power_cuts_on_the_model() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_power_cuts_on_a_file() {
+fn acknowledged_data_survives_power_cuts_on_a_file() {
     for seed in seeds(30) {
         println!("SOFTFLASH_SEED={seed}");
         let mut shape = geometry(1, 1, 12, 12);
@@ -280,7 +280,7 @@ fn a_mount_reads_two_pages_per_superblock_many_at_a_time() {
 }
 
 #[test]
-fn a_damaged_opening_header_is_reported_and_its_space_comes_back_when_released() {
+fn a_superblock_with_a_damaged_opening_header_is_reported_and_can_be_released() {
     for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
         let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);
         let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
@@ -297,7 +297,7 @@ fn a_damaged_opening_header_is_reported_and_its_space_comes_back_when_released()
         assert_eq!(inventory.superblocks[0].superblock, kept);
         assert_eq!(inventory.damaged.len(), 1);
         let damaged = &inventory.damaged[0];
-        assert_eq!(damaged.superblock, lost, "the erase header still names the generation");
+        assert_eq!(damaged.superblock, lost, "the erase header has the generation");
         rig.verify(&lost, 0, 5);
         assert_eq!(rig.ftl.space(UnitId(0)).live, 2);
         assert!(rig.ftl.release(rig.now, &damaged.superblock));
@@ -322,7 +322,7 @@ fn the_opening_header_alone_is_enough_to_find_and_read_a_superblock() {
 }
 
 #[test]
-fn what_stands_behind_a_header_in_its_page_says_nothing() {
+fn bytes_behind_a_header_in_its_page_are_ignored() {
     for media in [Media::Nand, Media::File] {
         let flash = Flash::new(geometry(1, 2, 8, 8), 1, media);
         let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
@@ -371,7 +371,7 @@ fn unsupported_shapes_are_refused_at_the_mount() {
 }
 
 #[test]
-fn a_superblock_with_both_headers_damaged_is_reported_and_not_taken_for_free() {
+fn a_superblock_with_both_headers_damaged_is_reported_and_is_not_free() {
     for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
         let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);
         let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
@@ -391,12 +391,12 @@ fn a_superblock_with_both_headers_damaged_is_reported_and_not_taken_for_free() {
         assert_eq!(inventory.damaged.len(), 1);
         let damaged = inventory.damaged[0].superblock;
         assert_eq!(damaged.index, lost.index);
-        assert!(damaged.generation > kept.generation, "nothing tells the old one");
+        assert!(damaged.generation > kept.generation, "the old generation is lost");
         assert_eq!(rig.ftl.telemetry(UnitId(0)).damaged_headers, 3);
         assert_eq!(rig.ftl.space(UnitId(0)).live, 2);
         let next = rig.allocate(3);
         assert!(next.generation > damaged.generation, "generations rise");
-        // Its pages can still be read, as they were written by the old handle.
+        // The pages written with the old handle can still be read.
         let mut expected = vec![0; 4096];
         support::pattern(&mut expected, &lost, 3);
         assert_eq!(rig.read(&damaged, 3, 1).unwrap()[..], expected[..]);
@@ -407,17 +407,17 @@ fn a_superblock_with_both_headers_damaged_is_reported_and_not_taken_for_free() {
 }
 
 #[test]
-fn what_was_erased_for_another_use_does_not_come_back_where_an_erase_blanks_nothing() {
+fn erased_superblocks_are_not_found_if_an_erase_leaves_old_pages() {
     let flash = Flash::new(geometry(1, 1, 4, 8), 1, Media::File);
-    let config = FtlConfig { prepared_target: 4, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 4, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     let filled: Vec<Superblock> = (0..4).map(|number| rig.fill(0, number)).collect();
     for superblock in &filled {
         assert!(rig.ftl.release(rig.now, superblock));
     }
-    // All are erased ahead of need: new erase headers stand before the old opening headers.
+    // All are erased ahead of need: new erase headers precede the old opening headers.
     rig.settle();
-    assert_eq!(rig.ftl.space(UnitId(0)).prepared, 4);
+    assert_eq!(rig.ftl.space(UnitId(0)).erased, 4);
     drop(rig);
     let (rig, inventory) = Rig::mount(&flash, config);
     assert_eq!(inventory, Default::default());
@@ -425,7 +425,7 @@ fn what_was_erased_for_another_use_does_not_come_back_where_an_erase_blanks_noth
 }
 
 #[test]
-fn a_lead_that_was_bad_from_the_start_and_cannot_be_read_is_no_loss() {
+fn an_unreadable_lead_block_that_is_bad_from_the_start_is_not_reported() {
     for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
         let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);
         flash.borrow_mut().make_bad(0, 0, 0, 5);
@@ -443,8 +443,8 @@ fn a_lead_that_was_bad_from_the_start_and_cannot_be_read_is_no_loss() {
 }
 
 #[test]
-fn reads_that_go_wrong_without_a_word_do_not_make_a_superblock_free() {
-    // The beginning of the opening header's page, or also the whole page when that is read for it.
+fn a_silently_failed_read_does_not_make_a_superblock_free() {
+    // The read of the beginning of the opening header fails, or also that of the whole page.
     for ((dies, planes), times) in
         [(1, 1), (1, 2), (2, 1)].into_iter().flat_map(|shape| [(shape, 1), (shape, 2)])
     {
@@ -452,14 +452,14 @@ fn reads_that_go_wrong_without_a_word_do_not_make_a_superblock_free() {
         let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
         let (superblock, other) = (rig.fill(0, 1), rig.fill(0, 2));
         drop(rig);
-        let mut went_wrong = 0;
+        let mut failures = 0;
         flash.borrow_mut().blank_read = Some(Box::new(move |target| {
             let place = (target.die, target.plane, target.page + target.rows - 1);
             let opening = [(1, 1, (0, 0, 1)), (1, 2, (0, 1, 0)), (2, 1, (1, 0, 0))];
             let hit = target.blocks[0] == superblock.index
                 && opening.contains(&(dies, planes, place))
-                && went_wrong < times;
-            went_wrong += u32::from(hit);
+                && failures < times;
+            failures += u32::from(hit);
             hit
         }));
         let (mut rig, inventory) = Rig::mount(&flash, FtlConfig::default());
@@ -485,8 +485,8 @@ fn bytes_read(flash: &FlashRef) -> Vec<usize> {
 }
 
 #[test]
-fn a_mount_reads_the_beginnings_of_pages_where_they_hold_headers() {
-    // A superblock of 128 blocks has headers that are longer than a sector.
+fn a_mount_reads_the_beginnings_of_pages_if_a_header_fits_a_sector() {
+    // The headers of a superblock of 128 blocks are longer than a sector.
     for (dies, planes, media, bytes) in [
         (1, 1, Media::Nand, 1024),
         (2, 2, Media::Nand, 1024),
@@ -502,7 +502,7 @@ fn a_mount_reads_the_beginnings_of_pages_where_they_hold_headers() {
         drop(rig);
         let reads = bytes_read(&flash);
         let others = reads.iter().filter(|read| **read != bytes).count();
-        // A page that is not known to be erased and has no opening header is looked at twice.
+        // A page without an opening header is read twice unless the device reports it as erased.
         let again = if media == Media::File { 3 } else { 0 };
         assert!(reads.len() >= 6 && others <= again, "{dies} {planes} {media:?}: {reads:?}");
     }

@@ -1,4 +1,4 @@
-//! Who goes first on a die, and erasing ahead of need.
+//! Tests of the order of commands on a die, and of erases ahead of need.
 
 use crate::support::{Flash, Kind, Media, Rig, geometry, model};
 use softflash_base::{Time, UnitId};
@@ -12,7 +12,7 @@ fn hint(priority: Priority) -> Hint {
 }
 
 #[test]
-fn a_foreground_read_waits_for_at_most_the_one_operation_on_its_die() {
+fn a_foreground_read_waits_for_at_most_the_operation_in_progress() {
     let flash = Flash::new(geometry(1, 1, 8, 64), 1, Media::Nand);
     let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
     let old = rig.fill(0, 1);
@@ -22,17 +22,20 @@ fn a_foreground_read_waits_for_at_most_the_one_operation_on_its_die() {
         rig.step();
     }
     for _ in 0..5 {
-        let asked_at = rig.now;
+        let start = rig.now;
         rig.verify(&old, 3, 1);
-        let waited = rig.now.since_ns(asked_at);
+        let waited = rig.now.since_ns(start);
         assert!(waited <= 5 * MS + 100_000 + 1, "a read took {waited} ns");
     }
-    assert!(!rig.done.iter().any(|done| done.request == request), "the append is still going on");
+    assert!(
+        !rig.done.iter().any(|done| done.request == request),
+        "the append is still in progress"
+    );
     rig.wait(request).result.unwrap();
 }
 
 #[test]
-fn in_the_order_of_arrival_a_read_waits_for_the_programs_before_it() {
+fn in_fifo_order_a_read_waits_for_the_programs_before_it() {
     for reads_first in [true, false] {
         let flash = Flash::new(geometry(1, 1, 8, 64), 1, Media::Nand);
         let config = FtlConfig { reads_first, ..FtlConfig::default() };
@@ -60,9 +63,9 @@ fn a_read_passes_programs_and_erases_on_flash_that_suspends() {
     let mut reads = 0;
     while !rig.done.iter().any(|done| done.request == request) {
         rig.step();
-        let asked_at = rig.now;
+        let start = rig.now;
         rig.verify(&old, reads % pages, 1);
-        let waited = rig.now.since_ns(asked_at);
+        let waited = rig.now.since_ns(start);
         // A read takes 0.06 ms, suspending 0.02 or 0.1; a program takes up to 0.6, an erase 2.
         assert!(waited < 400_000, "read {reads} took {waited} ns");
         reads += 1;
@@ -80,10 +83,10 @@ fn the_log_goes_before_compaction_on_the_same_die() {
     rig.wait(first).result.unwrap();
     let slow = rig.append_with(&compaction, 0, 20, false, Hint::COMPACTION).unwrap();
     rig.step();
-    let asked_at = rig.now;
+    let start = rig.now;
     let quick = rig.append_with(&log, 1, 1, true, Hint::LOG).unwrap();
     rig.wait(quick).result.unwrap();
-    assert!(rig.now.since_ns(asked_at) <= 3 * MS, "one program under way, then the log");
+    assert!(rig.now.since_ns(start) <= 3 * MS, "one program in progress, then the log");
     assert!(!rig.done.iter().any(|done| done.request == slow));
     rig.wait(slow).result.unwrap();
 }
@@ -96,11 +99,11 @@ fn background_programs_are_not_starved_by_reads() {
     rig.settle();
     let superblock = rig.allocate(2);
     let program = rig.append_with(&superblock, 0, 1, false, Hint::COMPACTION).unwrap();
-    let asked_at = rig.now;
+    let start = rig.now;
     let mut reads = 0;
     while !rig.done.iter().any(|done| done.request == program) {
-        assert!(rig.now.since_ns(asked_at) < 60 * MS, "the program starves behind {reads} reads");
-        // Always more reads waiting than the die can do.
+        assert!(rig.now.since_ns(start) < 60 * MS, "the program starves behind {reads} reads");
+        // More reads wait than the die can execute.
         while rig.ftl.load(UnitId(0)) < 12 {
             let buffer = rig.buffer(1);
             rig.ftl.read(rig.now, &old, 5, 1, buffer, Hint::FOREGROUND).unwrap();
@@ -108,13 +111,13 @@ fn background_programs_are_not_starved_by_reads() {
         }
         rig.step();
     }
-    assert!(reads > 30, "reads went first for a while, and there were {reads}");
+    assert!(reads > 30, "reads must go first for some time, and only {reads} did");
 }
 
 #[test]
-fn an_erase_that_is_waited_for_goes_before_programs_of_its_superblock_and_after_reads() {
+fn an_erase_goes_before_the_programs_of_its_superblock() {
     let flash = Flash::new(geometry(1, 1, 8, 16), 1, Media::Nand);
-    let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     let superblock = rig.allocate(1);
     let request = rig.append(&superblock, 0, 2);
@@ -131,32 +134,32 @@ fn an_erase_that_is_waited_for_goes_before_programs_of_its_superblock_and_after_
 }
 
 #[test]
-fn superblocks_are_erased_ahead_when_the_unit_is_idle_and_not_before() {
+fn superblocks_are_erased_ahead_of_need_once_the_unit_is_idle() {
     let flash = Flash::new(geometry(2, 2, 8, 8), 2, Media::Nand);
-    let config = FtlConfig { prepared_target: 3, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 3, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     rig.ftl.poll(rig.now, &mut rig.done);
     assert_eq!(flash.borrow().count(Kind::Erase), 0, "not at once");
     rig.settle();
     for unit in [0, 1] {
-        assert_eq!(rig.ftl.space(UnitId(unit)).prepared, 3);
+        assert_eq!(rig.ftl.space(UnitId(unit)).erased, 3);
     }
     assert_eq!(flash.borrow().count(Kind::Erase), 2 * 3 * 2, "and no more than wanted");
-    // What is prepared is used first and needs no erase.
+    // An erased superblock is used first and needs no erase.
     let erases = flash.borrow().count(Kind::Erase);
     rig.fill(0, 1);
     assert_eq!(flash.borrow().count(Kind::Erase), erases);
     rig.settle();
-    assert_eq!(rig.ftl.space(UnitId(0)).prepared, 3, "and is replaced");
+    assert_eq!(rig.ftl.space(UnitId(0)).erased, 3, "and is replaced");
 }
 
 #[test]
-fn a_unit_that_is_never_idle_still_gets_prepared_superblocks() {
+fn superblocks_are_erased_ahead_of_need_on_a_unit_that_is_never_idle() {
     let flash = Flash::new(geometry(1, 1, 8, 64), 1, Media::Nand);
-    let config = FtlConfig { prepared_target: 2, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 2, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     let old = rig.fill(0, 1);
-    while rig.ftl.space(UnitId(0)).prepared < 2 {
+    while rig.ftl.space(UnitId(0)).erased < 2 {
         assert!(rig.now < Time(1000 * MS), "erases ahead of need starve");
         while rig.ftl.load(UnitId(0)) < 4 {
             let buffer = rig.buffer(1);
@@ -167,10 +170,10 @@ fn a_unit_that_is_never_idle_still_gets_prepared_superblocks() {
 }
 
 #[test]
-fn a_superblock_taken_while_it_is_prepared_is_finished_with_priority() {
+fn the_erase_of_a_superblock_allocated_meanwhile_is_promoted() {
     for steps in 0..8 {
         let flash = Flash::new(geometry(2, 2, 4, 8), 1, Media::Nand);
-        let config = FtlConfig { prepared_target: 1, ..FtlConfig::default() };
+        let config = FtlConfig { erased_target: 1, ..FtlConfig::default() };
         let (mut rig, _) = Rig::mount(&flash, config);
         rig.now = Time(10 * MS);
         for _ in 0..steps {
@@ -178,11 +181,11 @@ fn a_superblock_taken_while_it_is_prepared_is_finished_with_priority() {
         }
         let superblock = rig.allocate(1);
         let request = rig.append_with(&superblock, 0, 5, true, hint(Priority::Foreground)).unwrap();
-        let asked_at = rig.now;
+        let start = rig.now;
         rig.wait(request).result.unwrap();
-        assert!(rig.now.since_ns(asked_at) < 20 * MS);
+        assert!(rig.now.since_ns(start) < 20 * MS);
         rig.verify(&superblock, 0, 5);
         rig.settle();
-        assert_eq!(rig.ftl.space(UnitId(0)).prepared, 1);
+        assert_eq!(rig.ftl.space(UnitId(0)).erased, 1);
     }
 }

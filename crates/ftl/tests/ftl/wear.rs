@@ -1,4 +1,4 @@
-//! Wear levelling.
+//! Tests of wear levelling.
 
 use crate::support::{Choices, Flash, Media, Rig, geometry, seeds};
 use softflash_base::UnitId;
@@ -14,7 +14,7 @@ fn wear_stays_level_under_skewed_releases() {
         let mut live = Vec::new();
         for number in 0..3000 {
             if live.len() >= 18 {
-                // Nine in ten releases hit the youngest data, the rest any.
+                // Nine in ten releases hit the newest data, the others any data.
                 let victim = match choices.one_in(10) {
                     true => choices.below(live.len() as u32) as usize,
                     false => live.len() - 1,
@@ -27,15 +27,15 @@ fn wear_stays_level_under_skewed_releases() {
                 rig.settle();
             }
         }
-        // What was erased counts once its header is written.
+        // An erase counts once its header is written.
         rig.settle();
         let counts = flash.borrow().erase_counts(0);
         let (min, max) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
-        let told = rig.ftl.telemetry(UnitId(0));
-        assert_eq!((told.erase_count_min, told.erase_count_max), (*min, *max), "told as it is");
-        // The coldest data stays where it is; all others share the work of 3000 erases.
+        let unit = rig.ftl.telemetry(UnitId(0));
+        assert_eq!((unit.erase_count_min, unit.erase_count_max), (*min, *max), "the real counts");
+        // The coldest data is not moved; the other superblocks share 3000 erases.
         assert!(max - min <= 200, "seed {seed}: erase counts from {min} to {max}");
-        // Among those that take turns, all are equal but for one.
+        // With all superblocks free, the erase counts become almost equal.
         let mut free_wear = Vec::new();
         for superblock in live.drain(..) {
             rig.ftl.release(rig.now, &superblock);
@@ -51,11 +51,11 @@ fn wear_stays_level_under_skewed_releases() {
 }
 
 #[test]
-fn flash_never_used_takes_its_turn_after_a_mount() {
+fn flash_that_was_never_used_is_used_after_a_mount() {
     let flash = Flash::new(geometry(1, 1, 16, 3), 1, Media::Nand);
-    let config = FtlConfig { prepared_target: 1, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 1, ..FtlConfig::default() };
     for number in 0..64 {
-        // A mount for every superblock written: what is known of wear is only what headers tell.
+        // One mount for each superblock written: wear is known from headers only.
         let (mut rig, inventory) = Rig::mount(&flash, config);
         for found in inventory.superblocks {
             rig.ftl.release(rig.now, &found.superblock);
@@ -68,7 +68,7 @@ fn flash_never_used_takes_its_turn_after_a_mount() {
 }
 
 #[test]
-fn cold_data_is_named_when_it_lags_far_behind() {
+fn worth_moving_returns_cold_data_that_lags_beyond_the_spread() {
     let flash = Flash::new(geometry(1, 1, 4, 3), 1, Media::Nand);
     let config = FtlConfig { wear_spread: 10, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
@@ -86,22 +86,26 @@ fn cold_data_is_named_when_it_lags_far_behind() {
 }
 
 #[test]
-fn the_newest_header_is_not_erased_ahead_of_need() {
+fn the_superblock_with_the_newest_header_is_not_erased_ahead_of_need() {
     let flash = Flash::new(geometry(1, 1, 6, 4), 1, Media::Nand);
-    let config = FtlConfig { prepared_target: u32::MAX, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: u32::MAX, ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     let mut live: Vec<_> = (0..6).map(|number| rig.fill(0, number)).collect();
     let newest = live.pop().unwrap();
     rig.ftl.release(rig.now, &newest);
     rig.settle();
     let space = rig.ftl.space(UnitId(0));
-    assert_eq!((space.prepared, space.reclaimable), (0, 1), "a cut would forget its generation");
-    // Another header takes over: then both can be erased.
+    assert_eq!(
+        (space.erased, space.erase_pending),
+        (0, 1),
+        "a power cut would lose its generation"
+    );
+    // A newer header exists: both can be erased.
     rig.ftl.release(rig.now, &live.remove(0));
     rig.settle();
     let space = rig.ftl.space(UnitId(0));
-    assert_eq!((space.prepared, space.reclaimable), (2, 0));
-    // Where it is the only one free, a write is not refused for its sake.
+    assert_eq!((space.erased, space.erase_pending), (2, 0));
+    // If it is the only free superblock, it is allocated.
     rig.fill(0, 7);
     rig.fill(0, 8);
 }

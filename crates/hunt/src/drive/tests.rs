@@ -54,7 +54,7 @@ fn found(written: impl Fn(&mut dyn QueuePair)) -> std::collections::BTreeSet<u8>
 }
 
 #[test]
-fn what_was_not_flushed_may_be_lost_and_what_was_is_not() {
+fn unflushed_writes_may_be_lost_and_flushed_ones_not() {
     let flush = |queue: &mut dyn QueuePair| drop(run(queue, 0, Operation::Flush));
     assert_eq!(found(|queue| write(queue, 2, 7, false)), [0, 7].into());
     assert_eq!(found(|queue| write(queue, 2, 7, true)), [7].into());
@@ -83,7 +83,7 @@ fn strike(when: FaultTime, what: Strike) -> PlannedFault {
 }
 
 #[test]
-fn commands_that_are_struck_fail_or_do_something_else() {
+fn planned_faults_make_commands_fail_or_do_something_else() {
     let drive = drive(true);
     drive.plan(&[
         strike(FaultTime::Program(2), Strike::Phantom),
@@ -109,7 +109,7 @@ fn commands_that_are_struck_fail_or_do_something_else() {
 }
 
 #[test]
-fn a_unit_that_is_dead_fails_all_commands_and_comes_back_with_the_next_plan() {
+fn a_dead_unit_fails_all_commands_until_the_next_plan() {
     let drive = drive(true);
     drive.plan(&[strike(FaultTime::AtNs(0), Strike::Death)]);
     let mut queue = drive.open_queue_pair(0..1).unwrap();
@@ -122,7 +122,7 @@ fn a_unit_that_is_dead_fails_all_commands_and_comes_back_with_the_next_plan() {
 }
 
 #[test]
-fn a_unit_comes_back_as_it_was() {
+fn a_unit_is_restored_from_an_image() {
     let drive = drive(true);
     let mut queue = drive.open_queue_pair(0..1).unwrap();
     write(&mut *queue, 1, 7, true);

@@ -54,10 +54,10 @@ impl VolatileCache {
         let target = *target;
         (0..target.rows).flat_map(move |row| {
             (0..target.planes).map(move |plane| {
-                let seat =
+                let plane_index =
                     u64::from(target.die) * u64::from(planes) + u64::from(target.plane + plane);
                 let block = u64::from(target.blocks[usize::from(plane)]);
-                let block = seat * u64::from(blocks_per_plane) + block;
+                let block = plane_index * u64::from(blocks_per_plane) + block;
                 let page = block * u64::from(pages_per_block) + u64::from(target.page + row);
                 (target.unit, page)
             })

@@ -116,14 +116,14 @@ impl Firm<'_> {
         let states = first.each().map(|(_, state, _)| state);
         let keys: BTreeSet<&Bytes> =
             states.flat_map(State::keys).chain(self.found.keys()).collect();
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         for key in keys.into_iter().filter(|key| (self.shard_of)(key) == shard) {
             let promised = first.possible(key, shard);
             let now = [(key.clone(), promised.clone())].into();
             if fits(&now, key, self.found, self.at) {
                 continue;
             }
-            told.push(format!(
+            messages.push(format!(
                 "key `{}`: {} was promised, {} found at {:?}; possible after the unanswered commands: {}",
                 key.escape_ascii(),
                 possible_shown(&promised),
@@ -135,10 +135,10 @@ impl Firm<'_> {
                 possible_shown(&last.possible(key, shard)),
             ));
         }
-        if told.is_empty() {
-            told.push(WITHOUT_THOSE_BEFORE.to_owned());
+        if messages.is_empty() {
+            messages.push(WITHOUT_THOSE_BEFORE.to_owned());
         }
-        told.truncate(3);
-        format!("shard {shard}: {}", told.join("; "))
+        messages.truncate(3);
+        format!("shard {shard}: {}", messages.join("; "))
     }
 }

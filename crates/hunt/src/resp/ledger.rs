@@ -374,13 +374,13 @@ impl Ledger {
             .filter(|key| here(key))
             .collect();
         let none = vec![None];
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         for key in keys {
             let first = promised.get(key).unwrap_or(&none);
             let later = effects[least..].iter().filter_map(|effect| effect.after.get(key));
             if !accepts(first, found.get(key), at) {
                 let later: Vec<String> = later.map(possible_shown).collect();
-                told.push(format!(
+                messages.push(format!(
                     "key `{}`: {} was promised, {} found at {at:?}; possible after the unanswered commands: {}",
                     key.escape_ascii(),
                     possible_shown(first),
@@ -392,11 +392,11 @@ impl Ledger {
                 ));
             }
         }
-        if told.is_empty() {
-            told.push(WITHOUT_THOSE_BEFORE.to_owned());
+        if messages.is_empty() {
+            messages.push(WITHOUT_THOSE_BEFORE.to_owned());
         }
-        told.truncate(3);
-        format!("shard {shard}: {}", told.join("; "))
+        messages.truncate(3);
+        format!("shard {shard}: {}", messages.join("; "))
     }
 }
 

@@ -205,9 +205,11 @@ impl Lists {
     ) -> Result<(), String> {
         let missing = keys.iter().find(|key| !there(key));
         match missing {
-            Some(key) if keys.iter().any(&there) => {
-                Err(told(key, mark, "is in another list of its transaction, but not in this one"))
-            }
+            Some(key) if keys.iter().any(&there) => Err(message(
+                key,
+                mark,
+                "is in another list of its transaction, but not in this one",
+            )),
             _ => Ok(()),
         }
     }
@@ -254,7 +256,7 @@ impl Lists {
                 let seen = list.seen.get(&era).into_iter().flatten();
                 let mut promised = acknowledged.map(|(mark, _)| mark).chain(seen);
                 if let Some(mark) = promised.find(|mark| !there.contains(mark)) {
-                    return Err(told(key, mark, "was promised, and is lost"));
+                    return Err(message(key, mark, "was promised, and is lost"));
                 }
             }
             let append = Append { from: 0, to: Some(0), length: None };
@@ -289,12 +291,12 @@ impl List {
         let there: BTreeSet<&Mark> = marks.iter().collect();
         let mut due = look.acknowledged.iter().filter(|(_, append)| append.is_surely_of(era));
         if let Some((mark, _)) = due.find(|(mark, _)| !there.contains(mark)) {
-            return Err(told(key, mark, "was appended and acknowledged, and is missing"));
+            return Err(message(key, mark, "was appended and acknowledged, and is missing"));
         }
         let seen = look.seen.get(&era).copied().unwrap_or(0);
         match self.seen.get(&era).and_then(|seen| seen.get(marks.len())) {
             Some(mark) if marks.len() < seen => {
-                Err(told(key, mark, "was read before, and is missing"))
+                Err(message(key, mark, "was read before, and is missing"))
             }
             _ => Ok(marks),
         }
@@ -320,27 +322,31 @@ impl List {
         let mut before = BTreeSet::new();
         for (place, mark) in marks.iter().enumerate() {
             if !before.insert(mark) {
-                return Err(told(key, mark, "occurs twice"));
+                return Err(message(key, mark, "occurs twice"));
             }
             match self.seen.get(&era).and_then(|seen| seen.get(place)) {
                 Some(seen) if seen == mark => continue,
-                Some(_) => return Err(told(key, mark, "is at another position than before")),
+                Some(_) => return Err(message(key, mark, "is at another position than before")),
                 None => {}
             }
             match self.marks.get(mark) {
                 Some(append) if append.may_be_of(era) => {
                     let length = (place + 1) * MARK_BYTES;
-                    if append.length.is_some_and(|told| told != length) {
-                        return Err(told(
+                    if append.length.is_some_and(|expected| expected != length) {
+                        return Err(message(
                             key,
                             mark,
                             "is not at the position that the reply to its append gave",
                         ));
                     }
                 }
-                Some(_) => return Err(told(key, mark, "was removed by a FLUSHALL")),
+                Some(_) => return Err(message(key, mark, "was removed by a FLUSHALL")),
                 None => {
-                    return Err(told(key, mark, "was never appended, or its append was refused"));
+                    return Err(message(
+                        key,
+                        mark,
+                        "was never appended, or its append was refused",
+                    ));
                 }
             }
         }
@@ -348,7 +354,7 @@ impl List {
     }
 }
 
-fn told(key: &Bytes, mark: &[u8], what: &str) -> String {
+fn message(key: &Bytes, mark: &[u8], what: &str) -> String {
     format!("list `{}`: `{}` {what}", key.escape_ascii(), mark.escape_ascii())
 }
 
@@ -372,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_shows_what_was_answered_before_it_began() {
+    fn a_read_shows_appends_answered_before_it_started() {
         let (mut lists, marks) = with(2, true);
         let look = lists.look(&KEY);
         assert!(lists.clone().read(&KEY, &marks[0], &look).unwrap_err().contains("is missing"));
@@ -386,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_never_appears() {
+    fn a_refused_append_never_appears() {
         let (mut lists, marks) = with(1, false);
         lists.clone().read(&KEY, &marks[0], &lists.look(&KEY)).unwrap();
         lists.refused(&marks[0], &[KEY]);
@@ -394,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_cut_open_ends_are_settled() {
+    fn after_a_cut_unanswered_appends_are_settled() {
         let none: BTreeSet<usize> = [0].into();
         let (mut lists, marks) = with(1, false);
         lists.found(&BTreeMap::new(), Slack::NONE, &none).unwrap();

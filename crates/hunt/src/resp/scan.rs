@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_hidden_by_its_expiry_is_dead() {
+    fn a_key_hidden_by_its_expiry_has_expired() {
         let at = |from_ms, to_ms| Window { from_ms, to_ms };
         let held = |dies| Some(Held { value: "v".into(), dies });
         let mortal = held(Some(at(50, 60)));

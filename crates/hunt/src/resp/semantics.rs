@@ -408,9 +408,9 @@ fn fits(branch: &mut Branch, expected: &Expected, reply: &Reply, at: Window) -> 
             let Some(Some(Held { dies: Some(dies), .. })) = branch.keys.get_mut(key) else {
                 return false;
             };
-            let told = at.later_by(left.unsigned_abs());
-            dies.from_ms = dies.from_ms.max(told.from_ms);
-            dies.to_ms = dies.to_ms.min(told.to_ms);
+            let reported = at.later_by(left.unsigned_abs());
+            dies.from_ms = dies.from_ms.max(reported.from_ms);
+            dies.to_ms = dies.to_ms.min(reported.to_ms);
             dies.from_ms <= dies.to_ms
         }
         _ => false,

@@ -148,10 +148,10 @@ impl Stages {
         for number in 1..self.each.len() {
             let (before, after) = self.each.split_at_mut(number);
             let (Some(before), Some(after)) = (before.last(), after.first_mut()) else { return };
-            let anew: BTreeSet<u16> =
+            let possible_again: BTreeSet<u16> =
                 after.impossible.difference(&before.impossible).copied().collect();
-            after.impossible.retain(|shard| !anew.contains(shard));
-            after.state.retain(|key, _| !anew.contains(&shard_of(key)));
+            after.impossible.retain(|shard| !possible_again.contains(shard));
+            after.state.retain(|key, _| !possible_again.contains(&shard_of(key)));
             for (key, possible) in &mut after.state {
                 if !before.impossible.contains(&shard_of(key)) {
                     add(possible, None);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removal_comes_before_a_command_or_behind_it() {
+    fn a_removal_is_before_or_after_a_command() {
         let mut stages = two();
         stages.removal_begins();
         assert!(get(&mut stages.clone(), "a", one()) && get(&mut stages.clone(), "a", Reply::Nil));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_has_happened() {
+    fn an_ended_removal_has_happened() {
         let mut stages = two();
         stages.removal_begins();
         stages.removal_begins();

@@ -2,7 +2,6 @@
 
 mod ahead;
 mod host;
-pub(super) mod meter;
 mod standstill;
 pub(super) mod state;
 #[cfg(test)]
@@ -10,16 +9,16 @@ mod tests;
 
 use crate::cell::{Cell, Control, Limits};
 use crate::engine::limits::add_limits;
+use crate::engine::meter::{Completion, CountsPages, Cut, Meter, PageCounts};
 use crate::error::LabError;
-use crate::outcome::{Outcome, Programs, Span, SpanKind};
+use crate::outcome::{Outcome, Programs, Span};
 use ahead::Ahead;
 use host::Host;
-use meter::Meter;
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::spec::{DeviceSpec, PageMapped};
 use softflash_drive::{Done, Drive, DriveError, HostRequest};
-use softflash_nand::timeline::{Activity, Interval};
+use softflash_nand::timeline::Interval;
 use softflash_trace::{Request, TraceError};
 use softflash_workload::{BlockWorkload, Precondition, WorkloadError};
 use standstill::Standstill;
@@ -38,7 +37,7 @@ const MOST_WAITING: u64 = 1 << 24;
 /// Marks requests of the measured part.
 const MEASURED: u64 = 1 << 63;
 
-/// What is asked.
+/// The workload.
 pub enum Asked<'a> {
     /// Accesses of a workload.
     Workload(&'a BlockWorkload),
@@ -110,7 +109,7 @@ struct Play<'a, 'c> {
 }
 
 impl<'a, 'c> Play<'a, 'c> {
-    /// Brings a drive into its state, and who asks something of it up to the first request.
+    /// Brings a drive into its state, and sets up the source of requests.
     fn prepare(
         setting: &Setting<'_>,
         asked: Asked<'a>,
@@ -130,7 +129,8 @@ impl<'a, 'c> Play<'a, 'c> {
             }
             Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests)),
         };
-        // In a steady state, collection first has to come into step with writing: two blocks a gang, in pages.
+        // In a steady state, collection first has to come into step with writing: two blocks a
+        // write frontier, in pages.
         let warm_up_pages = match setting.precondition {
             Precondition::Steady => 2 * drive.frontier_pages(),
             _ => 0,
@@ -143,6 +143,8 @@ impl<'a, 'c> Play<'a, 'c> {
 /// The measured part of a run.
 struct Course {
     meter: Meter,
+    /// How long channels and dies had been busy at its begin.
+    busy_before: BusyTimes,
     /// Requests so far.
     made: u64,
     /// Requests in all.
@@ -160,7 +162,8 @@ impl Course {
         self.made < self.requests && at < self.until
     }
 
-    /// Ends a run whose requests come so much faster than the drive serves them that memory would not do.
+    /// Ends a run whose requests come so much faster than the drive serves them that memory would
+    /// not do.
     #[inline]
     fn check_backlog(&self) -> Result<(), LabError> {
         let waiting = self.made - self.meter.completed();
@@ -211,25 +214,34 @@ impl Play<'_, '_> {
         (self.control.on_measured)();
         // No page is lost or held twice, whatever was run.
         self.drive.check().map_err(LabError::Simulation)?;
+        let begin_ns = course.meter.begin_ns();
         let mut outcome = course.meter.outcome(&self.drive);
         outcome.requests = course.made;
+        // Work that was begun counts whole, and may end after the last request.
+        let until_ns = (self.drive.now().0 - begin_ns).max(1) as f64;
+        let share = |(now, before): (&u64, &u64)| (now - before) as f64 / until_ns;
+        let (channels, dies) = busy(&self.drive);
+        let (channels_before, dies_before) = &course.busy_before;
+        outcome.channel_utilisation = channels.iter().zip(channels_before).map(share).collect();
+        outcome.die_utilisation = dies.iter().zip(dies_before).map(share).collect();
         self.describe(&mut outcome);
         Ok(outcome)
     }
 
     /// The measured part, before its first request.
     fn course(&self) -> Course {
-        let meter = Meter::new(&self.drive, &self.limits);
+        let meter = Meter::new(self.drive.now(), Cut::of(&self.limits));
+        let busy_before = busy(&self.drive);
         let until = self.limits.duration_ns.map_or(u64::MAX, |ns| meter.begin_ns() + ns);
         let requests = match self.limits.requests {
             Some(requests) if !self.trace => requests,
             _ => u64::MAX,
         };
-        Course { meter, made: 0, requests, until, standstill: Standstill::default() }
+        Course { meter, busy_before, made: 0, requests, until, standstill: Standstill::default() }
     }
 
-    /// Plays on while every client that hears of an end makes its next request there and then: none has to be put into
-    /// an order of time first.
+    /// Plays on while every completion is followed by the client's next request at once: none has
+    /// to be put into an order of time first.
     #[inline(never)]
     fn answer_all(&mut self, course: &mut Course, done: &mut Vec<Done>) -> Result<(), LabError> {
         while course.made < course.requests && self.drive.play_to_next_end(Time(course.until), done)
@@ -257,7 +269,13 @@ impl Play<'_, '_> {
     fn measure(&self, done: &[Done], course: &mut Course) -> Result<(), LabError> {
         for done in done {
             if done.tag & MEASURED != 0 {
-                course.meter.ended(done, &self.drive);
+                let completion = Completion {
+                    kind: done.kind,
+                    at: done.at,
+                    latency_ns: done.latency_ns(),
+                    bytes: done.bytes,
+                };
+                course.meter.add(completion, &self.drive);
             }
         }
         if course.meter.completed().is_multiple_of(UNHEARD) {
@@ -303,7 +321,8 @@ impl Play<'_, '_> {
         due.then_some(at.max(now))
     }
 
-    /// Makes the next request, and says how long it is; nothing if there is none to be made now, as a cap holds it back.
+    /// Makes the next request, and says how long it is; nothing if there is none to be made now, as
+    /// a cap holds it back.
     #[inline]
     fn make(&mut self, at: u64, mark: u64) -> Result<Option<u64>, LabError> {
         let Some(request) = self.host.take(at, &self.drive) else {
@@ -336,7 +355,7 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// What is known at the end of a run.
+    /// Adds the figures that are known at the end of a run.
     fn describe(&self, outcome: &mut Outcome) {
         let counters = self.drive.counters();
         outcome.programs = Programs {
@@ -361,22 +380,35 @@ impl Play<'_, '_> {
 /// The operations of a short window from its beginning on.
 pub(super) fn chart(recorded: &[Interval]) -> Vec<Span> {
     let from = recorded.first().map_or(0, |interval| interval.begin_ns);
-    let what = |activity| match activity {
-        Activity::Sense => SpanKind::Read,
-        Activity::Program => SpanKind::Program,
-        Activity::Erase => SpanKind::Erase,
-        Activity::Move => SpanKind::Move,
-        Activity::Transfer => SpanKind::Transfer,
-    };
     let charted = recorded.iter().filter(|interval| interval.begin_ns < from + CHART_NS);
     charted
         .map(|interval| Span {
             die: interval.die,
-            what: what(interval.activity),
+            what: interval.activity,
             begin_ns: interval.begin_ns - from,
             end_ns: interval.end_ns - from,
         })
         .collect()
+}
+
+impl CountsPages for Drive {
+    fn page_counts(&self) -> PageCounts {
+        let counters = self.counters();
+        let programmed = counters.programmed_for_host
+            + counters.programmed_for_collection
+            + counters.programmed_for_parity;
+        PageCounts { written: counters.host_pages_written, programmed }
+    }
+}
+
+/// How long channels, and dies, have been busy, in nanoseconds.
+type BusyTimes = (Vec<u64>, Vec<u64>);
+
+/// How long channels and dies have been busy.
+pub(super) fn busy(drive: &Drive) -> BusyTimes {
+    let channels = (0..drive.channels()).map(|channel| drive.channel_busy_ns(channel)).collect();
+    let dies = (0..drive.dies()).map(|die| drive.die_busy_ns(die)).collect();
+    (channels, dies)
 }
 
 impl From<DriveError> for LabError {

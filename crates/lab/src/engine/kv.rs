@@ -1,8 +1,8 @@
 //! Key-value workloads: the store that `serve` runs, on a device in virtual time.
 //!
-//! Keys and values are real and checked at every read. Flash keeps them packed, so that full-size devices fit into memory.
-//! On units of flash the store's log has a device of its own, as in the SDF paper, which nobody waits for: what is measured
-//! is the data's device alone.
+//! Keys and values are real and checked at every read. Flash keeps them packed, so that full-size
+//! devices fit into memory. On units of flash the store's log has a device of its own, as in the
+//! SDF paper, which takes next to no time: what is measured is the data's device alone.
 
 mod clients;
 mod on_drive;
@@ -43,7 +43,8 @@ pub fn run(cell: &Cell, workload: &KvWorkload, control: &Control) -> Result<Outc
     }
 }
 
-/// Runs a key-value workload on a new device; the store's log is on it too, unless it is `log_apart`.
+/// Runs a key-value workload on a new device; the store's log is on it too, unless it is
+/// `log_apart`.
 pub fn run_on(
     device: Arc<dyn Device>,
     log_apart: bool,

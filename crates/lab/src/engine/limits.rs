@@ -1,10 +1,10 @@
-//! What a device can do at most, whatever its layout and software.
+//! The limits of a device, whatever its layout and software.
 
 use softflash_drive::spec::DeviceSpec;
 use std::collections::BTreeMap;
 
-/// What flash and link can do at most, in bytes a second of reads and of writes: the lower of the raw flash and the
-/// link.
+/// The limits of flash and link, in bytes a second of reads and of writes: the lower of the raw
+/// flash and the link.
 pub fn physical_limits(spec: &DeviceSpec) -> [f64; 2] {
     let geometry = &spec.geometry;
     let page = f64::from(geometry.page_bytes);

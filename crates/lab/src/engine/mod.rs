@@ -1,8 +1,14 @@
-//! What runs a cell: one engine for each way that a device is used.
+//! The engines that run cells: one for each way that a device is used.
 
+mod caps;
+mod client_loop;
 pub mod drive;
 pub mod kv;
 pub mod limits;
+mod meter;
+mod progress;
+mod quota;
+mod tally;
 pub mod units;
 
 use crate::cell::{Cell, Control};

@@ -1,41 +1,40 @@
 //! Block workloads: requests to units of flash, through the FTL and the driver that serve stores.
 //!
-//! A client with a queue depth of 1 is a synchronous thread with a unit of its own: thread `t` uses unit `t` modulo
-//! the units, so that fewer threads use fewer channels. Clients with more requests outstanding use all units: reads go
-//! where their data are, each write to the unit that the layout's scheduler chooses; so do the requests of an open
-//! loop. A write takes a superblock
-//! whole, its erase included; its two header pages are no payload and do not count. The flash keeps no data.
+//! A client with a queue depth of 1 is a synchronous thread with a unit of its own: thread `t` uses
+//! unit `t` modulo the units, so that fewer threads use fewer channels. Clients with more requests
+//! outstanding use all units: reads go where their data are, each write to the unit that the
+//! layout's scheduler chooses; so do the requests of an open loop. A write takes a superblock
+//! whole, its erase included; its two header pages are no payload and do not count. The flash keeps
+//! no data.
 
 mod bed;
-mod caps;
 mod clients;
 mod erases;
 pub mod hardware;
-mod open;
 mod pace;
-pub mod progress;
-pub mod tally;
 
 use crate::cell::{Cell, Control, Limits};
+use crate::engine::caps::Caps;
 use crate::engine::limits::add_limits;
+use crate::engine::progress::Progress;
+use crate::engine::quota::Quota;
+use crate::engine::tally::Tally;
 use crate::error::LabError;
 use crate::layout::{Order, Units};
 use crate::outcome::{Outcome, Programs};
 use bed::{Bed, BedHandle};
-use caps::Caps;
 use clients::Phase;
 use futures_util::future::try_join_all;
 use hardware::Hardware;
 use pace::Clients;
-use progress::Progress;
 use softflash_base::random::Rng;
 use softflash_device::Contents;
 use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, UnitTelemetry};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_workload::{BlockWorkload, Precondition, Span};
+use std::cell::RefCell;
 use std::rc::Rc;
-use tally::{Quota, Tally};
 
 /// Virtual time that is charted.
 const CHART_NS: u64 = 10_000_000;
@@ -124,7 +123,7 @@ impl<'a> Run<'a> {
         bed.runtime.sleep_until(bed.now() + SETTLE_NS).await;
         let scheduler = self.layout.scheduler;
         let mut clients = Clients::new(bed, self.workload, scheduler, self.rng.clone())?;
-        let caps = Caps::new(&self.workload.rate_caps);
+        let caps = RefCell::new(Caps::new(&self.workload.rate_caps));
         let phase = Phase { bed, tally: None, control: self.control, caps: &caps, told: &|| {} };
         if let Some(end) = clients::warm_up_end(bed.now(), self.limits.warm_up_ns) {
             clients.work("warm-up", &phase, |_, _| Quota::until(end)).await?;
@@ -171,8 +170,8 @@ impl<'a> Run<'a> {
         Ok(blocks)
     }
 
-    /// Superblocks of each unit that are written before the run: the span of the workload, but for one, which is the room
-    /// that a block is written to before the old one is erased.
+    /// Superblocks of each unit that are written before the run: the span of the workload, but for
+    /// one, which is the room that a block is written to before the old one is erased.
     fn blocks_to_fill(&self, bed: &BedHandle) -> Result<usize, LabError> {
         let free = (0..bed.units()).map(|unit| bed.flash.space(unit as u16).free()).min();
         let most = free.unwrap_or(0).saturating_sub(1) as u64;

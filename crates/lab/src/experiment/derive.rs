@@ -4,7 +4,7 @@ use super::plan::PlannedRow;
 use super::spec::{Derived, Function};
 use crate::toml_text::suggestion;
 
-/// A row that is calculated, with the rows that it is made of.
+/// A row that is calculated, with the rows that it is calculated from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Derivation {
     /// Its label.
@@ -17,7 +17,7 @@ pub struct Derivation {
 }
 
 impl Derivation {
-    /// Finds the rows that it is made of.
+    /// Finds the rows that it is calculated from.
     pub(super) fn plan(derived: &Derived, rows: &[PlannedRow]) -> Result<Derivation, String> {
         let of = matching(&derived.of, rows)?;
         let over = matching(&derived.over, rows)?;
@@ -105,8 +105,8 @@ fn line(of: &[usize], rows: &[PlannedRow], figures: &[f64]) -> Vec<(f64, f64)> {
     line
 }
 
-/// Where `of` comes to `over` from below, between points on a straight line. Only places that both have
-/// points at count.
+/// Where `of` crosses `over` from below, between points on a straight line. Only places that both
+/// have points at count.
 fn crossing(of: &[(f64, f64)], over: &[(f64, f64)]) -> Option<f64> {
     let gap = |(x, y): &(f64, f64)| {
         let other = over.iter().find(|(other, _)| other == x)?;

@@ -1,5 +1,5 @@
-//! From a group of an experiment to its cells: every device with every layout, workload, variant and
-//! value.
+//! From a group of an experiment to its cells: every device with every layout, workload, variant
+//! and value.
 
 use super::fields::{Assignment, Tables, assignments};
 use super::label::{Names, fill, written};
@@ -241,8 +241,8 @@ impl Choice<'_> {
     }
 }
 
-/// Understands a preset that the experiment has changed. What was wrong before the change is told of the
-/// preset, what is wrong since then of the experiment.
+/// Understands a preset that the experiment has changed. What was wrong before the change is told
+/// of the preset, what is wrong since then of the experiment.
 fn understood<T: DeserializeOwned>(
     experiment: &Experiment,
     document: &Document,

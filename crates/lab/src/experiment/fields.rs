@@ -17,8 +17,8 @@ pub struct Assignment {
     pub value: Value,
 }
 
-/// The leaves of a table of fields, in its order. `device.link.x = 1` and `"device.link.x" = 1` are the
-/// same for numbers; to replace a table as a whole, its path is written in quotes.
+/// The leaves of a table of fields, in its order. `device.link.x = 1` and `"device.link.x" = 1` are
+/// the same for numbers; to replace a table as a whole, its path is written in quotes.
 pub fn assignments(table: &Table) -> Vec<Assignment> {
     let mut all = Vec::new();
     collect("", table, &mut all);
@@ -35,7 +35,7 @@ fn collect(prefix: &str, table: &Table, all: &mut Vec<Assignment>) {
     }
 }
 
-/// What the fields of a cell stand in before they are understood.
+/// The fields of a cell before they are parsed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tables {
     /// The device's preset.
@@ -86,7 +86,7 @@ impl Tables {
     }
 }
 
-/// Tables on the way are made where they are missing: fields with a default need not stand in a preset.
+/// Tables on the way are made where they are missing: presets may leave out fields with a default.
 fn set_in(table: &mut Table, path: &str, value: &Value) -> Result<(), String> {
     match path.split_once('.') {
         None => {

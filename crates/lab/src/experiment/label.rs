@@ -3,7 +3,7 @@
 use super::fields::Tables;
 use toml::Value;
 
-/// What a label can speak of.
+/// The fields of a label.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
     /// `{device}`.
@@ -22,8 +22,8 @@ pub struct Names<'a> {
 
 /// Puts values into their places; says which place has none.
 ///
-/// Fields whose name ends in `bytes` or `size` are written as KiB, MiB or GiB; `{path:plain}` writes any
-/// field as it is, `{path:size}` any number as bytes.
+/// Fields whose name ends in `bytes` or `size` are written as KiB, MiB or GiB; `{path:plain}`
+/// writes any field as it is, `{path:size}` any number as bytes.
 pub fn fill(template: &str, names: &Names) -> Result<String, String> {
     let mut label = String::new();
     let mut rest = template;

@@ -23,9 +23,9 @@ use crate::toml_text::TomlError;
 pub struct Experiment {
     /// Its name: that of its file.
     pub name: String,
-    /// What its file is called in messages.
+    /// The name of its file in messages.
     file: String,
-    /// What stands in it.
+    /// Its contents.
     text: String,
     /// The same, understood.
     pub spec: Spec,

@@ -1,4 +1,4 @@
-//! What an experiment comes to: cells, and rows made of them.
+//! The plan of an experiment: cells, and rows of their figures.
 
 use super::derive::Derivation;
 use super::expand::expand;
@@ -28,7 +28,7 @@ pub struct Plan {
     pub title: String,
     /// Where the published figures are from.
     pub source: String,
-    /// What a reader should know.
+    /// The text for readers.
     pub text: String,
     /// Whether it is the short form.
     pub quick: bool,
@@ -36,9 +36,9 @@ pub struct Plan {
     pub seed: u64,
     /// The runs.
     pub cells: Vec<Cell>,
-    /// What is printed of them.
+    /// Their rows.
     pub rows: Vec<PlannedRow>,
-    /// What is calculated from rows.
+    /// The rows that are calculated from rows.
     pub derived: Vec<Derivation>,
     /// How rows are drawn.
     pub plots: Vec<spec::Plot>,
@@ -57,7 +57,7 @@ pub struct PlannedRow {
     pub unit: String,
     /// The figure.
     pub measure: Measure,
-    /// What theory says of it.
+    /// The law that it is compared with.
     pub theory: Option<f64>,
     /// Which of the cells it is of.
     pub cell: usize,
@@ -102,7 +102,7 @@ impl Experiment {
         for derived in &spec.derived {
             match Derivation::plan(derived, &plan.rows) {
                 Ok(derivation) => plan.derived.push(derivation),
-                // The short form may leave out what it is made of.
+                // The short form may leave out the rows that it is calculated from.
                 Err(_) if form.quick => {}
                 Err(problem) => return Err(self.wrong("derived", problem)),
             }

@@ -1,4 +1,4 @@
-//! What was published: a figure, or a bound of one.
+//! Published figures, and bounds of them.
 
 use serde::{Deserialize, Serialize};
 

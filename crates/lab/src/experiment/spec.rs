@@ -1,4 +1,4 @@
-//! What stands in an experiment's file; `docs/laboratory.md` describes it for those who write one.
+//! The contents of an experiment's file, which `docs/laboratory.md` describes.
 
 use super::published::Published;
 use crate::theory::Law;
@@ -14,7 +14,7 @@ pub struct Spec {
     /// Where the figures that it reproduces are from.
     #[serde(default)]
     pub source: String,
-    /// What a reader of the report should know.
+    /// The text for the readers of the report.
     #[serde(default)]
     pub text: String,
     /// The seed unless one is asked for.
@@ -65,13 +65,13 @@ pub struct Group {
     /// Named sets of fields, each with all of the others.
     #[serde(default, rename = "variant")]
     pub variants: Vec<Variant>,
-    /// What the quick form sets after all others.
+    /// The fields that the quick form sets after all others.
     #[serde(default)]
     pub quick: toml::Table,
-    /// What the quick form varies instead.
+    /// The fields that the quick form varies instead.
     #[serde(default)]
     pub quick_vary: toml::Table,
-    /// What is printed of each cell.
+    /// The rows of each cell.
     #[serde(rename = "row")]
     pub rows: Vec<Row>,
 }
@@ -80,14 +80,14 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// What `{variant}` in labels becomes.
+    /// The text of `{variant}` in labels.
     pub name: String,
     /// The fields.
     #[serde(default)]
     pub set: toml::Table,
 }
 
-/// What is printed of a cell.
+/// A row of a cell.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -118,7 +118,7 @@ pub struct Derived {
     /// Labels of rows; a `*` at the end stands for anything.
     #[serde(deserialize_with = "one_or_many")]
     pub of: Vec<String>,
-    /// What they are compared to, where the function compares.
+    /// The rows that they are compared with, where the function compares.
     #[serde(default, deserialize_with = "one_or_many")]
     pub over: Vec<String>,
     /// How.
@@ -145,7 +145,7 @@ pub enum Function {
     Min,
     /// The mean of `of`.
     Mean,
-    /// Where on the x axis of their plot the rows of `of` come to those of `over`, from below.
+    /// Where on the x axis of their plot the rows of `of` cross those of `over`, from below.
     Crossing,
     /// The coefficient of determination of a straight line through the points of `of`.
     Linearity,
@@ -155,15 +155,15 @@ pub enum Function {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
-    /// What rows call it.
+    /// Its name in rows.
     pub name: String,
-    /// What stands above it.
+    /// Its title.
     pub title: String,
     /// The field along the x axis, as `workload.clients`.
     pub x: String,
-    /// What stands along the x axis.
+    /// The label of the x axis.
     pub x_label: String,
-    /// What stands along the y axis.
+    /// The label of the y axis.
     pub y_label: String,
     /// Whether the x axis goes by factors.
     #[serde(default)]

@@ -11,7 +11,7 @@ use softflash_drive::spec::DeviceSpec;
 use std::fs;
 use std::path::Path;
 
-/// What presets describe.
+/// The kinds of presets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Flash, link, controller.
@@ -78,9 +78,9 @@ pub fn is_path(name: &str) -> bool {
 pub struct Document {
     /// The preset's name, or that of the file without its ending.
     pub name: String,
-    /// What it is called in messages.
+    /// Its name in messages.
     pub file: String,
-    /// What stands in it.
+    /// Its contents.
     pub text: String,
     /// The same, parsed.
     pub table: toml::Table,

@@ -14,7 +14,7 @@ impl Devices {
         self.0.entry(device.name.clone()).or_insert_with(|| device.clone());
     }
 
-    /// What is known and what is assumed of each.
+    /// The sources and assumptions of each.
     pub fn section(&self) -> Section {
         let text = "One set of parameters for each device serves all of its experiments. What no source gives is an \
                     assumption; what was fitted to a published figure is named, and everything else is predicted.";

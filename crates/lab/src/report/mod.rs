@@ -10,7 +10,7 @@ use softflash_report::{Report, Section};
 use std::fs;
 use std::path::Path;
 
-/// A cell with what readers call it: the label of the first row that is made of it.
+/// A cell with its name for readers: the label of the first row that has a figure of it.
 struct Run {
     label: String,
     file: CellFile,

@@ -1,8 +1,9 @@
-//! What happened inside of runs: throughput and latency over time, what was programmed why, what
+//! Charts of runs: throughput and latency over time, what was programmed why, what
 //! channels and dies did.
 
 use super::Run;
-use crate::outcome::{Outcome, Span, SpanKind};
+use crate::outcome::{Outcome, Span};
+use softflash_nand::Activity;
 use softflash_report::{Axis, Bars, Block, Gantt, Heat, Plot, Series, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,12 +114,12 @@ fn latency(label: &str, outcome: &Outcome) -> Plot {
 
 fn operations(label: &str, spans: &[Span]) -> Gantt {
     let categories = ["read", "program", "erase", "move", "transfer"];
-    let category = |kind: SpanKind| match kind {
-        SpanKind::Read => 0,
-        SpanKind::Program => 1,
-        SpanKind::Erase => 2,
-        SpanKind::Move => 3,
-        SpanKind::Transfer => 4,
+    let category = |activity| match activity {
+        Activity::Sense => 0,
+        Activity::Program => 1,
+        Activity::Erase => 2,
+        Activity::Move => 3,
+        Activity::Transfer => 4,
     };
     let mut dies: BTreeMap<u32, Vec<(f64, f64, usize)>> = BTreeMap::new();
     for span in spans {

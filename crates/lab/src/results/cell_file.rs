@@ -13,13 +13,13 @@ use softflash_base::checksum::checksum64;
 pub struct CellFile {
     /// Of everything that the outcome depends on: the cell, and the program that ran it.
     pub fingerprint: String,
-    /// What ran.
+    /// The cell.
     pub cell: Cell,
-    /// What it came to.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What tells whether an outcome is that of this cell, run by the program that `program` identifies.
+/// Identifies the outcome of this cell, run by the program that `program` identifies.
 pub fn fingerprint(cell: &Cell, program: u64) -> Result<String, LabError> {
     let text = serde_json::to_vec(cell)
         .map_err(|error| LabError::Simulation(format!("{}: {error}", cell.key)))?;
@@ -27,8 +27,8 @@ pub fn fingerprint(cell: &Cell, program: u64) -> Result<String, LabError> {
 }
 
 impl CellFile {
-    /// The outcome of `cell`, if the directory has it. Files of other runs, or damaged ones, are as good as
-    /// none.
+    /// The outcome of `cell`, if the directory has it. Files of other runs, or damaged ones, are as
+    /// good as none.
     pub fn find(
         directory: &Directory,
         cell: &Cell,

@@ -1,8 +1,8 @@
-//! What experiments come to, as files.
+//! The results of experiments, as files.
 //!
-//! A directory of results has one directory for each experiment: `result.json` and `result.csv` with its rows, and
-//! `cells/KEY.json` with everything about each run. None of them holds a time, a number of threads or anything
-//! else of the machine.
+//! A directory of results has one directory for each experiment: `result.json` and `result.csv`
+//! with its rows, and `cells/KEY.json` with everything about each run. None of them holds a time, a
+//! number of threads or anything else of the machine.
 
 mod cell_file;
 mod rows;

@@ -19,11 +19,11 @@ pub struct ExperimentResult {
     pub title: String,
     /// Where the published figures are from.
     pub source: String,
-    /// What a reader should know.
+    /// The text for readers.
     pub text: String,
     /// Whether it was the short form.
     pub quick: bool,
-    /// What everything random came from.
+    /// The seed of everything random.
     pub seed: u64,
     /// The rows.
     pub rows: Vec<ResultRow>,
@@ -46,7 +46,7 @@ pub struct ResultRow {
     /// Where that is a bound: which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-    /// What theory says.
+    /// The value of theory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theory: Option<f64>,
     /// Ours.
@@ -120,8 +120,8 @@ impl ExperimentResult {
         write_atomically(&directory.csv(), self.csv().as_bytes())
     }
 
-    /// The rows as CSV, with the header `label,unit,paper,ours,ratio`; what theory says stands with the published
-    /// figures.
+    /// The rows as CSV, with the header `label,unit,paper,ours,ratio`; what theory says stands with
+    /// the published figures.
     pub fn csv(&self) -> String {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let mut text = String::from("label,unit,paper,ours,ratio\n");
@@ -141,7 +141,7 @@ impl ExperimentResult {
 }
 
 impl ResultRow {
-    /// What ours is held against: the published figure, or else what theory says.
+    /// The reference of ours: the published figure, or else the value of theory.
     pub fn reference(&self) -> Option<f64> {
         self.paper.or(self.theory)
     }

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::Path;
 
-/// Writes a file so that nobody ever sees half of it; its directory is made where it is missing.
+/// Writes a file atomically; creates its directory where it is missing.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(LabError::file(parent))?;

@@ -1,25 +1,28 @@
-//! Write amplification of page-mapped cleaning under uniform random writes of single pages, in the steady state.
+//! Write amplification of page-mapped cleaning under uniform random writes of single pages, in the
+//! steady state.
 //!
-//! α is physical / logical pages of what is cleaned together, *without the block that is being written*: its pages
-//! are not there to be collected. Leaving it in is 12 % wrong on small drives.
+//! α is physical / logical pages of what is cleaned together, *without the block that is being
+//! written*: its pages are not there to be collected. Leaving it in is 12 % wrong on small drives.
 
 use super::special::{harmonic, lambert_w};
 
-/// Halvings of the interval that the level of collection is looked for in: more than a double has bits.
+/// Halvings of the interval that the level of collection is looked for in: more than a double has
+/// bits.
 const HALVINGS: u32 = 64;
 
 /// Greedy cleaning of blocks of `pages` pages: the finite-block mean field.
 ///
-/// A block with i valid pages loses the next at a rate in proportion to i, so closed blocks are spread over their
-/// levels, from full down to the level j at which they are collected, in proportion to 1/i. Their mean level is
-/// (b − j) / (H_b − H_j), and it has to be b/α. Each block that is collected at level j gives b − j pages to the host
-/// for b that are programmed.
+/// A block with i valid pages loses the next at a rate in proportion to i, so closed blocks are
+/// spread over their levels, from full down to the level j at which they are collected, in
+/// proportion to 1/i. Their mean level is (b − j) / (H_b − H_j), and it has to be b/α. Each block
+/// that is collected at level j gives b − j pages to the host for b that are programmed.
 ///
-/// Robinson, *Analysis of steady-state segment storage utilizations in a log-structured file system with
-/// least-utilized segment cleaning*, SIGOPS OSR 30(4), 1996; Bux and Iliadis, *Performance of greedy garbage
-/// collection in flash-based solid-state drives*, Performance Evaluation 67(11), 2010; Desnoyers, *Analytic modeling
-/// of SSD write performance*, SYSTOR 2012; Van Houdt, *A mean field model for a class of garbage collection
-/// algorithms in flash-based solid state drives*, SIGMETRICS 2013.
+/// Robinson, *Analysis of steady-state segment storage utilizations in a log-structured file system
+/// with least-utilized segment cleaning*, SIGOPS OSR 30(4), 1996; Bux and Iliadis, *Performance of
+/// greedy garbage collection in flash-based solid-state drives*, Performance Evaluation 67(11),
+/// 2010; Desnoyers, *Analytic modeling of SSD write performance*, SYSTOR 2012; Van Houdt, *A mean
+/// field model for a class of garbage collection algorithms in flash-based solid state drives*,
+/// SIGMETRICS 2013.
 pub fn greedy_waf(alpha: f64, pages: u32) -> f64 {
     let b = f64::from(pages);
     let mean_level = |j: f64| (b - j) / (harmonic(b) - harmonic(j));
@@ -31,13 +34,15 @@ pub fn greedy_waf(alpha: f64, pages: u32) -> f64 {
     b / (b - low)
 }
 
-/// Cleaning in the order of writing (FIFO, LRU, a circular log): α / (α + W(−α·e^−α)), W Lambert's function.
+/// Cleaning in the order of writing (FIFO, LRU, a circular log): α / (α + W(−α·e^−α)), W Lambert's
+/// function.
 ///
-/// A page is collected after all others were, so it survived with probability e^−(α/WAF); what survives is written
-/// again. The number of pages of a block does not matter.
+/// A page is collected after all others were, so it survived with probability e^−(α/WAF); what
+/// survives is written again. The number of pages of a block does not matter.
 ///
-/// Menon, *A performance comparison of RAID-5 and log-structured arrays*, HPDC 1995; Desnoyers, SYSTOR 2012; Li, Lee
-/// and Lui, *Stochastic modeling of large-scale solid-state storage systems*, SIGMETRICS 2013.
+/// Menon, *A performance comparison of RAID-5 and log-structured arrays*, HPDC 1995; Desnoyers,
+/// SYSTOR 2012; Li, Lee and Lui, *Stochastic modeling of large-scale solid-state storage systems*,
+/// SIGMETRICS 2013.
 pub fn fifo_waf(alpha: f64) -> f64 {
     alpha / (alpha + lambert_w(-alpha * (-alpha).exp()))
 }

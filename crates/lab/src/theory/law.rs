@@ -5,7 +5,7 @@ use crate::cell::Cell;
 use crate::layout::LayoutKind;
 use crate::workload::Workload;
 use serde::Deserialize;
-use softflash_drive::spec::{DeviceSpec, Gang, HostSpec, PageMapped, VictimPolicy};
+use softflash_drive::spec::{DeviceSpec, FrontierScope, HostSpec, PageMapped, VictimPolicy};
 use softflash_workload::{ArrivalPattern, BlockWorkload, Load, Pattern, RequestSize, Span};
 
 /// A theory.
@@ -21,7 +21,7 @@ pub enum Law {
 }
 
 impl Law {
-    /// What it says of a run; says what it cannot speak of.
+    /// Its value for a run, or why it has none.
     pub fn of(self, cell: &Cell) -> Result<f64, String> {
         let (Workload::Block(workload), LayoutKind::PageMapped(layout)) =
             (&cell.workload, &cell.layout.kind)
@@ -51,7 +51,7 @@ fn cleaning(
     let write_size = workload.write_size.as_ref().or(workload.size.as_ref());
     let needs = [
         (layout.victim == victim, "the layout's `victim` to be the theory's"),
-        (layout.gang == Gang::Plane, "gang = \"plane\""),
+        (layout.frontier == FrontierScope::Plane, "gang = \"plane\""),
         (layout.parity_data_pages == 0, "no parity"),
         (write_size == Some(&RequestSize::Fixed(page_bytes)), "writes of a page"),
         (workload.pattern == Pattern::Random, "pattern = \"random\""),

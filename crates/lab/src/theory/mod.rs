@@ -1,6 +1,6 @@
-//! What theory says of a run, where it has a closed form: write amplification of cleaning under uniform random
-//! writes, and the wait at a die that is asked at random times. Rows of experiments stand beside it as others
-//! stand beside published figures.
+//! Theory in closed form: write amplification of cleaning under uniform random writes, and the wait
+//! at a die that is asked at random times. Rows of experiments stand beside it as others stand
+//! beside published figures.
 
 mod cleaning;
 mod law;

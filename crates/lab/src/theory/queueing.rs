@@ -1,9 +1,11 @@
 //! One server that is asked at random times.
 
-/// The mean time that a request waits before it is served where requests come at random (Poisson) and each takes
-/// `service` of one server that is busy for `utilisation` (0 to 1, exclusive) of the time: M/D/1.
+/// The mean time that a request waits before it is served where requests come at random (Poisson)
+/// and each takes `service` of one server that is busy for `utilisation` (0 to 1, exclusive) of the
+/// time: M/D/1.
 ///
-/// Pollaczek, 1930, and Khinchine, 1932: ρ·(1 + c²) / (2·(1 − ρ)) services, with c = 0 where all take equally long.
+/// Pollaczek, 1930, and Khinchine, 1932: ρ·(1 + c²) / (2·(1 − ρ)) services, with c = 0 where all
+/// take equally long.
 pub fn md1_wait(utilisation: f64, service: f64) -> f64 {
     service * utilisation / (2.0 * (1.0 - utilisation))
 }

@@ -24,7 +24,8 @@ pub fn harmonic(x: f64) -> f64 {
 
 /// The principal branch of Lambert's function: the w ≥ −1 with w·eʷ = `x`, for `x` ≥ −1/e.
 pub fn lambert_w(x: f64) -> f64 {
-    // Near the branch point by its series, elsewhere between two bounds; Halley's method does the rest.
+    // Near the branch point by its series, elsewhere between two bounds; Halley's method does the
+    // rest.
     let above_branch = (std::f64::consts::E * x + 1.0).max(0.0);
     let p = (2.0 * above_branch).sqrt();
     let mut w =

@@ -1,4 +1,4 @@
-//! What operations do to blocks and data when they take effect.
+//! The effects of operations on blocks and data.
 
 use super::Core;
 use super::injector::Shown;
@@ -44,7 +44,7 @@ impl Core {
         most_retries
     }
 
-    /// What a read of one page comes to, and its retries.
+    /// The result of a read of one page, and its retries.
     #[inline]
     fn look_at(&mut self, die: usize, index: BlockIndex, page: u32) -> (PageStatus, u8) {
         let block = self.blocks.get_mut(index);
@@ -72,7 +72,7 @@ impl Core {
         }
     }
 
-    /// What ECC makes of a page with data, and its retries.
+    /// The result of ECC on a page with data, and its retries.
     fn correct(&mut self, die: usize, index: BlockIndex) -> (PageStatus, u8) {
         let block = self.blocks.get(index);
         let exposure = Exposure {
@@ -96,12 +96,14 @@ impl Core {
         let page_bytes = self.page_bytes();
         let command = die.slot(slot);
         if !command.status[..usize::from(command.planes)].iter().any(|status| status.is_good()) {
-            // Zeros stand for it in `Array::read_data`: a search for what is written reads much that is not.
+            // Zeros stand for it in `Array::read_data`: a search for what is written reads much
+            // that is not.
             return;
         }
         let mut register = std::mem::take(&mut self.registers[die.register(slot)]);
         let command = die.slot_mut(slot);
-        // The flash senses all of the page. Only a read that shows what the register held could tell.
+        // The flash senses all of the page. Only a read that shows what the register held could
+        // tell.
         let asked = match command.head && self.injector.is_none() {
             true => self.geometry.sector_bytes() as usize,
             false => page_bytes,
@@ -137,7 +139,7 @@ impl Core {
         self.store.as_mut().map_or(Ok(()), |store| store.read(page, bytes))
     }
 
-    /// A program has come to its end: its pages hold data, or their blocks go bad.
+    /// Completes a program: its pages hold data, or their blocks go bad.
     #[inline]
     pub(super) fn program_done(&mut self, die: &mut Die, slot: u8) {
         if self.injector.is_some() {
@@ -153,7 +155,8 @@ impl Core {
         }
     }
 
-    /// Programs one plane's page, its data aside; or it fails, its status says so, and its block goes bad.
+    /// Programs one plane's page, its data aside; or it fails, its status says so, and its block
+    /// goes bad.
     #[inline]
     pub(super) fn program_takes(
         &mut self,
@@ -177,7 +180,8 @@ impl Core {
         true
     }
 
-    /// Gives one plane's page its data. Where a stray page lies already, both are lost; nobody is told.
+    /// Gives one plane's page its data. Where a stray page lies already, both are lost, without an
+    /// error.
     #[inline]
     pub(super) fn keep_or_lose(&mut self, die: &mut Die, slot: u8, plane: usize) {
         let Slot { page, blocks, .. } = *die.slot(slot);
@@ -217,7 +221,7 @@ impl Core {
         store.write(page, &register[plane * page_bytes..][..page_bytes]).err()
     }
 
-    /// An erase has come to its end: its blocks are erased, or bad.
+    /// Completes an erase: its blocks are erased, or bad.
     pub(super) fn erase_done(&mut self, die: &mut Die, slot: u8) {
         if self.injector.is_some() {
             return self.erase_done_with_faults(die, slot);

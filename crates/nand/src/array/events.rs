@@ -1,10 +1,11 @@
 //! How commands move on: sense, load, program, erase, transfer, suspend and resume.
 //!
-//! A die's event is the end of what its cell array does; a channel's event is the end of a transfer.
-//! Where it is plain what follows, it follows; else [`Core::dispatch`] starts what can start on the die.
+//! A die's event is the end of what its cell array does; a channel's event is the end of a
+//! transfer. Where it is plain what follows, it follows; else [`Core::dispatch`] starts what can
+//! start on the die.
 
-use super::recorder::Activity;
 use super::{Array, Core};
+use crate::activity::Activity;
 use crate::address::DieIndex;
 use crate::channel::{Channel, Direction};
 use crate::command::{CommandKind, Finished};
@@ -13,9 +14,9 @@ use crate::tournament::Owner;
 use softflash_base::Time;
 
 impl Array {
-    /// Plays all events up to and including `until`, and appends the commands that ended, in the order
-    /// of their ends. With [`Time::MAX`] it plays until all dies are idle; else the array's time is
-    /// `until` afterwards.
+    /// Plays all events up to and including `until`, and appends the commands that ended, in the
+    /// order of their ends. With [`Time::MAX`] it plays until all dies are idle; else the array's
+    /// time is `until` afterwards.
     #[inline]
     pub fn advance(&mut self, until: Time, finished: &mut Vec<Finished>) {
         while let Some((at, owner)) = self.core.events.first()
@@ -29,8 +30,8 @@ impl Array {
     }
 
     /// Plays the next event alone and appends the command that ended, if one did; returns the time.
-    /// `None` when all dies are idle. Cheaper than [`advance`](Array::advance) for a caller that answers
-    /// every end with a new command.
+    /// `None` when all dies are idle. Cheaper than [`advance`](Array::advance) for a caller that
+    /// answers every end with a new command.
     #[inline]
     pub fn step(&mut self, finished: &mut Vec<Finished>) -> Option<Time> {
         let (at, owner) = self.core.events.first()?;
@@ -62,7 +63,7 @@ impl Array {
 }
 
 impl Core {
-    /// The cell array of a die has come to the end of something.
+    /// The cell array of a die has finished an operation.
     #[inline]
     fn die_event(&mut self, die: &mut Die, bus: &mut Channel, finished: &mut Vec<Finished>) {
         self.events.clear_die(usize::from(die.channel), usize::from(die.place));
@@ -223,7 +224,8 @@ impl Core {
         self.request_bus(die, bus, Direction::In, slot);
     }
 
-    /// Asks for the bus for a page. Without a cache register the page keeps the array until it is gone.
+    /// Asks for the bus for a page. Without a cache register the page keeps the array until it is
+    /// gone.
     #[inline]
     pub(super) fn unload(&mut self, die: &mut Die, bus: &mut Channel, slot: u8) {
         die.set_stage(slot, Stage::Unloading);
@@ -240,7 +242,8 @@ impl Core {
         }
     }
 
-    /// Begins the next transfer on a bus that has none, or whose transfer has ended, if one is wanted.
+    /// Begins the next transfer on a bus that has none, or whose transfer has ended, if one is
+    /// wanted.
     #[inline]
     fn grant(&mut self, bus: &mut Channel, channel: u16) {
         if let Some(transfer) = bus.grant(self.timing.reads_ahead) {

@@ -1,5 +1,5 @@
-//! What silent and planned faults do to pages. All of it is cold: an array without such faults never
-//! comes here.
+//! The effects of silent and planned faults on pages. All of it is cold: an array without such
+//! faults never comes here.
 
 use super::injector::{Injector, Shown, Verdict, Written};
 use super::{Array, Core};
@@ -16,8 +16,8 @@ use softflash_base::Time;
 use softflash_base::random::Rng;
 
 impl Array {
-    /// Plans faults beside the configured rates and what was planned before. What is planned for a time that
-    /// has passed strikes at the next occasion; commands are counted from now on.
+    /// Plans faults beside the configured rates and what was planned before. What is planned for a
+    /// time that has passed strikes at the next occasion; commands are counted from now on.
     ///
     /// # Errors
     /// [`ConfigError::Schedule`] if a fault cannot happen; then nothing is planned.
@@ -48,7 +48,8 @@ impl Core {
         self.injector.as_ref().is_some_and(|injector| injector.is_dead(die.index(), self.now))
     }
 
-    /// How long work takes on a die that usually takes `ns`; the first step of a command, or a later one.
+    /// How long work takes on a die that usually takes `ns`; the first step of a command, or a
+    /// later one.
     #[inline]
     pub(super) fn die_step_ns(
         &mut self,
@@ -78,7 +79,8 @@ impl Core {
         }
     }
 
-    /// What strikes a command whose work ends now. One that is dead or fails has got its status.
+    /// The fault that strikes a command whose work ends now. One that is dead or fails has got its
+    /// status.
     fn verdict(&mut self, die: &mut Die, slot: u8) -> (Verdict, Option<Strike>) {
         let kind = die.slot(slot).kind;
         let Some(injector) = &mut self.injector else { return (Verdict::Goes, None) };
@@ -206,8 +208,8 @@ impl Core {
         }
     }
 
-    /// Lets one plane's page of a program hit another block of the plane, if there is one that has come as
-    /// far: a page that is programmed is lost, one that is next holds the data.
+    /// Lets one plane's page of a program hit another block of the plane, if there is one that has
+    /// come as far: a page that is programmed is lost, one that is next holds the data.
     fn write_elsewhere(&mut self, die: &Die, slot: u8, plane: usize) {
         let Slot { page, blocks, .. } = *die.slot(slot);
         let per_plane = self.geometry.blocks_per_plane;

@@ -1,5 +1,5 @@
-//! Decides which commands silent and planned faults strike. Present in an array only if there can be
-//! any, so that all others test for it and no more. What the faults do is in `injection`.
+//! Decides which commands silent and planned faults strike. Present in an array only if there can
+//! be any, so that all others test for it and no more. What the faults do is in `injection`.
 
 use crate::command::CommandKind;
 use crate::config::ConfigError;
@@ -30,7 +30,7 @@ struct DieFaults {
     /// Commands whose work has begun, and whose work has ended, by kind.
     begun: [u64; 3],
     ended: [u64; 3],
-    /// What has not struck yet, in the schedule's order.
+    /// The faults that have not struck yet, in the schedule's order.
     planned: Vec<(FaultTime, Strike)>,
     dead_from: u64,
     slow: Vec<Slowness>,
@@ -44,7 +44,7 @@ struct Slowness {
     factor: f64,
 }
 
-/// What the end of a command's work comes to.
+/// The result of a command's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The die is dead.
@@ -55,7 +55,7 @@ pub(super) enum Verdict {
     Goes,
 }
 
-/// What a program that would succeed does to a page.
+/// The effect on a page of a program that would succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     Itself,
@@ -63,13 +63,13 @@ pub(super) enum Written {
     Elsewhere,
 }
 
-/// What a read that would succeed shows of a page.
+/// The data of a page in a read that would succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
     Itself,
     /// The page of this number in another block.
     Other(u32),
-    /// What the register held.
+    /// The former contents of the register.
     Stale,
     /// The page with bits flipped that follow from this seed.
     Flipped(u64),
@@ -161,7 +161,7 @@ impl Injector {
         (Verdict::Goes, struck)
     }
 
-    /// What becomes of a page that would be programmed well.
+    /// The fate of a page that would be programmed well.
     pub(super) fn written(&mut self, die: usize, planned: Option<Strike>) -> Written {
         let rng = &mut self.dies[die].rng;
         match planned {
@@ -173,7 +173,7 @@ impl Injector {
         }
     }
 
-    /// What is shown of a page that would be read well. `other` finds the page of another block.
+    /// The data shown of a page that would be read well. `other` finds the page of another block.
     pub(super) fn shown(
         &mut self,
         die: usize,
@@ -210,8 +210,8 @@ impl Injector {
         self.dies[die].rng.below(u64::from(n)) as u32
     }
 
-    /// How long work takes on a die that would take `ns`. The first step of a command counts as one of its
-    /// kind.
+    /// How long work takes on a die that would take `ns`. The first step of a command counts as one
+    /// of its kind.
     pub(super) fn die_step_ns(
         &mut self,
         die: usize,
@@ -249,7 +249,8 @@ impl DieFaults {
         }
     }
 
-    /// Counts a command whose work begins; returns how far it comes if a power cut was planned for it.
+    /// Counts a command whose work begins; returns how far it comes if a power cut was planned for
+    /// it.
     fn cut_in(&mut self, kind: CommandKind) -> Option<f64> {
         let begun = &mut self.begun[kind as usize];
         *begun += 1;

@@ -2,9 +2,9 @@
 //!
 //! [`Array::submit`] checks a command against the rules and puts it on its die; [`Array::advance`]
 //! plays events up to a time and reports what ended. In between nothing happens, so the caller owns
-//! the clock. How commands move on is in `events`, how reads
-//! interrupt others in `suspend`, what a power cut does in `power_cut`; which commands silent and planned
-//! faults strike is decided in `injector`, and done in `injection`.
+//! the clock. How commands move on is in `events`, how reads interrupt others in `suspend`, what a
+//! power cut does in `power_cut`; which commands silent and planned faults strike is decided in
+//! `injector`, and done in `injection`.
 
 mod effects;
 mod events;
@@ -16,7 +16,7 @@ mod submit;
 mod suspend;
 
 pub use power_cut::PowerCutReport;
-pub use recorder::{Activity, Recorded};
+pub use recorder::Recorded;
 
 use crate::address::{BlockAddress, BlockIndex, ChannelIndex, DieIndex};
 use crate::block::{BlockRecord, BlockState, BlockTable, Health};
@@ -37,16 +37,17 @@ use thiserror::Error;
 
 /// A flash array.
 ///
-/// A new one is erased, with its factory-bad blocks drawn from the seed. Equal configuration, seed and
-/// calls give equal results, event by event; what chance does to one die does not depend on the others.
+/// A new one is erased, with its factory-bad blocks drawn from the seed. Equal configuration, seed
+/// and calls give equal results, event by event; what chance does to one die does not depend on the
+/// others.
 pub struct Array {
     dies: Vec<Die>,
     channels: Vec<Channel>,
     core: Core,
 }
 
-/// Everything of an array but its dies and channels, so that an event can hold those it is about and
-/// change the rest.
+/// Everything of an array but its dies and channels, so that an event can hold those it is about
+/// and change the rest.
 struct Core {
     geometry: Geometry,
     timing: Timing,
@@ -57,7 +58,7 @@ struct Core {
     store: Option<Box<dyn PageStore>>,
     /// Data of commands under way, one buffer for each slot of each die, empty until it is used.
     registers: Vec<Vec<u8>>,
-    /// What is shown of reads that found no data.
+    /// The data shown of reads that found none.
     zeros: Vec<u8>,
     /// Chance, for each die of its own.
     rngs: Vec<Rng>,
@@ -68,7 +69,7 @@ struct Core {
     injector: Option<Box<injector::Injector>>,
 }
 
-/// What an array has done.
+/// Counters of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ArrayCounters {
     /// Commands taken.
@@ -195,14 +196,15 @@ impl Array {
         self.channels.get(channel.index()).map_or(0, |channel| channel.busy_ns)
     }
 
-    /// What the array has done.
+    /// The counters.
     pub fn counters(&self) -> ArrayCounters {
         self.core.counters
     }
 
-    /// The data of a finished read, its planes' pages one after the other; empty for other commands,
-    /// and if the array keeps no data. Bytes of a plane whose status is not good mean nothing, nor do those of a
-    /// [`head`](crate::DieCommand::head) behind the first sector. Valid until the next command is submitted to the same die.
+    /// The data of a finished read, its planes' pages one after the other; empty for other
+    /// commands, and if the array keeps no data. Bytes of a plane whose status is not good mean
+    /// nothing, nor do those of a [`head`](crate::DieCommand::head) behind the first sector. Valid
+    /// until the next command is submitted to the same die.
     ///
     /// # Panics
     /// If `finished` comes from another array.
@@ -233,8 +235,8 @@ impl Array {
         })
     }
 
-    /// For each page of a block how many of its pages must be programmed until no power cut in a later program can
-    /// take it, or one before it, along.
+    /// For each page of a block how many of its pages must be programmed until no power cut in a
+    /// later program can take it, or one before it, along.
     pub fn safe_after(&self) -> Vec<u32> {
         if self.core.faults.paired_page_loss > 0.0 {
             self.core.pages.safe_after()
@@ -253,7 +255,7 @@ impl Array {
         true
     }
 
-    /// What must be kept of a block across a power cycle, its data aside; `None` outside the array.
+    /// The state of a block to keep across a power cycle, its data aside; `None` outside the array.
     pub fn export_block(&self, block: BlockAddress) -> Option<BlockRecord> {
         let index = self.core.geometry.block_index(block)?;
         Some(self.core.blocks.export(index, self.core.now))

@@ -1,11 +1,12 @@
-//! What a power cut leaves behind.
+//! Power cuts.
 //!
 //! Only operations in a cell array leave traces; queued commands and those whose data were still on
 //! the bus never happened. An interrupted program consumes its page: the page is untouched, torn or
 //! whole, more likely the latter the further the program had come, and older pages of its word line
 //! may be lost with it. An interrupted erase usually leaves a block that holds nothing readable and
-//! must be erased again. Weights in [`FaultConfig`](crate::FaultConfig) replace these chances and add
-//! outcomes: pages that are good until later, blocks that look erased or keep part of their pages.
+//! must be erased again. Weights in [`FaultConfig`](crate::FaultConfig) replace these chances and
+//! add outcomes: pages that are good until later, blocks that look erased or keep part of their
+//! pages.
 
 use super::{Array, Core};
 use crate::address::BlockIndex;
@@ -21,11 +22,12 @@ use softflash_base::random::Rng;
 /// Bytes that a torn program writes as a whole: where a shorn page ends is a multiple of it.
 const SUB_PAGE_BYTES: usize = 512;
 
-/// How likely an operation is at its beginning to have had no effect, and at its end to have had its
-/// full effect though nobody was told.
+/// How likely an operation is at its beginning to have had no effect, and at its end to have had
+/// its full effect without a completion.
 const CLEAN_SHARE: f64 = 0.25;
 
-/// What was under way at a power cut, and what became of it; pages and blocks, each plane counted.
+/// The operations under way at a power cut, and their results; pages and blocks, each plane
+/// counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PowerCutReport {
     /// Commands that will not be answered.
@@ -54,7 +56,7 @@ pub struct PowerCutReport {
     pub blocks_part_old: u32,
 }
 
-/// What an interrupted operation has done.
+/// The result of an interrupted operation.
 enum Effect {
     Nothing,
     Part,
@@ -76,9 +78,9 @@ impl Effect {
 }
 
 impl Array {
-    /// Cuts the power at `at`. What ends by then has taken effect, but nobody is told; everything under
-    /// way is interrupted, with consequences drawn from `rng`; then all dies are idle and the power is
-    /// back.
+    /// Cuts the power at `at`. Commands that end by then have taken effect, but have no completion;
+    /// everything under way is interrupted, with consequences drawn from `rng`; then all dies are
+    /// idle and the power is back.
     pub fn power_cut(&mut self, at: Time, rng: &mut Rng) -> PowerCutReport {
         let mut unheard = Vec::new();
         self.advance(at, &mut unheard);
@@ -266,7 +268,8 @@ impl Core {
     }
 
     /// An interrupted erase with the outcome that the configured weights gave it. A block that held
-    /// nothing readable has nothing to keep, and one that the store cannot erase does not look erased.
+    /// nothing readable has nothing to keep, and one that the store cannot erase does not look
+    /// erased.
     fn cut_erase_to(
         &mut self,
         outcome: CutErase,

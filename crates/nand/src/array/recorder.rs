@@ -1,28 +1,16 @@
-//! What dies and buses do in a window of time, for charts.
+//! A record of the activities of dies and buses in a window of time, for charts.
 
 use super::{Array, Core};
+use crate::activity::Activity;
 use crate::address::DieIndex;
 use softflash_base::Time;
-
-/// What a die, or the bus for it, is busy with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Activity {
-    /// The cell array senses a page.
-    Sense,
-    /// The cell array programs a page.
-    Program,
-    /// The cell array erases blocks.
-    Erase,
-    /// The bus moves the die's data, either way.
-    Transfer,
-}
 
 /// One activity of a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// The die.
     pub die: DieIndex,
-    /// What it did.
+    /// The activity.
     pub activity: Activity,
     /// When that began.
     pub begin: Time,
@@ -40,13 +28,14 @@ pub(super) struct Recorder {
 }
 
 impl Array {
-    /// Records what begins from `from` on and before `until`, the first `most`; forgets what was recorded before.
+    /// Records what begins from `from` on and before `until`, the first `most`; forgets what was
+    /// recorded before.
     pub fn record(&mut self, from: Time, until: Time, most: usize) {
         let recorder = Recorder { from: from.0, until: until.0, most, recorded: Vec::new() };
         self.core.recorder = Some(Box::new(recorder));
     }
 
-    /// What was recorded, in the order of the beginnings.
+    /// The recorded activities, in the order of their begins.
     pub fn recorded(&self) -> &[Recorded] {
         self.core.recorder.as_ref().map_or(&[], |recorder| &recorder.recorded)
     }

@@ -9,13 +9,13 @@ use crate::geometry::MAX_PLANES;
 use softflash_base::Time;
 
 impl Array {
-    /// Takes a command at `now`, or says why not. `data` is what a program writes, its planes' pages
-    /// one after the other; an array that keeps no data takes none too.
+    /// Takes a command at `now`, or says why not. `data` is what a program writes, its planes'
+    /// pages one after the other; an array that keeps no data takes none too.
     ///
-    /// A die takes one command, or two if it has a cache register, and they run in order; a read that
-    /// finds a program or erase there has a place of its own if the die can suspend. `now` must lie
-    /// between the time that the array has reached and its next event: [`advance`](Array::advance)
-    /// first.
+    /// A die takes one command, or two if it has a cache register, and they run in order; a read
+    /// that finds a program or erase there has a place of its own if the die can suspend. `now`
+    /// must lie between the time that the array has reached and its next event:
+    /// [`advance`](Array::advance) first.
     #[inline]
     pub fn submit(&mut self, now: Time, command: &DieCommand, data: &[u8]) -> Result<(), Refused> {
         self.check_time(now)?;
@@ -51,6 +51,21 @@ impl Array {
         self.dies.get(die.index()).is_some_and(|die| die.room(kind, depth, suspends).is_some())
     }
 
+    /// Whether a die would begin a command of this kind now, instead of queueing it. Only for dies
+    /// that do not suspend.
+    #[cfg(test)]
+    pub(crate) fn would_begin(&self, die: DieIndex, kind: CommandKind) -> bool {
+        use crate::die::Stage;
+        let timing = &self.core.timing;
+        let die = &self.dies[die.index()];
+        match (die.load(), die.stage(die.front()), kind) {
+            (0, ..) => true,
+            (1, Stage::Unloading, CommandKind::Read) => timing.cache_read,
+            (1, Stage::Programming, CommandKind::Program) => timing.cache_program,
+            _ => false,
+        }
+    }
+
     #[inline]
     fn check_time(&self, now: Time) -> Result<(), RuleBroken> {
         let earliest = self.now();
@@ -66,8 +81,8 @@ impl Array {
 }
 
 impl Core {
-    /// Writes the command into its slot, field by field where it stays, and makes later commands see
-    /// what it will have done.
+    /// Writes the command into its slot, field by field where it stays, and makes later commands
+    /// see what it will have done.
     #[inline]
     fn fill_slot(&mut self, slot: &mut Slot, command: &DieCommand, first_plane: u32) {
         slot.tag = command.tag;
@@ -91,7 +106,8 @@ impl Core {
         }
     }
 
-    /// Checks that the command's pages exist; returns the flat index of its first plane's first block.
+    /// Checks that the command's pages exist; returns the flat index of its first plane's first
+    /// block.
     #[inline]
     fn check_address(&self, command: &DieCommand) -> Result<u32, RuleBroken> {
         let &DieCommand { die, plane, planes, page, .. } = command;

@@ -6,8 +6,8 @@ use crate::die::{CellArray, Die, NONE, SUSPENDER, Stage};
 use crate::timing::SuspendTiming;
 
 impl Core {
-    /// What a die does for the read that was let past, and for what that has interrupted, comes before
-    /// the queue.
+    /// What a die does for the read that was let past, and for what that has interrupted, comes
+    /// before the queue.
     pub(super) fn serve_suspender(&mut self, die: &mut Die, bus: &mut Channel) {
         let waiting = die.stage(SUSPENDER);
         match die.array {
@@ -53,7 +53,7 @@ impl Core {
         self.wake_at(die, die.work_ends);
     }
 
-    /// What it costs to interrupt the operation in the array, if it can be.
+    /// The time to interrupt the operation in the array, if it can be interrupted.
     fn suspend_rules(&self, die: &Die) -> Option<SuspendTiming> {
         match die.stage(die.array_slot) {
             Stage::Programming => self.timing.program_suspend,

@@ -1,6 +1,6 @@
-//! What has been done to an array that its answers do not tell.
+//! Counts of the faults that were injected into an array without an error.
 
-/// How often faults struck, so that a test can tell that there was something to find.
+/// How often faults struck, so that a test can check that there was something to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InjectedFaults {
     /// Pages read with wrong bits, as success.

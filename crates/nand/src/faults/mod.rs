@@ -1,8 +1,9 @@
-//! What goes wrong, and how often. The default array has no faults.
+//! Kinds of faults and their rates. The default array has no faults.
 //!
-//! [`FaultConfig`] has the rates, a file for each family: `power_cut` is what a cut leaves of what was
-//! under way, `silent` what is acknowledged and was not done, `slow` what takes too long. `schedule` has
-//! faults that are planned one by one, `injected` counts. Bit errors are in [`crate::error_law`].
+//! [`FaultConfig`] has the rates, a file for each family: `power_cut` is what a cut leaves of what
+//! was under way, `silent` what is acknowledged and was not done, `slow` what takes too long.
+//! `schedule` has faults that are planned one by one, `injected` counts. Bit errors are in
+//! [`crate::error_law`].
 
 mod check;
 mod injected;
@@ -23,7 +24,7 @@ use crate::config::ConfigError;
 use crate::error_law::ErrorLaw;
 use serde::{Deserialize, Serialize};
 
-/// What goes wrong, and how often. Every rate is a probability, 0 to 1, and 0 by default.
+/// Kinds of faults and their rates. Every rate is a probability, 0 to 1, and 0 by default.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultConfig {
@@ -37,19 +38,20 @@ pub struct FaultConfig {
     pub rated_cycles: u32,
     /// How many times more often programs and erases fail beyond the rated cycles.
     pub worn_failure_factor: f64,
-    /// A power cut in the program of a page takes an older page of the same word line with it. Applies
-    /// to each of the older pages. That it happens is from Tseng et al., DAC 2011.
+    /// A power cut in the program of a page takes an older page of the same word line with it.
+    /// Applies to each of the older pages. That it happens is from Tseng et al., DAC 2011.
     pub paired_page_loss: f64,
     /// A page torn by a power cut reads without an error: its first part new, the rest erased, as a
-    /// shorn write. Otherwise a torn page is uncorrectable. Not looked at where `cut_pages` has weights.
+    /// shorn write. Otherwise a torn page is uncorrectable. Not looked at where `cut_pages` has
+    /// weights.
     pub shorn_page_readable: f64,
-    /// What a power cut makes of pages in the middle of their program.
+    /// The effect of a power cut on pages in the middle of their program.
     pub cut_pages: CutPages,
-    /// What a power cut makes of blocks in the middle of their erase.
+    /// The effect of a power cut on blocks in the middle of their erase.
     pub cut_erases: CutErases,
-    /// What is acknowledged and was not done.
+    /// Operations that are acknowledged and were not done.
     pub silent: SilentFaults,
-    /// What takes too long.
+    /// Operations that take too long.
     pub slow: SlowOperations,
     /// Bit errors of reads.
     pub bit_errors: ErrorLaw,

@@ -1,7 +1,7 @@
-//! What a power cut makes of the pages and blocks that it finds in the middle of something.
+//! The effect of a power cut on pages and blocks in the middle of an operation.
 //!
-//! By default a cut goes by how far an operation had come, as [`crate::array`] describes. Weights put
-//! their own shares in place of that: a test that hunts for defects wants every outcome often.
+//! By default a cut goes by how far an operation had come, as [`crate::array`] describes. Weights
+//! put their own shares in place of that: a test that hunts for defects wants every outcome often.
 
 use super::check::{self, Checked};
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ pub const UNSTABLE_READS_MAX: u8 = 250;
 /// bytes for them.
 pub const UNSTABLE_MS_MAX: u32 = 0x00ff_fffe;
 
-/// What becomes of a page whose program is cut. The first five fields are weights, finite and at least 0:
-/// each outcome comes as often as its share of their sum. All are 0 by default, and then the outcome
-/// follows from how far the program had come.
+/// The outcomes of a page whose program is cut. The first five fields are weights, finite and at
+/// least 0: each outcome comes as often as its share of their sum. All are 0 by default, and then
+/// the outcome follows from how far the program had come.
 ///
 /// Tseng et al. (*Understanding the impact of power loss on flash memory*, DAC 2011) found that a
 /// longer time before the cut does not always mean fewer errors, and that interrupted pages decay
@@ -25,9 +25,9 @@ pub const UNSTABLE_MS_MAX: u32 = 0x00ff_fffe;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CutPages {
-    /// It still reads as erased. It cannot be programmed, as nobody knows what its cells hold.
+    /// It still reads as erased. It cannot be programmed, as the contents of its cells are unknown.
     pub untouched: f64,
-    /// It is fully programmed, though nobody was told.
+    /// It is fully programmed, without a completion.
     pub whole: f64,
     /// It reads well: a first part of the new data, in multiples of 512 bytes, then erased bytes.
     pub shorn: f64,
@@ -91,22 +91,23 @@ impl CutPages {
     }
 }
 
-/// What becomes of a block whose erase is cut. The first three fields are weights as in [`CutPages`].
+/// The outcomes of a block whose erase is cut. The first three fields are weights as in
+/// [`CutPages`].
 ///
-/// That an interrupted erase makes later programs unreliable is from Tseng et al., DAC 2011, who give no
-/// rate that could be taken over.
+/// That an interrupted erase makes later programs unreliable is from Tseng et al., DAC 2011, who
+/// give no rate that could be taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CutErases {
     /// All its pages read as erased, and it can be programmed.
     pub looks_erased: f64,
-    /// Half of its pages, drawn one by one, read as before; of the others half read as erased and half are
-    /// uncorrectable. It can be programmed where it was.
+    /// Half of its pages, drawn one by one, read as before; of the others half read as erased and
+    /// half are uncorrectable. It can be programmed where it was.
     pub part_old: f64,
     /// All its pages are uncorrectable, and it must be erased before it can be programmed.
     pub random: f64,
-    /// How many times more often programs fail in a block that looks erased or partly old, until its
-    /// next complete erase. Finite and at least 0; 1 by default.
+    /// How many times more often programs fail in a block that looks erased or partly old, until
+    /// its next complete erase. Finite and at least 0; 1 by default.
     pub program_failure_factor: f64,
 }
 

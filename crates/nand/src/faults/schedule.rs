@@ -37,13 +37,13 @@ pub enum FaultPlace {
     Channel(u32),
 }
 
-/// When a planned fault strikes. A command is counted, all its planes as one, when its work in the cell
-/// array ends: die by die, from when the fault was planned, the first being 1.
+/// When a planned fault strikes. A command is counted, all its planes as one, when its work in the
+/// cell array ends: die by die, from when the fault was planned, the first being 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTime {
-    /// This time of the array's clock, in nanoseconds. What strikes a command strikes the first that
-    /// it can whose work in the cell array ends then or later.
+    /// This time of the array's clock, in nanoseconds. What strikes a command strikes the first
+    /// that it can whose work in the cell array ends then or later.
     AtNs(u64),
     /// The die's read of this number.
     Read(u64),
@@ -75,12 +75,14 @@ impl FaultTime {
     }
 }
 
-/// What a planned fault does. The first five strike one command, all its planes. It is spent even if
-/// nothing comes of it: what would not succeed anyway is not misdirected, stale or miscorrected.
+/// The effect of a planned fault. The first five strike one command, all its planes. It is spent
+/// even if nothing comes of it: what would not succeed anyway is not misdirected, stale or
+/// miscorrected.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strike {
-    /// The command fails: a read is uncorrectable, once; a program or erase fails, and its blocks go bad.
+    /// The command fails: a read is uncorrectable, once; a program or erase fails, and its blocks
+    /// go bad.
     Fail,
     /// As [`SilentFaults::phantom_program`](crate::SilentFaults::phantom_program).
     Phantom,
@@ -101,11 +103,11 @@ pub enum Strike {
         /// For how long, in nanoseconds, at least 1.
         for_ns: u64,
     },
-    /// The power of all dies is cut. The array only says when ([`Array::planned_cut`](crate::Array::planned_cut)); who
-    /// drives it cuts.
+    /// The power of all dies is cut. The array only says when
+    /// ([`Array::planned_cut`](crate::Array::planned_cut)); who drives it cuts.
     PowerCut {
-        /// How much of the command's work is done by then, 0 to 1; a suspend is not waited for. Not looked at
-        /// where a time is given.
+        /// How much of the command's work is done by then, 0 to 1; a suspend is not waited for. Not
+        /// looked at where a time is given.
         #[serde(default)]
         progress: f64,
     },
@@ -130,7 +132,8 @@ impl Strike {
 }
 
 impl FaultSchedule {
-    /// Checks that an array of this shape has the places, and that each fault can happen when it shall.
+    /// Checks that an array of this shape has the places, and that each fault can happen when it
+    /// shall.
     ///
     /// # Errors
     /// [`ConfigError::Schedule`] names the first entry that is wrong.
@@ -143,8 +146,8 @@ impl FaultSchedule {
         Ok(())
     }
 
-    /// The faults of some channels of an array, for an array of these channels alone. Power cuts at a
-    /// time are everywhere.
+    /// The faults of some channels of an array, for an array of these channels alone. Power cuts at
+    /// a time are everywhere.
     #[must_use]
     pub fn part(&self, geometry: &Geometry, channels: std::ops::Range<u32>) -> FaultSchedule {
         let per_channel = geometry.dies_per_channel();
@@ -169,7 +172,7 @@ impl PlannedFault {
         matches!((self.when, self.what), (FaultTime::AtNs(_), Strike::PowerCut { .. }))
     }
 
-    /// What is wrong with it, if anything is.
+    /// The problem, if there is one.
     fn problem(&self, geometry: &Geometry) -> Option<String> {
         match self.place {
             FaultPlace::Die(die) if die >= geometry.dies() => {

@@ -9,8 +9,8 @@ pub const SLOW_FACTOR_MAX: f64 = 1000.0;
 /// The longest that a slowed step takes, an hour, unless it takes longer unslowed.
 pub(crate) const SLOWED_STEP_NS_MAX: u64 = 3_600_000_000_000;
 
-/// How often single operations are slow. Such gray failures, ten to a thousand times slower and without
-/// an error, are part of TigerBeetle's fault model; no rate comes from there.
+/// How often single operations are slow. Such gray failures, ten to a thousand times slower and
+/// without an error, are part of TigerBeetle's fault model; no rate comes from there.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SlowOperations {

@@ -9,7 +9,7 @@ use crate::address::{BlockIndex, PageIndex};
 use crate::geometry::Geometry;
 use thiserror::Error;
 
-/// What an array keeps of the data that is written to it.
+/// The storage of an array's data.
 pub enum Storage {
     /// Nothing: times and states only.
     TimingOnly,
@@ -29,8 +29,8 @@ pub trait PageStore: Send {
     /// Keeps a page. `data` is one page long.
     fn write(&mut self, page: PageIndex, data: &[u8]) -> Result<(), StoreFailure>;
 
-    /// Brings back the beginning of a page that was written since its block's erase. `into` is at most one page long, and if it
-    /// is less, a multiple of eight bytes.
+    /// Brings back the beginning of a page that was written since its block's erase. `into` is at
+    /// most one page long, and if it is less, a multiple of eight bytes.
     fn read(&mut self, page: PageIndex, into: &mut [u8]) -> Result<(), StoreFailure>;
 
     /// Forgets a block.

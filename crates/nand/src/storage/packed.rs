@@ -1,8 +1,9 @@
 //! Pages as runs of equal 64-bit words: little memory for data that a simulation makes up.
 //!
-//! A page's code is a sequence of tokens. A token is 16 bits, little-endian: the lowest bit says whether the
-//! words that follow differ (0: all of them stand behind it) or are equal (1: one stands behind it), the
-//! rest is their number. Bytes behind the last whole word stand at the end as they are.
+//! A page's code is a sequence of tokens. A token is 16 bits, little-endian: the lowest bit says
+//! whether the words that follow differ (0: all of them stand behind it) or are equal (1: one
+//! stands behind it), the rest is their number. Bytes behind the last whole word stand at the end
+//! as they are.
 
 use super::{PageStore, StoreFailure};
 use crate::address::{BlockIndex, PageIndex};
@@ -15,7 +16,8 @@ const SHORTEST_RUN: usize = 4;
 /// Words that one token covers.
 const LONGEST: usize = (u16::MAX >> 1) as usize;
 
-/// The pages of one block, in as little memory as their runs allow. A page of one repeated word takes 14 bytes.
+/// The pages of one block, in as little memory as their runs allow. A page of one repeated word
+/// takes 14 bytes.
 #[derive(Debug, Clone, Default)]
 pub struct PackedPages {
     codes: Vec<u8>,
@@ -35,7 +37,8 @@ impl PackedPages {
         self.ends.push(self.codes.len() as u32);
     }
 
-    /// Brings back a page, or as many of its first bytes as `into` takes, a multiple of eight then; if it is kept and not shorter.
+    /// Brings back a page, or as many of its first bytes as `into` takes, a multiple of eight then;
+    /// if it is kept and not shorter.
     #[must_use]
     pub fn read(&self, page: usize, into: &mut [u8]) -> bool {
         let start = page.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before));
@@ -102,7 +105,8 @@ fn unpack(mut code: &[u8], mut into: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Most runs are of one byte, of zeros above all: those the machine fills several times as fast as words.
+/// Most runs are of one byte, of zeros above all: those the machine fills several times as fast as
+/// words.
 fn fill(words: &mut [u8], word: &[u8; WORD]) {
     match word.iter().all(|byte| *byte == word[0]) {
         true => words.fill(word[0]),

@@ -1,13 +1,14 @@
-//! What happens on the bus of a channel: who gets it next, and what the end of a transfer leads to.
+//! The bus of a channel: arbitration, and the effects of the end of a transfer.
 //!
-//! Two ends are no events. That of a sense while the bus is busy: its page only wants the bus, and whoever
-//! ends the transfer asks for what was sensed meanwhile. And that of a transfer to an idle die while nobody waits
-//! behind it: the program that follows can be entered at once, with its end.
+//! Two ends are no events. The end of a sense while the bus is busy: its page only waits for the
+//! bus, and the end of the transfer collects the pages sensed meanwhile. And the end of a transfer
+//! to an idle die while no die waits behind it: the program that follows can be entered at once,
+//! with its end.
 
 use super::Timeline;
-use super::agenda::{Lane, Owner};
 use super::clock::Clock;
 use super::die::{CellArray, DieLine, Register};
+use super::event_queue::{EventClass, Owner};
 use super::recorder::Interval;
 use super::senses::{Sense, Senses};
 use super::work::{Work, WorkKind};
@@ -18,9 +19,9 @@ use crate::channel::{Channel, Direction, Transfer};
 pub(super) enum TransferEnd {
     /// With an event.
     Event,
-    /// Unheard, as nobody waits behind it: what it brings is being programmed from then on already.
-    Unheard,
-    /// As `Unheard`, but somebody has come to wait behind it, so that it is an event.
+    /// Without an event, as no die waits behind it: the program of its data is scheduled already.
+    Silent,
+    /// As `Silent`, but another die waits behind it by now, so that its end is an event.
     Awaited,
 }
 
@@ -33,8 +34,8 @@ pub(super) struct BusLine {
     /// When its last transfer ends, or has, and how.
     ends_at: u64,
     end: TransferEnd,
-    /// Senses that end while the bus is busy: they only want the bus. The dies' registers are taken for them from the
-    /// beginning.
+    /// Senses that end while the bus is busy: they only want the bus. The dies' registers are taken
+    /// for them from the beginning.
     senses: Senses,
 }
 
@@ -49,27 +50,27 @@ impl BusLine {
         }
     }
 
-    /// Whether the bus is busy, and will be heard of when it no longer is.
+    /// Whether the bus is busy, and an event will end that.
     #[inline]
-    fn ends_heard(&self) -> bool {
-        self.channel.carrying().is_some() && self.end != TransferEnd::Unheard
+    fn ends_with_event(&self) -> bool {
+        self.channel.carrying().is_some() && self.end != TransferEnd::Silent
     }
 
-    /// Whether nobody has it, or waits for it: the last transfer ended unheard, or before nobody.
+    /// Whether the bus is free: it carries nothing, or its last transfer has ended silently.
     #[inline]
     fn is_free(&self, now: u64) -> bool {
-        let over = self.end == TransferEnd::Unheard && self.ends_at < now;
+        let over = self.end == TransferEnd::Silent && self.ends_at < now;
         self.channel.carrying().is_none() || over
     }
 
-    /// Takes note of a sense that nobody need hear of, if it is one.
+    /// Takes a sense whose end need not be an event, if it is one.
     #[inline]
     pub(super) fn takes_sense(&mut self, ends_at: u64, place: u8, pages: u8) -> bool {
-        let unheard = self.ends_heard() && self.senses.is_last(ends_at);
-        if unheard {
+        let silent = self.ends_with_event() && self.senses.is_last(ends_at);
+        if silent {
             self.senses.push(Sense { ends_at, place, pages });
         }
-        unheard
+        silent
     }
 
     /// Dies whose sense has ended while the bus was busy want it as well.
@@ -103,15 +104,15 @@ impl Timeline {
             let line = &mut dies[bus.die_of(next) as usize];
             clock.carry(line, bus, line.in_register, next);
         }
-        if !bus.ends_heard() && !bus.senses.is_empty() {
-            clock.hear_senses(dies, bus);
+        if !bus.ends_with_event() && !bus.senses.is_empty() {
+            clock.schedule_senses(dies, bus);
         }
         (die, ended)
     }
 }
 
 impl Clock {
-    /// What a die has on the bus is through; returns the work that ends with it.
+    /// The transfer of a die is complete; returns the work that ends with it.
     #[inline(always)]
     fn transferred(
         &mut self,
@@ -126,7 +127,7 @@ impl Clock {
                 self.after_unload(line, bus);
                 return Some(work);
             }
-            // It was programmed at once, before somebody came to wait behind it.
+            // Its program was scheduled at once, before another die waited behind it.
             Direction::In if bus.end == TransferEnd::Awaited => {}
             Direction::In if line.array == CellArray::Idle || work.kind == WorkKind::Move => {
                 self.program_loaded(line, work, self.now);
@@ -136,7 +137,7 @@ impl Clock {
         None
     }
 
-    /// What is in the register of a die, which is this, wants to cross the bus.
+    /// Requests the bus for the work in the register of a die.
     #[inline(always)]
     pub(super) fn request_bus(
         &mut self,
@@ -150,10 +151,10 @@ impl Clock {
             return self.carry(line, bus, work, transfer);
         }
         bus.channel.request(line.place, direction, work.pages);
-        if bus.end == TransferEnd::Unheard {
-            // The end of the transfer was to go unheard.
+        if bus.end == TransferEnd::Silent {
+            // The end of the transfer was to be silent.
             bus.end = TransferEnd::Awaited;
-            self.agenda.add(Lane::Transfer, bus.ends_at, Owner::Bus(bus.number), self.now);
+            self.events.add(EventClass::Transfer, bus.ends_at, Owner::Bus(bus.number), self.now);
         }
     }
 
@@ -167,26 +168,27 @@ impl Clock {
         let ends = self.now + transfer_ns;
         bus.ends_at = ends;
         self.recorder.note(|| Interval::of_bus(line.die, self.now, ends));
-        // A die that can do nothing else before programs what comes, and its end is all that matters.
+        // A die that can do nothing else before programs what comes, and its end is all that
+        // matters.
         let alone = !bus.channel.is_wanted() && transfer.direction == Direction::In;
         let idle = line.array == CellArray::Idle || is_move;
         if alone && idle && !self.timing.cache_program {
-            bus.end = TransferEnd::Unheard;
+            bus.end = TransferEnd::Silent;
             self.program_loaded(line, work, ends);
         } else {
             bus.end = TransferEnd::Event;
-            self.agenda.add(Lane::Transfer, ends, Owner::Bus(bus.number), self.now);
+            self.events.add(EventClass::Transfer, ends, Owner::Bus(bus.number), self.now);
         }
     }
 
-    /// The bus is free, or will not be heard of when it is: the ends of senses are events again.
+    /// The bus is free, or no event will say when it is: the ends of senses become events.
     #[inline(never)]
-    fn hear_senses(&mut self, dies: &mut [DieLine], bus: &mut BusLine) {
+    fn schedule_senses(&mut self, dies: &mut [DieLine], bus: &mut BusLine) {
         while let Some(sense) = bus.senses.pop() {
             let die = bus.channel.first_die + u32::from(sense.place);
             let line = &mut dies[die as usize];
             (line.array, line.register) = (CellArray::Working, Register::Free);
-            self.agenda.add(Lane::Sense, sense.ends_at, Owner::Die(die), self.now);
+            self.events.add(EventClass::Sense, sense.ends_at, Owner::Die(die), self.now);
         }
     }
 

@@ -1,9 +1,9 @@
-//! How long everything takes, and what happens when. Dies and buses are handed in by whoever has found them: each is
+//! The durations of all operations, and their events. Callers hand in dies and buses: each is
 //! looked up once an event.
 
-use super::agenda::{Agenda, Lane, Owner};
 use super::bus::BusLine;
 use super::die::{CellArray, DieLine, Register};
+use super::event_queue::{EventClass, EventQueue, Owner};
 use super::recorder::{Interval, Recorder};
 use super::work::{Work, WorkKind};
 use crate::cell::PageTable;
@@ -13,11 +13,11 @@ use crate::timing::{MAX_LEVELS, Timing};
 /// The time that has been reached, and what is known of the time to come.
 pub(super) struct Clock {
     pub(super) now: u64,
-    pub(super) agenda: Agenda,
+    pub(super) events: EventQueue,
     pub(super) timing: Timing,
     pub(super) pages: PageTable,
     /// Which levels take equally long to program: the first of them.
-    program_lanes: [u8; MAX_LEVELS],
+    program_classes: [u8; MAX_LEVELS],
     /// Moved pages stay inside their die.
     pub(super) copyback: bool,
     pub(super) recorder: Recorder,
@@ -29,8 +29,8 @@ impl Clock {
         let first_alike = |ns: &u64| program_ns.iter().position(|first| first == ns).unwrap_or(0);
         Clock {
             now: 0,
-            agenda: Agenda::new(dies, channels),
-            program_lanes: std::array::from_fn(|level| first_alike(&program_ns[level]) as u8),
+            events: EventQueue::new(dies, channels),
+            program_classes: std::array::from_fn(|level| first_alike(&program_ns[level]) as u8),
             timing,
             pages,
             copyback: false,
@@ -48,29 +48,37 @@ impl Clock {
     pub(super) fn read(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work) {
         let sense_ns = self.timing.read_ns[self.level(work.page)];
         let ends = self.occupy(line, work, self.now, sense_ns);
-        // Where the next page cannot be sensed before this one is gone, nothing follows from its end while the bus is busy.
+        // Where the next page cannot be sensed before this one is gone, nothing follows from its
+        // end while the bus is busy.
         if !self.timing.cache_read && bus.takes_sense(ends, line.place, work.pages) {
             (line.array, line.register) = (CellArray::Holding, Register::Out);
             line.in_register = work;
         } else {
-            self.agenda.add(Lane::Sense, ends, Owner::Die(line.die), self.now);
+            self.events.add(EventClass::Sense, ends, Owner::Die(line.die), self.now);
         }
     }
 
     /// The pages of a move are sensed one after the other, before they cross the bus.
     pub(super) fn sense_moved(&mut self, line: &mut DieLine, work: Work) {
         let sense_ns = self.timing.read_ns[self.level(work.page)];
-        let lane = if work.pages == 1 { Lane::Sense } else { Lane::Other };
-        self.run(line, work, self.now, u64::from(work.pages) * sense_ns, lane);
+        let class = if work.pages == 1 { EventClass::Sense } else { EventClass::Other };
+        self.run(line, work, self.now, u64::from(work.pages) * sense_ns, class);
     }
 
-    /// Nothing happens on the bus between the senses of a move and its program, so they are one event.
+    /// Nothing happens on the bus between the senses of a move and its program, so they are one
+    /// event.
     #[inline]
     pub(super) fn move_inside(&mut self, line: &mut DieLine, work: Work) {
         let level = self.level(work.page);
         line.moving = true;
         let senses_ns = u64::from(work.pages) * self.timing.read_ns[level];
-        self.run(line, work, self.now, senses_ns + self.timing.program_ns[level], Lane::Other);
+        self.run(
+            line,
+            work,
+            self.now,
+            senses_ns + self.timing.program_ns[level],
+            EventClass::Other,
+        );
     }
 
     #[inline]
@@ -78,7 +86,7 @@ impl Clock {
         let pages = work.page..work.page + u16::from(work.pages);
         let work_ns = pages.map(|page| self.copy_back_ns(page)).sum();
         line.began_at = self.now;
-        self.run(line, work, self.now, work_ns, Lane::Other);
+        self.run(line, work, self.now, work_ns, EventClass::Other);
     }
 
     #[inline]
@@ -105,13 +113,13 @@ impl Clock {
         line.at_work.pages = pages;
         line.busy_ns -= left_ns;
         self.recorder.shorten(die, began_at, ends);
-        self.agenda.remove(Lane::Other, ends + left_ns, Owner::Die(die), self.now);
-        self.agenda.add(Lane::Other, ends, Owner::Die(die), self.now);
+        self.events.remove(EventClass::Other, ends + left_ns, Owner::Die(die), self.now);
+        self.events.add(EventClass::Other, ends, Owner::Die(die), self.now);
     }
 
     #[inline]
     pub(super) fn erase(&mut self, line: &mut DieLine, work: Work) {
-        self.run(line, work, self.now, self.timing.erase_ns, Lane::Erase);
+        self.run(line, work, self.now, self.timing.erase_ns, EventClass::Erase);
     }
 
     /// Programs what is in the register, which is this, from `begin` on.
@@ -120,15 +128,15 @@ impl Clock {
         line.register = Register::Free;
         line.moving = work.kind == WorkKind::Move;
         let level = self.level(work.page);
-        let lane = Lane::Program(self.program_lanes[level]);
-        self.run(line, work, begin, self.timing.program_ns[level], lane);
+        let class = EventClass::Program(self.program_classes[level]);
+        self.run(line, work, begin, self.timing.program_ns[level], class);
     }
 
     /// The cell array works for a time from `begin` on.
     #[inline(always)]
-    fn run(&mut self, line: &mut DieLine, work: Work, begin: u64, work_ns: u64, lane: Lane) {
+    fn run(&mut self, line: &mut DieLine, work: Work, begin: u64, work_ns: u64, class: EventClass) {
         let ends = self.occupy(line, work, begin, work_ns);
-        self.agenda.add(lane, ends, Owner::Die(line.die), self.now);
+        self.events.add(class, ends, Owner::Die(line.die), self.now);
     }
 
     /// Takes the cell array for a time; returns when it ends.
@@ -160,7 +168,7 @@ impl Clock {
         self.request_bus(line, bus, work, Direction::Out);
     }
 
-    /// The cell array of a die has come to the end of its work.
+    /// The cell array of a die has finished its work.
     #[inline(always)]
     pub(super) fn array_ended(&mut self, line: &mut DieLine, bus: &mut BusLine) -> Option<Work> {
         let work = line.at_work;

@@ -1,4 +1,4 @@
-//! What a die is at: one piece of work in the cell array, one in the register that faces the bus.
+//! The state of a die: one piece of work in the cell array, one in the register that faces the bus.
 
 use super::work::{Work, WorkKind};
 
@@ -30,9 +30,9 @@ pub(super) enum Register {
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct DieLine {
-    /// What the cell array works at, or holds.
+    /// The work in the cell array.
     pub(super) at_work: Work,
-    /// What the register is taken for.
+    /// The work in the register.
     pub(super) in_register: Work,
     pub(super) busy_ns: u64,
     /// When the copy-back at work began.
@@ -94,13 +94,13 @@ impl Accepted {
     }
 }
 
-/// What dies take, by what their cell array and their register are at.
+/// The kinds of work that dies accept, by the state of their cell array and register.
 #[derive(Debug)]
 pub(super) struct Acceptance([Accepted; 16]);
 
 impl Acceptance {
-    /// Where a die has a cache register, it senses the next page while one goes out, and loads the next while it programs
-    /// one.
+    /// Where a die has a cache register, it senses the next page while one goes out, and loads the
+    /// next while it programs one.
     pub(super) fn new(cache_read: bool, cache_program: bool) -> Acceptance {
         let mut taken = [Accepted::NONE; 16];
         let mut takes = |array, register, accepted| taken[place(array, register)] = accepted;

@@ -1,38 +1,41 @@
-//! The times of an array alone: which die and which bus is busy until when. For drives whose firmware
-//! knows the state of every block itself, and of which millions of requests a second are asked.
+//! The times of an array alone: which die and which bus is busy until when. For drives whose
+//! firmware knows the state of every block itself, and of which millions of requests a second are
+//! asked.
 //!
-//! [`Array`](crate::Array) is the whole flash: contents, rules, faults, power cuts. This is the part of
-//! it that takes time, over the same `channel`, and the two agree on every end of every command
-//! (`tests.rs` plays random commands on both). What it leaves to its caller are the rules
-//! of the flash: pages in order, no program without erase. What it lacks is suspend.
+//! [`Array`](crate::Array) is the whole flash: contents, rules, faults, power cuts. This is the
+//! part of it that takes time, over the same `channel`, and the two agree on every end of every
+//! command (`tests.rs` plays random commands on both). What it leaves to its caller are the rules
+//! of the flash: pages in order, no program without erase. It does not simulate suspend, and
+//! refuses a configuration that asks for suspend.
 //!
 //! [`Timeline::start`] begins a piece of work on a die that [accepts](Timeline::accepts) it;
-//! [`Timeline::step`] plays the next event and says which die may have room again and what ended there.
+//! [`Timeline::step`] plays the next event and says which die may have room again and what ended
+//! there.
 
-mod agenda;
 mod bus;
 mod clock;
 mod die;
+mod event_queue;
 mod recorder;
 mod senses;
 #[cfg(test)]
 mod tests;
 mod work;
 
-pub use recorder::{Activity, Interval};
+pub use recorder::Interval;
 pub use work::{Work, WorkKind};
 
 use crate::address::{ChannelIndex, DieIndex};
 use crate::config::{ArrayConfig, ConfigError};
-use agenda::Owner;
 use bus::BusLine;
 use clock::Clock;
 pub use die::Accepted;
 use die::{Acceptance, DieLine};
+use event_queue::Owner;
 use recorder::Recorder;
 use softflash_base::Time;
 
-/// What an event was.
+/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// When.
@@ -41,7 +44,7 @@ pub struct Step {
     pub die: u32,
     /// The work that it takes now.
     pub accepts: Accepted,
-    /// What ended there, if anything did.
+    /// The work that ended there, if any.
     pub ended: Option<Work>,
 }
 
@@ -55,7 +58,14 @@ pub struct Timeline {
 
 impl Timeline {
     /// Idle dies.
+    ///
+    /// # Errors
+    /// [`ConfigError::Suspend`] if the dies can suspend, and the errors of
+    /// [`ArrayConfig::validate`].
     pub fn new(config: &ArrayConfig) -> Result<Timeline, ConfigError> {
+        if let Some(key) = config.suspend_key() {
+            return Err(ConfigError::Suspend { key });
+        }
         let (timing, pages) = config.compile()?;
         let geometry = &config.geometry;
         let (dies, per_channel) = (geometry.dies(), geometry.dies_per_channel());
@@ -83,7 +93,7 @@ impl Timeline {
     /// When something happens next, unless work is started before.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        let at = self.clock.agenda.next_at();
+        let at = self.clock.events.next_at();
         (at != u64::MAX).then_some(Time(at))
     }
 
@@ -127,13 +137,14 @@ impl Timeline {
         acceptance.of(line)
     }
 
-    /// Lets a copy-back end after the page that it is at; its end tells how many there were. Any other work is
-    /// left alone.
+    /// Lets a copy-back end after the page that it is at; its end says how many there were. Any
+    /// other work is left alone.
     pub fn cut(&mut self, die: u32) {
         self.clock.cut(&mut self.dies[die as usize]);
     }
 
-    /// Plays events up to the next one at which work ends or a die may accept some; `None` when all dies are idle.
+    /// Plays events up to the next one at which work ends or a die may accept some; `None` when all
+    /// dies are idle.
     #[inline]
     pub fn step(&mut self) -> Option<Step> {
         self.step_before(u64::MAX)
@@ -143,13 +154,13 @@ impl Timeline {
     #[inline(always)]
     pub fn step_before(&mut self, end: u64) -> Option<Step> {
         loop {
-            let at = self.clock.agenda.next_at();
+            let at = self.clock.events.next_at();
             if at >= end {
                 return None;
             }
             debug_assert!(at >= self.clock.now, "time ran back from {} to {at}", self.clock.now);
             self.clock.now = at;
-            let (die, ended) = match self.clock.agenda.pop() {
+            let (die, ended) = match self.clock.events.pop() {
                 Owner::Die(die) => (die, self.array_done(die)),
                 Owner::Bus(channel) => self.bus_done(channel),
             };
@@ -180,7 +191,7 @@ impl Timeline {
         self.clock.recorder = Recorder::of(most);
     }
 
-    /// What was written down, each as soon as it was known.
+    /// The recorded intervals, each as soon as it was known.
     pub fn recorded(&self) -> &[Interval] {
         self.clock.recorder.intervals()
     }
@@ -191,10 +202,10 @@ impl Timeline {
         let buses = self.buses.capacity() * size_of::<BusLine>();
         (size_of::<Timeline>() + dies + buses) as u64
             + self.clock.pages.memory_bytes()
-            + self.clock.agenda.memory_bytes()
+            + self.clock.events.memory_bytes()
     }
 
-    /// The cell array of a die has come to the end of its work; returns what ended with it.
+    /// The cell array of a die has finished its work; returns the work that ended with it.
     #[inline(always)]
     fn array_done(&mut self, die: u32) -> Option<Work> {
         let line = &mut self.dies[die as usize];

@@ -1,28 +1,14 @@
 //! A window of what dies and buses did, for a Gantt chart.
 
 use super::work::{Work, WorkKind};
-
-/// What a die was busy with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activity {
-    /// Sensing a page to be sent out.
-    Sense,
-    /// Programming.
-    Program,
-    /// Erasing.
-    Erase,
-    /// Sensing or programming moved pages.
-    Move,
-    /// Its pages were on the bus.
-    Transfer,
-}
+use crate::activity::Activity;
 
 /// A stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     /// The die.
     pub die: u32,
-    /// What it was busy with.
+    /// The activity.
     pub activity: Activity,
     /// From when, in nanoseconds of the timeline.
     pub begin_ns: u64,
@@ -68,7 +54,7 @@ impl Recorder {
 
     /// What a die's cell array began at `begin_ns` ends earlier than was noted, if it was.
     pub(super) fn shorten(&mut self, die: u32, begin_ns: u64, end_ns: u64) {
-        // Intervals stand in the order of their beginnings; once the window is over, none is younger.
+        // Intervals are in the order of their begins; once the window is over, none is younger.
         if self.intervals.last().is_none_or(|last| last.begin_ns < begin_ns) {
             return;
         }

@@ -4,8 +4,8 @@ use crate::geometry::MAX_DIES_PER_CHANNEL;
 
 const MOST: usize = MAX_DIES_PER_CHANNEL as usize;
 
-/// Senses in order of their ends, one of each die at most. Their ends are no events: whoever ends a transfer asks for
-/// those that are due.
+/// Senses in order of their ends, one of each die at most. Their ends are no events: the end of a
+/// transfer asks for those that are due.
 #[derive(Debug)]
 pub(super) struct Senses {
     /// By the place of the die in its channel.

@@ -1,6 +1,7 @@
 //! The timeline against the whole array, which is tested against the rules of the flash.
 
 use super::*;
+use crate::activity::Activity;
 use crate::command::{CommandKind, DieCommand, Finished};
 use crate::faults::FaultConfig;
 use crate::storage::Storage;
@@ -8,7 +9,7 @@ use crate::{Array, presets};
 use softflash_base::random::Rng;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Random commands: what each die is to do, in order.
+/// Random commands of each die, in order.
 fn commands(config: &ArrayConfig, rng: &mut Rng) -> Vec<VecDeque<Work>> {
     let geometry = &config.geometry;
     (0..geometry.dies())
@@ -23,7 +24,7 @@ fn commands(config: &ArrayConfig, rng: &mut Rng) -> Vec<VecDeque<Work>> {
                     9 if page > 0 => WorkKind::Erase,
                     _ => WorkKind::Program,
                 };
-                let pages = 1 + rng.below(2) as u8;
+                let pages = 1 + rng.below(u64::from(geometry.planes_per_die)) as u8;
                 let at = match kind {
                     WorkKind::Read => rng.below(u64::from(page)) as u16,
                     WorkKind::Program => page,
@@ -34,8 +35,8 @@ fn commands(config: &ArrayConfig, rng: &mut Rng) -> Vec<VecDeque<Work>> {
                     WorkKind::Program => page + 1,
                     _ => page,
                 };
-                // Programs and erases on both planes keep the blocks of a die in step.
-                let pages = if kind == WorkKind::Read { pages } else { 2 };
+                // Programs and erases on all planes keep the blocks of a die in step.
+                let pages = if kind == WorkKind::Read { pages } else { geometry.planes_per_die };
                 work.push_back(Work { tag, page: at, pages, kind });
             }
             work
@@ -45,7 +46,16 @@ fn commands(config: &ArrayConfig, rng: &mut Rng) -> Vec<VecDeque<Work>> {
 
 type Ends = BTreeMap<(u32, u32), u64>;
 
-fn play_timeline(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Ends {
+/// The times of a run: when each command of a die ended, and how long each die and each channel was
+/// busy.
+#[derive(Debug, Default, PartialEq)]
+struct Times {
+    ends: Ends,
+    dies_busy_ns: Vec<u64>,
+    channels_busy_ns: Vec<u64>,
+}
+
+fn play_timeline(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Times {
     let mut timeline = Timeline::new(config).unwrap();
     let mut ends = Ends::new();
     for die in 0..config.geometry.dies() {
@@ -59,7 +69,14 @@ fn play_timeline(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Ends {
             feed(&mut timeline, step.die, &mut work[step.die as usize]);
         }
     }
-    ends
+    let (dies, channels) = (config.geometry.dies(), u32::from(config.geometry.channels));
+    Times {
+        ends,
+        dies_busy_ns: (0..dies).map(|die| timeline.die_busy_ns(DieIndex(die))).collect(),
+        channels_busy_ns: (0..channels)
+            .map(|channel| timeline.channel_busy_ns(ChannelIndex(channel)))
+            .collect(),
+    }
 }
 
 fn feed(timeline: &mut Timeline, die: u32, work: &mut VecDeque<Work>) {
@@ -68,7 +85,7 @@ fn feed(timeline: &mut Timeline, die: u32, work: &mut VecDeque<Work>) {
     }
 }
 
-fn play_array(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Ends {
+fn play_array(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Times {
     let mut array = Array::new(config, Storage::TimingOnly, &FaultConfig::default(), 1).unwrap();
     let mut ends = Ends::new();
     let mut finished: Vec<Finished> = Vec::new();
@@ -78,12 +95,24 @@ fn play_array(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Ends {
     while array.step(&mut finished).is_some() {
         for done in finished.drain(..) {
             ends.insert((done.die.0, done.tag as u32), done.at.0);
-            submit(&mut array, done.die.0, &mut work[done.die.index()]);
+        }
+        for die in 0..config.geometry.dies() {
+            submit(&mut array, die, &mut work[die as usize]);
         }
     }
-    ends
+    let (dies, channels) = (config.geometry.dies(), u32::from(config.geometry.channels));
+    Times {
+        ends,
+        dies_busy_ns: (0..dies).map(|die| array.die_busy_ns(DieIndex(die))).collect(),
+        channels_busy_ns: (0..channels)
+            .map(|channel| array.channel_busy_ns(ChannelIndex(channel)))
+            .collect(),
+    }
 }
 
+/// Submits the commands that the die begins at once, as the timeline takes no others. A command
+/// that waits inside a die asks for the bus one grant earlier than a command that is submitted when
+/// the die has room.
 fn submit(array: &mut Array, die: u32, work: &mut VecDeque<Work>) {
     let kind_of = |work: &Work| match work.kind {
         WorkKind::Read => CommandKind::Read,
@@ -91,7 +120,8 @@ fn submit(array: &mut Array, die: u32, work: &mut VecDeque<Work>) {
         WorkKind::Erase => CommandKind::Erase,
         WorkKind::Move | WorkKind::CopyBack => unreachable!("the array knows no moves"),
     };
-    while let Some(next) = work.pop_front_if(|next| array.has_room(DieIndex(die), kind_of(next))) {
+    while let Some(next) = work.pop_front_if(|next| array.would_begin(DieIndex(die), kind_of(next)))
+    {
         let mut command =
             DieCommand::single(next.tag.into(), DieIndex(die), kind_of(&next), 0, next.page.into());
         command.planes = next.pages;
@@ -99,34 +129,81 @@ fn submit(array: &mut Array, die: u32, work: &mut VecDeque<Work>) {
     }
 }
 
-fn agree(config: &ArrayConfig) {
-    for seed in 0..50 {
+/// Plays random commands on both, once for each seed, and compares their times.
+fn agree(name: &str, config: &ArrayConfig, seeds: u64) {
+    for seed in 0..seeds {
         let mut rng = Rng::seeded(seed).fork("timeline");
         let work = commands(config, &mut rng);
         let (ours, arrays) = (play_timeline(config, work.clone()), play_array(config, work));
-        let other = ours.iter().find(|&(command, end)| arrays.get(command) != Some(end));
-        assert_eq!(other, None, "seed {seed}");
-        assert_eq!(ours.len(), arrays.len(), "seed {seed}");
+        let other = ours.ends.iter().find(|&(command, end)| arrays.ends.get(command) != Some(end));
+        assert_eq!(other, None, "{name}, seed {seed}: the array ends this command at another time");
+        assert_eq!(ours, arrays, "{name}, seed {seed}");
+    }
+}
+
+/// The flash of a preset, with and without each cache register. Dies keep few blocks, as all
+/// commands use the first.
+fn agree_with_every_cache(name: &str, config: ArrayConfig, seeds: u64) {
+    let mut config = config.without_suspend();
+    config.geometry.blocks_per_plane = config.geometry.blocks_per_plane.min(8);
+    for (cache_read, cache_program) in [(false, false), (true, false), (false, true), (true, true)]
+    {
+        (config.die.cache_read, config.die.cache_program) = (cache_read, cache_program);
+        let name = format!("{name}, cache read {cache_read}, cache program {cache_program}");
+        agree(&name, &config, seeds);
+    }
+}
+
+/// The flash of a device preset.
+fn flash_of(preset: &str) -> ArrayConfig {
+    let table: toml::Table = preset.parse().unwrap();
+    let flash: toml::Table = ["geometry", "die", "bus"]
+        .into_iter()
+        .map(|part| (part.to_owned(), table[part].clone()))
+        .collect();
+    flash.try_into().unwrap()
+}
+
+#[test]
+fn times_are_those_of_the_array_on_the_small_preset() {
+    agree_with_every_cache("small", presets::small(), 50);
+}
+
+#[test]
+fn times_are_those_of_the_array_on_sdf() {
+    agree_with_every_cache("sdf", presets::sdf(), 6);
+}
+
+#[test]
+fn times_are_those_of_the_array_on_tlc() {
+    agree_with_every_cache("tlc", presets::tlc(), 6);
+}
+
+#[test]
+fn times_are_those_of_the_array_on_the_device_presets() {
+    macro_rules! preset {
+        ($name:literal) => {
+            ($name, include_str!(concat!("../../../../presets/devices/", $name, ".toml")))
+        };
+    }
+    for (name, preset) in [
+        preset!("sdf"),
+        preset!("huawei-gen3"),
+        preset!("intel-320"),
+        preset!("memblaze-q520"),
+        preset!("mqsim-default"),
+        preset!("tlc-modern"),
+    ] {
+        agree_with_every_cache(name, flash_of(preset), 3);
     }
 }
 
 #[test]
-fn ends_are_those_of_the_array_without_cache_registers() {
-    agree(&presets::small());
-}
-
-#[test]
-fn ends_are_those_of_the_array_with_cache_read() {
-    let mut config = presets::small();
-    config.die.cache_read = true;
-    agree(&config);
-}
-
-#[test]
-fn ends_are_those_of_the_array_with_cache_program() {
-    let mut config = presets::small();
-    config.die.cache_program = true;
-    agree(&config);
+fn a_timeline_refuses_dies_that_suspend() {
+    let config = presets::tlc();
+    let refused = Timeline::new(&config).err();
+    assert_eq!(refused, Some(ConfigError::Suspend { key: "die.program_suspend" }));
+    assert!(Timeline::new(&config.without_suspend()).is_ok());
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! What dies are given to do.
+//! Work for dies.
 
-/// What a die is to do.
+/// The kinds of work for a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkKind {
     /// Sense pages and send them over the bus.
@@ -9,11 +9,12 @@ pub enum WorkKind {
     Program,
     /// Erase blocks.
     Erase,
-    /// Sense pages one after the other and program them together elsewhere on the die. They cross the bus
-    /// to the controller and back, unless the timeline [copies back](super::Timeline::set_copyback).
+    /// Sense pages one after the other and program them together elsewhere on the die. They cross
+    /// the bus to the controller and back, unless the timeline [copies
+    /// back](super::Timeline::set_copyback).
     Move,
-    /// Sense and program pages elsewhere on the die, one page after the other from `page` on, without the bus.
-    /// [`Timeline::cut`](super::Timeline::cut) ends it after the page at hand.
+    /// Sense and program pages elsewhere on the die, one page after the other from `page` on,
+    /// without the bus. [`Timeline::cut`](super::Timeline::cut) ends it after the page at hand.
     CopyBack,
 }
 
@@ -23,10 +24,11 @@ pub enum WorkKind {
 pub struct Work {
     /// Returned at the end.
     pub tag: u32,
-    /// The page in its block that decides how long the cells take; of a move, the page that is programmed.
+    /// The page in its block that decides how long the cells take; of a move, the page that is
+    /// programmed.
     pub page: u16,
     /// Pages: planes that work at once; of a copy-back, pages in all.
     pub pages: u8,
-    /// What to do.
+    /// The kind of work.
     pub kind: WorkKind,
 }

@@ -77,8 +77,8 @@ fn equal_seeds_give_equal_histories() {
     assert_ne!(history(1, Pace::AtOnce), history(2, Pace::AtOnce));
 }
 
-/// Drives an array that keeps data through commands and power cuts; returns a checksum of everything
-/// that it said, showed and was left with.
+/// Drives an array that keeps data through commands and power cuts; returns a checksum of
+/// everything that it said, showed and was left with.
 fn digest(faults: &FaultConfig, storage: Storage, prepare: impl Fn(&mut Array)) -> u64 {
     digest_of(&presets::small(), 1, 7, faults, storage, prepare)
 }

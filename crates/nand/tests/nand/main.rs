@@ -1,4 +1,5 @@
-//! The NAND model, through its interface: one binary, so that what all of these share is built once.
+//! The NAND model, through its interface: one binary, so that what all of these share is built
+//! once.
 
 #![allow(
     clippy::unwrap_used,

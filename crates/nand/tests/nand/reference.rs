@@ -1,5 +1,5 @@
-//! An array written for clarity alone: one command a die, every search a scan, every page a value of
-//! its own. It must agree with the real one to the nanosecond.
+//! An array written for clarity alone: one command a die, every search a scan, every page a value
+//! of its own. It must agree with the real one to the nanosecond.
 
 use softflash_nand::{ArrayConfig, CommandKind, DieCommand, Finished, Geometry, PageStatus};
 use std::collections::BTreeMap;

@@ -66,7 +66,7 @@ fn categories_and_commands_are_added_and_removed_in_order() {
 }
 
 #[test]
-fn keys_are_matched_by_prefix_by_name_and_by_glob_and_by_what_is_done() {
+fn keys_are_matched_by_prefix_name_glob_and_access() {
     let user = user("~app:* %R~shared:* %W~out:* ~one ~h?llo ~x[ab]*");
     for (key, read, write) in [
         ("app:", true, true),
@@ -143,7 +143,7 @@ fn hashes_of_redis_are_taken_and_those_that_cost_too_much_are_not() {
 }
 
 #[test]
-fn what_is_refused_is_named_and_passwords_are_not() {
+fn errors_name_the_rule_without_passwords() {
     for (rule, words) in [
         ("foo", "Error in ACL SETUSER modifier 'foo': Syntax error"),
         ("+nosuch", "'+nosuch': Unknown command or category name in ACL"),

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn text_that_is_not_a_number_is_refused() {
         for text in
             ["", " 1", "1 ", "1e", "1e+", ".", "e5", "nan", "0x", "1e5000", "1e-5000", "1.2.3"]
         {

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn cursors_are_what_c_reads() {
+    fn cursors_are_parsed_as_in_c() {
         assert_eq!(parse_cursor(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(parse_cursor(b"18446744073709551616"), None);
         assert_eq!(parse_cursor(b"-1"), Some(u64::MAX));

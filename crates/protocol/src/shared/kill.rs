@@ -63,7 +63,7 @@ mod model {
     use std::sync::Arc;
 
     #[test]
-    fn who_waits_hears_of_it() {
+    fn a_waiting_task_is_woken() {
         loom::model(|| {
             let switch = Arc::new(KillSwitch::new());
             let killer = {

@@ -41,7 +41,7 @@ async fn log_in(context: &Arc<Context>, store: &Store, user: &str, password: &st
 }
 
 #[test]
-fn a_user_does_what_it_may_and_hears_why_not_otherwise() {
+fn a_user_runs_permitted_commands_and_gets_errors_for_others() {
     for shards in [1, 3] {
         bed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);

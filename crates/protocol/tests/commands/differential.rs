@@ -156,7 +156,7 @@ fn a_script_of_special_cases_answers_as_redis_does() {
 }
 
 #[test]
-fn command_info_says_what_redis_says() {
+fn command_info_is_that_of_redis() {
     let Some(server) = RedisServer::start() else { return };
     bed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
@@ -245,7 +245,7 @@ fn users_may_run_the_same_commands() {
 }
 
 #[test]
-fn what_is_no_resp_is_refused_in_the_same_words() {
+fn input_that_is_not_resp_gets_the_same_errors() {
     let Some(server) = RedisServer::start() else { return };
     let long = vec![b'x'; 70_000];
     let inputs: Vec<Vec<u8>> = vec![

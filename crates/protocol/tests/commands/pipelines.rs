@@ -8,10 +8,10 @@ use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::random::Rng;
 use softflash_device::DeviceError;
-use softflash_device::faulty::{Faults, FaultyDevice, OperationKind};
 use softflash_runtime::{RealExecutor, yield_now};
 use softflash_store::{Durability, Entry, Store, StoreOptions, open_all};
 use softflash_testing::Bed;
+use softflash_testing::faulty::{Faults, FaultyDevice, OperationKind};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -229,7 +229,7 @@ fn transfers_between_shards_never_show_half_done() {
         }
         let total = client.ask(&["MGET", &accounts[0], &accounts[1], &accounts[2]]).await;
         let values: Vec<_> = total.items().iter().map(|item| text(item.text())).collect();
-        assert_eq!(values, ["100", "100", "100"], "everybody passed on as much as he got");
+        assert_eq!(values, ["100", "100", "100"], "each account passed on as much as it got");
     });
 }
 

@@ -10,21 +10,21 @@ use std::sync::Arc;
 async fn take(recorder: &mut Ours) -> (Vec<u64>, Vec<String>, i64) {
     let reply = recorder.line("FLASH.RECORD READ").await;
     let [dropped, lines] = reply.items() else { panic!("{reply:?}") };
-    let told = text(lines.text());
+    let reply = text(lines.text());
     let split = |line: &str| {
         let (at, rest) = line.split_once(' ').unwrap();
         (at.parse::<u64>().unwrap(), rest.to_owned())
     };
-    let (times, rests) = told.lines().map(split).unzip();
+    let (times, rests) = reply.lines().map(split).unzip();
     (times, rests, dropped.integer().unwrap())
 }
 
-fn told(kind: &str, key: &str, value: &str) -> String {
+fn event(kind: &str, key: &str, value: &str) -> String {
     format!("{kind} {:016x} {} {value}", hash64(key.as_bytes()), key.len())
 }
 
 #[test]
-fn reads_and_changes_are_told_as_they_took_effect() {
+fn reads_and_changes_are_recorded_as_they_took_effect() {
     for shards in [1, 3] {
         bed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
@@ -33,20 +33,20 @@ fn reads_and_changes_are_told_as_they_took_effect() {
             client.line("SET before 1").await;
             assert_eq!(recorder.line("FLASH.RECORD START").await.text(), b"OK");
             let cases = [
-                ("SET key hello", vec![told("write", "key", "5")]),
-                ("GET key", vec![told("read", "key", "5")]),
-                ("GET before", vec![told("read", "before", "1")]),
-                ("GET none", vec![told("read", "none", "-")]),
+                ("SET key hello", vec![event("write", "key", "5")]),
+                ("GET key", vec![event("read", "key", "5")]),
+                ("GET before", vec![event("read", "before", "1")]),
+                ("GET none", vec![event("read", "none", "-")]),
                 ("SET key no NX", vec![]),
-                ("APPEND key !", vec![told("write", "key", "6")]),
-                ("INCR number", vec![told("write", "number", "1")]),
+                ("APPEND key !", vec![event("write", "key", "6")]),
+                ("INCR number", vec![event("write", "number", "1")]),
                 ("INCR key", vec![]),
-                ("MSET a 1 b 22", vec![told("write", "a", "1"), told("write", "b", "2")]),
+                ("MSET a 1 b 22", vec![event("write", "a", "1"), event("write", "b", "2")]),
                 (
                     "MGET b a x",
-                    vec![told("read", "b", "2"), told("read", "a", "1"), told("read", "x", "-")],
+                    vec![event("read", "b", "2"), event("read", "a", "1"), event("read", "x", "-")],
                 ),
-                ("DEL a none", vec![told("delete", "a", "-")]),
+                ("DEL a none", vec![event("delete", "a", "-")]),
                 ("PING", vec![]),
                 ("NOSUCH key", vec![]),
             ];
@@ -62,7 +62,7 @@ fn reads_and_changes_are_told_as_they_took_effect() {
 }
 
 #[test]
-fn a_transaction_is_told_when_it_is_committed() {
+fn a_transaction_is_recorded_when_it_commits() {
     bed(2).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut client = Ours::connect(&context, &stores[0]);
@@ -71,12 +71,12 @@ fn a_transaction_is_told_when_it_is_committed() {
         client.exchange(&lines(&["MULTI", "SET a 1", "GET a", "DEL a"])).await;
         assert!(take(&mut recorder).await.1.is_empty(), "nothing has happened yet");
         client.line("EXEC").await;
-        let all = [told("write", "a", "1"), told("read", "a", "1"), told("delete", "a", "-")];
+        let all = [event("write", "a", "1"), event("read", "a", "1"), event("delete", "a", "-")];
         assert_eq!(take(&mut recorder).await.1, all);
         client.exchange(&lines(&["WATCH a", "MULTI", "SET a 2"])).await;
         Ours::connect(&context, &stores[0]).line("SET a 33").await;
         client.line("EXEC").await;
-        assert_eq!(take(&mut recorder).await.1, [told("write", "a", "2")], "the other client's");
+        assert_eq!(take(&mut recorder).await.1, [event("write", "a", "2")], "the other client's");
     });
 }
 
@@ -102,7 +102,7 @@ fn times_never_run_back() {
 }
 
 #[test]
-fn who_does_not_listen_loses_events_and_holds_nobody_up() {
+fn a_slow_recorder_loses_events_and_blocks_no_client() {
     bed(2).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut client = Ours::connect(&context, &stores[0]);
@@ -115,12 +115,12 @@ fn who_does_not_listen_loses_events_and_holds_nobody_up() {
         }
         let (_, events, dropped) = take(&mut slow).await;
         assert_eq!((events.len(), dropped), (10, 90));
-        assert_eq!(events[9], told("write", "9", "5"), "the oldest are kept");
+        assert_eq!(events[9], event("write", "9", "5"), "the oldest are kept");
         let (_, events, dropped) = take(&mut quick).await;
         assert_eq!((events.len(), dropped), (100, 0), "each recorder has its own");
         client.line("GET 7").await;
         let (_, events, dropped) = take(&mut slow).await;
-        assert_eq!((events, dropped), (vec![told("read", "7", "5")], 0), "it goes on");
+        assert_eq!((events, dropped), (vec![event("read", "7", "5")], 0), "it goes on");
         client.exchange(&lines(&["GET 1", "GET 2", "GET 3"])).await;
         let part = slow.line("FLASH.RECORD READ COUNT 2").await;
         assert_eq!(text(part.items()[1].text()).lines().count(), 2);
@@ -143,7 +143,7 @@ fn a_recording_ends_with_its_connection() {
         assert!(refused.text().starts_with(b"ERR too many connections record"), "{refused:?}");
         drop(others.pop());
         assert_eq!(one_more.line("FLASH.RECORD START").await.text(), b"OK");
-        assert_eq!(one_more.line("FLASH.RECORD START").await.text(), b"OK", "anew");
+        assert_eq!(one_more.line("FLASH.RECORD START").await.text(), b"OK", "restarted");
         assert_eq!(one_more.line("FLASH.RECORD STOP").await.text(), b"OK");
         let none = b"ERR this connection does not record; start with FLASH.RECORD START";
         assert_eq!(one_more.line("FLASH.RECORD READ").await.text(), none);
@@ -154,7 +154,7 @@ fn a_recording_ends_with_its_connection() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_reported() {
     bed(1).run(async |stores, _| {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         let cases = [

@@ -132,7 +132,7 @@ fn scans_find_every_key_that_stays_while_others_come_and_go() {
 }
 
 #[test]
-fn killed_clients_are_closed_and_those_who_leave_are_forgotten() {
+fn killed_clients_are_closed_and_disconnected_ones_removed() {
     bed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut admin = Ours::connect(&context, &stores[0]);
@@ -175,12 +175,12 @@ fn slow_commands_are_logged() {
 }
 
 #[test]
-fn shutdown_tells_the_server_and_says_nothing() {
+fn shutdown_stops_the_server_without_a_reply() {
     bed(1).run(async |stores, _| {
         let asked = Arc::new(AtomicU64::new(0));
-        let heard = Arc::clone(&asked);
+        let received = Arc::clone(&asked);
         let options = ContextOptions {
-            shutdown: Box::new(move |request| heard.store(request.client, Ordering::Relaxed)),
+            shutdown: Box::new(move |request| received.store(request.client, Ordering::Relaxed)),
             ..ContextOptions::new(stores[0].now_ms(), 1)
         };
         let context = Arc::new(Context::new(options));

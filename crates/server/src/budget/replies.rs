@@ -25,10 +25,10 @@ struct State {
     capacity: u64,
     estimate: Cell<u64>,
     charged: Cell<u64>,
-    line: RefCell<VecDeque<Rc<Turn>>>,
+    queue: RefCell<VecDeque<Rc<Waiter>>>,
 }
 
-struct Turn {
+struct Waiter {
     /// The charge when the execution began.
     granted: Cell<Option<u64>>,
     waker: RefCell<Waker>,
@@ -47,12 +47,12 @@ impl State {
 
     /// Wakes waiting executions while there is room.
     fn grant(&self) {
-        while !self.line.borrow().is_empty() {
+        while !self.queue.borrow().is_empty() {
             let Some(charged) = self.charge() else { return };
-            let next = self.line.borrow_mut().pop_front();
-            if let Some(turn) = next {
-                turn.granted.set(Some(charged));
-                turn.waker.borrow().wake_by_ref();
+            let next = self.queue.borrow_mut().pop_front();
+            if let Some(waiter) = next {
+                waiter.granted.set(Some(charged));
+                waiter.waker.borrow().wake_by_ref();
             }
         }
     }
@@ -78,7 +78,7 @@ impl ReplyBudget {
             capacity,
             estimate: Cell::new(FIRST_ESTIMATE_BYTES),
             charged: Cell::new(0),
-            line: RefCell::default(),
+            queue: RefCell::default(),
         };
         ReplyBudget { state: Rc::new(state) }
     }
@@ -91,7 +91,7 @@ impl ReplyBudget {
 
     /// Whether connections wait for the replies of others to be sent.
     pub fn is_short(&self) -> bool {
-        !self.state.line.borrow().is_empty()
+        !self.state.queue.borrow().is_empty()
     }
 
     /// A permit without a charge in advance: for a few short replies.
@@ -101,14 +101,14 @@ impl ReplyBudget {
 
     /// Waits in FIFO order for a permit to make a reply. Cancel safe.
     pub fn begin(&self) -> Begin {
-        Begin { state: Rc::clone(&self.state), turn: None }
+        Begin { state: Rc::clone(&self.state), waiter: None }
     }
 }
 
 /// The future of [`ReplyBudget::begin`].
 pub struct Begin {
     state: Rc<State>,
-    turn: Option<Rc<Turn>>,
+    waiter: Option<Rc<Waiter>>,
 }
 
 impl Future for Begin {
@@ -116,32 +116,32 @@ impl Future for Begin {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
         let this = &mut *self;
-        if let Some(turn) = &this.turn {
-            let Some(bytes) = turn.granted.get() else {
-                turn.waker.borrow_mut().clone_from(context.waker());
+        if let Some(waiter) = &this.waiter {
+            let Some(bytes) = waiter.granted.get() else {
+                waiter.waker.borrow_mut().clone_from(context.waker());
                 return Poll::Pending;
             };
-            this.turn = None;
+            this.waiter = None;
             return Poll::Ready(Permit { state: Rc::clone(&this.state), bytes });
         }
-        let nobody_waits = this.state.line.borrow().is_empty();
+        let nobody_waits = this.state.queue.borrow().is_empty();
         if nobody_waits && let Some(bytes) = this.state.charge() {
             return Poll::Ready(Permit { state: Rc::clone(&this.state), bytes });
         }
         let waker = RefCell::new(context.waker().clone());
-        let turn = Rc::new(Turn { granted: Cell::new(None), waker });
-        this.state.line.borrow_mut().push_back(Rc::clone(&turn));
-        this.turn = Some(turn);
+        let waiter = Rc::new(Waiter { granted: Cell::new(None), waker });
+        this.state.queue.borrow_mut().push_back(Rc::clone(&waiter));
+        this.waiter = Some(waiter);
         Poll::Pending
     }
 }
 
 impl Drop for Begin {
     fn drop(&mut self) {
-        let Some(turn) = self.turn.take() else { return };
-        match turn.granted.get() {
+        let Some(waiter) = self.waiter.take() else { return };
+        match waiter.granted.get() {
             Some(charged) => self.state.change(charged, 0),
-            None => self.state.line.borrow_mut().retain(|other| !Rc::ptr_eq(other, &turn)),
+            None => self.state.queue.borrow_mut().retain(|other| !Rc::ptr_eq(other, &waiter)),
         }
     }
 }
@@ -163,7 +163,7 @@ pub struct Permit {
 
 impl ReplyPermit for Permit {
     fn try_extend(&mut self) -> bool {
-        if !self.state.line.borrow().is_empty() {
+        if !self.state.queue.borrow().is_empty() {
             return false;
         }
         match self.state.charge() {

@@ -32,7 +32,7 @@ fn requests_are_served_in_order_of_arrival() {
     let mut large: Growing<'_> = Box::pin(b.grow(50));
     let mut small: Growing<'_> = Box::pin(c.grow(10));
     assert!(!is_done(&mut large));
-    assert!(!is_done(&mut small), "nobody overtakes");
+    assert!(!is_done(&mut small), "no overtaking");
     a.shrink(60);
     assert!(is_done(&mut large));
     assert!(is_done(&mut small));

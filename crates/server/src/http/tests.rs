@@ -13,7 +13,7 @@ fn unit(number: u16) -> UnitTelemetry {
         state: UnitState::Online,
         queue: 3,
         busy_ns: 1_500_000_000,
-        space: SpaceAccount { prepared: 1, reclaimable: 2, open: 1, live: 4, bad: 0 },
+        space: SpaceAccount { erased: 1, erase_pending: 2, open: 1, live: 4, bad: 0 },
         superblock_payload_bytes: 8 << 20,
         erase_count_min: 1,
         erase_count_mean: 1.5,

@@ -178,7 +178,7 @@ async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<
         .open_queue_pair(layout.units_of(shard))
         .map_err(|error| StoreError::Unusable(error.to_string()))?;
     // Without erases in advance: the examination only reads.
-    let config = FtlConfig { prepared_target: 0, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
     let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
     let (blocks, found) =
         BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.redundancy());

@@ -1,5 +1,6 @@
-//! The shard's background tasks: one flushes, one compacts, one patrols, and with redundancy one rebuilds. Client traffic comes first: they yield often and
-//! their requests rank below in the scheduler of every die.
+//! The shard's background tasks: flush, compaction, scrub, and with redundancy rebuild. Client
+//! traffic has priority: the tasks yield often, and the scheduler of every die ranks their requests
+//! lower.
 
 use super::Shard;
 use crate::error::{Result, StoreError};
@@ -10,12 +11,12 @@ use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
 
-/// How long compaction rests after an error, in nanoseconds.
-const REST_AFTER_ERROR_NS: u64 = 1_000_000_000;
-/// How long a flush rests that finds no room, in nanoseconds.
-const REST_WITHOUT_ROOM_NS: u64 = 100_000_000;
-/// How long a flush waits for room before it gives up.
-const PATIENCE_WITHOUT_ROOM_NS: u64 = 30_000_000_000;
+/// The pause of compaction after an error, in nanoseconds.
+const PAUSE_AFTER_ERROR_NS: u64 = 1_000_000_000;
+/// The pause of a flush without free space, in nanoseconds.
+const PAUSE_WITHOUT_SPACE_NS: u64 = 100_000_000;
+/// The time for which a flush retries without free space, in nanoseconds.
+const SPACE_TIMEOUT_NS: u64 = 30_000_000_000;
 
 impl Shard {
     /// Starts the background tasks.
@@ -44,7 +45,7 @@ impl Shard {
     }
 
     async fn flush_forever(&self) {
-        let mut without_room_until: Option<Time> = None;
+        let mut deadline: Option<Time> = None;
         while !self.tasks.closing.get() {
             self.freeze_for_log();
             let waiting = self
@@ -65,25 +66,25 @@ impl Shard {
                     return;
                 }
                 let now = self.runtime.now();
-                let give_up = *without_room_until.get_or_insert(now + PATIENCE_WITHOUT_ROOM_NS);
-                let may_wait = !self.tasks.closing.get() && now < give_up;
+                let give_up_at = *deadline.get_or_insert(now + SPACE_TIMEOUT_NS);
+                let may_wait = !self.tasks.closing.get() && now < give_up_at;
                 if may_wait && matches!(error, StoreError::OutOfSpace) {
-                    // Compaction may give room back. Until then new writes are refused or wait.
+                    // Compaction may free space. Until then new writes wait or are refused.
                     self.tasks.compact.notify_one();
-                    self.runtime.sleep_until(now + REST_WITHOUT_ROOM_NS).await;
+                    self.runtime.sleep_until(now + PAUSE_WITHOUT_SPACE_NS).await;
                     continue;
                 }
-                // What is in memory stays readable and is in the log; nothing more can be taken.
+                // Memtables stay readable and are in the log; the shard refuses further writes.
                 tracing::error!(shard = self.id.0, %error, "a memtable could not be flushed");
                 *self.tasks.failure.borrow_mut() = Some(error);
                 self.tasks.room.notify_all();
                 return;
             }
-            without_room_until = None;
+            deadline = None;
         }
     }
 
-    /// A log that grows long is cut by flushing the memtable that holds its oldest part.
+    /// Shortens a long log: freezes the memtable whose events are the oldest in the log.
     fn freeze_for_log(&self) {
         if self.log.live_bytes() > self.budget.log_bytes {
             let oldest = self.slices.iter().min_by_key(|slice| slice.first_segment_needed());
@@ -95,16 +96,16 @@ impl Shard {
         }
     }
 
-    /// Whether the log is long, and not for what is in memory: what it told of was removed.
+    /// Whether the log is long and its oldest segments have no needed events.
     fn has_idle_log(&self) -> bool {
         self.log.live_bytes() > self.budget.log_bytes
             && self.log.oldest_segment() < self.first_segment_needed()
     }
 
-    /// What will be lost soon goes before what takes space.
+    /// Patches that may become unreadable take precedence over compaction for space.
     async fn refresh_or_compact(&self, slice: &Slice) -> Result<bool> {
         if self.layout.redundancy().is_some() {
-            // A rebuild can be long: compaction has its turns meanwhile, or writers would wait.
+            // A rebuild can be long: it alternates with compaction, so that writers do not wait.
             let refreshed = self.can_rebuild()
                 && (self.restore_once().await? || self.refresh_once(slice).await?);
             let compacted = self.compact_once(slice).await?;
@@ -122,8 +123,8 @@ impl Shard {
                     Err(StoreError::Closed) => return,
                     Err(error) => {
                         tracing::warn!(shard = self.id.0, slice = slice.id.0, %error, "compaction failed");
-                        let rest = self.runtime.now() + REST_AFTER_ERROR_NS;
-                        self.runtime.sleep_until(rest).await;
+                        let resume_at = self.runtime.now() + PAUSE_AFTER_ERROR_NS;
+                        self.runtime.sleep_until(resume_at).await;
                     }
                 }
                 if self.tasks.closing.get() {

@@ -1,46 +1,47 @@
-//! How a shard's memory and space are divided.
+//! The division of a shard's memory and space.
 
 use crate::kv::cursor::STEP_BYTES;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use softflash_base::planted::{self, Bug};
 
-/// Bytes and blocks that the parts of a shard may use.
+/// Limits, in bytes and blocks, for the parts of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// When the active memtables of all slices are this large together, the largest is flushed.
+    /// The total size of the active memtables at which the largest is flushed.
     pub freeze_bytes: usize,
-    /// All memtables of the shard together, those being flushed included, and with them what the log has still to
-    /// write: a second copy of what was written last.
+    /// The total size of all memtables, including those being flushed, and of the pending log
+    /// events, which are a second copy of the last writes.
     pub memtables_total_bytes: usize,
-    /// Runs of level 0 that are merged at once; bounds the room that a compaction needs.
+    /// Runs of level 0 in one merge; bounds the space that a compaction needs.
     pub level0_runs: usize,
     /// The read cache.
     pub cache_bytes: u64,
-    /// Pieces of patches that scans leave for their next pages.
+    /// Pieces of patches that scans have read ahead for their next pages.
     pub scan_readahead_bytes: usize,
-    /// What a compaction reads at a time of each run.
+    /// The read size of a compaction, per run.
     pub compaction_step_bytes: usize,
-    /// The log is cut by a flush when it is longer than this.
+    /// The length of the log above which a flush makes its oldest segments unneeded.
     pub log_bytes: u64,
-    /// Free blocks below which new data is refused: what flushes and the largest compaction need.
+    /// Free blocks below which new data is refused: flushes and the largest compaction need them.
     pub reserve_blocks: u32,
-    /// Free blocks below which deletions are refused too: what compaction needs to make room by them.
+    /// Free blocks below which deletions are refused too: compaction needs them to free space.
     pub last_blocks: u32,
 }
 
-/// The most runs of level 0 that are merged at once.
+/// The maximum number of runs of level 0 in one merge.
 const MAX_LEVEL0_RUNS: usize = 4;
 
-/// What scans may leave: a few pieces of the largest values, and no more than is worth it.
-const LEAST_WINDOWS_BYTES: usize = 8 << 20;
-const MOST_WINDOWS_BYTES: usize = 128 << 20;
+/// Limits of scan readahead: a few pieces of the largest values, and no more than is useful.
+const MIN_READAHEAD_BYTES: usize = 8 << 20;
+const MAX_READAHEAD_BYTES: usize = 128 << 20;
 
-/// The share of the memory that holds requests and replies on their way; the server uses it.
+/// The fraction of the memory, as a divisor, for requests and replies in flight; the server uses
+/// it.
 pub const REQUEST_SHARE: u64 = 8;
 
 impl Budget {
-    /// The division for one shard of a store with `blocks` blocks of `block_bytes` each in the shard.
+    /// The budget of one shard with `blocks` blocks of `block_bytes` each.
     pub fn new(
         options: &StoreOptions,
         layout: &StoreLayout,
@@ -49,8 +50,9 @@ impl Budget {
     ) -> Budget {
         let memory = options.memory_bytes / u64::from(layout.shards);
         let device = u64::from(blocks) * block_bytes as u64;
-        // A level-0 compaction takes a few memtables and as much of level 1, and needs room for all of it
-        // before it can give any back: so the device bounds the memtables too.
+        // A level-0 compaction merges a few memtables with as much of level 1, and needs space for
+        // its complete output before it can free its inputs. So the device also bounds the
+        // memtables.
         let total = (memory * 9 / 16).min(device / 24).max(256 << 10) as usize;
         let freeze = total / 2;
         let level0_runs = (device as usize / 16 / freeze).clamp(1, MAX_LEVEL0_RUNS);
@@ -60,18 +62,19 @@ impl Budget {
         let compaction = blocks_of(2 * level0_runs * freeze) + 2 * level0_runs as u32;
         let compaction =
             if planted::bug(Bug::ReserveFourfold) { 4 * compaction } else { compaction };
-        // The segment behind the announced one, which the log has already.
+        // One segment: the announced one is already allocated.
         let log = 1;
         Budget {
             freeze_bytes: freeze,
             memtables_total_bytes: total,
             level0_runs,
             cache_bytes: (memory / 4).max(64 << 10),
-            // What remains of the memory.
+            // The remaining memory.
             scan_readahead_bytes: (memory as usize / 16)
-                .clamp(LEAST_WINDOWS_BYTES, MOST_WINDOWS_BYTES),
-            // Small pieces let clients' reads through, and hold little memory. Where dies take everything in its order, nobody
-            // gets through, and each piece waits for whatever was asked before: the fewer the better.
+                .clamp(MIN_READAHEAD_BYTES, MAX_READAHEAD_BYTES),
+            // Small pieces let clients' reads pass and hold little memory. Where dies serve
+            // requests in order, no read can pass and each piece waits for all earlier requests, so
+            // fewer, larger pieces are better.
             compaction_step_bytes: match options.ftl.reads_first {
                 true => STEP_BYTES,
                 false => block_bytes,
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compaction_reads_patches_whole_only_where_reads_wait_in_line() {
+    fn compaction_reads_whole_patches_only_where_dies_serve_in_order() {
         let layout = StoreLayout {
             shards: 1,
             slices: 1,

@@ -1,7 +1,8 @@
-//! Removing everything: in memory at once, on flash when it is sure to count.
+//! Removal of all keys: from memory at once, from flash once the removal is decided.
 //!
-//! A removal that is part of a transaction, or comes behind one that is undecided, is undone by a crash before the commit:
-//! the log is cut there. Until then the manifest keeps the patches, and the log what was in memory.
+//! A crash before the commit undoes a removal that is part of an undecided transaction or follows
+//! one, because recovery cuts the log there. Until the commit the manifest keeps the patches, and
+//! the log keeps the events of the memtables.
 
 use super::Shard;
 use crate::kv::patch::Patch;
@@ -10,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Removals that may still be undone, oldest first.
+/// Removals that a crash may undo, oldest first.
 #[derive(Default)]
 pub(super) struct PendingClears {
     pending: RefCell<VecDeque<Pending>>,
@@ -18,20 +19,20 @@ pub(super) struct PendingClears {
 
 struct Pending {
     seq: u64,
-    /// The first segment of the log that tells of what was in memory before.
+    /// The first segment of the log with events of the memtables before the removal.
     first_segment: u64,
     /// The patches of each slice.
     patches: Vec<Vec<Rc<Patch>>>,
 }
 
 impl PendingClears {
-    /// The first segment of the log that is needed if they are undone; `u64::MAX` if none is.
+    /// The first segment of the log that is needed to undo them; `u64::MAX` if there are none.
     pub(super) fn first_segment_needed(&self) -> u64 {
         let pending = self.pending.borrow();
         pending.iter().map(|clear| clear.first_segment).min().unwrap_or(u64::MAX)
     }
 
-    /// Takes the oldest out, if it is older than what is undecided.
+    /// Takes the oldest removal, if it is older than every undecided transaction.
     fn take_decided(&self, undecided_from: u64) -> Option<Pending> {
         let mut pending = self.pending.borrow_mut();
         let undecided_from =
@@ -44,7 +45,7 @@ impl PendingClears {
 }
 
 impl Shard {
-    /// Removes everything, in memory at once; what is on flash goes with [`Shard::doom`].
+    /// Removes all keys from memory. [`Shard::drop_cleared_patches`] removes them from flash.
     pub(super) fn clear(&self, seq: u64) {
         let first_segment = self.first_segment_needed();
         let mut patches = Vec::new();
@@ -66,26 +67,26 @@ impl Shard {
         self.tasks.room.notify_all();
     }
 
-    /// The removals that nothing undoes any more, now that this transaction counts: the manifest forgets the patches, and when
-    /// that is durable their space is free.
-    pub(super) fn doom(&self, decided: Option<u64>) {
+    /// Drops the patches of decided removals from the manifest, and retires them once that is
+    /// durable. `decided` is a transaction that is now committed.
+    pub(super) fn drop_cleared_patches(&self, decided: Option<u64>) {
         let undecided_from = self.log.undecided_from(decided);
-        let mut doomed = Vec::new();
+        let mut dropped = Vec::new();
         while let Some(clear) = self.history.clears.take_decided(undecided_from) {
             for (slice, patches) in self.slices.iter().zip(clear.patches) {
                 if !patches.is_empty() {
                     self.edit(slice, &patches, Vec::new());
-                    doomed.extend(patches);
+                    dropped.extend(patches);
                 }
             }
         }
-        if doomed.is_empty() {
+        if dropped.is_empty() {
             return;
         }
         let (log, seq) = (self.log.clone(), self.history.seq.get());
         self.runtime.spawn(Box::pin(async move {
             if log.stable_soon(seq).await.is_ok() {
-                doomed.iter().for_each(|patch| patch.retire());
+                dropped.iter().for_each(|patch| patch.retire());
             }
         }));
     }

@@ -1,31 +1,31 @@
-//! The store's clock for expiry: follows the wall clock forward, and never runs back.
+//! The store's clock for expiry: follows the wall clock forward, and is monotonic.
 //!
-//! A key that a client has seen expire must stay dead, also when the wall clock steps back and also
-//! after a restart. So the clock keeps its highest value, goes on from there by the monotonic clock while
-//! the wall lags, and the log carries the value (see `Log`).
+//! A key that a client has seen expire must stay expired, even after the wall clock steps back or
+//! the store restarts. So the clock keeps its highest value, advances from there by the monotonic
+//! clock while the wall clock lags, and the log records the value (see `Log`).
 
 use softflash_base::Time;
 use softflash_base::planted::{self, Bug};
 use softflash_runtime::RuntimeHandle;
 use std::cell::Cell;
 
-/// Milliseconds since the Unix epoch that never run back.
+/// Milliseconds since the Unix epoch, monotonic.
 pub struct ExpiryClock {
     runtime: RuntimeHandle,
-    /// The clock showed `.0` at the monotonic time `.1`, and runs on from there.
+    /// The clock had the value `.0` at the monotonic time `.1`.
     anchor: Cell<(u64, Time)>,
     /// The highest value known to be in the log.
     logged_ms: Cell<u64>,
 }
 
 impl ExpiryClock {
-    /// A clock that starts at the wall's time.
+    /// A clock that starts at the wall clock's time.
     pub fn new(runtime: RuntimeHandle) -> ExpiryClock {
         let anchor = Cell::new((runtime.wall_ms(), runtime.now()));
         ExpiryClock { runtime, anchor, logged_ms: Cell::new(0) }
     }
 
-    /// Now.
+    /// The time now, in milliseconds.
     pub fn now_ms(&self) -> u64 {
         let (anchor_ms, anchor_at) = self.anchor.get();
         let now = self.runtime.now();
@@ -39,7 +39,7 @@ impl ExpiryClock {
         }
     }
 
-    /// It was at least this late when the log was written: recovered from it.
+    /// Raises the clock to at least `ms`, a value that recovery has read from the log.
     pub fn raise(&self, ms: u64) {
         if ms > self.now_ms() && !planted::bug(Bug::ClockRunsBack) {
             self.anchor.set((ms, self.runtime.now()));
@@ -52,7 +52,7 @@ impl ExpiryClock {
         self.logged_ms.set(self.logged_ms.get().max(ms));
     }
 
-    /// Whether a restart is sure to find the clock at `ms` or later.
+    /// Whether the clock after a restart is at least `ms`.
     pub fn is_logged(&self, ms: u64) -> bool {
         ms <= self.logged_ms.get()
     }
@@ -64,7 +64,7 @@ mod tests {
     use softflash_runtime::VirtualExecutor;
 
     #[test]
-    fn time_goes_on_when_the_wall_steps_back() {
+    fn the_clock_advances_when_the_wall_clock_steps_back() {
         let executor = VirtualExecutor::new(10_000);
         let runtime = executor.handle();
         let clock = ExpiryClock::new(runtime.clone());

@@ -1,4 +1,4 @@
-//! Applying a transaction: checked against what it read, then visible at once and as a whole.
+//! Applies a transaction: checks its reads for conflicts, then makes its writes visible atomically.
 
 use super::log::Event;
 use super::log::event::KeyChange;
@@ -37,21 +37,22 @@ impl Shard {
                 break;
             }
         }
-        // From here to the end nothing waits, so nothing comes between the check and the change. Whoever holds the shard
-        // has read under its gate, and a flush since then, which may count in numbers of edits, is no change.
+        // No await follows, so no other write comes between the check and the change. An exclusive
+        // transaction has read under the gate it holds; a flush since then may have raised
+        // `flushed_seq` by the numbers of edits, which is no conflict.
         if !exclusive && marks.iter().any(|mark| self.has_changed(mark)) {
             return Err(StoreError::Conflict);
         }
         Ok(self.apply(writes, None))
     }
 
-    /// Waits until the writes may be taken.
+    /// Waits until the writes are admitted.
     pub(crate) async fn admit_writes(&self, writes: &Writes) -> Result<()> {
         let bytes = writes.bytes() + writes.len() * OVERHEAD_BYTES;
         self.admit(bytes, writes.grow()).await
     }
 
-    /// Whether a key may have been written since it was read.
+    /// Whether a key may have been written after it was read.
     fn has_changed(&self, mark: &ReadMark) -> bool {
         if self.history.seq.get() == mark.at_seq {
             return false;
@@ -62,8 +63,7 @@ impl Shard {
             || slice.in_memory(&mark.key, |version| version.seq > mark.at_seq) == Some(true)
     }
 
-    /// Writes to the log and the memtables. With a transaction, what is written counts only when that is
-    /// committed.
+    /// Writes to the log and the memtables; with a transaction, as a prepare that needs a commit.
     pub(super) fn apply(&self, writes: Writes, transaction: Option<u64>) -> u64 {
         let seq = self.next_seq();
         let bytes = writes.bytes() as u64;
@@ -87,7 +87,7 @@ impl Shard {
             self.clear(seq);
         }
         if clear && transaction.is_none() {
-            self.doom(None);
+            self.drop_cleared_patches(None);
         }
         count(&self.counters.host_bytes, bytes);
         let snapshot = self.history.snapshots.newest();
@@ -110,11 +110,11 @@ impl Shard {
         seq
     }
 
-    /// Registers a token that is told when the key is written.
+    /// Registers a token that is marked when the key is written.
     pub(crate) async fn watch(&self, key: Bytes, token: WatchToken) -> Result<()> {
         self.gate.pass().await;
-        // A key that expires while it is watched counts as changed only once something writes it, as
-        // long as nobody looks at it; `EXEC` looks.
+        // The expiry of a watched key counts as a change only once a command reads or writes the
+        // key; `EXEC` reads it.
         self.history.watches.borrow_mut().add(key, token);
         Ok(())
     }

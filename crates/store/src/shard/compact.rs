@@ -1,4 +1,4 @@
-//! Carrying out what the compaction policy chose.
+//! Runs the compactions that the policy chooses.
 
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
@@ -14,7 +14,7 @@ use softflash_ftl::Hint;
 use std::rc::Rc;
 
 impl Shard {
-    /// The shape that compaction works towards.
+    /// The target shape of the trees.
     pub(super) fn compaction_options(&self) -> Options {
         Options {
             level0_runs: self.budget.level0_runs,
@@ -24,7 +24,7 @@ impl Shard {
         }
     }
 
-    /// One compaction of the slice, if its policy wants any. Returns whether there was one.
+    /// Runs one compaction of the slice, if its policy chooses any. Returns whether one was run.
     pub(super) async fn compact_once(&self, slice: &Slice) -> Result<bool> {
         let tree = slice.tree();
         let pressure = self.space_is_short();
@@ -35,7 +35,7 @@ impl Shard {
             choice.inputs.iter().flat_map(|run| run.patches.iter().map(Rc::clone)).collect();
         tracing::debug!(slice = slice.id.0, from = choice.from, to = choice.to, "compacts");
         let moved = is_move(&choice, self.blocks.capacity_bytes() as u64);
-        let site = self.pending_outputs.begin(&self.blocks);
+        let pending = self.pending_outputs.begin(&self.blocks);
         let (outputs, expired) =
             if moved { (inputs.clone(), 0) } else { self.merge(slice, &choice).await? };
         if slice.clears.get() != clears && !planted::bug(Bug::CompactedAcrossClear) {
@@ -46,11 +46,11 @@ impl Shard {
         }
         slice.live_keys.set(slice.live_keys.get().saturating_sub(expired));
         let added = outputs.into_iter().map(|patch| (choice.to as u8, 0, patch)).collect();
-        drop(site);
+        drop(pending);
         self.edit(slice, &inputs, added);
         let seq = self.history.seq.get();
         count(&self.counters.compactions, 1);
-        // The inputs' space may be used again only when no recovery can ask for them.
+        // The space of the inputs may be reused only when no recovery can need them.
         if !planted::bug(Bug::InputsFreedEarly) {
             self.log.stable_soon(seq).await?;
         }
@@ -89,9 +89,9 @@ impl Shard {
     }
 }
 
-/// Patches that a merge would only copy move as they are: those of one run that meets nothing below, and those of several whose
-/// keys lie apart, as a load in order leaves them. Not where a merge would drop deletions, or make fewer blocks of
-/// `block_bytes` of them.
+/// Whether the inputs can be moved to the next level without a rewrite, because a merge would only
+/// copy them: a single run without overlap below, or runs with disjoint key ranges, as after a
+/// sequential load. Not if a merge would drop deletions, or fill fewer blocks of `block_bytes`.
 fn is_move(choice: &Choice, block_bytes: u64) -> bool {
     let patches = || choice.inputs.iter().flat_map(|run| &run.patches);
     let deletes = || patches().any(|patch| patch.tombstones() > 0);
@@ -99,7 +99,7 @@ fn is_move(choice: &Choice, block_bytes: u64) -> bool {
         let bytes: u64 = patches().map(|patch| patch.bytes()).sum();
         bytes.div_ceil(block_bytes) >= patches().count() as u64
     };
-    let apart = || {
+    let disjoint = || {
         if planted::bug(Bug::OverlapMoved) {
             return true;
         }
@@ -107,5 +107,5 @@ fn is_move(choice: &Choice, block_bytes: u64) -> bool {
         bounds.sort_unstable();
         bounds.windows(2).all(|pair| matches!(pair, [left, right] if left.1 < right.0))
     };
-    (choice.inputs.len() == 1 || (full() && apart())) && !(choice.bottom && deletes())
+    (choice.inputs.len() == 1 || (full() && disjoint())) && !(choice.bottom && deletes())
 }

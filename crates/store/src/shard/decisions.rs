@@ -1,5 +1,5 @@
-//! Decisions: which transactions over several shards are committed, as the coordinator's log records.
-//! A shard whose log holds a prepare without a commit waits for them when it is opened.
+//! Decisions: which transactions over several shards are committed, as the coordinator's log
+//! records. While it is opened, a shard whose log has a prepare without a commit waits for them.
 
 use crate::error::{Result, StoreError};
 use softflash_base::ShardId;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// The shard whose log holds the commits.
 pub(crate) const COORDINATOR: ShardId = ShardId(0);
 
-/// The decisions of the coordinator; shared by all shards while they are opened.
+/// The coordinator's decisions, shared by all shards while they are opened.
 pub struct Decisions {
     commits: OnceLock<Result<BTreeSet<u64>>>,
     /// Closed when the commits are known.
@@ -30,7 +30,7 @@ impl Decisions {
         self.decide(Ok(commits));
     }
 
-    /// A shard cannot be opened: the shards that wait fail with the reason.
+    /// A shard cannot be opened: waiting shards fail with its error.
     pub(crate) fn abandon(&self, shard: ShardId, error: &StoreError) {
         self.decide(Err(StoreError::Unusable(format!(
             "shard {shard} could not be opened: {error}"

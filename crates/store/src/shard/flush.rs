@@ -15,9 +15,9 @@ use softflash_ftl::Hint;
 use softflash_runtime::yield_now;
 use std::rc::Rc;
 
-/// Keys after which other tasks get a turn.
-const TURN_KEYS: usize = 256;
-/// A log that a start reads at once.
+/// Keys after which the task yields.
+const YIELD_KEYS: usize = 256;
+/// The length of a log that a start reads with little delay.
 const SHORT_LOG_BYTES: u64 = 1 << 20;
 
 impl Shard {
@@ -25,12 +25,13 @@ impl Shard {
     pub(super) async fn flush_oldest(&self, slice: &Slice) -> Result<()> {
         let Some(frozen) = slice.frozen.borrow().front().map(Rc::clone) else { return Ok(()) };
         let clears = slice.clears.get();
-        // Patches must not hold what the log might still lose: a batch would come back by halves.
+        // Patches must not hold writes that the log might still lose: recovery would restore half a
+        // batch.
         if !planted::bug(Bug::UndecidedFlushed) {
             self.log.stable_soon(frozen.last_seq).await?;
         }
         let began = self.runtime.now();
-        let site = self.pending_outputs.begin(&self.blocks);
+        let pending = self.pending_outputs.begin(&self.blocks);
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::FLUSH);
         let mut records = MemoryCursor::new(Rc::clone(&frozen.table), None);
@@ -43,7 +44,7 @@ impl Shard {
             patches.iter().for_each(|patch| patch.retire());
             return Ok(());
         }
-        drop(site);
+        drop(pending);
         if bytes >= self.budget.freeze_bytes as u64 / 4 {
             self.throttle.note_flush(bytes, self.runtime.now().since_ns(began));
         }
@@ -55,13 +56,13 @@ impl Shard {
         if !planted::bug(Bug::SegmentsFreedEarly) {
             self.log.stable_soon(edit_seq).await?;
         }
-        // The edit says so, durably.
+        // The durable edit records that the segments are not needed.
         self.log.release_before(needed);
         self.tasks.room.notify_all();
         Ok(())
     }
 
-    /// Gives back segments of the log that tell of nothing any more, where no flush will.
+    /// Deletes segments of the log without needed events, where no flush is due.
     pub(super) async fn trim_log(&self) -> Result<()> {
         let Some(slice) = self.slices.first() else { return Ok(()) };
         self.edit(slice, &[], Vec::new());
@@ -72,14 +73,14 @@ impl Shard {
         Ok(())
     }
 
-    /// Lets the log begin anew, so that of the older segments only those are needed that tell of what is in memory.
-    pub(super) async fn begin_log_anew(&self) -> Result<()> {
-        self.log.renew().await?;
+    /// Rotates the log, so that only older segments with events of memtables are needed.
+    pub(super) async fn rotate_log(&self) -> Result<()> {
+        self.log.rotate().await?;
         self.trim_log().await
     }
 
-    /// At the end, leaves the next start little to read: where the log is long, what is in memory goes into patches. Where
-    /// that cannot be done, the log has it all.
+    /// Shortens a long log before the shard closes, by a flush of all memtables, so that the next
+    /// start reads little. If the flush fails, the log still has all writes.
     pub(super) async fn shorten_log(&self) {
         let short = SHORT_LOG_BYTES.min(self.blocks.capacity_bytes() as u64 / 8);
         let is_short = self.log.bytes_from(self.first_segment_needed()) <= short;
@@ -88,14 +89,14 @@ impl Shard {
         }
         let shortened = async {
             self.flush_everything().await?;
-            self.begin_log_anew().await
+            self.rotate_log().await
         };
         if let Err(error) = shortened.await {
-            tracing::warn!(shard = self.id.0, %error, "the log stays as long as it is");
+            tracing::warn!(shard = self.id.0, %error, "the log could not be shortened");
         }
     }
 
-    /// The run takes the memtable's place, in memory and in the log, in one step.
+    /// Replaces the memtable by the run, atomically in memory and in the log.
     fn install_flush(
         &self,
         slice: &Slice,
@@ -114,7 +115,7 @@ impl Shard {
         self.tasks.compact.notify_one();
     }
 
-    /// Changes a slice's tree and writes the change to the log.
+    /// Changes a slice's tree and logs the edit.
     pub(super) fn edit(
         &self,
         slice: &Slice,
@@ -145,21 +146,22 @@ impl Shard {
         self.note_units();
     }
 
-    /// Writes to the log which groups patches have come to be in, before a tree lists them.
+    /// Logs changes of the parity groups, before a tree lists the new patches.
     fn note_groups(&self) {
         if let Some(change) = self.blocks.take_group_change() {
             self.log.append(&Event::Groups(&change), self.history.seq.get());
         }
     }
 
-    /// Writes to the log how far the units have come, where another copy of it can tell that of a unit that comes back old.
+    /// Logs the generations of the units, where another copy of the log can reveal a unit that was
+    /// restored from an old image.
     pub(super) fn note_units(&self) {
         if self.layout.redundancy().is_some() {
             self.log.append(&Event::Units(&self.blocks.unit_marks()), self.history.seq.get());
         }
     }
 
-    /// The slice's key count once the memtable is flushed.
+    /// The slice's key count after the flush of the memtable.
     async fn live_keys_after(&self, slice: &Slice, frozen: &Frozen) -> u64 {
         let keys: Vec<_> = frozen
             .table
@@ -169,7 +171,7 @@ impl Shard {
             .collect();
         let mut live = slice.live_keys.get();
         for (number, (key, is_put, presence)) in keys.into_iter().enumerate() {
-            if number % TURN_KEYS == 0 {
+            if number % YIELD_KEYS == 0 {
                 yield_now().await;
             }
             let existed = match presence {
@@ -186,7 +188,8 @@ impl Shard {
         live
     }
 
-    /// What was just written is likely to be read: it stays in memory as far as the cache has room.
+    /// Moves the flushed entries to the read cache, as far as it has room: recent writes are likely
+    /// to be read.
     async fn move_to_cache(&self, frozen: &Frozen) {
         let newest: Vec<(Bytes, Version)> = frozen
             .table
@@ -195,7 +198,7 @@ impl Shard {
             .map(|(key, version, _)| (key.clone(), version.clone()))
             .collect();
         for (number, (key, version)) in newest.into_iter().enumerate() {
-            if number % TURN_KEYS == 0 {
+            if number % YIELD_KEYS == 0 {
                 yield_now().await;
             }
             let Some(entry) = version.entry else { continue };
@@ -209,7 +212,7 @@ impl Shard {
         }
     }
 
-    /// The first segment of the log that recovery would need.
+    /// The first segment of the log that a recovery needs.
     pub(super) fn first_segment_needed(&self) -> u64 {
         let slices = self.slices.iter().map(Slice::first_segment_needed);
         let forgotten = planted::bug(Bug::PendingClearsForgotten);
@@ -218,7 +221,7 @@ impl Shard {
         slices.min().unwrap_or(u64::MAX).min(undoable).min(self.log.segment())
     }
 
-    /// Brings all that is in memtables now into patches, and waits until it is.
+    /// Freezes all memtables and waits until the background task has flushed them.
     pub async fn flush(&self) -> Result<()> {
         let last = self.history.seq.get();
         for slice in &self.slices {
@@ -233,7 +236,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Flushes every memtable, now.
+    /// Flushes every memtable in this task.
     pub(super) async fn flush_everything(&self) -> Result<()> {
         for slice in &self.slices {
             slice.freeze(self.history.seq.get());

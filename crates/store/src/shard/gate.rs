@@ -1,10 +1,11 @@
-//! Keeps a shard to one transaction at a time when several shards, or several commands, must change as one.
+//! A lock that limits a shard to one transaction while several shards, or several commands, change
+//! atomically.
 
 use softflash_base::planted::{self, Bug};
 use softflash_runtime::Event;
 use std::cell::Cell;
 
-/// Open to all, or held by one.
+/// Open, or held by one task.
 pub struct Gate {
     held: Cell<bool>,
     open: Event,
@@ -20,26 +21,26 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Whether nobody holds it.
+    /// Whether no task holds it.
     pub fn is_open(&self) -> bool {
         !self.held.get()
     }
 
-    /// Waits until nobody holds it.
+    /// Waits until no task holds it.
     pub async fn pass(&self) {
         while self.held.get() {
             self.open.wait().await;
         }
     }
 
-    /// Takes it.
+    /// Waits until the gate is open, and holds it.
     pub async fn hold(&self) {
         self.pass().await;
         self.held.set(true);
         self.open.reset();
     }
 
-    /// Gives it back.
+    /// Opens the gate.
     pub fn release(&self) {
         self.held.set(false);
         if !planted::bug(Bug::GateStaysShut) {

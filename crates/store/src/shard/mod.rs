@@ -1,5 +1,5 @@
-//! One core's share of the store: a log, some slices, and the units they live on. Nothing in it is shared
-//! with another thread.
+//! A shard: the partition of the store that one core owns, with a log, slices, and units. It shares
+//! no state with other threads.
 
 pub mod admission;
 pub mod background;
@@ -85,7 +85,7 @@ pub struct Shard {
     stale_units: u64,
 }
 
-/// The order of the shard's writes, and their observers.
+/// The sequence of the shard's writes, and the objects that depend on it.
 struct History {
     /// The sequence number of the last batch.
     seq: Cell<u64>,
@@ -103,24 +103,24 @@ struct Caches {
 /// The shard's background tasks, and their signals.
 #[derive(Default)]
 struct Tasks {
-    /// There may be something to flush.
+    /// A memtable may need a flush.
     flush: Notify,
-    /// There may be something to compact.
+    /// A slice may need a compaction.
     compact: Notify,
-    /// The scrub has to look whether the shard closes.
+    /// Wakes the scrub when the shard closes.
     scrub: Notify,
-    /// Compaction has found nothing to do.
+    /// Compaction has no work.
     compaction_idle: Cell<bool>,
-    /// Memory or flash has become free.
+    /// Memory or flash space was freed.
     room: Notify,
-    /// Tasks that have not ended.
+    /// The number of running tasks.
     running: Cell<usize>,
     closing: Cell<bool>,
     /// The error that stopped background work.
     failure: RefCell<Option<StoreError>>,
 }
 
-/// The counters of [`StoreStats`] that no part keeps.
+/// The counters of [`StoreStats`] that no component of the shard keeps.
 #[derive(Default)]
 struct Counters {
     host_bytes: Cell<u64>,
@@ -145,7 +145,7 @@ fn count(counter: &Cell<u64>, by: u64) {
 }
 
 impl Shard {
-    /// A shard as recovery found it.
+    /// A shard with the recovered state.
     fn new(
         id: ShardId,
         (layout, options, budget): (StoreLayout, StoreOptions, Budget),
@@ -198,7 +198,7 @@ impl Shard {
         &self.log
     }
 
-    /// Which shard.
+    /// The shard's id.
     pub fn id(&self) -> ShardId {
         self.id
     }
@@ -213,7 +213,7 @@ impl Shard {
         self.budget.reserve_blocks
     }
 
-    /// Tokens of watched keys that are kept, those among them that nobody holds any more.
+    /// The number of tokens of watched keys, including orphaned ones.
     pub fn watch_tokens(&self) -> usize {
         self.history.watches.borrow().count()
     }
@@ -237,7 +237,7 @@ impl Shard {
         seq
     }
 
-    /// The slice with this id; the caller has made sure that it is one of this shard.
+    /// The slice with this id, which must belong to this shard.
     fn slice(&self, id: SliceId) -> Result<&Slice> {
         let first = self.slices.first().map_or(0, |slice| slice.id.0);
         let place = usize::from(id.0.wrapping_sub(first));
@@ -254,8 +254,8 @@ impl Shard {
         }
     }
 
-    /// Waits until everything up to `seq` survives a power cut; returns at once where the store's durability is
-    /// an interval.
+    /// Waits until all writes up to `seq` are durable; returns at once where the store's durability
+    /// is an interval.
     pub(crate) async fn durable(&self, seq: u64) -> Result<()> {
         match self.options.durability {
             Durability::Flash => self.log.stable(seq).await,
@@ -307,7 +307,7 @@ impl Shard {
         }
     }
 
-    /// On which unit each patch of a slice lies, run by run from the newest, each in the order of its keys.
+    /// The unit of each patch of a slice, by run from the newest, in key order.
     pub fn patch_units(&self, slice: SliceId) -> Vec<Vec<u16>> {
         let Some(slice) = self.slices.iter().find(|known| known.id == slice) else {
             return Vec::new();
@@ -333,12 +333,12 @@ impl Shard {
         self.slices.iter().map(Slice::memtable_bytes).sum()
     }
 
-    /// Makes everything durable and stops; what comes later is refused.
+    /// Makes all writes durable and stops the shard, which refuses later commands.
     pub(crate) async fn close(&self) -> Result<()> {
         if self.tasks.closing.replace(true) {
             return Ok(());
         }
-        self.log.end_undecided();
+        self.log.abandon_undecided();
         self.tasks.flush.notify_one();
         self.tasks.compact.notify_one();
         self.tasks.scrub.notify_one();

@@ -1,5 +1,5 @@
-//! Opening a shard: mounts its units, recovers their contents, and goes on with the log. Each step
-//! leaves the flash as the next opening can recover it, so a failure undoes nothing but the mount.
+//! Opening a shard: mounts its units, recovers their contents, and continues the log. After each
+//! step the next opening can recover the flash, so a failure undoes only the mount.
 
 use super::Shard;
 use super::budget::Budget;
@@ -21,45 +21,45 @@ use softflash_runtime::RuntimeHandle;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-/// A fragment is at most this part of a block, so that a patch can hold it.
+/// A fragment is at most this fraction of a block, so that a patch can hold it.
 const FRAGMENTS_OF_A_BLOCK: usize = 4;
 
-/// A shard that is to be opened.
+/// A shard to open.
 pub(crate) struct OpenShard {
     pub(crate) id: ShardId,
     pub(crate) layout: StoreLayout,
     pub(crate) options: StoreOptions,
     pub(crate) device: Arc<dyn Device>,
-    /// For the blocks of the log, where they have a device of their own.
+    /// The device of the log, if it is a separate one.
     pub(crate) log_device: Option<Arc<dyn Device>>,
     pub(crate) runtime: RuntimeHandle,
     pub(crate) decisions: Arc<Decisions>,
     pub(crate) on_log_loss: OnLogLoss,
 }
 
-/// A shard that was opened.
+/// An open shard.
 pub(crate) struct Opened {
     pub(crate) shard: Rc<Shard>,
-    /// Its log records the outcome of all its transactions: the coordinator need not remember them. Not
-    /// so on flash that is worn out, which is read as it was found.
+    /// Its log records the outcome of all its transactions, so the coordinator need not keep them.
+    /// False on worn-out flash, which is opened for reads only.
     pub(crate) has_caught_up: bool,
 }
 
-/// The units of a shard, mounted.
+/// The mounted units of a shard.
 struct Mounted {
     blocks: BlockLayer,
     found: Vec<Found>,
-    /// Superblocks of which no block is known.
+    /// Superblocks whose block is unknown.
     damaged: Vec<DamagedSuperblock>,
 }
 
-/// Blocks that the shard releases once its log has begun.
-struct Remains {
+/// Blocks to release once the log has a new segment.
+struct Leftovers {
     damaged: Vec<DamagedSuperblock>,
     orphans: Vec<BlockId>,
     /// No patch is missing.
     is_whole: bool,
-    /// Transactions that only the coordinator's log records as committed.
+    /// Transactions whose commit only the coordinator's log records.
     decided_elsewhere: Vec<u64>,
     /// The log was cut at a transaction without a commit.
     cut: bool,
@@ -71,9 +71,9 @@ struct Remains {
 /// |---|---|---|
 /// | `mount` | nothing | the flash stops |
 /// | `recover` | nothing | the flash stops |
-/// | `settle_flash` | deletes dead blocks, and makes room for the log | the flash stops; dead stays dead |
-/// | `begin_log` | a segment with a checkpoint | the log and the flash stop; the next opening recovers from either log |
-/// | `release_remains` | deletes orphans | as above; they are found again |
+/// | `prepare_flash` | deletes dead blocks, and makes room for the log | the flash stops; dead blocks stay deleted |
+/// | `begin_log` | a segment with a checkpoint | the log and the flash stop; the next opening recovers with or without the segment |
+/// | `release_leftovers` | deletes orphans | as above; the next opening finds them again |
 pub(crate) async fn open(opening: OpenShard) -> Result<Opened> {
     if let Some(problem) = opening.layout.problem() {
         return Err(StoreError::Unusable(problem));
@@ -122,7 +122,7 @@ impl OpenShard {
             budget: &budget,
         };
         let recovered = recovery.run().await?;
-        let (recovered, remains) = self.settle_flash(&blocks, recovered, damaged).await?;
+        let (recovered, leftovers) = self.prepare_flash(&blocks, recovered, damaged).await?;
         let shard = Shard::new(
             self.id,
             (self.layout.clone(), options, budget),
@@ -131,27 +131,27 @@ impl OpenShard {
             recovered,
         );
         let shard = Rc::new(shard);
-        let has_caught_up = self.begin_log(&shard, &remains).await?;
+        let has_caught_up = self.begin_log(&shard, &leftovers).await?;
         if has_caught_up {
-            shard.release_remains(remains).await?;
+            shard.release_leftovers(leftovers).await?;
         }
         Ok(Opened { shard, has_caught_up })
     }
 
-    /// The options, with fragments that fit a block.
+    /// The options, with the fragment size limited by the block size.
     fn options_on(&self, blocks: &BlockLayer) -> StoreOptions {
         let longest = blocks.capacity_bytes() / FRAGMENTS_OF_A_BLOCK;
         let fragment_bytes = self.options.fragment_bytes.min(longest);
         StoreOptions { fragment_bytes, ..self.options.clone() }
     }
 
-    /// Makes the recovered state durable, and room for the log.
-    async fn settle_flash(
+    /// Makes the recovered state durable, and frees space for the log.
+    async fn prepare_flash(
         &self,
         blocks: &BlockLayer,
         mut recovered: Recovered,
         damaged: Vec<DamagedSuperblock>,
-    ) -> Result<(Recovered, Remains)> {
+    ) -> Result<(Recovered, Leftovers)> {
         let id = self.id;
         if let Some(torn) = &recovered.torn {
             tracing::warn!(shard = id.0, "{torn}");
@@ -164,7 +164,7 @@ impl OpenShard {
         blocks.flash().flush(Hint::LOG).await?;
         blocks.log_flash().flush(Hint::LOG).await?;
         let leaks = planted::bug(Bug::BlocksLeak);
-        // On a device that was full all along, this is where the log finds a place to go on.
+        // On a full device only this gives the log space to continue.
         let dead = recovered.dead.iter().filter(|_| !leaks);
         dead.for_each(|block| blocks.delete(*block));
         let slices = &recovered.slices;
@@ -175,33 +175,34 @@ impl OpenShard {
             blocks.make_room_for_log(torn, &recovered.unlisted);
         }
         let orphans = std::mem::take(&mut recovered.orphans).into_iter().chain(recovered.announcer);
-        let remains = Remains {
+        let leftovers = Leftovers {
             damaged,
             orphans: orphans.filter(|_| !leaks).collect(),
             is_whole,
             decided_elsewhere: std::mem::take(&mut recovered.decided_elsewhere),
             cut: recovered.cut,
         };
-        Ok((recovered, remains))
+        Ok((recovered, leftovers))
     }
 
-    /// Begins the log with a durable checkpoint, which proves that nothing refers to the orphans. False on
-    /// flash that is worn out.
-    async fn begin_log(&self, shard: &Rc<Shard>, remains: &Remains) -> Result<bool> {
-        // A later commit of this session is no decision on an earlier one's transactions.
+    /// Starts the log with a durable checkpoint, after which no recovery can refer to the orphans.
+    /// Returns false on worn-out flash.
+    async fn begin_log(&self, shard: &Rc<Shard>, leftovers: &Leftovers) -> Result<bool> {
+        // Taken before new commits, which decide no transaction of an earlier session.
         let decided_here = shard.recovered_commits();
         let maker: Weak<Shard> = Rc::downgrade(shard);
         shard.log.start(Box::new(move || {
             maker.upgrade().map(|shard| shard.checkpoint()).unwrap_or_default()
         }));
-        let noted = shard.note_recovered(&remains.decided_elsewhere).await;
+        let noted = shard.note_recovered(&leftovers.decided_elsewhere).await;
         if self.id == COORDINATOR && matches!(noted, Ok(()) | Err(StoreError::WornOut { .. })) {
-            // Only now is every later recovery sure to find them, whatever a shard does on their word.
+            // The commits are durable now: another shard may act on them, and every later recovery
+            // finds them.
             self.decisions.publish(decided_here);
         }
         match noted {
             Err(error @ StoreError::WornOut { .. }) => {
-                tracing::error!(shard = self.id.0, %error, "reads only");
+                tracing::error!(shard = self.id.0, %error, "the flash is worn out; the shard is read-only");
                 Ok(false)
             }
             noted => noted.map(|()| true),
@@ -210,18 +211,18 @@ impl OpenShard {
 }
 
 impl Shard {
-    async fn release_remains(&self, remains: Remains) -> Result<()> {
+    async fn release_leftovers(&self, leftovers: Leftovers) -> Result<()> {
         self.note_units();
-        remains.orphans.iter().for_each(|block| self.blocks.delete(*block));
-        if remains.is_whole {
-            // Torn by a crash. Where a patch is missing, one of these may hold its remains: kept for
+        leftovers.orphans.iter().for_each(|block| self.blocks.delete(*block));
+        if leftovers.is_whole {
+            // Torn by a crash. Where a patch is damaged, one of them may hold parts of it: kept for
             // salvage.
-            let torn = remains.damaged.iter();
+            let torn = leftovers.damaged.iter();
             torn.for_each(|torn| self.blocks.release_torn(&torn.superblock));
         }
-        if remains.cut && !planted::bug(Bug::CutTailKept) {
-            // The part behind the cut must never come back: once the rest is in patches, the old
-            // segments can be deleted.
+        if leftovers.cut && !planted::bug(Bug::CutTailKept) {
+            // No later recovery may replay the events after the cut: once the other events are in
+            // patches, the old segments can be deleted.
             self.flush_everything().await?;
         }
         Ok(())
@@ -242,7 +243,7 @@ impl Shard {
             next_transaction: self.transactions.next(),
             log_start: self.first_segment_needed(),
             unlisted_from: self.pending_outputs.unlisted_from(&self.blocks),
-            commits: self.transactions.unforgotten(),
+            commits: self.transactions.retained_commits(),
             states: states.collect(),
             groups: self.blocks.groups().iter().map(|group| ParityGroup::clone(group)).collect(),
         };
@@ -252,7 +253,7 @@ impl Shard {
     }
 }
 
-/// Mounts the units of a shard's log where that has a device of its own.
+/// Mounts the units of a shard's log on its separate device.
 async fn mount_log(
     device: &Arc<dyn Device>,
     main: &Flash,
@@ -271,13 +272,14 @@ async fn mount_log(
     let shape = |flash: &Flash| (flash.payload_bytes(), flash.page_bytes());
     if shape(&flash) != shape(main) {
         return Err(StoreError::Unusable(
-            "the log's device must have pages and superblocks as large as those of the data's"
+            "the log's device must have pages and superblocks as large as those of the data's device"
                 .into(),
         ));
     }
     if !inventory.damaged.is_empty() {
         return Err(StoreError::Unusable(
-            "the log's device was cut off in the middle of a write; simulations start with a new one".into(),
+            "the log's device was interrupted by a power cut; simulations start with a new device"
+                .into(),
         ));
     }
     Ok((flash, inventory))

@@ -1,8 +1,9 @@
-//! Parity: groups of patches are kept whole. A block of a group that is missing or damaged is written once more, the same
-//! bytes under the same id, made of the others. A group some of whose patches are given up goes on without them: its new parity
-//! is the old one XOR those.
+//! Parity: maintenance of parity groups. A missing or damaged block of a group is reconstructed
+//! from the other blocks, with the same bytes under the same id. A group with retired patches is
+//! rewritten without them: its new parity is the old parity XOR these patches.
 //!
-//! Only compaction's task does this, or a repair that serves nobody, so that it never works on what compaction takes away.
+//! Only the compaction task or an offline repair may do this, so that it never works on patches
+//! that a compaction removes.
 
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
@@ -17,32 +18,33 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 impl Shard {
-    /// Makes a block of a group whole that is not. Returns whether there was one.
+    /// Reconstructs one missing or damaged block of a group. Returns whether there was one.
     pub(crate) async fn restore_once(&self) -> Result<bool> {
         let Some(id) = self.blocks.take_reconstructible() else { return Ok(false) };
         let Some(group) = self.blocks.group_of(id) else { return Ok(true) };
-        if let Err(error) = self.restore(id, &group).await {
+        if let Err(error) = self.reconstruct(id, &group).await {
             if self.tasks.closing.get() {
                 return Err(StoreError::Closed);
             }
-            // It is tried again later.
-            tracing::warn!(shard = self.id.0, block = %id, %error, "a block could not be made of its group");
+            // The rebuild retries later.
+            tracing::warn!(shard = self.id.0, block = %id, %error, "a block could not be reconstructed from its group");
         }
         Ok(true)
     }
 
-    async fn restore(&self, id: BlockId, group: &ParityGroup) -> Result<()> {
+    async fn reconstruct(&self, id: BlockId, group: &ParityGroup) -> Result<()> {
         if self.blocks.is_pinned(id) {
             return Ok(());
         }
         let member = group.members.iter().find(|member| member.block == id.0);
-        let apart = self.apart_from(group, id);
-        if self.blocks.units_besides(&apart.units()) == 0 {
-            // The group is too wide for the units that are left: one of its patches has to leave it.
-            let leaves = group.members.iter().rev().map(|member| BlockId(member.block));
-            let leaves = leaves.filter(|id| !self.blocks.is_pinned(*id)).last();
-            let leaves = member.map_or(leaves, |_| Some(id));
-            leaves.into_iter().for_each(|id| self.blocks.note_needs_refresh(id));
+        let anti_affinity = self.anti_affinity_of(group, id);
+        if self.blocks.units_besides(&anti_affinity.units()) == 0 {
+            // The group is wider than the number of remaining units: one of its patches must leave
+            // it.
+            let leaving = group.members.iter().rev().map(|member| BlockId(member.block));
+            let leaving = leaving.filter(|id| !self.blocks.is_pinned(*id)).last();
+            let leaving = member.map_or(leaving, |_| Some(id));
+            leaving.into_iter().for_each(|id| self.blocks.note_needs_refresh(id));
             return Ok(());
         }
         let (image, kind) = match member {
@@ -55,7 +57,7 @@ impl Shard {
             None => (self.parity_of(&group.members).await?, BlockKind::Parity),
         };
         let pieces = self.blocks.pieces_of(&image);
-        self.blocks.rewrite(id, kind, pieces, Hint::COMPACTION, &apart).await?;
+        self.blocks.rewrite(id, kind, pieces, Hint::COMPACTION, &anti_affinity).await?;
         count(&self.counters.refreshed_bytes, image.len() as u64);
         Ok(())
     }
@@ -65,27 +67,27 @@ impl Shard {
         self.slices.iter().find(lists).map(|slice| BlockKind::Patch { slice: slice.id.0 })
     }
 
-    /// The units of the blocks of a group, but for one of them.
-    fn apart_from(&self, group: &ParityGroup, id: BlockId) -> AntiAffinity {
+    /// The units of all blocks of a group except `id`.
+    fn anti_affinity_of(&self, group: &ParityGroup, id: BlockId) -> AntiAffinity {
         let others = group.blocks().map(|block| BlockId(block.block)).filter(|other| *other != id);
         AntiAffinity::of(others.flat_map(|other| {
             self.blocks.superblocks(other).into_iter().map(move |place| (other, place.unit.0))
         }))
     }
 
-    /// Lets every group go on without those of its patches that are given up. Returns whether there was one.
+    /// Rewrites every group with retired patches, without these. Returns whether one was rewritten.
     pub(crate) async fn unburden_groups(&self) -> Result<bool> {
         let (mut any, mut tried) = (false, BTreeSet::new());
-        while let Some(burdened) = self.blocks.group_with_pinned(&tried) {
+        while let Some(state) = self.blocks.group_with_pinned(&tried) {
             if self.tasks.closing.get() {
                 return Err(StoreError::Closed);
             }
-            tried.insert(burdened.group.parity);
-            match self.unburden(burdened).await {
+            tried.insert(state.group.parity);
+            match self.rewrite_group(state).await {
                 Ok(()) => any = true,
                 Err(error @ StoreError::Closed) => return Err(error),
                 Err(error) => {
-                    tracing::debug!(shard = self.id.0, %error, "a group keeps what it does not need");
+                    tracing::debug!(shard = self.id.0, %error, "a parity group could not be rewritten without its retired patches");
                 }
             }
         }
@@ -95,14 +97,14 @@ impl Shard {
         Ok(any)
     }
 
-    async fn unburden(&self, burdened: GroupState) -> Result<()> {
-        let site = self.pending_outputs.begin(&self.blocks);
-        let groups = self.with_company(burdened);
+    async fn rewrite_group(&self, state: GroupState) -> Result<()> {
+        let pending = self.pending_outputs.begin(&self.blocks);
+        let groups = self.groups_to_merge(state);
         let members: Vec<Member> = groups.iter().flat_map(GroupState::needed).collect();
         let sources: Vec<Member> = groups.iter().flat_map(GroupState::rest).collect();
-        let is_sure =
-            !groups.iter().any(|group| group.is_suspect) && self.is_apart(&sources, &members);
-        let image = match is_sure && sources.len() <= members.len() {
+        let is_trusted =
+            !groups.iter().any(|group| group.is_suspect) && self.shares_no_unit(&sources, &members);
+        let image = match is_trusted && sources.len() <= members.len() {
             true => match self.xor_of(&sources, &members).await {
                 Err(_) => self.parity_of(&members).await?,
                 xor => xor?,
@@ -110,58 +112,58 @@ impl Shard {
             false => self.parity_of(&members).await?,
         };
         let new = ParityGroup { parity: self.blocks.new_id().0, members };
-        let apart = self.apart_from(&new, BlockId(new.parity));
-        if self.blocks.units_besides(&apart.units()) == 0 {
+        let anti_affinity = self.anti_affinity_of(&new, BlockId(new.parity));
+        if self.blocks.units_besides(&anti_affinity.units()) == 0 {
             return Err(self.blocks.lack_of_space().into());
         }
         let (id, pieces) = (BlockId(new.parity), self.blocks.pieces_of(&image));
         let hint = Hint::COMPACTION;
-        self.blocks.put_avoiding(id, BlockKind::Parity, pieces, hint, &apart).await?;
+        self.blocks.put_avoiding(id, BlockKind::Parity, pieces, hint, &anti_affinity).await?;
         self.blocks.flash().flush(hint).await?;
-        drop(site);
+        drop(pending);
         let old: Vec<u64> = groups.iter().map(|group| group.group.parity).collect();
-        let shed = self.blocks.exchange_groups(&old, new);
-        let (Some(shed), Some(slice)) = (shed, self.slices.first()) else {
+        let released = self.blocks.exchange_groups(&old, new);
+        let (Some(released), Some(slice)) = (released, self.slices.first()) else {
             self.blocks.delete(id);
             return Ok(());
         };
         self.edit(slice, &[], Vec::new());
         self.log.stable_soon(self.history.seq.get()).await?;
-        shed.into_iter().for_each(|id| self.blocks.delete(id));
+        released.into_iter().for_each(|id| self.blocks.delete(id));
         Ok(())
     }
 
-    /// A group that needs a new parity block, and others that can share it: fewer blocks of parity are to be written, or to be
-    /// kept.
-    fn with_company(&self, burdened: GroupState) -> Vec<GroupState> {
-        let parity = burdened.group.parity;
-        let is_sound = self.is_sound(&burdened);
-        let mut chosen = vec![burdened];
-        if !is_sound {
+    /// A group that needs a new parity block, and other groups to merge with it, which saves parity
+    /// blocks.
+    fn groups_to_merge(&self, state: GroupState) -> Vec<GroupState> {
+        let parity = state.group.parity;
+        let is_intact = self.is_intact(&state);
+        let mut chosen = vec![state];
+        if !is_intact {
             return chosen;
         }
-        // What is in level 0 is given up soon, all at once.
+        // The patches of level 0 are retired soon and together.
         let trees: Vec<_> = self.slices.iter().map(Slice::tree).collect();
         let level0 =
             trees.iter().flat_map(|tree| tree.levels.first()).flat_map(|level| level.patches());
-        let young: BTreeSet<u64> = level0.map(|patch| patch.id().0).collect();
-        let is_young =
-            |group: &GroupState| group.needed().any(|member| young.contains(&member.block));
+        let level0_blocks: BTreeSet<u64> = level0.map(|patch| patch.id().0).collect();
+        let is_level0 =
+            |group: &GroupState| group.needed().any(|member| level0_blocks.contains(&member.block));
         let room = self
             .blocks
             .group_width()
             .saturating_sub(chosen.iter().flat_map(GroupState::needed).count());
         let mut others = self.blocks.groups_of_up_to(room);
         others.retain(|other| {
-            let is_wanted = !other.pinned.is_empty() || !is_young(other);
-            other.group.parity != parity && is_wanted && self.is_sound(other)
+            let is_candidate = !other.pinned.is_empty() || !is_level0(other);
+            other.group.parity != parity && is_candidate && self.is_intact(other)
         });
         others.sort_by_key(|other| (other.pinned.is_empty(), Reverse(other.needed().count())));
         for other in others {
             let members: Vec<Member> =
                 chosen.iter().chain([&other]).flat_map(GroupState::needed).collect();
             let units = self.units_of(&members);
-            // One more for the parity.
+            // The parity needs one more unit.
             if members.len() <= self.blocks.group_width() && units.len() == members.len() {
                 chosen.push(other);
             }
@@ -169,8 +171,8 @@ impl Shard {
         chosen
     }
 
-    /// Whether all blocks of a group are where they should be, as far as is known.
-    fn is_sound(&self, group: &GroupState) -> bool {
+    /// Whether no block of a group is known to be degraded or suspect.
+    fn is_intact(&self, group: &GroupState) -> bool {
         let mut blocks = group.group.blocks().map(|block| BlockId(block.block));
         !group.is_suspect && !blocks.any(|id| self.blocks.is_degraded(id))
     }
@@ -180,13 +182,14 @@ impl Shard {
         places.map(|place| place.unit.0).collect()
     }
 
-    /// Whether a unit that gives wrong bytes for the `sources` has none of the `members`, which would need them.
-    fn is_apart(&self, sources: &[Member], members: &[Member]) -> bool {
+    /// Whether no unit holds both `sources` and `members`: a faulty unit must not damage members
+    /// and the parity that would reconstruct them.
+    fn shares_no_unit(&self, sources: &[Member], members: &[Member]) -> bool {
         !sources.iter().any(|source| self.blocks.is_degraded(BlockId(source.block)))
             && self.units_of(sources).is_disjoint(&self.units_of(members))
     }
 
-    /// The XOR of blocks, as long as the longest of `members`.
+    /// The XOR of the `sources`, with the length of the longest of the `members`.
     async fn xor_of(&self, sources: &[Member], members: &[Member]) -> Result<Bytes> {
         let pages = members.iter().map(|member| member.pages).max().unwrap_or(0);
         let read =
@@ -194,7 +197,8 @@ impl Shard {
         patch_image::collect(&self.blocks, pages, read).await
     }
 
-    /// The parity of patches, each of them verified: what is made of wrong bytes would make the right ones unknown.
+    /// The parity of patches, each verified first: parity from wrong bytes could not reconstruct
+    /// the right ones.
     async fn parity_of(&self, members: &[Member]) -> Result<Bytes> {
         let mut parity = Vec::new();
         for member in members {

@@ -1,34 +1,35 @@
-//! Pending outputs: patches that are being written and that no tree lists yet.
+//! Pending outputs: patches of a flush or compaction that no tree lists yet.
 //!
-//! Every edit of a tree records from which block on such patches may exist. So after a crash a patch
-//! below that is known to be dead from the readable part of the log alone, and its space can be used
-//! before anything is written.
+//! Every edit of a tree records the lowest block that a pending output may have. So after a crash
+//! the readable part of the log alone shows that an unlisted patch of a lower block is dead, and
+//! its space can be reused before any write.
 
 use softflash_blocks::BlockLayer;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// The flush and the compaction under way, each by a block id below those of its outputs.
+/// The running flush and compaction, each by a block id below the ids of its outputs.
 #[derive(Default)]
 pub struct PendingOutputs {
     first_ids: RefCell<BTreeSet<u64>>,
 }
 
-/// Outputs are pending as long as this lives.
+/// The outputs are pending until this is dropped.
 pub struct PendingOutput<'a> {
     pending: &'a PendingOutputs,
     first_id: u64,
 }
 
 impl PendingOutputs {
-    /// Patches are about to be written. Drop the result in the step that lists them.
+    /// Marks the patches written from here on as pending. Drop the result in the step that lists
+    /// them.
     pub fn begin(&self, blocks: &BlockLayer) -> PendingOutput<'_> {
         let first_id = blocks.new_id().0;
         self.first_ids.borrow_mut().insert(first_id);
         PendingOutput { pending: self, first_id }
     }
 
-    /// Every patch of a lower block is in a tree, or was and is no longer needed.
+    /// The block id below which every unlisted patch is dead.
     pub fn unlisted_from(&self, blocks: &BlockLayer) -> u64 {
         self.first_ids.borrow().first().copied().unwrap_or_else(|| blocks.next_id())
     }

@@ -17,12 +17,13 @@ use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::rc::Rc;
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Read {
-    /// What the key maps to, if it exists.
+    /// The entry of the key, if it exists.
     pub entry: Option<Entry>,
-    /// The sequence number of the record that says so, or of the last removal of everything; 0 where there is none.
+    /// The sequence number of the record found, or of the last removal of all keys; 0 where there
+    /// is neither.
     pub seq: u64,
     /// The shard's sequence number at the lookup.
     pub at_seq: u64,
@@ -35,14 +36,15 @@ struct Newest {
 }
 
 impl Shard {
-    /// Looks `key` up. Does not suspend where memory holds the answer and the gate is open.
+    /// Looks `key` up. Does not suspend if memory holds the answer and the gate is open.
     pub(crate) async fn read(&self, key: &Bytes, exclusive: bool) -> Result<Read> {
         if !exclusive && !self.gate.is_open() {
             self.gate.pass().await;
         }
         let at_seq = self.history.seq.get();
         let slice = self.slice_of(key)?;
-        // Who finds nothing may have been told of a removal of everything: not before that is sure to stay.
+        // A missing key may be the effect of a removal of all keys, so the reply must wait until
+        // that is durable.
         let cleared_seq = slice.cleared_seq.get();
         let version = match self.find_in_memory(slice, key) {
             Some(version) => {
@@ -72,8 +74,8 @@ impl Shard {
         }
     }
 
-    /// A key was seen dead at `expired_at_ms`: no restart may find it alive again, whatever the wall clock says
-    /// then.
+    /// A client has seen that a key has expired at `expired_at_ms`. The clock must be logged, so
+    /// that no restart finds the key alive, even with an earlier wall clock.
     pub(super) async fn log_clock(&self, expired_at_ms: u64) -> Result<()> {
         if self.clock.is_logged(expired_at_ms) {
             return Ok(());
@@ -96,16 +98,16 @@ impl Shard {
     }
 
     async fn find_on_flash(&self, slice: &Slice, key: &Bytes) -> Result<Option<Newest>> {
-        // The tree as of now: a write that comes while this waits does not change the answer.
+        // A snapshot of the tree: a write during the lookup does not change the result.
         let (tree, hash, begun_at) = (slice.tree(), checksum::hash64(key), self.history.seq.get());
-        let mut asked = false;
+        let mut is_counted = false;
         for run in tree.runs() {
             let Some(place) = run.patch_for(key) else { continue };
             let Some(patch) = run.patches.get(place) else { continue };
             if !patch.may_contain(hash) {
                 continue;
             }
-            if !std::mem::replace(&mut asked, true) {
+            if !std::mem::replace(&mut is_counted, true) {
                 count(&self.counters.flash_lookups, 1);
             }
             let Some(first) = patch.find(key, u64::MAX, Hint::FOREGROUND).await? else {
@@ -115,15 +117,15 @@ impl Shard {
             let seq = first.seq;
             let entry = gather(run, place, first).await?;
             if let Some(entry) = &entry {
-                self.remember(slice, key, entry, seq, begun_at);
+                self.cache_entry(slice, key, entry, seq, begun_at);
             }
             return Ok(Some(Newest { seq, entry }));
         }
         Ok(None)
     }
 
-    /// Puts an entry read from flash into the cache, unless the key may have been written meanwhile.
-    fn remember(&self, slice: &Slice, key: &Bytes, entry: &Entry, seq: u64, begun_at: u64) {
+    /// Caches an entry that was read from flash, unless the key may have been written since.
+    fn cache_entry(&self, slice: &Slice, key: &Bytes, entry: &Entry, seq: u64, begun_at: u64) {
         let changed = self.history.seq.get() != begun_at
             && (slice.flushed_seq.get() > begun_at
                 || (slice.cleared_seq.get() > begun_at
@@ -132,7 +134,7 @@ impl Shard {
         if changed {
             return;
         }
-        // Copies, so that a cached value does not keep the whole block that it was read with.
+        // Copies, so that a cached value does not keep the block from which it was read.
         let value = match entry.value.fragments() {
             [one] => Value::from(Bytes::copy_from_slice(one)),
             _ => entry.value.clone(),
@@ -143,7 +145,8 @@ impl Shard {
     }
 }
 
-/// The entry that begins with the record `first`: its other fragments follow in the same run.
+/// The entry whose first fragment is the record `first`; the other fragments follow in the same
+/// run.
 pub(super) async fn gather(run: &Rc<Run>, place: usize, first: Record) -> Result<Option<Entry>> {
     let Some(expires_at_ms) = first.expires_at_ms() else { return Ok(None) };
     if first.fragments() <= 1 {

@@ -1,15 +1,16 @@
-//! Rebuild: what lacks a copy, or has one that is damaged, is written anew while the shard serves.
+//! Rebuild: rewrites blocks with a missing or damaged copy while the shard serves clients.
 //!
-//! Whoever reads, writes or mounts notes the blocks in question. Compaction writes such patches anew, as those that are hard
-//! to read, or makes them of the others of their parity group; the log goes on in a new segment. What cannot be written anew, as there is no room or as copies fail again, is tried
-//! again, ever more rarely: each try wears the flash.
+//! Reads, writes and the mount report degraded blocks. Compaction rewrites such patches, as it
+//! rewrites patches that are hard to read, or reconstructs them from their parity group. The log
+//! rotates to a new segment. A rewrite that fails, for lack of space or because copies fail again,
+//! is retried with growing pauses: each attempt wears the flash.
 
 use super::Shard;
 use futures_util::future::select;
 use std::pin::pin;
 use std::time::Duration;
 
-/// How long after a try the next one comes, at first and at most.
+/// The first and the longest pause between attempts.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
@@ -25,19 +26,22 @@ impl Shard {
                 tracing::warn!(
                     shard = self.id.0,
                     degraded,
-                    "blocks lack a copy or parity; rebuilding"
+                    "blocks lack a copy or parity; rebuild started"
                 );
             } else if before > 0 && degraded == 0 {
-                tracing::info!(shard = self.id.0, "rebuilt: all blocks may lose a unit again");
+                tracing::info!(
+                    shard = self.id.0,
+                    "rebuild finished: all blocks have their copies and parity"
+                );
             }
-            // As long as there is progress there is no reason to wait longer.
+            // Progress resets the pause.
             pause = if degraded == before { (2 * pause).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
             before = degraded;
-            let rung = self.blocks.degraded_bell().notified();
+            let notified = self.blocks.degraded_bell().notified();
             if degraded == 0 {
-                rung.await;
+                notified.await;
             } else {
-                select(self.runtime.sleep_until(self.runtime.now() + pause), pin!(rung)).await;
+                select(self.runtime.sleep_until(self.runtime.now() + pause), pin!(notified)).await;
             }
             self.blocks.retry_degraded();
         }

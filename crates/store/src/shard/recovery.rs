@@ -1,12 +1,16 @@
-//! Recovery: from what the units hold to the state of the shard, without repair by hand and in bounded time.
+//! Recovery: rebuilds the state of the shard from the contents of its units, automatically and in
+//! bounded time.
 //!
-//! 1. The log's segments are put in order; the newest checkpoint or edit says which is the first needed.
-//! 2. From there the log is replayed: the checkpoint gives the trees, edits change them, batches fill memtables. Where
-//!    frames stop before the one that named the start, the start is looked for again in front of that place; where they
-//!    tell of a later start, the replay begins anew from that.
-//! 3. A transaction over several shards counts if a commit says so, here or in the coordinator's log. The log is cut
-//!    at the first that does not: nothing after it was acknowledged.
-//! 4. The metadata of every patch is loaded. What no tree refers to is an orphan.
+//! 1. The segments of the log are ordered. The newest checkpoint or edit names the first needed
+//!    segment, the start.
+//! 2. The log is replayed from the start: the checkpoint gives the trees, edits change them,
+//!    batches fill memtables. If the frames end before the one that named the start, recovery
+//!    searches for the start again in the frames before that point. If a frame names a later start,
+//!    the replay restarts there.
+//! 3. A transaction over several shards is committed if this log or the coordinator's log has its
+//!    commit. The log is cut at the first transaction without a commit: no later event was
+//!    acknowledged.
+//! 4. The metadata of every patch is loaded. A block that no tree refers to is an orphan.
 
 use super::budget::Budget;
 use super::clock::ExpiryClock;
@@ -25,77 +29,80 @@ use softflash_ftl::DamagedSuperblock;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Numbers of transactions skipped at a restart: more than could have been under way without a trace.
+/// Transaction numbers skipped at a restart: more than the transactions in flight that left no
+/// record.
 const TRANSACTION_GAP: u64 = 1 << 20;
 
-/// What the mount found on the shard's units.
+/// The result of mounting the shard's units.
 #[derive(Clone, Copy)]
 pub struct OnFlash<'a> {
     /// Blocks.
     pub found: &'a [Found],
-    /// Superblocks of which nobody knows what block they are.
+    /// Superblocks whose block is unknown.
     pub damaged: &'a [DamagedSuperblock],
-    /// What is done where the log has lost what was durable.
+    /// The policy for a log that has lost durable frames.
     pub on_log_loss: OnLogLoss,
 }
 
-/// What recovery does where the log has lost what was durable.
+/// The policy of recovery for a log that has lost durable frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnLogLoss {
-    /// It refuses to go on.
+    /// Recovery fails.
     #[default]
     Refuse,
-    /// It goes on behind the loss with what is whole; for a repair that is told to.
+    /// Recovery continues after the loss with the undamaged frames. Only for a repair that allows
+    /// it.
     Accept,
 }
 
-/// What a log has lost that was accepted to be lost.
+/// The accepted losses of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogLoss {
-    /// Frames, by their sequence.
+    /// Ranges of frame sequences.
     pub frames: Vec<Range<u64>>,
-    /// There was a log, and nothing is left of it.
+    /// The complete log is lost.
     pub is_whole: bool,
-    /// Transactions over several shards whose commit is not known.
+    /// Transactions over several shards that were dropped without a known commit.
     pub transactions: u64,
-    /// Patches that no tree lists: an edit that is lost may have listed them.
+    /// Patches that no tree lists: a lost edit may have listed them.
     pub unlisted: u64,
 }
 
 /// The state that recovery found.
 pub struct Recovered {
-    /// The shard's slices, trees and memtables filled.
+    /// The shard's slices, with their trees and memtables.
     pub slices: Vec<Slice>,
-    /// Where the log goes on.
+    /// The state in which the log continues.
     pub resume: Resume,
     /// The next transaction's number.
     pub next_transaction: u64,
-    /// Whether a transaction without a commit was cut off, and all that followed.
+    /// Whether the log was cut at a transaction without a commit.
     pub cut: bool,
-    /// Blocks that nothing refers to, nor can once what was read is durable.
+    /// Unreferenced blocks that no log can refer to once the frames read are durable.
     pub dead: Vec<BlockId>,
-    /// Other blocks that nothing refers to: what the end of the log, torn now, might still name.
+    /// Other unreferenced blocks, which the torn end of the log may still name.
     pub orphans: Vec<BlockId>,
-    /// Patches among the orphans that no part of the log lists that could be read.
+    /// Patches among the orphans that no readable frame lists.
     pub unlisted: Vec<BlockId>,
-    /// At the coordinator: the commits that its log tells of.
+    /// At the coordinator: the commits in its log.
     pub commits: BTreeSet<u64>,
-    /// Transactions with a part here, of whose commit only the coordinator's log tells.
+    /// Transactions with writes in this shard whose commit only the coordinator's log records.
     pub decided_elsewhere: Vec<u64>,
-    /// The segment that announces the last one: nothing in it counts, and it stays until another segment does.
+    /// The segment with the announcement of the last one. It holds no events, and is kept until a
+    /// newer segment is valid.
     pub announcer: Option<BlockId>,
-    /// How the log ends, where it ends in a write that is not whole.
+    /// A description of the end of the log, if it ends in a torn write.
     pub torn: Option<String>,
-    /// What was given up, where that was wanted.
+    /// The losses that were accepted.
     pub log_loss: LogLoss,
-    /// Frames, but for the last one, that not all copies of the log have whole.
+    /// Frames other than the last one that are damaged in one copy of the log.
     pub uneven: BTreeSet<Position>,
     /// Units that were restored from an old image.
     pub stale_units: Vec<StaleUnit>,
 }
 
 impl Recovered {
-    /// The segments of the log that are needed and that not all copies have whole.
+    /// The needed segments of the log that are damaged in one copy.
     pub fn uneven_segments(&self, blocks: &BlockLayer) -> Vec<(u64, BlockId)> {
         let is_uneven = |(number, block): &&(u64, BlockId)| {
             blocks.is_degraded(*block)
@@ -106,7 +113,7 @@ impl Recovered {
     }
 }
 
-/// A shard that is to be recovered.
+/// A shard to recover.
 #[derive(Clone, Copy)]
 pub struct Recovery<'a> {
     /// The shard.
@@ -115,13 +122,13 @@ pub struct Recovery<'a> {
     pub layout: &'a StoreLayout,
     /// The blocks on its units.
     pub blocks: &'a BlockLayer,
-    /// What the mount found there.
+    /// The result of the mount.
     pub on_flash: OnFlash<'a>,
     /// Its expiry clock.
     pub clock: &'a ExpiryClock,
     /// The coordinator's decisions on transactions over several shards.
     pub decisions: &'a Decisions,
-    /// Its memory.
+    /// Its memory budget.
     pub budget: &'a Budget,
 }
 
@@ -136,8 +143,8 @@ struct ReadLog<'a> {
 }
 
 /// The outcome of transactions over several shards.
-struct Settled {
-    /// Whether one without a commit was cut off, and all that followed.
+struct Resolved {
+    /// Whether the log was cut at a transaction without a commit.
     cut: bool,
     /// The last commit in the log.
     last_commit: Option<u64>,
@@ -146,43 +153,44 @@ struct Settled {
     decided_elsewhere: Vec<u64>,
 }
 
-/// Blocks that nothing refers to, as [`Recovered`] lists them, and those that something does.
-struct Sorted {
+/// The blocks by class: referenced, and unreferenced as in [`Recovered`].
+struct Classified {
     referred: BTreeSet<BlockId>,
     dead: Vec<BlockId>,
     orphans: Vec<BlockId>,
     unlisted: Vec<BlockId>,
-    has_vain_segments: bool,
+    has_abandoned_segments: bool,
 }
 
 impl<'a> Recovery<'a> {
-    /// Reads the log and the patches' metadata. Nothing is written: a recovery that fails can be repeated.
+    /// Reads the log and the metadata of the patches. Writes nothing, so a failed recovery can be
+    /// repeated.
     pub async fn run(self) -> Result<Recovered> {
         let mut log = self.read_log().await?;
         self.check_end(&mut log)?;
-        let settled = self.settle_transactions(&mut log).await?;
+        let resolved = self.resolve_transactions(&mut log).await?;
         let slices = self.build_trees(&mut log.replayable.replay).await?;
-        let sorted = self.sort_blocks(&slices, &mut log)?;
+        let classified = self.classify_blocks(&slices, &mut log)?;
         let ReadLog { reader, replayable, announced, loss, .. } = log;
         let Replayable { needed, mut replay, .. } = replayable;
         let torn = replay.torn.take();
-        // The last frame may have been under way when the power went.
+        // The power cut may have interrupted the write of the last frame.
         let mut uneven = reader.uneven();
         uneven.retain(|at| Some(*at) < replay.last_frame);
-        let stale_units = self.stale_units(&sorted, &uneven, &replay);
+        let stale_units = self.stale_units(&classified, &uneven, &replay);
         Ok(Recovered {
             slices,
-            resume: self.resume(&needed, &mut replay, sorted.has_vain_segments),
+            resume: self.resume(&needed, &mut replay, classified.has_abandoned_segments),
             next_transaction: replay
                 .next_transaction
-                .max(settled.last_commit.map_or(0, |last| last + 1))
+                .max(resolved.last_commit.map_or(0, |last| last + 1))
                 + TRANSACTION_GAP,
-            cut: settled.cut,
-            dead: sorted.dead,
-            orphans: sorted.orphans,
-            unlisted: sorted.unlisted,
-            commits: settled.commits,
-            decided_elsewhere: settled.decided_elsewhere,
+            cut: resolved.cut,
+            dead: classified.dead,
+            orphans: classified.orphans,
+            unlisted: classified.unlisted,
+            commits: resolved.commits,
+            decided_elsewhere: resolved.decided_elsewhere,
             announcer: announced.map(|announced| announced.by),
             torn,
             log_loss: loss,
@@ -196,13 +204,13 @@ impl<'a> Recovery<'a> {
         self.on_flash.on_log_loss == OnLogLoss::Accept
     }
 
-    /// Orders the segments and replays them from the first that is needed.
+    /// Orders the segments and replays them from the first needed one.
     async fn read_log(&self) -> Result<ReadLog<'a>> {
         let Recovery { shard, layout, on_flash: OnFlash { found, damaged, .. }, .. } = *self;
         let reader = LogReader::new(self.blocks.clone(), shard);
         let mut chain = match Chain::of(found, &reader).await {
             Err(StoreError::DataLoss(_)) if self.accepts_loss() => {
-                reader.pass_losses();
+                reader.accept_losses();
                 Chain::of(found, &reader).await?
             }
             ordered => ordered?,
@@ -220,7 +228,7 @@ impl<'a> Recovery<'a> {
         }
         let replayable = match replay_log(layout, shard, &reader, &mut chain, self.clock).await {
             Err(StoreError::DataLoss(_)) if self.accepts_loss() => {
-                reader.pass_losses();
+                reader.accept_losses();
                 replay_log(layout, shard, &reader, &mut chain, self.clock).await?
             }
             replayed => replayed?,
@@ -229,7 +237,7 @@ impl<'a> Recovery<'a> {
         Ok(ReadLog { reader, replayable, end, announced: chain.announced(), loss })
     }
 
-    /// Makes sure that the log reaches as far as is known of it.
+    /// Checks that the log has all frames that an announcement records.
     fn check_end(&self, log: &mut ReadLog<'_>) -> Result<()> {
         let ReadLog { reader, replayable: Replayable { replay, .. }, end, announced, loss } = log;
         let next = replay.next_sequence();
@@ -237,8 +245,8 @@ impl<'a> Recovery<'a> {
             && (segment > *end || durable_before > next)
         {
             if !self.accepts_loss() {
-                let what = format!("it was begun and used, and is gone from frame {next} on");
-                return Err(reader.damage(segment, &what));
+                let reason = format!("it was in use and is lost from frame {next} on");
+                return Err(reader.damage(segment, &reason));
             }
             loss.frames.push(next..durable_before.max(next + 1));
         }
@@ -249,14 +257,14 @@ impl<'a> Recovery<'a> {
         if !replay.started && self.on_flash.found.iter().any(is_patch) {
             let shard = self.shard;
             return Err(StoreError::DataLoss(format!(
-                "shard {shard} has patches and no log that tells of them"
+                "shard {shard} has patches and no log that lists them"
             )));
         }
         Ok(())
     }
 
     /// Cuts the log at the first transaction without a commit.
-    async fn settle_transactions(&self, log: &mut ReadLog<'_>) -> Result<Settled> {
+    async fn resolve_transactions(&self, log: &mut ReadLog<'_>) -> Result<Resolved> {
         let replay = &mut log.replayable.replay;
         let last_commit = replay.commits.last().copied();
         let decided = match replay.is_undecided() && self.shard != COORDINATOR {
@@ -267,17 +275,17 @@ impl<'a> Recovery<'a> {
             log.loss.transactions = replay.drop_undecided(&decided);
             log.loss.transactions > 0
         } else {
-            replay.settle(&decided)
+            replay.cut_undecided(&decided)
         };
         let decided_elsewhere = replay.decided_elsewhere();
         let commits = match self.shard == COORDINATOR {
             true => std::mem::take(&mut replay.commits),
             false => BTreeSet::new(),
         };
-        Ok(Settled { cut, last_commit, commits, decided_elsewhere })
+        Ok(Resolved { cut, last_commit, commits, decided_elsewhere })
     }
 
-    /// Loads the metadata of the patches, and tells the block layer which of its blocks are in use.
+    /// Loads the metadata of the patches, and passes the blocks in use to the block layer.
     async fn build_trees(&self, replay: &mut Replay<'_>) -> Result<Vec<Slice>> {
         self.blocks.reserve_ids(replay.next_block);
         replay.adopt_groups(self.blocks);
@@ -286,8 +294,8 @@ impl<'a> Recovery<'a> {
         Ok(slices)
     }
 
-    /// Sorts out the blocks that nothing refers to.
-    fn sort_blocks(&self, slices: &[Slice], log: &mut ReadLog<'_>) -> Result<Sorted> {
+    /// Classifies the unreferenced blocks.
+    fn classify_blocks(&self, slices: &[Slice], log: &mut ReadLog<'_>) -> Result<Classified> {
         let Replayable { needed, dead, replay } = &log.replayable;
         let groups = self.blocks.groups();
         let grouped = groups.iter().flat_map(|group| group.blocks());
@@ -299,45 +307,47 @@ impl<'a> Recovery<'a> {
         let is_unreferred =
             |found: &&Found| !referred.contains(&found.id) && Some(found.id) != announcer;
         let unreferred = self.on_flash.found.iter().filter(is_unreferred);
-        let was_removed = |found: &Found| replay.known.removed.contains(&found.id.0);
+        let was_removed = |found: &Found| replay.known_dead.removed.contains(&found.id.0);
         let is_patch = |found: &Found| matches!(found.kind, BlockKind::Patch { .. });
         if !log.loss.frames.is_empty() {
             let is_unlisted = |found: &&Found| is_patch(found) && !was_removed(found);
             log.loss.unlisted = unreferred.clone().filter(is_unlisted).count() as u64;
             self.refuse_lost_edit(slices, &log.loss)?;
         }
-        // Begun by a start that was cut off. Were they kept until the log has begun, many of them in
-        // a row would leave it no room to begin in.
-        let is_left_out = |segment: u64| !self.accepts_loss() && segment > log.end;
+        // Segments after the end of the log were started before an interrupted start. They are dead
+        // at once: kept until the log continues, the segments of many such starts would leave it no
+        // space.
+        let is_after_end = |segment: u64| !self.accepts_loss() && segment > log.end;
         let is_newly_dead = replay.newly_dead();
         let (dead, orphans): (Vec<&Found>, Vec<&Found>) = unreferred
             .filter(|found| !matches!(found.kind, BlockKind::User))
             .partition(|found| match found.kind {
                 BlockKind::Log { segment, .. } => {
-                    dead.iter().any(|dead| dead.contains(&segment)) || is_left_out(segment)
+                    dead.iter().any(|dead| dead.contains(&segment)) || is_after_end(segment)
                 }
                 _ => {
-                    let is_known = found.id.0 < replay.known.unlisted_from || was_removed(found);
+                    let is_known =
+                        found.id.0 < replay.known_dead.unlisted_from || was_removed(found);
                     is_known && !is_newly_dead(found.id.0)
                 }
             });
         let is_unlisted = |found: &&Found| {
-            is_patch(found) && found.id.0 >= replay.known.unlisted_from && !was_removed(found)
+            is_patch(found) && found.id.0 >= replay.known_dead.unlisted_from && !was_removed(found)
         };
         let unlisted = orphans.iter().copied().filter(is_unlisted).collect();
-        let has_vain_segments =
+        let has_abandoned_segments =
             orphans.iter().any(|found| matches!(found.kind, BlockKind::Log { .. }));
         let ids = |blocks: Vec<&Found>| blocks.into_iter().map(|found| found.id).collect();
-        Ok(Sorted {
+        Ok(Classified {
             dead: ids(dead),
             orphans: ids(orphans),
             unlisted: ids(unlisted),
             referred,
-            has_vain_segments,
+            has_abandoned_segments,
         })
     }
 
-    /// A log that has lost frames may have lost the edit that replaced patches.
+    /// Fails if a lost frame probably held the edit that replaced missing patches.
     fn refuse_lost_edit(&self, slices: &[Slice], loss: &LogLoss) -> Result<()> {
         let is_missing = |id: &BlockId| !self.blocks.contains(*id);
         if loss.unlisted == 0 || !patches_of(slices).iter().any(is_missing) {
@@ -345,16 +355,16 @@ impl<'a> Recovery<'a> {
         }
         let shard = self.shard;
         Err(StoreError::DataLoss(format!(
-            "the log of shard {shard} has lost a change of a tree: patches that it lists are gone, and others that nothing lists are there"
+            "the log of shard {shard} has lost an edit of a tree: patches that it lists are missing, and patches that it does not list exist"
         )))
     }
 
-    /// Where the log goes on.
+    /// The state in which the log continues.
     fn resume(
         &self,
         needed: &[Segment],
         replay: &mut Replay<'_>,
-        follows_vain_starts: bool,
+        follows_failed_starts: bool,
     ) -> Resume {
         let last_segment = self.on_flash.found.iter().filter_map(|found| match found.kind {
             BlockKind::Log { segment, .. } => Some(segment),
@@ -366,19 +376,19 @@ impl<'a> Recovery<'a> {
             next_frame: replay.end.next_frame.unwrap_or(0),
             last_frame: replay.end.last_frame.take(),
             seq: replay.last_seq.max(1),
-            follows_vain_starts,
+            follows_failed_starts,
         }
     }
 
-    /// The units that were restored from an old image, where a block in use lacks a copy.
+    /// Units that were restored from an old image. Checked only if a block in use lacks a copy.
     fn stale_units(
         &self,
-        sorted: &Sorted,
+        classified: &Classified,
         uneven: &BTreeSet<Position>,
         replay: &Replay<'_>,
     ) -> Vec<StaleUnit> {
         let lacks_copies =
-            !uneven.is_empty() || sorted.referred.iter().any(|id| self.blocks.is_degraded(*id));
+            !uneven.is_empty() || classified.referred.iter().any(|id| self.blocks.is_degraded(*id));
         if lacks_copies { self.blocks.stale_units(&replay.units) } else { Vec::new() }
     }
 }
@@ -392,14 +402,14 @@ fn patches_of(slices: &[Slice]) -> BTreeSet<BlockId> {
 
 /// A log that was replayed.
 struct Replayable<'a> {
-    /// The segments from the first that is needed to the last with events.
+    /// The segments from the first needed one to the last one with events.
     needed: Vec<Segment>,
-    /// Numbers of segments that are not needed, whatever can still be read the next time.
+    /// Numbers of segments that no later start needs, even if it can read fewer frames.
     dead: Vec<Range<u64>>,
     replay: Replay<'a>,
 }
 
-/// Replays the log from the first segment that is needed.
+/// Replays the log from the first needed segment.
 async fn replay_log<'a>(
     layout: &'a StoreLayout,
     shard: ShardId,
@@ -407,105 +417,109 @@ async fn replay_log<'a>(
     chain: &mut Chain,
     clock: &ExpiryClock,
 ) -> Result<Replayable<'a>> {
-    let (mut limit, mut missing, mut looked_again) = (None, None, false);
+    let (mut limit, mut missing, mut has_retried) = (None, None, false);
     let mut newer = None;
     loop {
-        let is_of_the_log = newer.is_some();
+        let is_named_in_log = newer.is_some();
         let evidence = match (newer.take(), limit) {
             (Some(newer), _) => Some(newer),
             (None, Some(None)) => None,
             (None, limit) => newest_evidence(chain, limit.flatten(), reader).await?,
         };
         let needed = match evidence {
-            Some(Evidence { log_start, .. }) => chain.from_number(log_start, reader).await?,
+            Some(Evidence { log_start, .. }) => chain.starting_at(log_start, reader).await?,
             None if missing.is_some() => None,
             None => Some(chain.whole(reader).await?),
         };
         let Some(needed) = needed.map(<[Segment]>::to_vec) else {
             match (evidence, missing.take()) {
-                // The replay has come to the frame that names it.
-                (Some(Evidence { log_start, .. }), _) if is_of_the_log => {
-                    return Err(reader.damage(log_start, "it is needed, and missing"));
+                // The replay has reached the frame that names the start.
+                (Some(Evidence { log_start, .. }), _) if is_named_in_log => {
+                    return Err(reader.damage(log_start, "it is needed and missing"));
                 }
-                // It may have been lost before it was flushed, with all that was said in later ones: what is before it goes
-                // on with frames that tell whether it was durable.
-                (Some(Evidence { log_start, .. }), told) => {
+                // The start may have been lost before it was flushed, and with it all later frames.
+                // The frames before it show whether it was durable.
+                (Some(Evidence { log_start, .. }), earlier) => {
                     limit = Some(Some(Position { segment: log_start, page: 0 }.before()));
-                    missing = told.or(Some(log_start));
+                    missing = earlier.or(Some(log_start));
                 }
-                (None, Some(_)) if !looked_again => {
-                    looked_again = true;
-                    reader.read_anew();
+                (None, Some(_)) if !has_retried => {
+                    has_retried = true;
+                    reader.clear_cache();
                     limit = None;
                 }
                 (None, start) => {
                     let found = chain.first_number();
-                    let what = format!("it is missing; the first one found is {found}");
-                    return Err(reader.damage(start.unwrap_or(0), &what));
+                    let reason = format!("it is missing; the first segment found is {found}");
+                    return Err(reader.damage(start.unwrap_or(0), &reason));
                 }
             }
             continue;
         };
-        let (mut replay, end) = replay_surely(layout, shard, reader, &needed, clock).await?;
+        let (mut replay, end) = replay_with_retry(layout, shard, reader, &needed, clock).await?;
         if let End::Corrupt { at, lost } = &end {
-            let what = format!(
-                "frame {} was durable and is damaged or missing, and so may be those up to {}",
+            let reason = format!(
+                "frame {} was durable and is damaged or missing, as may be the frames up to {}",
                 lost.start,
                 lost.end.saturating_sub(1)
             );
-            return Err(reader.damage(at.segment, &what));
+            return Err(reader.damage(at.segment, &reason));
         }
-        if let Some(behind) = replay.behind {
-            reader.refuse_lost_page(&needed, behind).await?;
+        if let Some(position) = replay.next_position {
+            reader.refuse_lost_page(&needed, position).await?;
         }
         let used = |needed: Vec<Segment>, replay: &Replay<'_>| {
             let beyond = |segment: &Segment| Some(segment.number) > replay.end.segment;
             needed.split(beyond).next().unwrap_or_default().to_vec()
         };
         let Some(evidence) = evidence else {
-            let dead = passed_over(&needed, &replay);
+            let dead = bypassed_segments(&needed, &replay);
             return Ok(Replayable { needed: used(needed, &replay), dead, replay });
         };
-        // One that was misread when the start was looked for. What it gives up must not be replayed: what an earlier recovery
-        // has cut off may be there, and would cut off all that has come behind it since.
+        // A record that was misread in the search for the start. The segments before the newer
+        // start must not be replayed: they may hold events that an earlier recovery cut off, at
+        // which this replay would cut all later events.
         newer = replay.evidence.filter(|newer| newer.log_start > evidence.log_start);
         if newer.is_some() {
             continue;
         }
         if replay.last_frame >= Some(evidence.at) {
             if !reader.losses().is_empty() && replay.started {
-                // Until all is in patches, the next recovery has to start where this one did.
+                // Until all events are in patches, the next recovery must start at the same
+                // segment.
                 replay.first_checkpoint = Some(evidence.log_start);
             }
             if replay.first_checkpoint != Some(evidence.log_start) {
                 return Err(reader.damage(evidence.log_start, "its checkpoint is damaged"));
             }
             replay.torn = describe_torn(&end);
-            let sure = match replay.last_frame {
-                // It may be gone the next time, and what came before it counts.
+            let confirmed = match replay.last_frame {
+                // The last frame may be unreadable in the next start, which then uses the record
+                // before it.
                 Some(last) if last == evidence.at => {
                     newest_evidence(chain, Some(last.before()), reader).await?
                 }
                 _ => Some(evidence),
             };
-            let mut dead = passed_over(&needed, &replay);
-            dead.extend(sure.map(|evidence| 0..evidence.log_start));
+            let mut dead = bypassed_segments(&needed, &replay);
+            dead.extend(confirmed.map(|evidence| 0..evidence.log_start));
             return Ok(Replayable { needed: used(needed, &replay), dead, replay });
         }
-        // The frame that named the start is behind a place where the log was torn: it is no part of the log.
+        // The frame that named the start lies after a torn write, so it is not part of the log.
         limit = Some(replay.last_frame);
     }
 }
 
-/// Numbers of segments that the log does not go through: they were begun by starts that came to nothing, and a later one, which
-/// counts for good, goes on from an earlier one.
-fn passed_over(needed: &[Segment], replay: &Replay<'_>) -> Vec<Range<u64>> {
-    let counts = |segment: &&Segment| replay.surely_counting.contains(&segment.number);
-    needed.iter().filter(counts).map(|segment| segment.after + 1..segment.number).collect()
+/// Numbers of segments that the log bypasses: failed starts have written them, and a later valid
+/// segment follows an earlier one.
+fn bypassed_segments(needed: &[Segment], replay: &Replay<'_>) -> Vec<Range<u64>> {
+    let is_confirmed = |segment: &&Segment| replay.confirmed_segments.contains(&segment.number);
+    needed.iter().filter(is_confirmed).map(|segment| segment.after + 1..segment.number).collect()
 }
 
-/// Replays a run of segments, once more where they may go on: a read can go wrong once.
-async fn replay_surely<'a>(
+/// Replays consecutive segments. Replays them again if the log may continue after the end found: a
+/// read error may be transient.
+async fn replay_with_retry<'a>(
     layout: &'a StoreLayout,
     shard: ShardId,
     reader: &LogReader,
@@ -518,26 +532,28 @@ async fn replay_surely<'a>(
         Ok::<_, StoreError>((replay, end))
     };
     let first = read().await?;
-    if !is_doubtful(&first, needed, reader).await? {
+    if !may_continue(&first, needed, reader).await? {
         return Ok(first);
     }
-    reader.read_anew();
+    reader.clear_cache();
     let second = read().await?;
     let (sequence, before) = (second.0.next_sequence(), first.0.next_sequence());
-    // Who has read once that something durable follows has seen it.
-    let knows_more = sequence == before && matches!(second.1, End::Corrupt { .. });
-    Ok(if sequence > before || knows_more { second } else { first })
+    // Proof of a later durable frame counts even if only one of the reads has found it.
+    let proves_loss = sequence == before && matches!(second.1, End::Corrupt { .. });
+    Ok(if sequence > before || proves_loss { second } else { first })
 }
 
-/// Whether the log may go on where frames were found to stop.
-async fn is_doubtful(
+/// Whether the log may continue after the end found.
+async fn may_continue(
     (replay, end): &(Replay<'_>, End),
     needed: &[Segment],
     reader: &LogReader,
 ) -> Result<bool> {
-    match (end, replay.behind) {
+    match (end, replay.next_position) {
         (End::Corrupt { .. } | End::Torn { .. }, _) => Ok(true),
-        (End::Clean { .. }, Some(at)) => reader.goes_on(needed, at, replay.next_sequence()).await,
+        (End::Clean { .. }, Some(at)) => {
+            reader.continues_at(needed, at, replay.next_sequence()).await
+        }
         (End::Clean { .. }, None) => Ok(false),
     }
 }

@@ -1,4 +1,4 @@
-//! What a repair changes in a shard that serves nobody.
+//! Edits that a repair makes in a shard without clients.
 
 use super::Shard;
 use crate::error::Result;
@@ -15,7 +15,7 @@ impl Shard {
         &self.slices
     }
 
-    /// Writes records, which come in order, as patches of a run, in the place of others.
+    /// Replaces patches of a run by new patches with these records, which are in key order.
     pub(crate) async fn replace_patches(
         &self,
         slice: &Slice,
@@ -23,23 +23,24 @@ impl Shard {
         old: &[Rc<Patch>],
         records: Vec<Record>,
     ) -> Result<()> {
-        let site = self.pending_outputs.begin(&self.blocks);
+        let pending = self.pending_outputs.begin(&self.blocks);
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
         for record in &records {
             writer.add(record).await?;
         }
         let (patches, _) = writer.finish().await?;
-        drop(site);
+        drop(pending);
         let added = patches.into_iter().map(|patch| (level, run, patch)).collect();
         self.edit(slice, old, added);
-        // Until the edit is durable a recovery may ask for what it removes.
+        // Until the edit is durable a recovery may need the patches that it removes.
         self.log.stable_soon(self.history.seq.get()).await?;
         old.iter().for_each(|patch| patch.retire());
         Ok(())
     }
 
-    /// Brings all that is in memory into patches, so that of the log only what this opening has written is needed.
+    /// Flushes all memtables and deletes the older segments, so that the log holds only the
+    /// segments of this opening.
     pub(crate) async fn give_up_old_log(&self) -> Result<()> {
         self.flush_everything().await?;
         let Some(slice) = self.slices.first() else { return Ok(()) };

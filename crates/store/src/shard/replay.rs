@@ -1,4 +1,5 @@
-//! What reading a log tells, frame by frame: trees, batches, and where the next writer goes on.
+//! Replay of a log, frame by frame: trees, batches, and the state in which the next writer
+//! continues.
 
 use super::budget::Budget;
 use super::clock::ExpiryClock;
@@ -19,20 +20,21 @@ use softflash_blocks::{BlockId, BlockLayer, GroupChange, ParityGroup, UnitMark};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Patches whose metadata is read at once: enough for all dies, and no more than the processor's cache takes.
-const LOADS_UNDER_WAY: usize = 64;
+/// Patches whose metadata is read in parallel: enough for all dies, and few enough for the
+/// processor's cache.
+const CONCURRENT_LOADS: usize = 64;
 
 /// A batch that was read from the log.
 struct PendingBatch {
     transaction: Option<u64>,
     seq: u64,
     clear: bool,
-    /// Of a removal of everything: the patches that were listed then.
+    /// If the batch removes everything: the patches that were listed before it.
     cleared: Vec<BlockId>,
     entries: Vec<KeyChange>,
 }
 
-/// The trees as the log tells them: patches by block, for each slice.
+/// The trees in the log: patches by block, for each slice.
 type Manifest = BTreeMap<u16, SliceManifest>;
 
 #[derive(Default)]
@@ -42,14 +44,14 @@ struct SliceManifest {
     live_keys: u64,
 }
 
-/// Which patches are certainly dead.
+/// Patches that are certainly dead.
 #[derive(Default)]
 pub(super) struct DeadPatches {
-    /// Those of lower blocks that no tree lists.
+    /// Unlisted patches of lower blocks are dead.
     pub(super) unlisted_from: u64,
-    /// Those that were taken out of their trees, and what groups let go.
+    /// Patches that were removed from their trees, and blocks that were removed from their groups.
     pub(super) removed: BTreeSet<u64>,
-    /// Everything was removed.
+    /// A batch has removed everything.
     pub(super) cleared: bool,
 }
 
@@ -61,14 +63,15 @@ impl DeadPatches {
     }
 }
 
-/// Where a new writer goes on. What has no events is left out: openings and padding at the end are made anew.
+/// The end of the log, at which a new writer continues. Frames without events are ignored: the
+/// writer writes its own opening and padding.
 #[derive(Default)]
 pub(super) struct LogEnd {
     /// The last frame with events.
     pub(super) last_frame: Option<Frame>,
     /// The segment that it was first written to.
     pub(super) segment: Option<u64>,
-    /// The sequence behind it.
+    /// The sequence of the next frame.
     pub(super) next_frame: Option<u64>,
     /// The segment of the last frame of any kind.
     reached: Option<u64>,
@@ -84,8 +87,8 @@ impl LogEnd {
         }
         self.segment = match role {
             FrameRole::Stream => Some(frame.at.segment),
-            // A copy is read where the frame is torn in its first place. That was behind the frame before it, as every segment
-            // begins with others.
+            // A repeated frame is read where its first version is torn. The first version was in
+            // the segment of the preceding frame: the first frames of a segment have other roles.
             _ => before,
         };
         self.next_frame = Some(sequence + 1);
@@ -93,7 +96,7 @@ impl LogEnd {
     }
 }
 
-/// What reading the log has told so far.
+/// The state of a replay.
 pub(super) struct Replay<'a> {
     layout: &'a StoreLayout,
     shard: ShardId,
@@ -104,35 +107,38 @@ pub(super) struct Replay<'a> {
     pub(super) next_transaction: u64,
     pub(super) next_block: u64,
     pub(super) last_seq: u64,
-    /// A checkpoint has been taken: later ones repeat what the events since have told, or are ahead of it.
+    /// A checkpoint was applied. Later checkpoints repeat the events since then, or are ahead of
+    /// them.
     pub(super) started: bool,
     /// The segment of that checkpoint.
     pub(super) first_checkpoint: Option<u64>,
-    /// What the newest event that says so says of where the log starts.
+    /// The newest record of the first needed segment.
     pub(super) evidence: Option<Evidence>,
     /// Parity groups, by their parity blocks.
     groups: BTreeMap<u64, ParityGroup>,
-    /// Which patches are dead, as the last frame tells.
-    told: DeadPatches,
-    /// The same of those before the last frame, which may be gone the next time.
-    pub(super) known: DeadPatches,
-    /// Where the last frame of the log is.
+    /// Patches that only the last frame makes dead: a later start may not be able to read that
+    /// frame.
+    dead_by_last_frame: DeadPatches,
+    /// Patches that earlier frames make dead.
+    pub(super) known_dead: DeadPatches,
+    /// The position of the last frame of the log.
     pub(super) last_frame: Option<Position>,
     pub(super) end: LogEnd,
-    /// How far the units had come.
+    /// The generations of the units.
     pub(super) units: Vec<UnitMark>,
     events: EventStream,
-    /// The sequence behind the last frame.
+    /// The sequence after the last frame.
     next_sequence: Option<u64>,
-    /// Frames that were passed over may have held edits: a checkpoint behind them knows better.
+    /// Frames that were skipped may have held edits, so the next checkpoint replaces the manifest.
     distrusts_manifest: bool,
-    /// Segments that count whatever the next start can read: something was written behind what proves them.
-    pub(super) surely_counting: BTreeSet<u64>,
-    /// The segment of the last frame, if that proves it.
-    proved: Option<u64>,
-    /// The page behind the last frame.
-    pub(super) behind: Option<Position>,
-    /// How the log ends, where it ends in a torn write.
+    /// Segments that are part of the log even if a later start cannot read the last frame: another
+    /// frame follows their proof.
+    pub(super) confirmed_segments: BTreeSet<u64>,
+    /// The segment of the last frame, if that frame proves it.
+    proved_segment: Option<u64>,
+    /// The page after the last frame.
+    pub(super) next_position: Option<Position>,
+    /// A description of the end of the log, if it ends in a torn write.
     pub(super) torn: Option<String>,
 }
 
@@ -151,8 +157,8 @@ impl<'a> Replay<'a> {
             first_checkpoint: None,
             evidence: None,
             groups: BTreeMap::new(),
-            told: DeadPatches::default(),
-            known: DeadPatches::default(),
+            dead_by_last_frame: DeadPatches::default(),
+            known_dead: DeadPatches::default(),
             last_frame: None,
             end: LogEnd::default(),
             units: Vec::new(),
@@ -160,13 +166,13 @@ impl<'a> Replay<'a> {
             next_sequence: None,
             distrusts_manifest: false,
             torn: None,
-            surely_counting: BTreeSet::new(),
-            proved: None,
-            behind: None,
+            confirmed_segments: BTreeSet::new(),
+            proved_segment: None,
+            next_position: None,
         }
     }
 
-    /// The sequence behind the last frame.
+    /// The sequence after the last frame.
     pub(super) fn next_sequence(&self) -> u64 {
         self.next_sequence.unwrap_or(0)
     }
@@ -179,15 +185,16 @@ impl<'a> Replay<'a> {
     ) -> Result<()> {
         clock.raise(frame.header.clock_ms);
         self.last_frame = Some(frame.at);
-        self.behind = Some(frame.behind(reader.page_bytes()));
+        self.next_position = Some(frame.behind(reader.page_bytes()));
         self.distrusts_manifest |=
             self.next_sequence.is_some_and(|next| frame.header.sequence > next);
         self.next_sequence = Some(frame.header.sequence + 1);
-        // Frames are written one after the other: those before this one were complete.
-        self.known.add(&mut self.told);
+        // Frames are written in sequence: the frames before this one were complete.
+        self.known_dead.add(&mut self.dead_by_last_frame);
         let is_proof = frame.header.role == FrameRole::Stream;
-        let proved = std::mem::replace(&mut self.proved, is_proof.then_some(frame.at.segment));
-        self.surely_counting.extend(proved.filter(|segment| *segment == frame.at.segment));
+        let proved =
+            std::mem::replace(&mut self.proved_segment, is_proof.then_some(frame.at.segment));
+        self.confirmed_segments.extend(proved.filter(|segment| *segment == frame.at.segment));
         self.end.take(&frame);
         let mut events = Vec::new();
         let joined = self.events.feed(&frame.header, frame.payload, |event| {
@@ -217,7 +224,7 @@ impl<'a> Replay<'a> {
             }
             Replayed::Batch { transaction, seq, clear, entries } => {
                 self.last_seq = self.last_seq.max(seq);
-                self.told.cleared |= clear;
+                self.dead_by_last_frame.cleared |= clear;
                 let listed = |slice: &SliceManifest| {
                     slice.patches.keys().copied().map(BlockId).collect::<Vec<_>>()
                 };
@@ -242,7 +249,7 @@ impl<'a> Replay<'a> {
                 checkpoint.shards, checkpoint.slices, self.layout.shards, self.layout.slices
             )));
         }
-        // Later checkpoints repeat what the events since the first have told, or are ahead of them.
+        // Later checkpoints repeat the events since the first one, or are ahead of them.
         let is_first = !std::mem::replace(&mut self.started, true);
         if !is_first && !std::mem::take(&mut self.distrusts_manifest) {
             return Ok(());
@@ -250,7 +257,7 @@ impl<'a> Replay<'a> {
         if is_first {
             self.first_checkpoint = Some(segment);
         }
-        self.told.unlisted_from = checkpoint.unlisted_from;
+        self.dead_by_last_frame.unlisted_from = checkpoint.unlisted_from;
         self.groups = checkpoint.groups.into_iter().map(|group| (group.parity, group)).collect();
         for state in checkpoint.states {
             let slice = SliceManifest {
@@ -265,7 +272,7 @@ impl<'a> Replay<'a> {
 
     fn take_group_change(&mut self, change: GroupChange) {
         for group in change.removed.iter().filter_map(|parity| self.groups.remove(parity)) {
-            self.told.removed.extend(group.blocks().map(|block| block.block));
+            self.dead_by_last_frame.removed.extend(group.blocks().map(|block| block.block));
         }
         let blocks = change.added.iter().flat_map(ParityGroup::blocks);
         let next = blocks.map(|block| block.block + 1).max().unwrap_or(0);
@@ -273,15 +280,16 @@ impl<'a> Replay<'a> {
         self.groups.extend(change.added.into_iter().map(|group| (group.parity, group)));
     }
 
-    /// Tells the block layer which blocks make up for each other.
+    /// Passes the parity groups to the block layer.
     pub(super) fn adopt_groups(&self, blocks: &BlockLayer) {
         blocks.adopt_groups(self.groups.values().cloned());
     }
 
-    /// Tells of a block that nothing refers to whether it may have been given up by the last frame alone, which may be gone the
-    /// next time: it may be needed then, and so may its group.
+    /// A test for unreferenced blocks that only the last frame may have made dead. A later start
+    /// may not be able to read that frame and then needs the block and its group.
     pub(super) fn newly_dead(&self) -> impl Fn(u64) -> bool + use<> {
-        let (removed, cleared) = (&self.told.removed, self.told.cleared);
+        let (removed, cleared) =
+            (&self.dead_by_last_frame.removed, self.dead_by_last_frame.cleared);
         let is_touched =
             |group: &&ParityGroup| group.blocks().any(|block| removed.contains(&block.block));
         let groups = self.groups.values().filter(is_touched).flat_map(ParityGroup::blocks);
@@ -297,15 +305,15 @@ impl<'a> Replay<'a> {
             slice.patches.remove(block);
         });
         let unlisted_from = edit.unlisted_from;
-        self.told.add(&mut DeadPatches {
+        self.dead_by_last_frame.add(&mut DeadPatches {
             unlisted_from,
             removed: edit.removed.into_iter().collect(),
             cleared: false,
         });
         slice.patches.extend(edit.added.iter().map(|patch| (patch.block, *patch)));
         slice.flushed_seq = edit.flushed_seq;
-        // Edits have numbers of their own, which a flush may have counted in: a batch must not get one of them again, or
-        // it would be taken for flushed.
+        // Edits have sequence numbers too, and a flush may have recorded one of them as flushed. A
+        // batch with the same number would be skipped as flushed.
         if !planted::bug(Bug::NumberReused) {
             self.last_seq = self.last_seq.max(edit.flushed_seq);
         }
@@ -314,17 +322,18 @@ impl<'a> Replay<'a> {
         self.next_block = self.next_block.max(added);
     }
 
-    /// Whether this log has the part of a transaction and no commit.
+    /// Whether this log has a prepare without a commit.
     pub(super) fn is_undecided(&self) -> bool {
         let mut parts = self.batches.iter().filter_map(|batch| batch.transaction);
         parts.any(|number| !self.commits.contains(&number))
     }
 
-    /// Drops the first transaction that does not count, and every batch after it. Returns whether there was one.
-    pub(super) fn settle(&mut self, decided: &BTreeSet<u64>) -> bool {
+    /// Drops the first transaction without a commit, and every batch after it. Returns whether
+    /// there was one.
+    pub(super) fn cut_undecided(&mut self, decided: &BTreeSet<u64>) -> bool {
         let undecided = self.batches.iter().position(|batch| {
-            let counts = |number| self.commits.contains(number) || decided.contains(number);
-            !batch.transaction.as_ref().is_none_or(counts)
+            let is_committed = |number| self.commits.contains(number) || decided.contains(number);
+            !batch.transaction.as_ref().is_none_or(is_committed)
         });
         let undecided = undecided.filter(|_| !planted::bug(Bug::UndecidedCounts));
         if let Some(place) = undecided {
@@ -333,18 +342,19 @@ impl<'a> Replay<'a> {
         undecided.is_some()
     }
 
-    /// Drops every transaction that does not count, and nothing else: commits may have been lost. Returns how many.
+    /// Drops every transaction without a commit, and no other batch: commits may be lost. Returns
+    /// the number of transactions dropped.
     pub(super) fn drop_undecided(&mut self, decided: &BTreeSet<u64>) -> u64 {
         let before = self.batches.len();
         let commits = &self.commits;
         self.batches.retain(|batch| {
-            let counts = |number| commits.contains(number) || decided.contains(number);
-            batch.transaction.as_ref().is_none_or(counts)
+            let is_committed = |number| commits.contains(number) || decided.contains(number);
+            batch.transaction.as_ref().is_none_or(is_committed)
         });
         (before - self.batches.len()) as u64
     }
 
-    /// Of the transactions that count, those of which this log has the part and not the commit.
+    /// Committed transactions whose prepare is in this log and whose commit is not.
     pub(super) fn decided_elsewhere(&self) -> Vec<u64> {
         let parts = self.batches.iter().filter_map(|batch| batch.transaction);
         parts.filter(|number| !self.commits.contains(number)).collect()
@@ -359,10 +369,10 @@ impl<'a> Replay<'a> {
         let (mut slices, mut listed) = (Vec::new(), Vec::new());
         for id in self.layout.slices_of(self.shard).map(SliceId) {
             let slice = Slice::new(id, self.layout.compression_of(id));
-            let told = self.manifest.remove(&id.0).unwrap_or_default();
-            slice.flushed_seq.set(told.flushed_seq);
-            slice.live_keys.set(told.live_keys);
-            let entries: Vec<PatchEntry> = told.patches.into_values().collect();
+            let state = self.manifest.remove(&id.0).unwrap_or_default();
+            slice.flushed_seq.set(state.flushed_seq);
+            slice.live_keys.set(state.live_keys);
+            let entries: Vec<PatchEntry> = state.patches.into_values().collect();
             let runs = entries.iter().filter(|_| !planted::bug(Bug::RunNumberReused));
             let next_run = runs.map(|entry| entry.run + 1).max().unwrap_or(1);
             slice.next_run.set(next_run.max(1));
@@ -374,12 +384,12 @@ impl<'a> Replay<'a> {
             let tree = slice.tree().edited(&[], &patches.remove(&slice.id).unwrap_or_default());
             *slice.tree.borrow_mut() = Rc::new(tree);
         }
-        // Until they are flushed, the next recovery starts where this one did: checkpoints behind may be ahead of what a
-        // crash has left of the log.
+        // Until these batches are flushed, the next recovery starts at the same segment: later
+        // checkpoints may be ahead of the part of the log that survives a crash.
         let forgotten = planted::bug(Bug::ReplayedForgotten);
         let start = if forgotten { u64::MAX } else { self.first_checkpoint.unwrap_or(0) };
         let first = slices.first().map_or(0, |slice: &Slice| slice.id.0);
-        let mut grown: Vec<usize> = Vec::new();
+        let mut changed: Vec<usize> = Vec::new();
         for batch in self.batches.drain(..) {
             if batch.clear && !planted::bug(Bug::ClearNotReplayed) {
                 clear(&slices, batch.seq, &batch.cleared);
@@ -395,12 +405,13 @@ impl<'a> Replay<'a> {
                 if planted::bug(Bug::BatchFrozenInMiddle) && full {
                     slice.freeze(batch.seq);
                 }
-                if grown.last() != Some(&place) {
-                    grown.push(place);
+                if changed.last() != Some(&place) {
+                    changed.push(place);
                 }
             }
-            // Not in the middle of a batch: a flush of its first part would say that all of it is in the tree.
-            for slice in grown.drain(..).filter_map(|place| slices.get(place)) {
+            // Not in the middle of a batch: a flush of its first part would record the whole batch
+            // as flushed.
+            for slice in changed.drain(..).filter_map(|place| slices.get(place)) {
                 if slice.active_bytes() >= budget.freeze_bytes {
                     slice.freeze(batch.seq);
                 }
@@ -410,8 +421,9 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Everything written before `seq` is gone: memtables, and the patches that were listed then. A slice may have been flushed
-/// since, by a start that had replayed the removal; nothing else takes its older patches out of the manifest then.
+/// Applies a removal of everything before `seq`: clears memtables, and removes the patches that
+/// were listed then. A start that replayed the removal may have flushed a slice since; then only
+/// this removes its older patches from the manifest.
 fn clear(slices: &[Slice], seq: u64, cleared: &[BlockId]) {
     for slice in slices {
         if slice.flushed_seq.get() < seq {
@@ -425,7 +437,7 @@ fn clear(slices: &[Slice], seq: u64, cleared: &[BlockId]) {
     }
 }
 
-/// A patch in its place in a tree.
+/// A patch with its level and run.
 type Placed = (u8, u64, Rc<Patch>);
 
 /// Reads the metadata of patches that slices list.
@@ -433,7 +445,7 @@ async fn load(
     blocks: &BlockLayer,
     listed: Vec<(SliceId, PatchEntry)>,
 ) -> BTreeMap<SliceId, Vec<Placed>> {
-    // All slices at once: each has few patches, and would leave most dies idle.
+    // All slices in parallel: a single slice has few patches, and would leave most dies idle.
     let guess = &MetadataGuess::default();
     let mut loads = stream::iter(listed)
         .map(|(slice, entry)| async move {
@@ -442,12 +454,12 @@ async fn load(
                 tracing::error!(
                     block = entry.block,
                     reason,
-                    "a patch is lost; its keys give errors"
+                    "a patch is lost; reads of its keys fail"
                 );
             }
             (slice, (entry.level, entry.run, Rc::new(patch)))
         })
-        .buffer_unordered(LOADS_UNDER_WAY);
+        .buffer_unordered(CONCURRENT_LOADS);
     let mut loaded: BTreeMap<SliceId, Vec<Placed>> = BTreeMap::new();
     while let Some((slice, patch)) = loads.next().await {
         loaded.entry(slice).or_default().push(patch);

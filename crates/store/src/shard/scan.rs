@@ -1,4 +1,4 @@
-//! Ordered scans, counts and random picks.
+//! Ordered scans, key counts and random keys.
 
 use super::Shard;
 use super::snapshots::Snapshot;
@@ -15,29 +15,29 @@ use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::rc::Rc;
 
-/// Picks before a random key is taken to be hard to find.
+/// Random picks before the search falls back to the first live key.
 const RANDOM_TRIES: u64 = 32;
 
 /// A scan of one slice at one point in time.
 struct Scan {
     merge: Merge,
     snapshot: Snapshot,
-    /// A record that was read and belongs to the next key.
+    /// A record of the next key that was already read.
     ahead: Option<Record>,
 }
 
 /// A page of a scan.
 #[derive(Debug, Clone, Default)]
 pub struct ScanPage {
-    /// Live keys and what they map to, in ascending order.
+    /// Live keys with their entries, in ascending order.
     pub items: Vec<(Bytes, Entry)>,
-    /// The key to go on after, where the slice has more.
+    /// The key after which the next page starts, if the slice may have more.
     pub next: Option<Bytes>,
 }
 
 impl Shard {
-    /// Up to `limit` live keys of a slice in order, from the first after `after` on. A page may say that there is a
-    /// next one, and that be empty.
+    /// Up to `limit` live keys of a slice in order, from the first after `after` on. The page after
+    /// `next` may be empty.
     pub(crate) async fn scan(
         &self,
         slice: SliceId,
@@ -48,7 +48,7 @@ impl Shard {
         self.scan_exclusively(slice, after, limit).await
     }
 
-    /// As [`scan`](Self::scan), for the one who holds the gate.
+    /// As [`scan`](Self::scan), for the holder of the gate.
     pub(crate) async fn scan_exclusively(
         &self,
         slice: SliceId,
@@ -62,7 +62,7 @@ impl Shard {
         }
         let now_ms = self.now_ms();
         let (mut page, mut hidden_ms) = (ScanPage::default(), 0);
-        // Not one key further: what is read beyond the page is read again for the next one.
+        // Stops at the last key of the page: the next page would read further keys again.
         while page.items.len() < limit {
             let Some((key, entry)) = scan.next().await? else {
                 self.log_hidden(hidden_ms).await?;
@@ -79,7 +79,8 @@ impl Shard {
         Ok(page)
     }
 
-    /// A page does not show keys that have expired, the last of them at `expired_at_ms`: who misses them has seen them dead.
+    /// Logs the clock for a page that omits expired keys, the last of which expired at
+    /// `expired_at_ms`: its client has seen them expired.
     async fn log_hidden(&self, expired_at_ms: u64) -> Result<()> {
         if expired_at_ms == 0 || planted::bug(Bug::ScanHidesUnlogged) {
             return Ok(());
@@ -89,7 +90,7 @@ impl Shard {
 
     fn start_scan(&self, slice: SliceId, after: Option<Bytes>) -> Result<Scan> {
         let snapshot = self.history.snapshots.take(self.history.seq.get());
-        // The lowest key after `after`: the same with a zero byte behind it.
+        // The lowest key after `after`: the same with a zero byte appended.
         let from = match &after {
             None => Bytes::new(),
             Some(after) => after.iter().copied().chain([0]).collect(),
@@ -99,16 +100,16 @@ impl Shard {
         let mut sources = vec![memory(slice.active())];
         sources.extend(slice.frozen.borrow().iter().rev().map(|f| memory(Rc::clone(&f.table))));
         for run in slice.tree().runs() {
-            let windows = Rc::clone(&self.caches.scans);
+            let readahead = Rc::clone(&self.caches.scans);
             let (run, from) = (Rc::clone(run), from.clone());
-            let cursor = RunCursor::page(run, from, Hint::FOREGROUND, windows);
+            let cursor = RunCursor::page(run, from, Hint::FOREGROUND, readahead);
             sources.push(Source::Run(Box::new(cursor)));
         }
         Ok(Scan { merge: Merge::new(sources), snapshot, ahead: None })
     }
 
-    /// The number of keys: exact for what is in memtables and was read before it was written, else as good as
-    /// the filters.
+    /// The number of keys. It is exact for keys in memtables that were read before they were
+    /// written, and else as accurate as the filters.
     pub(crate) async fn key_count(&self) -> Result<u64> {
         self.gate.pass().await;
         Ok(self.key_estimate())
@@ -118,7 +119,7 @@ impl Shard {
         self.slices.iter().map(count_keys).sum()
     }
 
-    /// Some live key, picked by `random`.
+    /// A live key, chosen by `random`.
     pub(crate) async fn random_key(&self, random: u64) -> Result<Option<Bytes>> {
         for attempt in 0..RANDOM_TRIES {
             let random = softflash_base::checksum::identity(&[random, attempt]);
@@ -128,7 +129,7 @@ impl Shard {
                 return Ok(Some(key));
             }
         }
-        // Few keys, most of them dead: the first live one will do.
+        // Few keys are live: take the first one.
         for slice in &self.slices {
             if let Some((key, _)) = self.scan(slice.id, None, 1).await?.items.pop() {
                 return Ok(Some(key));
@@ -137,7 +138,7 @@ impl Shard {
         Ok(None)
     }
 
-    /// A key that some record has: memtables and patches by their share of the records.
+    /// The key of a random record; memtables and patches are weighted by their records.
     async fn pick(&self, random: u64) -> Result<Option<Bytes>> {
         let Some(slice) = self.slices.get(random as usize % self.slices.len().max(1)) else {
             return Ok(None);
@@ -176,7 +177,7 @@ impl Shard {
 }
 
 impl Scan {
-    /// The next key that exists at the snapshot, and its entry.
+    /// The next live key at the snapshot, and its entry.
     async fn next(&mut self) -> Result<Option<(Bytes, Entry)>> {
         loop {
             let Some(first) = self.next_visible().await? else { return Ok(None) };
@@ -190,7 +191,7 @@ impl Scan {
             while pieces.len() < fragments {
                 match self.next_visible().await? {
                     Some(piece) if piece.key == key && piece.seq == seq => {
-                        // Sources may overlap: a piece that is here already is passed over.
+                        // Sources may overlap: skip a fragment that was already read.
                         if usize::from(piece.fragment()) == pieces.len() {
                             pieces.push(piece.into_value());
                         }
@@ -211,7 +212,7 @@ impl Scan {
         }
     }
 
-    /// The next record that belongs to the snapshot.
+    /// The next record in the snapshot.
     async fn next_visible(&mut self) -> Result<Option<Record>> {
         if let Some(record) = self.ahead.take() {
             return Ok(Some(record));
@@ -224,7 +225,7 @@ impl Scan {
         Ok(None)
     }
 
-    /// Passes over what is left of `key`.
+    /// Skips the remaining records of `key`.
     async fn skip(&mut self, key: &Bytes) -> Result<()> {
         while let Some(record) = self.next_visible().await? {
             if record.key != *key {
@@ -236,7 +237,7 @@ impl Scan {
     }
 }
 
-/// Live keys of a slice: those of the tree, corrected by what the memtables add and remove.
+/// Live keys of a slice: the count of the tree, corrected by the memtables.
 fn count_keys(slice: &Slice) -> u64 {
     let mut live = slice.live_keys.get() as i64;
     let frozen: Vec<_> = slice.frozen.borrow().iter().map(Rc::clone).collect();
@@ -248,7 +249,7 @@ fn count_keys(slice: &Slice) -> u64 {
     live.max(0) as u64
 }
 
-/// What a memtable changes in the number of keys, given the memtables older than it.
+/// The change of the key count by a memtable, given the older memtables.
 fn delta(
     slice: &Slice,
     table: &mut crate::kv::memtable::Memtable,

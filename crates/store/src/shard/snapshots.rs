@@ -1,10 +1,10 @@
-//! Points in the past that readers still look at.
+//! Snapshots: sequence numbers at which scans read.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The sequence numbers that scans read at. A clone is the same set.
+/// The snapshots in use. A clone is the same set.
 #[derive(Clone, Default)]
 pub struct Snapshots {
     readers: Rc<RefCell<BTreeMap<u64, usize>>>,
@@ -17,25 +17,25 @@ impl Snapshots {
         Snapshot { seq, snapshots: self.clone() }
     }
 
-    /// The newest one in use.
+    /// The newest snapshot in use.
     pub fn newest(&self) -> Option<u64> {
         self.readers.borrow().keys().next_back().copied()
     }
 
-    /// All in use, ascending.
+    /// All snapshots in use, in ascending order.
     pub fn all(&self) -> Vec<u64> {
         self.readers.borrow().keys().copied().collect()
     }
 }
 
-/// A point in the past, readable as long as this lives.
+/// The state at a sequence number, readable until this is dropped.
 pub struct Snapshot {
     seq: u64,
     snapshots: Snapshots,
 }
 
 impl Snapshot {
-    /// Records up to this sequence number belong to it.
+    /// The sequence number of the last write in the snapshot.
     pub fn seq(&self) -> u64 {
         self.seq
     }

@@ -1,19 +1,21 @@
-//! Transactions over several shards: all or nothing, also through a crash.
+//! Transactions over several shards: atomic, also after a crash (two-phase commit).
 //!
-//! Each participant writes a *prepare* with its part of the writes into its own log and makes them visible
-//! (the caller holds the gates of all participants). When every prepare is durable, shard 0, the
-//! coordinator, writes a *commit* into its log, in the order of the transactions' numbers; when that is
-//! durable the transaction counts, and each participant notes the commit in its own log too. Until then the
-//! participant's log is not stable beyond the prepare: nothing after it is acknowledged, and no memtable that
-//! holds it is flushed. Recovery cuts each log at the first prepare without a commit. As commits are in
-//! order of the numbers, and the numbers were given while the gates were held, no transaction that was
-//! committed can lie behind such a cut.
+//! Each participant writes a *prepare* with its part of the writes into its log and makes the
+//! writes visible; the caller holds the gates of all participants. When every prepare is durable,
+//! shard 0, the coordinator, writes a *commit* into its log, in the order of the transaction
+//! numbers. When the commit is durable, the transaction is committed, and each participant also
+//! writes the commit into its own log. Until then the participant's log is not stable beyond the
+//! prepare: no later write is acknowledged, and no memtable with the prepared writes is flushed.
+//! Recovery cuts each log at the first prepare without a commit. Commits are in number order, and
+//! numbers are assigned while the gates are held, so no committed transaction can follow such a
+//! cut.
 //!
-//! After a crash each participant asks the coordinator's log once, and notes the answers in its own log before it
-//! serves anything. Until every shard has done so the coordinator's checkpoints repeat them: a second crash finds
-//! the same commits.
+//! After a crash each participant reads the coordinator's commits once, and writes those of its
+//! transactions into its own log before it serves commands. Until every shard has done so the
+//! coordinator's checkpoints repeat the commits, so recovery after a second crash finds them too.
 //!
-//! This file has the state of each side; `store/two_phase.rs` has the messages between them.
+//! This file has the state of coordinator and participants; `store/two_phase.rs` has their
+//! messages.
 
 use super::Shard;
 use super::log::Event;
@@ -24,18 +26,20 @@ use softflash_base::planted::{self, Bug};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The coordinator's books; empty in every other shard.
+/// The coordinator's state; empty in every other shard.
 #[derive(Default)]
 pub(super) struct Transactions {
     next: Cell<u64>,
     /// Transactions without a commit, with the participants whose prepare is not durable yet.
     waiting: RefCell<BTreeMap<u64, Waiting>>,
-    /// Committed, with the participants that have not noted it durably: they may still ask after a crash.
+    /// Committed transactions, with the participants whose own log does not have the commit
+    /// durably: after a crash these may still need it.
     committed: RefCell<BTreeMap<u64, BTreeSet<ShardId>>>,
-    /// Commits that the coordinator's log told when it was opened, until every shard has noted its own.
+    /// Commits recovered from the coordinator's log, until every shard has logged those of its
+    /// transactions.
     recovered: RefCell<BTreeSet<u64>>,
-    /// Shards that have not noted theirs yet.
-    unaware: RefCell<BTreeSet<ShardId>>,
+    /// Shards that have not logged the commits of their recovered transactions.
+    not_caught_up: RefCell<BTreeSet<ShardId>>,
 }
 
 /// A committed transaction, whose commit is in the coordinator's log.
@@ -54,33 +58,33 @@ struct Waiting {
 }
 
 impl Transactions {
-    /// Books that give numbers from `next` on, of the coordinator of `shards` shards, whose log tells of the commits
-    /// `recovered`.
+    /// The state of the coordinator of `shards` shards, with `next` as the next number and the
+    /// commits recovered from its log.
     pub(super) fn new(next: u64, recovered: BTreeSet<u64>, shards: u16) -> Transactions {
         Transactions {
             next: Cell::new(next),
             recovered: RefCell::new(recovered),
-            unaware: RefCell::new((0..shards).map(ShardId).collect()),
+            not_caught_up: RefCell::new((0..shards).map(ShardId).collect()),
             ..Transactions::default()
         }
     }
 
-    /// The number that the next transaction gets.
+    /// The number of the next transaction.
     pub(super) fn next(&self) -> u64 {
         self.next.get()
     }
 
-    /// Commits that a participant may still ask for.
-    pub(super) fn unforgotten(&self) -> Vec<u64> {
+    /// Commits that a participant may still need after a crash.
+    pub(super) fn retained_commits(&self) -> Vec<u64> {
         let (recovered, committed) = (self.recovered.borrow(), self.committed.borrow());
         recovered.iter().chain(committed.keys()).copied().collect()
     }
 
-    /// A shard has noted in its own log what became of its transactions before the crash.
+    /// A shard has logged the outcome of its transactions before the crash.
     fn caught_up(&self, shard: ShardId) {
-        let mut unaware = self.unaware.borrow_mut();
-        unaware.remove(&shard);
-        if unaware.is_empty() {
+        let mut not_caught_up = self.not_caught_up.borrow_mut();
+        not_caught_up.remove(&shard);
+        if not_caught_up.is_empty() {
             self.recovered.borrow_mut().clear();
         }
     }
@@ -96,7 +100,7 @@ impl Transactions {
         number
     }
 
-    /// A participant's prepare is durable. Returns the transactions that can be committed now, in order.
+    /// A participant's prepare is durable. Returns the transactions to commit now, in number order.
     fn prepared(&self, number: u64, shard: ShardId) -> Vec<(u64, Vec<ShardId>)> {
         let mut waiting = self.waiting.borrow_mut();
         if let Some(transaction) = waiting.get_mut(&number) {
@@ -130,8 +134,7 @@ impl Transactions {
 }
 
 impl Shard {
-    /// Notes in the own log the commits that only the coordinator's log records; durable when this
-    /// returns.
+    /// Writes the commits that only the coordinator's log records into this shard's log, durably.
     pub(super) async fn note_recovered(&self, decided_elsewhere: &[u64]) -> Result<()> {
         for number in decided_elsewhere.iter().filter(|_| !planted::bug(Bug::CommitsNotNoted)) {
             let seq = self.next_seq();
@@ -140,31 +143,31 @@ impl Shard {
         self.log.written_soon(self.history.seq.get()).await
     }
 
-    /// Commits that the coordinator's log recorded when it was opened; none at another shard.
+    /// Commits recovered from the coordinator's log; none at another shard.
     pub(super) fn recovered_commits(&self) -> BTreeSet<u64> {
         self.transactions.recovered.borrow().clone()
     }
 
-    /// At a participant: applies its part, which counts once the transaction is committed. Returns its
-    /// sequence number.
+    /// At a participant: applies its part of the transaction as a prepare. Returns its sequence
+    /// number.
     pub(crate) fn prepare(&self, number: u64, writes: Writes) -> u64 {
         let seq = self.apply(writes, Some(number));
         self.log.hold(seq, number);
         seq
     }
 
-    /// At the coordinator: registers a transaction of these participants, and numbers it.
+    /// At the coordinator: registers a transaction with these participants. Returns its number.
     pub(crate) fn register(&self, participants: &[ShardId]) -> u64 {
         self.transactions.register(participants)
     }
 
-    /// At the coordinator: the prepare of `shard` is durable. Logs the commits of the transactions that
-    /// this completes.
+    /// At the coordinator: the prepare of `shard` is durable. Logs the commits of the transactions
+    /// whose prepares are now all durable.
     pub(crate) fn note_prepared(&self, number: u64, shard: ShardId) -> Vec<Decided> {
         let complete = self.transactions.prepared(number, shard).into_iter();
         let commit = |(number, participants): (u64, Vec<ShardId>)| {
-            let unaware = participants.iter().copied().collect();
-            self.transactions.committed.borrow_mut().insert(number, unaware);
+            let not_logged = participants.iter().copied().collect();
+            self.transactions.committed.borrow_mut().insert(number, not_logged);
             let seq = self.next_seq();
             self.log.append(&Event::Commit(number), seq);
             Decided { number, participants, seq }
@@ -172,24 +175,24 @@ impl Shard {
         complete.map(commit).collect()
     }
 
-    /// At a participant: the transaction is committed. Returns the sequence number of the commit in the
-    /// own log; once it is written, the coordinator may forget the transaction for this shard.
+    /// At a participant: the transaction is committed. Returns the sequence number of the commit in
+    /// this shard's log. Once that is durable, the coordinator may forget the transaction for this
+    /// shard.
     pub(crate) fn note_committed(&self, number: u64) -> u64 {
         let seq = self.next_seq();
         self.log.append(&Event::Commit(number), seq);
-        // Before anything after the transaction can be flushed: see `shard/clear.rs`.
-        self.doom(Some(number));
-        self.log.let_go(number);
+        // Before a later write can be flushed: see `shard/clear.rs`.
+        self.drop_cleared_patches(Some(number));
+        self.log.release_hold(number);
         seq
     }
 
-    /// At the coordinator: `shard` has noted the commit in its own log.
+    /// At the coordinator: `shard` has the commit in its own log.
     pub(crate) fn forget_commit(&self, number: u64, shard: ShardId) {
         self.transactions.forget(number, shard);
     }
 
-    /// At the coordinator: `shard` has noted in its own log the outcome of its transactions before the
-    /// crash.
+    /// At the coordinator: `shard` has logged the outcome of its transactions before the crash.
     pub(crate) fn note_caught_up(&self, shard: ShardId) {
         self.transactions.caught_up(shard);
     }

@@ -6,12 +6,12 @@ use softflash_base::planted::{self, Bug};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Tells whether a watched key was written.
+/// A flag that is set when a watched key is written.
 #[derive(Debug, Clone, Default)]
 pub struct WatchToken(Arc<AtomicBool>);
 
 impl WatchToken {
-    /// Whether anything has written the key since the watch began.
+    /// Whether the key was written since the watch began.
     pub fn touched(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -20,7 +20,7 @@ impl WatchToken {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether only the shard still knows the token.
+    /// Whether only the shard still holds the token.
     pub(crate) fn is_orphan(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
@@ -30,22 +30,22 @@ impl WatchToken {
 pub struct Watches {
     tokens: HashMap<Bytes, Vec<WatchToken>>,
     since_sweep: usize,
-    /// Registrations after which tokens that nobody holds any more are dropped.
+    /// The number of registrations between sweeps, which drop orphaned tokens.
     sweep_every: usize,
 }
 
 impl Watches {
-    /// No watches; those that nobody holds any more are dropped after every `sweep_every` registrations.
+    /// No watches. Every `sweep_every` registrations a sweep drops orphaned tokens.
     pub fn new(sweep_every: usize) -> Watches {
         Watches { tokens: HashMap::new(), since_sweep: 0, sweep_every }
     }
 
-    /// Tokens that are kept, those among them that nobody holds any more.
+    /// The number of tokens, including orphaned ones.
     pub fn count(&self) -> usize {
         self.tokens.values().map(Vec::len).sum()
     }
 
-    /// Tells `token` when `key` is written.
+    /// Registers `token` for writes to `key`.
     pub fn add(&mut self, key: Bytes, token: WatchToken) {
         self.since_sweep += 1;
         if self.since_sweep >= self.sweep_every {
@@ -70,7 +70,7 @@ impl Watches {
         }
     }
 
-    /// Everything is removed.
+    /// All keys are removed.
     pub fn touch_all(&mut self) {
         self.tokens.drain().flat_map(|(_, tokens)| tokens).for_each(|token| token.touch());
     }

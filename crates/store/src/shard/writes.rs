@@ -1,4 +1,4 @@
-//! The writes of a transaction, from the command that makes them to the shard that applies them.
+//! The writes of a transaction, from its command to the shard that applies them.
 
 use crate::value::Entry;
 use bytes::Bytes;
@@ -12,17 +12,17 @@ pub(crate) type Write = (Bytes, Option<Entry>);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Writes {
     entries: SmallVec<[Write; 1]>,
-    /// Indices by key, once there are too many to compare each.
+    /// Indices by key, used when there are too many entries for a linear search.
     index: HashMap<Bytes, usize>,
-    /// Everything is removed before.
+    /// All keys are removed before these writes.
     pub(crate) clear: bool,
 }
 
-/// Writes that are searched one by one.
+/// The maximum number of writes for a linear search.
 const FEW: usize = 16;
 
 impl Writes {
-    /// No writes; `clear` removes everything.
+    /// No writes; `clear` removes all keys.
     pub(crate) fn new(clear: bool) -> Writes {
         Writes { clear, ..Writes::default() }
     }
@@ -84,7 +84,7 @@ impl Writes {
         self.entries.iter().map(entry).sum()
     }
 
-    /// Whether they add data rather than remove it.
+    /// Whether they add data.
     pub(crate) fn grow(&self) -> bool {
         self.entries.iter().any(|(_, entry)| entry.is_some())
     }

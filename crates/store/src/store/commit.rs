@@ -1,4 +1,4 @@
-//! Commits a transaction: routes its writes to the shards that own the keys.
+//! Commits a transaction: routes its writes to the shards of their keys.
 
 use super::transaction::Transaction;
 use super::{CommitToken, Store};
@@ -7,13 +7,13 @@ use crate::shard::{ReadMark, Writes};
 use softflash_base::ShardId;
 
 impl Store {
-    /// Applies a transaction's writes, all or none. Returns when they are visible; they are durable when
-    /// [`durable`](Store::durable) of the token returns.
+    /// Applies a transaction's writes atomically. Returns when they are visible; they are durable
+    /// when [`durable`](Store::durable) of the token returns.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where a key that the transaction read has changed since; run the command
-    /// again in a new transaction. A transaction that writes more than one shard must come from
-    /// [`Store::exclusive`].
+    /// [`StoreError::Conflict`] where a key that the transaction read has changed since; run the
+    /// command again in a new transaction. A transaction that writes more than one shard must come
+    /// from [`Store::exclusive`].
     pub async fn commit(&self, transaction: Transaction) -> Result<CommitToken> {
         let mut token = transaction.seen.clone();
         if transaction.is_read_only() {

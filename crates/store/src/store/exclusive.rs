@@ -1,5 +1,5 @@
-//! Exclusive work on shards: holds their gates, so that several commands, or several shards, change as
-//! one.
+//! Exclusive access to shards: holds their gates, so that changes by several commands, or of
+//! several shards, are atomic.
 
 use super::mesh::{Job, Mesh};
 use super::transaction::Transaction;
@@ -10,20 +10,19 @@ use futures_util::future::LocalBoxFuture;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{ShardId, SliceId};
 
-/// The right to work on some shards alone; ends when dropped.
+/// Exclusive access to some shards until it is dropped.
 pub struct Exclusive {
     store: Store,
     _guards: Vec<GateGuard>,
 }
 
 impl Exclusive {
-    /// A transaction that passes the gates.
     /// Begins a transaction that passes the gates.
     pub fn begin(&self) -> Transaction {
         Transaction::new(self.store.clone(), true)
     }
 
-    /// As [`Store::scan`], past the gate of the slice's shard.
+    /// As [`Store::scan`], without waiting for the gate of the slice's shard.
     pub async fn scan(
         &self,
         slice: SliceId,
@@ -37,7 +36,7 @@ impl Exclusive {
         self.store.run_on(shard, job).await?
     }
 
-    /// As [`Store::key_count`], past the gates.
+    /// As [`Store::key_count`], without waiting for the gates.
     pub async fn key_count(&self) -> Result<u64> {
         let counts = self
             .store
@@ -48,10 +47,10 @@ impl Exclusive {
 }
 
 impl Store {
-    /// Waits until nobody else works on `shards` and keeps others out until the guard is dropped.
+    /// Waits for exclusive access to `shards`, and blocks other tasks until the guard is dropped.
     /// Transactions from the guard's [`Exclusive::begin`] pass.
     pub async fn exclusive(&self, mut shards: Vec<ShardId>) -> Result<Exclusive> {
-        // Always in ascending order, so that two of them cannot wait for each other.
+        // Always in ascending order, so that two callers cannot deadlock.
         shards.sort_unstable();
         shards.dedup();
         if planted::bug(Bug::GatesInReverse) {
@@ -74,7 +73,7 @@ impl Store {
     }
 }
 
-/// Holds the gate of a shard, from whichever thread; gives it back when dropped.
+/// Holds the gate of a shard, from any thread; releases it when dropped.
 struct GateGuard {
     shard: ShardId,
     mesh: Mesh,
@@ -86,7 +85,7 @@ impl Drop for GateGuard {
             store.local().gate.release();
             Box::pin(std::future::ready(()))
         });
-        // A shard that has stopped needs no gate.
+        // Ignore the error: a shard that has stopped needs no gate.
         let _ = self.mesh.send(self.shard, release);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A job for another shard's thread.
 pub(crate) type Job = Box<dyn FnOnce(Store) -> LocalBoxFuture<'static, ()> + Send>;
 
-/// The inboxes of all shards, and the decisions on their transactions; shared by all threads.
+/// The inboxes of all shards and the coordinator's decisions, shared by all threads.
 #[derive(Clone)]
 pub struct Mesh {
     inboxes: Arc<[async_channel::Sender<Job>]>,
@@ -21,7 +21,7 @@ pub struct Mesh {
 pub struct Inbox(pub(super) async_channel::Receiver<Job>);
 
 impl Mesh {
-    /// A mesh of `shards` shards, and each one's inbox.
+    /// A mesh of `shards` shards, and the inbox of each.
     pub fn new(shards: u16) -> (Mesh, Vec<Inbox>) {
         let (senders, receivers): (Vec<_>, Vec<_>) =
             (0..shards).map(|_| async_channel::unbounded()).unzip();

@@ -1,4 +1,4 @@
-//! One thread's handle to the whole store: its own shard directly, the others by message.
+//! A thread's handle to the whole store: direct calls to its own shard, messages to the others.
 
 mod commit;
 mod exclusive;
@@ -27,7 +27,7 @@ use softflash_ftl::UnitTelemetry;
 use softflash_runtime::RuntimeHandle;
 use std::rc::Rc;
 
-/// The store as one thread holds it. A clone is the same store.
+/// A thread's handle to the store. A clone is the same store.
 #[derive(Clone)]
 pub struct Store {
     shard: Rc<Shard>,
@@ -48,7 +48,7 @@ impl Store {
         store
     }
 
-    /// How the key space is cut.
+    /// The division of the key space.
     pub fn layout(&self) -> &StoreLayout {
         self.shard.layout()
     }
@@ -73,12 +73,12 @@ impl Store {
         self.layout().shard_of(key)
     }
 
-    /// Milliseconds since the Unix epoch by the store's clock, which never runs back.
+    /// Milliseconds since the Unix epoch by the store's clock, which is monotonic.
     pub fn now_ms(&self) -> u64 {
         self.shard.now_ms()
     }
 
-    /// Runs `job` on the thread of `shard`; directly where that is this one.
+    /// Runs `job` on the thread of `shard`; directly if that is this thread.
     pub async fn run_on<R: Send + 'static>(
         &self,
         shard: ShardId,
@@ -91,7 +91,7 @@ impl Store {
         let job: Job = Box::new(move |store| {
             let work = job(store);
             Box::pin(async move {
-                // A caller that has gone away drops the result where it was made.
+                // If the caller is gone, the result is dropped on this thread.
                 let _ = reply.send(work.await);
             })
         });
@@ -114,7 +114,7 @@ impl Store {
         Transaction::new(self.clone(), false)
     }
 
-    /// Waits until the writes of the token survive a power cut; returns at once where the store's
+    /// Waits until the writes of the token are durable; returns at once where the store's
     /// durability is an interval.
     pub async fn durable(&self, token: &CommitToken) -> Result<()> {
         for &(shard, seq) in &token.seqs {
@@ -141,14 +141,14 @@ impl Store {
         .await?
     }
 
-    /// Brings keys into memory ahead of a transaction, so that it waits for no flash while it keeps
-    /// others out. Errors are left for the transaction to meet.
+    /// Reads keys into the cache before an exclusive transaction, so that it does not wait for
+    /// flash while it blocks other tasks. Ignores errors: the transaction will get them.
     pub async fn prefetch(&self, keys: &[Bytes]) {
         let reads = keys.iter().map(|key| self.read(self.shard_of(key), key, false));
         futures_util::future::join_all(reads).await;
     }
 
-    /// Watches a key: the token tells whether anything has written it since.
+    /// Watches a key: the token is marked when the key is written.
     pub async fn watch(&self, key: Bytes) -> Result<WatchToken> {
         let token = WatchToken::default();
         let (shard, registered) = (self.shard_of(&key), token.clone());
@@ -180,7 +180,7 @@ impl Store {
         counts.await?.into_iter().sum()
     }
 
-    /// Some live key, if there is any; `random` picks it.
+    /// A live key chosen by `random`, if there is any.
     pub async fn random_key(&self, random: u64) -> Result<Option<Bytes>> {
         let shards = u64::from(self.layout().shards);
         for step in 0..shards {
@@ -197,7 +197,7 @@ impl Store {
         Ok(None)
     }
 
-    /// The counters of all shards, added up.
+    /// The sum of the counters of all shards.
     pub async fn stats(&self) -> Result<StoreStats> {
         let mut total = StoreStats::default();
         let parts = self.run_on_all(|store| Box::pin(async move { store.shard.stats() })).await?;
@@ -205,18 +205,18 @@ impl Store {
         Ok(total)
     }
 
-    /// The counters of this thread's shard alone, at once.
+    /// The counters of this thread's shard.
     pub fn shard_stats(&self) -> StoreStats {
         self.shard.stats()
     }
 
-    /// Every unit's state.
+    /// The telemetry of every unit.
     pub async fn units(&self) -> Result<Vec<UnitTelemetry>> {
         let parts = self.run_on_all(|store| Box::pin(async move { store.shard.units() })).await?;
         Ok(parts.into_iter().flatten().collect())
     }
 
-    /// Makes everything durable and stops this thread's shard: what comes later is refused.
+    /// Makes all writes durable and stops this thread's shard, which refuses later commands.
     pub async fn close(&self) -> Result<()> {
         self.shard.close().await
     }

@@ -1,4 +1,4 @@
-//! Opening a store: opens each shard, and joins it to the others.
+//! Opens the shards of a store and connects them.
 
 use super::Store;
 use super::mesh::{Inbox, Mesh};
@@ -15,25 +15,26 @@ use std::sync::Arc;
 
 /// The parameters of a shard's opening.
 pub struct ShardSpec {
-    /// Which shard.
+    /// The shard's id.
     pub id: ShardId,
-    /// How the key space is cut.
+    /// The division of the key space.
     pub layout: StoreLayout,
-    /// Settings of this run.
+    /// The options of this run.
     pub options: StoreOptions,
     /// The device, shared with the other shards.
     pub device: Arc<dyn Device>,
     /// The clock and executor of the thread.
     pub runtime: RuntimeHandle,
-    /// The way to the other shards.
+    /// The mesh to the other shards.
     pub mesh: Mesh,
-    /// This shard's own end of it.
+    /// This shard's inbox in the mesh.
     pub inbox: Inbox,
 }
 
 impl Store {
-    /// Opens a shard, recovering the contents of its units, and joins it to the others. All shards of a
-    /// store must be opened at the same time: they ask each other for the outcome of transactions.
+    /// Opens a shard, recovering the contents of its units, and joins it to the others. All shards
+    /// of a store must be opened at the same time: they ask each other for the outcome of
+    /// transactions.
     pub async fn open(spec: ShardSpec) -> Result<Store> {
         Store::open_on(spec, None).await
     }
@@ -70,8 +71,8 @@ impl Store {
     }
 }
 
-/// Opens all shards of a store on one thread: for embedding, tools and simulation. The first handle is that of
-/// shard 0; close every one of them in the end.
+/// Opens all shards of a store on one thread: for embedding, tools and simulation. The first handle
+/// is that of shard 0; close every one of them in the end.
 pub async fn open_all(
     device: Arc<dyn Device>,
     layout: &StoreLayout,
@@ -81,7 +82,7 @@ pub async fn open_all(
     open_each(&device, layout, options, runtime, |spec| Store::open_on(spec, None)).await
 }
 
-/// As [`open_all`], without background tasks: the trees stay as they are but for what the caller changes.
+/// As [`open_all`], without background tasks: only the caller changes the trees.
 pub(crate) async fn open_all_for_repair(
     device: Arc<dyn Device>,
     layout: &StoreLayout,
@@ -93,8 +94,8 @@ pub(crate) async fn open_all_for_repair(
     open_each(&device, layout, options, runtime, open).await
 }
 
-/// As [`open_all`], with the log on a device of its own, whose pages and superblocks are as large: for simulations of
-/// systems that have one. It is not for use after a power cut.
+/// As [`open_all`], with the log on a separate device with pages and superblocks of the same size.
+/// For simulations of systems with a log device; not for use after a power cut.
 pub async fn open_all_with_log(
     device: Arc<dyn Device>,
     log_device: Arc<dyn Device>,

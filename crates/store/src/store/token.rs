@@ -1,9 +1,9 @@
-//! Commit tokens: which writes a reply waits for.
+//! Commit tokens: the writes for which a reply waits.
 
 use smallvec::SmallVec;
 use softflash_base::ShardId;
 
-/// Writes that must be durable before a reply may be sent: a sequence number per shard.
+/// The writes that must be durable before a reply is sent: a sequence number per shard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitToken {
     pub(super) seqs: SmallVec<[(ShardId, u64); 1]>,
@@ -28,12 +28,12 @@ impl CommitToken {
         }
     }
 
-    /// Adds all of another token.
+    /// Adds the sequence numbers of another token.
     pub fn merge(&mut self, other: &CommitToken) {
         other.seqs.iter().for_each(|&(shard, seq)| self.add(shard, seq));
     }
 
-    /// Whether there is nothing to wait for.
+    /// Whether the token has no writes.
     pub fn is_empty(&self) -> bool {
         self.seqs.is_empty()
     }

@@ -1,8 +1,8 @@
 //! A transaction: the keys that it has read, and its writes.
 //!
-//! Every command is a function over a transaction. Reads see the transaction's own writes first; writes
-//! stay in memory until [`Store::commit`](crate::Store::commit) applies them all at once, or refuses with
-//! [`StoreError::Conflict`] when a key that was read has changed since.
+//! Every command is a function over a transaction. Reads see the transaction's own writes first.
+//! Writes stay in memory until [`Store::commit`](crate::Store::commit) applies them atomically, or
+//! fails with [`StoreError::Conflict`] if a key that was read has changed since.
 
 use super::{CommitToken, Store};
 use crate::error::{Result, StoreError};
@@ -16,9 +16,10 @@ pub struct Transaction {
     store: Store,
     pub(super) marks: Vec<ReadMark>,
     pub(super) writes: Writes,
-    /// The writes that its reads have seen.
+    /// The committed writes that its reads have returned.
     pub(super) seen: CommitToken,
-    /// Made under [`Store::exclusive`]: passes the gates, and nothing can change under it.
+    /// Begun under [`Store::exclusive`]: passes the gates, and no other transaction can change its
+    /// shards.
     pub(super) exclusive: bool,
 }
 
@@ -38,12 +39,12 @@ impl Transaction {
         &self.store
     }
 
-    /// Milliseconds since the Unix epoch by the store's clock, which never runs back.
+    /// Milliseconds since the Unix epoch by the store's clock, which is monotonic.
     pub fn now_ms(&self) -> u64 {
         self.store.now_ms()
     }
 
-    /// The entry of `key`; `None` where it is expired.
+    /// The entry of `key`; `None` if it does not exist or has expired.
     pub async fn get(&mut self, key: &Bytes) -> Result<Option<Entry>> {
         if let Some(pending) = self.writes.get(key) {
             return Ok(pending.clone());
@@ -86,17 +87,17 @@ impl Transaction {
         Ok(())
     }
 
-    /// Removes every key of every shard, before the writes that follow.
+    /// Removes every key of every shard. Later writes of the transaction apply after it.
     pub fn clear(&mut self) {
         self.writes = Writes::new(true);
     }
 
-    /// Whether there is anything to commit.
+    /// Whether there are no writes to commit.
     pub fn is_read_only(&self) -> bool {
         self.writes.is_empty()
     }
 
-    /// The shards that a commit would write.
+    /// The shards that a commit writes.
     pub fn written_shards(&self) -> Vec<ShardId> {
         if self.writes.clear {
             return (0..self.store.layout().shards).map(ShardId).collect();
@@ -108,7 +109,8 @@ impl Transaction {
         shards
     }
 
-    /// The writes that must be durable before a reply that depends on this transaction's reads may be sent.
+    /// The writes that must be durable before a reply that depends on this transaction's reads is
+    /// sent.
     pub fn token(&self) -> &CommitToken {
         &self.seen
     }

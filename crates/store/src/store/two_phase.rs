@@ -1,5 +1,5 @@
-//! Commits over several shards: the messages between participants and coordinator. The protocol and its
-//! state are in `shard/transactions.rs`.
+//! Two-phase commit: the messages between participants and coordinator. The protocol and its state
+//! are in `shard/transactions.rs`.
 
 use super::transaction::Transaction;
 use super::{CommitToken, Store};
@@ -29,8 +29,8 @@ impl Store {
         .await?
         .into_iter()
         .collect::<Result<()>>()?;
-        // From here on the transaction goes through even if its client has gone: others wait for its
-        // number.
+        // From here on the transaction completes even if its client is gone: later numbers wait for
+        // it.
         let (reply, result) = futures_channel::oneshot::channel();
         let driver = self.clone();
         self.runtime().spawn(Box::pin(async move {
@@ -66,7 +66,8 @@ impl Store {
         Ok(token)
     }
 
-    /// At a participant: applies its part, and reports to the coordinator when it is durable.
+    /// At a participant: applies its part as a prepare, and reports to the coordinator when that is
+    /// durable.
     fn prepare(&self, number: u64, writes: Writes) -> u64 {
         let seq = self.shard.prepare(number, writes);
         let store = self.clone();
@@ -77,13 +78,13 @@ impl Store {
             }
             let report = store
                 .call(COORDINATOR, move |coordinator| coordinator.note_prepared(number, shard));
-            // A coordinator that has stopped decides at recovery.
+            // Ignore the error: if the coordinator has stopped, recovery decides.
             let _ = report.await;
         }));
         seq
     }
 
-    /// At the coordinator: commits the transactions that are complete.
+    /// At the coordinator: commits the transactions whose prepares are all durable.
     fn note_prepared(&self, number: u64, shard: ShardId) {
         for Decided { number, participants, seq } in self.shard.note_prepared(number, shard) {
             let store = self.clone();
@@ -102,8 +103,8 @@ impl Store {
         }
     }
 
-    /// At a participant: the transaction is committed. When the own log records that, the coordinator may
-    /// forget it.
+    /// At a participant: the transaction is committed. Once this shard's log has the commit
+    /// durably, the coordinator may forget it.
     fn note_committed(&self, number: u64) {
         let (store, seq) = (self.clone(), self.shard.note_committed(number));
         self.runtime().spawn(Box::pin(async move {
@@ -117,36 +118,36 @@ impl Store {
         }));
     }
 
-    /// Tells the coordinator that it need not remember for this shard the commits that its log recorded
-    /// when it was opened.
+    /// Reports to the coordinator that this shard has caught up, so that it need not retain
+    /// recovered commits for the shard.
     pub(super) fn report_caught_up(&self) {
         let (store, shard) = (self.clone(), self.local_id());
         self.runtime().spawn(Box::pin(async move {
             let report =
                 store.call(COORDINATOR, move |coordinator| coordinator.shard.note_caught_up(shard));
-            // A coordinator that has stopped remembers: its log records them.
+            // Ignore the error: a stopped coordinator still has the commits in its log.
             let _ = report.await;
         }));
     }
 
-    /// The log of `shard` has failed with a transaction under way that it takes part in. The transaction
-    /// cannot be decided before the next recovery, nor any later one, and no write behind it in any log
-    /// can be acknowledged.
+    /// The log of `shard` has failed, and the shard takes part in an undecided transaction. Neither
+    /// it nor a later transaction can be decided before the next recovery, and no later write in
+    /// any log can be acknowledged.
     async fn fail_everywhere(&self, shard: ShardId, error: &StoreError) {
         if matches!(error, StoreError::Closed) {
             return;
         }
         let reason =
-            format!("a transaction over several shards cannot end: shard {shard}: {error}");
+            format!("a transaction over several shards cannot be decided: shard {shard}: {error}");
         for other in (0..self.layout().shards).map(ShardId).filter(|other| *other != shard) {
             let reason = reason.clone();
             let notice = self.call(other, move |store| store.shard.log().fail(&reason));
-            // A shard that has stopped has no clients that wait.
+            // Ignore the error: a stopped shard has no waiting clients.
             let _ = notice.await;
         }
     }
 
-    /// Runs a job that does not wait on the thread of `shard`.
+    /// Runs a synchronous job on the thread of `shard`.
     async fn call<R: Send + 'static>(
         &self,
         shard: ShardId,

@@ -5,13 +5,13 @@
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use softflash_base::Time;
-use softflash_device::faulty::{Faults, FaultyDevice, OperationKind};
 use softflash_device::{Command, Device, DeviceError, ModelDevice, Target};
 use softflash_runtime::VirtualExecutor;
 use softflash_store::check::Progress;
 use softflash_store::repair::{self, OnLogLoss, RepairReport};
 use softflash_store::{Entry, Store, StoreError, StoreLayout, StoreOptions, check, open_all};
 use softflash_testing::VirtualBed;
+use softflash_testing::faulty::{Faults, FaultyDevice, OperationKind};
 use softflash_testing::model::key;
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -68,7 +68,7 @@ struct Forgetful {
 impl Forgetful {
     fn new(shards: u16) -> Forgetful {
         let VirtualBed { device: array, layout, mut options } = VirtualBed::new(shards, 24);
-        options.ftl.prepared_target = u32::MAX;
+        options.ftl.erased_target = u32::MAX;
         let (faults, pages) = (Faults::default(), Arc::<Mutex<Pages>>::default());
         let seen = Arc::clone(&pages);
         faults.fail_if(move |command| seen.lock().unwrap().take(command));

@@ -3,8 +3,8 @@
 use crate::mirror_support::{Mirror, close, rebuilt, write};
 use softflash_base::random::Rng;
 use softflash_device::DeviceError;
-use softflash_device::faulty::OperationKind;
 use softflash_testing::Model;
+use softflash_testing::faulty::OperationKind;
 use std::time::Duration;
 
 #[test]

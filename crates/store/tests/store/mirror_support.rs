@@ -4,13 +4,13 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
 use softflash_base::random::Rng;
-use softflash_device::faulty::{Faults, FaultyDevice};
 use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::check::Progress;
 use softflash_store::repair::{self, OnLogLoss, RepairReport};
 use softflash_store::{CheckReport, Store, StoreLayout, StoreOptions, check, open_all};
 use softflash_testing::Model;
+use softflash_testing::faulty::{Faults, FaultyDevice};
 use softflash_testing::model::{key, value};
 use std::sync::Arc;
 use std::time::Duration;

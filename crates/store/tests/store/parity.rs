@@ -5,9 +5,9 @@ use crate::mirror_support::{
 };
 use softflash_base::random::Rng;
 use softflash_device::DeviceError;
-use softflash_device::faulty::OperationKind;
 use softflash_store::stats::StoreStats;
 use softflash_testing::Model;
+use softflash_testing::faulty::OperationKind;
 use softflash_testing::model::{key, value};
 use std::time::Duration;
 

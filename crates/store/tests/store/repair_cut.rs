@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures_util::future::select;
 use softflash_base::Time;
 use softflash_base::random::Rng;
-use softflash_device::faulty::{Faults, OperationKind};
 use softflash_device::{Device, DeviceError, ModelDevice};
 use softflash_ftl::Superblock;
 use softflash_runtime::VirtualExecutor;
@@ -15,6 +14,7 @@ use softflash_store::check::Progress;
 use softflash_store::repair::{self, OnLogLoss, RepairReport};
 use softflash_store::{check, open_all};
 use softflash_testing::VirtualBed;
+use softflash_testing::faulty::{Faults, OperationKind};
 use softflash_testing::model::{key, value};
 use std::pin::pin;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn damaged(device: &Arc<ModelDevice>, place: Superblock) -> Arc<dyn Device> {
         let lost = here && !is_erased && kind == OperationKind::Read && rows.contains(&LOST_ROW);
         lost.then_some(DeviceError::Uncorrectable)
     });
-    Arc::new(softflash_device::faulty::FaultyDevice::new(Arc::clone(device) as _, faults))
+    Arc::new(softflash_testing::faulty::FaultyDevice::new(Arc::clone(device) as _, faults))
 }
 
 /// Writes two runs of patches; returns the superblocks of all blocks of the store.

@@ -1,4 +1,4 @@
-//! What can be wrong with a change.
+//! Errors of adaptors.
 
 use thiserror::Error;
 
@@ -44,7 +44,7 @@ pub enum AdaptError {
         offset_bytes: u64,
         /// How long it is.
         bytes: u64,
-        /// What there is.
+        /// The bytes that there are.
         device_bytes: u64,
     },
 }

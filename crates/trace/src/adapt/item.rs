@@ -1,7 +1,7 @@
-//! What changes work on.
+//! The items of adaptors.
 
 use crate::error::TraceError;
 use crate::request::Request;
 
-/// What an iterator over a trace gives.
+/// The item of an iterator over a trace.
 pub type Item = Result<Request, TraceError>;

@@ -21,8 +21,8 @@ pub trait TraceExt: Iterator<Item = Item> + Sized {
         Speed::new(self, factor)
     }
 
-    /// Multiplies the load: every request comes `copies` times at its time, copy `i` (from 0) `i * stride_bytes`
-    /// further on.
+    /// Multiplies the load: every request comes `copies` times at its time, copy `i` (from 0) `i *
+    /// stride_bytes` further on.
     fn copies(self, copies: u32, stride_bytes: u64) -> Result<Copies<Self>, AdaptError> {
         Copies::new(self, copies, stride_bytes)
     }
@@ -32,7 +32,8 @@ pub trait TraceExt: Iterator<Item = Item> + Sized {
         Wrap::new(self, device_bytes)
     }
 
-    /// Ends with [`AdaptError::BeyondDevice`] at the first request that does not lie on a device of `device_bytes`.
+    /// Ends with [`AdaptError::BeyondDevice`] at the first request that does not lie on a device of
+    /// `device_bytes`.
     fn within(self, device_bytes: u64) -> Within<Self> {
         Within::new(self, device_bytes)
     }

@@ -29,7 +29,8 @@ impl<I: Iterator<Item = Item>> Iterator for Speed<I> {
     #[inline]
     fn next(&mut self) -> Option<Item> {
         Some(self.trace.next()?.and_then(|mut request| {
-            // Dividing keeps the order; beyond 104 days (53 bits) nanoseconds are rounded. At speed 1 nothing is.
+            // Dividing keeps the order; beyond 104 days (53 bits) nanoseconds are rounded. At speed
+            // 1 nothing is.
             if self.factor != 1.0 {
                 let at_ns = request.at_ns as f64 / self.factor;
                 if at_ns > LATEST_NS {

@@ -4,9 +4,9 @@ use super::error::AdaptError;
 use super::item::Item;
 use crate::request::Request;
 
-/// See [`TraceExt::wrap`](super::TraceExt::wrap). An address becomes its remainder by the device's size. A request that
-/// would cross the end goes on at the beginning, as a second request with the same time; one that is longer than the
-/// device is cut to its length, for it covers it all.
+/// See [`TraceExt::wrap`](super::TraceExt::wrap). An address becomes its remainder by the device's
+/// size. A request that would cross the end goes on at the beginning, as a second request with the
+/// same time; one that is longer than the device is cut to its length, for it covers it all.
 #[derive(Debug, Clone)]
 pub struct Wrap<I> {
     trace: I,

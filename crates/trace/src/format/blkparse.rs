@@ -1,7 +1,8 @@
 //! The text that `blkparse` prints of Linux's block traces, in its default form.
 //!
-//! A request makes several events: queued (Q), issued to the driver (D), completed (C). One of them stands for it: Q
-//! where the first lines have any, for that is what was asked; else D, else C, for traces recorded with a mask.
+//! A request makes several events: queued (Q), issued to the driver (D), completed (C). One of them
+//! stands for it: Q where the first lines have any, for that is what was asked; else D, else C, for
+//! traces recorded with a mask.
 
 use super::raw::{Decoded, Raw};
 use crate::fields::{SECTOR_BYTES, Words, number, put, sectors_of};
@@ -92,7 +93,8 @@ fn nanoseconds(word: &[u8]) -> Result<u64, FieldError> {
     total.ok_or(Problem::TooLarge.of(field))
 }
 
-/// Offset and length of `sector + sectors`; nothing where an event has no data, as a flush and a SCSI command have.
+/// Offset and length of `sector + sectors`; nothing where an event has no data, as a flush and a
+/// SCSI command have.
 #[inline]
 fn data(words: &mut Words<'_>) -> Result<Option<(u64, u64)>, FieldError> {
     let bracket = |word: &[u8]| word.starts_with(b"(") || word.starts_with(b"[");
@@ -107,7 +109,8 @@ fn data(words: &mut Words<'_>) -> Result<Option<(u64, u64)>, FieldError> {
     }
 }
 
-/// What the letters ask: `F` in front is a flush before, `F` behind a write-through; `S`, `M`, `A` are hints.
+/// The kind of request of the letters: `F` in front is a flush before, `F` behind a write-through;
+/// `S`, `M`, `A` are hints.
 #[inline]
 fn kind(rwbs: &[u8], has_data: bool) -> Result<Option<Kind>, FieldError> {
     let (flush, rest) = match rwbs.strip_prefix(b"F") {

@@ -1,4 +1,4 @@
-//! What both versions of fio's log of I/O share: actions, and files as devices.
+//! The common parts of both versions of fio's log of I/O: actions, and files as devices.
 
 use crate::fields::{put, put_all};
 use crate::malformed::{FieldError, Problem};
@@ -19,7 +19,7 @@ impl Files {
     }
 }
 
-/// What a line does to a file.
+/// The action of a line on a file.
 pub(super) enum Action {
     /// A request, whose offset and length follow.
     Request(Kind),
@@ -61,7 +61,7 @@ fn put_name(device: u32, line: &mut Vec<u8>) {
     put(line, u64::from(device));
 }
 
-/// Devices that were written of: fio wants to hear of each file before its first request.
+/// Devices that were added: fio needs each file before its first request.
 #[derive(Default)]
 pub(super) struct OpenFiles {
     known: HashSet<u32>,

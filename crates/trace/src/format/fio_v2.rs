@@ -1,7 +1,8 @@
 //! fio's log of I/O, version 2: `filename action`, `filename action offset length`.
 //!
-//! Requests have no times. `wait N` holds what follows back until N milliseconds after the start: that is what fio does
-//! (3.33 measured), where its manual speaks of microseconds since the last wait.
+//! Requests have no times. `wait N` holds what follows back until N milliseconds after the start:
+//! that is what fio does (3.33 measured), where its manual speaks of microseconds since the last
+//! wait.
 
 use super::fio::{Action, Files, OpenFiles, action, put_request};
 use super::raw::{Decoded, Raw};

@@ -1,4 +1,5 @@
-//! fio's log of I/O, version 3: `timestamp filename action`, `timestamp filename action offset length`, microseconds.
+//! fio's log of I/O, version 3: `timestamp filename action`, `timestamp filename action offset
+//! length`, microseconds.
 
 use super::fio::{Action, Files, OpenFiles, action, put_request};
 use super::raw::{Decoded, Raw};

@@ -132,7 +132,8 @@ pub(crate) enum Decoder {
 }
 
 impl Decoder {
-    /// For a trace that begins with `beginning`: a few formats do not say which of their variants they are.
+    /// For a trace that begins with `beginning`: a few formats do not say which of their variants
+    /// they are.
     pub(crate) fn new(format: Format, beginning: &[u8]) -> Decoder {
         match format {
             Format::Msr => Decoder::Msr(msr::Decoder::default()),
@@ -205,7 +206,7 @@ impl Encoder {
         }
     }
 
-    /// What stands before the first request: the header, where the format has one that readers expect.
+    /// The header, where the format has one that readers expect.
     pub(crate) fn header(&self) -> &'static str {
         match self {
             Encoder::FioV2(_) => fio_v2::HEADER,

@@ -50,7 +50,8 @@ impl Decoder {
     }
 }
 
-/// What a SCSI command asks; nothing for one that moves no data (inquiries, mode pages, reservations).
+/// The kind of a SCSI command; none for one that moves no data (inquiries, mode pages,
+/// reservations).
 #[inline]
 fn kind(code: u8) -> Option<Kind> {
     match code {
@@ -65,8 +66,9 @@ fn kind(code: u8) -> Option<Kind> {
     }
 }
 
-/// Judges by the first lines. Written as hexadecimal numbers, reads and writes have a letter or are 28 or 88, which as
-/// decimal numbers are no reads or writes; 40, 42, 136, 138 and so on are decimal unless one of those is there too.
+/// Judges by the first lines. Written as hexadecimal numbers, reads and writes have a letter or are
+/// 28 or 88, which as decimal numbers are no reads or writes; 40, 42, 136, 138 and so on are
+/// decimal unless one of those is there too.
 fn radix_of(beginning: &[u8]) -> Radix {
     let mut decimal = false;
     for line in

@@ -1,7 +1,9 @@
-//! Which blocks are touched, how often and when again: exactly, or of a sample that is chosen by hash.
+//! Which blocks are touched, how often and when again: exactly, or of a sample that is chosen by
+//! hash.
 //!
-//! Whether a block is followed depends on its hash alone, and the bound only sinks. So a block that is followed at the end
-//! was followed from its first access on, and all that is known of it is exact; only that it stands for others is not.
+//! Whether a block is followed depends on its hash alone, and the bound only sinks. So a block that
+//! is followed at the end was followed from its first access on, and all that is known of it is
+//! exact; only that it stands for others is not.
 
 use super::report::{Blocks, HotSet, Reuse, Times};
 use super::sizes::{histogram, record};
@@ -15,7 +17,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// Longer times count as this long, 36 years.
 const CEILING_NS: u64 = 1 << 60;
 
-/// Shares of accesses for which the hot set is told.
+/// Shares of accesses for which the hot set is reported.
 const HOT_SHARES: [f64; 4] = [0.5, 0.8, 0.9, 0.99];
 
 /// Keys are hashes already.
@@ -53,8 +55,8 @@ impl Block {
 
 pub(super) struct BlockTable {
     limit: usize,
-    /// By hash of device and number. Two blocks of one hash would count as one: with a million blocks in the table, one
-    /// pair among 40 million traces.
+    /// By hash of device and number. Two blocks of one hash would count as one: with a million
+    /// blocks in the table, one pair among 40 million traces.
     blocks: HashMap<u64, Block, BuildHasherDefault<AsItIs>>,
     /// Hashes above it are not followed.
     bound: u64,

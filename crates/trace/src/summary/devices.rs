@@ -4,7 +4,7 @@ use super::report::{DeviceSummary, share};
 use crate::request::{Kind, Request};
 use hashbrown::HashMap;
 
-/// Streams of a kind on a device that are told apart.
+/// Streams of a kind on a device that are distinguished.
 const STREAMS: usize = 8;
 
 pub(super) struct Devices {
@@ -29,7 +29,8 @@ struct Streams {
 }
 
 impl Streams {
-    /// Whether the request goes on with one of the streams; if none, it begins one in place of the oldest.
+    /// Whether the request goes on with one of the streams; if none, it begins one in place of the
+    /// oldest.
     fn follows(&mut self, request: &Request) -> bool {
         let found = self.ends.iter().position(|end| *end == Some(request.offset_bytes));
         let place = found.unwrap_or(self.next);

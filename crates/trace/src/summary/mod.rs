@@ -1,9 +1,10 @@
-//! What a trace is, in one pass and bounded memory.
+//! The summary of a trace, in one pass and bounded memory.
 //!
-//! Requests, bytes, rates and the sequential share are exact. What is said about blocks (footprint, reuse, hot set) is
-//! exact up to 900 000 blocks of 4 KiB, 3.4 GiB of touched addresses; beyond that it is estimated from the blocks whose
-//! hash falls below a bound, which sinks as the trace goes on so that half to all of that number are followed (SHARDS).
-//! `docs/traces.md` has all definitions and errors.
+//! Requests, bytes, rates and the sequential share are exact. What is said about blocks (footprint,
+//! reuse, hot set) is exact up to 900 000 blocks of 4 KiB, 3.4 GiB of touched addresses; beyond
+//! that it is estimated from the blocks whose hash falls below a bound, which sinks as the trace
+//! goes on so that half to all of that number are followed (SHARDS). `docs/traces.md` has all
+//! definitions and errors.
 
 mod blocks;
 mod devices;
@@ -28,10 +29,11 @@ pub const BLOCK_BYTES: u64 = 4096;
 /// Blocks that are followed; beyond it they are sampled.
 pub const BLOCKS_FOLLOWED: usize = 900_000;
 
-/// Longest part of a request that is entered block by block: a line of noise must not keep a summary busy for years.
+/// Longest part of a request that is entered block by block: a line of noise must not keep a
+/// summary busy for years.
 pub const BLOCKS_OF_REQUEST: u64 = (64 << 20) / BLOCK_BYTES;
 
-/// Devices that are told apart; what comes after is counted together.
+/// Devices that are counted separately; all others are counted together.
 pub const DEVICES_FOLLOWED: usize = 16_384;
 
 /// Takes in requests and sums them up. Its memory is at most about 60 MB.
@@ -51,7 +53,8 @@ impl Default for Summarizer {
 }
 
 impl Summarizer {
-    /// A summary that follows up to `blocks` blocks, 25 to 50 bytes of memory each; less is less exact.
+    /// A summary that follows up to `blocks` blocks, 25 to 50 bytes of memory each; less is less
+    /// exact.
     pub fn following(blocks: usize) -> Summarizer {
         Summarizer {
             mix: Mix::default(),

@@ -3,7 +3,7 @@
 use crate::reader::Tally;
 use serde::Serialize;
 
-/// What a trace is.
+/// The summary of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Requests of all kinds.
@@ -14,8 +14,8 @@ pub struct Summary {
     pub read_sizes: Option<Sizes>,
     /// Lengths of writes; none without writes.
     pub write_sizes: Option<Sizes>,
-    /// Share of reads and writes, in requests, that begin where one of the last eight of their kind on their device ended.
-    /// None without reads and writes.
+    /// Share of reads and writes, in requests, that begin where one of the last eight of their kind
+    /// on their device ended. None without reads and writes.
     pub sequential: Option<f64>,
     /// Which blocks are touched, and how often.
     pub blocks: Blocks,
@@ -23,9 +23,9 @@ pub struct Summary {
     pub rate: Rate,
     /// Each device or volume, in the order of their numbers.
     pub devices: Vec<DeviceSummary>,
-    /// Requests to devices beyond those that are told apart.
+    /// Requests to devices beyond those that are counted separately.
     pub devices_beyond_limit: u64,
-    /// What the reader saw: lines, malformed ones, times that ran back.
+    /// The reader's counters: lines, malformed ones, times that ran back.
     pub tally: Tally,
 }
 
@@ -65,7 +65,8 @@ pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Lengths of requests. Percentiles are exact for multiples of 512 bytes up to 1 MiB, else within 0.1 %.
+/// Lengths of requests. Percentiles are exact for multiples of 512 bytes up to 1 MiB, else within
+/// 0.1 %.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sizes {
     /// Mean.
@@ -93,8 +94,8 @@ pub struct SizeBin {
     pub requests: u64,
 }
 
-/// What is said about blocks of [`BLOCK_BYTES`](super::BLOCK_BYTES) that were read or written. An access is a request
-/// that touches a block.
+/// Figures of the blocks of [`BLOCK_BYTES`](super::BLOCK_BYTES) that were read or written. An
+/// access is a request that touches a block.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Blocks {
     /// Bytes of a block.

@@ -1,4 +1,4 @@
-//! What a block client asks.
+//! Block workloads.
 
 mod pattern;
 mod place;

@@ -39,8 +39,9 @@ impl Class {
     }
 }
 
-/// Where requests go. Popularity belongs to places, not to requests: all sizes share the *granules*, the
-/// smallest alignment's, and a request begins where its own alignment is at or before the granule.
+/// Where requests go. Popularity belongs to places, not to requests: all sizes share the
+/// *granules*, the smallest alignment's, and a request begins where its own alignment is at or
+/// before the granule.
 #[derive(Debug, Clone)]
 pub(super) enum Places {
     Random,

@@ -3,8 +3,9 @@
 use super::place::{Class, Places};
 use super::size::RequestSize;
 use super::spec::BlockWorkload;
-use crate::access::{Access, AccessKind};
+use crate::access::Access;
 use crate::error::Problem;
+use softflash_base::AccessKind;
 use softflash_base::random::Rng;
 
 /// The requests of a [`BlockWorkload`], without end. Equal seeds give equal requests.
@@ -88,7 +89,8 @@ impl Mix {
 #[derive(Debug, Clone, Default)]
 struct Sizes {
     first: Class,
-    /// All of several sizes, each with the sum of the weights up to and including it, as a threshold of 53 random bits.
+    /// All of several sizes, each with the sum of the weights up to and including it, as a
+    /// threshold of 53 random bits.
     several: Box<[(u64, Class)]>,
 }
 

@@ -9,10 +9,11 @@ use crate::load::{Load, RateCaps};
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
-/// Reads and trims may leave this much less than nothing for writes: sums of decimal fractions are not exact.
+/// Reads and trims may leave this much less than nothing for writes: sums of decimal fractions are
+/// not exact.
 const ROUNDING: f64 = 1e-12;
 
-/// What a block client asks, and how fast.
+/// The workload of a block client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlockWorkload {
@@ -59,7 +60,8 @@ pub struct BlockWorkload {
 }
 
 impl BlockWorkload {
-    /// Half reads, half writes over the whole capacity, one at a time: a start for making one in code.
+    /// Half reads, half writes over the whole capacity, one at a time: a start for making one in
+    /// code.
     pub fn new(name: impl Into<String>, size: RequestSize, pattern: Pattern) -> BlockWorkload {
         BlockWorkload {
             name: name.into(),
@@ -139,7 +141,8 @@ impl BlockWorkload {
         }
     }
 
-    /// The requests, without end, for a device of `capacity_bytes`. One source serves all threads of the load.
+    /// The requests, without end, for a device of `capacity_bytes`. One source serves all threads
+    /// of the load.
     pub fn source(&self, capacity_bytes: u64, rng: Rng) -> Result<BlockSource, WorkloadError> {
         self.validate()?;
         BlockSource::new(self, capacity_bytes, rng).map_err(|problem| problem.of(&self.name))

@@ -1,5 +1,6 @@
-//! What values contain: one 64-bit word over and over, made of the key and the version. It is written and checked at
-//! the speed of memory, and compresses to next to nothing where a model keeps compressed pages.
+//! The contents of values: one 64-bit word over and over, derived from the key and the version. It
+//! is written and checked at the speed of memory, and compresses to next to nothing where a model
+//! keeps compressed pages.
 
 use thiserror::Error;
 
@@ -46,7 +47,8 @@ pub fn fill_value(key: u64, version: u64, value: &mut [u8]) {
 pub fn check_value(key: u64, version: u64, value: &[u8]) -> Result<(), ContentsError> {
     let word = word(key, version);
     let (words, rest) = value.as_chunks::<WORD>();
-    // Without a branch a word, so that it runs at the speed of memory; which one is wrong is looked for only then.
+    // Without a branch a word, so that it runs at the speed of memory; which one is wrong is looked
+    // for only then.
     let strange = words.iter().fold(0, |strange, found| strange | difference(found, &word));
     if strange == 0 && *rest == word[..rest.len()] {
         return Ok(());
@@ -60,8 +62,9 @@ fn difference(one: &[u8; WORD], other: &[u8; WORD]) -> u64 {
     u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other)
 }
 
-/// Which version of a key `value` says it is, for readers that race with writers; none of a value below 8 bytes.
-/// Anything else than a version that was written is the value of another key, or damage.
+/// Which version of a key `value` says it is, for readers that race with writers; none of a value
+/// below 8 bytes. Anything else than a version that was written is the value of another key, or
+/// damage.
 pub fn version_of(key: u64, value: &[u8]) -> Option<u64> {
     value.first_chunk::<WORD>().map(|word| u64::from_le_bytes(*word) ^ mix(key))
 }

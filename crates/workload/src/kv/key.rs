@@ -6,8 +6,9 @@ use smallvec::SmallVec;
 /// A key. Short ones need no allocation.
 pub type Key = SmallVec<[u8; 32]>;
 
-/// Makes the keys of a slice: a prefix, and the number in decimal digits with zeros in front, so that keys are in the
-/// order of their numbers. A prefix such as `{tag}` sends all keys of a slice to one place.
+/// Makes the keys of a slice: a prefix, and the number in decimal digits with zeros in front, so
+/// that keys are in the order of their numbers. A prefix such as `{tag}` sends all keys of a slice
+/// to one place.
 #[derive(Debug, Clone)]
 pub struct KeyMaker {
     /// The key of number 0.

@@ -1,4 +1,4 @@
-//! What a key-value client asks.
+//! Key-value workloads.
 
 mod contents;
 mod key;

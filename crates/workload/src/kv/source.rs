@@ -6,7 +6,7 @@ use crate::permutation::Permutation;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::{Rng, Zipf};
 
-/// What a request asks.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KvKind {
@@ -23,7 +23,7 @@ pub enum KvKind {
 pub struct KvAccess {
     /// The slice, from 0.
     pub slice: u32,
-    /// What it asks.
+    /// The kind of access.
     pub kind: KvKind,
     /// The number of the key in its slice, from 0.
     pub key: u64,
@@ -127,7 +127,8 @@ impl Keys {
                 let key = *next;
                 *next = key + *stride;
                 if *next >= *all {
-                    // A pass is over; the next one begins a key further on, and after the last one the first.
+                    // A pass is over; the next one begins a key further on, and after the last one
+                    // the first.
                     *next = (key % *stride + 1) % (*stride).min(*all);
                 }
                 key

@@ -15,8 +15,8 @@ const MAX_KEY_BYTES: u64 = 1024;
 /// Most keys of a slice: keeps products with sizes inside 64 bits.
 const MAX_KEYS: u64 = 1 << 40;
 
-/// What key-value clients ask. Every slice has the same number of clients, each a synchronous thread that sends a
-/// batch of requests at a time.
+/// The workload of key-value clients. Every slice has the same number of clients, each a
+/// synchronous thread that sends a batch of requests at a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KvWorkload {
@@ -34,14 +34,14 @@ pub struct KvWorkload {
     /// Requests that a client sends together.
     #[serde(default = "one")]
     pub batch: u32,
-    /// A client sends its next batch when all of the last one has ended; otherwise each request is followed by another
-    /// as soon as it has ended.
+    /// A client sends its next batch when all of the last one has ended; otherwise each request is
+    /// followed by another as soon as it has ended.
     #[serde(default)]
     pub barrier: bool,
     /// From the end of a request (of a batch, with a barrier) to the next, in nanoseconds.
     #[serde(default)]
     pub think_ns: u64,
-    /// What is asked.
+    /// The workload.
     pub operation: Operation,
     /// Which keys are asked for.
     #[serde(default)]
@@ -54,7 +54,7 @@ pub struct KvWorkload {
     /// Keys of each slice; or give the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys_per_slice: Option<u64>,
-    /// Keys and values of each slice in bytes, which comes to a number of keys.
+    /// Keys and values of each slice in bytes, from which the number of keys follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes_per_slice: Option<u64>,
     /// Most bytes a second, of all clients together.
@@ -76,7 +76,7 @@ fn sixteen() -> u32 {
     16
 }
 
-/// What is asked.
+/// The workload.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Operation {
@@ -108,22 +108,23 @@ pub enum KvOrder {
         /// 0 is uniform, 0.99 is YCSB's.
         exponent: f64,
     },
-    /// One key after the other, and again from the beginning; the clients of a slice begin evenly spread. A scan begins
-    /// about where the last one ended.
+    /// One key after the other, and again from the beginning; the clients of a slice begin evenly
+    /// spread. A scan begins about where the last one ended.
     InOrder,
-    /// Every key is `keys` further on than the last; after the end of the slice, the keys behind those that were asked
-    /// for, so that `keys` passes go through all of them. Each client begins at a random key.
+    /// Every key is `keys` further on than the last; after the end of the slice, the keys behind
+    /// those that were asked for, so that `keys` passes go through all of them. Each client begins
+    /// at a random key.
     ///
-    /// With as many keys as a unit of storage holds, each of a client's requests goes to the next unit of storage, where
-    /// keys in order all go to the same one.
+    /// With as many keys as a unit of storage holds, each of a client's requests goes to the next
+    /// unit of storage, where keys in order all go to the same one.
     Strided {
         /// How much further on.
         keys: u64,
     },
 }
 
-/// How large values are: a number of bytes, or a range such as `{ min = 100_000, max = 1_000_000 }` in which every
-/// size is equally likely.
+/// How large values are: a number of bytes, or a range such as `{ min = 100_000, max = 1_000_000 }`
+/// in which every size is equally likely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum ValueSize {
@@ -164,7 +165,8 @@ impl ValueSize {
             ValueSize::Fixed(bytes) => bytes,
             ValueSize::Range { min, max } => {
                 let sizes = u128::from(max - min) + 1;
-                // The high half of a product is even over the sizes, as the mixed key is over 64 bits.
+                // The high half of a product is even over the sizes, as the mixed key is over 64
+                // bits.
                 min + ((u128::from(super::contents::mix(key)) * sizes) >> 64) as u32
             }
         }
@@ -194,7 +196,8 @@ impl ValueSize {
 }
 
 impl KvWorkload {
-    /// One client that reads values of 1 KiB, of a million keys in one slice: a start for making one in code.
+    /// One client that reads values of 1 KiB, of a million keys in one slice: a start for making
+    /// one in code.
     pub fn new(name: impl Into<String>) -> KvWorkload {
         KvWorkload {
             name: name.into(),
@@ -268,7 +271,7 @@ impl KvWorkload {
         }
     }
 
-    /// Keys with values of mean size that come to so many bytes.
+    /// The number of keys that, with values of mean size, have so many bytes.
     fn records_in(&self, bytes: u64) -> u64 {
         let record_bytes = f64::from(self.key_bytes) + self.value_bytes.mean_bytes();
         (bytes as f64 / record_bytes) as u64
@@ -280,8 +283,8 @@ impl KvWorkload {
         KeyMaker::new(prefix, self.key_bytes, self.keys()).map_err(|problem| problem.of(&self.name))
     }
 
-    /// The requests of one client of a slice, without end. They depend on the seed of `rng`, the slice and the client
-    /// alone.
+    /// The requests of one client of a slice, without end. They depend on the seed of `rng`, the
+    /// slice and the client alone.
     pub fn source(&self, slice: u32, client: u32, rng: &Rng) -> Result<KvSource, WorkloadError> {
         self.validate()?;
         KvSource::new(self, slice, client, rng).map_err(|problem| problem.of(&self.name))

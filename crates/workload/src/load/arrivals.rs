@@ -20,7 +20,8 @@ pub enum ArrivalPattern {
     /// Independent of each other: gaps are exponential.
     #[default]
     Poisson,
-    /// Poisson while on, at a rate that makes the average come true, and nothing while off. Begins with on.
+    /// Poisson while on, at a rate that makes the average come true, and nothing while off. Begins
+    /// with on.
     Bursts {
         /// How long on, in nanoseconds.
         on_ns: u64,
@@ -48,7 +49,8 @@ pub struct Arrivals {
     rng: Rng,
     /// Mean gap in nanoseconds; with bursts, of the time that is on.
     gap_ns: f64,
-    /// Whole nanoseconds of the last arrival, and the part below: a sum in floating point alone would lose it.
+    /// Whole nanoseconds of the last arrival, and the part below: a sum in floating point alone
+    /// would lose it.
     whole_ns: u64,
     part_ns: f64,
 }
@@ -77,7 +79,8 @@ impl Arrivals {
             }
             ArrivalPattern::Bursts { on_ns, off_ns } => {
                 let gap_ns = self.exponential_ns();
-                // Poisson has no memory, so that the time that is on can be drawn alone and cut apart after.
+                // Poisson has no memory, so that the time that is on can be drawn alone and cut
+                // apart after.
                 let at_ns = self.advance(gap_ns).0;
                 Time(at_ns.saturating_add((at_ns / on_ns).saturating_mul(off_ns)))
             }
@@ -111,7 +114,8 @@ mod tests {
         (0..count).map(|_| arrivals.next_at().0).collect()
     }
 
-    /// Mean of the gaps and their coefficient of variation: 0 when even, 1 for Poisson, more in bursts.
+    /// Mean of the gaps and their coefficient of variation: 0 when even, 1 for Poisson, more in
+    /// bursts.
     fn gaps(times: &[u64]) -> (f64, f64) {
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -123,7 +127,8 @@ mod tests {
     fn fixed_arrivals_keep_the_rate_to_the_nanosecond() {
         let times = times(ArrivalPattern::Fixed, 3.0, 3_000_000);
         assert_eq!(times[..3], [333_333_333, 666_666_666, 1_000_000_000 - 1]);
-        // A million seconds later the drift is that of 53 bits, not a third of a nanosecond an arrival.
+        // A million seconds later the drift is that of 53 bits, not a third of a nanosecond an
+        // arrival.
         assert!(times[2_999_999].abs_diff(1_000_000_000_000_000) < 100, "{}", times[2_999_999]);
     }
 

@@ -1,9 +1,8 @@
 //! Caps on bytes a second: token buckets in virtual time.
 
-use crate::access::AccessKind;
 use crate::error::{Problem, count};
 use serde::{Deserialize, Serialize};
-use softflash_base::Time;
+use softflash_base::{AccessKind, Time};
 
 /// Most bytes a second: far above any device, and safe to calculate with.
 const MAX_BYTES_PER_SECOND: u64 = 1 << 50;
@@ -46,12 +45,14 @@ impl RateCaps {
     }
 }
 
-/// A token bucket: `bytes_per_second` flow in, at most `burst_bytes` are kept. A request begins when the bucket is not
-/// in debt for those before, so that one larger than the bucket comes through too.
+/// A token bucket: `bytes_per_second` flow in, at most `burst_bytes` are kept. A request begins
+/// when the bucket is not in debt for those before, so that one larger than the bucket comes
+/// through too.
 #[derive(Debug, Clone)]
 pub struct RateCap {
     bytes_per_second: u64,
-    /// Times here are nanoseconds × bytes a second: whole numbers, so that nothing is lost by rounding.
+    /// Times here are nanoseconds × bytes a second: whole numbers, so that nothing is lost by
+    /// rounding.
     burst: u128,
     /// When all that was let through is paid for.
     paid: u128,
@@ -64,8 +65,8 @@ impl RateCap {
         RateCap { bytes_per_second: bytes_per_second.max(1), burst, paid: 0 }
     }
 
-    /// When a request of `bytes` that is ready `now` may begin. It is let through: asking again is another
-    /// request.
+    /// When a request of `bytes` that is ready `now` may begin. It is let through: asking again is
+    /// another request.
     pub fn earliest(&mut self, now: Time, bytes: u64) -> Time {
         let rate = u128::from(self.bytes_per_second);
         let ready = u128::from(now.0) * rate;
@@ -110,7 +111,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is let through in any stretch of time is at most what flows in, the bucket, and one request.
+        /// The bytes let through in any stretch of time are at most the inflow, the bucket, and one
+        /// request.
         #[test]
         fn no_stretch_of_time_has_more_than_the_cap(
             rate in 1_u64..1_000_000_000,

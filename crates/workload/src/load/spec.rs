@@ -23,8 +23,8 @@ pub enum Load {
         /// Requests that are made together; without, each is made alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<u32>,
-        /// A batch is followed by the next when all of it has ended; otherwise each request is followed by another as
-        /// soon as it has ended.
+        /// A batch is followed by the next when all of it has ended; otherwise each request is
+        /// followed by another as soon as it has ended.
         #[serde(default)]
         barrier: bool,
         /// From the end of a request (of a batch, with a barrier) to the next, in nanoseconds.

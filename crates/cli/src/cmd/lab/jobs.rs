@@ -87,9 +87,9 @@ impl Pool<'_> {
                 if matches!(error, LabError::Stopped) {
                     return;
                 }
-                let told =
+                let message =
                     format!("softflash: error: {}: {}: {error}", job.experiment, job.cell.key);
-                self.bar.suspend(|| output::say(&told));
+                self.bar.suspend(|| output::say(&message));
             }
             self.count.fetch_add(1, Ordering::Relaxed);
             self.advance(index, 1.0);

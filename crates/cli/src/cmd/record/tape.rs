@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_format_cannot_say_does_not_count() {
+    fn requests_that_a_format_lacks_do_not_count() {
         let (text, tally) = recorded(Format::Mqsim, None, ACCESSES);
         assert_eq!(text.lines().count(), 4);
         assert_eq!((tally.requests, tally.trims, tally.left_out.trims), (4, 0, 3));

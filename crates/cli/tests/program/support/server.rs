@@ -75,13 +75,13 @@ impl Server {
         };
         let stderr = child.stderr.take().expect("standard error is piped");
         let said = Arc::<Mutex<String>>::default();
-        let heard = Arc::clone(&said);
+        let output = Arc::clone(&said);
         std::thread::spawn(move || {
             BufReader::new(stderr).lines().map_while(Result::ok).for_each(|line| {
                 eprintln!("{line}");
-                let mut heard = heard.lock().expect("nobody fails with the lock");
-                heard.push_str(&line);
-                heard.push('\n');
+                let mut output = output.lock().expect("the lock is not poisoned");
+                output.push_str(&line);
+                output.push('\n');
             });
         });
         let address = address_in(&ready);
@@ -107,7 +107,7 @@ impl Server {
 
     /// Its standard error so far.
     pub fn said(&self) -> String {
-        self.said.lock().expect("nobody fails with the lock").clone()
+        self.said.lock().expect("the lock is not poisoned").clone()
     }
 
     /// Waits until its standard error contains this text.
@@ -133,7 +133,7 @@ impl Server {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))
             .expect("the process runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.expect("the kernel tells").trim().trim_end_matches(" kB");
+        let kib = line.expect("the kernel reports it").trim().trim_end_matches(" kB");
         kib.parse::<u64>().expect("a number") * 1024
     }
 

@@ -1,5 +1,5 @@
-//! Under every order of the steps of two threads: once a failed flush was told to anybody, nobody is told of success, and all
-//! are told of the same error.
+//! Under every order of the steps of two threads: once a flush was reported as failed, none is
+//! reported as successful, and all report the same error.
 
 use super::Settled;
 use crate::command::DeviceError;

@@ -1,50 +1,37 @@
-//! The shortest page, what the checksum is bound to, and the stream by itself.
+//! The shortest page, the seed of the checksum, and the stream.
 
 use super::*;
 
 fn opening(stream: Stream) -> Vec<u8> {
-    let (header, tag) = (header(HeaderKind::Opening), OwnerTag([1; 64]));
-    let fields = HeaderFields {
-        place: PLACE,
-        generation: header.generation,
-        highest_erase_count: header.highest_erase_count,
-        unused_from: header.unused_from,
-        opening: Some((stream, &tag)),
-    };
+    let opening = Some((stream, OwnerTag([1; 64])));
+    let header = Header { opening, ..header(HeaderKind::Opening) };
     let mut page = vec![0; 512];
-    encode(&fields, header.blocks.iter().copied(), &mut page);
+    encode(PLACE, &header, &mut page);
     page
 }
 
 #[test]
-fn a_page_that_a_header_just_fits_holds_it() {
+fn the_smallest_page_that_fits_a_header_decodes() {
     let header = header(HeaderKind::Erase);
-    let fields = HeaderFields {
-        place: PLACE,
-        generation: header.generation,
-        highest_erase_count: header.highest_erase_count,
-        unused_from: header.unused_from,
-        opening: None,
-    };
     let mut page = vec![0; FIXED_BYTES + 4 * BLOCK_BYTES + CHECKSUM_BYTES];
-    encode(&fields, header.blocks.iter().copied(), &mut page);
+    encode(PLACE, &header, &mut page);
     assert_eq!(decode(HeaderKind::Erase, PLACE, 4, 16, &page), Decoded::Valid(header));
     let short = decode(HeaderKind::Erase, PLACE, 4, 16, &page[..page.len() - 1]);
     assert_eq!(short, Decoded::Damaged("the page is too short".to_owned()));
 }
 
 #[test]
-fn the_checksum_is_bound_to_kind_device_and_place() {
+fn the_checksum_is_seeded_with_kind_device_and_place() {
     let page = encoded(HeaderKind::Erase);
     let (covered, sum) = page[..encoded_bytes(4)].split_at(encoded_bytes(4) - CHECKSUM_BYTES);
     let magic = u64::from_le_bytes(array(&page, 0));
-    // The two halves of the UUID, unit and index, as docs/formats-ftl.md has them.
+    // Magic, the halves of the UUID, unit and index, as specified in docs/formats-ftl.md.
     let seed = identity(&[magic, 0x0fed_cba9_8765_4321, 0x1234_5678_9abc_def0, 7, 3]);
     assert_eq!(sum, checksum64(seed, covered).to_le_bytes());
 }
 
 #[test]
-fn an_opening_header_names_its_stream() {
+fn the_stream_of_an_opening_header_is_read() {
     for stream in [Stream::Log, Stream::User, Stream::Compaction] {
         assert_eq!(named_stream(&opening(stream)), Some(stream));
     }
@@ -55,7 +42,7 @@ fn an_opening_header_names_its_stream() {
 }
 
 #[test]
-fn a_claimed_page_is_a_header_of_its_place() {
+fn a_claimed_page_decodes_at_its_place() {
     for kind in [HeaderKind::Erase, HeaderKind::Opening] {
         let mut page = vec![0; 512];
         put(&mut page, FIXED_BYTES, &PLACE.index.to_le_bytes());
@@ -66,7 +53,7 @@ fn a_claimed_page_is_a_header_of_its_place() {
 }
 
 #[test]
-fn a_header_of_an_unknown_version_or_of_other_seats_is_refused_though_it_is_whole() {
+fn a_whole_header_with_a_wrong_version_or_number_of_columns_is_damaged() {
     for (at, number) in [(8, 0_u32), (12, 5)] {
         let mut page = encoded(HeaderKind::Erase);
         put(&mut page, at, &number.to_le_bytes());

@@ -1,4 +1,5 @@
-//! Flash in memory that panics at every breach of the rules, and can be cut off at any moment.
+//! Flash in memory that panics at every violation of its rules, and whose power can be cut at any
+//! time.
 
 use super::Choices;
 use softflash_base::{BufferPool, Time, UnitId};
@@ -10,13 +11,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What the flash is made of.
+/// The kind of medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Media {
-    /// NAND: pages in order, once per erase; all that was programmed survives.
+    /// NAND: pages are programmed in order, once per erase; all programmed pages survive.
     Nand,
-    /// A file without discard: an erase changes nothing, a page can be overwritten, and what was neither
-    /// durable nor flushed may or may not survive.
+    /// A file without discard: an erase changes nothing, pages can be overwritten, and a page that
+    /// was neither durable nor flushed may or may not survive a power cut.
     File,
 }
 
@@ -55,15 +56,15 @@ struct Block {
 type Fault = Box<dyn FnMut(&Command) -> Option<DeviceError>>;
 type BlankRead = Box<dyn FnMut(&Target) -> bool>;
 
-/// What survives the queue pairs.
+/// The state that outlives the queue pairs.
 pub struct Flash {
     pub geometry: UnitGeometry,
     pub media: Media,
     units: u16,
     blocks: Vec<Block>,
-    /// Says which commands fail.
+    /// Decides which commands fail.
     pub fault: Option<Fault>,
-    /// Says which reads go wrong without a word, and give zeros.
+    /// Decides which reads return zeros without an error.
     pub blank_read: Option<BlankRead>,
     /// Commands in the order in which they were submitted.
     pub log: Vec<(Time, Kind, Target)>,
@@ -98,9 +99,9 @@ impl Flash {
 
     fn at(&self, unit: UnitId, die: u8, plane: u8, block: u32) -> usize {
         let g = &self.geometry;
-        let lane = (u32::from(unit.0) * u32::from(g.dies) + u32::from(die)) * u32::from(g.planes)
+        let column = (u32::from(unit.0) * u32::from(g.dies) + u32::from(die)) * u32::from(g.planes)
             + u32::from(plane);
-        (lane * g.blocks_per_plane + block) as usize
+        (column * g.blocks_per_plane + block) as usize
     }
 
     fn blocks_of(&self, target: &Target) -> Vec<usize> {
@@ -140,7 +141,7 @@ impl Flash {
         self.log.iter().filter(|(_, kind, _)| *kind == of).count()
     }
 
-    /// Cuts the power: commands in the device are lost, done, or leave a torn page.
+    /// Cuts the power: each command in the device is lost, completes, or leaves a torn page.
     pub fn cut(&mut self, choices: &mut Choices) {
         for (_, command) in std::mem::take(&mut self.in_device) {
             match (choices.below(3), &command.operation) {
@@ -236,7 +237,7 @@ impl Flash {
     }
 }
 
-/// How long commands take.
+/// The duration of a command.
 fn latency_ns(operation: &Operation) -> u64 {
     match operation {
         Operation::Read(_) => 100_000,
@@ -252,7 +253,7 @@ pub struct FlashQueue {
     geometry: UnitGeometry,
     pool: BufferPool,
     die_free_at: Vec<Time>,
-    /// Commands that the whole queue takes.
+    /// Maximum number of commands in the queue.
     capacity: usize,
 }
 
@@ -270,7 +271,7 @@ impl FlashQueue {
     }
 }
 
-/// Closed in good order, all that the device has been given is done.
+/// An orderly close executes all commands in the device.
 impl Drop for FlashQueue {
     fn drop(&mut self) {
         let mut flash = self.flash.borrow_mut();

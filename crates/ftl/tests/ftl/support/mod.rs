@@ -1,4 +1,5 @@
-//! What the tests of the FTL share: a strict flash in memory, and a rig that drives an FTL over it.
+//! Support for the tests of the FTL: a strict flash in memory, and a rig that drives an FTL over
+//! it.
 
 #![allow(dead_code, unused_imports, reason = "every test binary uses a part")]
 
@@ -11,12 +12,12 @@ pub use rig::{Rig, pattern, tag};
 use softflash_base::Time;
 use softflash_device::{Device, ModelConfig, ModelDevice, QueuePair, UnitGeometry};
 
-/// What an FTL stands on and what survives it.
+/// The medium of an FTL; it survives power cuts.
 pub trait Medium {
     /// A queue pair over all units.
     fn queue(&self) -> Box<dyn QueuePair>;
 
-    /// Cuts the power. The queue pair is of no use any more.
+    /// Cuts the power. The queue pair cannot be used afterwards.
     fn cut(&self, now: Time, choices: &mut Choices);
 }
 
@@ -51,7 +52,7 @@ pub fn model(seed: u64, blocks_per_plane: u32) -> ModelConfig {
     config
 }
 
-/// A generator for choices in tests; the same seed makes the same choices.
+/// A random number generator for tests; a seed determines all numbers.
 pub struct Choices(u64);
 
 impl Choices {
@@ -77,7 +78,8 @@ impl Choices {
     }
 }
 
-/// Seeds to try: the one in `SOFTFLASH_SEED`, or the first `SOFTFLASH_SEEDS`, or the first `count`.
+/// The seeds to test: the one in `SOFTFLASH_SEED`, or the first `SOFTFLASH_SEEDS`, or the first
+/// `count`.
 pub fn seeds(count: u64) -> Vec<u64> {
     let number = |name: &str| {
         let value = std::env::var(name).ok()?;

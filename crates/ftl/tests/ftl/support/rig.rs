@@ -13,7 +13,7 @@ pub struct Rig {
     pub done: Vec<Done>,
 }
 
-/// Bytes that tell where they belong.
+/// Fills pages with bytes that identify their superblock and page.
 pub fn pattern(bytes: &mut [u8], superblock: &Superblock, first_page: u32) {
     for (page, bytes) in (first_page..).zip(bytes.chunks_mut(4096)) {
         let seed = superblock.generation.wrapping_mul(1_000_003)
@@ -61,7 +61,7 @@ impl Rig {
         (Rig { ftl, now, done: Vec::new() }, inventory)
     }
 
-    /// Lets time pass until the FTL has nothing to do by `until`.
+    /// Advances time until the FTL has nothing to do by `until`.
     pub fn run_until(&mut self, until: Time) {
         for _ in 0..1_000_000 {
             self.ftl.poll(self.now, &mut self.done);
@@ -72,13 +72,13 @@ impl Rig {
                     self.now = self.now.max(until);
                     return;
                 }
-                Wake::Readable(_) => panic!("no descriptor here"),
+                Wake::Readable(_) => panic!("this queue pair has no descriptor"),
             }
         }
-        panic!("the FTL never comes to rest");
+        panic!("the FTL never becomes idle");
     }
 
-    /// Lets the next thing happen; false where nothing is left.
+    /// Advances to the next event; false if there is none.
     pub fn step(&mut self) -> bool {
         self.ftl.poll(self.now, &mut self.done);
         match self.ftl.wake() {
@@ -91,7 +91,7 @@ impl Rig {
         }
     }
 
-    /// Lets everything happen, erases ahead of need included.
+    /// Advances until all work is done, erases ahead of need included.
     pub fn settle(&mut self) {
         self.run_until(Time(self.now.0 + 100_000_000_000));
         self.ftl.check();
@@ -145,7 +145,7 @@ impl Rig {
                 Ok(request)
             }
             Err((error, data)) => {
-                assert_eq!(data.len(), pages as usize * 4096, "the data comes back");
+                assert_eq!(data.len(), pages as usize * 4096, "the data is returned");
                 Err(error)
             }
         }
@@ -172,7 +172,7 @@ impl Rig {
             .read(self.now, superblock, first, pages, buffer, Hint::FOREGROUND)
             .map_err(|(error, _)| error)?;
         let done = self.wait(request);
-        let buffer = done.buffer.expect("the buffer comes back whole");
+        let buffer = done.buffer.expect("the whole buffer is returned");
         assert_eq!(buffer.len(), pages as usize * 4096);
         done.result.map(|()| buffer)
     }

@@ -52,7 +52,7 @@ fn found(
 }
 
 #[test]
-fn what_was_answered_is_there_and_what_was_not_is_there_in_order() {
+fn answered_commands_are_present_and_unanswered_ones_are_a_prefix() {
     let mut ledger = with(&[("a", "1")]);
     sent(&mut ledger, vec![put(&[("a", "2")]), put(&[("b", "2")]), put(&[("a2", "3")])]);
     for possible in [
@@ -83,7 +83,7 @@ fn commands_over_shards_are_there_all_or_none() {
 }
 
 #[test]
-fn a_refusal_that_nobody_heard_of_leaves_out_what_comes_before_other_commands() {
+fn an_unanswered_refusal_skips_a_command_before_others() {
     let mut ledger = with(&[("a", "1"), ("a2", "1")]);
     let commands = vec![
         Command::Append("a".into(), "2".into()),
@@ -104,7 +104,7 @@ fn a_refusal_that_nobody_heard_of_leaves_out_what_comes_before_other_commands() 
 }
 
 #[test]
-fn all_is_removed_everywhere_or_nowhere() {
+fn a_removal_is_atomic_over_shards() {
     let mut ledger = with(&[("a", "1"), ("b", "1")]);
     ledger.removal_begins();
     assert_eq!(found(&ledger, &[]), Ok([1].into()));
@@ -117,7 +117,7 @@ fn all_is_removed_everywhere_or_nowhere() {
 }
 
 #[test]
-fn a_removal_lies_anywhere_among_what_was_sent() {
+fn a_removal_may_be_anywhere_among_unanswered_commands() {
     let mut ledger = with(&[("a", "1"), ("b", "1")]);
     sent(&mut ledger, vec![Command::Append("a".into(), "2".into()), put(&[("b", "2")])]);
     ledger.removal_begins();
@@ -134,28 +134,28 @@ fn a_removal_lies_anywhere_among_what_was_sent() {
 }
 
 #[test]
-fn what_is_answered_after_a_removal_may_have_come_before_it() {
+fn a_command_answered_after_a_removal_may_have_run_before_it() {
     let mut ledger = with(&[("a", "1")]);
     let append = Command::Append("a".into(), "2".into());
     sent(&mut ledger, vec![append.clone()]);
     ledger.removal_begins();
     ledger.removals_ended(1);
-    let told = |length| {
+    let after_reply = |length| {
         let mut ledger = ledger.clone();
         let act = |state: &State| append.answered(state, &Reply::Integer(length), AT);
         ledger.learns(&append.keys(), &shard_of, act).ok()?;
         ledger.is_answered();
         Some(ledger)
     };
-    let before = told(2).unwrap();
+    let before = after_reply(2).unwrap();
     assert!(found(&before, &[]).is_ok() && found(&before, &[("a", "12")]).is_err());
-    let behind = told(1).unwrap();
+    let behind = after_reply(1).unwrap();
     assert!(found(&behind, &[("a", "2")]).is_ok() && found(&behind, &[]).is_err());
-    assert!(told(3).is_none());
+    assert!(after_reply(3).is_none());
 }
 
 #[test]
-fn what_was_not_flushed_may_be_lost_from_its_end() {
+fn a_suffix_of_unflushed_writes_may_be_lost() {
     let mut ledger = with(&[("a", "1")]);
     answered(&mut ledger, vec![put(&[("a", "2")]), put(&[("a2", "1")])]);
     let losing = |exchanges, pairs: &[(&'static str, &'static str)]| {

@@ -19,7 +19,7 @@ fn answered(command: &Command, state: &State, reply: Reply, at: Window) -> Optio
 }
 
 #[test]
-fn a_reply_tells_whether_a_key_had_expired() {
+fn a_reply_shows_whether_a_key_had_expired() {
     let state = holding("v", Some((50, 60)));
     let get = Command::Get(key());
     let value = || Reply::Bulk("v".into());
@@ -32,7 +32,7 @@ fn a_reply_tells_whether_a_key_had_expired() {
 }
 
 #[test]
-fn the_time_left_tells_when_a_key_expires() {
+fn a_time_to_live_narrows_the_expiry() {
     let state = holding("v", Some((50, 80)));
     let left = answered(&Command::Pttl(key()), &state, Reply::Integer(40), at(20, 22));
     assert_eq!(left, Some(holding("v", Some((60, 62)))[&key()].clone()));
@@ -68,7 +68,7 @@ fn expiry_is_kept_moved_and_dropped() {
 }
 
 #[test]
-fn what_nobody_heard_of_may_have_met_a_key_alive_or_dead() {
+fn an_unanswered_command_may_have_found_a_key_live_or_expired() {
     let state = holding("5", Some((50, 50)));
     let change = Command::IncrBy(key(), 1).unanswered(&state, Window::from(40));
     let one = Some(Held { value: "1".into(), dies: None });
@@ -98,7 +98,7 @@ fn parts_are_cut_and_pasted_as_redis_does() {
 }
 
 #[test]
-fn what_is_found_is_one_of_the_possible() {
+fn accepted_contents_are_possible_states() {
     let possible = &holding("v", Some((50, 60)))[&key()];
     let found = |expires_at_ms| Some((Bytes::from("v"), expires_at_ms));
     let fits = |found: Option<(Bytes, u64)>, at| accepts(possible, found.as_ref(), at);

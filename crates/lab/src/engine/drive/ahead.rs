@@ -1,10 +1,10 @@
-//! Requests, looked at a little before they are made, so that the drive can bring what it will need of its
-//! map into the processor's cache. They are drawn in batches: what a batch needs is asked for at once, so that the
-//! translations of its addresses, which take longest, overlap.
+//! Requests, looked at a little before they are made, so that the drive can bring what it will need
+//! of its map into the processor's cache. They are drawn in batches: what a batch needs is asked
+//! for at once, so that the translations of its addresses, which take longest, overlap.
 
 use crate::error::LabError;
 use softflash_drive::{AccessKind, Drive, HostRequest};
-use softflash_trace::{Kind, Request, TraceError};
+use softflash_trace::{Request, TraceError};
 use softflash_workload::{Access, BlockSource};
 
 /// Requests of a batch; one to two batches are ahead.
@@ -91,8 +91,8 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Has the drive expect the batches. What writes of the first replace is known by now. Nothing else is done between
-    /// two of a batch: a processor looks only so many instructions ahead.
+    /// Has the drive expect the batches. What writes of the first replace is known by now. Nothing
+    /// else is done between two of a batch: a processor looks only so many instructions ahead.
     #[inline(never)]
     fn expect(&self, drive: &Drive) {
         for Next { request, .. } in &self.now {
@@ -130,23 +130,14 @@ impl<'a> Ahead<'a> {
 
 #[inline]
 fn of_access(access: &Access) -> HostRequest {
-    let kind = match access.kind {
-        softflash_workload::AccessKind::Read => AccessKind::Read,
-        softflash_workload::AccessKind::Write => AccessKind::Write,
-        softflash_workload::AccessKind::Trim => AccessKind::Trim,
-    };
-    HostRequest { tag: 0, kind, offset_bytes: access.offset_bytes, bytes: access.bytes.into() }
+    let Access { kind, offset_bytes, bytes } = *access;
+    HostRequest { tag: 0, kind, offset_bytes, bytes: bytes.into() }
 }
 
-/// What a request of a trace asks of a drive. A flush asks nothing of one that acknowledges what is safe;
-/// neither does a request for nothing.
+/// The request to a drive for a request of a trace. A flush asks nothing of one that acknowledges
+/// what is safe; neither does a request for nothing.
 fn of_request(request: &Request) -> Option<HostRequest> {
-    let kind = match request.kind {
-        Kind::Read => AccessKind::Read,
-        Kind::Write => AccessKind::Write,
-        Kind::Trim => AccessKind::Trim,
-        Kind::Flush => return None,
-    };
+    let kind = request.kind.access()?;
     let Request { offset_bytes, bytes, .. } = *request;
     (bytes > 0).then_some(HostRequest { tag: 0, kind, offset_bytes, bytes })
 }

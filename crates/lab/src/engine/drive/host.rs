@@ -1,20 +1,21 @@
 //! When requests are made: by clients that wait for theirs, or at times of their own.
 
 use super::ahead::Ahead;
+use crate::engine::caps::Caps;
 use crate::error::LabError;
 use softflash_base::Time;
 use softflash_base::random::Rng;
-use softflash_drive::{AccessKind, Drive, HostRequest};
-use softflash_workload::{Arrivals, BlockWorkload, Load, RateCap};
+use softflash_drive::{Drive, HostRequest};
+use softflash_workload::{Arrivals, BlockWorkload, Load};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-/// Whoever makes requests.
+/// The source of requests.
 pub(super) struct Host<'a> {
     requests: Ahead<'a>,
     pace: Pace,
-    /// Caps of reads and of writes, if there are any.
-    caps: Option<[Option<RateCap>; 2]>,
+    /// The caps on bytes a second, if there are any.
+    caps: Option<Caps>,
     /// Requests that a cap holds back, by when they may be made and in the order they came.
     held: BinaryHeap<Reverse<(u64, u64)>>,
     held_requests: BTreeMap<u64, HostRequest>,
@@ -32,7 +33,8 @@ struct Closed {
     /// Clients that make a request, and when; in order of time, as all think for equally long.
     ready: VecDeque<(u64, u64)>,
     think_ns: u64,
-    /// Requests of a batch that is waited for as a whole, and those of each batch that have not ended.
+    /// Requests of a batch that is waited for as a whole, and those of each batch that have not
+    /// ended.
     barrier: Option<(u32, Vec<u32>)>,
 }
 
@@ -49,14 +51,8 @@ impl<'a> Host<'a> {
             }
             (load, None) => Pace::Closed(Closed::new(load)),
         };
-        let caps = [AccessKind::Read, AccessKind::Write].map(|kind| {
-            workload.rate_caps.of(match kind {
-                AccessKind::Read => softflash_workload::AccessKind::Read,
-                _ => softflash_workload::AccessKind::Write,
-            })
-        });
-        let capped = caps.iter().any(Option::is_some);
-        Host { caps: capped.then_some(caps), ..Host::new(requests, pace) }
+        let caps = Some(Caps::new(&workload.rate_caps)).filter(Caps::any);
+        Host { caps, ..Host::new(requests, pace) }
     }
 
     pub(super) fn of_trace(requests: Ahead<'a>) -> Host<'a> {
@@ -88,21 +84,22 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Whether a client makes its next request as soon as it hears of an end, whatever the others do: then it can be
-    /// [asked](Host::answer) for it there and then, and need not be put into an order of time first.
+    /// Whether a client makes its next request as soon as one completes, whatever the others do:
+    /// then it can be [asked](Host::answer) for it there and then, and need not be put into an
+    /// order of time first.
     pub(super) fn answers_at_once(&self) -> bool {
         let at_once = |closed: &Closed| closed.think_ns == 0 && closed.barrier.is_none();
         matches!(&self.pace, Pace::Closed(closed) if at_once(closed)) && self.caps.is_none()
     }
 
-    /// The next request of whoever has just heard of an end.
+    /// The next request of the client whose request has just completed.
     #[inline(always)]
     pub(super) fn answer(&mut self, drive: &Drive) -> Option<HostRequest> {
         self.requests.take(drive)
     }
 
-    /// The request that is made now; none if a cap holds it back, or if there is none because of [an
-    /// error](Host::broken).
+    /// The request that is made now; none if a cap holds it back, or if there is none because of
+    /// [an error](Host::broken).
     #[inline]
     pub(super) fn take(&mut self, now: u64, drive: &Drive) -> Option<HostRequest> {
         if !self.held.is_empty()
@@ -153,10 +150,8 @@ impl<'a> Host<'a> {
     /// Until when a request is held back, if it is.
     #[inline]
     fn hold(&mut self, now: u64, request: &HostRequest) -> Option<u64> {
-        let [reads, writes] = self.caps.as_mut()?;
-        let cap = if request.kind == AccessKind::Read { reads } else { writes };
-        let at = cap.as_mut()?.earliest(Time(now), request.bytes).0;
-        (at > now).then_some(at)
+        let at = self.caps.as_mut()?.hold(request.kind, request.bytes, Time(now))?;
+        Some(at.0)
     }
 
     /// A request of a client has ended.

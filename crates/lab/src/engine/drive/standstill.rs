@@ -1,5 +1,5 @@
-//! Time that does not pass: a device that takes no time for what is asked of it never comes to the end of a run that
-//! lasts so long.
+//! Detection of time that does not pass: a device that serves requests in no time never reaches the
+//! end of a run that lasts so long.
 
 use crate::error::LabError;
 

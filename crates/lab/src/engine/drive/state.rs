@@ -46,8 +46,8 @@ pub(in crate::engine) fn prepare(
     Ok(())
 }
 
-/// Whether all that a workload writes are single pages, or a whole fraction of one, anywhere with the same
-/// probability: the state that this leads to is known.
+/// Whether all that a workload writes are single pages, or a whole fraction of one, anywhere with
+/// the same probability: the state that this leads to is known.
 fn writes_uniformly(workload: &BlockWorkload, page_bytes: u32) -> bool {
     let size = workload.write_size.as_ref().or(workload.size.as_ref());
     let single = match size {

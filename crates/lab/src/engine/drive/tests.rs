@@ -63,11 +63,13 @@ fn a_warm_up_takes_its_time_and_counts_for_nothing() {
     cell.parameters.warm_up_ms = 3000;
     let warm = run((workload, cell));
     assert_eq!((warm.requests, warm.completed), (2000, 2000));
-    // Three seconds of writes use up what is spare, so that collection is at work from the beginning.
+    // Three seconds of writes use up what is spare, so that collection is at work from the
+    // beginning.
     assert!(cold.series[0].waf < 1.01 && warm.series[0].waf > 1.2, "{}", warm.series[0].waf);
 }
 
-/// The warm-up of a steady state is told in pages: large requests are fewer, not more to wait for.
+/// The warm-up of a steady state is a number of pages: large requests are fewer, not a longer
+/// warm-up.
 #[test]
 fn a_steady_state_warms_up_by_as_many_pages_whatever_the_size_of_requests() {
     for (pages, pattern) in [
@@ -109,7 +111,8 @@ fn an_open_loop_comes_at_its_rate() {
     assert_eq!((outcome.requests, outcome.completed), (3000, 3000));
 }
 
-/// A barrier around batches of one makes no difference but that every request then goes through the order of time.
+/// A barrier around batches of one makes no difference but that every request then goes through the
+/// order of time.
 #[test]
 fn clients_that_answer_at_once_are_as_those_in_order_of_time() {
     for seed in 0..60 {
@@ -121,7 +124,8 @@ fn clients_that_answer_at_once_are_as_those_in_order_of_time() {
         workload.read_fraction = [0.0, 0.5, 1.0][rng.below(3) as usize];
         workload.trim_fraction = if workload.read_fraction < 1.0 { 0.1 } else { 0.0 };
         workload.size = Some(RequestSize::Fixed(PAGE_BYTES << rng.below(3) >> rng.below(2)));
-        // Not an empty drive: reads of what was never written take no time, so that a warm-up would not end.
+        // Not an empty drive: reads of what was never written take no time, so that a warm-up would
+        // not end.
         let states = [Precondition::Fill, Precondition::Steady];
         cell.parameters.precondition = states[rng.below(2) as usize];
         cell.parameters.warm_up_ms = rng.below(2) * 5;

@@ -2,11 +2,13 @@
 
 use super::run::failed;
 use crate::cell::Control;
-use crate::engine::units::tally::{Quota, Tally, Way};
+use crate::engine::client_loop;
+use crate::engine::quota::Quota;
+use crate::engine::tally::Tally;
 use crate::error::LabError;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use softflash_base::SliceId;
+use softflash_base::{AccessKind, SliceId};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::{Entry, Store, StoreError};
 use softflash_workload::{KeyMaker, KvAccess, KvKind, KvSource, fill_value, version_of};
@@ -16,7 +18,7 @@ use std::rc::Rc;
 /// Keys that one page of a scan asks for at most.
 const SCAN_PAGE_KEYS: u64 = 64;
 
-/// What the clients of a slice share.
+/// The state that the clients of a slice share.
 pub struct SliceClients {
     /// The shard of the slice.
     pub store: Store,
@@ -24,11 +26,11 @@ pub struct SliceClients {
     pub slice: SliceId,
     /// Its keys.
     pub keys: KeyMaker,
-    /// The version that the next write gets; it tells that values are not those of another key.
+    /// The version of the next write; values of another key are detected by it.
     pub version: Cell<u64>,
 }
 
-/// What all clients of a phase share.
+/// The state that all clients of a phase share.
 pub struct Phase<'a> {
     /// Clock and executor.
     pub runtime: &'a RuntimeHandle,
@@ -38,7 +40,7 @@ pub struct Phase<'a> {
     pub control: &'a Control<'a>,
     /// From the end of a request to the next.
     pub think_ns: u64,
-    /// Told after each request.
+    /// Called after each request.
     pub told: &'a dyn Fn(),
 }
 
@@ -61,20 +63,12 @@ impl Client {
         self.quota.set(quota);
     }
 
-    /// Makes `batch` requests at a time, and the next when all of them have ended.
+    /// Makes `batch` requests at a time, and the next batch when all of them have ended.
     pub async fn in_batches(&self, phase: &Phase<'_>, batch: u32) -> Result<(), LabError> {
-        loop {
-            let requests: Vec<KvAccess> = (0..batch).map_while(|_| self.next(phase)).collect();
-            match requests.as_slice() {
-                [] => return Ok(()),
-                [alone] => self.request(phase, *alone).await?,
-                many => {
-                    let made = many.iter().map(|access| self.request(phase, *access));
-                    try_join_all(made).await?;
-                }
-            }
-            pause(phase).await?;
-        }
+        let Phase { runtime, control, think_ns, .. } = *phase;
+        let pace = client_loop::Pace { runtime, control, think_ns };
+        let next = |_| self.next(phase).map(|access| self.request(phase, access));
+        client_loop::closed(&pace, batch as usize, next).await
     }
 
     /// Keeps `batch` requests under way: each is followed by another as soon as it has ended.
@@ -82,7 +76,7 @@ impl Client {
         try_join_all((0..batch).map(|_| self.in_batches(phase, 1))).await.map(drop)
     }
 
-    /// What the client asks next, if it may.
+    /// The client's next request, if its quota has one left.
     fn next(&self, phase: &Phase<'_>) -> Option<KvAccess> {
         let mut quota = self.quota.get();
         let allowed = quota.take(phase.runtime.now());
@@ -94,31 +88,20 @@ impl Client {
     async fn request(&self, phase: &Phase<'_>, access: KvAccess) -> Result<(), LabError> {
         let made_at = phase.runtime.now();
         if let Some(tally) = phase.tally {
-            tally.made();
+            tally.submitted();
         }
         let slice = &self.slice;
-        let (way, bytes) = match access.kind {
-            KvKind::Read => (Way::Read, slice.read(access.key).await?),
-            KvKind::Scan => (Way::Read, slice.scan(access.key, access.bytes).await?),
-            KvKind::Write => (Way::Write, slice.write(access.key, access.bytes).await?),
+        let (kind, bytes) = match access.kind {
+            KvKind::Read => (AccessKind::Read, slice.read(access.key).await?),
+            KvKind::Scan => (AccessKind::Read, slice.scan(access.key, access.bytes).await?),
+            KvKind::Write => (AccessKind::Write, slice.write(access.key, access.bytes).await?),
         };
         if let Some(tally) = phase.tally {
-            tally.ended(way, made_at, phase.runtime.now(), bytes);
+            tally.completed(kind, made_at, phase.runtime.now(), bytes);
         }
         (phase.told)();
         Ok(())
     }
-}
-
-/// Between two requests of a client.
-async fn pause(phase: &Phase<'_>) -> Result<(), LabError> {
-    if phase.control.stopped() {
-        return Err(LabError::Stopped);
-    }
-    if phase.think_ns > 0 {
-        phase.runtime.sleep_until(phase.runtime.now() + phase.think_ns).await;
-    }
-    Ok(())
 }
 
 impl SliceClients {
@@ -135,8 +118,8 @@ impl SliceClients {
         Ok(entry.value.len() as u64)
     }
 
-    /// Goes through keys and values from a key on, and at the end of the slice from its beginning, until there were
-    /// `bytes`; returns the bytes of values.
+    /// Goes through keys and values from a key on, and at the end of the slice from its beginning,
+    /// until there were `bytes`; returns the bytes of values.
     async fn scan(&self, number: u64, bytes: u64) -> Result<u64, LabError> {
         // The key before the first that is wanted; none before the very first.
         let mut after = number.checked_sub(1).map(|before| self.key(before));

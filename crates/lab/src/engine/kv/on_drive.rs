@@ -2,13 +2,14 @@
 
 use super::run::Watch;
 use crate::cell::{Cell, Control, DriveIo};
-use crate::engine::drive::{CHARTED, chart, meter::busy, state};
+use crate::engine::drive::{CHARTED, busy, chart, state};
 use crate::error::LabError;
+use crate::host::ReadAhead;
+use crate::host::read_ahead::LINUX_WINDOW_BYTES;
 use crate::outcome::Outcome;
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_device::Device;
-use softflash_device::read_ahead::{LINUX_WINDOW_BYTES, ReadAhead};
 use softflash_drive::spec::PageMapped;
 use softflash_drive::{Drive, DriveDevice, Extents};
 use std::sync::Arc;
@@ -48,7 +49,7 @@ impl OnDrive {
         })
     }
 
-    /// The device, for whoever opens queue pairs.
+    /// The device.
     pub fn device(&self) -> Arc<dyn Device> {
         let device = Arc::clone(&self.device) as Arc<dyn Device>;
         match self.drive_io {

@@ -4,8 +4,9 @@ use super::clients::{Client, Phase, SliceClients};
 use super::setup::{key_prefix, open, store_layout, store_options};
 use super::spread::Spread;
 use crate::cell::{Cell, Control, Limits};
-use crate::engine::units::progress::Progress;
-use crate::engine::units::tally::{Quota, Tally};
+use crate::engine::progress::Progress;
+use crate::engine::quota::Quota;
+use crate::engine::tally::Tally;
 use crate::error::LabError;
 use crate::layout::LayoutKind;
 use crate::outcome::{Outcome, Programs};
@@ -38,7 +39,7 @@ pub struct Run<'a> {
     rng: Rng,
 }
 
-/// What happens at the device around the measured part.
+/// Observes the device around the measured part.
 pub trait Watch {
     /// The measured part begins.
     fn begins(&mut self, now: Time);
@@ -131,8 +132,8 @@ impl<'a> Run<'a> {
         Ok(outcome)
     }
 
-    /// So long, out of the work of clients that began when the warm-up did and go on until the end: neither how they come
-    /// to work nor how they leave off counts.
+    /// So long, out of the work of clients that began when the warm-up did and go on until the end:
+    /// neither how they come to work nor how they leave off counts.
     async fn window(
         &self,
         bed: &KvBed,
@@ -175,8 +176,8 @@ impl<'a> Run<'a> {
         (0..bed.layout.slices).map(slice).collect()
     }
 
-    /// Fills the slices of a shard, each in the order of its keys. They are filled at the same time: whose next patch is
-    /// full first is drawn at random.
+    /// Fills the slices of a shard, each in the order of its keys. They are filled at the same
+    /// time: whose next patch is full first is drawn at random.
     async fn preload(
         &self,
         bed: &KvBed,
@@ -199,8 +200,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Writes as many keys of a slice from `first` on as fill a patch, and waits until that is on flash; returns the key
-    /// after them.
+    /// Writes as many keys of a slice from `first` on as fill a patch, and waits until that is on
+    /// flash; returns the key after them.
     async fn preload_patch(
         &self,
         bed: &KvBed,
@@ -303,8 +304,8 @@ struct KvBed {
 }
 
 impl KvBed {
-    /// Bytes of keys and values that certainly fit a patch: a superblock but for 3 in 128, for headers, filters and what a
-    /// record costs.
+    /// Bytes of keys and values that certainly fit a patch: a superblock but for 3 in 128, for
+    /// headers, filters and what a record costs.
     fn patch_bytes(&self) -> u64 {
         self.geometry.superblock_bytes() / 128 * 125
     }
@@ -317,7 +318,7 @@ impl KvBed {
     }
 }
 
-/// What the store did at the flash for it.
+/// Adds the store's traffic at the flash.
 fn add_up(outcome: &mut Outcome, before: &StoreStats, after: &StoreStats, page_bytes: u64) {
     let risen = |of: fn(&StoreStats) -> u64| of(after) - of(before);
     let pages = |bytes: u64| bytes / page_bytes;

@@ -14,9 +14,9 @@ use softflash_store::{
 use softflash_workload::{KvWorkload, Operation};
 use std::sync::Arc;
 
-/// Memory of each shard. A memtable gets 9/32 of it, 7.37 MB: with a value of 1 MB that makes it full, what a patch holds.
-/// A slice of the SDF paper gathered 8 MB before it wrote a patch. The read cache gets a quarter, too little to matter beside
-/// gigabytes of data.
+/// Memory of each shard. A memtable gets 9/32 of it, 7.37 MB: with a value of 1 MB that makes it
+/// full, what a patch holds. A slice of the SDF paper gathered 8 MB before it wrote a patch. The
+/// read cache gets a quarter, too little to matter beside gigabytes of data.
 const SHARD_MEMORY_BYTES: u64 = 25 << 20;
 /// Superblocks of each unit of the log's device: more than a shard's log ever keeps.
 const LOG_SUPERBLOCKS: u32 = 96;
@@ -25,9 +25,10 @@ const WALL_MS: u64 = 1_000_000_000_000;
 
 /// How a store is cut for a workload.
 ///
-/// Reads and scans are served by one shard over all units, as the slices of the SDF paper shared all channels. Every shard
-/// flushes and compacts by itself, one of each at a time, and so did every slice of the paper; so a store that is written
-/// to has a shard for each slice, as long as there are units, and each shard owns its part of them.
+/// Reads and scans are served by one shard over all units, as the slices of the SDF paper shared
+/// all channels. Every shard flushes and compacts by itself, one of each at a time, and so did
+/// every slice of the paper; so a store that is written to has a shard for each slice, as long as
+/// there are units, and each shard owns its part of them.
 pub fn store_layout(workload: &KvWorkload, units: u16) -> StoreLayout {
     let slices = u16::try_from(workload.slices).unwrap_or(u16::MAX);
     let writes = match workload.operation {
@@ -39,8 +40,8 @@ pub fn store_layout(workload: &KvWorkload, units: u16) -> StoreLayout {
     StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1, parity: 0 }
 }
 
-/// The store's settings on a layout: units are used as the layout says. What firmware does with its flash no store can
-/// choose, so on a conventional drive it runs as it always does.
+/// The store's settings on a layout: units are used as the layout says. What firmware does with its
+/// flash no store can choose, so on a conventional drive it runs as it always does.
 pub fn store_options(layout: &LayoutKind, shards: u16) -> StoreOptions {
     let memory_bytes = SHARD_MEMORY_BYTES * u64::from(shards);
     let options = StoreOptions { memory_bytes, ..StoreOptions::default() };
@@ -88,8 +89,9 @@ pub async fn open(
     opened.map_err(failed)
 }
 
-/// A device for logs that holds nobody up: every operation takes a microsecond, a channel moves 16 GB/s. What the log of the
-/// SDF paper was on is not told, only that it was not the SDF.
+/// A device for logs that takes next to no time: every operation takes a microsecond, a channel
+/// moves 16 GB/s. The SDF paper does not say on which device its log was, only that it was not the
+/// SDF.
 fn log_device(like: &UnitGeometry, units: u16) -> Result<Arc<dyn Device>, LabError> {
     let sdf = presets::sdf();
     let array = ArrayConfig {
@@ -111,7 +113,7 @@ fn log_device(like: &UnitGeometry, units: u16) -> Result<Arc<dyn Device>, LabErr
     Ok(Arc::new(device))
 }
 
-/// What keys of a slice begin with: a hash tag that the layout sends to the slice.
+/// The prefix of a slice's keys: a hash tag that the layout sends to the slice.
 pub fn key_prefix(layout: &StoreLayout, slice: u16) -> Vec<u8> {
     (0_u32..)
         .map(|number| format!("{{{number}}}").into_bytes())

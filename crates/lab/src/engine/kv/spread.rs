@@ -1,4 +1,4 @@
-//! How the patches of a store are spread over the units, and what that comes to in figures.
+//! How the patches of a store are spread over the units, and figures of that.
 
 use super::clients::SliceClients;
 use std::collections::BTreeMap;
@@ -43,8 +43,8 @@ impl Spread {
         }
     }
 
-    /// Patches; patches on the fullest unit over the mean of all; the share of patches that lie on the unit behind that
-    /// of their predecessor.
+    /// Patches; patches on the fullest unit over the mean of all; the share of patches that lie on
+    /// the unit behind that of their predecessor.
     pub fn figures(&self) -> [(String, f64); 3] {
         let patches: u64 = self.on_unit.values().sum();
         let fullest = self.on_unit.values().max().copied().unwrap_or(0);

@@ -55,7 +55,8 @@ impl Bed {
         blocks as u64 * self.flash.payload_bytes() as u64
     }
 
-    /// Writes new blocks to a unit until it has `blocks`. The buffer is used for all of them and comes back.
+    /// Writes new blocks to a unit until it has `blocks`. The buffer is used for all of them and
+    /// comes back.
     pub async fn fill(&self, unit: usize, blocks: usize, told: &dyn Fn()) -> Result<(), LabError> {
         let mut data = self.buffer();
         let stored = self.units[unit].places.borrow().len();
@@ -74,8 +75,9 @@ impl Bed {
         self.flash.buffer(self.flash.payload_bytes())
     }
 
-    /// Overwrites the block of a unit that was written longest ago: erases a superblock and writes all of its payload.
-    /// The old one is given back when the new one is written, or before where there is no other space.
+    /// Overwrites the block of a unit that was written longest ago: erases a superblock and writes
+    /// all of its payload. The old one is given back when the new one is written, or before where
+    /// there is no other space.
     pub async fn overwrite(&self, unit: usize, data: IoBuf) -> Result<IoBuf, LabError> {
         let blocks = &self.units[unit];
         let oldest = blocks.written.borrow_mut().pop_front();
@@ -116,7 +118,8 @@ impl Bed {
         data.ok_or_else(|| LabError::Simulation("a write lost its buffer".to_owned()))
     }
 
-    /// Reads `bytes` from `offset` of a unit's blocks, laid end to end. A request may reach into the next block.
+    /// Reads `bytes` from `offset` of a unit's blocks, laid end to end. A request may reach into
+    /// the next block.
     pub async fn read(&self, unit: usize, offset: u64, bytes: u64) -> Result<(), LabError> {
         let (page, payload) = (self.flash.page_bytes() as u64, self.flash.payload_bytes() as u64);
         let end = (offset + bytes).next_multiple_of(page);
@@ -149,7 +152,7 @@ impl Bed {
             let places = self.units[unit].places.borrow();
             match places.get(place) {
                 Some(Some(superblock)) => break *superblock,
-                // Being written anew where no space was left: its neighbour is as good.
+                // Being rewritten where no space was left: its neighbour is as good.
                 Some(None) => place = (place + 1) % places.len(),
                 None => {
                     return Err(LabError::Simulation(format!("unit {unit} has no block {place}")));
@@ -159,13 +162,13 @@ impl Bed {
         self.flash.read(&superblock, first, pages, Hint::FOREGROUND).await.map(drop).map_err(failed)
     }
 
-    /// The next unit in turn.
-    pub fn in_turn(&self) -> usize {
+    /// The next unit, round-robin.
+    pub fn next_unit(&self) -> usize {
         self.last.set((self.last.get() + 1) % self.units());
         self.last.get()
     }
 
-    /// The unit with the least to do; among equals the next in turn.
+    /// The least loaded unit; among equals the next, round-robin.
     pub fn least_loaded(&self) -> usize {
         let writers = self.writers.borrow();
         let load = |unit: usize| self.flash.load(unit as u16) + writers[unit];

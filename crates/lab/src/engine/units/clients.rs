@@ -1,14 +1,15 @@
 //! Clients, with one request each at a time.
 
 use super::bed::BedHandle;
-use super::caps::Caps;
-use super::tally::{Tally, Way};
 use crate::cell::Control;
+use crate::engine::caps::Caps;
+use crate::engine::tally::Tally;
 use crate::error::LabError;
 use crate::layout::Scheduler;
 use softflash_base::random::Rng;
-use softflash_base::{IoBuf, Time};
-use softflash_workload::{Access, AccessKind, BlockSource, BlockWorkload};
+use softflash_base::{AccessKind, IoBuf, Time};
+use softflash_workload::{Access, BlockSource, BlockWorkload};
+use std::cell::{Cell, RefCell};
 
 /// Which units a client works on.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +20,7 @@ pub enum Place {
     Any(Scheduler),
 }
 
-/// What all clients of a phase share.
+/// The state that all clients of a phase share.
 pub struct Phase<'a> {
     /// The device.
     pub bed: &'a BedHandle,
@@ -27,37 +28,40 @@ pub struct Phase<'a> {
     pub tally: Option<&'a Tally>,
     /// Asked now and then whether to stop.
     pub control: &'a Control<'a>,
-    /// What holds requests back.
-    pub caps: &'a Caps,
-    /// Told after each request.
+    /// The caps on bytes a second.
+    pub caps: &'a RefCell<Caps>,
+    /// Called after each request.
     pub told: &'a dyn Fn(),
 }
 
 /// A client with one request at a time.
 pub struct Client {
-    /// Where it works.
-    pub place: Place,
-    /// What it asks; offsets are those of one unit.
-    pub source: BlockSource,
+    /// The units of its requests.
+    place: Place,
+    /// Its requests; offsets are those of one unit.
+    source: RefCell<BlockSource>,
     /// Chooses units.
-    pub rng: Rng,
-    buffer: Option<IoBuf>,
+    rng: RefCell<Rng>,
+    buffer: Cell<Option<IoBuf>>,
 }
 
 impl Client {
     /// A client that has asked nothing yet.
     pub fn new(place: Place, source: BlockSource, rng: Rng) -> Client {
-        Client { place, source, rng, buffer: None }
+        Client {
+            place,
+            source: RefCell::new(source),
+            rng: RefCell::new(rng),
+            buffer: Cell::new(None),
+        }
     }
 
-    /// Makes one request and waits for its end. One that is held back to `until` or later is not made.
-    pub async fn request(
-        &mut self,
-        phase: &Phase<'_>,
-        until: Option<Time>,
-    ) -> Result<(), LabError> {
-        let (bed, access) = (phase.bed, self.source.next());
-        if let Some(at) = phase.caps.hold(access.kind, access.bytes, bed.now()) {
+    /// Makes one request and waits for its end. One that is held back to `until` or later is not
+    /// made.
+    pub async fn request(&self, phase: &Phase<'_>, until: Option<Time>) -> Result<(), LabError> {
+        let (bed, access) = (phase.bed, self.source.borrow_mut().next());
+        let held = phase.caps.borrow_mut().hold(access.kind, access.bytes.into(), bed.now());
+        if let Some(at) = held {
             bed.runtime.sleep_until(until.map_or(at, |until| at.min(until))).await;
             if until.is_some_and(|until| at >= until) {
                 return Ok(());
@@ -65,24 +69,24 @@ impl Client {
         }
         let made_at = bed.now();
         if let Some(tally) = phase.tally {
-            tally.made();
+            tally.submitted();
         }
-        let (way, bytes) = match access.kind {
-            AccessKind::Read => (Way::Read, self.read(bed, &access).await?),
-            AccessKind::Write => (Way::Write, self.write(bed, &access).await?),
+        let bytes = match access.kind {
+            AccessKind::Read => self.read(bed, &access).await?,
+            AccessKind::Write => self.write(bed, &access).await?,
             AccessKind::Trim => return Err(no_trims()),
         };
         if let Some(tally) = phase.tally {
-            tally.ended(way, made_at, bed.now(), bytes);
+            tally.completed(access.kind, made_at, bed.now(), bytes);
         }
         (phase.told)();
         Ok(())
     }
 
-    async fn read(&mut self, bed: &BedHandle, access: &Access) -> Result<u64, LabError> {
+    async fn read(&self, bed: &BedHandle, access: &Access) -> Result<u64, LabError> {
         let unit = match self.place {
             Place::Own(unit) => unit,
-            Place::Any(_) => bed.any(&mut self.rng),
+            Place::Any(_) => bed.any(&mut self.rng.borrow_mut()),
         };
         let bytes = u64::from(access.bytes);
         bed.read(unit, access.offset_bytes, bytes).await?;
@@ -90,16 +94,17 @@ impl Client {
     }
 
     /// Writes a whole superblock; what counts is the payload.
-    async fn write(&mut self, bed: &BedHandle, access: &Access) -> Result<u64, LabError> {
+    async fn write(&self, bed: &BedHandle, access: &Access) -> Result<u64, LabError> {
         let payload = bed.flash.payload_bytes() as u64;
         check_write(access.bytes.into(), payload)?;
         let unit = match self.place {
             Place::Own(unit) => unit,
-            Place::Any(Scheduler::RoundRobin) => bed.in_turn(),
+            Place::Any(Scheduler::RoundRobin) => bed.next_unit(),
             Place::Any(Scheduler::LoadAware) => bed.least_loaded(),
         };
         let data = self.buffer.take().unwrap_or_else(|| bed.buffer());
-        self.buffer = Some(bed.overwrite(unit, data).await?);
+        let data = bed.overwrite(unit, data).await?;
+        self.buffer.set(Some(data));
         Ok(payload)
     }
 }

@@ -1,13 +1,15 @@
-//! Erases alone, at the queue pair: all blocks of a unit one after the other, as the FTL erases them.
+//! Erases alone, at the queue pair: all blocks of a unit one after the other, as the FTL erases
+//! them.
 
 use super::hardware::Hardware;
-use super::tally::{Quota, Tally, Way};
 use crate::cell::Cell;
 use crate::engine::limits::physical_limits;
+use crate::engine::quota::Quota;
+use crate::engine::tally::Tally;
 use crate::error::LabError;
 use crate::outcome::Outcome;
 use crate::workload::Workload;
-use softflash_base::{Time, UnitId};
+use softflash_base::{AccessKind, Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
 use softflash_device::{Command, Completion, Operation, QueuePair, Submit, Tag, Target, Wake};
 use softflash_runtime::VirtualExecutor;
@@ -21,8 +23,8 @@ struct Eraser {
     began: Time,
 }
 
-/// Erases superblocks of as many units as there are threads, each unit one at a time, all of its planes at once. Bytes are those
-/// erased and count as written.
+/// Erases superblocks of as many units as there are threads, each unit one at a time, all of its
+/// planes at once. Bytes are those erased and count as written.
 pub fn run(
     cell: &Cell,
     hardware: &Hardware,
@@ -66,7 +68,7 @@ pub fn run(
             let Some(eraser) = erasers.get_mut(usize::from(unit)) else { continue };
             eraser.dies_left -= 1;
             if eraser.dies_left == 0 {
-                tally.ended(Way::Write, eraser.began, now, bytes);
+                tally.completed(AccessKind::Write, eraser.began, now, bytes);
                 start(&mut *queue, unit, eraser, &tally, now)?;
             }
         }
@@ -94,7 +96,7 @@ fn start(
         return Ok(());
     }
     let geometry = *queue.geometry();
-    tally.made();
+    tally.submitted();
     eraser.began = now;
     eraser.dies_left = geometry.dies.into();
     let block = eraser.next_block;

@@ -1,24 +1,25 @@
-//! A device of units, as its preset states it: the array, behind link and host software, in virtual time.
+//! A device of units, as its preset states it: the array, behind link and host software, in virtual
+//! time.
 
 use crate::error::LabError;
-use crate::outcome::{Span, SpanKind};
+use crate::host::{HostPath, HostPathConfig};
+use crate::outcome::Span;
 use softflash_base::Time;
 use softflash_device::model::UnitKind;
-use softflash_device::{
-    BusyTimes, Contents, Device, HostPath, HostPathConfig, ModelConfig, ModelDevice,
-};
+use softflash_device::{BusyTimes, Contents, Device, ModelConfig, ModelDevice};
 use softflash_drive::spec::{DeviceSpec, HostSpec, LinkSpec};
-use softflash_nand::{Activity, FaultConfig};
+use softflash_nand::FaultConfig;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The longest that a completion waits for others to share an interrupt with, in nanoseconds. No source
-/// gives it; common controllers wait for some tens of microseconds.
+/// The longest that a completion waits for others to share an interrupt with, in nanoseconds. No
+/// source gives it; common controllers wait for some tens of microseconds.
 const INTERRUPT_WAIT_NS: u64 = 20_000;
 
 /// Channels whose dies are charted: enough to see a pattern, few enough to be legible.
 const CHARTED_CHANNELS: u32 = 4;
-/// The most operations that are recorded of a queue pair's flash: more than come in the window that is drawn.
+/// The most operations that are recorded of a queue pair's flash: more than come in the window that
+/// is drawn.
 const MOST_RECORDED: usize = 1 << 14;
 
 /// A device in virtual time, and what is observed of it from outside.
@@ -49,7 +50,7 @@ impl Hardware {
         Ok(Hardware { model, path })
     }
 
-    /// The device, for whoever opens queue pairs.
+    /// The device.
     pub fn device(&self) -> Arc<dyn Device> {
         Arc::clone(&self.path) as Arc<dyn Device>
     }
@@ -67,7 +68,7 @@ impl Hardware {
         }
     }
 
-    /// What has been observed until `now`.
+    /// The observation up to `now`.
     pub fn observed(&self, since: &Observation, now: Time) -> Observed {
         let BusyTimes { channels_ns, dies_ns } = self.model.busy_times();
         let elapsed_ns = now.since_ns(since.begin).max(1) as f64;
@@ -89,8 +90,8 @@ impl Hardware {
         }
     }
 
-    /// A few dies for a short time from the first operation on (a store may gather in memory for long before): the first of
-    /// those that work then.
+    /// A few dies for a short time from the first operation on (a store may gather in memory for
+    /// long before): the first of those that work then.
     fn gantt(&self, &Observation { begin, chart_ns, .. }: &Observation) -> Vec<Span> {
         let recorded = self.model.recorded();
         let until = recorded.first().map_or(begin, |first| first.begin) + chart_ns;
@@ -103,12 +104,7 @@ impl Hardware {
         of_charted
             .map(|recorded| Span {
                 die: recorded.die.0,
-                what: match recorded.activity {
-                    Activity::Sense => SpanKind::Read,
-                    Activity::Program => SpanKind::Program,
-                    Activity::Erase => SpanKind::Erase,
-                    Activity::Transfer => SpanKind::Transfer,
-                },
+                what: recorded.activity,
                 begin_ns: recorded.begin.since_ns(begin),
                 end_ns: recorded.end.since_ns(begin),
             })
@@ -126,7 +122,7 @@ pub struct Observation {
     completions: u64,
 }
 
-/// What was observed.
+/// An observation.
 pub struct Observed {
     /// Share of the time that each channel's bus was taken.
     pub channel_utilisation: Vec<f64>,
@@ -134,7 +130,7 @@ pub struct Observed {
     pub die_utilisation: Vec<f64>,
     /// Interrupts for each command that completed.
     pub interrupts_per_completion: f64,
-    /// What some dies did when they began to.
+    /// The first activities of some dies.
     pub gantt: Vec<Span>,
     /// Memory that the simulated flash takes, for each of its pages.
     pub bytes_per_page: f64,

@@ -2,15 +2,15 @@
 
 use super::bed::BedHandle;
 use super::clients::{Client, Phase, Place};
-use super::open;
-use super::tally::Quota;
+use crate::engine::client_loop;
+use crate::engine::quota::Quota;
 use crate::error::LabError;
 use crate::layout::Scheduler;
 use futures_util::future::try_join_all;
 use softflash_base::random::Rng;
 use softflash_workload::{BlockWorkload, Load, Span};
 
-/// Whoever makes the requests of a run, in the warm-up and in the measured part.
+/// The clients of a run, in the warm-up and in the measured part.
 pub struct Clients<'a> {
     bed: &'a BedHandle,
     workload: BlockWorkload,
@@ -74,8 +74,8 @@ impl<'a> Clients<'a> {
         Ok(Client::new(place, source, rng.fork("units")))
     }
 
-    /// Lets them all work until their quotas are used up: of each that `quota` gives to one of so many. `name` tells the
-    /// arrivals of a phase from those of another.
+    /// Runs all clients until their quotas are used up; `quota` has that of a client, by its number
+    /// and the number of clients. `name` seeds the arrivals of the phase.
     pub async fn work(
         &mut self,
         name: &str,
@@ -86,8 +86,8 @@ impl<'a> Clients<'a> {
             Pace::Closed { batches, think_ns } => {
                 let (count, think_ns) = (batches.len() as u64, *think_ns);
                 let quotas = (0..count).map(|batch| quota(batch, count));
-                let work = batches.iter_mut().zip(quotas);
-                let work = work.map(|(batch, quota)| work_as_one(batch, phase, quota, think_ns));
+                let work = batches.iter().zip(quotas);
+                let work = work.map(|(batch, quota)| run_batch(batch, phase, quota, think_ns));
                 try_join_all(work).await.map(drop)
             }
             Pace::Open { idle, made } => {
@@ -95,11 +95,21 @@ impl<'a> Clients<'a> {
                 let mut made = std::mem::take(made);
                 let rng = self.rng.fork("arrivals").fork(name);
                 let Some(arrivals) = self.workload.load.arrivals(rng) else { return Ok(()) };
-                let new_client = || {
-                    made += 1;
-                    self.client(None, 0, made)
+                let quota = quota(0, 1);
+                let request = |idle: Option<Client>| {
+                    let client = idle.map_or_else(
+                        || {
+                            made += 1;
+                            self.client(None, 0, made)
+                        },
+                        Ok,
+                    )?;
+                    Ok(async move {
+                        client.request(phase, quota.until).await?;
+                        Ok(client)
+                    })
                 };
-                open::work(phase, arrivals, quota(0, 1), &mut idle, new_client).await?;
+                client_loop::open(&pace(phase, 0), arrivals, quota, &mut idle, request).await?;
                 self.pace = Pace::Open { idle, made };
                 Ok(())
             }
@@ -107,31 +117,21 @@ impl<'a> Clients<'a> {
     }
 }
 
-/// One client, or the clients of a batch, which wait for each other.
-async fn work_as_one(
-    batch: &mut [Client],
+/// Runs the clients of a batch, which wait for each other, until their quota is used up.
+async fn run_batch(
+    batch: &[Client],
     phase: &Phase<'_>,
     mut quota: Quota,
     think_ns: u64,
 ) -> Result<(), LabError> {
-    loop {
-        let now = phase.bed.now();
-        let going = batch.iter().take_while(|_| quota.take(now)).count();
-        if going == 0 {
-            return Ok(());
-        }
-        if phase.control.stopped() {
-            return Err(LabError::Stopped);
-        }
-        match &mut batch[..going] {
-            [alone] => alone.request(phase, quota.until).await?,
-            all => {
-                let requests = all.iter_mut().map(|client| client.request(phase, quota.until));
-                try_join_all(requests).await.map(drop)?;
-            }
-        }
-        if think_ns > 0 {
-            phase.bed.runtime.sleep_until(phase.bed.now() + think_ns).await;
-        }
-    }
+    let until = quota.until;
+    client_loop::closed(&pace(phase, think_ns), batch.len(), |place| {
+        let client = batch.get(place)?;
+        quota.take(phase.bed.now()).then(|| client.request(phase, until))
+    })
+    .await
+}
+
+fn pace<'a>(phase: &Phase<'a>, think_ns: u64) -> client_loop::Pace<'a> {
+    client_loop::Pace { runtime: &phase.bed.runtime, control: phase.control, think_ns }
 }

@@ -13,10 +13,10 @@ mod space;
 
 const MIB: usize = 1 << 20;
 const MS_NS: u64 = 1_000_000;
-/// What a flush achieves in these tests, in bytes per second: 100 KB in a millisecond.
+/// The flush rate in these tests, in bytes per second: 100 KB in a millisecond.
 const DRAIN_BYTES: u64 = 100_000_000;
 
-/// A shard with little memory beside its device: memtables of 576 KiB together, and a log of 4 MiB.
+/// A shard with little memory for its device: 576 KiB for all memtables, and a log of 4 MiB.
 fn with_shard(test: impl AsyncFnOnce(&Store, &Shard, &RuntimeHandle)) {
     let mut bench = Bench::new(1, 16, 2048);
     bench.options.memory_bytes = MIB as u64;
@@ -27,14 +27,14 @@ fn with_shard(test: impl AsyncFnOnce(&Store, &Shard, &RuntimeHandle)) {
     });
 }
 
-/// What `work` comes to, and how many nanoseconds it takes.
+/// The result of `work`, and its duration in nanoseconds.
 async fn timed<T>(runtime: &RuntimeHandle, work: impl Future<Output = T>) -> (T, u64) {
     let began = runtime.now();
     let done = work.await;
     (done, runtime.now().since_ns(began))
 }
 
-/// Lets the memtable have exactly so many bytes, which the log knows nothing of.
+/// Fills the memtable to exactly `wanted` bytes, without the log.
 fn fill(shard: &Shard, wanted: usize) {
     let key = |number: usize| bytes(&format!("{number:06}"));
     for number in 0.. {
@@ -50,13 +50,13 @@ fn fill(shard: &Shard, wanted: usize) {
     assert_eq!(shard.memtable_bytes(), wanted);
 }
 
-/// Bytes of memtables at this share of the way from where writers are slowed to where they stop.
+/// Bytes of memtables at this backlog.
 fn memory_at(shard: &Shard, share: f64) -> usize {
     let Budget { freeze_bytes, memtables_total_bytes, .. } = shard.budget;
     freeze_bytes + ((memtables_total_bytes - freeze_bytes) as f64 * share) as usize
 }
 
-/// Puts so many bytes into the log, and nothing into memory.
+/// Appends `encoded_bytes` to the log, and nothing to memtables.
 fn append(shard: &Shard, encoded_bytes: usize) {
     let seq = shard.next_seq();
     let with = |len: usize| {
@@ -75,16 +75,16 @@ fn append(shard: &Shard, encoded_bytes: usize) {
 }
 
 #[test]
-fn a_value_larger_than_the_budget_is_taken_when_nothing_else_is_in_memory() {
+fn a_value_larger_than_the_budget_is_admitted_to_empty_memtables() {
     with_shard(async |store, shard, runtime| {
         let total = shard.budget.memtables_total_bytes;
         assert!(total < MIB, "{total}");
         let large = within(runtime, SECOND_NS, put(store, "large", entry(2 * MIB))).await;
-        assert!(large.is_some(), "an empty memtable takes it");
+        assert!(large.is_some(), "admitted to an empty memtable");
         assert!(shard.memtable_bytes() > 2 * MIB);
-        // Not beside anything else, however little.
+        // Not with any other entry, however small.
         let small = within(runtime, SECOND_NS, put(store, "small", entry(1))).await;
-        assert!(small.is_none(), "it would be more beyond the budget");
+        assert!(small.is_none(), "it would exceed the budget further");
         shard.flush_everything().await.unwrap();
         assert!(within(runtime, SECOND_NS, put(store, "small", entry(1))).await.is_some());
         let flush = async {
@@ -101,7 +101,7 @@ fn a_value_larger_than_the_budget_is_taken_when_nothing_else_is_in_memory() {
 }
 
 #[test]
-fn a_transaction_counts_what_its_keys_cost_beside_their_values() {
+fn a_transaction_counts_the_overhead_of_its_keys() {
     with_shard(async |_, shard, runtime| {
         fill(shard, 1000);
         let keys = shard.budget.memtables_total_bytes / OVERHEAD_BYTES;
@@ -117,12 +117,12 @@ fn a_transaction_counts_what_its_keys_cost_beside_their_values() {
 }
 
 #[test]
-fn memory_is_full_to_the_byte() {
+fn the_memory_limit_is_exact_to_the_byte() {
     with_shard(async |_, shard, runtime| {
         let total = shard.budget.memtables_total_bytes;
         fill(shard, 1000);
         assert!(shard.has_room(total - 1000) && !shard.has_room(total - 999));
-        // What the log has still to write is in memory a second time.
+        // Pending log events are a second copy in memory.
         append(shard, 5000);
         assert_eq!(shard.unwritten_bytes(), 6000);
         assert!(shard.has_room(total - 6000) && !shard.has_room(total - 5999));
@@ -132,7 +132,7 @@ fn memory_is_full_to_the_byte() {
 }
 
 #[test]
-fn a_log_that_does_not_keep_up_takes_no_more() {
+fn a_log_with_too_long_a_backlog_admits_no_writes() {
     with_shard(async |_, shard, runtime| {
         let total = shard.budget.memtables_total_bytes;
         append(shard, total);
@@ -142,7 +142,7 @@ fn a_log_that_does_not_keep_up_takes_no_more() {
         assert!(!shard.has_room(1));
         rest(runtime, SECOND_NS).await;
         assert!(shard.log.backlog_bytes() == 0 && shard.has_room(1));
-        // Nor one that is half as long again as it should be.
+        // Nor does a log of one and a half times its budget.
         let log_bytes = shard.budget.log_bytes;
         let (mut last, mut passed) = (0, 0);
         while last <= log_bytes * 3 / 2 {
@@ -157,10 +157,10 @@ fn a_log_that_does_not_keep_up_takes_no_more() {
 }
 
 #[test]
-fn the_backlog_is_what_is_furthest_from_usual() {
+fn the_backlog_is_the_maximum_of_memory_log_and_runs() {
     let close = |shard: &Shard, share: f64| (shard.backlog() - share).abs() < 1e-9;
     with_shard(async |_, shard, _| {
-        assert!(close(shard, -8.0 / 12.0), "nothing at all: {}", shard.backlog());
+        assert!(close(shard, -8.0 / 12.0), "empty: {}", shard.backlog());
         for share in [0.0, 0.25, 0.5, 1.0] {
             fill(shard, memory_at(shard, share));
             assert!(close(shard, share), "memory: {} for {share}", shard.backlog());
@@ -186,7 +186,7 @@ fn the_backlog_is_what_is_furthest_from_usual() {
 }
 
 #[test]
-fn writers_get_a_share_of_the_rate_of_the_flushes() {
+fn writers_get_a_share_of_the_flush_rate() {
     let throttle = Throttle::default();
     let now = Time(5_000);
     let cost = |share: f64| {
@@ -200,7 +200,7 @@ fn writers_get_a_share_of_the_rate_of_the_flushes() {
     throttle.note_flush(16 << 20, SECOND_NS / 2);
     let after = cost(0.5);
     assert_eq!(after, SECOND_NS * 4 / 3, "48 MiB a second");
-    // Who has paid long ago has saved nothing.
+    // Idle time gives no credit.
     let later = Time(1000 * SECOND_NS);
     assert_eq!(throttle.admits_at(later, 48 << 20, 0.5), later + SECOND_NS);
     throttle.drain_bytes.set(0.0);
@@ -208,12 +208,12 @@ fn writers_get_a_share_of_the_rate_of_the_flushes() {
 }
 
 #[test]
-fn writers_are_slowed_once_something_has_gathered() {
+fn writers_are_throttled_once_there_is_a_backlog() {
     for (share, bytes, expected_ns) in [
         (-0.5, 1000, 0),
         (0.0, 1000, 0),
         (0.5, 99_900, 0),
-        // Exactly as far as they may be ahead.
+        // Exactly the maximum lead.
         (0.5, 100_000, 0),
         (0.5, 100_100, 1_001_000),
         (0.75, 50_000, 3 * 500_000),
@@ -228,13 +228,13 @@ fn writers_are_slowed_once_something_has_gathered() {
 }
 
 #[test]
-fn who_waits_for_room_anyway_does_not_wait_for_a_rate_too() {
-    // As much as makes a long wait at the least rate, with a memtable that is all but empty, and with one that is full.
+fn a_writer_that_waits_for_room_is_not_throttled_as_well() {
+    // A write with a long delay at the minimum rate, with an almost empty and with a full memtable.
     for share in [-0.9, 1.0] {
         with_shard(async |_, shard, runtime| {
             let flush = async || {
                 rest(runtime, MS_NS).await;
-                // The log has to know what is flushed.
+                // The log must contain the flushed writes.
                 append(shard, 1000);
                 shard.flush_everything().await.unwrap();
             };
@@ -244,14 +244,14 @@ fn who_waits_for_room_anyway_does_not_wait_for_a_rate_too() {
             let ((admitted, ()), took_ns) =
                 timed(runtime, join(shard.admit(2 * MIB, true), flush())).await;
             assert_eq!(admitted, Ok(()));
-            // At the least rate 2 MiB take 419 ms.
+            // At the minimum rate 2 MiB take 419 ms.
             assert!(took_ns < alone_ns + 100 * MS_NS, "{took_ns} ns, {alone_ns} of them the flush");
         });
     }
 }
 
 #[test]
-fn twenty_runs_in_level_0_stop_writers_until_one_has_gone() {
+fn twenty_runs_in_level_0_stop_writers_until_one_is_removed() {
     with_shard(async |store, shard, runtime| {
         let admitted = async || within(runtime, SECOND_NS, shard.admit(1, true)).await.is_some();
         while shard.level0_runs() < 20 {
@@ -260,17 +260,17 @@ fn twenty_runs_in_level_0_stop_writers_until_one_has_gone() {
             shard.flush_everything().await.unwrap();
         }
         assert!(!admitted().await);
-        put_down(shard).await;
+        reset_requests(shard).await;
         assert!(shard.level0_runs() < 20 && admitted().await);
     });
 }
 
-async fn put_down(shard: &Shard) {
+async fn reset_requests(shard: &Shard) {
     assert!(shard.compact_once(&shard.slices[0]).await.unwrap());
 }
 
 #[test]
-fn who_waits_sets_to_work_what_makes_room() {
+fn a_waiting_writer_starts_flush_and_compaction() {
     with_shard(async |_, shard, runtime| {
         let frozen = || shard.slices[0].frozen.borrow().len();
         fill(shard, 1000);
@@ -310,7 +310,7 @@ fn the_largest_memtable_is_frozen() {
 }
 
 #[test]
-fn a_shard_that_has_failed_or_closes_takes_no_writes() {
+fn a_shard_that_has_failed_or_closes_admits_no_writes() {
     with_shard(async |_, shard, _| {
         assert_eq!((shard.check_health(), shard.has_failed()), (Ok(()), false));
         let lost = StoreError::DataLoss("a test says so".into());
@@ -325,14 +325,18 @@ fn a_shard_that_has_failed_or_closes_takes_no_writes() {
         assert!(
             shard.has_failed() && matches!(shard.check_health(), Err(StoreError::LogFailed(_)))
         );
-        assert_eq!(shard.counters.refused_writes.get(), 0, "that is no lack of space");
+        assert_eq!(
+            shard.counters.refused_writes.get(),
+            0,
+            "only lack of space counts as a refusal"
+        );
         shard.tasks.closing.set(true);
         assert_eq!(shard.admit(1, false).await, Err(StoreError::Closed));
     });
 }
 
 #[test]
-fn a_write_to_a_log_that_is_long_wakes_who_cuts_it() {
+fn a_write_to_a_long_log_wakes_the_flush_task() {
     with_shard(async |store, shard, runtime| {
         let is_woken =
             async || within(runtime, MS_NS, shard.tasks.flush.notified()).await.is_some();
@@ -342,7 +346,7 @@ fn a_write_to_a_log_that_is_long_wakes_who_cuts_it() {
             append(shard, 500_000);
             rest(runtime, SECOND_NS).await;
         }
-        assert!(!is_woken().await, "nobody has looked");
+        assert!(!is_woken().await, "the log is still short");
         put(store, "key", entry(1)).await;
         assert!(is_woken().await);
     });

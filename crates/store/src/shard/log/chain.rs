@@ -1,4 +1,4 @@
-//! The segments of a log as they are found on the flash, and where in them recovery has to start.
+//! The chain of segments found on the flash, and the segment at which recovery starts.
 
 use super::reader::LogReader;
 use crate::error::Result;
@@ -12,29 +12,30 @@ use std::ops::Range;
 /// A segment that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Its place in the log.
+    /// Its number in the log.
     pub number: u64,
-    /// The segment that it goes on from; 0 for none.
+    /// The segment that it follows; 0 for none.
     pub after: u64,
     /// Its block.
     pub block: BlockId,
-    /// The lowest sequence with which a later segment starts: frames from there on are not part of the log.
+    /// The lowest_sequence first sequence of a later segment. Frames from that sequence on are not
+    /// part of the log.
     pub superseded_from: Option<u64>,
 }
 
-/// What the log says of the first segment that is needed.
+/// A record of the first needed segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence {
     /// The segment.
     pub log_start: u64,
-    /// The frame that completes the event which says so.
+    /// The frame that completes the event with this record.
     pub at: Position,
     /// That frame is part of the stream, not of a segment's opening.
     in_stream: bool,
 }
 
 impl Evidence {
-    /// What an event says, which a frame of this role at this place completes.
+    /// The record in an event that a frame of this role at this position completes.
     pub fn of(event: &Replayed, at: Position, role: FrameRole) -> Option<Evidence> {
         let log_start = match event {
             Replayed::Checkpoint(checkpoint) => checkpoint.log_start,
@@ -48,41 +49,43 @@ impl Evidence {
     }
 }
 
-/// The segments of a log, in order: the last one that was begun, the one that it goes on from, and so on.
+/// The segments of a log in order: the last one, its predecessor, and so on.
 ///
-/// The last segment is part of the log once there is an event, or a proof, behind its opening. Until then nothing was
-/// given back for its sake, so that it can be left out; and it is left out, as an opening that a power cut struck may
-/// be readable now and not the next time. The next segment goes on from where this one would have. Of two with one
-/// number the one with the later block counts: a recovery that did not find the first has written it.
+/// The last segment is part of the log once an event, or a proof frame, follows its opening. Until
+/// then no segment was deleted on its account, so recovery can ignore it. Recovery must ignore it:
+/// an opening that a power cut interrupted may be readable in this start and unreadable in the next
+/// one. The next segment then follows the predecessor of the ignored one. Of two segments with the
+/// same number the one with the later block is valid: a recovery that did not find the first one
+/// has written the second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
     segments: Vec<Segment>,
-    /// The place from which on it is known where segments are superseded. Most of those before it were given back and have not
-    /// been erased yet; a large device has thousands of them, and nobody looks into them.
-    settled_from: usize,
-    /// The lowest sequence with which one of those from there on starts.
-    lowest: Option<u64>,
-    /// What is said of the end of the log by a segment that was allocated ahead of need.
+    /// The index from which on `superseded_from` is set. Most earlier segments are deleted and not
+    /// erased yet; a large device has thousands of them, and recovery does not read them.
+    bounded_from: usize,
+    /// The lowest_sequence first sequence of the segments from that index on.
+    lowest_sequence: Option<u64>,
+    /// What a preallocated segment announces about the end of the log.
     announced: Option<Announced>,
 }
 
-/// What a segment that does not count says of the log before it.
+/// The announcement in a segment that is not part of the log yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announced {
-    /// The block of the segment that says so.
+    /// The block of the announcing segment.
     pub by: BlockId,
-    /// The segment in front of that one; more was durable in it than its opening.
+    /// The segment before the announcing one. Frames after its opening were durable.
     pub segment: u64,
     /// Frames below this sequence were durable.
     pub durable_before: u64,
 }
 
 impl Chain {
-    /// Puts the segments that were found in order.
+    /// Orders the segments that were found.
     ///
     /// # Errors
-    /// Those of the reader; [`StoreError::DataLoss`](crate::StoreError::DataLoss) where the last segment stops at
-    /// a page that was whole once.
+    /// Errors of the reader. [`StoreError::DataLoss`](crate::StoreError::DataLoss) where the last
+    /// segment ends at a page that was once programmed completely.
     pub async fn of(found: &[Found], reader: &LogReader) -> Result<Chain> {
         let mut begun: BTreeMap<u64, Segment> = BTreeMap::new();
         for Found { id, kind } in found {
@@ -97,10 +100,10 @@ impl Chain {
         let mut next = begun.keys().next_back().copied();
         while let Some(segment) = next.and_then(|number| begun.remove(&number)) {
             if segments.is_empty()
-                && let Some(stop) = reader.stops_unproved(&segment).await?
+                && let Some(stop) = reader.unproved_end(&segment).await?
             {
                 reader.refuse_lost_page(&[segment], stop).await?;
-                // Of several the first one met is the last one written.
+                // The first announcement found is the newest one.
                 if announced.is_none()
                     && let Some(durable_before) = reader.announcement(&segment).await?
                 {
@@ -110,20 +113,21 @@ impl Chain {
                 next = begun.keys().next_back().copied();
                 continue;
             }
-            // Where that one is missing, as it was never flushed or has been given back, the frames tell whether it matters.
+            // The predecessor may be missing: never flushed, or deleted. The frames show whether it
+            // is needed.
             next = begun.range(..=segment.after).next_back().map(|(number, _)| *number);
             segments.push(segment);
         }
         segments.reverse();
-        Ok(Chain { settled_from: segments.len(), segments, lowest: None, announced })
+        Ok(Chain { bounded_from: segments.len(), segments, lowest_sequence: None, announced })
     }
 
-    /// What segments behind the last one that counts say of the end of the log.
+    /// The announcement in a segment after the end of the log.
     pub fn announced(&self) -> Option<Announced> {
         self.announced
     }
 
-    /// Whether no segment counts: the log was never begun, or is lost as a whole.
+    /// Whether the log has no segment: it was never started, or it is completely lost.
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
@@ -138,17 +142,17 @@ impl Chain {
         self.segments.first().map_or(0, |segment| segment.number)
     }
 
-    /// The segments from the one with this number on, if that is there.
+    /// The segments from this number on; `None` where that segment is missing.
     ///
     /// # Errors
-    /// Those of the reader.
-    pub async fn from_number(
+    /// Errors of the reader.
+    pub async fn starting_at(
         &mut self,
         number: u64,
         reader: &LogReader,
     ) -> Result<Option<&[Segment]>> {
         match self.segments.iter().position(|segment| segment.number == number) {
-            Some(first) => self.settled(first..self.segments.len(), reader).await.map(Some),
+            Some(first) => self.bounded(first..self.segments.len(), reader).await.map(Some),
             None => Ok(None),
         }
     }
@@ -156,57 +160,57 @@ impl Chain {
     /// All segments.
     ///
     /// # Errors
-    /// Those of the reader.
+    /// Errors of the reader.
     pub async fn whole(&mut self, reader: &LogReader) -> Result<&[Segment]> {
-        self.settled(0..self.segments.len(), reader).await
+        self.bounded(0..self.segments.len(), reader).await
     }
 
-    /// Some of the segments, ready to be read.
-    async fn settled(&mut self, places: Range<usize>, reader: &LogReader) -> Result<&[Segment]> {
-        while let Some(place) = self.settled_from.checked_sub(1)
+    /// A range of segments with `superseded_from` set.
+    async fn bounded(&mut self, places: Range<usize>, reader: &LogReader) -> Result<&[Segment]> {
+        while let Some(place) = self.bounded_from.checked_sub(1)
             && place >= places.start
         {
-            if let Some(behind) = self.segments.get(self.settled_from) {
-                let mut first = reader.first_sequence(behind).await?;
+            if let Some(next) = self.segments.get(self.bounded_from) {
+                let mut first = reader.first_sequence(next).await?;
                 if first.is_none() {
-                    reader.read_anew();
-                    first = reader.first_sequence(behind).await?;
+                    reader.clear_cache();
+                    first = reader.first_sequence(next).await?;
                 }
-                self.lowest = [self.lowest, first].into_iter().flatten().min();
+                self.lowest_sequence = [self.lowest_sequence, first].into_iter().flatten().min();
             }
             if let Some(segment) = self.segments.get_mut(place) {
-                segment.superseded_from = self.lowest;
+                segment.superseded_from = self.lowest_sequence;
             }
-            self.settled_from = place;
+            self.bounded_from = place;
         }
         Ok(self.segments.get(places).unwrap_or_default())
     }
 }
 
-/// The newest evidence of where the log starts, in frames not behind `limit`.
+/// The newest record of the first needed segment, in frames up to `limit`.
 ///
 /// # Errors
-/// Those of the reader.
+/// Errors of the reader.
 pub async fn newest_evidence(
     chain: &mut Chain,
     limit: Option<Position>,
     reader: &LogReader,
 ) -> Result<Option<Evidence>> {
     for last in (0..chain.segments.len()).rev() {
-        let segment = chain.settled(last..last + 1, reader).await?;
+        let segment = chain.bounded(last..last + 1, reader).await?;
         let alone = evidence_in(segment, limit, reader).await?;
-        // An event that starts in the segment before is seen only together with it, and is older than all that start in
-        // this one.
+        // An event that starts in the previous segment can be decoded only together with that
+        // segment. It is older than all events that start in this segment.
         let is_newest = alone.is_some_and(|alone| alone.in_stream);
         let joined = match last.checked_sub(1) {
             Some(before) if !is_newest => {
-                let both = chain.settled(before..last + 1, reader).await?;
+                let both = chain.bounded(before..last + 1, reader).await?;
                 evidence_in(both, limit, reader).await?
             }
             _ => None,
         };
         let newest = [alone, joined].into_iter().flatten().max_by_key(|evidence| evidence.at);
-        // A segment whose checkpoint is not whole was begun just before a crash.
+        // A segment without a complete checkpoint was started just before a crash.
         if newest.is_some() {
             return Ok(newest);
         }

@@ -1,18 +1,20 @@
-//! The shard's log: a chain of blocks (*segments*) that everything is written to before it counts.
+//! The shard's write-ahead log: a chain of blocks (*segments*). A change is durable once it is in
+//! the log.
 //!
-//! Events are appended to a stream in memory and become visible at once; one task writes what has gathered as
-//! frames, so that many writers share one wait for the flash (group commit). Segments that recovery does not
-//! need are given back; each starts with a checkpoint, so recovery can start with any of them that the log names.
+//! Events are appended to a stream in memory and become visible at once. One task writes the
+//! pending events as frames, so that many writers share one flash flush (group commit). Segments
+//! that recovery does not need are deleted. Each segment starts with a checkpoint, so recovery can
+//! start at any segment that the log names.
 //!
-//! A checkpoint describes memory, which is ahead of the log by the events that are still on their way. So one made
-//! in the middle of the stream names only a start that the log before it already vouches for; its own segment can be
-//! named by edits behind it, which arrive after all that it was ahead by.
+//! A checkpoint describes memory, which is ahead of the log by the pending events. So a checkpoint
+//! in the middle of the stream names only a start that earlier frames already record. Edits after
+//! it can name its own segment, because they are written after the pending events.
 
-mod beginning;
 pub mod chain;
-mod kept;
+mod lost_log;
 mod open_word_lines;
 mod piece;
+mod piece_cache;
 pub mod reader;
 mod scrub;
 mod segments;
@@ -35,7 +37,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Makes the event stream of a checkpoint; `log_start` is decided by the maker.
+/// Encodes a checkpoint as an event stream; the callback determines `log_start`.
 pub type CheckpointMaker = Box<dyn Fn() -> Vec<u8>>;
 
 /// A shard's log. A clone is the same log.
@@ -52,47 +54,50 @@ struct Inner {
     durability: Durability,
     checkpoint: RefCell<Option<CheckpointMaker>>,
     stream: Stream,
-    wanted: Wanted,
+    requests: Requests,
     progress: Progress,
     undecided: Undecided,
     segments: Segments,
 }
 
-/// Events on their way into the log.
+/// Events that are not completely written yet.
 struct Stream {
-    /// Events appended and not yet taken by the writer.
+    /// Events that were appended and that the writer has not taken.
     pending: RefCell<Vec<u8>>,
-    /// Bytes of events that the writer has taken and not yet written all.
+    /// Bytes of events that the writer has taken and is writing.
     writing_bytes: Cell<usize>,
     appended_seq: Cell<u64>,
-    /// The ends of edits in `pending`, with the first segment needed that each of them records.
+    /// The end offset of each edit in `pending`, and the first needed segment that the edit
+    /// records.
     appended_starts: RefCell<Vec<(usize, u64)>>,
-    /// The first segment needed, as the log records it: by edits, or by the checkpoint of the start.
+    /// The first needed segment that the written log records, in an edit or in the first
+    /// checkpoint.
     recorded_start: Cell<u64>,
-    /// A checkpoint is being made for a segment that starts in the middle of the stream.
+    /// A checkpoint is being encoded for a segment that starts in the middle of the stream.
     rolling_over: Cell<bool>,
 }
 
 /// Requests to the writer.
 #[derive(Default)]
-struct Wanted {
-    /// Rings with each of them, and with new events.
+struct Requests {
+    /// Notified on each request and on new events.
     work: Notify,
-    /// A task waits for all events appended so far.
-    hurry: Cell<bool>,
+    /// A task waits until all events appended so far are durable.
+    sync: Cell<bool>,
+    /// A frame is requested for the clock that it carries.
     clock: Cell<bool>,
-    /// A new segment is wanted.
-    renewal: Cell<bool>,
+    /// A new segment is requested.
+    rotation: Cell<bool>,
     closing: Cell<bool>,
 }
 
 /// The writer's progress.
 struct Progress {
-    /// Rings when something has been written, or has failed.
+    /// Notified when a frame was written, or the log has failed.
     changed: Notify,
-    /// Everything up to here is on the device, durable or not.
+    /// The last sequence number written to the device, durable or not.
     written_seq: Cell<u64>,
-    /// Everything up to here is durable.
+    /// All events up to this sequence number are durable.
     durable_seq: Cell<u64>,
     /// The clock in the last frame.
     written_clock_ms: Cell<u64>,
@@ -106,19 +111,19 @@ struct Progress {
 struct Undecided {
     /// Their transactions, by sequence number.
     holds: RefCell<BTreeMap<u64, u64>>,
-    /// The next recovery decides them.
-    has_ended: Cell<bool>,
+    /// No task waits for their commits; the next recovery resolves them.
+    is_abandoned: Cell<bool>,
 }
 
 /// The chain of segments, and the writer's place in it.
 struct Segments {
     position: RefCell<Position>,
-    /// Segments that were left one after the other because one of two copies failed.
-    left_short: Cell<usize>,
-    /// The frame that the first segment repeats.
+    /// Consecutive segments that were abandoned because one of two copies failed.
+    abandoned_in_a_row: Cell<usize>,
+    /// The last recovered frame, which the first segment repeats.
     recovered_frame: RefCell<Option<Frame>>,
-    /// Starts before this one have begun segments that came to nothing, and cannot be released yet.
-    follows_vain_starts: bool,
+    /// Earlier failed starts have left segments that cannot be deleted yet.
+    follows_failed_starts: bool,
 }
 
 /// The writer's place in the chain of segments.
@@ -128,42 +133,41 @@ struct Position {
     /// The current segment; the next frame goes to page `next_page` of it.
     segment: u64,
     next_page: u32,
-    /// Pages of the current segment that were written.
-    landed_pages: u32,
+    /// Pages of the current segment whose writes have completed.
+    completed_pages: u32,
     next_frame: u64,
     /// Frames below this sequence are durable.
     durable_frames: u64,
     /// Frames that a power cut in a later write can destroy.
     open_word_lines: OpenWordLines,
-    /// The sequence of the first frame behind the opening of the current segment.
+    /// The sequence of the first frame after the opening of the current segment.
     opened_at: u64,
     /// The next segment, which announces the current one.
     successor: Option<OpenBlock>,
-    /// All segments kept, oldest first.
+    /// All segments that are not deleted, oldest first.
     segments: VecDeque<(u64, BlockId)>,
 }
 
-/// Where a log goes on after recovery.
+/// The state in which recovery hands the log to its writer.
 #[derive(Debug, Clone, Default)]
 pub struct Resume {
-    /// The segments that are needed, oldest first.
+    /// The needed segments, oldest first.
     pub segments: Vec<(u64, BlockId)>,
-    /// The last segment found, needed or not.
+    /// The number of the last segment found, needed or not.
     pub last_segment: u64,
     /// The next frame's sequence.
     pub next_frame: u64,
-    /// The last frame with events. It may have been under way when the power went: well readable and gone the next
-    /// time. So it is written again.
+    /// The last frame with events. Its write may have been interrupted by the power cut, so that a
+    /// later start may fail to read it. So the writer writes it again.
     pub last_frame: Option<Frame>,
     /// The last sequence number found.
     pub seq: u64,
-    /// Starts before this one have begun segments that have come to nothing, and cannot be given back yet.
-    pub follows_vain_starts: bool,
+    /// Earlier failed starts have left segments that cannot be deleted yet.
+    pub follows_failed_starts: bool,
 }
 
 impl Log {
-    /// A log that goes on where recovery ended. Nothing is written before
-    /// [`start`](Log::start).
+    /// A log that continues after recovery. It writes nothing before [`start`](Log::start).
     pub fn new(
         shard: ShardId,
         blocks: BlockLayer,
@@ -179,7 +183,7 @@ impl Log {
             open: None,
             segment: resume.last_segment,
             next_page: u32::MAX,
-            landed_pages: u32::MAX,
+            completed_pages: u32::MAX,
             next_frame: resume.next_frame,
             durable_frames,
             open_word_lines: OpenWordLines::new(reach),
@@ -202,7 +206,7 @@ impl Log {
                 recorded_start: Cell::new(0),
                 rolling_over: Cell::new(false),
             },
-            wanted: Wanted::default(),
+            requests: Requests::default(),
             progress: Progress {
                 changed: Notify::new(),
                 written_seq: Cell::new(resume.seq),
@@ -215,9 +219,9 @@ impl Log {
             undecided: Undecided::default(),
             segments: Segments {
                 position: RefCell::new(position),
-                left_short: Cell::new(0),
+                abandoned_in_a_row: Cell::new(0),
                 recovered_frame: RefCell::new(resume.last_frame),
-                follows_vain_starts: resume.follows_vain_starts,
+                follows_failed_starts: resume.follows_failed_starts,
             },
         };
         Log { inner: Rc::new(inner) }
@@ -230,8 +234,8 @@ impl Log {
         self.inner.runtime.spawn(Box::pin(async move { inner.write_forever().await }));
     }
 
-    /// Appends an event with its sequence number. Returns a segment that is not later than the one it will be
-    /// written to.
+    /// Appends an event with its sequence number. Returns the number of a segment that is not later
+    /// than the segment to which the event will be written.
     pub fn append(&self, event: &Event<'_>, seq: u64) -> u64 {
         let mut pending = self.inner.stream.pending.borrow_mut();
         event::encode(event, &mut pending);
@@ -239,13 +243,14 @@ impl Log {
             self.inner.stream.appended_starts.borrow_mut().push((pending.len(), edit.log_start));
         }
         drop(pending);
-        self.inner.stream.appended_seq.set(seq);
-        self.inner.wanted.work.notify_one();
+        let last = self.inner.stream.appended_seq.replace(seq);
+        assert!(last <= seq, "shard {}: event {seq} is behind event {last}", self.inner.shard);
+        self.inner.requests.work.notify_one();
         self.segment()
     }
 
-    /// The current segment. To the maker of a checkpoint, where events are still on their way into the log: the
-    /// first segment that is needed as long as they have not arrived.
+    /// The current segment. While a checkpoint in the middle of the stream is encoded: the first
+    /// needed segment that the written log records.
     pub fn segment(&self) -> u64 {
         if self.inner.stream.rolling_over.get() && !planted::bug(Bug::CheckpointAheadOfLog) {
             return self.inner.stream.recorded_start.get();
@@ -253,54 +258,55 @@ impl Log {
         self.inner.segments.position.borrow().segment
     }
 
-    /// The oldest segment that is kept.
+    /// The oldest segment that is not deleted.
     pub fn oldest_segment(&self) -> u64 {
         let position = self.inner.segments.position.borrow();
         position.segments.front().map_or(position.segment, |(number, _)| *number)
     }
 
-    /// Bytes appended and not yet written, those being written included.
+    /// Bytes appended and not completely written.
     pub fn backlog_bytes(&self) -> usize {
         self.inner.stream.pending.borrow().len() + self.inner.stream.writing_bytes.get()
     }
 
-    /// Waits until everything up to `seq` is durable and no transaction below is undecided.
+    /// Waits until all events up to `seq` are durable and every transaction among them is
+    /// committed.
     ///
     /// # Errors
-    /// [`StoreError::Closed`] where a transaction below will not be decided any more.
+    /// [`StoreError::Closed`] where the commit of a transaction among them was abandoned.
     pub async fn stable(&self, seq: u64) -> Result<()> {
-        let undecidable = |log: &Inner| log.undecided.has_ended.get() && log.is_undecided(seq);
+        let undecidable = |log: &Inner| log.undecided.is_abandoned.get() && log.is_undecided(seq);
         self.wait_until(|log| log.is_stable(seq) || undecidable(log)).await?;
         if undecidable(&self.inner) { Err(StoreError::Closed) } else { Ok(()) }
     }
 
-    /// From now on nobody waits for transactions to be decided: who decides may have stopped.
-    pub fn end_undecided(&self) {
-        self.inner.undecided.has_ended.set(true);
+    /// Ends all waits for commits: the coordinator may have stopped.
+    pub fn abandon_undecided(&self) {
+        self.inner.undecided.is_abandoned.set(true);
         self.inner.progress.changed.notify_all();
     }
 
-    /// As [`stable`](Log::stable), without waiting for the end of the interval.
+    /// As [`stable`](Log::stable), with a sync before the end of the interval.
     pub async fn stable_soon(&self, seq: u64) -> Result<()> {
-        self.hasten(seq);
+        self.request_sync(seq);
         self.stable(seq).await
     }
 
-    /// Waits until everything up to `seq` is durable, whatever becomes of undecided transactions.
+    /// Waits until all events up to `seq` are durable. Undecided transactions do not delay it.
     pub async fn written(&self, seq: u64) -> Result<()> {
         self.wait_until(|log| log.progress.durable_seq.get() >= seq).await
     }
 
-    /// As [`written`](Log::written), without waiting for the end of the interval.
+    /// As [`written`](Log::written), with a sync before the end of the interval.
     pub async fn written_soon(&self, seq: u64) -> Result<()> {
-        self.hasten(seq);
+        self.request_sync(seq);
         self.written(seq).await
     }
 
-    fn hasten(&self, seq: u64) {
+    fn request_sync(&self, seq: u64) {
         if self.inner.progress.durable_seq.get() < seq {
-            self.inner.wanted.hurry.set(true);
-            self.inner.wanted.work.notify_one();
+            self.inner.requests.sync.set(true);
+            self.inner.requests.work.notify_one();
         }
     }
 
@@ -315,12 +321,14 @@ impl Log {
         Ok(())
     }
 
-    /// The log is not stable from `seq` on until the transaction is [let go](Log::let_go).
+    /// The log is not stable from `seq` on until [`release_hold`](Log::release_hold) is called for
+    /// the transaction.
     pub fn hold(&self, seq: u64, transaction: u64) {
         self.inner.undecided.holds.borrow_mut().insert(seq, transaction);
     }
 
-    /// The lowest sequence number of what is undecided, but for this transaction; `u64::MAX` where all is decided.
+    /// The lowest sequence number of an undecided transaction other than `but_for`; `u64::MAX`
+    /// where there is none.
     pub fn undecided_from(&self, but_for: Option<u64>) -> u64 {
         let holds = self.inner.undecided.holds.borrow();
         let mut others = holds.iter().filter(|(_, held)| Some(**held) != but_for);
@@ -328,12 +336,12 @@ impl Log {
     }
 
     /// The transaction is committed.
-    pub fn let_go(&self, transaction: u64) {
+    pub fn release_hold(&self, transaction: u64) {
         self.inner.undecided.holds.borrow_mut().retain(|_, held| *held != transaction);
         self.inner.progress.changed.notify_all();
     }
 
-    /// Nothing more is acknowledged, for this reason.
+    /// Fails the log: it acknowledges no further event.
     pub fn fail(&self, reason: &str) {
         let mut failure = self.inner.progress.failure.borrow_mut();
         failure.get_or_insert_with(|| StoreError::LogFailed(reason.to_owned()));
@@ -341,22 +349,23 @@ impl Log {
         self.inner.progress.changed.notify_all();
     }
 
-    /// The error that stopped the log, if any has.
+    /// The error of a log that has failed.
     pub fn check(&self) -> Result<()> {
         self.inner.progress.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Writes a frame soon, even with nothing in it, for the clock that it carries.
+    /// Requests a frame, which may be empty, for the clock that it carries.
     pub fn request_clock(&self) {
-        self.inner.wanted.clock.set(true);
-        self.inner.wanted.work.notify_one();
+        self.inner.requests.clock.set(true);
+        self.inner.requests.work.notify_one();
     }
 
-    /// Begins a new segment, though there is room in the current one, and waits for it.
-    pub async fn renew(&self) -> Result<()> {
+    /// Starts a new segment, even if the current one has room, and waits until it is the current
+    /// one.
+    pub async fn rotate(&self) -> Result<()> {
         let current = self.inner.segments.position.borrow().segment;
-        self.inner.wanted.renewal.set(true);
-        self.inner.wanted.work.notify_one();
+        self.inner.requests.rotation.set(true);
+        self.inner.requests.work.notify_one();
         self.wait_until(|log| log.segments.position.borrow().segment > current).await
     }
 
@@ -365,7 +374,7 @@ impl Log {
         self.wait_until(|log| log.clock.is_logged(ms)).await
     }
 
-    /// The blocks of the segments kept, oldest first.
+    /// The blocks of the segments, oldest first.
     pub fn segments(&self) -> Vec<BlockId> {
         self.inner.segments.position.borrow().segments.iter().map(|(_, block)| *block).collect()
     }
@@ -375,7 +384,7 @@ impl Log {
         self.inner.progress.bytes_written.get()
     }
 
-    /// Bytes of the segments kept.
+    /// Bytes of all segments that are not deleted.
     pub fn live_bytes(&self) -> u64 {
         let position = self.inner.segments.position.borrow();
         let full = position.segments.len().saturating_sub(1) * self.inner.blocks.capacity_bytes();
@@ -383,15 +392,15 @@ impl Log {
         full as u64 + page * self.inner.blocks.page_bytes() as u64
     }
 
-    /// Bytes of frames in this segment and those behind it.
+    /// Bytes of frames in this segment and in later ones.
     pub fn bytes_from(&self, segment: u64) -> u64 {
         let position = self.inner.segments.position.borrow();
         let before = position.segments.iter().filter(|(number, _)| *number < segment).count();
         self.live_bytes() - (before * self.inner.blocks.capacity_bytes()) as u64
     }
 
-    /// Gives back segments below `segment`, the current one excepted. The caller has made sure that a durable
-    /// event says that they are not needed.
+    /// Deletes the segments before `segment`, but not the current one. The caller guarantees that a
+    /// durable event records that they are not needed.
     pub fn release_before(&self, segment: u64) {
         let mut position = self.inner.segments.position.borrow_mut();
         let current = position.segment;
@@ -403,11 +412,11 @@ impl Log {
         }
     }
 
-    /// Writes out everything and ends the writer.
+    /// Writes all pending events and stops the writer.
     pub async fn close(&self) -> Result<()> {
-        self.inner.wanted.closing.set(true);
-        self.inner.wanted.hurry.set(true);
-        self.inner.wanted.work.notify_one();
+        self.inner.requests.closing.set(true);
+        self.inner.requests.sync.set(true);
+        self.inner.requests.work.notify_one();
         while !self.inner.progress.closed.get() && self.inner.progress.failure.borrow().is_none() {
             self.inner.progress.changed.notified().await;
         }

@@ -1,14 +1,15 @@
-//! Open word lines: frames that were written, and that a power cut in a later write can destroy.
+//! Open word lines: they hold written frames that a power cut during a later program can destroy.
 //!
-//! On flash with several bits per cell a frame is safe only when the word lines that hold it are full.
-//! Until then it does not count as durable. Where no more events follow, the writer pads the word lines.
+//! On flash with several bits per cell a frame is safe only when its word lines are completely
+//! programmed. Until then the frame is not durable. Where no more events follow, the writer pads
+//! the word lines.
 
 use std::collections::VecDeque;
 
-/// The log up to some frame.
+/// A prefix of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Reach {
-    /// The sequence of the frame behind it.
+    /// The sequence of the next frame.
     pub next_frame: u64,
     /// The last sequence number in it.
     pub seq: u64,
@@ -16,26 +17,28 @@ pub(super) struct Reach {
     pub clock_ms: u64,
 }
 
-/// The end of the current segment.
+/// The open word lines at the end of the current segment.
 #[derive(Debug, Default)]
 pub(super) struct OpenWordLines {
-    /// Frames written, and the page up to which the segment must be programmed until they are safe.
+    /// Prefixes that were written, and the page up to which the segment must be programmed to make
+    /// each of them safe.
     marks: VecDeque<(u32, Reach)>,
     safe: Reach,
 }
 
 impl OpenWordLines {
-    /// No word line is open where a recovery ended at `reach`.
+    /// No open word lines: recovery ended at `reach`.
     pub fn new(reach: Reach) -> OpenWordLines {
         OpenWordLines { marks: VecDeque::new(), safe: reach }
     }
 
-    /// The log was written up to `reach`; it is safe when the segment is programmed up to page `end`.
+    /// The log was written up to `reach`; it is safe when the segment is programmed up to page
+    /// `end`.
     pub fn note(&mut self, reach: Reach, end: u32) {
         self.marks.push_back((end, reach));
     }
 
-    /// The segment is programmed up to page `end`. Returns how far the log is safe.
+    /// The segment is programmed up to page `end`. Returns the safe prefix of the log.
     pub fn settle(&mut self, end: u32) -> Reach {
         while let Some(&(needed, reach)) = self.marks.front()
             && needed <= end
@@ -51,7 +54,7 @@ impl OpenWordLines {
         self.settle(u32::MAX);
     }
 
-    /// The page up to which the segment must be programmed until everything is safe.
+    /// The page up to which the segment must be programmed to make all frames safe.
     pub fn end(&self) -> Option<u32> {
         self.marks.back().map(|(end, _)| *end)
     }
@@ -62,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_safe_when_their_word_lines_are_full() {
+    fn frames_are_safe_when_their_word_lines_are_programmed() {
         let reach = |next_frame| Reach { next_frame, ..Reach::default() };
         let mut open = OpenWordLines::new(reach(3));
         open.note(reach(4), 6);

@@ -1,32 +1,32 @@
-//! Neighbouring pages of a segment as they were read, ready for the scanner as often as it asks.
+//! Consecutive pages of a segment, in the form that the scanner takes.
 
 use crate::format::log::LogScanner;
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 use softflash_base::IoBuf;
 
-/// What each copy of a page gives.
+/// The contents of each copy of a page.
 pub(super) type Readings = SmallVec<[Option<IoBuf>; 2]>;
 
-/// Pages that are alike in what is known of them.
+/// Consecutive pages with the same read result.
 enum Run {
     Readable(Bytes),
-    /// A page that no copy gives.
+    /// A page that no copy can read.
     Unreadable,
-    /// A page of which two copies do not give the same.
+    /// A page whose two copies differ.
     Disputed(Option<Bytes>, Option<Bytes>),
 }
 
-/// Neighbouring pages of a segment.
+/// Consecutive pages of a segment.
 pub(super) struct Piece(Vec<Run>);
 
 impl Piece {
-    /// Pages that were read at once.
+    /// Pages from one read.
     pub(super) fn whole(pages: &[u8]) -> Piece {
         Piece(vec![Run::Readable(Bytes::copy_from_slice(pages))])
     }
 
-    /// Pages that were read one by one, as some cannot be read or do not read the same in all copies.
+    /// Pages that were read one by one, because some are unreadable or differ between copies.
     pub(super) fn of_pages(pages: Vec<Readings>) -> Piece {
         let (mut runs, mut readable) = (Vec::new(), BytesMut::new());
         for page in &pages {

@@ -1,8 +1,8 @@
-//! Reading a log back: pages of its segments become frames, and a verdict on how they end.
+//! Reads a log: turns pages of its segments into frames, and classifies their end.
 
 use super::chain::Segment;
-use super::kept::{KeptPieces, Pages};
 use super::piece::{Piece, Readings};
+use super::piece_cache::{Pages, PieceCache};
 use crate::error::{Result, StoreError};
 use crate::format::FormatError;
 use crate::format::log::frame::{self, FrameRole, MAX_FRAME_BYTES, Slot};
@@ -22,16 +22,16 @@ use std::rc::Rc;
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
-/// Pieces read at the same time: as segments lie on different units, they come from several of them.
+/// Pieces read in parallel: consecutive segments lie on different units.
 const PIECES_AHEAD: usize = 32;
-/// Pages read for the first frame of a segment, where they are enough; most often they are.
+/// Pages of the first read in a segment, which usually cover its first frame.
 const FIRST_STEP_PAGES: u32 = 2;
-/// Segments' worth of pages that is kept: what recovery looks at again is the last segment and the one before.
-const KEPT_SEGMENTS: u32 = 2;
-/// Pages read one by one, after a read that failed, at the same time.
+/// Capacity of the cache in segments: recovery reads the last two segments again.
+const CACHED_SEGMENTS: u32 = 2;
+/// Single-page reads in parallel, after a read of several pages failed.
 const SINGLE_READS: usize = 32;
 
-/// A segment, the first page of a piece of it, and how many pages that has at most.
+/// A segment, the first page of a piece of it, and the maximum number of pages of the piece.
 type PieceOf<'s> = (&'s Segment, u32, u32);
 
 /// Reads the log of a shard.
@@ -40,14 +40,14 @@ pub struct LogReader {
     shard: ShardId,
     hint: Hint,
     pieces_ahead: usize,
-    kept: KeptPieces,
-    /// The page from which on nothing is read.
+    cache: PieceCache,
+    /// The end of the part to read.
     end: Option<Position>,
-    /// Frames that were passed over by the last scan, where that is wanted.
+    /// Lost frames that the last scan has skipped, if losses are accepted.
     losses: RefCell<Option<Vec<Range<u64>>>>,
-    /// Frames that not all copies had whole in any scan.
+    /// Frames that a scan found damaged in one copy.
     uneven: RefCell<BTreeSet<Position>>,
-    /// A page where the log's frames stop was passed over though it was whole once.
+    /// The log ends at a page that was once programmed completely, and the loss was accepted.
     lost_end: Cell<bool>,
 }
 
@@ -60,7 +60,7 @@ impl LogReader {
             shard,
             hint: Hint::FOREGROUND,
             pieces_ahead: PIECES_AHEAD,
-            kept: KeptPieces::of_pages(KEPT_SEGMENTS * segment_pages),
+            cache: PieceCache::of_pages(CACHED_SEGMENTS * segment_pages),
             end: None,
             losses: RefCell::default(),
             uneven: RefCell::default(),
@@ -68,44 +68,46 @@ impl LogReader {
         }
     }
 
-    /// A reader of a log that is in use, of the pages before `end`, with as little trouble to others as can be.
-    pub fn patrolling(blocks: BlockLayer, shard: ShardId, end: Position) -> LogReader {
+    /// A reader of the pages before `end` of a log in use. It reads at low priority, one piece at a
+    /// time, without a cache.
+    pub fn for_scrub(blocks: BlockLayer, shard: ShardId, end: Position) -> LogReader {
         let reader = LogReader::new(blocks, shard);
-        let kept = KeptPieces::default();
-        LogReader { hint: Hint::COMPACTION, pieces_ahead: 1, kept, end: Some(end), ..reader }
+        let cache = PieceCache::default();
+        LogReader { hint: Hint::COMPACTION, pieces_ahead: 1, cache, end: Some(end), ..reader }
     }
 
-    /// From now on everything is read anew: a read can go wrong once.
-    pub fn read_anew(&self) {
-        self.kept.forget();
+    /// Drops the cached pages, so that the next reads go to the flash: a read error may be
+    /// transient.
+    pub fn clear_cache(&self) {
+        self.cache.clear();
     }
 
-    /// From now on goes on behind frames that are lost.
-    pub fn pass_losses(&self) {
+    /// Accepts losses: later scans continue after lost frames.
+    pub fn accept_losses(&self) {
         *self.losses.borrow_mut() = Some(Vec::new());
-        self.read_anew();
+        self.clear_cache();
     }
 
-    /// The frames that the last scan has passed over.
+    /// The lost frames that the last scan has skipped.
     pub fn losses(&self) -> Vec<Range<u64>> {
         self.losses.borrow().clone().unwrap_or_default()
     }
 
-    /// The frames that were read and that not all copies have whole.
+    /// The frames that were damaged in one copy.
     pub fn uneven(&self) -> BTreeSet<Position> {
         self.uneven.borrow().clone()
     }
 
-    /// Whether frames behind the last one are lost and were passed over; nobody knows how many.
+    /// Whether the log has lost an unknown number of frames at its end, and the loss was accepted.
     pub fn has_lost_end(&self) -> bool {
         self.lost_end.get()
     }
 
-    /// Hands the frames of a run of segments, in order, to `sink`, and says how they end.
+    /// Passes the frames of consecutive segments to `sink`, and returns how they end.
     ///
     /// # Errors
-    /// Those of `sink` and of the device, pages that cannot be read excepted: they are judged like damage.
-    /// [`StoreError::Unusable`] where a newer program wrote to the log.
+    /// Errors of `sink` and of the device. Unreadable pages are no error but damage.
+    /// [`StoreError::Unusable`] where the log has a newer format version.
     pub async fn scan(
         &self,
         segments: &[Segment],
@@ -118,14 +120,14 @@ impl LogReader {
         if let Some((last, before)) = segments.split_last() {
             let pieces = before.iter().flat_map(|segment| self.pieces(segment));
             self.scan_pieces(pieces, self.pieces_ahead, &mut scanner, &mut sink).await?;
-            // In a log that was closed, the frame that says so stands near the beginning: one piece after the other, or most of
-            // what is read was never written.
+            // A log that was closed has its end frame near the beginning of the last segment.
+            // Reading piece by piece avoids reads of pages that were never programmed.
             let is_short = |(.., step): &PieceOf<'_>| *step < self.longest_step();
             let begins = self.pieces(last).take_while(is_short);
             let found = self.scan_pieces(begins, 1, &mut scanner, &mut sink).await?;
             if found != Some(FrameRole::End) {
-                let goes_on = self.pieces(last).skip_while(is_short);
-                self.scan_pieces(goes_on, self.pieces_ahead, &mut scanner, &mut sink).await?;
+                let rest = self.pieces(last).skip_while(is_short);
+                self.scan_pieces(rest, self.pieces_ahead, &mut scanner, &mut sink).await?;
             }
         }
         scanner.end_segment().map_err(|error| self.refuse(error))?;
@@ -140,7 +142,8 @@ impl LogReader {
         Ok(scanner.finish())
     }
 
-    /// Reads pieces, some at a time, and hands their frames to `sink`. Returns what the last frame is.
+    /// Reads up to `ahead` pieces in parallel and passes their frames to `sink`. Returns the role
+    /// of the last frame.
     async fn scan_pieces<'s>(
         &self,
         pieces: impl Iterator<Item = PieceOf<'s>>,
@@ -166,14 +169,15 @@ impl LogReader {
         Ok(last)
     }
 
-    /// The sequence of the frame with which a segment starts, copies left aside, if that frame is whole.
+    /// The sequence of the first frame of a segment, if that frame is undamaged. Repeated frames
+    /// are not considered.
     ///
     /// # Errors
     /// As for [`scan`](LogReader::scan).
     pub async fn first_sequence(&self, segment: &Segment) -> Result<Option<u64>> {
         let mut scanner = self.scanner();
         self.begin(&mut scanner, segment);
-        // A copy may come before it.
+        // A repeated frame may precede it.
         let longest = 2 * MAX_FRAME_BYTES.div_ceil(self.blocks.page_bytes()) as u32;
         for (_, page, step) in self.pieces(segment).take_while(|(_, page, _)| *page < longest) {
             let piece = self.piece(segment, page, step).await?;
@@ -185,11 +189,11 @@ impl LogReader {
         Ok(None)
     }
 
-    /// What the announcement in front of a segment's frames says, where there is one: frames below this sequence were durable
-    /// when it was written.
+    /// The announcement at the start of a segment, if it has one: frames below the returned
+    /// sequence were durable.
     ///
     /// # Errors
-    /// Those of the device, unreadable pages excepted.
+    /// Errors of the device other than unreadable pages.
     pub async fn announcement(&self, segment: &Segment) -> Result<Option<u64>> {
         let identity = self.blocks.identity(segment.block);
         let announced = |page: &IoBuf| match frame::open(page, identity, 0) {
@@ -203,17 +207,17 @@ impl LogReader {
         Ok(readings.iter().flatten().find_map(announced))
     }
 
-    /// Where the frames of a segment stop, if nothing can rely on the segment yet: its opening is not whole, or no event
-    /// stands behind it. Of a log that is in use all is relied on.
+    /// The end of the frames of a segment that is not proved: its opening is incomplete, or no
+    /// event follows it. In a log in use every segment is proved.
     ///
     /// # Errors
     /// As for [`scan`](LogReader::scan).
-    pub async fn stops_unproved(&self, segment: &Segment) -> Result<Option<Position>> {
+    pub async fn unproved_end(&self, segment: &Segment) -> Result<Option<Position>> {
         let first_page = u32::from(self.announcement(segment).await?.is_some());
         let mut stop = Position { segment: segment.number, page: first_page };
         for attempt in 0..2 {
             if attempt > 0 {
-                self.read_anew();
+                self.clear_cache();
             }
             let mut proved = false;
             let end = self.scan(std::slice::from_ref(segment), |frame| {
@@ -228,11 +232,16 @@ impl LogReader {
         Ok(Some(stop))
     }
 
-    /// Whether, read once more, the page where frames stop begins the next one.
+    /// Reads the page at the end of the frames again. Returns whether the next frame starts there.
     ///
     /// # Errors
-    /// Those of the device, unreadable pages excepted.
-    pub async fn goes_on(&self, segments: &[Segment], at: Position, sequence: u64) -> Result<bool> {
+    /// Errors of the device other than unreadable pages.
+    pub async fn continues_at(
+        &self,
+        segments: &[Segment],
+        at: Position,
+        sequence: u64,
+    ) -> Result<bool> {
         let Some(block) = self.block_at(segments, at) else { return Ok(false) };
         let is_next = |page: &IoBuf| {
             frame::claimed_header(page, at.page).is_some_and(|header| {
@@ -248,26 +257,26 @@ impl LogReader {
         (at.page < self.end(segment)).then_some(segment.block)
     }
 
-    /// Makes sure that a page where frames stop is one where a power cut may have stopped them.
+    /// Checks that a power cut can explain the end of the frames at this page.
     ///
     /// # Errors
-    /// [`StoreError::DataLoss`] where the page was whole once and cannot be read any more: what it held may have been
-    /// durable, with all that came behind it. Those of the device.
+    /// [`StoreError::DataLoss`] where the page was once programmed completely and is unreadable: it
+    /// and all later pages may have held durable frames. Errors of the device.
     pub async fn refuse_lost_page(&self, segments: &[Segment], at: Position) -> Result<()> {
         let lost = match self.block_at(segments, at) {
             Some(block) => self.blocks.has_lost(block, at.page, self.hint).await?,
             None => false,
         };
-        let passes = self.losses.borrow().is_some();
-        self.lost_end.set(lost && passes || self.lost_end.get());
-        if !lost || passes {
+        let accepts = self.losses.borrow().is_some();
+        self.lost_end.set(lost && accepts || self.lost_end.get());
+        if !lost || accepts {
             return Ok(());
         }
-        let what = format!("page {} was written as it should be, and cannot be read", at.page);
-        Err(self.damage(at.segment, &what))
+        let reason = format!("page {} was programmed completely, and cannot be read", at.page);
+        Err(self.damage(at.segment, &reason))
     }
 
-    /// The error for log bytes that are whole and yet cannot be used.
+    /// The error for log bytes that are undamaged and cannot be decoded.
     pub fn refuse(&self, error: FormatError) -> StoreError {
         let shard = self.shard;
         match error {
@@ -278,19 +287,20 @@ impl LogReader {
         }
     }
 
-    /// The error for a segment that has lost what was acknowledged.
-    pub fn damage(&self, segment: u64, what: &str) -> StoreError {
+    /// The error for a segment that has lost acknowledged events.
+    pub fn damage(&self, segment: u64, reason: &str) -> StoreError {
         StoreError::DataLoss(format!(
-            "segment {segment} of the log of shard {}: {what}",
+            "segment {segment} of the log of shard {}: {reason}",
             self.shard
         ))
     }
 
-    /// Looks into a superblock whose opening header is damaged for a segment behind `end`, the last one that was
-    /// found. Most such superblocks were just being opened when the power went.
+    /// Checks whether a superblock with a damaged opening header holds a segment after `end`, the
+    /// last one found. Most such superblocks were just being opened at a power cut.
     ///
     /// # Errors
-    /// [`StoreError::DataLoss`] where frames in it say that they were durable, and where its die is dead.
+    /// [`StoreError::DataLoss`] where its frames record that they were durable, and where its die
+    /// is dead.
     pub async fn refuse_lost_segment(&self, superblock: &Superblock, end: u64) -> Result<()> {
         let mut first: Option<u64> = None;
         for page in 0..self.pages() {
@@ -298,10 +308,11 @@ impl LogReader {
             let bytes = match self.blocks.read_unknown(superblock, page, hint).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(()),
-                // What a cut leaves behind is damaged; this was whole, and may have been a segment of the log.
+                // A power cut leaves damaged pages, not a dead die: this superblock may have been a
+                // segment.
                 Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => {
                     return Err(StoreError::DataLoss(format!(
-                        "superblock {superblock} is on a die that is dead, and with it what the log may have had there"
+                        "superblock {superblock} is on a dead die and may have been a segment of the log"
                     )));
                 }
                 Err(_) => continue,
@@ -312,10 +323,10 @@ impl LogReader {
                 continue;
             }
             if header.durable_before > *first.get_or_insert(header.sequence) {
-                let what = format!(
-                    "it holds what was durable, and the opening header of its superblock {superblock} is damaged"
+                let reason = format!(
+                    "it holds durable frames, and the opening header of its superblock {superblock} is damaged"
                 );
-                return Err(self.damage(header.segment, &what));
+                return Err(self.damage(header.segment, &reason));
             }
         }
         Ok(())
@@ -347,14 +358,15 @@ impl LogReader {
         (self.blocks.capacity_bytes() / self.blocks.page_bytes()) as u32
     }
 
-    /// The page behind the last one of a segment that is read.
+    /// The end of the pages of a segment to read.
     fn end(&self, segment: &Segment) -> u32 {
         let end = self.end.filter(|end| end.segment == segment.number);
         let pages = self.pages() - u32::from(planted::bug(Bug::LastPageUnread));
         end.map_or(pages, |end| end.page.min(pages))
     }
 
-    /// A segment in pieces, each twice as long as the one before up to some length: most who look only want to know how it begins.
+    /// Splits a segment into pieces. Each piece is twice as long as the one before, up to a limit:
+    /// most callers need only the first frames.
     fn pieces<'s>(&self, segment: &'s Segment) -> impl Iterator<Item = PieceOf<'s>> + use<'s> {
         let (end, longest) = (self.end(segment), self.longest_step());
         let next = move |(first, step): &(u32, u32)| Some((first + step, (2 * step).min(longest)));
@@ -369,15 +381,15 @@ impl LogReader {
         (PIECE_BYTES / self.blocks.page_bytes()).max(1) as u32
     }
 
-    /// The next pages, at most `step`, as they were read before or as they are read now.
+    /// The next pages, at most `step`, from the cache or from the flash.
     async fn piece(&self, segment: &Segment, first: u32, step: u32) -> Result<Rc<Piece>> {
         let count = step.min(self.end(segment).saturating_sub(first));
         let pages = (segment.block, first, count);
-        if let Some(piece) = self.kept.get(pages) {
+        if let Some(piece) = self.cache.get(pages) {
             return Ok(piece);
         }
         let piece = Rc::new(self.read_piece(pages).await?);
-        self.kept.keep(pages, &piece);
+        self.cache.insert(pages, &piece);
         Ok(piece)
     }
 
@@ -390,13 +402,14 @@ impl LogReader {
         if let Some(Some(pages)) = readings.drain(..).next().filter(|_| agree) {
             return Ok(Piece::whole(&pages));
         }
-        // Real flash refuses to read pages that were never programmed. Those that were can still be read.
+        // Real flash fails reads of pages that were never programmed. Read the pages one by one to
+        // get the programmed ones.
         let pages = stream::iter(first..first + count).map(|page| self.read(block, page, 1));
         let pages: Vec<Readings> = pages.buffered(SINGLE_READS).try_collect().await?;
         Ok(Piece::of_pages(pages))
     }
 
-    /// Reads pages; nothing where the flash does not give them all.
+    /// Reads pages from every copy; a copy is `None` where one of its pages cannot be read.
     async fn read(&self, block: BlockId, first: u32, count: u32) -> Result<Readings> {
         match self.blocks.search_each(block, first, count, self.hint).await {
             Err(BlockError::DataLoss(_)) if self.losses.borrow().is_some() => Ok(Readings::new()),

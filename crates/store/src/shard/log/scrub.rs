@@ -1,4 +1,4 @@
-//! The patrol's look at the log: it is read as a recovery would read it, while it goes on.
+//! Scrub of the log: reads the log as recovery would, while the writer continues.
 
 use super::Log;
 use super::chain::Chain;
@@ -7,31 +7,31 @@ use crate::error::{Result, StoreError};
 use crate::format::log::{End, Position};
 use softflash_blocks::{BlockKind, Found};
 
-/// The log as far as it was written at some moment.
+/// The written part of the log at one point in time.
 struct Extent {
     segments: Vec<Found>,
-    /// The page behind it.
+    /// The page after its end.
     end: Position,
-    /// The sequence of the frame behind it.
+    /// The sequence of the next frame.
     next_frame: u64,
 }
 
 impl Log {
-    /// Reads all that is written, every copy of it. Says whether all frames were found; what is hard to read, or not whole in
-    /// all copies, is noted in the block layer.
+    /// Reads every copy of the written log. Returns whether all frames were found. Blocks that are
+    /// hard to read, or that differ between copies, are reported to the block layer.
     ///
     /// # Errors
-    /// The device's, lost data excepted.
+    /// Errors of the device other than lost data.
     pub async fn is_whole(&self) -> Result<bool> {
         let extent = self.extent();
-        let reader = LogReader::patrolling(self.inner.blocks.clone(), self.inner.shard, extent.end);
-        let has_all = match frame_behind(&reader, &extent).await {
+        let reader = LogReader::for_scrub(self.inner.blocks.clone(), self.inner.shard, extent.end);
+        let has_all = match frame_after(&reader, &extent).await {
             Err(StoreError::DataLoss(_)) => false,
             next_frame => next_frame? == Some(extent.next_frame),
         };
-        // What was given back meanwhile is missing by right.
-        let kept = self.segments();
-        Ok(has_all || !extent.segments.iter().all(|segment| kept.contains(&segment.id)))
+        // Segments that were deleted during the scrub are not lost.
+        let remaining = self.segments();
+        Ok(has_all || !extent.segments.iter().all(|segment| remaining.contains(&segment.id)))
     }
 
     fn extent(&self) -> Extent {
@@ -44,14 +44,14 @@ impl Log {
         });
         Extent {
             segments: segments.collect(),
-            end: Position { segment: position.segment, page: position.landed_pages },
+            end: Position { segment: position.segment, page: position.completed_pages },
             next_frame: position.next_frame,
         }
     }
 }
 
-/// The sequence of the frame behind the last one that is found; `None` where some that were durable are missing.
-async fn frame_behind(reader: &LogReader, extent: &Extent) -> Result<Option<u64>> {
+/// The sequence after the last frame found; `None` where durable frames are missing.
+async fn frame_after(reader: &LogReader, extent: &Extent) -> Result<Option<u64>> {
     let mut chain = Chain::of(&extent.segments, reader).await?;
     let segments = chain.whole(reader).await?;
     Ok(match reader.scan(segments, |_| Ok(())).await? {

@@ -1,8 +1,9 @@
-//! Segments of the log: how one ends and the next begins, with what it must hold before anything else.
+//! Rotation of log segments: ends one segment, starts the next, and writes its opening.
 //!
-//! Nothing in a segment is acknowledged before its successor is allocated, on another unit where one has room, with an
-//! *announcement* in its first page: how far the log is durable. So a newest segment that is lost as a whole, with its unit or
-//! alone, is missed by the next recovery. A log with copies needs none of that.
+//! No event in a segment is acknowledged before its successor is allocated, on another unit where
+//! one has room. The first page of the successor is an *announcement*: the sequence up to which the
+//! log is durable. So recovery detects the loss of the newest segment, alone or with its unit. A
+//! log with copies needs no announcement.
 
 use super::Inner;
 use super::writer::{Draft, MAX_ATTEMPTS};
@@ -17,31 +18,32 @@ use softflash_ftl::{FtlError, Hint};
 use std::iter;
 use std::time::Duration;
 
-/// How often and how long a full device is waited for when a segment is needed.
+/// Attempts to allocate a segment on a full device, and the pause between them.
 const SPACE_ATTEMPTS: usize = 500;
 const SPACE_WAIT: Duration = Duration::from_millis(20);
 
 /// Pages of an announcement: it has no payload.
 const ANNOUNCEMENT_PAGES: u32 = 1;
 
-/// When a segment starts.
+/// The point in the stream at which a segment starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// With nothing appended since recovery.
+    /// Before any event was appended.
     OfNewWriter,
-    /// While events wait to be written, that memory is ahead by.
+    /// While events are pending, so that memory is ahead of the log.
     InStream,
 }
 
 impl Inner {
-    /// Ends the current segment and starts the next, in another block where one fails to take its checkpoint.
+    /// Ends the current segment and starts the next one. Tries another block where the write of the
+    /// checkpoint fails.
     pub(super) async fn start_segment(&self, kind: Segment) -> Result<()> {
         for _ in 1..MAX_ATTEMPTS {
             let next_frame = self.segments.position.borrow().next_frame;
             match self.try_segment(kind).await {
                 Err(StoreError::Flash(error)) => {
-                    tracing::warn!(shard = self.shard.0, %error, "a log segment failed as it began");
-                    self.take_segment_back(next_frame);
+                    tracing::warn!(shard = self.shard.0, %error, "the opening of a log segment could not be written; trying another block");
+                    self.discard_segment(next_frame);
                 }
                 tried => return tried,
             }
@@ -49,13 +51,13 @@ impl Inner {
         self.try_segment(kind).await
     }
 
-    /// The segment that was begun last is not: its number and those of its frames are used again. An edit that is on its way
-    /// may name it as the first that is needed.
-    fn take_segment_back(&self, next_frame: u64) {
+    /// Discards the segment that was started last. Its number and its frame sequences are used
+    /// again, because an edit that is not written yet may name the segment as the first needed one.
+    fn discard_segment(&self, next_frame: u64) {
         let mut position = self.segments.position.borrow_mut();
         position.open = None;
         position.next_page = u32::MAX;
-        position.landed_pages = u32::MAX;
+        position.completed_pages = u32::MAX;
         position.next_frame = next_frame;
         if let Some((number, block)) = position.segments.pop_back() {
             position.segment = number.saturating_sub(1);
@@ -78,7 +80,7 @@ impl Inner {
             position.open_word_lines.leave_segment();
             position.segment += 1;
             position.next_page = pages;
-            position.landed_pages = pages;
+            position.completed_pages = pages;
             let entry = (position.segment, block.id());
             position.segments.push_back(entry);
             position.open = Some(block);
@@ -124,7 +126,7 @@ impl Inner {
         self.stream.rolling_over.set(false);
         let checkpoint = Bytes::from(checkpoint);
         if kind == Segment::OfNewWriter && !checkpoint.is_empty() {
-            // Nothing is on its way yet: this one may name any start, also its own segment.
+            // No event is pending: the checkpoint may name any start, also its own segment.
             let body = checkpoint.slice(event::LENGTH_BYTES.min(checkpoint.len())..);
             let made = event::decode(&body).map_err(|error| {
                 StoreError::LogFailed(format!("the checkpoint cannot be read back: {error}"))
@@ -136,8 +138,8 @@ impl Inner {
         Ok(checkpoint)
     }
 
-    /// Announces the current segment, if it is to be and has not been: a frame behind its opening is out of the reach of a power
-    /// cut and about to be acknowledged.
+    /// Announces the current segment, if announcements are used and it is not announced: a frame
+    /// after its opening is durable and about to be acknowledged.
     pub(super) async fn announce(&self) -> Result<()> {
         if self.blocks.keeps_log_copies() || planted::bug(Bug::SegmentUnannounced) {
             return Ok(());
@@ -154,7 +156,8 @@ impl Inner {
         let mut last = String::new();
         for _ in 0..MAX_ATTEMPTS {
             let successor = match self.open_successor() {
-                // The device is full for the moment. What is acknowledged meanwhile is safe, but for the loss of this segment.
+                // The device is full. Frames that are acknowledged without an announcement are lost
+                // undetected only if this whole segment is lost.
                 Err(StoreError::OutOfSpace | StoreError::WornOut { .. }) => return Ok(()),
                 opened => opened?,
             };
@@ -164,18 +167,18 @@ impl Inner {
                     return Ok(());
                 }
                 Err(error) => {
-                    tracing::warn!(shard = self.shard.0, %error, "a log segment failed before it was needed");
+                    tracing::warn!(shard = self.shard.0, %error, "a preallocated log segment could not be announced; trying another block");
                     last = error.to_string();
                     self.blocks.delete(successor.id());
                 }
             }
         }
         Err(StoreError::DataLoss(format!(
-            "{MAX_ATTEMPTS} blocks failed to take an announcement, the last one: {last}"
+            "the announcement of a log segment failed on {MAX_ATTEMPTS} blocks, the last time with: {last}"
         )))
     }
 
-    /// Allocates the segment behind the current one.
+    /// Allocates the segment after the current one.
     fn open_successor(&self) -> Result<OpenBlock> {
         let current = self.segments.position.borrow().segments.back().map(|(_, block)| *block);
         let id = self.blocks.new_id();
@@ -207,7 +210,7 @@ impl Inner {
         }
     }
 
-    /// What the block of the segment behind the current one is.
+    /// The block kind of the segment after the current one.
     fn next_kind(&self) -> BlockKind {
         let position = self.segments.position.borrow();
         let after = position.segments.back().map_or(0, |(number, _)| *number);
@@ -220,7 +223,7 @@ impl Inner {
             let id = self.blocks.new_id();
             match self.blocks.open(id, kind, Hint::LOG) {
                 Err(BlockError::OutOfSpace) => {
-                    // Compaction gives space back; what it needs for that is kept in reserve.
+                    // Compaction frees space; it works on reserved blocks.
                     self.runtime.sleep_until(self.runtime.now() + SPACE_WAIT).await;
                 }
                 opened => return Ok(opened?),

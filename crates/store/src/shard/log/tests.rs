@@ -20,7 +20,8 @@ mod reading;
 
 const SHARD: ShardId = ShardId(0);
 
-/// A log on a real device, whose owner has nothing in memory: it would name the current segment at any time.
+/// A log on a real device. Its owner has no memtables and could name the current segment as the
+/// start at any time.
 struct Bench {
     log: Log,
     blocks: BlockLayer,
@@ -70,7 +71,7 @@ impl Bench {
         self.log.append(&batch, self.seq);
     }
 
-    /// Appends an edit that names the current segment; returns that segment.
+    /// Appends an edit that names the current segment as the start. Returns that segment.
     fn append_edit(&mut self, patches: u64) -> u64 {
         self.seq += 1;
         let log_start = self.log.segment();
@@ -92,8 +93,8 @@ impl Bench {
         let segments = self.log.inner.segments.position.borrow().segments.clone();
         let found: Vec<Found> =
             segments.into_iter().map(|(segment, id)| found(segment, id)).collect();
-        // The log has grown since the last time.
-        self.reader.read_anew();
+        // The log has grown since the last read.
+        self.reader.clear_cache();
         Chain::of(&found, &self.reader).await.unwrap()
     }
 
@@ -102,7 +103,7 @@ impl Bench {
     }
 }
 
-/// A segment that goes on from the one with the number before.
+/// A segment that follows the one with the preceding number.
 fn found(segment: u64, id: BlockId) -> Found {
     Found { id, kind: BlockKind::Log { segment, after: segment - 1 } }
 }
@@ -115,27 +116,27 @@ fn on_bench<R>(test: impl AsyncFnOnce(Bench) -> R) -> R {
 }
 
 #[test]
-fn a_checkpoint_in_the_stream_names_only_what_the_log_before_it_vouches_for() {
+fn a_checkpoint_in_the_stream_names_only_a_start_that_earlier_frames_record() {
     on_bench(async |mut bench| {
         for _ in 0..10 {
-            // The edit, which memory is ahead by, lies between batches that fill more than a segment each.
+            // The edit lies between batches that are each longer than a segment.
             bench.append_batch(400_000);
             bench.append_edit(10);
             bench.append_batch(400_000);
             bench.log.written_soon(bench.seq).await.unwrap();
         }
         let chain = bench.segments(&mut bench.chain().await).await;
-        let (mut stream, mut told, mut checkpoints) = (EventStream::default(), None, 0);
+        let (mut stream, mut recorded, mut checkpoints) = (EventStream::default(), None, 0);
         let scanned = bench.reader.scan(&chain, |frame| {
             let fed = stream.feed(&frame.header, frame.payload, |event| {
                 match event {
                     Replayed::Checkpoint(checkpoint) => {
-                        let expected = told.unwrap_or(frame.header.segment);
+                        let expected = recorded.unwrap_or(frame.header.segment);
                         assert_eq!(checkpoint.log_start, expected, "{:?}", frame.at);
-                        told = Some(expected);
+                        recorded = Some(expected);
                         checkpoints += 1;
                     }
-                    Replayed::Edit(edit) => told = Some(edit.log_start),
+                    Replayed::Edit(edit) => recorded = Some(edit.log_start),
                     Replayed::Batch { .. }
                     | Replayed::Commit(_)
                     | Replayed::Units(_)
@@ -151,12 +152,12 @@ fn a_checkpoint_in_the_stream_names_only_what_the_log_before_it_vouches_for() {
 }
 
 #[test]
-fn an_edit_is_found_wherever_it_lies_and_what_it_gives_up_is_not_needed() {
+fn an_edit_is_found_at_any_position_and_earlier_segments_are_not_needed() {
     on_bench(async |mut bench| {
         let (mut rng, mut over_two) = (rng(91), 0);
         for _ in 0..60 {
             bench.append_batch(rng.below(60_000) as usize);
-            // Long enough that some of them lie in two segments.
+            // Long enough that some edits span two segments.
             let named = bench.append_edit(rng.below(4_000));
             bench.log.written_soon(bench.seq).await.unwrap();
             over_two += u32::from(bench.log.segment() > named);
@@ -167,12 +168,12 @@ fn an_edit_is_found_wherever_it_lies_and_what_it_gives_up_is_not_needed() {
             assert_eq!(chain.first_number(), named);
         }
         assert!(over_two > 3, "{over_two} edits over two segments");
-        assert!(bench.blocks.free_blocks() > 80, "segments were given back");
+        assert!(bench.blocks.free_blocks() > 80, "segments were deleted");
     });
 }
 
 #[test]
-fn an_edit_that_begins_in_the_segment_before_the_last_is_found() {
+fn an_edit_that_starts_in_the_last_segment_but_one_is_found() {
     on_bench(async |mut bench| {
         for _ in 0..4 {
             // Together longer than a segment, and shorter than two.
@@ -184,8 +185,8 @@ fn an_edit_that_begins_in_the_segment_before_the_last_is_found() {
             let mut chain = bench.chain().await;
             let evidence = newest_evidence(&mut chain, None, &bench.reader).await.unwrap();
             let evidence = evidence.unwrap();
-            assert_eq!(evidence.log_start, named, "not what the checkpoint behind its start says");
-            // What is told in the frame itself counts up to that frame, and what is older does before it.
+            assert_eq!(evidence.log_start, named, "not the start in the later checkpoint");
+            // A limit at this frame includes its record; a limit before it gives an older record.
             let upto = newest_evidence(&mut chain, Some(evidence.at), &bench.reader).await.unwrap();
             assert_eq!(upto, Some(evidence));
             let before = Some(evidence.at.before());
@@ -196,7 +197,7 @@ fn an_edit_that_begins_in_the_segment_before_the_last_is_found() {
 }
 
 #[test]
-fn of_two_segments_with_one_number_the_later_block_counts() {
+fn of_two_segments_with_the_same_number_the_later_block_is_valid() {
     on_bench(async |mut bench| {
         bench.append_batch(300_000);
         bench.log.written_soon(bench.seq).await.unwrap();
@@ -209,7 +210,7 @@ fn of_two_segments_with_one_number_the_later_block_counts() {
         assert_eq!(
             bench.segments(&mut with_another).await,
             segments,
-            "a segment that was never begun is no part of the log"
+            "a segment without an opening is not part of the log"
         );
         all.pop();
         let mut without = Chain::of(&all, &bench.reader).await.unwrap();
@@ -218,7 +219,7 @@ fn of_two_segments_with_one_number_the_later_block_counts() {
 }
 
 #[test]
-fn a_log_that_was_closed_says_so_and_is_not_read_on() {
+fn a_closed_log_ends_with_an_end_frame() {
     on_bench(async |mut bench| {
         bench.append_batch(10_000);
         bench.log.close().await.unwrap();

@@ -1,4 +1,5 @@
-//! The task that writes the log: takes what has gathered, frames it, and waits for the flash once for all.
+//! The task that writes the log: takes the pending events, writes them as frames, and flushes once
+//! for all of them.
 
 use super::Inner;
 use super::open_word_lines::Reach;
@@ -17,29 +18,31 @@ use std::time::Duration;
 
 /// The longest frame, header included.
 const FRAME_BYTES: usize = frame::MAX_FRAME_BYTES;
-/// With interval durability, bytes that are written without waiting for more.
+/// With interval durability, pending bytes that are written without further delay.
 const GATHER_BYTES: usize = 256 << 10;
-/// With interval durability, the longest that events wait in memory for company.
+/// With interval durability, the longest time that events wait in memory for more events.
 const GATHER_TIME: Duration = Duration::from_millis(5);
-/// How long a frame may be the last one where its segment has room for another: until then, damage to it looks like a
-/// torn write.
+/// The longest time without a proof frame after the last frame. Without one, damage to the last
+/// frame looks like a torn write.
 const PROOF_TIME: Duration = Duration::from_secs(1);
-/// Blocks that are tried for one frame before the log fails. Where one erase in forty fails, four in a row fail for one segment in
-/// 40^4 = 2.6 million, eight for one in 6.6 * 10^12.
+/// Blocks tried for one frame before the log fails. Where one erase in forty fails, four in a row
+/// fail for one segment in 40^4 = 2.6 million, eight in a row for one in 6.6 * 10^12.
 pub(super) const MAX_ATTEMPTS: usize = 8;
-/// Segments in a row that are abandoned because a copy failed; the next one is used with a single copy.
-const MAX_SHORT_SEGMENTS: usize = 4;
-/// What is known of the end of the log.
+/// Consecutive segments that are abandoned because a copy failed; the next one is used with a
+/// single copy.
+const MAX_ABANDONED_SEGMENTS: usize = 4;
+
+/// The state of the last frames of the log.
 #[derive(Default)]
 struct Tail {
-    /// Since when there are frames that may not be durable.
+    /// The time of the first frame that may not be durable.
     unsynced_since: Option<Time>,
-    /// Since when there are frames of which no later one says that they were durable.
+    /// The time of the last frame with events, if no later frame proves its durability.
     unproved_since: Option<Time>,
 }
 
 impl Tail {
-    /// When a frame is to be written only to prove that those before it were durable.
+    /// The time at which an empty frame is due as proof of the durability of earlier frames.
     fn proof_due(&self) -> Option<Time> {
         self.unproved_since
             .filter(|_| self.unsynced_since.is_none())
@@ -63,9 +66,9 @@ pub(super) struct Draft<'a> {
     pub(super) role: FrameRole,
     pub(super) payload: &'a [u8],
     pub(super) first_event: u32,
-    /// Its sequence, where that is not the next one.
+    /// Its sequence, if not the next one.
     pub(super) sequence: Option<u64>,
-    /// It is durable when it is written.
+    /// It is durable when the write completes.
     pub(super) durable: bool,
 }
 
@@ -85,18 +88,19 @@ impl Inner {
     }
 
     async fn write_until_closed(&self) -> Result<()> {
-        // The new segment's frames say that what recovery has read is durable, but for the last frame, which is
-        // written again: the opener has seen to that.
+        // The new segment records that all recovered frames are durable but the last one, which it
+        // repeats. The opener has flushed them.
         self.start_segment(Segment::OfNewWriter).await?;
         self.segments.recovered_frame.take();
         self.note_reached(0);
         self.make_durable().await?;
-        // A recovery leaves a segment out that has nothing behind its opening; from here on, it counts.
+        // A proof frame: recovery ignores a segment in which no frame follows the opening.
         self.write(&[], &[]).await?;
         self.note_reached(self.progress.written_seq.get());
-        if self.segments.follows_vain_starts {
-            // What is behind it makes that sure, also for a start that comes soon: it needs to keep nothing of those before, of
-            // which many in a row would leave it no room to begin in.
+        if self.segments.follows_failed_starts {
+            // A second frame makes the proof durable even if the last frame is lost. So the next
+            // start need not keep the segments of failed starts; many of these would leave the log
+            // no space.
             self.write(&[], &[]).await?;
         }
         self.make_durable().await?;
@@ -105,21 +109,21 @@ impl Inner {
         loop {
             self.gather(&tail).await;
 
-            let renewal = self.wanted.renewal.replace(false);
-            if renewal {
+            let rotation = self.requests.rotation.replace(false);
+            if rotation {
                 self.start_segment(Segment::InStream).await?;
-                // It counts, and so does the clock in it.
+                // A proof frame, which also makes the clock in the opening valid.
                 self.write(&[], &[]).await?;
                 self.note_reached(self.progress.written_seq.get());
             }
-            let (hurry, closing) = (self.wanted.hurry.replace(false), self.wanted.closing.get());
+            let (sync, closing) = (self.requests.sync.replace(false), self.requests.closing.get());
             let stream = std::mem::take(&mut *self.stream.pending.borrow_mut());
             self.stream.writing_bytes.set(stream.len());
-            let (seq, clock) = (self.stream.appended_seq.get(), self.wanted.clock.replace(false));
+            let (seq, clock) = (self.stream.appended_seq.get(), self.requests.clock.replace(false));
             let starts = self.stream.appended_starts.take();
             let now = self.runtime.now();
             if self.segment_is_full() {
-                // A proof is not worth a segment of its own, least of all on a full device.
+                // A proof frame does not justify a new segment, least of all on a full device.
                 tail.unproved_since = None;
             }
             let proof = !closing && tail.proof_due().is_some_and(|due| now >= due);
@@ -135,17 +139,17 @@ impl Inner {
                 self.note_reached(seq);
                 tail.note_written(!stream.is_empty(), self.runtime.now());
             }
-            let awaited = !stream.is_empty() && self.durability == Durability::Flash;
+            let has_waiters = !stream.is_empty() && self.durability == Durability::Flash;
             self.recycle(stream);
             let due = match (self.durability, tail.unsynced_since) {
                 (_, None) => false,
                 (Durability::Flash, _) => false,
                 (Durability::Interval(interval), Some(since)) => {
-                    hurry || closing || self.runtime.now() - since >= interval
+                    sync || closing || self.runtime.now() - since >= interval
                 }
             };
-            // Where more is waiting, that will fill the word lines.
-            if due || clock || renewal || awaited && self.stream.pending.borrow().is_empty() {
+            // Pending events will fill the word lines.
+            if due || clock || rotation || has_waiters && self.stream.pending.borrow().is_empty() {
                 self.close_word_lines().await?;
             }
             if due {
@@ -164,7 +168,7 @@ impl Inner {
         }
     }
 
-    /// Says that the log ends here, and that all of it is durable: who reads it need not look for more.
+    /// Writes an end frame: the log is durable and ends here, so recovery reads no further.
     async fn write_end(&self) -> Result<()> {
         if self.segment_is_full() {
             return Ok(());
@@ -177,7 +181,7 @@ impl Inner {
             durable: self.durability == Durability::Flash,
         };
         if let Err(error) = self.try_frame(draft).await? {
-            tracing::debug!(shard = self.shard.0, %error, "the log ends without a frame that says so");
+            tracing::debug!(shard = self.shard.0, %error, "the end frame of the log could not be written");
         }
         self.flush().await
     }
@@ -195,7 +199,8 @@ impl Inner {
         }
     }
 
-    /// What was written is flushed or need not be: it is durable as far as no later write can take it along.
+    /// All written frames are flushed or need no flush. They are durable up to the first open word
+    /// line.
     fn note_durable(&self) {
         let mut position = self.segments.position.borrow_mut();
         let programmed = position.next_page;
@@ -205,7 +210,7 @@ impl Inner {
         self.progress.changed.notify_all();
     }
 
-    /// Makes all that was written durable.
+    /// Makes all written frames durable.
     async fn make_durable(&self) -> Result<()> {
         self.close_word_lines().await?;
         self.flush().await?;
@@ -214,14 +219,14 @@ impl Inner {
         Ok(())
     }
 
-    /// A restart finds the clock that was written, as far as no later write can take it along.
+    /// The clock is logged up to the first open word line.
     fn note_safe_clock(&self) {
         let mut position = self.segments.position.borrow_mut();
         let programmed = position.next_page;
         self.clock.note_logged(position.open_word_lines.settle(programmed).clock_ms);
     }
 
-    /// Fills the word lines that hold part of what was written.
+    /// Pads the open word lines.
     async fn close_word_lines(&self) -> Result<()> {
         loop {
             let missing = {
@@ -242,25 +247,25 @@ impl Inner {
                 durable: self.durability == Durability::Flash,
             };
             if let Err(error) = self.try_frame(draft).await? {
-                tracing::warn!(shard = self.shard.0, %error, "a log segment failed; going on in another");
+                tracing::warn!(shard = self.shard.0, %error, "the write of a log frame failed; rotating to a new segment");
                 self.start_segment(Segment::InStream).await?;
             }
         }
     }
 
-    /// Waits until there is something to do.
+    /// Waits for pending events, a request, or a due sync or proof.
     async fn gather(&self, tail: &Tail) {
         let urgent = || {
-            let wanted = self.wanted.clock.get() || self.wanted.renewal.get();
-            wanted || self.wanted.hurry.get() || self.wanted.closing.get()
+            let requested = self.requests.clock.get() || self.requests.rotation.get();
+            requested || self.requests.sync.get() || self.requests.closing.get()
         };
         while self.stream.pending.borrow().is_empty() && !urgent() {
-            let sync = match (self.durability, tail.unsynced_since) {
+            let sync_due = match (self.durability, tail.unsynced_since) {
                 (Durability::Interval(interval), Some(since)) => Some(since + interval),
                 _ => None,
             };
-            let work = self.wanted.work.notified();
-            match sync.or(tail.proof_due()) {
+            let work = self.requests.work.notified();
+            match sync_due.or(tail.proof_due()) {
                 Some(due) if self.runtime.now() >= due => return,
                 Some(due) => drop(select(self.runtime.sleep_until(due), pin!(work)).await),
                 None => work.await,
@@ -272,12 +277,12 @@ impl Inner {
                 && self.stream.pending.borrow().len() < GATHER_BYTES
                 && self.runtime.now() < until
             {
-                select(self.runtime.sleep_until(until), pin!(self.wanted.work.notified())).await;
+                select(self.runtime.sleep_until(until), pin!(self.requests.work.notified())).await;
             }
         }
     }
 
-    /// Keeps the stream's memory for the next events, unless it has grown beyond use.
+    /// Reuses the stream's buffer for the next events, unless it has grown too large.
     fn recycle(&self, mut stream: Vec<u8>) {
         self.stream.writing_bytes.set(0);
         let mut pending = self.stream.pending.borrow_mut();
@@ -287,8 +292,9 @@ impl Inner {
         }
     }
 
-    /// Writes a stream of whole events as frames; they are durable if every acknowledgement is. `starts` says where in
-    /// it edits end, and the first segment that each says is needed.
+    /// Writes a stream of whole events as frames. They are durable if every acknowledged write is
+    /// durable. `starts` has the end offset of each edit in the stream, and the first needed
+    /// segment that the edit records.
     async fn write(&self, stream: &[u8], starts: &[(usize, u64)]) -> Result<()> {
         let durable = self.durability == Durability::Flash;
         let (mut at, mut next_event) = (0, 0);
@@ -305,12 +311,13 @@ impl Inner {
             let durable = durable && alone;
             self.write_frame(Draft { role, payload, first_event, sequence: None, durable }).await?;
             at = end;
-            // A segment that begins now comes behind these edits: its checkpoint must not take back what they say.
+            // The checkpoint of a segment that starts now must not name an earlier start than these
+            // edits.
             if let Some((_, start)) = starts.iter().rfind(|(end, _)| *end <= at) {
                 self.stream.recorded_start.set(*start);
             }
             if at >= stream.len() {
-                // A durable write says nothing of those before it.
+                // A durable write does not make earlier writes durable.
                 let unflushed = self.durability == Durability::Flash
                     && !alone
                     && !planted::bug(Bug::StreamNotFlushed);
@@ -323,7 +330,7 @@ impl Inner {
         Ok(self.blocks.log_flash().flush(Hint::LOG).await?)
     }
 
-    /// Bytes of payload that the next frame can take; starts a segment where the current one is full.
+    /// The maximum payload of the next frame. Starts a new segment where the current one is full.
     async fn room(&self) -> Result<usize> {
         let page = self.blocks.page_bytes();
         let pages = self.segment_pages();
@@ -354,16 +361,18 @@ impl Inner {
             match self.try_frame(draft).await? {
                 Ok(()) => return Ok(()),
                 Err(error) => {
-                    tracing::warn!(shard = self.shard.0, %error, "a log segment failed; going on in another");
+                    tracing::warn!(shard = self.shard.0, %error, "the write of a log frame failed; rotating to a new segment");
                     if draft.role != FrameRole::Stream {
-                        // The caller's segment is of no use without its checkpoint.
+                        // The caller's segment is unusable without its checkpoint.
                         return Err(error.into());
                     }
                     self.start_segment(Segment::InStream).await?;
                 }
             }
         }
-        Err(StoreError::DataLoss(format!("{MAX_ATTEMPTS} blocks failed to take a log frame")))
+        Err(StoreError::DataLoss(format!(
+            "the write of a log frame failed on {MAX_ATTEMPTS} blocks"
+        )))
     }
 
     /// Writes one frame to the current segment. The inner error is the device's.
@@ -386,11 +395,25 @@ impl Inner {
                 clock_ms,
                 first_event,
             };
+            // The reader expects both of every frame: it checks the page by the checksum, and takes
+            // a frame for lost that a later one declares durable.
+            assert!(
+                position.durable_frames <= header.sequence,
+                "shard {}: frame {} would declare frame {} durable, which is not written",
+                self.shard,
+                header.sequence,
+                position.durable_frames
+            );
             let buffer = self.sealed(&header, payload, open.id(), position.next_page);
             let durable = durable && !planted::bug(Bug::FrameNotForced);
             match open.append(buffer, durable, Hint::LOG) {
                 Err((error, _)) => return Ok(Err(error)),
-                Ok((_, outcome)) => {
+                Ok((page, outcome)) => {
+                    assert_eq!(
+                        page, position.next_page,
+                        "shard {}: frame {} goes to the page that its checksum is bound to",
+                        self.shard, header.sequence
+                    );
                     position.next_page += pages as u32;
                     outcome
                 }
@@ -404,7 +427,7 @@ impl Inner {
         }
         {
             let mut position = self.segments.position.borrow_mut();
-            position.landed_pages = position.next_page;
+            position.completed_pages = position.next_page;
             position.next_frame += u64::from(sequence.is_none());
         }
         self.progress
@@ -414,7 +437,7 @@ impl Inner {
         Ok(Ok(()))
     }
 
-    /// A frame as it goes to this page of a block, padded to whole pages.
+    /// A frame sealed for this page of a block, padded to whole pages.
     pub(super) fn sealed(
         &self,
         header: &FrameHeader,
@@ -438,17 +461,17 @@ impl Inner {
 }
 
 impl Inner {
-    /// Why what was just written should be written again, to a segment that takes all copies. It is enough to have one where
-    /// several segments in a row fail.
+    /// The error of a failed copy, if the frame should be written again to a segment with all
+    /// copies. A single copy is accepted where several segments in a row have failed.
     fn lacks_copy(&self) -> Option<FtlError> {
         let position = self.segments.position.borrow();
         let Some(error) = position.open.as_ref().and_then(OpenBlock::lacks_copy) else {
-            self.segments.left_short.set(0);
+            self.segments.abandoned_in_a_row.set(0);
             return None;
         };
-        let left = self.segments.left_short.get() + 1;
-        (left < MAX_SHORT_SEGMENTS).then(|| {
-            self.segments.left_short.set(left);
+        let abandoned = self.segments.abandoned_in_a_row.get() + 1;
+        (abandoned < MAX_ABANDONED_SEGMENTS).then(|| {
+            self.segments.abandoned_in_a_row.set(abandoned);
             error
         })
     }
@@ -459,7 +482,7 @@ pub(super) fn longest_frame(blocks: &BlockLayer) -> usize {
     FRAME_BYTES.min(blocks.capacity_bytes() / 4).max(blocks.page_bytes())
 }
 
-/// Bytes of the event at `at`, its length included.
+/// Bytes of the event at `at`, including its length field.
 fn event_len(stream: &[u8], at: usize) -> usize {
     let len = stream.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);
     event::LENGTH_BYTES + len as usize

@@ -64,7 +64,7 @@ fn listed(replay: &Replay<'_>) -> Vec<u64> {
     replay.manifest.get(&0).map_or(Vec::new(), |slice| slice.patches.keys().copied().collect())
 }
 
-/// Runs with blocks and a reader on a device of its own.
+/// Runs a test with blocks and a reader on a new device.
 pub(in crate::shard) fn on_flash<R>(
     test: impl AsyncFnOnce(&BlockLayer, &LogReader, &ExpiryClock) -> R,
 ) -> R {
@@ -84,19 +84,19 @@ pub(in crate::shard) fn on_flash<R>(
 }
 
 #[test]
-fn what_is_told_is_known_once_a_frame_follows() {
+fn dead_patches_are_known_once_another_frame_follows() {
     let mut known = DeadPatches { unlisted_from: 5, ..DeadPatches::default() };
-    let mut told = DeadPatches { unlisted_from: 7, removed: [1, 2].into(), cleared: true };
-    known.add(&mut told);
+    let mut last = DeadPatches { unlisted_from: 7, removed: [1, 2].into(), cleared: true };
+    known.add(&mut last);
     assert_eq!((known.unlisted_from, known.cleared), (7, true));
     assert_eq!(known.removed, BTreeSet::from([1, 2]));
-    assert!(told.removed.is_empty() && !told.cleared, "it is told once");
+    assert!(last.removed.is_empty() && !last.cleared, "they are moved");
     known.add(&mut DeadPatches { unlisted_from: 6, removed: [3].into(), cleared: false });
     assert_eq!((known.unlisted_from, known.removed.len(), known.cleared), (7, 3, true));
 }
 
 #[test]
-fn a_log_ends_with_its_last_events_in_the_segment_that_they_were_first_written_to() {
+fn the_end_of_a_log_is_the_segment_to_which_its_last_events_were_first_written() {
     let events = Bytes::from_static(b"events");
     let mut end = LogEnd::default();
     end.take(&frame(5, 10, FrameRole::Opening, events.clone()));
@@ -107,37 +107,41 @@ fn a_log_ends_with_its_last_events_in_the_segment_that_they_were_first_written_t
     end.take(&frame(5, 12, FrameRole::Stream, events.clone()));
     assert_eq!((end.segment, end.next_frame), (Some(5), Some(13)));
     end.take(&frame(6, 13, FrameRole::Copy, events.clone()));
-    assert_eq!((end.segment, end.next_frame), (Some(5), Some(14)), "as it was in segment 5");
+    assert_eq!(
+        (end.segment, end.next_frame),
+        (Some(5), Some(14)),
+        "its first version was in segment 5"
+    );
     end.take(&frame(6, 14, FrameRole::Stream, events));
     assert_eq!((end.segment, end.next_frame), (Some(6), Some(15)));
     end.take(&frame(6, 15, FrameRole::End, Bytes::new()));
     assert_eq!(end.last_frame.as_ref().unwrap().header.sequence, 14);
-    // Where what a segment begins with is lost and passed over.
+    // A segment whose opening is lost and skipped.
     end.take(&frame(7, 20, FrameRole::Stream, Bytes::from_static(b"events")));
     assert_eq!((end.segment, end.next_frame), (Some(7), Some(21)));
 }
 
 #[test]
-fn a_segment_surely_counts_once_something_stands_behind_what_proves_it() {
+fn a_segment_is_confirmed_once_a_frame_follows_its_proof() {
     on_flash(async |_, reader, clock| {
         let layout = layout();
         let mut replay = Replay::new(&layout, SHARD);
         let mut take = |segment, sequence, role| {
             replay.take_frame(frame(segment, sequence, role, Bytes::new()), reader, clock).unwrap();
             assert_eq!(replay.next_sequence(), sequence + 1);
-            replay.surely_counting.iter().copied().collect::<Vec<_>>()
+            replay.confirmed_segments.iter().copied().collect::<Vec<_>>()
         };
         assert!(take(5, 10, FrameRole::Opening).is_empty());
         assert!(take(5, 11, FrameRole::Padding).is_empty());
-        assert!(take(5, 12, FrameRole::Stream).is_empty(), "a proof may be gone the next time");
-        assert!(take(6, 13, FrameRole::Opening).is_empty(), "that is of another segment");
+        assert!(take(5, 12, FrameRole::Stream).is_empty(), "a later start may not read the proof");
+        assert!(take(6, 13, FrameRole::Opening).is_empty(), "the frame is in another segment");
         assert!(take(6, 14, FrameRole::Stream).is_empty());
         assert_eq!(take(6, 15, FrameRole::Padding), [6]);
     });
 }
 
 #[test]
-fn a_checkpoint_behind_frames_that_were_passed_over_knows_better() {
+fn a_checkpoint_after_lost_frames_replaces_the_manifest() {
     on_flash(async |_, reader, clock| {
         let layout = layout();
         let take = |replay: &mut Replay<'_>, sequence, patches: &[u64]| {
@@ -148,7 +152,7 @@ fn a_checkpoint_behind_frames_that_were_passed_over_knows_better() {
         };
         let mut replay = Replay::new(&layout, SHARD);
         assert_eq!(take(&mut replay, 10, &[1]), [1]);
-        assert_eq!(take(&mut replay, 11, &[1, 2]), [1], "it is ahead, or repeats what is known");
+        assert_eq!(take(&mut replay, 11, &[1, 2]), [1], "a later checkpoint changes nothing");
         assert_eq!(take(&mut replay, 13, &[3]), [3], "frame 12 was lost, and may have had an edit");
         assert_eq!(take(&mut replay, 14, &[4]), [3]);
         assert_eq!(take(&mut replay, 16, &[5]), [5]);
@@ -157,19 +161,22 @@ fn a_checkpoint_behind_frames_that_were_passed_over_knows_better() {
 }
 
 #[test]
-fn an_edit_changes_the_tree_and_no_number_is_given_again() {
+fn an_edit_changes_the_tree_and_reserves_its_numbers() {
     let layout = layout();
     let mut replay = Replay::new(&layout, SHARD);
     replay.take(Replayed::Checkpoint(checkpoint(&[1, 2])), 5).unwrap();
     replay.take(Replayed::Edit(edit(&[7, 12], &[2], 6)), 5).unwrap();
     assert_eq!(listed(&replay), [1, 7, 12]);
     assert_eq!((replay.last_seq, replay.next_block), (9, 13));
-    assert_eq!((replay.told.unlisted_from, &replay.told.removed), (6, &BTreeSet::from([2])));
-    assert_eq!(replay.known.unlisted_from, 0, "not yet");
+    assert_eq!(
+        (replay.dead_by_last_frame.unlisted_from, &replay.dead_by_last_frame.removed),
+        (6, &BTreeSet::from([2]))
+    );
+    assert_eq!(replay.known_dead.unlisted_from, 0, "not yet");
 }
 
 #[test]
-fn groups_follow_the_log() {
+fn group_changes_are_replayed() {
     let layout = layout();
     let mut replay = Replay::new(&layout, SHARD);
     let change = |added: &[ParityGroup], removed: &[u64]| {
@@ -177,19 +184,20 @@ fn groups_follow_the_log() {
     };
     replay.take(change(&[group(30, &[20, 41]), group(31, &[22])], &[]), 5).unwrap();
     assert_eq!(replay.next_block, 42);
-    replay.known.add(&mut replay.told);
+    replay.known_dead.add(&mut replay.dead_by_last_frame);
     replay.take(change(&[group(50, &[20])], &[30]), 5).unwrap();
     assert_eq!(replay.next_block, 51);
     assert_eq!(replay.groups.keys().copied().collect::<Vec<_>>(), [31, 50]);
-    assert_eq!(replay.told.removed, BTreeSet::from([20, 30, 41]));
-    // Block 20 is of a group that the last frame has touched: it may be needed without that frame.
+    assert_eq!(replay.dead_by_last_frame.removed, BTreeSet::from([20, 30, 41]));
+    // The last frame has changed the group of block 20, so the block may be needed without that
+    // frame.
     let newly = replay.newly_dead();
     let dead = [20, 22, 30, 31, 41, 50].map(newly);
     assert_eq!(dead, [true, false, true, false, true, true]);
 }
 
 #[test]
-fn what_clears_everything_may_be_gone_the_next_time() {
+fn a_removal_in_the_last_frame_keeps_all_blocks() {
     let layout = layout();
     let mut replay = Replay::new(&layout, SHARD);
     assert!(!replay.newly_dead()(3));
@@ -201,7 +209,7 @@ fn what_clears_everything_may_be_gone_the_next_time() {
 }
 
 #[test]
-fn a_log_is_cut_at_the_first_transaction_that_does_not_count() {
+fn a_log_is_cut_at_the_first_transaction_without_a_commit() {
     let layout = layout();
     let with_parts = |parts: &[Option<u64>], commits: &[u64]| {
         let mut replay = Replay::new(&layout, SHARD);
@@ -227,7 +235,7 @@ fn a_log_is_cut_at_the_first_transaction_that_does_not_count() {
         let decided: BTreeSet<u64> = elsewhere.into_iter().collect();
         let mut replay = with_parts(&parts, &commits);
         assert_eq!(replay.is_undecided(), commits.len() < 3, "{commits:?}");
-        assert_eq!(replay.settle(&decided), cut, "{commits:?} {decided:?}");
+        assert_eq!(replay.cut_undecided(&decided), cut, "{commits:?} {decided:?}");
         let seqs: Vec<u64> = left(&replay);
         assert_eq!(seqs, kept, "{commits:?} {decided:?}");
         let known = replay.decided_elsewhere();
@@ -237,24 +245,24 @@ fn a_log_is_cut_at_the_first_transaction_that_does_not_count() {
             .map(|(_, number)| number)
             .collect();
         assert_eq!(known, expected);
-        // A repair drops what does not count, and nothing else.
+        // A repair drops only the transactions without a commit.
         let mut replay = with_parts(&parts, &commits);
-        let counts = |number: &&u64| commits.contains(number) || decided.contains(number);
-        let dropped = 3 - [7, 8, 9].iter().filter(counts).count() as u64;
+        let is_committed = |number: &&u64| commits.contains(number) || decided.contains(number);
+        let dropped = 3 - [7, 8, 9].iter().filter(is_committed).count() as u64;
         assert_eq!(replay.drop_undecided(&decided), dropped);
         let seqs: Vec<u64> = left(&replay);
         assert_eq!(seqs.len() as u64, 5 - dropped);
         assert!(seqs.contains(&1) && seqs.contains(&4));
         if dropped == 0 {
-            assert!(!replay.settle(&decided));
+            assert!(!replay.cut_undecided(&decided));
         }
     }
     let mut plain = with_parts(&[None, None], &[]);
-    assert!(!plain.is_undecided() && !plain.settle(&none));
+    assert!(!plain.is_undecided() && !plain.cut_undecided(&none));
 }
 
 #[test]
-fn what_is_cleared_is_what_was_written_before() {
+fn a_removal_clears_only_earlier_writes() {
     let layout = layout();
     let slices: Vec<Slice> = layout
         .slices_of(SHARD)
@@ -269,7 +277,7 @@ fn what_is_cleared_is_what_was_written_before() {
     patch_of(5, &slices[1]);
     clear(&slices, 5, &[]);
     assert_eq!(slices[0].live_keys.get(), 0, "flushed before it");
-    assert_eq!(slices[1].live_keys.get(), 5, "what was flushed then has the clearing in it");
+    assert_eq!(slices[1].live_keys.get(), 5, "the flush includes the removal");
     assert!(slices.iter().all(|slice| slice.memory_keys() == 0));
     patch_of(6, &slices[0]);
     clear(&slices, 5, &[]);
@@ -282,7 +290,7 @@ fn version(seq: u64, bytes: usize) -> Version {
 }
 
 #[test]
-fn a_memtable_that_replay_fills_is_frozen_behind_a_batch_and_not_in_the_middle() {
+fn replay_freezes_a_memtable_after_a_batch_and_not_within_it() {
     on_flash(async |blocks, _, _| {
         let layout = layout();
         let budget = Budget {
@@ -304,7 +312,7 @@ fn a_memtable_that_replay_fills_is_frozen_behind_a_batch_and_not_in_the_middle()
         let slices = replay.build(blocks, &budget).await.unwrap();
         let slice = slices.iter().find(|found| found.id == slice).unwrap();
         let frozen: Vec<u64> = slice.frozen.borrow().iter().map(|frozen| frozen.last_seq).collect();
-        assert_eq!(frozen, [2], "behind all of the second batch");
+        assert_eq!(frozen, [2], "after the whole second batch");
         assert_eq!(slice.memory_keys(), 6);
         assert!((1..1000).contains(&slice.active_bytes()));
     });

@@ -1,7 +1,7 @@
 use super::*;
 use crate::shard::Writes;
 
-/// What becomes of a transaction that has read `key`, when something happens before its commit.
+/// The outcome of a transaction that reads `key`, with `event` before its commit.
 async fn after(
     store: &Store,
     key: &str,
@@ -21,7 +21,7 @@ async fn clear(store: &Store) {
 }
 
 #[test]
-fn a_view_conflicts_with_what_changed_the_keys_that_it_has_read() {
+fn a_transaction_conflicts_with_changes_of_the_keys_that_it_has_read() {
     const CONFLICT: Result<(), StoreError> = Err(StoreError::Conflict);
     Bench::new(1, 32, 256).run(async |stores, _| {
         let store = &stores[0];
@@ -35,21 +35,22 @@ fn a_view_conflicts_with_what_changed_the_keys_that_it_has_read() {
             assert_eq!(same.await, CONFLICT, "{key} was written");
             let same = after(store, key, async |store| delete(store, key).await);
             assert_eq!(same.await, CONFLICT, "{key} was deleted");
-            assert_eq!(after(store, key, clear).await, CONFLICT, "all was removed");
+            assert_eq!(after(store, key, clear).await, CONFLICT, "all keys were removed");
             put(store, "old", entry(1)).await;
-            // Nobody knows any more when its keys were written.
+            // A flush loses the sequence numbers of the keys in the memtable.
             let flushed = after(store, key, async |store| {
                 put(store, "other", entry(3)).await;
                 store.local().flush_everything().await.unwrap();
             });
-            assert_eq!(flushed.await, CONFLICT, "the memtable is gone");
-            // What was written, cleared or flushed before is no change.
+            assert_eq!(flushed.await, CONFLICT, "the memtable was flushed");
+            // Writes, removals and flushes before the read are no conflict.
             assert_eq!(after(store, key, async |_| ()).await, Ok(()));
             let other = after(store, key, async |store| put(store, "other", entry(2)).await);
             assert_eq!(other.await, Ok(()), "{key} in a patch");
         }
         for _ in 0..2 {
-            // The second time there are no patches to give up: the clear is the last that was numbered.
+            // In the second iteration there are no patches to drop: the removal has the last
+            // sequence number.
             clear(store).await;
             let other = after(store, "new", async |store| put(store, "other", entry(2)).await);
             assert_eq!(other.await, Ok(()), "cleared before it was read");
@@ -61,12 +62,12 @@ fn a_view_conflicts_with_what_changed_the_keys_that_it_has_read() {
 }
 
 #[test]
-fn a_flush_at_the_number_of_the_read_is_no_change() {
+fn a_flush_at_the_sequence_number_of_the_read_is_no_conflict() {
     Bench::new(1, 32, 256).run(async |stores, _| {
         let store = &stores[0];
         put(store, "key", entry(1)).await;
         let flushed = after(store, "key", async |store| {
-            // All that is flushed was there when the key was read; the edit has a number of its own.
+            // All flushed writes precede the read; the edit has a sequence number of its own.
             store.local().flush_everything().await.unwrap();
         });
         assert_eq!(flushed.await, Ok(()));
@@ -74,7 +75,7 @@ fn a_flush_at_the_number_of_the_read_is_no_change() {
 }
 
 #[test]
-fn a_view_that_holds_its_shard_passes_the_gate_and_meets_no_conflict() {
+fn an_exclusive_transaction_passes_the_gate_and_has_no_conflict() {
     Bench::new(1, 32, 256).run(async |stores, runtime| {
         let store = &stores[0];
         put(store, "key", entry(1)).await;
@@ -83,11 +84,11 @@ fn a_view_that_holds_its_shard_passes_the_gate_and_meets_no_conflict() {
         transaction.get(&bytes("key")).await.unwrap();
         put_in(&mut transaction, "key", 2);
         let outside = within(runtime, SECOND_NS, put(store, "key", entry(3))).await;
-        assert_eq!(outside, None, "others wait at the gate");
+        assert_eq!(outside, None, "other writers wait at the gate");
         let held = within(runtime, SECOND_NS, store.commit(transaction)).await;
         assert!(held.is_some_and(|committed| committed.is_ok()));
         let watching = within(runtime, SECOND_NS, store.watch(bytes("key"))).await;
-        assert!(watching.is_none(), "so do those who watch");
+        assert!(watching.is_none(), "watches wait at the gate too");
         drop(exclusive);
         let outside = within(runtime, SECOND_NS, put(store, "key", entry(3))).await;
         assert_eq!(outside, Some(()));
@@ -100,14 +101,14 @@ fn put_in(transaction: &mut crate::Transaction, key: &str, len: usize) {
 }
 
 #[test]
-fn a_view_of_several_shards_must_hold_them() {
+fn a_transaction_that_writes_several_shards_must_be_exclusive() {
     Bench::new(2, 32, 256).run(async |stores, _| {
         let keys = over_shards::keys_of_all_shards(&stores[0]);
         for store in stores {
             for key in &keys {
                 let mut transaction = store.begin();
                 transaction.put(key.clone(), entry(1)).unwrap();
-                assert!(store.commit(transaction).await.is_ok(), "one shard, near or far");
+                assert!(store.commit(transaction).await.is_ok(), "one shard, local or remote");
                 let found = store.begin().get(key).await.unwrap();
                 assert_eq!(found, Some(entry(1)));
                 let mut transaction = store.begin();
@@ -118,7 +119,7 @@ fn a_view_of_several_shards_must_hold_them() {
             keys.iter().for_each(|key| transaction.put(key.clone(), entry(1)).unwrap());
             let refused = store.commit(transaction).await;
             assert!(matches!(refused, Err(StoreError::Unusable(_))), "{refused:?}");
-            // It wrote one shard and has read both: the other is not asked.
+            // It writes one shard and reads both: only reads of the written shard are checked.
             let mut transaction = store.begin();
             for key in &keys {
                 transaction.get(key).await.unwrap();
@@ -133,7 +134,7 @@ fn a_view_of_several_shards_must_hold_them() {
 }
 
 #[test]
-fn a_ticket_names_what_was_written_and_read() {
+fn a_token_has_the_sequence_numbers_of_writes_and_reads() {
     Bench::new(1, 32, 256).run(async |stores, _| {
         let (store, shard) = (&stores[0], stores[0].local());
         let mut transaction = store.begin();
@@ -144,13 +145,17 @@ fn a_ticket_names_what_was_written_and_read() {
         store.durable(&token).await.unwrap();
         let mut reading = store.begin();
         reading.get(&bytes("key")).await.unwrap();
-        assert_eq!(store.commit(reading).await.unwrap(), token, "what was read must be durable");
+        assert_eq!(
+            store.commit(reading).await.unwrap(),
+            token,
+            "the writes that were read must be durable"
+        );
         assert!(store.commit(store.begin()).await.unwrap().is_empty());
     });
 }
 
 #[test]
-fn writes_know_what_they_take_and_whether_they_grow() {
+fn writes_report_their_bytes_and_whether_they_add_data() {
     let writes = |entries: Vec<(Bytes, Option<Entry>)>| entries.into_iter().collect::<Writes>();
     let both = writes(vec![(bytes("four"), Some(entry(10))), (bytes("three"), None)]);
     assert_eq!((both.bytes(), both.grow()), (4 + 10 + 5, true));
@@ -160,14 +165,14 @@ fn writes_know_what_they_take_and_whether_they_grow() {
 }
 
 #[test]
-fn a_write_takes_its_key_out_of_the_cache_and_tells_who_watches() {
+fn a_write_removes_its_key_from_the_cache_and_touches_its_watches() {
     Bench::new(1, 32, 256).run(async |stores, _| {
         let (store, shard) = (&stores[0], stores[0].local());
         put(store, "key", entry(1)).await;
         shard.flush_everything().await.unwrap();
         assert!(
             shard.caches.read.borrow_mut().get(b"key").is_some(),
-            "what is flushed is in the cache"
+            "flushed entries are in the cache"
         );
         let token = store.watch(bytes("key")).await.unwrap();
         put(store, "other", entry(1)).await;
@@ -179,7 +184,7 @@ fn a_write_takes_its_key_out_of_the_cache_and_tells_who_watches() {
 }
 
 #[test]
-fn memtables_that_are_full_together_are_frozen() {
+fn the_largest_memtable_is_frozen_when_the_total_reaches_the_limit() {
     Bench::new(1, 16, 2048).run(async |stores, _| {
         let (store, shard) = (&stores[0], stores[0].local());
         let frozen = || shard.slices[0].frozen.borrow().len();
@@ -188,7 +193,7 @@ fn memtables_that_are_full_together_are_frozen() {
         assert_eq!(frozen(), 0, "half full");
         put(store, "b", entry(full / 2)).await;
         assert_eq!((frozen(), shard.active_bytes()), (1, 0));
-        // One at a time: what is being flushed must not pile up.
+        // One at a time, so that frozen memtables do not pile up.
         put(store, "c", entry(full / 4)).await;
         shard.freeze_largest();
         assert_eq!(frozen(), 1);
@@ -202,7 +207,7 @@ fn memtables_that_are_full_together_are_frozen() {
 }
 
 #[test]
-fn what_is_cleared_goes_from_memory_at_once_and_from_flash_when_that_is_durable() {
+fn a_removal_clears_memory_at_once_and_flash_once_it_is_durable() {
     Bench::new(1, 32, 256).run(async |stores, runtime| {
         let (store, shard) = (&stores[0], stores[0].local());
         put(store, "flushed", entry(1)).await;
@@ -217,11 +222,11 @@ fn what_is_cleared_goes_from_memory_at_once_and_from_flash_when_that_is_durable(
         store.commit(transaction).await.unwrap();
         assert!(token.touched());
         assert_eq!(shard.slices[0].clears.get(), clears + 1);
-        assert!(shard.history.clears.first_segment_needed() == u64::MAX, "nothing can undo it");
+        assert!(shard.history.clears.first_segment_needed() == u64::MAX, "no crash can undo it");
         for (key, len) in [("flushed", None), ("in memory", None), ("new", Some(3))] {
             assert_eq!(found(store, key).await, len, "{key}");
         }
-        assert!(shard.blocks.contains(patch), "a crash may still need it");
+        assert!(shard.blocks.contains(patch), "a recovery may still need it");
         rest(runtime, SECOND_NS).await;
         assert!(!shard.blocks.contains(patch));
     });

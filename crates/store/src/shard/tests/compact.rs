@@ -6,7 +6,7 @@ fn only(stores: &[Store]) -> (&Store, &Shard, &Slice) {
     (&stores[0], shard, &shard.slices[0])
 }
 
-/// Brings what is in memory into a run of its own and that to another level, as compactions would in time.
+/// Flushes the memtables into a run and moves it to another level, as compactions would.
 async fn flush_to(shard: &Shard, level: u8) {
     let slice = &shard.slices[0];
     let before = slice.tree();
@@ -35,7 +35,7 @@ fn levels(slice: &Slice) -> Vec<usize> {
 
 #[test]
 fn an_expired_version_that_is_dropped_does_not_bring_an_older_one_back() {
-    // Where the older one is merged with it, and where it lies below.
+    // The older version is in the same merge, or in a lower level.
     for level in [1, 2] {
         let bench = Bench::new(1, 32, 256);
         let still_dead = async |stores: &[Store]| {
@@ -59,7 +59,7 @@ fn an_expired_version_that_is_dropped_does_not_bring_an_older_one_back() {
             compact(store, shard, slice, "c").await;
             still_dead(stores).await;
             if level == 2 {
-                assert_eq!(levels(slice), [0, 1, 1], "the older one is still there");
+                assert_eq!(levels(slice), [0, 1, 1], "the older version still exists");
             }
             let seq = shard.history.seq.get();
             shard.log.stable_soon(seq).await.unwrap();
@@ -69,7 +69,7 @@ fn an_expired_version_that_is_dropped_does_not_bring_an_older_one_back() {
 }
 
 #[test]
-fn a_deletion_in_what_a_compaction_takes_beyond_its_range_goes_on_hiding_what_lies_below() {
+fn a_deletion_beyond_the_range_of_a_compaction_still_hides_lower_levels() {
     let bench = Bench::new(1, 32, 256);
     let still_deleted = async |stores: &[Store]| {
         let (store, ..) = only(stores);
@@ -82,7 +82,7 @@ fn a_deletion_in_what_a_compaction_takes_beyond_its_range_goes_on_hiding_what_li
         let (store, shard, slice) = only(stores);
         for key in ["b", "x"] {
             put(store, key, entry(10)).await;
-            // Neither reaches to "k".
+            // Neither range includes "k".
             flush_to(shard, 2).await;
         }
         for key in ["b", "x"] {
@@ -101,10 +101,10 @@ fn a_deletion_in_what_a_compaction_takes_beyond_its_range_goes_on_hiding_what_li
 }
 
 #[test]
-fn a_value_over_several_patches_stays_whole_when_a_part_of_its_run_is_compacted() {
+fn a_value_over_several_patches_stays_complete_when_part_of_its_run_is_compacted() {
     const LARGE: usize = (7 << 20) / 2;
     let mut bench = Bench::new(1, 16, 2048);
-    // So that level 1 should be smaller than the value.
+    // The target size of level 1 is below the size of the value.
     bench.options.memory_bytes = 1 << 20;
     bench.run(async |stores, _| {
         let (store, shard, slice) = only(stores);
@@ -116,11 +116,11 @@ fn a_value_over_several_patches_stays_whole_when_a_part_of_its_run_is_compacted(
         shard.flush_everything().await.unwrap();
         flush_to_level_1(shard, slice);
         let parts = levels(slice)[1];
-        assert!(parts >= 3, "the value lies in {parts} patches");
+        assert!(parts >= 3, "the value spans {parts} patches");
         assert!(shard.compact_once(slice).await.unwrap());
         assert_eq!(found(store, "c").await, Some(LARGE));
-        assert_eq!(levels(slice), [0, 0, parts], "all of them went, and nothing else was there");
-        // What lies above, on either side and between.
+        assert_eq!(levels(slice), [0, 0, parts], "all patches moved, and there are no others");
+        // Newer patches before, after and within the value's keys.
         for key in ["b", "d", "c"] {
             compact(store, shard, slice, key).await;
             while shard.compact_once(slice).await.unwrap() {}

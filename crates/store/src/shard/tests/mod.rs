@@ -1,4 +1,4 @@
-//! Shards without background tasks, in virtual time: a test does step by step what those would do.
+//! Tests of shards without background tasks, in virtual time: a test runs their steps itself.
 
 mod commit;
 mod compact;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(in crate::shard) const WALL_MS: u64 = 1_000_000;
 pub(in crate::shard) const SECOND_NS: u64 = 1_000_000_000;
 
-/// A device, opened again and again.
+/// A device that a test opens several times.
 pub(in crate::shard) struct Bench {
     device: Arc<dyn Device>,
     pub(in crate::shard) layout: StoreLayout,
@@ -36,7 +36,7 @@ impl Bench {
         Bench { device: array(superblocks, kib), layout, options: StoreOptions::default() }
     }
 
-    /// Opens the shards, lets `test` work, and drops everything.
+    /// Opens the shards, runs `test`, and drops the shards.
     pub(in crate::shard) fn run<R>(
         &self,
         test: impl AsyncFnOnce(&[Store], &RuntimeHandle) -> R,
@@ -72,14 +72,14 @@ pub(in crate::shard) async fn delete(store: &Store, key: &str) {
     store.commit(transaction).await.unwrap();
 }
 
-/// The length of a value, read from the memtables and from flash, past the cache.
+/// The length of a value, read from memtables and flash without the cache.
 pub(in crate::shard) async fn found(store: &Store, key: &str) -> Option<usize> {
     store.local().caches.read.borrow_mut().clear();
     let entry = store.begin().get(&bytes(key)).await.unwrap();
     entry.map(|entry| entry.value.to_bytes().len())
 }
 
-/// What comes of `work`, unless it takes longer than this.
+/// The result of `work`, or `None` if it takes longer than this.
 pub(in crate::shard) async fn within<T>(
     runtime: &RuntimeHandle,
     ns: u64,

@@ -32,14 +32,14 @@ async fn lengths(store: &Store, keys: &[Bytes]) -> Vec<Option<usize>> {
 }
 
 #[test]
-fn prepared_transactions_over_three_shards_count_as_a_whole_or_not_at_all() {
+fn prepared_transactions_over_three_shards_are_atomic() {
     for rest_us in [0, 100, 300, 600, 1000, 1500, 2000, 3000, 5000, 8000, 13_000] {
         let bench = Bench::new(3, 24, 256);
         let keys = bench.run(async |stores, runtime| {
             let keys = keys_of_all_shards(&stores[0]);
             let token = put_all(&stores[0], &keys, 1, false).await;
             stores[0].durable(&token).await.unwrap();
-            // Prepared everywhere and acknowledged nowhere.
+            // Prepared on all shards and not acknowledged.
             for len in 2..5 {
                 put_all(&stores[len % 3], &keys, len, false).await;
             }
@@ -51,25 +51,25 @@ fn prepared_transactions_over_three_shards_count_as_a_whole_or_not_at_all() {
         assert!(first.windows(2).all(|pair| pair[0] == pair[1]), "{first:?} after {rest_us} us");
         assert!(first[0] >= Some(1));
         let again = bench.run(async |stores, _| lengths(&stores[0], &keys).await);
-        assert_eq!(first, again, "what was found once stays, after {rest_us} us");
+        assert_eq!(first, again, "the second recovery finds the same, after {rest_us} us");
     }
 }
 
 #[test]
-fn the_coordinator_forgets_what_all_have_noted() {
+fn the_coordinator_forgets_commits_that_all_participants_have_logged() {
     Bench::new(3, 24, 256).run(async |stores, runtime| {
         let keys = keys_of_all_shards(&stores[0]);
-        let books = &stores[0].local().transactions;
-        let first = books.next();
+        let coordinator = &stores[0].local().transactions;
+        let first = coordinator.next();
         for len in 1..4 {
             let token = put_all(&stores[1], &keys[1..], len, false).await;
             assert!(!token.is_empty());
             stores[1].durable(&token).await.unwrap();
         }
-        assert_eq!(books.next(), first + 3);
-        assert!(!books.unforgotten().is_empty(), "a participant may still ask");
+        assert_eq!(coordinator.next(), first + 3);
+        assert!(!coordinator.retained_commits().is_empty(), "a participant may still need it");
         rest(runtime, SECOND_NS).await;
-        assert!(books.unforgotten().is_empty(), "{:?}", books.unforgotten());
+        assert!(coordinator.retained_commits().is_empty(), "{:?}", coordinator.retained_commits());
         for store in stores {
             assert_eq!(store.local().log.undecided_from(None), u64::MAX);
         }
@@ -77,7 +77,7 @@ fn the_coordinator_forgets_what_all_have_noted() {
 }
 
 #[test]
-fn a_shard_that_cannot_prepare_stops_all_that_wait_for_the_transaction() {
+fn a_shard_that_cannot_prepare_fails_the_logs_of_all_shards() {
     Bench::new(3, 24, 256).run(async |stores, runtime| {
         let keys = keys_of_all_shards(&stores[0]);
         let exclusive = stores[0].exclusive((0..3).map(ShardId).collect()).await.unwrap();
@@ -93,13 +93,13 @@ fn a_shard_that_cannot_prepare_stops_all_that_wait_for_the_transaction() {
             assert!(matches!(failed, Err(StoreError::LogFailed(_))), "{failed:?}");
             assert!(store.local().has_failed());
         }
-        let told = stores[2].local().log.check().unwrap_err().to_string();
-        assert!(told.contains("shard 1"), "{told}");
+        let reason = stores[2].local().log.check().unwrap_err().to_string();
+        assert!(reason.contains("shard 1"), "{reason}");
     });
 }
 
 #[test]
-fn a_removal_in_a_transaction_keeps_the_patches_until_that_is_decided() {
+fn a_removal_in_a_transaction_keeps_the_patches_until_the_commit() {
     Bench::new(2, 24, 256).run(async |stores, runtime| {
         let keys = keys_of_all_shards(&stores[0]);
         put_all(&stores[0], &keys, 1, false).await;
@@ -115,9 +115,13 @@ fn a_removal_in_a_transaction_keeps_the_patches_until_that_is_decided() {
         put_all(&stores[0], &keys, 2, true).await;
         for store in stores {
             let shard = store.local();
-            assert_ne!(shard.history.clears.first_segment_needed(), u64::MAX, "it may be undone");
+            assert_ne!(
+                shard.history.clears.first_segment_needed(),
+                u64::MAX,
+                "a crash may undo it"
+            );
         }
-        assert_eq!(blocks(), before, "and so the patches are needed");
+        assert_eq!(blocks(), before, "the patches are still needed");
         rest(runtime, SECOND_NS).await;
         for store in stores {
             assert_eq!(store.local().history.clears.first_segment_needed(), u64::MAX);
@@ -128,23 +132,26 @@ fn a_removal_in_a_transaction_keeps_the_patches_until_that_is_decided() {
 }
 
 #[test]
-fn a_commit_that_only_the_coordinator_told_is_noted_before_that_forgets_it() {
+fn a_participant_logs_a_recovered_commit_before_the_coordinator_forgets_it() {
     let bench = Bench::new(3, 24, 256);
     let keys = bench.run(async |stores, _| {
         let keys = keys_of_all_shards(&stores[0]);
         let token = put_all(&stores[0], &keys, 1, false).await;
-        // The power goes before those who take part have it in their own logs.
+        // The power fails before the participants have the commit in their own logs.
         stores[0].durable(&token).await.unwrap();
         keys
     });
     bench.run(async |stores, runtime| {
         rest(runtime, SECOND_NS).await;
         let coordinator = stores[0].local();
-        assert!(coordinator.transactions.unforgotten().is_empty(), "all have noted it");
+        assert!(
+            coordinator.transactions.retained_commits().is_empty(),
+            "all shards have logged it"
+        );
         coordinator.flush_everything().await.unwrap();
         let first = coordinator.log.oldest_segment();
-        coordinator.begin_log_anew().await.unwrap();
-        assert!(coordinator.log.oldest_segment() > first, "the log tells nothing of it any more");
+        coordinator.rotate_log().await.unwrap();
+        assert!(coordinator.log.oldest_segment() > first, "the log does not have the commit");
     });
     bench.run(async |stores, _| assert_eq!(lengths(&stores[1], &keys).await, [Some(1); 3]));
 }

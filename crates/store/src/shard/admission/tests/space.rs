@@ -1,4 +1,4 @@
-//! A flash that is full, or nearly.
+//! Admission on full or nearly full flash.
 
 use super::*;
 use softflash_blocks::BlockKind;
@@ -6,7 +6,7 @@ use softflash_ftl::Hint;
 
 const FULL: Result<(), StoreError> = Err(StoreError::OutOfSpace);
 
-/// Takes blocks until so many are free, or gives some of these back.
+/// Allocates or deletes blocks until `free` blocks are free.
 async fn leave_free(shard: &Shard, free: u32) {
     let blocks = &shard.blocks;
     while blocks.free_blocks() > free {
@@ -24,7 +24,7 @@ async fn leave_free(shard: &Shard, free: u32) {
 }
 
 #[test]
-fn space_is_short_before_new_data_is_refused_and_that_before_deletions_are() {
+fn limits_of_free_space_are_reached_in_order() {
     with_shard(async |_, shard, _| {
         let Budget { reserve_blocks, last_blocks, .. } = shard.budget;
         let states = [
@@ -44,10 +44,10 @@ fn space_is_short_before_new_data_is_refused_and_that_before_deletions_are() {
 }
 
 #[test]
-fn new_data_is_refused_when_nothing_will_make_room() {
+fn new_data_is_refused_when_no_task_can_free_space() {
     with_shard(async |_, shard, runtime| {
         leave_free(shard, shard.budget.reserve_blocks - 1).await;
-        // Compaction looks once more, and finds nothing.
+        // Compaction checks once more, and has no work.
         let compaction = async {
             rest(runtime, SECOND_NS).await;
             shard.tasks.compaction_idle.set(true);
@@ -58,7 +58,7 @@ fn new_data_is_refused_when_nothing_will_make_room() {
         assert!((SECOND_NS..SECOND_NS + 50 * MS_NS).contains(&took_ns), "{took_ns}");
         assert_eq!(shard.counters.refused_writes.get(), 1);
         let (admitted, took_ns) = timed(runtime, shard.admit(1, false)).await;
-        assert_eq!((admitted, took_ns), (Ok(()), 0), "deletions are taken");
+        assert_eq!((admitted, took_ns), (Ok(()), 0), "deletions are admitted");
         leave_free(shard, shard.budget.reserve_blocks).await;
         assert_eq!(shard.admit(1, true).await, Ok(()));
         assert_eq!(shard.counters.refused_writes.get(), 1);
@@ -66,7 +66,7 @@ fn new_data_is_refused_when_nothing_will_make_room() {
 }
 
 #[test]
-fn new_data_waits_while_a_compaction_or_a_flush_may_make_room() {
+fn new_data_waits_while_a_compaction_or_a_flush_may_free_space() {
     for flushing in [false, true] {
         with_shard(async |_, shard, runtime| {
             leave_free(shard, shard.budget.reserve_blocks - 1).await;
@@ -80,7 +80,7 @@ fn new_data_waits_while_a_compaction_or_a_flush_may_make_room() {
             };
             let ((admitted, ()), took_ns) =
                 timed(runtime, join(shard.admit(1, true), compaction)).await;
-            assert_eq!(admitted, FULL, "in the end it gives up");
+            assert_eq!(admitted, FULL, "refused after the timeout");
             assert!((30 * SECOND_NS..31 * SECOND_NS).contains(&took_ns), "{took_ns}");
             let room = async {
                 shard.tasks.compaction_idle.set(flushing);
@@ -103,7 +103,7 @@ fn deletions_wait_for_the_last_blocks_and_new_data_does_not() {
         let (admitted, took_ns) = timed(runtime, shard.wait_for_room(1, false)).await;
         assert_eq!(admitted, FULL);
         assert!((10 * SECOND_NS..11 * SECOND_NS).contains(&took_ns), "{took_ns}");
-        // Where memory is what lacks, nobody is refused.
+        // For lack of memory no write is refused.
         leave_free(shard, shard.budget.last_blocks).await;
         fill(shard, 1000);
         let total = shard.budget.memtables_total_bytes;

@@ -1,11 +1,11 @@
-//! The reader on segments that no writer would write so, and on flash that misreads them.
+//! Tests of the reader with hand-written segments and read errors.
 
 use super::*;
 use crate::format::log::Position;
 use crate::format::log::frame::{HEADER_BYTES, MAX_FRAME_BYTES};
 use crate::shard::recovery::tests::by_hand::{Hand, batch, by_hand, by_hand_on, bytes, opening};
 use softflash_device::DeviceError;
-use softflash_device::faulty::OperationKind;
+use softflash_testing::faulty::OperationKind;
 
 async fn segments(hand: &Hand, reader: &LogReader) -> Vec<Segment> {
     let mut chain = Chain::of(&hand.found, reader).await.unwrap();
@@ -13,21 +13,21 @@ async fn segments(hand: &Hand, reader: &LogReader) -> Vec<Segment> {
 }
 
 #[test]
-fn an_opening_alone_proves_nothing() {
+fn a_segment_with_only_an_opening_is_not_proved() {
     by_hand(Redundancy::None, async |mut hand| {
         let block = hand.segment(5, 4, &[opening(5)]).await;
         let segment = Segment { number: 5, after: 4, block, superseded_from: None };
-        let stop = hand.reader().stops_unproved(&segment).await.unwrap();
+        let stop = hand.reader().unproved_end(&segment).await.unwrap();
         assert_eq!(stop, Some(Position { segment: 5, page: 1 }));
     });
 }
 
 #[test]
-fn a_segment_is_unproved_only_if_that_is_read_twice() {
+fn a_segment_is_unproved_only_if_two_reads_agree() {
     by_hand(Redundancy::None, async |mut hand| {
         let block = hand.segment(5, 4, &[opening(5), batch()]).await;
         let segment = Segment { number: 5, after: 4, block, superseded_from: None };
-        // The proof cannot be read with others, nor the first time that it is read alone.
+        // Reads of the proof fail together with other pages, and on the first read of it alone.
         let (is_proof, mut is_over) = (hand.is_for(block, 0, 1), false);
         hand.faults.fail_if(move |command| {
             let is_read = OperationKind::of(&command.operation) == OperationKind::Read;
@@ -35,13 +35,13 @@ fn a_segment_is_unproved_only_if_that_is_read_twice() {
             is_over |= fails && command.target.rows == 1;
             fails.then_some(DeviceError::Uncorrectable)
         });
-        assert_eq!(hand.reader().stops_unproved(&segment).await.unwrap(), None);
-        assert!(hand.faults.commands_failed() > 1, "it was misread once");
+        assert_eq!(hand.reader().unproved_end(&segment).await.unwrap(), None);
+        assert!(hand.faults.commands_failed() > 1, "one single-page read failed");
     });
 }
 
 #[test]
-fn a_superblock_of_unknown_contents_that_says_only_what_came_before_it_is_no_loss() {
+fn an_unidentified_superblock_without_durable_frames_is_not_data_loss() {
     by_hand(Redundancy::None, async |mut hand| {
         hand.sequence = 40;
         let begun = hand.segment(7, 6, &[opening(7)]).await;
@@ -51,14 +51,14 @@ fn a_superblock_of_unknown_contents_that_says_only_what_came_before_it_is_no_los
             let looked = hand.reader().refuse_lost_segment(&superblock, 6).await;
             looked.map_err(|error| error.to_string())
         };
-        assert_eq!(look(begun).await, Ok(()), "all before it was durable, and it holds nothing");
+        assert_eq!(look(begun).await, Ok(()), "only earlier frames were durable");
         let refused = look(used).await.unwrap_err();
-        assert!(refused.contains("it holds what was durable"), "{refused}");
+        assert!(refused.contains("it holds durable frames"), "{refused}");
     });
 }
 
 #[test]
-fn what_lay_on_a_dead_die_is_passed_over_only_where_losses_are() {
+fn frames_on_a_dead_die_are_skipped_only_where_losses_are_accepted() {
     by_hand(Redundancy::None, async |mut hand| {
         let block = hand.segment(5, 4, &[opening(5), batch(), batch()]).await;
         let segments = segments(&hand, &hand.reader()).await;
@@ -66,7 +66,7 @@ fn what_lay_on_a_dead_die_is_passed_over_only_where_losses_are() {
         let reader = hand.reader();
         let refused = reader.scan(&segments, |_| Ok(())).await;
         assert!(matches!(refused, Err(StoreError::DataLoss(_))), "{refused:?}");
-        reader.pass_losses();
+        reader.accept_losses();
         let mut read = 0;
         let passed = reader.scan(&segments, |_| {
             read += 1;
@@ -78,7 +78,7 @@ fn what_lay_on_a_dead_die_is_passed_over_only_where_losses_are() {
 }
 
 #[test]
-fn a_first_frame_is_found_behind_a_copy_though_both_are_as_long_as_can_be() {
+fn the_first_frame_is_found_after_a_repeated_frame_of_maximum_length() {
     by_hand_on(4 << 20, Redundancy::None, async |mut hand| {
         let longest = MAX_FRAME_BYTES - HEADER_BYTES;
         let drafts = [bytes(FrameRole::Copy, longest), bytes(FrameRole::Opening, longest)];

@@ -1,9 +1,9 @@
-//! What the reader says of single places, and of segments that are longer than the pieces it reads.
+//! Tests of the reader: single positions, and segments that are longer than its pieces.
 
 use super::*;
 use crate::format::log::{Frame, Position};
-use softflash_device::faulty::{Faults, FaultyDevice};
 use softflash_device::{DeviceError, Operation};
+use softflash_testing::faulty::{Faults, FaultyDevice};
 
 /// A bench with segments of 4 MiB.
 fn on_large_bench<R>(test: impl AsyncFnOnce(Bench) -> R) -> R {
@@ -26,7 +26,7 @@ async fn frames(reader: &LogReader, segments: &[Segment]) -> (Vec<Frame>, End) {
 #[test]
 fn a_long_segment_is_read_to_its_end() {
     on_large_bench(async |mut bench| {
-        // Some 3 MiB, in frames of 100 KB: behind the pieces that grow there are some of full length.
+        // About 3 MiB in frames of 100 KB: more than the pieces of growing length.
         for _ in 0..30 {
             bench.append_batch(100_000);
             bench.log.written_soon(bench.seq).await.unwrap();
@@ -43,7 +43,7 @@ fn a_long_segment_is_read_to_its_end() {
 }
 
 #[test]
-fn a_patrol_reads_up_to_where_it_is_told() {
+fn a_scrub_reads_up_to_its_end_position() {
     on_bench(async |mut bench| {
         for _ in 0..20 {
             bench.append_batch(40_000);
@@ -54,15 +54,15 @@ fn a_patrol_reads_up_to_where_it_is_told() {
         let (all, _) = frames(&bench.reader, &segments).await;
         let last = segments.last().unwrap().number;
         let end = all.iter().rfind(|frame| frame.at.segment == last).unwrap().at;
-        let patrol = LogReader::patrolling(bench.blocks.clone(), SHARD, end);
-        let (seen, _) = frames(&patrol, &segments).await;
+        let reader = LogReader::for_scrub(bench.blocks.clone(), SHARD, end);
+        let (seen, _) = frames(&reader, &segments).await;
         let before: Vec<Frame> = all.iter().filter(|frame| frame.at < end).cloned().collect();
-        assert_eq!(seen, before, "all of the other segments, and of the last what is before");
+        assert_eq!(seen, before, "all earlier segments, and the last one up to the end");
     });
 }
 
 #[test]
-fn each_segment_tells_the_sequence_it_starts_with() {
+fn the_first_sequence_of_each_segment_is_read() {
     for large in [false, true] {
         let test = async |mut bench: Bench| {
             for _ in 0..14 {
@@ -73,8 +73,8 @@ fn each_segment_tells_the_sequence_it_starts_with() {
             assert!(segments.len() > 2);
             for segment in &segments {
                 let alone = frames(&bench.reader, std::slice::from_ref(segment)).await.0;
-                let told = bench.reader.first_sequence(segment).await.unwrap();
-                assert_eq!(told, Some(alone[0].header.sequence), "segment {}", segment.number);
+                let first = bench.reader.first_sequence(segment).await.unwrap();
+                assert_eq!(first, Some(alone[0].header.sequence), "segment {}", segment.number);
             }
         };
         if large { on_large_bench(test) } else { on_bench(test) }
@@ -82,25 +82,25 @@ fn each_segment_tells_the_sequence_it_starts_with() {
 }
 
 #[test]
-fn a_segment_is_proved_by_what_stands_behind_its_opening() {
+fn a_segment_is_proved_by_a_frame_after_its_opening() {
     on_bench(async |mut bench| {
         let number = bench.log.segment();
         let (_, block) = bench.log.inner.segments.position.borrow().segments[0];
         let segment = Segment { number, after: 0, block, superseded_from: None };
         let (opened, _) = frames(&bench.reader, &[segment]).await;
         let is_opening = opened.iter().all(|frame| frame.header.role != FrameRole::Stream);
-        let stop = bench.reader.stops_unproved(&segment).await.unwrap();
+        let stop = bench.reader.unproved_end(&segment).await.unwrap();
         let behind = opened.last().unwrap().behind(bench.reader.page_bytes());
         assert_eq!(stop, is_opening.then_some(behind));
         bench.append_batch(100);
         bench.log.written_soon(bench.seq).await.unwrap();
-        bench.reader.read_anew();
-        assert_eq!(bench.reader.stops_unproved(&segment).await.unwrap(), None);
+        bench.reader.clear_cache();
+        assert_eq!(bench.reader.unproved_end(&segment).await.unwrap(), None);
     });
 }
 
 #[test]
-fn a_log_goes_on_where_the_next_frame_of_this_log_begins() {
+fn a_log_continues_where_its_next_frame_starts() {
     on_bench(async |mut bench| {
         for _ in 0..3 {
             bench.append_batch(9_000);
@@ -111,27 +111,27 @@ fn a_log_goes_on_where_the_next_frame_of_this_log_begins() {
         let next = all.last().unwrap();
         let (at, sequence) = (next.at, next.header.sequence);
         let reader = &bench.reader;
-        assert!(reader.goes_on(&segments, at, sequence).await.unwrap());
-        assert!(!reader.goes_on(&segments, at, sequence + 1).await.unwrap());
+        assert!(reader.continues_at(&segments, at, sequence).await.unwrap());
+        assert!(!reader.continues_at(&segments, at, sequence + 1).await.unwrap());
         let inside = Position { page: at.page + 1, ..at };
-        assert!(!reader.goes_on(&segments, inside, sequence).await.unwrap());
+        assert!(!reader.continues_at(&segments, inside, sequence).await.unwrap());
         let (behind, beyond) = (next.behind(reader.page_bytes()), Position { page: 62, ..at });
-        assert!(!reader.goes_on(&segments, behind, sequence + 1).await.unwrap());
-        assert!(!reader.goes_on(&segments, beyond, sequence + 1).await.unwrap());
-        // A segment that is full to its end has lost nothing there.
+        assert!(!reader.continues_at(&segments, behind, sequence + 1).await.unwrap());
+        assert!(!reader.continues_at(&segments, beyond, sequence + 1).await.unwrap());
+        // No page is lost at the end of a full segment.
         assert!(reader.refuse_lost_page(&segments, beyond).await.is_ok());
         let elsewhere = Position { segment: at.segment + 1, ..at };
-        assert!(!reader.goes_on(&segments, elsewhere, sequence).await.unwrap());
-        // The same bytes as another segment, or as another shard's.
+        assert!(!reader.continues_at(&segments, elsewhere, sequence).await.unwrap());
+        // The same bytes, read as another segment or for another shard.
         let renamed = [Segment { number: at.segment + 1, ..segments[0] }];
-        assert!(!reader.goes_on(&renamed, elsewhere, sequence).await.unwrap());
-        let stranger = LogReader::new(bench.blocks.clone(), ShardId(1));
-        assert!(!stranger.goes_on(&segments, at, sequence).await.unwrap());
+        assert!(!reader.continues_at(&renamed, elsewhere, sequence).await.unwrap());
+        let other_shard = LogReader::new(bench.blocks.clone(), ShardId(1));
+        assert!(!other_shard.continues_at(&segments, at, sequence).await.unwrap());
     });
 }
 
 #[test]
-fn a_superblock_of_unknown_contents_is_refused_if_it_holds_what_was_durable() {
+fn an_unidentified_superblock_is_refused_if_it_holds_durable_frames() {
     on_bench(async |mut bench| {
         let number = bench.log.segment();
         let (_, block) = bench.log.inner.segments.position.borrow().segments[0];
@@ -144,15 +144,15 @@ fn a_superblock_of_unknown_contents_is_refused_if_it_holds_what_was_durable() {
             bench.log.written_soon(bench.seq).await.unwrap();
         }
         let refused = look(&bench.reader, number - 1).await.unwrap_err();
-        assert!(refused.contains("it holds what was durable"), "{refused}");
-        assert_eq!(look(&bench.reader, number).await, Ok(()), "the log goes on behind it");
-        let stranger = LogReader::new(bench.blocks.clone(), ShardId(1));
-        assert_eq!(look(&stranger, number - 1).await, Ok(()), "another shard's");
+        assert!(refused.contains("it holds durable frames"), "{refused}");
+        assert_eq!(look(&bench.reader, number).await, Ok(()), "later segments exist");
+        let other_shard = LogReader::new(bench.blocks.clone(), ShardId(1));
+        assert_eq!(look(&other_shard, number - 1).await, Ok(()), "for another shard");
     });
 }
 
 #[test]
-fn what_a_newer_program_wrote_is_no_loss() {
+fn a_newer_format_version_is_not_data_loss() {
     on_bench(async |bench| {
         let version = FormatError::Version { what: "the log", found: 9, known: 2 };
         assert!(matches!(bench.reader.refuse(version), StoreError::Unusable(_)));
@@ -164,7 +164,7 @@ fn what_a_newer_program_wrote_is_no_loss() {
 }
 
 #[test]
-fn a_page_that_was_whole_and_cannot_be_read_is_refused_and_told_where_losses_are_passed() {
+fn an_unreadable_page_that_was_programmed_is_refused_or_reported_as_a_loss() {
     let (bed, faults) = (Bed::new(1, 1, 2, 48, 256 << 10), Faults::default());
     let device = Arc::new(FaultyDevice::new(bed.device(), faults.clone()));
     let executor = RealExecutor::new().unwrap();
@@ -180,7 +180,7 @@ fn a_page_that_was_whole_and_cannot_be_read_is_refused_and_told_where_losses_are
         let at = all[all.len() - 2].at;
         assert!(bench.reader.refuse_lost_page(&segments, at).await.is_ok(), "it can be read");
         let superblock = bench.blocks.superblocks(segments[0].block)[0];
-        // Two header pages stand before the payload.
+        // Two header pages precede the payload.
         let page = at.page + 2;
         faults.fail_if(move |command| {
             let target = command.target;
@@ -193,7 +193,7 @@ fn a_page_that_was_whole_and_cannot_be_read_is_refused_and_told_where_losses_are
         assert!(matches!(refused, StoreError::DataLoss(_)), "{refused}");
         assert!(refused.to_string().contains("cannot be read"), "{refused}");
         assert!(!bench.reader.has_lost_end());
-        bench.reader.pass_losses();
+        bench.reader.accept_losses();
         assert!(bench.reader.refuse_lost_page(&segments, at).await.is_ok());
         assert!(bench.reader.has_lost_end());
     });

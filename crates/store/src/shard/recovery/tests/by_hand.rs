@@ -1,5 +1,5 @@
-//! Logs that are written frame by frame, as no writer would: to a device whose reads can be made to fail or to bring
-//! something else.
+//! Hand-written logs: frame by frame, in forms that no writer produces, on a device with injected
+//! read errors.
 
 use super::*;
 use crate::format::log::FrameHeader;
@@ -12,20 +12,20 @@ use crate::value::Entry;
 use bytes::Bytes;
 use softflash_base::IoBuf;
 use softflash_blocks::Redundancy;
-use softflash_device::faulty::{Faults, FaultyDevice, OperationKind};
 use softflash_device::{Command, Device, DeviceError, Target};
 use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Hint};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
 use softflash_testing::Bed;
+use softflash_testing::faulty::{Faults, FaultyDevice, OperationKind};
 use std::sync::Arc;
 
 pub(in crate::shard) const SHARD: ShardId = ShardId(0);
 
-/// Pages of a superblock in front of those of its block.
+/// Header pages of a superblock before the pages of its block.
 const HEADER_PAGES: u32 = 2;
 
-/// A frame that is to be written.
+/// A frame to write.
 pub(in crate::shard) struct Draft {
     role: FrameRole,
     payload: Vec<u8>,
@@ -34,18 +34,19 @@ pub(in crate::shard) struct Draft {
 }
 
 impl Draft {
-    /// It says that only the frames before this sequence were durable; otherwise all before it.
+    /// Sets the sequence below which the frame records frames as durable; the default is its own
+    /// sequence.
     pub(in crate::shard) fn durable_before(self, sequence: u64) -> Draft {
         Draft { durable_before: Some(sequence), ..self }
     }
 
-    /// It has its place and its sequence, and nothing of it can be read.
+    /// Makes the frame unreadable; it keeps its position and its sequence.
     pub(in crate::shard) fn lost(self) -> Draft {
         Draft { is_lost: true, ..self }
     }
 }
 
-/// A frame of a page with these events.
+/// A one-page frame with these events.
 pub(in crate::shard) fn frame(role: FrameRole, events: &[Event<'_>]) -> Draft {
     let mut payload = Vec::new();
     events.iter().for_each(|event| event::encode(event, &mut payload));
@@ -57,12 +58,12 @@ pub(in crate::shard) fn stream(events: &[Event<'_>]) -> Draft {
     frame(FrameRole::Stream, events)
 }
 
-/// A frame with bytes that are no event.
+/// A frame with bytes that are not an event.
 pub(in crate::shard) fn bytes(role: FrameRole, len: usize) -> Draft {
     Draft { role, payload: vec![7; len], durable_before: None, is_lost: false }
 }
 
-/// The opening of a segment that names the first one needed.
+/// The opening of a segment, with `log_start` as the first needed segment.
 pub(in crate::shard) fn opening(log_start: u64) -> Draft {
     let checkpoint = Checkpoint { shards: 1, slices: 2, log_start, ..Checkpoint::default() };
     frame(FrameRole::Opening, &[Event::Checkpoint(&checkpoint)])
@@ -91,7 +92,7 @@ pub(in crate::shard) fn edit(added: &[u64], removed: &[u64], log_start: u64) -> 
     }
 }
 
-/// A shard's flash, and what was written to it.
+/// A shard's flash, and the hand-written log on it.
 pub(in crate::shard) struct Hand {
     pub(in crate::shard) blocks: BlockLayer,
     pub(in crate::shard) faults: Faults,
@@ -113,7 +114,7 @@ impl Hand {
         Hand { blocks, faults, found: Vec::new(), sequence: 1, clock }
     }
 
-    /// Writes a segment of frames that go on from those before.
+    /// Writes a segment with frames that continue the earlier ones.
     pub(in crate::shard) async fn segment(
         &mut self,
         number: u64,
@@ -153,7 +154,7 @@ impl Hand {
         id
     }
 
-    /// The mount finds a block.
+    /// Adds a block to the result of the mount.
     pub(in crate::shard) fn finds(&mut self, id: u64, kind: BlockKind) {
         self.found.push(Found { id: BlockId(id), kind });
     }
@@ -180,7 +181,7 @@ impl Hand {
         LogReader::new(self.blocks.clone(), SHARD)
     }
 
-    /// Whether a command is for a page of a copy of a block.
+    /// A test for commands to a page of one copy of a block.
     pub(in crate::shard) fn is_for(
         &self,
         id: BlockId,
@@ -195,7 +196,7 @@ impl Hand {
         }
     }
 
-    /// Reads of a page of a copy of a block fail.
+    /// Makes reads of a page of one copy of a block fail.
     pub(in crate::shard) fn fail_reads(
         &self,
         id: BlockId,
@@ -210,7 +211,7 @@ impl Hand {
         });
     }
 
-    /// Reads of a page of a copy of a block bring something else behind its frame's header.
+    /// Makes reads of a page of one copy of a block return a changed payload.
     pub(in crate::shard) fn alter_reads(&self, id: BlockId, copy: usize, page: u32) {
         let (is_for, page_bytes) = (self.is_for(id, copy, page), self.blocks.page_bytes());
         self.faults.alter_reads(move |target, bytes| {
@@ -222,12 +223,12 @@ impl Hand {
     }
 }
 
-/// Runs with flash on which there is nothing yet.
+/// Runs a test on empty flash.
 pub(in crate::shard) fn by_hand<R>(redundancy: Redundancy, test: impl AsyncFnOnce(Hand) -> R) -> R {
     by_hand_on(256 << 10, redundancy, test)
 }
 
-/// Runs with flash whose superblocks are as large as this.
+/// Runs a test on empty flash with superblocks of this size.
 pub(in crate::shard) fn by_hand_on<R>(
     superblock_bytes: u64,
     redundancy: Redundancy,
@@ -239,7 +240,7 @@ pub(in crate::shard) fn by_hand_on<R>(
     executor.block_on(async { test(Hand::new(&bed, redundancy, &runtime).await).await })
 }
 
-/// The ids of blocks, in order.
+/// The ids of blocks, in ascending order.
 pub(in crate::shard) fn sorted(ids: &[BlockId]) -> Vec<u64> {
     let mut ids: Vec<u64> = ids.iter().map(|id| id.0).collect();
     ids.sort_unstable();

@@ -1,4 +1,4 @@
-//! Logs that have lost something, and how recovery gets past it where it may.
+//! Recovery of logs with lost frames.
 
 use super::by_hand::*;
 use super::*;
@@ -10,19 +10,19 @@ use softflash_ftl::Hint;
 
 fn refusal(recovered: Result<Recovered>) -> String {
     match recovered {
-        Err(StoreError::DataLoss(what)) => what,
+        Err(StoreError::DataLoss(reason)) => reason,
         Err(other) => other.to_string(),
         Ok(_) => "recovered".into(),
     }
 }
 
-/// The frames that are lost, each run from its first up to the one behind its last.
+/// The ranges of lost frames, each from its first frame up to the one after its last.
 fn frames(loss: &LogLoss) -> Vec<(u64, u64)> {
     loss.frames.iter().map(|frames| (frames.start, frames.end)).collect()
 }
 
 #[test]
-fn a_last_segment_that_was_whole_is_refused_or_told_as_a_loss() {
+fn an_unreadable_last_segment_that_was_programmed_is_refused_or_reported_as_a_loss() {
     by_hand(Redundancy::None, async |mut hand| {
         hand.segment(4, 0, &[opening(4), batch()]).await;
         let last = hand.segment(5, 4, &[opening(4), batch()]).await;
@@ -31,22 +31,22 @@ fn a_last_segment_that_was_whole_is_refused_or_told_as_a_loss() {
         let refused = refusal(hand.recover(OnLogLoss::Refuse).await);
         assert!(refused.contains("cannot be read"), "{refused}");
         let accepted = hand.recover(OnLogLoss::Accept).await.unwrap();
-        // The two frames of segment 4 are there; nobody knows what came behind them.
+        // The two frames of segment 4 are readable; the number of later frames is unknown.
         assert_eq!((frames(&accepted.log_loss), accepted.log_loss.is_whole), (vec![(3, 4)], false));
     });
 }
 
 #[test]
-fn patches_that_no_tree_lists_count_where_frames_are_lost() {
-    // Whether the patch that the tree lists is there, and patches that no tree lists.
+fn unlisted_patches_are_counted_where_frames_are_lost() {
+    // Whether the listed patch exists, and the number of unlisted patches.
     let cases = [(false, 0), (false, 1), (true, 0), (true, 2)];
-    for (is_there, unlisted) in cases {
+    for (exists, unlisted) in cases {
         by_hand(Redundancy::None, async |mut hand| {
             let edit = edit(&[700], &[730], 4);
             let drafts =
                 [opening(4), stream(&[Event::Edit(&edit)]), batch(), batch().lost(), batch()];
             hand.segment(4, 0, &drafts).await;
-            if is_there {
+            if exists {
                 let (id, kind) = (BlockId(700), BlockKind::Patch { slice: 0 });
                 let page = vec![IoBuf::zeroed(hand.blocks.page_bytes())];
                 hand.blocks.put(id, kind, page, Hint::LOG).await.unwrap();
@@ -55,15 +55,15 @@ fn patches_that_no_tree_lists_count_where_frames_are_lost() {
             for id in 0..unlisted {
                 hand.finds(710 + id, BlockKind::Patch { slice: 0 });
             }
-            // Neither one that was taken out of its tree, nor a segment, is missed by anyone.
+            // A patch that was removed from its tree, or a segment, does not count.
             hand.finds(730, BlockKind::Patch { slice: 0 });
             hand.finds(740, BlockKind::Log { segment: 2, after: 0 });
             let refused = refusal(hand.recover(OnLogLoss::Refuse).await);
             assert!(refused.contains("frame 4 was durable"), "{refused}");
             let accepted = hand.recover(OnLogLoss::Accept).await;
-            if !is_there && unlisted > 0 {
+            if !exists && unlisted > 0 {
                 let refused = refusal(accepted);
-                assert!(refused.contains("has lost a change of a tree"), "{refused}");
+                assert!(refused.contains("has lost an edit of a tree"), "{refused}");
                 return;
             }
             let loss = accepted.unwrap().log_loss;
@@ -73,7 +73,7 @@ fn patches_that_no_tree_lists_count_where_frames_are_lost() {
 }
 
 #[test]
-fn without_losses_nobody_counts_what_no_tree_lists() {
+fn unlisted_patches_are_not_counted_without_losses() {
     by_hand(Redundancy::None, async |mut hand| {
         let edit = edit(&[700], &[], 4);
         hand.segment(4, 0, &[opening(4), stream(&[Event::Edit(&edit)]), batch()]).await;
@@ -87,17 +87,17 @@ fn without_losses_nobody_counts_what_no_tree_lists() {
 }
 
 #[test]
-fn a_first_segment_that_is_missing_is_named() {
+fn the_error_names_a_missing_first_segment() {
     by_hand(Redundancy::None, async |mut hand| {
         hand.segment(5, 4, &[opening(3), batch()]).await;
         let refused = refusal(hand.recover(OnLogLoss::Refuse).await);
-        let named = "segment 3 of the log of shard 0: it is missing; the first one found is 5";
+        let named = "segment 3 of the log of shard 0: it is missing; the first segment found is 5";
         assert!(refused.contains(named), "{refused}");
     });
 }
 
 #[test]
-fn a_first_segment_of_which_nothing_can_be_read_is_refused() {
+fn an_unreadable_first_segment_is_refused() {
     by_hand(Redundancy::None, async |mut hand| {
         hand.finds(800, BlockKind::Log { segment: 4, after: 0 });
         hand.segment(5, 4, &[opening(4), batch()]).await;
@@ -107,14 +107,14 @@ fn a_first_segment_of_which_nothing_can_be_read_is_refused() {
 }
 
 #[test]
-fn the_start_of_a_log_that_was_misread_is_looked_for_once_more() {
+fn recovery_searches_again_for_a_start_that_was_misread() {
     by_hand(Redundancy::None, async |mut hand| {
         let drafts = [opening(3), batch(), stream(&[Event::Edit(&edit(&[], &[], 5))])];
         let block = hand.segment(5, 4, &drafts).await;
         hand.alter_reads(block, 0, 2);
         let reader = hand.reader();
         let mut chain = Chain::of(&hand.found, &reader).await.unwrap();
-        // What was misread is kept; segment 3 was given back for the sake of the frame that it hides.
+        // The misread pages are cached. Segment 3 was deleted because of the edit that they hide.
         hand.faults.clear();
         let layout = layout();
         let replayed = replay_log(&layout, SHARD, &reader, &mut chain, &hand.clock).await.unwrap();
@@ -124,14 +124,15 @@ fn the_start_of_a_log_that_was_misread_is_looked_for_once_more() {
 }
 
 #[test]
-fn what_was_cut_off_once_does_not_cut_again_though_the_start_was_misread() {
+fn an_undecided_transaction_before_the_start_does_not_cut_the_log_after_a_misread() {
     by_hand(Redundancy::None, async |mut hand| {
         let undecided =
             stream(&[Event::Prepare { transaction: 7, seq: 5, clear: false, entries: &entries() }]);
         hand.segment(4, 0, &[opening(4), undecided]).await;
-        // The recovery that has cut it off has said so by a new start, and given it back; it is not erased yet.
-        let given_back = stream(&[Event::Edit(&edit(&[], &[], 5))]);
-        let block = hand.segment(5, 4, &[opening(4), given_back, batch()]).await;
+        // The recovery that cut it off recorded a new start and deleted segment 4, which is not
+        // erased yet.
+        let new_start = stream(&[Event::Edit(&edit(&[], &[], 5))]);
+        let block = hand.segment(5, 4, &[opening(4), new_start, batch()]).await;
         hand.alter_reads(block, 0, 1);
         let reader = hand.reader();
         let mut chain = Chain::of(&hand.found, &reader).await.unwrap();
@@ -140,23 +141,24 @@ fn what_was_cut_off_once_does_not_cut_again_though_the_start_was_misread() {
         let mut replayed =
             replay_log(&layout, SHARD, &reader, &mut chain, &hand.clock).await.unwrap();
         assert_eq!(replayed.needed.iter().map(|segment| segment.number).collect::<Vec<_>>(), [5]);
-        assert!(!replayed.replay.settle(&BTreeSet::new()));
+        assert!(!replayed.replay.cut_undecided(&BTreeSet::new()));
     });
 }
 
-/// The sequence at which the replay of a log stops, and how, where `change` comes over the flash behind the first look at it.
+/// The sequence at which the replay of a log ends, and the kind of end. `change` changes the flash
+/// after the first read of the segments.
 async fn replayed_after(hand: &Hand, change: impl FnOnce()) -> (u64, End) {
     let reader = hand.reader();
     let needed =
         Chain::of(&hand.found, &reader).await.unwrap().whole(&reader).await.unwrap().to_vec();
     change();
     let layout = layout();
-    let replayed = replay_surely(&layout, SHARD, &reader, &needed, &hand.clock).await.unwrap();
+    let replayed = replay_with_retry(&layout, SHARD, &reader, &needed, &hand.clock).await.unwrap();
     (replayed.0.next_sequence(), replayed.1)
 }
 
 #[test]
-fn a_log_that_was_misread_is_replayed_as_far_as_it_goes() {
+fn a_misread_log_is_replayed_to_its_end() {
     by_hand(Redundancy::None, async |mut hand| {
         let block = hand.segment(5, 4, &[opening(5), batch(), batch()]).await;
         hand.alter_reads(block, 0, 2);
@@ -167,7 +169,7 @@ fn a_log_that_was_misread_is_replayed_as_far_as_it_goes() {
 }
 
 #[test]
-fn what_was_seen_to_be_durable_counts_though_it_cannot_be_read_again() {
+fn a_durable_frame_that_only_the_first_read_finds_counts() {
     by_hand(Redundancy::None, async |mut hand| {
         let drafts = [opening(5), batch(), batch().lost(), batch()];
         let block = hand.segment(5, 4, &drafts).await;
@@ -181,7 +183,7 @@ fn what_was_seen_to_be_durable_counts_though_it_cannot_be_read_again() {
 }
 
 #[test]
-fn what_is_seen_to_be_durable_only_when_it_is_read_again_counts_too() {
+fn a_durable_frame_that_only_the_second_read_finds_counts() {
     by_hand(Redundancy::None, async |mut hand| {
         let drafts = [opening(5), batch(), batch().lost(), batch()];
         let block = hand.segment(5, 4, &drafts).await;
@@ -193,7 +195,7 @@ fn what_is_seen_to_be_durable_only_when_it_is_read_again_counts_too() {
 }
 
 #[test]
-fn a_log_that_ends_where_its_last_segment_does_has_lost_nothing() {
+fn a_log_that_fills_its_last_segment_has_no_losses() {
     by_hand(Redundancy::None, async |mut hand| {
         let pages = hand.blocks.capacity_bytes() / hand.blocks.page_bytes();
         let batches = (1..pages).map(|_| batch());

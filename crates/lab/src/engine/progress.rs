@@ -1,4 +1,4 @@
-//! How far a run has come, for whoever watches.
+//! The progress of a run.
 
 use crate::cell::{Control, Limits};
 use softflash_base::Time;

@@ -1,6 +1,6 @@
-//! The host path adds what it should to times that are worked out by hand, and changes nothing else. In the small
-//! array a page takes 10 us on the bus, 50 to read and 200 to program; the link takes 8 us a page to the host and
-//! 16 to the device.
+//! The host path adds what it should to times that are worked out by hand, and changes nothing
+//! else. In the small array a page takes 10 us on the bus, 50 to read and 200 to program; the link
+//! takes 8 us a page to the host and 16 to the device.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,14 +9,11 @@
     reason = "a test fails by panicking"
 )]
 
-mod support;
-
 use softflash_base::random::Rng;
-use softflash_device::{
-    Device, HostPath, HostPathConfig, ModelConfig, ModelDevice, Operation, Target,
-};
+use softflash_device::{Device, ModelConfig, ModelDevice, Operation, Target};
+use softflash_lab::host::{HostPath, HostPathConfig};
+use softflash_testing::driver::{Driver, buffer_of, pattern, target};
 use std::sync::Arc;
-use support::{Driver, buffer_of, pattern, target};
 
 const US: u64 = 1000;
 

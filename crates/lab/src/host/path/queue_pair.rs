@@ -3,9 +3,9 @@
 use super::Shared;
 use super::gathering::{Gathering, earlier};
 use super::link::Direction;
-use crate::command::{Command, Completion, Operation, Tag, Target};
-use crate::queue_pair::{QueuePair, Submit, Wake, described_by_inner};
 use softflash_base::Time;
+use softflash_device::{Command, Completion, Operation, Tag, Target};
+use softflash_device::{QueuePair, Submit, Wake};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ struct UnderWay {
     tag: Tag,
     die: usize,
     is_read: bool,
-    /// What the submission costs and was not spent before the device had the command.
+    /// The time of the submission that was not spent before the device had the command.
     owed_ns: u64,
 }
 
@@ -162,8 +162,8 @@ impl HostQueuePair {
         self.inbound.send(at, Completion { tag, ..completion });
     }
 
-    /// Offers the device again what it had no room for. The programs of a die stay in their order: none is taken after
-    /// one that was refused.
+    /// Offers the device again what it had no room for. The programs of a die stay in their order:
+    /// none is taken after one that was refused.
     fn hand_over(&mut self, at: Time) {
         let place = |command: &Command| (command.target.unit, command.target.die);
         let mut still_full = Vec::new();
@@ -179,7 +179,7 @@ impl HostQueuePair {
         }
     }
 
-    /// When the device has something to tell, where it knows.
+    /// The time of the device's next event, where it is known.
     fn device_at(&self) -> Option<Time> {
         match self.inner.wake() {
             Wake::At(at) => Some(at),
@@ -189,7 +189,7 @@ impl HostQueuePair {
 }
 
 impl QueuePair for HostQueuePair {
-    described_by_inner!();
+    softflash_device::described_by_inner!();
 
     fn sector_bytes(&self) -> u32 {
         self.inner.sector_bytes()

@@ -1,4 +1,4 @@
-//! What recovery makes of blocks that nothing refers to, of transactions, and of units that have come back old.
+//! Recovery of unreferenced blocks, transactions, stale units, and copies that differ.
 
 use super::by_hand::*;
 use super::*;
@@ -12,9 +12,9 @@ fn patch(slice: u16) -> BlockKind {
 }
 
 #[test]
-fn what_is_surely_dead_goes_at_once_and_what_the_last_frame_may_bring_back_does_not() {
+fn blocks_that_only_the_last_frame_makes_dead_are_orphans() {
     by_hand(Redundancy::None, async |mut hand| {
-        // A block before the segment's, for a twin of it.
+        // A lower block id than the segment's, for a second segment with its number.
         let twin = hand.blocks.new_id();
         let checkpoint = Checkpoint {
             shards: 1,
@@ -25,8 +25,8 @@ fn what_is_surely_dead_goes_at_once_and_what_the_last_frame_may_bring_back_does_
         };
         let opening = frame(FrameRole::Opening, &[Event::Checkpoint(&checkpoint)]);
         let with = |removed: &[u64]| Edit { unlisted_from: 1_000, ..edit(&[], removed, 4) };
-        let (known, told) = (with(&[1_030]), with(&[1_031]));
-        let drafts = [opening, stream(&[Event::Edit(&known)]), stream(&[Event::Edit(&told)])];
+        let (earlier, last) = (with(&[1_030]), with(&[1_031]));
+        let drafts = [opening, stream(&[Event::Edit(&earlier)]), stream(&[Event::Edit(&last)])];
         hand.segment(4, 0, &drafts).await;
         for id in [999, 1_000, 1_011, 1_030, 1_031] {
             hand.finds(id, patch(0));
@@ -37,7 +37,7 @@ fn what_is_surely_dead_goes_at_once_and_what_the_last_frame_may_bring_back_does_
         hand.finds(1_070, BlockKind::User);
         let recovered = hand.recover(OnLogLoss::Refuse).await.unwrap();
         assert_eq!(recovered.resume.last_segment, 9);
-        // Of a start that came to nothing there is a segment behind the end, 1060.
+        // Block 1060 is a segment of a failed start, after the end of the log.
         assert_eq!(sorted(&recovered.dead), [999, 1_030, 1_050, 1_060]);
         assert_eq!(sorted(&recovered.orphans), [twin.0, 1_000, 1_011, 1_031]);
         let repaired = hand.recover(OnLogLoss::Accept).await.unwrap();
@@ -47,7 +47,7 @@ fn what_is_surely_dead_goes_at_once_and_what_the_last_frame_may_bring_back_does_
 }
 
 #[test]
-fn segments_that_the_last_frame_gives_up_are_kept_until_something_stands_behind_it() {
+fn segments_before_a_start_that_only_the_last_frame_names_are_kept() {
     for is_last in [true, false] {
         by_hand(Redundancy::None, async |mut hand| {
             let first = hand.segment(3, 2, &[opening(3), batch()]).await;
@@ -68,18 +68,18 @@ fn segments_that_the_last_frame_gives_up_are_kept_until_something_stands_behind_
 }
 
 #[test]
-fn transactions_are_numbered_far_behind_the_last_that_the_log_tells_of() {
+fn transaction_numbers_leave_a_gap_after_the_last_one_in_the_log() {
     by_hand(Redundancy::None, async |mut hand| {
         hand.segment(1, 0, &[opening(1), stream(&[Event::Commit(7)]), batch()]).await;
         let recovered = hand.recover(OnLogLoss::Refuse).await.unwrap();
         assert_eq!(recovered.next_transaction, 8 + 1_048_576);
-        assert_eq!(recovered.commits, BTreeSet::from([7]), "this is the coordinator");
+        assert_eq!(recovered.commits, BTreeSet::from([7]), "the shard is the coordinator");
         assert!(!recovered.cut);
     });
 }
 
 #[test]
-fn a_transaction_without_a_commit_is_cut_off_whatever_is_done_about_losses() {
+fn a_transaction_without_a_commit_is_cut_off_under_both_loss_policies() {
     for on_log_loss in [OnLogLoss::Refuse, OnLogLoss::Accept] {
         for is_undecided in [true, false] {
             by_hand(Redundancy::None, async |mut hand| {
@@ -91,15 +91,15 @@ fn a_transaction_without_a_commit_is_cut_off_whatever_is_done_about_losses() {
                 hand.segment(1, 0, &drafts).await;
                 let recovered = hand.recover(on_log_loss).await.unwrap();
                 assert_eq!(recovered.cut, is_undecided, "{on_log_loss:?}");
-                let told = is_undecided && on_log_loss == OnLogLoss::Accept;
-                assert_eq!(recovered.log_loss.transactions, u64::from(told));
+                let is_reported = is_undecided && on_log_loss == OnLogLoss::Accept;
+                assert_eq!(recovered.log_loss.transactions, u64::from(is_reported));
             });
         }
     }
 }
 
 #[test]
-fn a_segment_that_is_there_once_is_uneven_where_it_lacks_a_copy() {
+fn a_degraded_segment_with_one_copy_is_uneven() {
     by_hand(Redundancy::None, async |mut hand| {
         let block = hand.segment(4, 0, &[opening(4), batch()]).await;
         let recovered = hand.recover(OnLogLoss::Refuse).await.unwrap();
@@ -110,7 +110,7 @@ fn a_segment_that_is_there_once_is_uneven_where_it_lacks_a_copy() {
 }
 
 #[test]
-fn a_unit_is_old_only_where_something_in_use_lacks_a_copy() {
+fn stale_units_are_reported_only_where_a_block_in_use_lacks_a_copy() {
     by_hand(Redundancy::None, async |mut hand| {
         let marks = [UnitMark { unit: 1, generation: 1 << 40 }];
         let drafts = [opening(4), stream(&[Event::Units(&marks)]), batch()];
@@ -119,17 +119,17 @@ fn a_unit_is_old_only_where_something_in_use_lacks_a_copy() {
         assert_eq!(recovered.stale_units, []);
         hand.blocks.note_degraded(block);
         let recovered = hand.recover(OnLogLoss::Refuse).await.unwrap();
-        let units: Vec<u16> = recovered.stale_units.iter().map(|old| old.unit).collect();
+        let units: Vec<u16> = recovered.stale_units.iter().map(|stale| stale.unit).collect();
         assert_eq!(units, [1]);
     });
 }
 
 #[test]
-fn copies_that_differ_are_told_but_for_the_last_frame() {
+fn frames_whose_copies_differ_are_reported_except_the_last_one() {
     by_hand(Redundancy::Copies, async |mut hand| {
         let block = hand.segment(4, 0, &[opening(4), batch(), batch()]).await;
         assert_eq!(hand.blocks.superblocks(block).len(), 2);
-        // The last frame first: what is known of the copies stays known.
+        // The last frame first: a block stays degraded once it was found so.
         for page in [2, 1] {
             for (copy, can_be_read) in [(0, true), (1, true), (0, false), (1, false)] {
                 hand.faults.clear();

@@ -29,17 +29,17 @@ impl Link {
         }
     }
 
-    /// Sends `bytes` that are ready at `ready` behind what was sent before: when they have arrived, and how
-    /// long they took.
+    /// Sends `bytes` that are ready at `ready` behind what was sent before: when they have arrived,
+    /// and how long they took.
     pub(super) fn send(&mut self, direction: Direction, ready: Time, bytes: u64) -> (Time, u64) {
         let rate = self.bytes_per_second[direction as usize];
         let takes_ns = match rate {
             0 => 0,
             rate => (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(rate)) as u64,
         };
-        let lane = if self.half_duplex { 0 } else { direction as usize };
-        let arrives = ready.max(self.free_at[lane]) + takes_ns;
-        self.free_at[lane] = arrives;
+        let medium = if self.half_duplex { 0 } else { direction as usize };
+        let arrives = ready.max(self.free_at[medium]) + takes_ns;
+        self.free_at[medium] = arrives;
         (arrives, takes_ns)
     }
 }

@@ -1,16 +1,16 @@
 //! A queue pair that reads in windows.
 
 use super::stream::Stream;
-use crate::command::{Command, Completion, Operation, Tag, Target};
-use crate::geometry::MAX_PLANES;
-use crate::queue_pair::{QueuePair, Submit, Wake, described_by_inner};
 use softflash_base::{Time, UnitId};
+use softflash_device::geometry::MAX_PLANES;
+use softflash_device::{Command, Completion, Operation, Tag, Target};
+use softflash_device::{QueuePair, Submit, Wake};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Blocks whose last window is kept for the read that may come behind it.
 const KEPT_STREAMS: usize = 512;
 
-/// What a command of ours is to the device below.
+/// The origin of a command to the device below.
 enum UnderWay {
     /// A window of a stream.
     Window { stream: u64, window: usize },
@@ -30,7 +30,8 @@ pub(super) struct ReadAheadQueuePair {
     inner: Box<dyn QueuePair>,
     window_bytes: u32,
     streams: BTreeMap<u64, Stream>,
-    /// The stream of each block that a next read may go on with, the one that was read longest ago first.
+    /// The stream of each block that a next read may go on with, the one that was read longest ago
+    /// first.
     kept: VecDeque<(Blocks, u64)>,
     /// Behind the last row that was programmed, of the blocks that were programmed here.
     ends: BTreeMap<Blocks, u32>,
@@ -101,7 +102,7 @@ impl ReadAheadQueuePair {
         serial
     }
 
-    /// No read goes on with the stream; whoever reads it comes to its end.
+    /// No later read continues the stream; the current one completes.
     fn forget(&mut self, stream: u64) {
         if self.streams.get(&stream).is_some_and(Stream::is_idle) {
             self.streams.remove(&stream);
@@ -138,7 +139,7 @@ impl ReadAheadQueuePair {
         if let (Some(_), Some(reads)) = (&ended, self.reads.get_mut(&stream.unit())) {
             *reads -= 1;
         }
-        // What nobody reads, and no next read can go on with, is gone.
+        // A stream without a reader that no later read can continue is dropped.
         if !stream.is_idle() || self.kept.iter().any(|(_, kept)| *kept == number) {
             self.streams.insert(number, stream);
         }
@@ -203,7 +204,7 @@ impl ReadAheadQueuePair {
 }
 
 impl QueuePair for ReadAheadQueuePair {
-    described_by_inner!();
+    softflash_device::described_by_inner!();
 
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         let Command { tag, target, operation } = command;

@@ -1,21 +1,21 @@
-//! Blocks that are written and collected together: one write frontier, for the host's pages and for those
-//! that collection moves, and at most one block that is being collected.
+//! Blocks that are written and collected together: one write frontier, for the host's pages and for
+//! those that collection moves, and at most one block that is being collected.
 
 use crate::map::NONE;
-use crate::pages::Line;
+use crate::pages::Queue;
 
-/// A gang: a line of the processor's cache.
+/// A write frontier: a line of the processor's cache.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(crate) struct Gang {
+pub(crate) struct WriteFrontier {
     /// Pages that wait to be programmed.
-    pub(crate) writes: Line,
+    pub(crate) writes: Queue,
     /// The block being written; [`NONE`] while there is none to write.
     pub(crate) open: u32,
     /// The next page of it to be given out.
     pub(crate) next: u32,
-    /// The next page of it to be programmed: moved pages are given out in chunks, and programmed one row after the
-    /// other.
+    /// The next page of it to be programmed: moved pages are given out in chunks, and programmed
+    /// one row after the other.
     pub(crate) programmed: u32,
     /// Blocks closed so far.
     pub(crate) closed: u32,
@@ -23,12 +23,13 @@ pub(crate) struct Gang {
     pub(crate) victim: u32,
     /// From this page on its valid pages are still to be moved.
     pub(crate) cursor: u32,
-    /// Valid pages that it had, those moved since, the room that was left beside them in the open block, and
-    /// what the host has had of that.
+    /// Valid pages that it had, those moved since, the room that was left beside them in the open
+    /// block, and what the host has had of that.
     pub(crate) pace: Pace,
 }
 
-/// Keeps the host's writes and collection in step, so that neither waits for the whole of the other.
+/// Keeps the host's writes and collection in step, so that neither waits for the whole of the
+/// other.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pace {
     pub(crate) to_move: u32,
@@ -46,11 +47,11 @@ impl Pace {
     }
 }
 
-impl Gang {
-    /// A gang that writes its first block.
-    pub(crate) fn new(first_block: u32) -> Gang {
-        Gang {
-            writes: Line::EMPTY,
+impl WriteFrontier {
+    /// A write frontier that writes its first block.
+    pub(crate) fn new(first_block: u32) -> WriteFrontier {
+        WriteFrontier {
+            writes: Queue::EMPTY,
             open: first_block,
             next: 0,
             programmed: 0,

@@ -1,5 +1,5 @@
-//! Reads through a page cache bring the same bytes, in windows, and read one window too many where nobody goes on. In the
-//! small array a page takes 10 us on the bus and 50 to read.
+//! Reads through a page cache bring the same bytes, in windows, and read one window too many where
+//! nobody goes on. In the small array a page takes 10 us on the bus and 50 to read.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,12 +8,11 @@
     reason = "a test fails by panicking"
 )]
 
-mod support;
-
 use softflash_base::random::Rng;
-use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation, ReadAhead};
+use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation};
+use softflash_lab::host::ReadAhead;
+use softflash_testing::driver::{Driver, pattern, target};
 use std::sync::Arc;
-use support::{Driver, pattern, target};
 
 const PAGE: usize = 4096;
 const US: u64 = 1000;

@@ -1,6 +1,7 @@
 //! Drives a queue pair one command or one batch at a time, waiting the way its `wake` asks for.
-#![allow(dead_code, reason = "each test binary uses its part")]
+
 #![expect(unsafe_code, reason = "waiting on a descriptor that the queue pair names")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use softflash_base::random::Rng;
@@ -13,8 +14,11 @@ use std::os::fd::BorrowedFd;
 
 /// A queue pair and its clock: virtual time where the device knows when it wants to be polled.
 pub struct Driver {
+    /// The queue pair.
     pub queue: Box<dyn QueuePair>,
+    /// The time of the next submission.
     pub now: Time,
+    /// Waits for a descriptor so far.
     pub waits: u64,
     next_tag: u64,
     /// What completed while a full queue was waited for.
@@ -22,14 +26,17 @@ pub struct Driver {
 }
 
 impl Driver {
+    /// A driver at time 0.
     pub fn new(queue: Box<dyn QueuePair>) -> Driver {
         Driver { queue, now: Time::ZERO, waits: 0, next_tag: 0, early: Vec::new() }
     }
 
+    /// The geometry of a unit.
     pub fn geometry(&self) -> UnitGeometry {
         *self.queue.geometry()
     }
 
+    /// The queue pair's buffers.
     pub fn pool(&self) -> BufferPool {
         self.queue.buffers().clone()
     }
@@ -81,26 +88,31 @@ impl Driver {
         completion
     }
 
+    /// Programs `bytes` and waits.
     pub fn program(&mut self, target: Target, bytes: &[u8]) -> Result<(), DeviceError> {
         let mut data = self.pool().take(bytes.len());
         data.copy_from_slice(bytes);
         self.run(target, Operation::Program { data, durable: false }).result
     }
 
+    /// Reads all pages of a target.
     pub fn read(&mut self, target: Target) -> Result<Vec<u8>, DeviceError> {
         let buffer = self.pool().take(self.target_bytes(&target));
         let Completion { buffer, result, .. } = self.run(target, Operation::Read(buffer));
         result.map(|()| buffer.expect("a read gives its buffer back").to_vec())
     }
 
+    /// Erases the blocks of a target.
     pub fn erase(&mut self, target: Target) -> Result<(), DeviceError> {
         self.run(target, Operation::Erase).result
     }
 
+    /// Marks the blocks of a target bad.
     pub fn mark_bad(&mut self, target: Target) -> Result<(), DeviceError> {
         self.run(target, Operation::MarkBad).result
     }
 
+    /// Bytes of all pages of a target.
     pub fn target_bytes(&self, target: &Target) -> usize {
         let pages = target.rows * u32::from(target.planes);
         (pages * self.geometry().page_bytes) as usize
@@ -135,12 +147,13 @@ pub fn rows_of(geometry: &UnitGeometry, place: (u16, u8, u32), page: u32, rows: 
     Target { die, planes: geometry.planes, ..target(unit, block, page, rows) }
 }
 
-/// Bytes that tell their seed and place.
+/// Bytes that depend on their seed and place.
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut rng = Rng::seeded(seed);
     (0..len.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes()).take(len).collect()
 }
 
+/// The buffer of a completed read or program.
 pub fn buffer_of(completion: Completion) -> IoBuf {
     completion.buffer.expect("a read or program gives its buffer back")
 }

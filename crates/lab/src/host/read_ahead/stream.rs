@@ -1,7 +1,7 @@
 //! A block that is being read front to back, in windows.
 
-use crate::command::{Completion, DeviceError, Tag, Target};
 use softflash_base::{IoBuf, Time};
+use softflash_device::{Completion, DeviceError, Tag, Target};
 
 /// A window of a stream.
 enum Window {
@@ -15,7 +15,7 @@ enum Window {
     Passed,
 }
 
-/// Whoever reads the stream now.
+/// The current reader of a stream.
 struct Reader {
     tag: Tag,
     buffer: IoBuf,
@@ -41,7 +41,8 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// A stream that begins where a read does. `row_bytes` are those of a row of the target, `end` is behind the last row.
+    /// A stream that begins where a read does. `row_bytes` are those of a row of the target, `end`
+    /// is behind the last row.
     pub(super) fn new(target: Target, window_rows: u32, row_bytes: usize, end: u32) -> Stream {
         Stream {
             target,
@@ -55,7 +56,7 @@ impl Stream {
         }
     }
 
-    /// Whether a read finds the stream ahead of it, and nobody else at it.
+    /// Whether a read finds the stream ahead of it, and no other reader.
     pub(super) fn meets(&self, target: &Target) -> bool {
         let row = target.page;
         let ahead = self.windows.get(self.at..).unwrap_or_default();
@@ -77,7 +78,7 @@ impl Stream {
         self.target.unit.0
     }
 
-    /// Whether nobody reads it.
+    /// Whether it has no reader.
     pub(super) fn is_idle(&self) -> bool {
         self.reader.is_none()
     }
@@ -106,8 +107,8 @@ impl Stream {
         }
     }
 
-    /// Lets the reader go as far as it can. Windows to ask for are given to `ask`; the completion of the read is returned
-    /// when it has all it wants.
+    /// Lets the reader go as far as it can. Windows to ask for are given to `ask`; the completion
+    /// of the read is returned when it has all it wants.
     pub(super) fn advance(
         &mut self,
         now: Time,

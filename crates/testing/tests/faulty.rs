@@ -8,13 +8,11 @@
     reason = "a test fails by panicking"
 )]
 
-mod support;
-
 use softflash_base::UnitId;
-use softflash_device::faulty::{Faults, FaultyDevice, FaultyQueuePair, OperationKind};
 use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation, Wake};
+use softflash_testing::driver::{Driver, buffer_of, pattern, target};
+use softflash_testing::faulty::{Faults, FaultyDevice, FaultyQueuePair, OperationKind};
 use std::sync::Arc;
-use support::{Driver, buffer_of, pattern, target};
 
 fn faulty() -> (Driver, Faults) {
     let device = ModelDevice::in_memory(ModelConfig::small()).unwrap();

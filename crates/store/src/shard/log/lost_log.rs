@@ -1,9 +1,11 @@
-//! Whether a log of which nothing is found was never begun, or is lost.
+//! Decides whether a log without segments was never started or is lost.
 //!
-//! Where no segment counts, the power went before the first one did, or the flash has lost all of them with the opening
-//! headers of their superblocks. Until the first one counts, a writer puts no more into a superblock than its opening, the
-//! frame that proves it, and what fills their word lines. A superblock that was written behind that has been in use. A log with
-//! copies is lost only where that is so on several units: one unit may do anything.
+//! A log without segments has two causes: the power failed before its first segment was valid, or
+//! the flash has lost the opening headers of all its superblocks. Until the first segment is valid,
+//! the writer programs only its opening, the proof frame, and padding for their word lines. So a
+//! superblock that was programmed beyond these pages belonged to a log in use. A log with copies is
+//! lost only where this is true on as many units as it has copies: a single faulty unit is no
+//! evidence.
 
 use super::event::{self, Event};
 use super::reader::LogReader;
@@ -18,26 +20,26 @@ use softflash_ftl::{DamagedSuperblock, Hint};
 use std::collections::BTreeSet;
 
 impl LogReader {
-    /// Looks into superblocks whose opening headers are damaged, where there is no log.
+    /// Checks superblocks with damaged opening headers for a lost log.
     ///
     /// # Errors
-    /// [`StoreError::DataLoss`] where one of them shows that there was something. Those of the device.
+    /// [`StoreError::DataLoss`] where they show that a log was in use. Errors of the device.
     pub async fn refuse_lost_log(
         &self,
         layout: &StoreLayout,
         damaged: &[DamagedSuperblock],
     ) -> Result<()> {
         let (blocks, shard) = (self.blocks(), self.shard());
-        let beginning = pages_of_a_beginning(blocks, layout, shard);
+        let first_pages = pages_of_first_segment(blocks, layout, shard);
         let copies = layout.redundancy().copies_of(BlockKind::Log { segment: 0, after: 0 });
         let mut units = BTreeSet::new();
         for DamagedSuperblock { superblock, .. } in damaged {
-            if blocks.was_written_beyond(superblock, beginning, Hint::FOREGROUND).await? {
+            if blocks.was_written_beyond(superblock, first_pages, Hint::FOREGROUND).await? {
                 units.insert(superblock.unit.0);
             }
             if units.len() >= usize::from(copies) {
                 return Err(StoreError::DataLoss(format!(
-                    "shard {shard} has no log, and had one: {superblock} was written, and its opening header is damaged"
+                    "shard {shard} has no log but had one: {superblock} was programmed, and its opening header is damaged"
                 )));
             }
         }
@@ -45,8 +47,8 @@ impl LogReader {
     }
 }
 
-/// The pages that the first segment of a log has when it counts.
-fn pages_of_a_beginning(blocks: &BlockLayer, layout: &StoreLayout, shard: ShardId) -> u32 {
+/// The pages programmed in the first segment of a log when it becomes valid.
+fn pages_of_first_segment(blocks: &BlockLayer, layout: &StoreLayout, shard: ShardId) -> u32 {
     let state = |slice| SliceState { slice, ..SliceState::default() };
     let states = layout.slices_of(shard).map(state).collect();
     let mut stream = Vec::new();

@@ -1,29 +1,30 @@
-//! What lies between a device and its application: the host link and the host's software, in virtual time.
-//! A decorator around any device that knows its own times.
+//! The path between a device and its application: the host link and the host's software, in virtual
+//! time. A decorator around any device that knows its own times.
 //!
 //! ```text
-//! submit ── submit_ns ──► link, host to device ──► device ──► link, device to host ──► interrupt ── complete_ns ──► poll
+//! submit ── submit_ns ──► link, host to device ──► device
+//!        ──► link, device to host ──► interrupt ── complete_ns ──► poll
 //! ```
 //!
-//! The data of a program cross the link before the device has the command; those of a read when the device
-//! has finished it. Each direction is first come, first served for all queue pairs of the device.
-//! Commands without data towards the device reach it at once, and what their submission costs is added
-//! behind: the same to whoever waits, and the device's own rules about room hold. A read may so overtake a program
-//! whose data are still on the link.
+//! The data of a program cross the link before the device has the command; those of a read when the
+//! device has finished it. Each direction is first come, first served for all queue pairs of the
+//! device. Commands without data towards the device reach it at once, and what their submission
+//! costs is added behind: the same latency, and the device's own rules about room hold. A read may
+//! so overtake a program whose data are still on the link.
 //!
 //! Interrupts announce several completions of a queue pair at a time: when
-//! [`completions_per_interrupt`](HostPathConfig::completions_per_interrupt) have gathered, or the first has waited for
-//! [`interrupt_wait_ns`](HostPathConfig::interrupt_wait_ns).
+//! [`completions_per_interrupt`](HostPathConfig::completions_per_interrupt) have gathered, or the
+//! first has waited for [`interrupt_wait_ns`](HostPathConfig::interrupt_wait_ns).
 
 mod gathering;
 mod link;
 mod queue_pair;
 
-use crate::geometry::DeviceInfo;
-use crate::queue_pair::{Device, OpenError, QueuePair};
 use link::Link;
 use queue_pair::HostQueuePair;
 use serde::{Deserialize, Serialize};
+use softflash_device::DeviceInfo;
+use softflash_device::{Device, OpenError, QueuePair};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -47,7 +48,7 @@ pub struct HostPathConfig {
     pub interrupt_wait_ns: u64,
 }
 
-/// What has gone over a host path.
+/// The traffic of a host path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostTraffic {
     /// Bytes to the host.
@@ -64,7 +65,7 @@ pub struct HostTraffic {
     pub interrupts: u64,
 }
 
-/// What all queue pairs of a device share.
+/// The state that all queue pairs of a device share.
 struct Shared {
     config: HostPathConfig,
     path: Mutex<Path>,
@@ -88,13 +89,14 @@ pub struct HostPath {
 }
 
 impl HostPath {
-    /// Puts `inner` behind a link. It must be one that knows its times: [`Wake::At`](crate::Wake::At).
+    /// Puts `inner` behind a link. It must be one that knows its times:
+    /// [`Wake::At`](softflash_device::Wake::At).
     pub fn new(inner: Arc<dyn Device>, config: HostPathConfig) -> HostPath {
         let path = Path { link: Link::new(&config), traffic: HostTraffic::default() };
         HostPath { inner, shared: Arc::new(Shared { config, path: Mutex::new(path) }) }
     }
 
-    /// What has gone over the path so far, or is certain to.
+    /// The traffic up to now, with transfers under way.
     pub fn traffic(&self) -> HostTraffic {
         self.shared.path().traffic
     }

@@ -4,16 +4,18 @@
 //! faults can be armed at any moment. A command chosen to fail does not reach the device.
 //!
 //! ```
-//! use softflash_device::{DeviceError, faulty::{Faults, OperationKind}};
+//! use softflash_device::DeviceError;
+//! use softflash_testing::faulty::{Faults, OperationKind};
 //! let faults = Faults::default();
 //! // The third program from now on fails, once.
 //! faults.fail_nth(3, OperationKind::Program, DeviceError::ProgramFailed);
 //! ```
 
-use crate::command::{Command, Completion, DeviceError, Operation, Tag, Target};
-use crate::geometry::DeviceInfo;
-use crate::queue_pair::{Device, OpenError, QueuePair, Submit, Wake, described_by_inner};
 use softflash_base::{Time, UnitId};
+use softflash_device::{
+    Command, Completion, Device, DeviceError, DeviceInfo, OpenError, Operation, QueuePair, Submit,
+    Tag, Target, Wake,
+};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -102,7 +104,8 @@ impl Faults {
         })
     }
 
-    /// Arms a change of what reads bring: it sees every read that succeeds from now on, with all of its bytes.
+    /// Arms a change of what reads bring: it sees every read that succeeds from now on, with all of
+    /// its bytes.
     pub fn alter_reads(&self, alter: impl FnMut(&Target, &mut [u8]) + Send + 'static) -> &Faults {
         self.armed().alterations.push(Box::new(alter));
         self
@@ -171,7 +174,7 @@ impl FaultyQueuePair {
 }
 
 impl QueuePair for FaultyQueuePair {
-    described_by_inner!();
+    softflash_device::described_by_inner!();
 
     fn sector_bytes(&self) -> u32 {
         self.inner.sector_bytes()

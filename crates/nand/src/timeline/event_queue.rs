@@ -1,18 +1,20 @@
-//! The pending events of a timeline, in lanes.
+//! The pending events of a timeline, a FIFO queue for each class of events.
 //!
-//! Whatever is of one kind takes equally long, so what began first ends first: a new event belongs at the
-//! end of its lane, and the next event is the first of one of the few lanes. Neither costs more where
-//! there are more dies. The exceptions (copy-backs of few pages, transfers of several) move forward
-//! from the end of their lane to where they belong, so that the order never depends on any of this.
+//! All operations of a class take equally long, so the one that began first ends first: a new event
+//! belongs at the end of its class, and the next event is the first of one of the few classes.
+//! Neither costs more with more dies. The exceptions (copy-backs of few pages, transfers of
+//! several) move forward from the end of their class to where they belong, so that the order never
+//! depends on any of this.
 //!
-//! A key is time, then owner, then lane. Ties go to dies before buses and then to the lower number, and
-//! equal runs are equal event by event; no owner has two events, so the lane decides nothing.
+//! A key is time, then owner, then class. Ties go to dies before buses and then to the lower
+//! number, and equal runs are equal event by event; no owner has two events, so the class decides
+//! nothing.
 
 use crate::timing::MAX_LEVELS;
 
-/// Which events queue up together.
+/// The class of an event: events of a class are queued together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum EventClass {
     /// Ends of transfers.
     Transfer,
     /// Ends of senses.
@@ -25,24 +27,24 @@ pub(super) enum Lane {
     Other,
 }
 
-const LANE_BITS: u32 = 3;
-const LANES: usize = 1 << LANE_BITS;
-const _: () = assert!(4 + MAX_LEVELS <= LANES, "a lane for each");
+const CLASS_BITS: u32 = 3;
+const CLASSES: usize = 1 << CLASS_BITS;
+const _: () = assert!(4 + MAX_LEVELS <= CLASSES, "a class for each");
 
-impl Lane {
+impl EventClass {
     #[inline]
     fn number(self) -> usize {
         match self {
-            Lane::Transfer => 0,
-            Lane::Sense => 1,
-            Lane::Erase => 2,
-            Lane::Other => 3,
-            Lane::Program(level) => 4 + usize::from(level) % MAX_LEVELS,
+            EventClass::Transfer => 0,
+            EventClass::Sense => 1,
+            EventClass::Erase => 2,
+            EventClass::Other => 3,
+            EventClass::Program(level) => 4 + usize::from(level) % MAX_LEVELS,
         }
     }
 }
 
-/// Whose event it is.
+/// The die or bus that an event belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     /// A die, counted through all channels.
@@ -54,15 +56,16 @@ pub(super) enum Owner {
 /// The key of no event.
 const NEVER: u64 = u64::MAX;
 
-/// The events of a lane.
+/// The events of a class.
 #[derive(Debug)]
 struct Ring {
     /// A power of two.
     keys: Box<[u64]>,
-    /// Where the events begin and end: numbers that only rise.
+    /// Positions of the first event and behind the last: numbers that only rise.
     begin: u32,
     end: u32,
-    /// A key that none of the pending ones is greater than: mostly that of the last event, still pending or not.
+    /// A key that none of the pending ones is greater than: mostly that of the last event, still
+    /// pending or not.
     last: u64,
 }
 
@@ -107,7 +110,7 @@ impl Ring {
         self.last = *self.at(self.end.wrapping_sub(1));
     }
 
-    /// Takes out a key, wherever it stands.
+    /// Takes out a key, wherever it is.
     fn remove(&mut self, key: u64) {
         let mut place = self.begin;
         while place != self.end && *self.at(place) != key {
@@ -123,15 +126,15 @@ impl Ring {
     }
 }
 
-/// What happens when.
+/// The event queue.
 #[derive(Debug)]
-pub(super) struct Agenda {
-    rings: [Ring; LANES],
-    /// Node `i` holds the least key below it, its children are `2i` and `2i + 1`: the second half are the first keys of
-    /// the lanes, and node 1 is the next event's.
-    firsts: [u64; 2 * LANES],
+pub(super) struct EventQueue {
+    rings: [Ring; CLASSES],
+    /// Node `i` holds the least key below it, its children are `2i` and `2i + 1`: the second half
+    /// are the first keys of the classes, and node 1 is the next event's.
+    firsts: [u64; 2 * CLASSES],
     dies: u32,
-    /// Bits below the time in a key, and those of them that tell the owner.
+    /// Bits below the time in a key, and the bits of them that hold the owner.
     low_bits: u32,
     owner_mask: u32,
     /// The time of key 0: keys hold times since then, so that a clock of 64 bits fits.
@@ -140,15 +143,15 @@ pub(super) struct Agenda {
     horizon: u64,
 }
 
-impl Agenda {
-    pub(super) fn new(dies: u32, channels: u32) -> Agenda {
+impl EventQueue {
+    pub(super) fn new(dies: u32, channels: u32) -> EventQueue {
         // Each has one event at most.
         let places = (dies + channels).next_power_of_two() as usize;
         let ring = || Ring { keys: vec![0; places].into(), begin: 0, end: 0, last: 0 };
-        let low_bits = LANE_BITS + (dies + channels).next_power_of_two().trailing_zeros();
-        Agenda {
+        let low_bits = CLASS_BITS + (dies + channels).next_power_of_two().trailing_zeros();
+        EventQueue {
             rings: std::array::from_fn(|_| ring()),
-            firsts: [NEVER; 2 * LANES],
+            firsts: [NEVER; 2 * CLASSES],
             dies,
             low_bits,
             owner_mask: (1 << low_bits) - 1,
@@ -164,17 +167,17 @@ impl Agenda {
         if next == NEVER { u64::MAX } else { self.base + (next >> self.low_bits) }
     }
 
-    /// Enters an event. It is `now`: no pending or later event is before that.
+    /// Adds an event. It is `now`: no pending or later event is before that.
     #[inline(always)]
-    pub(super) fn add(&mut self, lane: Lane, at: u64, owner: Owner, now: u64) {
-        let lane = lane.number();
-        let key = self.key(lane, at, owner, now);
-        let ring = &mut self.rings[lane];
+    pub(super) fn add(&mut self, class: EventClass, at: u64, owner: Owner, now: u64) {
+        let class = class.number();
+        let key = self.key(class, at, owner, now);
+        let ring = &mut self.rings[class];
         if !ring.push(key) {
             ring.settle();
         }
-        if key < self.firsts[LANES + lane] {
-            self.set_first(lane, key);
+        if key < self.firsts[CLASSES + class] {
+            self.set_first(class, key);
         }
     }
 
@@ -182,40 +185,40 @@ impl Agenda {
     #[inline]
     pub(super) fn pop(&mut self) -> Owner {
         let next = self.firsts[1];
-        let lane = next as usize % LANES;
-        let id = (next as u32 & self.owner_mask) >> LANE_BITS;
-        let ring = &mut self.rings[lane];
+        let class = next as usize % CLASSES;
+        let id = (next as u32 & self.owner_mask) >> CLASS_BITS;
+        let ring = &mut self.rings[class];
         ring.begin = ring.begin.wrapping_add(1);
         let first = ring.first();
-        self.set_first(lane, first);
+        self.set_first(class, first);
         if id < self.dies { Owner::Die(id) } else { Owner::Bus(id - self.dies) }
     }
 
-    /// The first event of a lane is another one.
+    /// The first event of a class is another one.
     #[inline]
-    fn set_first(&mut self, lane: usize, key: u64) {
-        let mut node = LANES + lane % LANES;
+    fn set_first(&mut self, class: usize, key: u64) {
+        let mut node = CLASSES + class % CLASSES;
         let mut least = key;
         self.firsts[node] = key;
-        for _ in 0..LANE_BITS {
+        for _ in 0..CLASS_BITS {
             least = least.min(self.firsts[node ^ 1]);
             node /= 2;
             self.firsts[node] = least;
         }
     }
 
-    /// Takes out the event that was entered so, as it will not happen then.
-    pub(super) fn remove(&mut self, lane: Lane, at: u64, owner: Owner, now: u64) {
-        let lane = lane.number();
-        let key = self.key(lane, at, owner, now);
-        let ring = &mut self.rings[lane];
+    /// Takes out the event that was added with these arguments.
+    pub(super) fn remove(&mut self, class: EventClass, at: u64, owner: Owner, now: u64) {
+        let class = class.number();
+        let key = self.key(class, at, owner, now);
+        let ring = &mut self.rings[class];
         ring.remove(key);
         let first = ring.first();
-        self.set_first(lane, first);
+        self.set_first(class, first);
     }
 
     #[inline]
-    fn key(&mut self, lane: usize, at: u64, owner: Owner, now: u64) -> u64 {
+    fn key(&mut self, class: usize, at: u64, owner: Owner, now: u64) -> u64 {
         let id = match owner {
             Owner::Die(die) => die,
             Owner::Bus(channel) => self.dies + channel,
@@ -223,7 +226,7 @@ impl Agenda {
         if at >= self.horizon {
             self.rebase(at, now);
         }
-        (at - self.base) << self.low_bits | u64::from(id) << LANE_BITS | lane as u64
+        (at - self.base) << self.low_bits | u64::from(id) << CLASS_BITS | class as u64
     }
 
     /// Moves the base up to `now`, so that a key holds `at`.
@@ -258,61 +261,66 @@ mod tests {
     const DIES: u32 = 12;
     const CHANNELS: u32 = 4;
 
-    fn drain(agenda: &mut Agenda) -> Vec<(u64, Owner)> {
+    fn drain(events: &mut EventQueue) -> Vec<(u64, Owner)> {
         std::iter::from_fn(|| {
-            let at = agenda.next_at();
-            (at != u64::MAX).then(|| (at, agenda.pop()))
+            let at = events.next_at();
+            (at != u64::MAX).then(|| (at, events.pop()))
         })
         .collect()
     }
 
     #[test]
     fn ties_go_to_dies_and_then_to_the_lower_number() {
-        let mut agenda = Agenda::new(DIES, CHANNELS);
-        agenda.add(Lane::Transfer, 10, Bus(3), 0);
-        agenda.add(Lane::Transfer, 10, Bus(1), 0);
-        agenda.add(Lane::Sense, 10, Die(11), 0);
-        agenda.add(Lane::Program(3), 10, Die(2), 0);
-        agenda.add(Lane::Other, 9, Die(5), 0);
+        let mut events = EventQueue::new(DIES, CHANNELS);
+        events.add(EventClass::Transfer, 10, Bus(3), 0);
+        events.add(EventClass::Transfer, 10, Bus(1), 0);
+        events.add(EventClass::Sense, 10, Die(11), 0);
+        events.add(EventClass::Program(3), 10, Die(2), 0);
+        events.add(EventClass::Other, 9, Die(5), 0);
         let expected = [(9, Die(5)), (10, Die(2)), (10, Die(11)), (10, Bus(1)), (10, Bus(3))];
-        assert_eq!(drain(&mut agenda), expected);
+        assert_eq!(drain(&mut events), expected);
     }
 
     #[test]
-    fn events_come_in_order_whatever_lane_they_are_in() {
+    fn events_come_in_order_whatever_class_they_are_in() {
         for seed in 0..200 {
             let mut rng = Rng::seeded(seed).fork("agenda");
-            let mut agenda = Agenda::new(DIES, CHANNELS);
+            let mut events = EventQueue::new(DIES, CHANNELS);
             let (mut now, mut model) = (0, Vec::new());
             for _ in 0..400 {
                 let id = rng.below(u64::from(DIES + CHANNELS)) as u32;
                 let owner = if id < DIES { Die(id) } else { Bus(id - DIES) };
-                let lanes =
-                    [Lane::Transfer, Lane::Sense, Lane::Erase, Lane::Other, Lane::Program(1)];
-                let lane = lanes[rng.below(5) as usize];
+                let classes = [
+                    EventClass::Transfer,
+                    EventClass::Sense,
+                    EventClass::Erase,
+                    EventClass::Other,
+                    EventClass::Program(1),
+                ];
+                let class = classes[rng.below(5) as usize];
                 // Days, so that the base moves now and then.
                 let days = rng.chance(0.05);
                 let at = now + rng.below(if days { 1 << 52 } else { 20 });
                 match model.iter().position(|&(_, pending, _)| pending == id) {
                     Some(found) if rng.chance(0.3) => {
-                        let (at, _, lane) = model.swap_remove(found);
-                        agenda.remove(lane, at, owner, now);
+                        let (at, _, class) = model.swap_remove(found);
+                        events.remove(class, at, owner, now);
                     }
                     Some(_) => {
                         model.sort_by_key(|&(at, id, _)| (at, id));
                         let (at, id, _) = model.remove(0);
-                        assert_eq!(agenda.next_at(), at, "seed {seed}");
+                        assert_eq!(events.next_at(), at, "seed {seed}");
                         let owner = if id < DIES { Die(id) } else { Bus(id - DIES) };
-                        assert_eq!(agenda.pop(), owner, "seed {seed}");
+                        assert_eq!(events.pop(), owner, "seed {seed}");
                         now = at;
                     }
                     None => {
-                        model.push((at, id, lane));
-                        agenda.add(lane, at, owner, now);
+                        model.push((at, id, class));
+                        events.add(class, at, owner, now);
                     }
                 }
             }
-            assert_eq!(drain(&mut agenda).len(), model.len(), "seed {seed}");
+            assert_eq!(drain(&mut events).len(), model.len(), "seed {seed}");
         }
     }
 }

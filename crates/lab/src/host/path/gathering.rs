@@ -1,8 +1,8 @@
 //! From completions at the host to interrupts that announce them.
 
 use super::HostPathConfig;
-use crate::command::Completion;
 use softflash_base::Time;
+use softflash_device::Completion;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -122,7 +122,7 @@ pub(super) fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Tag;
+    use softflash_device::Tag;
 
     fn gathering(per_interrupt: u32) -> Gathering {
         Gathering::new(&HostPathConfig {

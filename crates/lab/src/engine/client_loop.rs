@@ -1,0 +1,95 @@
+//! The loops of clients that are tasks of the virtual executor: closed, in batches, and open.
+//!
+//! The drive's engine plays clients as events instead, as tasks would take most of its time
+//! (`drive/host.rs`).
+
+use super::quota::Quota;
+use crate::cell::Control;
+use crate::error::LabError;
+use futures_util::future::{Either, select, try_join_all};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use softflash_runtime::RuntimeHandle;
+use softflash_workload::Arrivals;
+use std::iter::once;
+
+/// The clock of a loop, and whether to stop.
+#[derive(Clone, Copy)]
+pub struct Pace<'a> {
+    /// Clock and executor.
+    pub runtime: &'a RuntimeHandle,
+    /// Asked whether to stop.
+    pub control: &'a Control<'a>,
+    /// From the end of a batch to the next.
+    pub think_ns: u64,
+}
+
+impl Pace<'_> {
+    fn check(&self) -> Result<(), LabError> {
+        if self.control.stopped() { Err(LabError::Stopped) } else { Ok(()) }
+    }
+}
+
+/// A closed loop: makes a batch of up to `batch` requests, and the next batch when all of it have
+/// ended. `next` has the request of a place in the batch, until there is none left.
+pub async fn closed<F>(
+    pace: &Pace<'_>,
+    batch: usize,
+    mut next: impl FnMut(usize) -> Option<F>,
+) -> Result<(), LabError>
+where
+    F: Future<Output = Result<(), LabError>>,
+{
+    while let Some(first) = next(0) {
+        pace.check()?;
+        let more: Vec<F> = (1..batch).map_while(&mut next).collect();
+        if more.is_empty() {
+            first.await?;
+        } else {
+            try_join_all(once(first).chain(more)).await?;
+        }
+        if pace.think_ns > 0 {
+            pace.runtime.sleep_until(pace.runtime.now() + pace.think_ns).await;
+        }
+    }
+    Ok(())
+}
+
+/// An open loop: makes requests at the times of `arrivals`, whether others have ended or not, until
+/// the quota is used up, and waits for their ends. Each request takes an idle client, or a new one,
+/// and gives it back.
+pub async fn open<C, F>(
+    pace: &Pace<'_>,
+    mut arrivals: Arrivals,
+    mut quota: Quota,
+    idle: &mut Vec<C>,
+    mut make: impl FnMut(Option<C>) -> Result<F, LabError>,
+) -> Result<(), LabError>
+where
+    F: Future<Output = Result<C, LabError>>,
+{
+    let begin = pace.runtime.now();
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        let at = begin + arrivals.next_at().0;
+        let mut arrival = pace.runtime.sleep_until(at);
+        while !under_way.is_empty() {
+            match select(arrival, under_way.next()).await {
+                Either::Left(_) => break,
+                Either::Right((ended, still)) => {
+                    idle.extend(ended.transpose()?);
+                    arrival = still;
+                }
+            }
+        }
+        pace.runtime.sleep_until(at).await;
+        if !quota.take(at) {
+            break;
+        }
+        pace.check()?;
+        under_way.push(make(idle.pop())?);
+    }
+    while let Some(ended) = under_way.next().await {
+        idle.push(ended?);
+    }
+    Ok(())
+}
