@@ -38,9 +38,10 @@ impl Directory {
     }
 
     pub(crate) fn new_id(&self) -> BlockId {
-        let id = self.next_id.get();
-        self.next_id.set(id + 1);
-        BlockId(id)
+        let id = BlockId(self.next_id.get());
+        assert!(!self.contains(id), "{id} is assigned twice");
+        self.next_id.set(id.0 + 1);
+        id
     }
 
     pub(crate) fn contains(&self, id: BlockId) -> bool {
@@ -66,8 +67,21 @@ impl Directory {
         self.places.borrow_mut().get_mut(&id).map(change)
     }
 
-    pub(crate) fn insert(&self, id: BlockId, place: Place) -> Option<Place> {
-        self.places.borrow_mut().insert(id, place)
+    /// Adds a block that is not known.
+    pub(crate) fn insert(&self, id: BlockId, place: Place) {
+        let before = self.places.borrow_mut().insert(id, place);
+        assert!(before.is_none(), "{id} has a place already: {before:?}");
+    }
+
+    /// Moves a block to the place of a later attempt; returns the earlier place, if there was one.
+    pub(crate) fn replace(&self, id: BlockId, place: Place) -> Option<Place> {
+        let attempt = place.attempt;
+        let before = self.places.borrow_mut().insert(id, place);
+        assert!(
+            before.as_ref().is_none_or(|before| before.attempt < attempt),
+            "attempt {attempt} of {id} replaces a later one: {before:?}"
+        );
+        before
     }
 
     pub(crate) fn remove(&self, id: BlockId) -> Option<Place> {
@@ -102,5 +116,48 @@ impl Directory {
             places.iter().filter(|(_, place)| holds(place)).map(|(id, _)| *id).collect();
         ids.sort_unstable();
         ids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: BlockId = BlockId(5);
+
+    fn place(attempt: u8) -> Place {
+        Place { copies: Copies::new(), on_log: false, attempt, is_half: false }
+    }
+
+    #[test]
+    fn a_later_attempt_replaces_an_earlier_place() {
+        let directory = Directory::default();
+        assert!(directory.replace(ID, place(0)).is_none());
+        assert_eq!(directory.replace(ID, place(1)).map(|before| before.attempt), Some(0));
+    }
+
+    #[test]
+    #[should_panic(expected = "replaces a later one")]
+    fn the_same_attempt_does_not_replace_a_place() {
+        let directory = Directory::default();
+        directory.insert(ID, place(1));
+        directory.replace(ID, place(1));
+    }
+
+    #[test]
+    #[should_panic(expected = "has a place already")]
+    fn a_known_block_is_not_inserted() {
+        let directory = Directory::default();
+        directory.insert(ID, place(0));
+        directory.insert(ID, place(1));
+    }
+
+    #[test]
+    #[should_panic(expected = "is assigned twice")]
+    fn a_known_id_is_not_assigned() {
+        let directory = Directory::default();
+        directory.insert(ID, place(0));
+        directory.reserve_ids(ID.0);
+        directory.new_id();
     }
 }

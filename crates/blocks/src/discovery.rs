@@ -1,5 +1,4 @@
-//! Discovery: which blocks the superblocks of mounted flash hold, and which of them are copies of
-//! each other.
+//! Discovery: finds the blocks and their copies in the superblocks of mounted flash.
 
 use crate::directory::{Directory, Place};
 use crate::tag::{self, BlockId, BlockKind, Tag};
@@ -14,7 +13,7 @@ use softflash_ftl::{Inventory, Superblock};
 pub struct Found {
     /// Its id.
     pub id: BlockId,
-    /// What it holds.
+    /// Its contents.
     pub kind: BlockKind,
 }
 
@@ -33,9 +32,9 @@ impl Claim {
 
 /// Adds the blocks of mounted flash to the directory.
 ///
-/// Where several superblocks claim one id, those of the last attempt count, one for each copy; the
-/// others are released. A start that could not read a header, and found no valid log, assigns its
-/// id a second time: of two superblocks on one unit the younger counts.
+/// Where several superblocks claim one id, the superblocks of the last attempt count, one for each
+/// copy; the others are released. A start that could not read a header, and found no valid log,
+/// assigns its id a second time: of two superblocks on one unit the younger counts.
 pub(crate) fn discover(
     flash: &Flash,
     inventory: &Inventory,

@@ -184,7 +184,7 @@ impl BlockLayer {
     /// ones.
     pub(crate) fn replace(&self, id: BlockId, copies: Copies, attempt: u8) {
         let place = Place { copies, on_log: false, attempt, is_half: false };
-        let before = self.parts.directory.insert(id, place);
+        let before = self.parts.directory.replace(id, place);
         let before = before.map(|place| place.copies).unwrap_or_default();
         before.iter().for_each(|copy| self.flash().release(copy));
         self.parts.health.forget(id);

@@ -252,6 +252,9 @@ impl OpenBlock {
     }
 
     /// Appends whole pages: returns the page number at once, the outcome when they are programmed.
+    ///
+    /// # Panics
+    /// Where `data` is not whole pages.
     pub fn append(
         &self,
         data: IoBuf,
@@ -259,6 +262,12 @@ impl OpenBlock {
         hint: Hint,
     ) -> Result<(u32, impl Future<Output = Outcome> + use<>), (FtlError, IoBuf)> {
         let flash = &self.0.layer.parts.pools.of(self.0.on_log).flash;
+        assert!(
+            !data.is_empty() && data.len().is_multiple_of(flash.page_bytes()),
+            "an append of {} bytes to {} is not whole pages",
+            data.len(),
+            self.0.id
+        );
         let mut copies = self.0.left();
         let (Some((number, copy)), second) = (copies.next(), copies.next()) else {
             let superblock = self.0.copies.first().copied();
@@ -274,7 +283,8 @@ impl OpenBlock {
         twin.copy_from_slice(&data);
         let one = flash.append(copy, data, durable, hint);
         match (one, flash.append(second, twin, durable, hint)) {
-            (Ok((page, one)), Ok((_, other))) => {
+            (Ok((page, one)), Ok((other_page, other))) => {
+                assert_eq!(page, other_page, "the copies of {} have different lengths", self.0.id);
                 let appends = Rc::clone(&self.0);
                 Ok((page, Either::Right(appends.join(one, other))))
             }
@@ -391,7 +401,7 @@ impl Appends {
     ) -> Outcome {
         let ((one, data), (other, twin)) = join(one, other).await;
         let result = match (one, other) {
-            // Both copies hold the same pages: neither is dropped.
+            // Neither copy is better than the other: both are kept.
             (Err(error), Err(another)) => {
                 self.note_outcome(0, &error);
                 self.note_outcome(1, &another);

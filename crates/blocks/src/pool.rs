@@ -1,5 +1,5 @@
-//! A unit pool: flash that blocks are placed on, which of its units take a block, and which are
-//! lost.
+//! A unit pool: flash that blocks are placed on, with the state of its units (serving, worn out,
+//! lost).
 
 use crate::directory::Copies;
 use crate::error::{BlockError, Result};
@@ -173,6 +173,7 @@ impl UnitPool {
             let allocated = match self.choose_unit(&taken) {
                 None => Err(self.lack_of_space()),
                 Some(unit) => {
+                    assert!(!taken.contains(&unit), "two copies of {} on unit {unit}", tag.id);
                     taken.push(unit);
                     match self.flash.allocate(unit, tag::encode(Tag { copy, ..tag }), hint) {
                         Err(FtlError::NoSpace { .. }) => Err(self.lack_of_space()),
@@ -181,7 +182,11 @@ impl UnitPool {
                 }
             };
             match allocated {
-                Ok(superblock) => copies.push(superblock),
+                Ok(superblock) => {
+                    let is_chosen = taken.last() == Some(&superblock.unit.0);
+                    assert!(is_chosen, "the FTL allocated {superblock} on another unit");
+                    copies.push(superblock);
+                }
                 Err(error) => {
                     copies.iter().for_each(|copy| self.flash.release(copy));
                     return Err(error);

@@ -354,6 +354,11 @@ impl BlockLayer {
         let read = self.parts.pools.of(on_log).flash.read(copy, first_page, pages, hint).await;
         self.note_outcome(copy.unit.0, on_log, read.as_ref().err());
         let read = read?;
+        assert_eq!(
+            read.bytes.len(),
+            pages as usize * self.page_bytes(),
+            "the FTL read another number of pages of {id}"
+        );
         if read.retries >= REFRESH_RETRIES {
             self.note_needs_refresh(id);
         }

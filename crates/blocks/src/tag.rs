@@ -36,7 +36,7 @@ impl std::fmt::Display for BlockId {
     }
 }
 
-/// What a block holds.
+/// The contents of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockKind {
     /// A segment of the shard's log.
@@ -62,7 +62,7 @@ pub enum BlockKind {
 pub struct Tag {
     /// The block inside.
     pub id: BlockId,
-    /// What it holds.
+    /// Its contents.
     pub kind: BlockKind,
     /// The number of the attempt to write the block, from 0: where a crash leaves several, the last
     /// one counts.
@@ -80,7 +80,13 @@ const VERSION: u8 = 2;
 const VERSION_OF_COPIES: u8 = 3;
 
 /// Encodes a tag; see `docs/formats.md`.
-pub fn encode(Tag { id, kind, attempt, copy }: Tag) -> OwnerTag {
+pub fn encode(tag: Tag) -> OwnerTag {
+    let encoded = encoded(tag);
+    debug_assert_eq!(decode(&encoded), Some(tag), "a tag is not decodable");
+    encoded
+}
+
+fn encoded(Tag { id, kind, attempt, copy }: Tag) -> OwnerTag {
     let (code, detail, after) = match kind {
         BlockKind::Log { segment, after } => (1, segment, after),
         BlockKind::Patch { slice } => (2, u64::from(slice), 0),

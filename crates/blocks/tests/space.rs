@@ -1,5 +1,7 @@
 //! Free space of a block layer, counted against the FTL's own count.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
+
 use softflash_blocks::space::{BLOCKS_OF_FLUSH, BLOCKS_OF_LOG, BLOCKS_OF_START};
 use softflash_blocks::{BlockError, BlockId, BlockKind, BlockLayer, Redundancy};
 use softflash_ftl::Hint;

@@ -1,5 +1,4 @@
-//! Classifies single pages: which of them were written and lost, and how far a superblock was
-//! written.
+//! Classifies single pages, to find lost pages and the written part of a superblock.
 
 use crate::Flash;
 use softflash_device::DeviceError;

@@ -90,6 +90,8 @@ impl Groups {
 
     fn insert(&mut self, group: ParityGroup, pinned: BTreeSet<BlockId>) {
         let parity = BlockId(group.parity);
+        // The decoder of the log refuses such a group.
+        assert!(!group.members.is_empty(), "the parity group of {parity} has no members");
         self.of.extend(group.blocks().map(|block| (BlockId(block.block), parity)));
         let known = Known { group: Rc::new(group), pinned, is_suspect: false };
         self.known.insert(parity, known);

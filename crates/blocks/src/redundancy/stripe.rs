@@ -69,7 +69,9 @@ impl Stripe {
             xor_into(self.parity.get_mut(at..).unwrap_or_default(), piece);
             at += piece.len();
         }
-        let pages = (bytes / self.blocks.page_bytes()) as u32;
+        let page_bytes = self.blocks.page_bytes();
+        assert!(bytes.is_multiple_of(page_bytes), "{id} of {bytes} bytes is not whole pages");
+        let pages = (bytes / page_bytes) as u32;
         self.members.push(Member { block: id.0, pages });
         self.anti_affinity.clone()
     }

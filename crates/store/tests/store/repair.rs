@@ -113,13 +113,13 @@ fn damaged_blocks_lose_only_their_records_and_no_old_value_reappears() {
         // The first block, one in the middle, the last.
         flip(&bed, patch.data() + 30 + part * (data_len / 2 - 30));
         let (report, lost) = repair_and_compare(&bed, &history);
-        let mended = &report.patches[0];
+        let repaired = &report.patches[0];
         assert_eq!(report.patches.len(), 1, "{report:#?}");
-        assert_eq!(mended.blocks_lost, Some(1), "{report:#?}");
-        assert!(mended.records_lost >= Some(1) && !mended.older_values_may_return);
-        assert!(mended.older_values_hidden >= 1, "{report:#?}");
+        assert_eq!(repaired.blocks_lost, Some(1), "{report:#?}");
+        assert!(repaired.records_lost >= Some(1) && !repaired.older_values_may_return);
+        assert!(repaired.older_values_hidden >= 1, "{report:#?}");
         // A lost deletion is replaced.
-        assert!(lost >= 1 && Some(lost) <= mended.records_lost, "{lost} {report:#?}");
+        assert!(lost >= 1 && Some(lost) <= repaired.records_lost, "{lost} {report:#?}");
     }
 }
 
@@ -142,10 +142,10 @@ fn without_its_header_a_patch_is_found_by_its_blocks() {
             flip(&bed, older[0].data() + 3);
         }
         let (report, lost) = repair_and_compare(&bed, &history);
-        let mended = &report.patches[0];
-        assert!(mended.records_kept > 40 && mended.records_lost.is_none(), "{report:#?}");
-        assert_eq!(mended.ranges.len(), 1 + usize::from(first_block), "{report:#?}");
-        assert_eq!(mended.ranges.last().map(|range| range.is_certain), Some(false));
+        let repaired = &report.patches[0];
+        assert!(repaired.records_kept > 40 && repaired.records_lost.is_none(), "{report:#?}");
+        assert_eq!(repaired.ranges.len(), 1 + usize::from(first_block), "{report:#?}");
+        assert_eq!(repaired.ranges.last().map(|range| range.is_certain), Some(false));
         assert_eq!(lost > 0, first_block, "{report:#?}");
     }
 }
@@ -156,9 +156,9 @@ fn lost_metadata_and_a_damaged_block_lose_only_that_block() {
     flip(&bed, newer[0].filter() + 20);
     flip(&bed, newer[0].data() + u64::from(newer[0].header.data_len) / 2);
     let (report, _) = repair_and_compare(&bed, &history);
-    let mended = &report.patches[0];
-    assert_eq!((mended.ranges.len(), mended.blocks_lost), (1, Some(1)), "{report:#?}");
-    assert!(mended.older_values_may_return, "the lost keys are unknown: {report:#?}");
+    let repaired = &report.patches[0];
+    assert_eq!((repaired.ranges.len(), repaired.blocks_lost), (1, Some(1)), "{report:#?}");
+    assert!(repaired.older_values_may_return, "the lost keys are unknown: {report:#?}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_missing_patch_is_removed_from_the_tree() {
     }
     let (report, lost) = repair_and_compare(&bed, &history);
     assert_eq!(report.patches.len(), 2, "{report:#?}");
-    assert!(lost > 0 && report.patches.iter().all(|mended| mended.records_kept == 0));
+    assert!(lost > 0 && report.patches.iter().all(|repaired| repaired.records_kept == 0));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_value_with_a_lost_part_is_lost_as_a_whole() {
     flip(&bed, patches[3].data() + 200_000);
     let (report, lost) = repair_and_compare(&bed, &history);
     assert_eq!(lost, 1, "{report:#?}");
-    assert!(report.patches.iter().any(|mended| mended.torn_keys.len() == 1), "{report:#?}");
+    assert!(report.patches.iter().any(|repaired| repaired.torn_keys.len() == 1), "{report:#?}");
 }
 
 #[test]

@@ -175,8 +175,9 @@ const PATCH_BYTES: usize = 17;
 const MIN_STATE_BYTES: usize = 22;
 const UNIT_BYTES: usize = 10;
 
-/// Appends an event to a stream. Keys, values and trees are bounded far below the 4 GiB that a
-/// length can express; a length beyond saturates, and the reader refuses the event.
+/// Appends an event to a stream. Lengths have 32 bits: keys and values are far shorter, and the
+/// memory for requests bounds a batch. A longer event gets the greatest length, with which the
+/// reader refuses it.
 pub fn encode(event: &Event<'_>, stream: &mut Vec<u8>) {
     let start = stream.len();
     stream.put_u32_le(0);

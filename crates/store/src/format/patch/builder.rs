@@ -53,7 +53,7 @@ impl BuilderConfig {
 pub enum Added {
     /// It is in the patch.
     Added,
-    /// It does not fit; the patch is as it was.
+    /// It does not fit; the patch is unchanged.
     Full,
 }
 

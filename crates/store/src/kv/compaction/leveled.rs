@@ -100,7 +100,7 @@ impl Leveled {
         let start = if next < run.patches.len() { next } else { 0 };
         let picked = match run.lost() {
             0 => clean_cut(run, start, start + 1),
-            // Versions of its keys may be in those that are lost.
+            // Lost patches may hold versions of the same keys.
             _ => run.patches.clone(),
         };
         *cursor = Bytes::copy_from_slice(picked.last()?.last_key());

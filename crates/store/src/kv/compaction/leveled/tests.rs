@@ -57,8 +57,8 @@ fn runs_of_level_0_are_merged_with_the_patches_that_they_overlap_below() {
         let choice = choose(&tree(&full)).unwrap();
         let overlapping = pairs(&[("c", "d"), ("e", "f"), ("i", "j")]);
         assert_eq!(bounds(&choice)[2], overlapping, "both bounds count");
-        let apart = [&above[..], &[(1, 0, first), (1, 0, last)]].concat();
-        let choice = choose(&tree(&apart)).unwrap();
+        let disjoint = [&above[..], &[(1, 0, first), (1, 0, last)]].concat();
+        let choice = choose(&tree(&disjoint)).unwrap();
         assert_eq!(choice.inputs.len(), 2, "nothing there overlaps");
     });
 }
@@ -114,7 +114,7 @@ fn deletions_are_dropped_only_without_older_versions_below() {
         for (first, last) in [("a", "d"), ("i", "z"), ("e", "f"), ("a", "z")] {
             assert!(!is_bottom(first, last, 2), "{first} to {last}");
             assert!(!is_bottom(first, last, 4), "{first} to {last}, further down");
-            assert!(is_bottom(first, last, 1), "what lies there is merged with it");
+            assert!(is_bottom(first, last, 1), "the patches there are merged with it");
         }
         for (first, last) in [("a", "c"), ("j", "z")] {
             assert!(is_bottom(first, last, 2), "{first} to {last}");
@@ -264,7 +264,7 @@ fn under_pressure_levels_with_dead_data_are_merged_without_being_due() {
         assert_eq!(from(&[]), None);
         assert_eq!(from(&[(0, 1, &a)]), None, "a single run overlaps nothing");
         assert_eq!(from(&[(0, 1, &dead)]), Some(0), "deletions are dropped");
-        assert_eq!(from(&[(0, 1, &a), (1, 0, &b)]), Some(0), "it may hide what is below");
+        assert_eq!(from(&[(0, 1, &a), (1, 0, &b)]), Some(0), "it may hide older versions below");
         assert_eq!(from(&[(1, 0, &a)]), None, "the lowest level overlaps nothing");
         assert_eq!(from(&[(1, 0, &dead)]), None, "and has no level below");
         assert_eq!(from(&[(1, 0, &a), (2, 0, &b)]), Some(1), "level 0 is empty");
