@@ -347,7 +347,7 @@ fn random_commands_end_with_what_was_written_and_equal_runs_are_equal() {
     }
 }
 
-/// No end is heard of later than it happened, by whoever wakes when asked to.
+/// A caller that wakes at the time asked for gets each completion at its time, not later.
 #[test]
 fn nobody_is_woken_too_late() {
     for depth in [0, 4] {

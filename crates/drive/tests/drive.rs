@@ -150,8 +150,8 @@ proptest! {
         layout in layouts(),
         seed: u64,
     ) {
-        // A page that is read from memory ends as it is asked for, and is heard of an event later
-        // or not.
+        // A read from memory completes at once; its completion is returned with this event or the
+        // next.
         let layout = PageMapped { write_buffer: false, ..layout };
         let filled = || {
             let mut drive = Drive::new(&device, &layout, 20.0).unwrap();

@@ -12,7 +12,7 @@ use softflash_drive::Drive;
 use softflash_drive::spec::DeviceSpec;
 
 /// A text as a device, a layout and a workload: each is refused with words, or written back as the
-/// same, and whoever uses it checks its numbers before calculating with them.
+/// same, and its users check its numbers before calculating with them.
 pub fn specs(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Some(device) = understood::<DeviceSpec>(text)

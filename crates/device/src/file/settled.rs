@@ -3,7 +3,7 @@
 //! After a flush that failed, the operating system may have dropped what was waiting to be written,
 //! and the next flush says nothing of it: it reports an error once, to the next flush, whosever
 //! data were lost. So the first such error is the last word: from then on nothing that is written
-//! to the device counts as durable. What is on it is read anew when it is opened again.
+//! to the device counts as durable. Its contents are read again when it is opened.
 
 use crate::command::DeviceError;
 #[cfg(feature = "loom")]

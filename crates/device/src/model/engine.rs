@@ -173,7 +173,7 @@ impl Engine {
     }
 
     /// Takes note of rows that the array has finished just now, and feeds their dies.
-    pub(super) fn heard(&mut self, group: &mut Group, finished: &[Finished]) {
+    pub(super) fn completed(&mut self, group: &mut Group, finished: &[Finished]) {
         for row in finished {
             self.row_finished(group, row);
         }

@@ -75,18 +75,18 @@ impl Group {
     }
 
     /// Plays the array up to `now`, one moment at a time, but not beyond a planned power cut:
-    /// `heard` learns of the commands that ended at a moment while the array is still there.
+    /// `completed` gets the commands that ended at a moment while the array is at that moment.
     pub(super) fn advance(
         &mut self,
         now: Time,
         scratch: &mut Vec<Finished>,
-        mut heard: impl FnMut(&mut Group, &[Finished]),
+        mut completed: impl FnMut(&mut Group, &[Finished]),
     ) {
         self.start_clock(now);
         while let Some(at) = self.array.next_event_at().filter(|at| *at <= self.until(now)) {
             self.array.advance(at, scratch);
             if !scratch.is_empty() {
-                heard(self, scratch);
+                completed(self, scratch);
                 scratch.clear();
             }
         }

@@ -71,7 +71,7 @@ impl ModelQueuePair {
     ) -> Option<MutexGuard<'a, Group>> {
         let mut group = lock(group);
         if group.is_powered() {
-            group.advance(now, scratch, |group, rows| engine.heard(group, rows));
+            group.advance(now, scratch, |group, rows| engine.completed(group, rows));
             let Some(cut) = group.cut_due(now) else { return Some(group) };
             // All groups are cut, this one too.
             drop(group);

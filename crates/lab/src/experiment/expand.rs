@@ -241,8 +241,8 @@ impl Choice<'_> {
     }
 }
 
-/// Understands a preset that the experiment has changed. What was wrong before the change is told
-/// of the preset, what is wrong since then of the experiment.
+/// Parses a preset that the experiment has changed. An error that the preset had before the change
+/// names the preset, any other the experiment.
 fn understood<T: DeserializeOwned>(
     experiment: &Experiment,
     document: &Document,

@@ -29,8 +29,8 @@ impl Array {
             .plan(schedule, geometry)
     }
 
-    /// When the power is to be cut, as it was planned: whoever drives the array advances it to that
-    /// time and [cuts](Array::power_cut). A cut makes this forget all that was planned until then.
+    /// The time of the next planned power cut: the driver of the array advances it to that time and
+    /// [cuts](Array::power_cut). A cut removes all cuts planned until then.
     pub fn planned_cut(&self) -> Option<Time> {
         let injector = self.core.injector.as_ref()?;
         injector.cuts.first().map(|&at| Time(at.max(self.core.now)))

@@ -1,4 +1,4 @@
-//! What power cuts leave, and that blocks come back as they were.
+//! The pages that power cuts leave, and the state of blocks afterwards.
 
 use crate::common::{Rig, US, block, erase, program, read};
 use softflash_base::{Time, random::Rng};

@@ -32,16 +32,16 @@ struct Pages {
 impl Pages {
     fn take(&mut self, command: &Command) -> Option<DeviceError> {
         let Target { unit, die, plane, planes, blocks, page, rows } = command.target;
-        let seats = (0..planes).map(|at| (unit.0, die, plane + at, blocks[usize::from(at)]));
-        let pages = seats.clone().flat_map(|(unit, die, plane, block)| {
+        let columns = (0..planes).map(|at| (unit.0, die, plane + at, blocks[usize::from(at)]));
+        let pages = columns.clone().flat_map(|(unit, die, plane, block)| {
             (page..page + rows).map(move |row| (unit, die, plane, block, row))
         });
         match OperationKind::of(&command.operation) {
             OperationKind::Program => self.written.extend(pages),
             OperationKind::Erase => {
-                let seats: Vec<_> = seats.collect();
+                let columns: Vec<_> = columns.collect();
                 let stays = |(unit, die, plane, block, _): &Page| {
-                    !seats.contains(&(*unit, *die, *plane, *block))
+                    !columns.contains(&(*unit, *die, *plane, *block))
                 };
                 self.written.retain(stays);
                 self.lost.retain(stays);

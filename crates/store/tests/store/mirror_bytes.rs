@@ -14,7 +14,7 @@ use std::time::Duration;
 type Page = (u32, u32);
 
 const PAGE: usize = 4096;
-const PATROL: Duration = Duration::from_secs(20);
+const SCRUB_PERIOD: Duration = Duration::from_secs(20);
 
 /// The written pages of unit 0 that a check reads.
 fn pages(mirror: &Mirror) -> Vec<Page> {
@@ -47,7 +47,7 @@ fn change(mirror: &Mirror, page: Page, at: usize, mask: u8) {
 #[test]
 fn every_byte_of_one_copy_is_repaired_from_the_other() {
     let (mut mirror, mut model, mut random) = (Mirror::new(1, 2), Model::default(), Rng::seeded(5));
-    mirror.options.scrub = Some(PATROL);
+    mirror.options.scrub = Some(SCRUB_PERIOD);
     for _ in 0..2 {
         mirror.session(async |stores, _| {
             write(stores, &mut model, &mut random, 60).await;
@@ -88,7 +88,7 @@ fn every_byte_of_one_copy_is_repaired_from_the_other() {
             }
             // Two passes: the first begins before the blocks that recovery found degraded are
             // rewritten.
-            runtime.sleep_until(runtime.now() + 2 * PATROL).await;
+            runtime.sleep_until(runtime.now() + 2 * SCRUB_PERIOD).await;
             rebuilt(&stores[0], runtime).await;
             let stats = stores[0].stats().await.unwrap();
             assert_eq!(stats.data_losses, 0, "byte {at} of page {page:?}");

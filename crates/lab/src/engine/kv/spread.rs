@@ -13,7 +13,7 @@ pub struct Spread {
     /// Patches that come after another in their run.
     followers: u64,
     /// Those of them that lie on the unit behind that of the one before.
-    in_turn: u64,
+    round_robin: u64,
 }
 
 impl Spread {
@@ -39,7 +39,7 @@ impl Spread {
         let after = |unit: u16| if unit + 1 < units.end { unit + 1 } else { units.start };
         for pair in run.windows(2) {
             self.followers += 1;
-            self.in_turn += u64::from(after(pair[0]) == pair[1]);
+            self.round_robin += u64::from(after(pair[0]) == pair[1]);
         }
     }
 
@@ -52,7 +52,7 @@ impl Spread {
         [
             ("patches", patches as f64),
             ("fullest_unit_share", fullest as f64 / mean.max(f64::MIN_POSITIVE)),
-            ("in_turn_share", self.in_turn as f64 / self.followers.max(1) as f64),
+            ("in_turn_share", self.round_robin as f64 / self.followers.max(1) as f64),
         ]
         .map(|(name, value)| (name.to_owned(), value))
     }

@@ -56,9 +56,9 @@ fn patches_lie_as_the_layout_says() {
         units.scheduler = scheduler;
         run(&reads).figures
     };
-    let in_turn = with(Scheduler::RoundRobin);
-    assert_eq!((in_turn["patches"], in_turn["fullest_unit_share"]), (44.0, 1.0));
-    assert_eq!(in_turn["in_turn_share"], 1.0);
+    let round_robin = with(Scheduler::RoundRobin);
+    assert_eq!((round_robin["patches"], round_robin["fullest_unit_share"]), (44.0, 1.0));
+    assert_eq!(round_robin["in_turn_share"], 1.0);
     let (_, layout) = presets::layout("sdf").unwrap();
     let options = |kind: &LayoutKind| store_options(kind, 2);
     let sdf = options(&layout.kind);
