@@ -16,8 +16,9 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-/// Attempts to write a block, each on another unit, before the write fails.
-const MAX_ATTEMPTS: u8 = 4;
+/// Attempts to write a block, each on another unit if there is one, before the write fails. As for a
+/// log segment: on worn flash four in a row fail now and then.
+const MAX_ATTEMPTS: u8 = 8;
 
 /// A block that takes appends. Dropping it ends the appends and keeps the block.
 pub struct OpenBlock(Rc<Appends>);
@@ -139,7 +140,7 @@ impl BlockLayer {
             failed.extend(block.0.copies.iter().map(|copy| copy.unit.0));
             self.delete(id);
         }
-        Err(BlockError::DataLoss(format!("{id} could not be written to {MAX_ATTEMPTS} units")))
+        Err(BlockError::DataLoss(format!("{id} could not be written in {MAX_ATTEMPTS} attempts")))
     }
 
     /// Units to avoid, as far as the other units have room for all copies: units taken by the rest

@@ -88,8 +88,8 @@ impl Scenario {
         self.clients.batch = 1;
         self.resp.iter_mut().for_each(|resp| resp.transactions = 0.0);
         self.clients.requests = self.clients.requests.min(16);
-        // Large values mean many patch writes: with a higher rate, some patch would fail at all
-        // four attempts.
+        // Large values mean many patch writes: with a higher rate, some patch would fail at all its
+        // attempts.
         self.faults.program_failure = self.faults.program_failure.min(MOST_FAILURES_OF_LARGE);
     }
 
