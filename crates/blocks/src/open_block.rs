@@ -16,8 +16,8 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-/// Attempts to write a block, each on another unit if there is one, before the write fails. As for a
-/// log segment: on worn flash four in a row fail now and then.
+/// Attempts to write a block, each on another unit if there is one, before the write fails. As many
+/// as for a log segment: on flash with program failures four in a row fail now and then.
 const MAX_ATTEMPTS: u8 = 8;
 
 /// A block that takes appends. Dropping it ends the appends and keeps the block.
