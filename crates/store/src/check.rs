@@ -4,18 +4,15 @@ use crate::error::Result;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
-use crate::options::StoreOptions;
-use crate::shard::budget::Budget;
-use crate::shard::clock::ExpiryClock;
-use crate::shard::decisions::{COORDINATOR, Decisions};
-use crate::shard::recovery::{OnFlash, OnLogLoss, Recovery};
+use crate::shard::decisions::Decisions;
+use crate::shard::examination::{Examination, Examined};
+use crate::shard::recovery::OnLogLoss;
 use futures_util::future::join_all;
 use serde::Serialize;
 use softflash_base::{ShardId, checksum};
 use softflash_blocks::{BlockId, BlockLayer, ParityGroup};
 use softflash_device::Device;
-use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, Hint, Superblock};
+use softflash_ftl::{Hint, Superblock};
 use softflash_runtime::{RuntimeHandle, yield_now};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -123,37 +120,13 @@ async fn check_shard(
     progress: &Progress,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let queue = device
-        .open_queue_pair(layout.units_of(shard))
-        .map_err(|error| crate::StoreError::Unusable(error.to_string()))?;
-    // Without erases in advance: a check only reads.
-    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
-    let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
+    let on_log_loss = OnLogLoss::Refuse;
+    let examination =
+        Examination { shard, device: &device, layout, decisions, runtime: &runtime, on_log_loss };
+    let Examined { flash, inventory, blocks, found, recovered } = examination.run().await?;
     for torn in &inventory.damaged {
         report.remark(torn.superblock.to_string(), torn.reason.clone());
     }
-    let (blocks, found) =
-        BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.redundancy());
-    let clock = ExpiryClock::new(runtime);
-    let budget = Budget::new(
-        &StoreOptions::default(),
-        layout,
-        blocks.total_blocks(),
-        blocks.capacity_bytes(),
-    );
-    let on_flash =
-        OnFlash { found: &found, damaged: &inventory.damaged, on_log_loss: OnLogLoss::Refuse };
-    let recovered = Recovery {
-        shard,
-        layout,
-        blocks: &blocks,
-        on_flash,
-        clock: &clock,
-        decisions,
-        budget: &budget,
-    }
-    .run()
-    .await;
     let unreferred: BTreeSet<BlockId> = match &recovered {
         Ok(recovered) => recovered.dead.iter().chain(&recovered.orphans).copied().collect(),
         Err(_) => BTreeSet::new(),
@@ -174,9 +147,6 @@ async fn check_shard(
     let result = match recovered {
         Err(error) => Err(error),
         Ok(recovered) => {
-            if shard == COORDINATOR {
-                decisions.publish(recovered.commits.clone());
-            }
             report.orphans = (recovered.dead.len() + recovered.orphans.len()) as u64;
             if let Some(torn) = &recovered.torn {
                 report.remark(format!("shard {shard}"), torn);

@@ -25,11 +25,10 @@ use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::shard::Shard;
-use crate::shard::budget::Budget;
-use crate::shard::clock::ExpiryClock;
-use crate::shard::decisions::{COORDINATOR, Decisions};
+use crate::shard::decisions::Decisions;
+use crate::shard::examination::{Examination, Examined};
+use crate::shard::recovery::LogLoss;
 pub use crate::shard::recovery::OnLogLoss;
-use crate::shard::recovery::{LogLoss, OnFlash, Recovery};
 use crate::store::open_all_for_repair;
 use futures_util::future::join_all;
 use rewrite_range::{RewriteRange, rewrite_ranges_of};
@@ -37,8 +36,7 @@ use salvage::Source;
 use softflash_base::ShardId;
 use softflash_blocks::{BlockId, BlockLayer};
 use softflash_device::Device;
-use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, Inventory, Superblock};
+use softflash_ftl::{Inventory, Superblock};
 use softflash_runtime::RuntimeHandle;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -144,7 +142,7 @@ async fn examine_all(
         async move {
             let mut part = RepairReport::default();
             let shard = ShardId(number);
-            let spec = Examined { shard, device, layout, decisions, runtime, on_log_loss };
+            let spec = Examination { shard, device, layout, decisions, runtime, on_log_loss };
             let examined = examine_shard(spec, &mut part).await;
             let facts = examined.unwrap_or_else(|error| {
                 decisions.abandon(shard, &error);
@@ -162,47 +160,12 @@ async fn examine_all(
     (report, all)
 }
 
-/// The arguments of the examination of a shard.
-struct Examined<'a> {
-    shard: ShardId,
-    device: &'a Arc<dyn Device>,
-    layout: &'a StoreLayout,
-    decisions: &'a Decisions,
-    runtime: &'a RuntimeHandle,
-    on_log_loss: OnLogLoss,
-}
-
-async fn examine_shard(spec: Examined<'_>, report: &mut RepairReport) -> Result<Facts> {
-    let Examined { shard, device, layout, decisions, runtime, on_log_loss } = spec;
-    let queue = device
-        .open_queue_pair(layout.units_of(shard))
-        .map_err(|error| StoreError::Unusable(error.to_string()))?;
-    // Without erases in advance: the examination only reads.
-    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
-    let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
-    let (blocks, found) =
-        BlockLayer::new(flash.clone(), shard, device.info().uuid, &inventory, layout.redundancy());
-    let clock = ExpiryClock::new(runtime.clone());
-    let (total, capacity) = (blocks.total_blocks(), blocks.capacity_bytes());
-    let budget = Budget::new(&StoreOptions::default(), layout, total, capacity);
-    let on_flash = OnFlash { found: &found, damaged: &inventory.damaged, on_log_loss };
-    let recovered = Recovery {
-        shard,
-        layout,
-        blocks: &blocks,
-        on_flash,
-        clock: &clock,
-        decisions,
-        budget: &budget,
-    }
-    .run()
-    .await;
+async fn examine_shard(examination: Examination<'_>, report: &mut RepairReport) -> Result<Facts> {
+    let shard = examination.shard;
+    let Examined { flash, inventory, blocks, recovered, .. } = examination.run().await?;
     let examined = match recovered {
         Err(error) => Err(error),
         Ok(recovered) => {
-            if shard == COORDINATOR {
-                decisions.publish(recovered.commits.clone());
-            }
             let mut facts = Facts::of(&inventory);
             note_log_loss(shard, &recovered.log_loss, &mut facts, report);
             for (number, block) in &recovered.resume.segments {

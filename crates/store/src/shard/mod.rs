@@ -9,6 +9,7 @@ pub mod clock;
 pub mod commit;
 pub mod compact;
 pub(crate) mod decisions;
+pub(crate) mod examination;
 pub mod flush;
 pub mod gate;
 pub mod log;
