@@ -108,6 +108,18 @@ bugs! {
     FailedCopyHidden: "a copy with a failed program counts as intact", "blocks/src/open_block.rs";
     ParityForgetsPatch: "the second patch of a group is not in its parity", "blocks/src/redundancy/stripe.rs";
     GroupOnOneUnit: "patches of a parity group are placed without anti-affinity and without a check", "blocks/src/redundancy/groups.rs";
+    // The value log.
+    ReferenceBeforeValue: "a frame is written before the values to which it refers", "store/src/shard/log/writer.rs";
+    ValueNotForced: "a value stays in the device's volatile cache", "store/src/shard/values/frontier.rs";
+    ValueWordLinesOpen: "a value counts as durable although a later program can destroy its word lines", "store/src/shard/values/frontier.rs";
+    ValueBlockSealedEarly: "the collector may take a value block while values are being written to it", "store/src/shard/values/frontier.rs";
+    SupersededValueLive: "a value that is superseded before it is written stays live for ever", "store/src/shard/values/writer.rs";
+    ValueBlockFreedEarly: "an empty value block is deleted before the writes that emptied it are durable", "store/src/shard/values/collect.rs";
+    ValueBlockFreedUnderReader: "a value block is deleted during a read", "store/src/shard/values/block.rs";
+    ValueBlockFreedUnderScan: "a value block is deleted while a scan reads an older version", "store/src/shard/values/collect.rs";
+    MovedOverWrite: "the collector moves a value over a newer write", "store/src/shard/values/collect.rs";
+    ExpiredValueClockNotLogged: "a block of expired values is deleted before the expiry clock is logged", "store/src/shard/values/ledger.rs";
+    ValueLiveForgotten: "values on flash are not listed as live after a restart", "store/src/shard/values/recovery.rs";
     // Concurrent removal of all keys.
     UndecidedDoomed: "the patches of an undecided FLUSHALL are released", "store/src/shard/clear.rs";
     ClearKeepsCache: "a FLUSHALL does not invalidate the read cache", "store/src/shard/clear.rs";

@@ -378,13 +378,13 @@ impl Appends {
         self.fated().filter(move |(_, fate)| takes_more(fate)).map(|(copy, _)| copy)
     }
 
-    /// The copies to keep when the appends end. A log segment also keeps copies that failed after
-    /// an append, because its frames are acknowledged one by one.
+    /// The copies to keep when the appends end. A log segment and a value block also keep copies
+    /// that failed after an append, because their appends are acknowledged one by one.
     fn worth_keeping(&self) -> impl Iterator<Item = Superblock> {
-        let is_log = matches!(self.kind, BlockKind::Log { .. });
+        let appends_count = matches!(self.kind, BlockKind::Log { .. } | BlockKind::Value);
         let is_kept = move |fate: &CopyFate| match *fate.failure.borrow() {
             None => true,
-            Some(_) => is_log && fate.holds.get(),
+            Some(_) => appends_count && fate.holds.get(),
         };
         self.fated().filter(move |(_, fate)| is_kept(fate)).map(|((_, copy), _)| *copy)
     }

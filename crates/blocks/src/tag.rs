@@ -53,6 +53,8 @@ pub enum BlockKind {
     },
     /// The parity of a group of patches.
     Parity,
+    /// Separated values.
+    Value,
     /// Bytes of a user of the block layer.
     User,
 }
@@ -92,6 +94,7 @@ fn encoded(Tag { id, kind, attempt, copy }: Tag) -> OwnerTag {
         BlockKind::Patch { slice } => (2, u64::from(slice), 0),
         BlockKind::User => (3, 0, 0),
         BlockKind::Parity => (4, 0, 0),
+        BlockKind::Value => (5, 0, 0),
     };
     let mut tag = [0; 64];
     tag[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -123,6 +126,7 @@ pub fn decode(tag: &OwnerTag) -> Option<Tag> {
         2 => BlockKind::Patch { slice: u16::try_from(detail).ok()? },
         3 => BlockKind::User,
         4 => BlockKind::Parity,
+        5 => BlockKind::Value,
         _ => return None,
     };
     let copy = match (version, tag.0[7]) {
@@ -141,7 +145,8 @@ mod tests {
     fn a_decoded_tag_equals_the_encoded_one() {
         let id = BlockId(BlockId::first(ShardId(3)).0 + 77);
         let log = BlockKind::Log { segment: 9, after: 6 };
-        for kind in [log, BlockKind::Patch { slice: 5 }, BlockKind::User, BlockKind::Parity] {
+        let (patch, value) = (BlockKind::Patch { slice: 5 }, BlockKind::Value);
+        for kind in [log, patch, BlockKind::User, BlockKind::Parity, value] {
             for copy in [None, Some(0), Some(1)] {
                 let tag = Tag { id, kind, attempt: 2, copy };
                 assert_eq!(decode(&encode(tag)), Some(tag));

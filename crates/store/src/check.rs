@@ -7,6 +7,8 @@ use crate::layout::StoreLayout;
 use crate::shard::decisions::Decisions;
 use crate::shard::examination::{Examination, Examined};
 use crate::shard::recovery::OnLogLoss;
+use crate::shard::values::examine::examine;
+use crate::shard::values::ledger::Ledger;
 use futures_util::future::join_all;
 use serde::Serialize;
 use softflash_base::{ShardId, checksum};
@@ -40,8 +42,10 @@ pub struct CheckReport {
     pub patches: u64,
     /// Records verified, superseded ones included.
     pub records: u64,
-    /// Bytes of records verified.
+    /// Bytes of records and separated values verified.
     pub bytes: u64,
+    /// Separated values read without a problem; fragments count one by one.
+    pub values: u64,
     /// Keys and deletions in the log that are in no patch.
     pub log_keys: u64,
     /// Blocks that neither a tree nor the log refers to; the next start releases them.
@@ -91,6 +95,7 @@ pub async fn check(
         report.patches += part.patches;
         report.records += part.records;
         report.bytes += part.bytes;
+        report.values += part.values;
         report.log_keys += part.log_keys;
         report.orphans += part.orphans;
         report.findings.extend(part.findings);
@@ -123,7 +128,7 @@ async fn check_shard(
     let on_log_loss = OnLogLoss::Refuse;
     let examination =
         Examination { shard, device: &device, layout, decisions, runtime: &runtime, on_log_loss };
-    let Examined { flash, inventory, blocks, found, recovered } = examination.run().await?;
+    let Examined { flash, inventory, blocks, found, recovered, now_ms } = examination.run().await?;
     for torn in &inventory.damaged {
         report.remark(torn.superblock.to_string(), torn.reason.clone());
     }
@@ -183,6 +188,9 @@ async fn check_shard(
                     yield_now().await;
                 }
             }
+            for slice in &recovered.slices {
+                check_values(slice, &recovered.values, &blocks, now_ms, report).await?;
+            }
             for group in blocks.groups() {
                 check_parity(&group, &blocks, report).await;
                 yield_now().await;
@@ -192,6 +200,28 @@ async fn check_shard(
     };
     flash.stop();
     result
+}
+
+/// Reads every separated value of a slice.
+async fn check_values(
+    slice: &Slice,
+    ledger: &Ledger,
+    blocks: &BlockLayer,
+    now_ms: u64,
+    report: &mut CheckReport,
+) -> Result<()> {
+    let examined = examine(slice, ledger, blocks, now_ms).await?;
+    report.values += examined.values;
+    report.bytes += examined.bytes;
+    for (key, problem) in examined.lost {
+        report.fault(format!("slice {}, key `{}`", slice.id, key.escape_ascii()), problem);
+    }
+    for id in ledger.blocks().map(BlockId) {
+        if let Some(problem) = blocks.copy_problem(id) {
+            report.fault(format!("values, {id}"), problem);
+        }
+    }
+    Ok(())
 }
 
 /// Compares the parity of a group with its patches, which have been checked.

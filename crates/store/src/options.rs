@@ -8,6 +8,9 @@ use std::time::Duration;
 /// A week, the period of a deep scrub in Ceph.
 const SCRUB_PERIOD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+/// Chosen by measurement: see `docs/results/benchmarks.md`.
+const VALUE_THRESHOLD: usize = 32 << 10;
+
 /// A sweep visits all watches: at this interval its cost per watch is small.
 const WATCH_SWEEP: usize = 1024;
 
@@ -35,6 +38,9 @@ pub struct StoreOptions {
     /// The most bytes of a fragment of a new value, or a few more where the number of fragments
     /// would be too large. Values with other fragments stay readable.
     pub fragment_bytes: usize,
+    /// The least bytes of a value that is written apart from the tree, to a value block; `None` for
+    /// no such values. Values that were written otherwise stay readable.
+    pub value_threshold: Option<usize>,
     /// The number of watches after which the released ones are dropped.
     pub watch_sweep: usize,
     /// Settings of the FTL.
@@ -49,6 +55,7 @@ impl Default for StoreOptions {
             placement: PlacementKind::default(),
             scrub: Some(SCRUB_PERIOD),
             fragment_bytes: MAX_FRAGMENT_BYTES,
+            value_threshold: Some(VALUE_THRESHOLD),
             watch_sweep: WATCH_SWEEP,
             ftl: FtlConfig::default(),
         }

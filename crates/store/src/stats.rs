@@ -37,6 +37,14 @@ pub struct StoreStats {
     pub cache_bytes: u64,
     /// Bytes of patch indexes and filters.
     pub index_bytes: u64,
+    /// Bytes of pages written for values that are stored apart from the tree.
+    pub value_bytes_written: u64,
+    /// Bytes of pages written to move such values, to free the space of dead ones.
+    pub value_bytes_collected: u64,
+    /// Bytes of live separated values.
+    pub value_bytes_live: u64,
+    /// Blocks of separated values.
+    pub value_blocks: u64,
     /// Live patches.
     pub patches: u64,
     /// Bytes of the log that recovery would replay.
@@ -113,6 +121,10 @@ impl StoreStats {
             memtable_bytes,
             cache_bytes,
             index_bytes,
+            value_bytes_written,
+            value_bytes_collected,
+            value_bytes_live,
+            value_blocks,
             patches,
             log_live_bytes,
             superblocks_free,

@@ -1,4 +1,4 @@
-//! The formats on flash, byte by byte: records, patches and the log. The code here encodes and
+//! The formats on flash, byte by byte: records, patches, values and the log. The code here encodes and
 //! decodes bytes; it does no I/O and reads no clock. `docs/formats.md` draws every structure.
 //!
 //! Three rules hold for all structures:
@@ -27,6 +27,9 @@ pub mod error;
 pub mod log;
 pub mod patch;
 pub mod record;
+pub mod reference;
+pub mod separated;
+pub mod value;
 pub mod version;
 
 pub use error::FormatError;
@@ -47,6 +50,10 @@ pub(crate) enum Domain {
     PatchMetadata = 3,
     /// A block of a patch.
     PatchBlock = 4,
+    /// The header of a value in a value block.
+    ValueHeader = 5,
+    /// A key and its value in a value block.
+    Value = 6,
 }
 
 /// The seed of the checksum of a structure of this kind at `offset` under `identity`.

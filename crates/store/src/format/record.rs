@@ -7,6 +7,7 @@ mod tests;
 pub(crate) use encoding::{Fields, MIN_ENCODED_BYTES, Parsed};
 
 use super::FormatError;
+use super::reference::Reference;
 use crate::value::{Entry, MAX_VALUE_BYTES};
 use bytes::Bytes;
 use softflash_base::cast::wide;
@@ -27,6 +28,17 @@ pub enum Body {
         /// The number of the fragment, from 0.
         fragment: u16,
         /// Fragments of the value; at least 1.
+        fragments: u16,
+    },
+    /// The key has the value to which this refers, or this refers to a fragment of the value.
+    Reference {
+        /// The place of the value, or of one fragment of it.
+        reference: Reference,
+        /// As for a value.
+        expires_at_ms: u64,
+        /// As for a value.
+        fragment: u16,
+        /// As for a value.
         fragments: u16,
     },
     /// The key is deleted.
@@ -64,6 +76,13 @@ impl Record {
         Record { key, seq, body, checksum }
     }
 
+    /// As [`seal`](Record::seal), for a record whose limits were checked before.
+    pub(crate) fn sealed_anew(key: Bytes, seq: u64, body: Body) -> Record {
+        let mut record = Record { key, seq, body, checksum: 0 };
+        record.checksum = record.fields().checksum();
+        record
+    }
+
     /// A deletion of `key`.
     pub fn delete(key: Bytes, seq: u64) -> Record {
         let mut record = Record { key, seq, body: Body::Delete, checksum: 0 };
@@ -97,7 +116,9 @@ impl Record {
     /// deletion.
     pub fn expires_at_ms(&self) -> Option<u64> {
         match self.body {
-            Body::Put { expires_at_ms, .. } => Some(expires_at_ms),
+            Body::Put { expires_at_ms, .. } | Body::Reference { expires_at_ms, .. } => {
+                Some(expires_at_ms)
+            }
             Body::Delete => None,
         }
     }
@@ -110,7 +131,7 @@ impl Record {
     /// The number of the fragment; 0 for a deletion.
     pub fn fragment(&self) -> u16 {
         match self.body {
-            Body::Put { fragment, .. } => fragment,
+            Body::Put { fragment, .. } | Body::Reference { fragment, .. } => fragment,
             Body::Delete => 0,
         }
     }
@@ -118,24 +139,32 @@ impl Record {
     /// Fragments of its version; 1 for a deletion.
     pub fn fragments(&self) -> u16 {
         match self.body {
-            Body::Put { fragments, .. } => fragments,
+            Body::Put { fragments, .. } | Body::Reference { fragments, .. } => fragments,
             Body::Delete => 1,
         }
     }
 
-    /// The value or fragment; empty for a deletion.
-    pub fn value(&self) -> &[u8] {
+    /// The reference to the value or fragment, if it is not in the record.
+    pub fn reference(&self) -> Option<&Reference> {
         match &self.body {
-            Body::Put { value, .. } => value,
-            Body::Delete => &[],
+            Body::Reference { reference, .. } => Some(reference),
+            Body::Put { .. } | Body::Delete => None,
         }
     }
 
-    /// The value or fragment; empty for a deletion.
+    /// The value or fragment; empty for a deletion and for a reference.
+    pub fn value(&self) -> &[u8] {
+        match &self.body {
+            Body::Put { value, .. } => value,
+            Body::Reference { .. } | Body::Delete => &[],
+        }
+    }
+
+    /// The value or fragment; empty for a deletion and for a reference.
     pub fn into_value(self) -> Bytes {
         match self.body {
             Body::Put { value, .. } => value,
-            Body::Delete => Bytes::new(),
+            Body::Reference { .. } | Body::Delete => Bytes::new(),
         }
     }
 
@@ -155,10 +184,21 @@ impl Record {
                 key: &self.key,
                 seq: self.seq,
                 put: true,
+                reference: false,
                 expires_at_ms: *expires_at_ms,
                 fragment: *fragment,
                 fragments: *fragments,
                 value,
+            },
+            Body::Reference { reference, expires_at_ms, fragment, fragments } => Fields {
+                key: &self.key,
+                seq: self.seq,
+                put: true,
+                reference: true,
+                expires_at_ms: *expires_at_ms,
+                fragment: *fragment,
+                fragments: *fragments,
+                value: reference.bytes(),
             },
             Body::Delete => Fields::delete(&self.key, self.seq),
         }

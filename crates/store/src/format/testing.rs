@@ -2,6 +2,7 @@
 //! records.
 
 use super::record::{Body, Record};
+use super::reference::Reference;
 use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -63,13 +64,25 @@ pub fn any_record() -> impl Strategy<Value = Record> {
             prop_oneof![Just(0), any::<u64>()],
             (1..=u16::MAX).prop_flat_map(|count| (0..count, Just(count))),
             any::<bool>(),
+            any::<bool>(),
         )
             .prop_map(Some),
     ];
     (prop::collection::vec(any::<u8>(), 0..40), any::<u64>(), body).prop_map(|(key, seq, body)| {
         let body = match body {
             None => Body::Delete,
-            Some((value, expires_at_ms, (fragment, fragments), cut)) => Body::Put {
+            Some((value, expires_at_ms, (fragment, fragments), cut, true)) => Body::Reference {
+                reference: Reference::new(
+                    seq,
+                    fragment.into(),
+                    fragments.into(),
+                    value.len() as u64,
+                ),
+                expires_at_ms,
+                fragment: if cut { fragment } else { 0 },
+                fragments: if cut { fragments } else { 1 },
+            },
+            Some((value, expires_at_ms, (fragment, fragments), cut, false)) => Body::Put {
                 value: value.into(),
                 expires_at_ms,
                 fragment: if cut { fragment } else { 0 },

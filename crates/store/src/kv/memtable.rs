@@ -26,8 +26,9 @@ pub enum Presence {
     Unknown,
 }
 
+/// Bytes of a version in the memtable. The value log counts separated values that are not written.
 fn bytes_of(version: &Version) -> usize {
-    OVERHEAD_BYTES + version.entry.as_ref().map_or(0, |entry| entry.value.len())
+    OVERHEAD_BYTES + version.inline().map_or(0, |entry| entry.value.len())
 }
 
 struct Slot {

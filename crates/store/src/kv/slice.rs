@@ -1,10 +1,12 @@
 //! A slice: one part of the key space, with its memtables and its tree of patches.
 
+use crate::format::patch::{KeyHashes, ReferenceEntry};
 use crate::kv::compaction::leveled::Leveled;
 use crate::kv::memtable::{Memtable, Version};
 use crate::kv::tree::Tree;
 use crate::layout::Compression;
 use bytes::Bytes;
+use smallvec::SmallVec;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{SliceId, checksum};
 use std::cell::{Cell, RefCell};
@@ -90,6 +92,34 @@ impl Slice {
         }
         let frozen = self.frozen.borrow();
         frozen.iter().rev().find_map(|frozen| frozen.table.borrow().get(key, u64::MAX).map(&found))
+    }
+
+    /// Applies `visit` to each key in memory and its newest version.
+    pub fn each_newest_in_memory(&self, mut visit: impl FnMut(&Bytes, &Version)) {
+        let frozen: Vec<_> = self.frozen.borrow().iter().map(Rc::clone).collect();
+        let tables = frozen.iter().map(|frozen| Rc::clone(&frozen.table)).chain([self.active()]);
+        let tables: Vec<_> = tables.collect();
+        for (place, table) in tables.iter().enumerate() {
+            let newer = tables.get(place + 1..).unwrap_or_default();
+            let is_newest =
+                |key: &Bytes| newer.iter().all(|newer| newer.borrow().get(key, u64::MAX).is_none());
+            for (key, version, _) in table.borrow().newest_after(None) {
+                if is_newest(key) {
+                    visit(key, version);
+                }
+            }
+        }
+    }
+
+    /// The references to values of `key` that the tree lists, the newest first. Older ones may be
+    /// dead.
+    pub fn references_on_flash(&self, key: &[u8]) -> SmallVec<[ReferenceEntry; 1]> {
+        let hashes = KeyHashes::of(key);
+        let tree = self.tree.borrow();
+        let indexes =
+            tree.runs().filter_map(|run| run.patches.get(run.patch_for(key)?)?.index().ok());
+        let indexes = indexes.filter(|index| !index.references().is_empty());
+        indexes.flat_map(|index| index.references().find(hashes).iter().copied()).collect()
     }
 
     /// Adds a version to the active memtable; `segment` is its log segment, or an earlier one.

@@ -15,8 +15,12 @@ mod rewrite_range;
 mod salvage;
 mod stale;
 mod torn;
+mod values;
 
-pub use report::{Bound, KeyText, LogDamage, LostRange, ParityDamage, RepairReport, RepairedPatch};
+pub use report::{
+    Bound, KeyText, LogDamage, LostRange, LostValue, ParityDamage, RepairReport, RepairedPatch,
+    ValueBlockDamage,
+};
 
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
@@ -162,7 +166,7 @@ async fn examine_all(
 
 async fn examine_shard(examination: Examination<'_>, report: &mut RepairReport) -> Result<Facts> {
     let shard = examination.shard;
-    let Examined { flash, inventory, blocks, recovered, .. } = examination.run().await?;
+    let Examined { flash, inventory, blocks, recovered, now_ms, .. } = examination.run().await?;
     let examined = match recovered {
         Err(error) => Err(error),
         Ok(recovered) => {
@@ -183,7 +187,10 @@ async fn examine_shard(examination: Examination<'_>, report: &mut RepairReport) 
                 walked =
                     walked.and(repair_slice(shard, slice, &facts, &blocks, None, report).await);
             }
+            let values = (&recovered.values, &blocks, now_ms);
+            let examined = values::examine_values(shard, &recovered.slices, values, report).await;
             report.parities = parity::examine(shard, &blocks).await;
+            walked = walked.and(examined.map(|_| ()));
             walked.map(|()| facts)
         }
     };
@@ -256,6 +263,7 @@ async fn repair_shard(shard: &Shard, facts: &Facts, report: &mut RepairReport) -
     for slice in shard.all_slices() {
         repair_slice(shard.id(), slice, facts, shard.blocks(), Some(shard), report).await?;
     }
+    values::repair_values(shard, report).await?;
     report.parities = parity::repair(shard).await?;
     if facts.log_is_damaged { shard.release_old_log().await } else { Ok(()) }
 }

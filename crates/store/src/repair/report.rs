@@ -95,6 +95,30 @@ impl RepairedPatch {
     }
 }
 
+/// A key whose separated value is lost; the repair deletes the key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LostValue {
+    /// Its shard.
+    pub shard: u16,
+    /// Its slice.
+    pub slice: u16,
+    /// The key.
+    pub key: KeyText,
+    /// The damage.
+    pub problem: String,
+}
+
+/// A block of separated values that lacks a copy; its values are moved to another block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ValueBlockDamage {
+    /// Its shard.
+    pub shard: u16,
+    /// The block.
+    pub block: String,
+    /// The damage.
+    pub problem: String,
+}
+
 /// Damage of the log of a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogDamage {
@@ -129,6 +153,10 @@ pub struct RepairReport {
     pub has_changed: bool,
     /// Damaged patches.
     pub patches: Vec<RepairedPatch>,
+    /// Keys whose separated values are lost.
+    pub values: Vec<LostValue>,
+    /// Damaged blocks of separated values.
+    pub value_blocks: Vec<ValueBlockDamage>,
     /// Damaged logs.
     pub logs: Vec<LogDamage>,
     /// Damaged parity.
@@ -141,16 +169,22 @@ impl RepairReport {
     /// Whether there is nothing to repair.
     pub fn is_clean(&self) -> bool {
         let nothing_found = self.patches.is_empty() && self.logs.is_empty();
-        nothing_found && self.parities.is_empty() && self.failures.is_empty()
+        let values_are_whole = self.values.is_empty() && self.value_blocks.is_empty();
+        nothing_found && values_are_whole && self.parities.is_empty() && self.failures.is_empty()
     }
 
     /// Whether durable data is lost, or may be.
     pub fn has_loss(&self) -> bool {
-        self.patches.iter().any(RepairedPatch::has_loss) || self.logs.iter().any(|log| log.has_loss)
+        let has_lost_values = !self.values.is_empty();
+        has_lost_values
+            || self.patches.iter().any(RepairedPatch::has_loss)
+            || self.logs.iter().any(|log| log.has_loss)
     }
 
     pub(super) fn merge(&mut self, part: RepairReport) {
         self.patches.extend(part.patches);
+        self.values.extend(part.values);
+        self.value_blocks.extend(part.value_blocks);
         self.logs.extend(part.logs);
         self.parities.extend(part.parities);
         self.failures.extend(part.failures);

@@ -28,6 +28,11 @@ const MAX_LEAD: Duration = Duration::from_millis(1);
 /// many shards share a slow drive, and it frees space only at its end. Without a running compaction
 /// no write waits.
 const SPACE_TIMEOUT: Duration = Duration::from_secs(30);
+/// A write waits for space where values expire within this time.
+const EXPIRY_WAIT: Duration = Duration::from_secs(1);
+/// The largest backlog by which writers of separated values are throttled, and their longest sleep.
+const MAX_SHARE: f64 = 0.95;
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 /// How long a deletion waits for space on a full device.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often waiting writers check for room, in addition to notifications.
@@ -68,30 +73,53 @@ impl Throttle {
     }
 }
 
+/// The room that a batch needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Demand {
+    /// Bytes in memtables and log.
+    pub bytes: usize,
+    /// Bytes of separated values.
+    pub separated: usize,
+    /// False for a batch that only deletes. It is admitted longer, because it frees space.
+    pub grows: bool,
+}
+
+impl Demand {
+    /// Of a batch without separated values.
+    #[cfg(test)]
+    pub fn of(bytes: usize, grows: bool) -> Demand {
+        Demand { bytes, separated: 0, grows }
+    }
+}
+
 impl Shard {
-    /// Waits until `bytes` of new data may be written.
+    /// Waits until new data may be written.
     ///
     /// # Errors
     /// [`StoreError::OutOfSpace`] where the flash is full, [`StoreError::WornOut`] where it is worn
-    /// out. `grows` is false for batches that only delete; they are admitted longer, because they
-    /// free space.
-    pub(super) async fn admit(&self, bytes: usize, grows: bool) -> Result<()> {
-        let admitted = self.wait_until_admitted(bytes, grows).await;
+    /// out.
+    pub(super) async fn admit(&self, demand: Demand) -> Result<()> {
+        let admitted = self.wait_until_admitted(demand).await;
         if let Err(StoreError::OutOfSpace | StoreError::WornOut { .. }) = admitted {
             count(&self.counters.refused_writes, 1);
         }
         admitted
     }
 
-    async fn wait_until_admitted(&self, bytes: usize, grows: bool) -> Result<()> {
+    async fn wait_until_admitted(&self, demand: Demand) -> Result<()> {
+        let Demand { bytes, separated, grows } = demand;
         self.check_health()?;
         if grows && self.is_full() {
             self.wait_for_space().await?;
         }
-        if self.has_room(bytes) && self.backlog() <= 0.0 {
+        let admits_values = separated == 0 || self.admits_values(separated);
+        if admits_values && self.has_room(bytes) && self.backlog() <= 0.0 {
             return Ok(());
         }
         let began = self.runtime.now();
+        if !admits_values {
+            self.wait_for_values(separated).await?;
+        }
         let admitted = self.wait_for_room(bytes, grows).await;
         count(&self.counters.stall_us, self.runtime.now().since_ns(began) / 1000);
         admitted
@@ -104,7 +132,9 @@ impl Shard {
         while self.is_full() {
             self.check_health()?;
             let flushing = self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
-            let cannot_free_space = self.tasks.compaction_idle.get() && !flushing;
+            let cannot_free_space = self.tasks.compaction_idle.get()
+                && !flushing
+                && !self.has_value_garbage(EXPIRY_WAIT);
             if cannot_free_space || self.runtime.now() >= deadline {
                 return Err(self.blocks.lack_of_space().into());
             }
@@ -112,6 +142,45 @@ impl Shard {
             select(wait, pin!(self.tasks.room.notified())).await;
         }
         Ok(())
+    }
+
+    /// Whether the value log takes `bytes` at once.
+    fn admits_values(&self, bytes: usize) -> bool {
+        let waiting = self.values.waiting_bytes();
+        let fits = waiting == 0 || waiting + bytes <= self.budget.values_waiting_bytes;
+        fits && self.value_space_backlog() <= 0.0
+    }
+
+    /// Waits until the value log has room for `bytes`, at the rate at which the collector frees
+    /// space.
+    async fn wait_for_values(&self, bytes: usize) -> Result<()> {
+        let share = self.value_space_backlog();
+        if share > 0.0 {
+            self.tasks.collect.notify_one();
+            let now = self.runtime.now();
+            let at = self.throttle_values.admits_at(now, bytes, share.min(MAX_SHARE));
+            if at > now + MAX_LEAD {
+                self.runtime.sleep_until(at.min(now + LONGEST_SLEEP)).await;
+            }
+        }
+        loop {
+            self.check_health()?;
+            let waiting = self.values.waiting_bytes();
+            if waiting == 0 || waiting + bytes <= self.budget.values_waiting_bytes {
+                return Ok(());
+            }
+            let wait = self.runtime.sleep_until(self.runtime.now() + POLL_INTERVAL);
+            select(wait, pin!(self.values.progress().notified())).await;
+        }
+    }
+
+    /// The used share of the free blocks that the collector keeps for writers: 0 where throttling
+    /// starts, 1 where writers stop.
+    fn value_space_backlog(&self) -> f64 {
+        let (free, stop, slow) =
+            (self.blocks.free_blocks(), self.reserve_blocks(), self.collect_below());
+        let used = f64::from(slow.saturating_sub(free));
+        used / f64::from(slow.saturating_sub(stop).max(1))
     }
 
     async fn wait_for_room(&self, bytes: usize, grows: bool) -> Result<()> {
@@ -195,11 +264,15 @@ impl Shard {
         self.tasks.flush.notify_one();
         self.tasks.compaction_idle.set(false);
         self.tasks.compact.notify_one();
+        if self.values.is_used() {
+            self.collector.is_idle.set(false);
+            self.tasks.collect.notify_one();
+        }
     }
 
     /// Whether new data is refused for lack of space.
     pub(super) fn is_full(&self) -> bool {
-        self.blocks.free_blocks() < self.budget.reserve_blocks
+        self.blocks.free_blocks() < self.reserve_blocks()
     }
 
     /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as
@@ -210,7 +283,8 @@ impl Shard {
 
     /// Whether free space is so short that compaction should free some.
     pub(super) fn space_is_short(&self) -> bool {
-        self.blocks.free_blocks() < self.budget.reserve_blocks + self.budget.reserve_blocks / 2
+        let reserve = self.reserve_blocks();
+        self.blocks.free_blocks() < reserve + reserve / 2
     }
 
     fn level0_runs(&self) -> usize {

@@ -24,6 +24,8 @@ impl Shard {
         let (flusher, compactor) = (Rc::clone(self), Rc::clone(self));
         self.start(async move { flusher.flush_forever().await });
         self.start(async move { compactor.compact_forever().await });
+        let collector = Rc::clone(self);
+        self.start(async move { collector.collect_forever().await });
         if let Some(period) = self.options.scrub {
             let scrubber = Rc::clone(self);
             self.start(async move { scrubber.scrub_forever(period).await });

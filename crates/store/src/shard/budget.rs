@@ -13,6 +13,8 @@ pub struct Budget {
     /// The total size of all memtables, including those being flushed, and of the pending log
     /// events, which are a second copy of the last writes.
     pub memtables_total_bytes: usize,
+    /// Separated values that are not written.
+    pub values_waiting_bytes: usize,
     /// Runs of level 0 in one merge; bounds the space that a compaction needs.
     pub level0_runs: usize,
     /// The read cache.
@@ -31,6 +33,9 @@ pub struct Budget {
 
 /// The maximum number of runs of level 0 in one merge.
 const MAX_LEVEL0_RUNS: usize = 4;
+
+/// The most bytes of separated values that wait for the device: a few tens of milliseconds of work.
+const MAX_WAITING_BYTES: usize = 8 << 20;
 
 /// Limits of scan readahead: a few pieces of the largest values, and no more than is useful.
 const MIN_READAHEAD_BYTES: usize = 8 << 20;
@@ -67,6 +72,7 @@ impl Budget {
         Budget {
             freeze_bytes: freeze,
             memtables_total_bytes: total,
+            values_waiting_bytes: total.min(MAX_WAITING_BYTES),
             level0_runs,
             cache_bytes: (memory / 4).max(64 << 10),
             // The remaining memory.

@@ -52,11 +52,18 @@ impl Shard {
         for slice in &self.slices {
             slice.clears.set(slice.clears.get() + 1);
             slice.cleared_seq.set(seq);
+            slice.each_newest_in_memory(|_, version| {
+                if let Some(separated) = version.as_separated() {
+                    self.values.ledger().borrow_mut().supersede(separated);
+                }
+            });
             slice.clear_memory();
             slice.live_keys.set(0);
             let tree = slice.tree.take();
             patches.push(tree.patches().map(|(.., patch)| Rc::clone(patch)).collect());
         }
+        self.values.ledger().borrow_mut().clear();
+        self.tasks.collect.notify_one();
         self.history.clears.pending.borrow_mut().push_back(Pending { seq, first_segment, patches });
         if !planted::bug(Bug::ClearKeepsCache) {
             self.caches.read.borrow_mut().clear();

@@ -1,16 +1,20 @@
 //! Applies a transaction: checks its reads for conflicts, then makes its writes visible atomically.
 
+use super::admission::Demand;
 use super::log::Event;
 use super::log::event::KeyChange;
 use super::watch::WatchToken;
 use super::writes::Writes;
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
+use crate::format::reference::Reference;
 use crate::kv::memtable::{OVERHEAD_BYTES, Version};
+use crate::layout::Compression;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
+use std::rc::Rc;
 
 /// A key that was read, and the state of its shard then.
 #[derive(Debug, Clone)]
@@ -48,12 +52,17 @@ impl Shard {
 
     /// Waits until the writes are admitted.
     pub(crate) async fn admit_writes(&self, writes: &Writes) -> Result<()> {
-        let bytes = writes.bytes() + writes.len() * OVERHEAD_BYTES;
-        self.admit(bytes, writes.grow()).await
+        let (mut bytes, mut separated) = (0, 0);
+        for (key, entry) in writes.entries() {
+            bytes += key.len() + OVERHEAD_BYTES;
+            let len = entry.as_ref().map_or(0, |entry| entry.value.len());
+            if self.is_separated(key, len) { separated += len } else { bytes += len }
+        }
+        self.admit(Demand { bytes, separated, grows: writes.grow() }).await
     }
 
     /// Whether a key may have been written after it was read.
-    fn has_changed(&self, mark: &ReadMark) -> bool {
+    pub(super) fn has_changed(&self, mark: &ReadMark) -> bool {
         if self.history.seq.get() == mark.at_seq {
             return false;
         }
@@ -73,8 +82,14 @@ impl Shard {
             .filter_map(|(key, entry)| {
                 // Limits were checked when the transaction took the write.
                 let longest = self.options.fragment_bytes;
-                let version = Version::seal_in(&key, seq, entry, longest).ok()?;
-                Some((key, version))
+                let len = entry.as_ref().map_or(0, |entry| entry.value.len());
+                let version = match entry {
+                    Some(entry) if self.is_separated(&key, len) => {
+                        Version::separate(&key, seq, entry, longest)
+                    }
+                    entry => Version::seal_in(&key, seq, entry, longest),
+                };
+                Some((key, version.ok()?))
             })
             .collect();
         let entries = &changes[..];
@@ -94,6 +109,7 @@ impl Shard {
         let (mut cache, mut watches) =
             (self.caches.read.borrow_mut(), self.history.watches.borrow_mut());
         for (key, version) in changes {
+            self.note_values(&key, &version);
             watches.touch(&key);
             if !planted::bug(Bug::CacheKeepsOld) {
                 cache.remove(&key);
@@ -108,6 +124,43 @@ impl Shard {
             self.tasks.flush.notify_one();
         }
         seq
+    }
+
+    /// Whether a value of this length goes to a value block. Values of parity groups and of
+    /// compressed slices stay in the tree: value blocks have neither parity nor compression.
+    pub(super) fn is_separated(&self, key: &[u8], len: usize) -> bool {
+        let is_large = self.options.value_threshold.is_some_and(|least| len >= least.max(1));
+        is_large
+            && !self.blocks.has_parity()
+            && self.slice_of(key).is_ok_and(|slice| slice.compression == Compression::None)
+    }
+
+    /// Gives a separated value to the value log, and notes the death of the one that the key had.
+    fn note_values(&self, key: &Bytes, version: &Version) {
+        if version.as_separated().is_none() && !self.values.is_used() {
+            return;
+        }
+        let replaced = self.supersede_value(key);
+        if let Some(separated) = version.as_separated() {
+            let expires_ms = separated.expires_at_ms;
+            let ttl_ms = (expires_ms != 0).then(|| expires_ms.saturating_sub(self.now_ms()));
+            self.values.write(key, version.seq, separated, ttl_ms, replaced);
+        }
+    }
+
+    /// The value that a key has is dead. Returns its reference, if it is in a value block.
+    fn supersede_value(&self, key: &Bytes) -> Option<Reference> {
+        let slice = self.slice_of(key).ok()?;
+        let before = slice.in_memory(key, |version| version.as_separated().map(Rc::clone));
+        if let Some(in_memory) = before {
+            let separated = in_memory?;
+            self.values.ledger().borrow_mut().supersede(&separated);
+            return separated.references()?.first().copied();
+        }
+        let on_flash = slice.references_on_flash(key);
+        let mut ledger = self.values.ledger().borrow_mut();
+        on_flash.iter().for_each(|entry| ledger.remove(&entry.reference));
+        on_flash.first().map(|entry| entry.reference)
     }
 
     /// Registers a token that is marked when the key is written.

@@ -79,13 +79,31 @@ impl Shard {
             }
             match retention.judge(&record) {
                 Fate::Keep => writer.add(&record).await?,
-                Fate::Bury => writer.add(&Record::delete(record.key, record.seq)).await?,
-                Fate::Drop => {}
+                Fate::Bury => {
+                    self.drop_value(&record);
+                    writer.add(&Record::delete(record.key, record.seq)).await?;
+                }
+                Fate::Drop => self.drop_value(&record),
             }
         }
         let (patches, bytes) = writer.finish().await?;
         count(&self.counters.compaction_bytes, bytes);
         Ok((patches, retention.keys_expired))
+    }
+}
+
+impl Shard {
+    /// A version is dropped: its separated value is dead.
+    fn drop_value(&self, record: &Record) {
+        let Some(reference) = record.reference() else { return };
+        let mut ledger = self.values.ledger().borrow_mut();
+        match record.is_expired(self.now_ms()) {
+            // A version of several fragments shares references with the one that the collector made
+            // of it by moving one of them.
+            false if record.fragments() > 1 => {}
+            true => ledger.remove_expired(reference, record.expires_at_ms().unwrap_or(0)),
+            false => ledger.remove(reference),
+        }
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Examined {
     pub(crate) blocks: BlockLayer,
     pub(crate) found: Vec<Found>,
     pub(crate) recovered: Result<Recovered>,
+    /// The time of the store's expiry clock.
+    pub(crate) now_ms: u64,
 }
 
 impl Examination<'_> {
@@ -64,6 +66,7 @@ impl Examination<'_> {
         {
             decisions.publish(recovered.commits.clone());
         }
-        Ok(Examined { flash, inventory, blocks, found, recovered })
+        let now_ms = clock.now_ms();
+        Ok(Examined { flash, inventory, blocks, found, recovered, now_ms })
     }
 }

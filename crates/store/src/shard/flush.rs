@@ -167,7 +167,7 @@ impl Shard {
             .table
             .borrow()
             .newest_after(None)
-            .map(|(key, version, presence)| (key.clone(), version.entry.is_some(), presence))
+            .map(|(key, version, presence)| (key.clone(), version.is_put(), presence))
             .collect();
         let mut live = slice.live_keys.get();
         for (number, (key, is_put, presence)) in keys.into_iter().enumerate() {
@@ -201,7 +201,7 @@ impl Shard {
             if number % YIELD_KEYS == 0 {
                 yield_now().await;
             }
-            let Some(entry) = version.entry else { continue };
+            let Some(entry) = version.inline().cloned() else { continue };
             let Ok(slice) = self.slice_of(&key) else { continue };
             let rewritten = slice.flushed_seq.get() > frozen.last_seq
                 || slice.cleared_seq.get() > frozen.last_seq

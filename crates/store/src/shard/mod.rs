@@ -27,6 +27,7 @@ pub mod snapshots;
 #[cfg(test)]
 mod tests;
 pub mod transactions;
+pub(crate) mod values;
 pub mod watch;
 mod writes;
 
@@ -61,6 +62,7 @@ use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use transactions::Transactions;
+use values::{Collector, ValueLog};
 use watch::Watches;
 
 /// One shard.
@@ -72,12 +74,16 @@ pub struct Shard {
     runtime: RuntimeHandle,
     blocks: BlockLayer,
     log: Log,
+    values: ValueLog,
+    collector: Collector,
     slices: Vec<Slice>,
     pub(crate) gate: Gate,
     clock: Rc<ExpiryClock>,
     transactions: Transactions,
     pending_outputs: PendingOutputs,
     throttle: Throttle,
+    /// Throttles writers of separated values to the rate of the collector.
+    throttle_values: Throttle,
     history: History,
     caches: Caches,
     tasks: Tasks,
@@ -108,6 +114,8 @@ struct Tasks {
     flush: Notify,
     /// A slice may need a compaction.
     compact: Notify,
+    /// A value block may need the collector.
+    collect: Notify,
     /// Wakes the scrub when the shard closes.
     scrub: Notify,
     /// Compaction has no work.
@@ -140,6 +148,9 @@ struct Counters {
     refreshed_bytes: Cell<u64>,
 }
 
+/// The smallest reserve of blocks: for the log, a flush and the collector.
+const LEAST_RESERVE: usize = 8;
+
 /// Adds to a counter.
 fn count(counter: &Cell<u64>, by: u64) {
     counter.set(counter.get() + by);
@@ -154,13 +165,16 @@ impl Shard {
         blocks: BlockLayer,
         recovered: Recovered,
     ) -> Shard {
-        let Recovered { slices, resume, next_transaction, commits, stale_units, .. } = recovered;
+        let Recovered { slices, resume, next_transaction, commits, stale_units, values, .. } =
+            recovered;
         let seq = resume.seq;
+        let values = ValueLog::new(id, blocks.clone(), runtime.clone(), options.durability, values);
         let log = Log::new(
             id,
             blocks.clone(),
             runtime.clone(),
             Rc::clone(&clock),
+            values.clone(),
             options.durability,
             resume,
         );
@@ -185,9 +199,12 @@ impl Shard {
             runtime,
             blocks,
             log,
+            values,
+            collector: Collector::default(),
             slices,
             clock,
             throttle: Throttle::default(),
+            throttle_values: Throttle::default(),
             tasks: Tasks::default(),
             counters: Counters::default(),
             stale_units: stale_units.len() as u64,
@@ -197,6 +214,16 @@ impl Shard {
     /// The shard's log.
     pub(crate) fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// The shard's value log.
+    pub(crate) fn value_log(&self) -> &ValueLog {
+        &self.values
+    }
+
+    /// The last sequence number given.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.history.seq.get()
     }
 
     /// The shard's id.
@@ -211,7 +238,16 @@ impl Shard {
 
     /// Free blocks below which new data is refused.
     pub fn reserve_blocks(&self) -> u32 {
-        self.budget.reserve_blocks
+        if !self.values.is_used() {
+            return self.budget.reserve_blocks;
+        }
+        // A small tree, as that of large values, needs little room for its compaction.
+        let tree: usize =
+            self.slices.iter().map(|slice| slice.tree.borrow().patches().count()).sum();
+        let unwritten = self.memtable_bytes() + self.log.backlog_bytes();
+        let flush = unwritten.div_ceil(self.blocks.capacity_bytes());
+        let needed = LEAST_RESERVE + 2 * (tree + flush + self.slices.len());
+        self.budget.reserve_blocks.min(u32::try_from(needed).unwrap_or(u32::MAX))
     }
 
     /// The number of tokens of watched keys, including orphaned ones.
@@ -286,8 +322,13 @@ impl Shard {
             filter_false_positives: counters.false_positives.get(),
             memtable_bytes: self.memtable_bytes() as u64,
             cache_bytes: self.caches.read.borrow().bytes(),
-            index_bytes: patches().map(|(.., patch)| patch.memory_bytes() as u64).sum(),
+            index_bytes: patches().map(|(.., patch)| patch.memory_bytes() as u64).sum::<u64>()
+                + self.values.ledger().borrow().memory_bytes(),
             patches: patches().count() as u64,
+            value_bytes_written: self.values.written_bytes(),
+            value_bytes_collected: self.values.moved_bytes(),
+            value_bytes_live: self.values.ledger().borrow().live_bytes(),
+            value_blocks: self.values.ledger().borrow().len() as u64,
             log_live_bytes: self.log.live_bytes(),
             superblocks_free: units.iter().map(|unit| u64::from(unit.space.free())).sum(),
             superblocks_total: units.iter().map(|unit| u64::from(unit.space.total())).sum(),
@@ -343,12 +384,14 @@ impl Shard {
         self.tasks.flush.notify_one();
         self.tasks.compact.notify_one();
         self.tasks.scrub.notify_one();
+        self.tasks.collect.notify_one();
         self.blocks.degraded_bell().notify_one();
         while self.tasks.running.get() > 0 {
             self.tasks.room.notified().await;
         }
         self.shorten_log().await;
         let closed = self.log.close().await;
+        self.values.close();
         self.blocks.flash().stop();
         self.blocks.log_flash().stop();
         closed

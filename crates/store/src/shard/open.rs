@@ -191,6 +191,7 @@ impl OpenShard {
         // Taken before new commits, which decide no transaction of an earlier session.
         let decided_here = shard.recovered_commits();
         let maker: Weak<Shard> = Rc::downgrade(shard);
+        shard.values.start();
         shard.log.start(Box::new(move || {
             maker.upgrade().map(|shard| shard.checkpoint()).unwrap_or_default()
         }));

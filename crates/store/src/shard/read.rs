@@ -3,10 +3,14 @@
 use super::{Shard, count};
 use crate::error::is_data_loss;
 use crate::error::{Result, StoreError};
+use crate::format::patch::KeyHashes;
 use crate::format::record::Record;
+use crate::format::separated::{References, Separated};
+use crate::format::version::Content;
 use crate::kv::cache::Cached;
 use crate::kv::cursor::RunCursor;
 use crate::kv::memtable::Version;
+use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::kv::tree::Run;
 use crate::options::Durability;
@@ -30,10 +34,13 @@ pub(crate) struct Read {
 }
 
 /// The newest version of a key: a value, or a deletion.
-struct Newest {
-    seq: u64,
-    entry: Option<Entry>,
+pub(super) struct Newest {
+    pub(super) seq: u64,
+    pub(super) content: Content,
 }
+
+/// Lookups of a key whose value is moved again and again, before the lookup fails.
+const MAX_LOOKUPS: usize = 64;
 
 impl Shard {
     /// Looks `key` up. Does not suspend if memory holds the answer and the gate is open.
@@ -46,18 +53,12 @@ impl Shard {
         // A missing key may be the effect of a removal of all keys, so the reply must wait until
         // that is durable.
         let cleared_seq = slice.cleared_seq.get();
-        let version = match self.find_in_memory(slice, key) {
-            Some(version) => {
-                count(&self.counters.memory_hits, 1);
-                Some(version)
+        let version = self.newest_entry(slice, key).await.inspect_err(|error| {
+            if is_data_loss(error) {
+                count(&self.counters.data_losses, 1);
             }
-            None => self.find_on_flash(slice, key).await.inspect_err(|error| {
-                if is_data_loss(error) {
-                    count(&self.counters.data_losses, 1);
-                }
-            })?,
-        };
-        let Some(Newest { seq, entry }) = version else {
+        })?;
+        let Some((seq, entry)) = version else {
             let seq = if planted::bug(Bug::ClearToldEarly) { 0 } else { cleared_seq };
             return Ok(Read { entry: None, seq, at_seq });
         };
@@ -87,17 +88,62 @@ impl Shard {
         }
     }
 
+    /// The newest version of a key with its value; of an expired value only the expiry.
+    async fn newest_entry(
+        &self,
+        slice: &Slice,
+        key: &Bytes,
+    ) -> Result<Option<(u64, Option<Entry>)>> {
+        for lookup in 1..=MAX_LOOKUPS {
+            let begun_at = self.history.seq.get();
+            let found = match self.find_in_memory(slice, key) {
+                Some(found) => {
+                    if !matches!(&found.content, Content::Separated(value) if value.is_placed()) {
+                        count(&self.counters.memory_hits, 1);
+                    }
+                    Some(found)
+                }
+                None => self.find_on_flash(slice, key).await?,
+            };
+            let Some(Newest { seq, content }) = found else { return Ok(None) };
+            let separated = match content {
+                Content::Deletion => return Ok(Some((seq, None))),
+                Content::Inline(entry) => return Ok(Some((seq, Some(entry)))),
+                Content::Separated(separated) => separated,
+            };
+            let expires_at_ms = separated.expires_at_ms;
+            let has_expired = expires_at_ms != 0 && expires_at_ms <= self.now_ms();
+            if has_expired {
+                return Ok(Some((seq, Some(Entry { value: Value::default(), expires_at_ms }))));
+            }
+            if let Some(value) = separated.value() {
+                return Ok(Some((seq, Some(Entry { value, expires_at_ms }))));
+            }
+            if lookup == 1 {
+                count(&self.counters.flash_lookups, 1);
+            }
+            let references = separated.references().unwrap_or_default();
+            let read = self.values.read(key, &references, expires_at_ms, Hint::FOREGROUND).await?;
+            if let Some(entry) = read {
+                self.cache_entry(slice, key, &entry, seq, begun_at);
+                return Ok(Some((seq, Some(entry))));
+            }
+        }
+        Err(StoreError::DataLoss("a block of a separated value is missing".into()))
+    }
+
     fn find_in_memory(&self, slice: &Slice, key: &[u8]) -> Option<Newest> {
-        let newest = |version: &Version| Newest { seq: version.seq, entry: version.entry.clone() };
+        let cache = self.caches.read.borrow();
+        let newest =
+            |version: &Version| Newest { seq: version.seq, content: version.content().clone() };
         if let Some(version) = slice.in_memory(key, newest) {
             return Some(version);
         }
-        let cache = self.caches.read.borrow();
         let cached = cache.get(key)?;
-        Some(Newest { seq: cached.seq, entry: Some(cached.entry.clone()) })
+        Some(Newest { seq: cached.seq, content: Content::Inline(cached.entry.clone()) })
     }
 
-    async fn find_on_flash(&self, slice: &Slice, key: &Bytes) -> Result<Option<Newest>> {
+    pub(super) async fn find_on_flash(&self, slice: &Slice, key: &Bytes) -> Result<Option<Newest>> {
         // A snapshot of the tree: a write during the lookup does not change the result.
         let (tree, hash, begun_at) = (slice.tree(), checksum::hash64(key), self.history.seq.get());
         let mut is_counted = false;
@@ -107,6 +153,10 @@ impl Shard {
             if !patch.may_contain(hash) {
                 continue;
             }
+            // The references are in memory, unless the next patch has some of them.
+            if let Some(newest) = listed(patch, key) {
+                return Ok(Some(newest));
+            }
             if !std::mem::replace(&mut is_counted, true) {
                 count(&self.counters.flash_lookups, 1);
             }
@@ -115,11 +165,11 @@ impl Shard {
                 continue;
             };
             let seq = first.seq;
-            let entry = gather(run, place, first).await?;
-            if let Some(entry) = &entry {
+            let content = gather(run, place, first).await?;
+            if let Content::Inline(entry) = &content {
                 self.cache_entry(slice, key, entry, seq, begun_at);
             }
-            return Ok(Some(Newest { seq, entry }));
+            return Ok(Some(Newest { seq, content }));
         }
         Ok(None)
     }
@@ -145,17 +195,33 @@ impl Shard {
     }
 }
 
-/// The entry whose first fragment is the record `first`; the other fragments follow in the same
+/// The newest version of a key that a patch has, where its index lists all references.
+fn listed(patch: &Patch, key: &[u8]) -> Option<Newest> {
+    let table = patch.index().ok()?.references();
+    if table.is_empty() {
+        return None;
+    }
+    let entries = table.find(KeyHashes::of(key));
+    let first = entries.first()?;
+    if entries.len() != usize::from(first.fragments) {
+        return None;
+    }
+    let references = entries.iter().map(|entry| entry.reference).collect();
+    let separated = Separated::placed(references, first.expires_at_ms);
+    Some(Newest { seq: first.seq, content: Content::Separated(Rc::new(separated)) })
+}
+
+/// The version whose first fragment is the record `first`; the other fragments follow in the same
 /// run.
-pub(super) async fn gather(run: &Rc<Run>, place: usize, first: Record) -> Result<Option<Entry>> {
-    let Some(expires_at_ms) = first.expires_at_ms() else { return Ok(None) };
+pub(super) async fn gather(run: &Rc<Run>, place: usize, first: Record) -> Result<Content> {
+    let Some(expires_at_ms) = first.expires_at_ms() else { return Ok(Content::Deletion) };
     if first.fragments() <= 1 {
-        return Ok(Some(Entry { value: Value::from(first.into_value()), expires_at_ms }));
+        return Ok(content_of([first], expires_at_ms));
     }
     let (key, seq, fragments) = (first.key.clone(), first.seq, first.fragments());
     let lost = || StoreError::DataLoss(format!("a large value (sequence {seq}) is incomplete"));
     let mut cursor = RunCursor::within(Rc::clone(run), place, key.clone(), Hint::FOREGROUND);
-    let mut pieces = Vec::with_capacity(usize::from(fragments));
+    let mut pieces: Vec<Record> = Vec::with_capacity(usize::from(fragments));
     while pieces.len() < usize::from(fragments) {
         let record = cursor.next().await?.ok_or_else(lost)?;
         if record.key != key {
@@ -165,8 +231,26 @@ pub(super) async fn gather(run: &Rc<Run>, place: usize, first: Record) -> Result
             if usize::from(record.fragment()) != pieces.len() {
                 return Err(lost());
             }
-            pieces.push(record.into_value());
+            pieces.push(record);
         }
     }
-    Ok(Some(Entry { value: Value::from_fragments(pieces), expires_at_ms }))
+    Ok(content_of(pieces, expires_at_ms))
+}
+
+/// The content of the records of a version, in order of their fragments.
+pub(super) fn content_of(
+    records: impl IntoIterator<Item = Record> + Clone,
+    expires_at_ms: u64,
+) -> Content {
+    let references: Option<References> =
+        records.clone().into_iter().map(|record| record.reference().copied()).collect();
+    match references {
+        Some(references) => {
+            Content::Separated(Rc::new(Separated::placed(references, expires_at_ms)))
+        }
+        None => {
+            let value = Value::from_fragments(records.into_iter().map(Record::into_value));
+            Content::Inline(Entry { value, expires_at_ms })
+        }
+    }
 }

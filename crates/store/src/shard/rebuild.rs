@@ -21,6 +21,7 @@ impl Shard {
         while !self.tasks.closing.get() {
             self.refresh_log().await;
             self.tasks.compact.notify_one();
+            self.tasks.collect.notify_one();
             let degraded = self.blocks.degraded_blocks();
             if before == 0 && degraded > 0 {
                 tracing::warn!(

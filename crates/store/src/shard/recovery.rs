@@ -19,6 +19,7 @@ use super::log::Resume;
 use super::log::chain::{Announced, Chain, Evidence, Segment, newest_evidence};
 use super::log::reader::LogReader;
 use super::replay::Replay;
+use super::values::ledger::Ledger;
 use crate::error::{Result, StoreError};
 use crate::format::log::{End, Position};
 use crate::kv::slice::Slice;
@@ -99,6 +100,8 @@ pub struct Recovered {
     pub uneven: BTreeSet<Position>,
     /// Units that were restored from an old image.
     pub stale_units: Vec<StaleUnit>,
+    /// The live separated values.
+    pub values: Ledger,
 }
 
 impl Recovered {
@@ -170,7 +173,9 @@ impl<'a> Recovery<'a> {
         self.check_end(&mut log)?;
         let resolved = self.resolve_transactions(&mut log).await?;
         let slices = self.build_trees(&mut log.replayable.replay).await?;
-        let classified = self.classify_blocks(&slices, &mut log)?;
+        let mut values = Ledger::recover(self.blocks, self.on_flash.found, &slices);
+        let dead_values = values.take_unreferenced();
+        let classified = self.classify_blocks(&slices, &values, dead_values, &mut log)?;
         let ReadLog { reader, replayable, announced, loss, .. } = log;
         let Replayable { needed, mut replay, .. } = replayable;
         let torn = replay.torn.take();
@@ -196,6 +201,7 @@ impl<'a> Recovery<'a> {
             log_loss: loss,
             uneven,
             stale_units,
+            values,
         })
     }
 
@@ -295,7 +301,13 @@ impl<'a> Recovery<'a> {
     }
 
     /// Classifies the unreferenced blocks.
-    fn classify_blocks(&self, slices: &[Slice], log: &mut ReadLog<'_>) -> Result<Classified> {
+    fn classify_blocks(
+        &self,
+        slices: &[Slice],
+        values: &Ledger,
+        dead_values: BTreeSet<BlockId>,
+        log: &mut ReadLog<'_>,
+    ) -> Result<Classified> {
         let Replayable { needed, dead, replay } = &log.replayable;
         let groups = self.blocks.groups();
         let grouped = groups.iter().flat_map(|group| group.blocks());
@@ -303,6 +315,8 @@ impl<'a> Recovery<'a> {
         let segments = needed.iter().map(|segment| segment.block);
         let referred: BTreeSet<BlockId> =
             patches_of(slices).into_iter().chain(grouped).chain(segments).collect();
+        let referred: BTreeSet<BlockId> =
+            referred.into_iter().chain(values.blocks().map(BlockId)).collect();
         let announcer = log.announced.map(|announced| announced.by);
         let is_unreferred =
             |found: &&Found| !referred.contains(&found.id) && Some(found.id) != announcer;
@@ -325,6 +339,8 @@ impl<'a> Recovery<'a> {
                 BlockKind::Log { segment, .. } => {
                     dead.iter().any(|dead| dead.contains(&segment)) || is_after_end(segment)
                 }
+                // The torn end of the log may name values, if it reads differently the next time.
+                BlockKind::Value => false,
                 _ => {
                     let is_known =
                         found.id.0 < replay.known_dead.unlisted_from || was_removed(found);
@@ -334,14 +350,14 @@ impl<'a> Recovery<'a> {
         let is_unlisted = |found: &&Found| {
             is_patch(found) && found.id.0 >= replay.known_dead.unlisted_from && !was_removed(found)
         };
-        let unlisted = orphans.iter().copied().filter(is_unlisted).collect();
+        let unlisted: Vec<&Found> = orphans.iter().copied().filter(is_unlisted).collect();
         let has_abandoned_segments =
             orphans.iter().any(|found| matches!(found.kind, BlockKind::Log { .. }));
         let ids = |blocks: Vec<&Found>| blocks.into_iter().map(|found| found.id).collect();
         Ok(Classified {
             dead: ids(dead),
             orphans: ids(orphans),
-            unlisted: ids(unlisted),
+            unlisted: ids(unlisted).into_iter().chain(dead_values).collect(),
             referred,
             has_abandoned_segments,
         })

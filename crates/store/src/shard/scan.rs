@@ -1,9 +1,12 @@
 //! Ordered scans, key counts and random keys.
 
 use super::Shard;
+use super::read::content_of;
 use super::snapshots::Snapshot;
+use super::values::ValueLog;
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
+use crate::format::version::Content;
 use crate::kv::cursor::RunCursor;
 use crate::kv::memtable::Presence;
 use crate::kv::merge::{MemoryCursor, Merge, Source};
@@ -22,6 +25,8 @@ const RANDOM_TRIES: u64 = 32;
 struct Scan {
     merge: Merge,
     snapshot: Snapshot,
+    values: ValueLog,
+    now_ms: u64,
     /// A record of the next key that was already read.
     ahead: Option<Record>,
 }
@@ -105,7 +110,8 @@ impl Shard {
             let cursor = RunCursor::page(run, from, Hint::FOREGROUND, readahead);
             sources.push(Source::Run(Box::new(cursor)));
         }
-        Ok(Scan { merge: Merge::new(sources), snapshot, ahead: None })
+        let (values, now_ms) = (self.values.clone(), self.now_ms());
+        Ok(Scan { merge: Merge::new(sources), snapshot, values, now_ms, ahead: None })
     }
 
     /// The number of keys. It is exact for keys in memtables that were read before they were
@@ -187,13 +193,13 @@ impl Scan {
                 continue;
             };
             let fragments = usize::from(first.fragments());
-            let mut pieces = vec![first.into_value()];
+            let mut pieces = vec![first];
             while pieces.len() < fragments {
                 match self.next_visible().await? {
                     Some(piece) if piece.key == key && piece.seq == seq => {
                         // Sources may overlap: skip a fragment that was already read.
                         if usize::from(piece.fragment()) == pieces.len() {
-                            pieces.push(piece.into_value());
+                            pieces.push(piece);
                         }
                     }
                     _ => {
@@ -204,12 +210,28 @@ impl Scan {
                 }
             }
             self.skip(&key).await?;
-            let value = match pieces.len() {
-                1 => Value::from(pieces.pop().unwrap_or_default()),
-                _ => Value::from_fragments(pieces),
-            };
-            return Ok(Some((key, Entry { value, expires_at_ms })));
+            let entry = self.entry_of(&key, content_of(pieces, expires_at_ms)).await?;
+            return Ok(Some((key, entry)));
         }
+    }
+
+    /// The entry of a version; of an expired separated value only the expiry.
+    async fn entry_of(&self, key: &[u8], content: Content) -> Result<Entry> {
+        let separated = match content {
+            Content::Inline(entry) => return Ok(entry),
+            Content::Separated(separated) => separated,
+            Content::Deletion => return Ok(Entry::default()),
+        };
+        let expires_at_ms = separated.expires_at_ms;
+        if expires_at_ms != 0 && expires_at_ms <= self.now_ms {
+            return Ok(Entry { value: Value::default(), expires_at_ms });
+        }
+        let references = separated.references().unwrap_or_default();
+        let read = self.values.read(key, &references, expires_at_ms, Hint::FOREGROUND).await?;
+        // The snapshot keeps the blocks.
+        read.ok_or_else(|| {
+            StoreError::DataLoss("a block of a separated value is missing".to_owned())
+        })
     }
 
     /// The next record in the snapshot.
@@ -259,7 +281,7 @@ fn delta(
     let mut learned = Vec::new();
     for (key, version, presence) in table.newest_after(None) {
         let before = older.iter().rev().find_map(|frozen| {
-            frozen.table.borrow().get(key, u64::MAX).map(|version| version.entry.is_some())
+            frozen.table.borrow().get(key, u64::MAX).map(|version| version.is_put())
         });
         let existed = match (before, presence) {
             (Some(existed), _) => existed,
@@ -271,7 +293,7 @@ fn delta(
                 existed
             }
         };
-        delta += i64::from(version.entry.is_some()) - i64::from(existed);
+        delta += i64::from(version.is_put()) - i64::from(existed);
     }
     for (key, existed) in learned {
         let presence = if existed { Presence::Replaces } else { Presence::New };

@@ -6,8 +6,10 @@
 //! it, its patch or log segment *needs refresh*: compaction rewrites the patch, and the log rotates
 //! to a new segment. Healthy data is only read, so that an idle shard does not wear its flash.
 
+use super::values::reading::read_unnamed_everywhere;
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
+use crate::format::reference::Reference;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::kv::writer::PatchWriter;
@@ -30,7 +32,9 @@ impl Shard {
             let end = self.runtime.now() + period;
             // Parity is compared with patches that this pass has verified.
             let share = if self.blocks.has_parity() { period / 2 } else { period };
-            self.scrub_patches(share).await;
+            let of_values = self.values_share();
+            self.scrub_patches(share.mul_f64(1.0 - of_values)).await;
+            self.scrub_values(share.mul_f64(of_values)).await;
             self.scrub_groups(period - share).await;
             self.wait_until(end).await;
             if self.tasks.closing.get() {
@@ -69,6 +73,52 @@ impl Shard {
                 }
             }
             passed += bytes;
+        }
+    }
+
+    /// The share of separated values in all data.
+    fn values_share(&self) -> f64 {
+        let trees = self.slices.iter().map(Slice::tree);
+        let patches: u64 =
+            trees.map(|tree| tree.patches().map(|(.., patch)| patch.bytes()).sum::<u64>()).sum();
+        let values = self.values.ledger().borrow().live_bytes();
+        values as f64 / (values + patches).max(1) as f64
+    }
+
+    /// Reads every live separated value, spread over `period`.
+    async fn scrub_values(&self, period: Duration) {
+        let began = self.runtime.now();
+        let (blocks, total): (Vec<u64>, u64) = {
+            let ledger = self.values.ledger().borrow();
+            (ledger.blocks().collect(), ledger.live_bytes())
+        };
+        let mut passed = 0;
+        for block in blocks {
+            let live = self.values.ledger().borrow().live_in(block);
+            for (offset, len) in live {
+                let share = passed as f64 / total.max(1) as f64;
+                self.wait_until(began + period.mul_f64(share.min(1.0))).await;
+                if self.tasks.closing.get() {
+                    return;
+                }
+                passed += u64::from(len);
+                let place = Reference::new(block, offset, len, 0);
+                let handle = self.values.ledger().borrow().handle(block);
+                let is_live = self.values.ledger().borrow().is_live(&place);
+                if handle.is_none() || !is_live {
+                    continue;
+                }
+                match read_unnamed_everywhere(&self.blocks, &place, Hint::COMPACTION).await {
+                    Ok(_) => count(&self.counters.patrolled_bytes, len.into()),
+                    Err(error) => {
+                        tracing::error!(shard = self.id.0, %error, "the scrub has found a lost value");
+                        count(&self.counters.data_losses, 1);
+                    }
+                }
+                if self.blocks.any_needs_refresh() {
+                    self.tasks.collect.notify_one();
+                }
+            }
         }
     }
 

@@ -17,6 +17,11 @@ impl Snapshots {
         Snapshot { seq, snapshots: self.clone() }
     }
 
+    /// The oldest snapshot in use.
+    pub fn oldest(&self) -> Option<u64> {
+        self.readers.borrow().keys().next().copied()
+    }
+
     /// The newest snapshot in use.
     pub fn newest(&self) -> Option<u64> {
         self.readers.borrow().keys().next_back().copied()

@@ -62,14 +62,14 @@ impl Writes {
         }
     }
 
-    /// The number of keys.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// The keys, in order of their first write.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Bytes> {
         self.entries.iter().map(|(key, _)| key)
+    }
+
+    /// The keys and their new entries, in order of their first write.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Write> {
+        self.entries.iter()
     }
 
     /// The writes themselves.

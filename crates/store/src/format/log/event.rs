@@ -4,15 +4,18 @@ use super::VERSION;
 use crate::format::FormatError;
 use crate::format::codec::Reader;
 use crate::format::record::MAX_FRAGMENT_BYTES;
-use crate::format::version::{Checksums, Version};
+use crate::format::version::{Checksums, Content, Version};
 use crate::value::{Entry, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 use bytes::{BufMut, Bytes};
 use softflash_base::cast::{index, saturating_u16, saturating_u32};
 use softflash_blocks::{GroupChange, ParityGroup, UnitMark};
 
 mod groups;
+mod references;
 #[cfg(test)]
 mod tests;
+
+pub use references::Unfilled;
 
 const WHAT: &str = "a log event";
 /// Bytes of an event's length.
@@ -160,9 +163,13 @@ const UNITS: u8 = 6;
 const GROUPS: u8 = 7;
 /// A checkpoint that ends with parity groups.
 const CHECKPOINT_OF_GROUPS: u8 = 8;
+/// A batch, or a prepare, with separated values.
+const BATCH_OF_REFERENCES: u8 = 9;
+const PREPARE_OF_REFERENCES: u8 = 10;
 
 const DELETE: u8 = 0;
 const PUT: u8 = 1;
+const REFERENCE: u8 = 2;
 
 /// The fewest bytes of a change: the length of an empty key, the kind of a deletion, and a
 /// checksum.
@@ -177,19 +184,30 @@ const UNIT_BYTES: usize = 10;
 
 /// Appends an event to a stream. Lengths have 32 bits: keys and values are far shorter, and the
 /// memory for requests bounds a batch. A longer event gets the greatest length, with which the
-/// reader refuses it.
+/// reader refuses it. Separated values must be written.
 pub fn encode(event: &Event<'_>, stream: &mut Vec<u8>) {
+    let mut unfilled = Vec::new();
+    encode_unfilled(event, stream, &mut unfilled);
+    for reference in unfilled {
+        let filled = reference.fill(stream);
+        debug_assert!(filled.is_ok(), "a separated value is not written: {filled:?}");
+    }
+}
+
+/// As [`encode`], but the references of separated values are only noted in `unfilled`: they have to
+/// be [filled in](Unfilled::fill) before the stream is written.
+pub fn encode_unfilled(event: &Event<'_>, stream: &mut Vec<u8>, unfilled: &mut Vec<Unfilled>) {
     let start = stream.len();
     stream.put_u32_le(0);
     match event {
         Event::Batch { seq, clear, entries } => {
-            stream.put_u8(BATCH);
-            encode_changes(*seq, *clear, entries, stream);
+            stream.put_u8(if has_references(entries) { BATCH_OF_REFERENCES } else { BATCH });
+            encode_changes(*seq, *clear, entries, stream, unfilled);
         }
         Event::Prepare { transaction, seq, clear, entries } => {
-            stream.put_u8(PREPARE);
+            stream.put_u8(if has_references(entries) { PREPARE_OF_REFERENCES } else { PREPARE });
             stream.put_u64_le(*transaction);
-            encode_changes(*seq, *clear, entries, stream);
+            encode_changes(*seq, *clear, entries, stream, unfilled);
         }
         Event::Commit(transaction) => {
             stream.put_u8(COMMIT);
@@ -222,19 +240,33 @@ fn put_len(len: usize, stream: &mut Vec<u8>) {
     stream.put_u32_le(saturating_u32(len));
 }
 
-fn encode_changes(seq: u64, clear: bool, entries: &[KeyChange], stream: &mut Vec<u8>) {
+fn has_references(entries: &[KeyChange]) -> bool {
+    entries.iter().any(|(_, version)| version.as_separated().is_some())
+}
+
+fn encode_changes(
+    seq: u64,
+    clear: bool,
+    entries: &[KeyChange],
+    stream: &mut Vec<u8>,
+    unfilled: &mut Vec<Unfilled>,
+) {
     stream.put_u64_le(seq);
     stream.put_u8(u8::from(clear));
     put_len(entries.len(), stream);
     for (key, version) in entries {
         put_len(key.len(), stream);
         stream.put_slice(key);
-        match &version.entry {
-            None => {
+        match version.content() {
+            Content::Separated(separated) => {
+                stream.put_u8(REFERENCE);
+                references::encode(key, seq, separated, stream, unfilled);
+            }
+            Content::Deletion => {
                 stream.put_u8(DELETE);
                 version.checksums().iter().for_each(|checksum| stream.put_u64_le(*checksum));
             }
-            Some(entry) => {
+            Content::Inline(entry) => {
                 stream.put_u8(PUT);
                 stream.put_u64_le(entry.expires_at_ms);
                 put_len(version.checksums().len(), stream);
@@ -305,10 +337,12 @@ fn encode_patches(patches: &[PatchEntry], stream: &mut Vec<u8>) {
 pub fn decode(bytes: &Bytes) -> Result<Replayed, FormatError> {
     let mut body = Reader::new(bytes, WHAT);
     let event = match body.u8()? {
-        BATCH => decode_changes(None, &mut body, bytes)?,
-        PREPARE => {
+        kind @ (BATCH | BATCH_OF_REFERENCES) => {
+            decode_changes(None, kind == BATCH_OF_REFERENCES, &mut body, bytes)?
+        }
+        kind @ (PREPARE | PREPARE_OF_REFERENCES) => {
             let transaction = body.u64()?;
-            decode_changes(Some(transaction), &mut body, bytes)?
+            decode_changes(Some(transaction), kind == PREPARE_OF_REFERENCES, &mut body, bytes)?
         }
         COMMIT => Replayed::Commit(body.u64()?),
         EDIT => Replayed::Edit(Edit {
@@ -350,6 +384,7 @@ pub fn decode(bytes: &Bytes) -> Result<Replayed, FormatError> {
 
 fn decode_changes(
     transaction: Option<u64>,
+    may_refer: bool,
     body: &mut Reader<'_>,
     bytes: &Bytes,
 ) -> Result<Replayed, FormatError> {
@@ -364,6 +399,9 @@ fn decode_changes(
         let version = match body.u8()? {
             DELETE => Version::sealed(seq, None, Checksums::from_buf([body.u64()?])),
             PUT => decode_put(seq, body, bytes)?,
+            REFERENCE if may_refer => {
+                return Ok((key.clone(), references::decode(&key, seq, body)?));
+            }
             _ => return Err(body.malformed("a change is neither a value nor a deletion")),
         };
         version.records(&key).try_for_each(|record| record.verify())?;

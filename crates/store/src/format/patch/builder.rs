@@ -6,6 +6,7 @@ use super::fence::{FenceBuilder, MAX_DATA_BYTES};
 use super::filter::Filter;
 use super::header::{HEADER_BYTES, PatchHeader};
 use super::index::PatchIndex;
+use super::references::{ENTRY_BYTES, ReferenceEntry, ReferenceTable};
 use crate::format::record::{Fields, Record};
 use crate::layout::Compression;
 use softflash_base::cast::{index, saturating_u32};
@@ -87,6 +88,9 @@ pub struct PatchBuilder {
     /// A number of keys, and a bound of the filter's length up to that number.
     filter_bound: (usize, usize),
     deleted: Vec<u64>,
+    references: Vec<ReferenceEntry>,
+    /// The sequence number of the newest version of the last key.
+    newest_seq: u64,
     entries: u32,
     puts: u32,
     tombstones: u32,
@@ -107,6 +111,7 @@ impl Last {
             key: &self.key,
             seq: self.seq,
             put: true,
+            reference: false,
             expires_at_ms: 0,
             fragment: self.fragment,
             fragments: u16::MAX,
@@ -144,6 +149,8 @@ impl PatchBuilder {
             hashes: Vec::new(),
             filter_bound: (0, 0),
             deleted: Vec::new(),
+            references: Vec::new(),
+            newest_seq: 0,
             entries: 0,
             puts: 0,
             tombstones: 0,
@@ -220,6 +227,7 @@ impl PatchBuilder {
             + fields.key.len()
             + 7
             + 8 * (self.deleted.len() + 1)
+            + ENTRY_BYTES * (self.references.len() + usize::from(fields.reference))
             + self.filter_bound.1;
         let data = self.data.len() + BLOCK_HEADER_BYTES + len;
         metadata.next_multiple_of(self.config.page_bytes) + data <= self.config.capacity_bytes
@@ -254,6 +262,12 @@ impl PatchBuilder {
         self.max_seq = self.max_seq.max(fields.seq);
         self.puts += u32::from(fields.put && fields.fragment == 0);
         self.tombstones += u32::from(!fields.put);
+        if self.last.as_ref().is_none_or(|last| last.key != fields.key) {
+            self.newest_seq = fields.seq;
+        }
+        if fields.seq == self.newest_seq {
+            self.references.extend(ReferenceEntry::of(fields));
+        }
         match &mut self.last {
             Some(last) if last.key == fields.key => {
                 (last.seq, last.fragment) = (fields.seq, fields.fragment);
@@ -304,6 +318,7 @@ impl PatchBuilder {
             fences,
             deleted: std::mem::take(&mut self.deleted).into(),
             filter,
+            references: ReferenceTable::new(std::mem::take(&mut self.references)),
         };
         let metadata = encode_metadata(&mut patch_index, identity);
         let image = PatchImage { metadata, data: self.data, index: patch_index };
@@ -338,6 +353,7 @@ impl PatchBuilder {
             fences_len: 0,
             tombstones_len: 0,
             filter_len: 0,
+            references_len: 0,
             metadata_checksum: 0,
         }
     }
@@ -368,6 +384,8 @@ fn encode_metadata(patch: &mut PatchIndex, identity: u64) -> Vec<u8> {
         filter.encode(&mut out);
     }
     patch.header.filter_len = section_len(&out);
+    patch.references.encode(&mut out);
+    patch.header.references_len = section_len(&out);
     out.resize(out.len().next_multiple_of(page), 0);
     patch.header.metadata_len = saturating_u32(out.len());
     let rest = out.get(HEADER_BYTES..).unwrap_or_default();

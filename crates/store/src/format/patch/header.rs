@@ -5,13 +5,15 @@ use super::fence::MAX_DATA_BYTES;
 use crate::format::codec::{Reader, put_at};
 use crate::format::{Domain, FormatError, seed};
 use crate::layout::Compression;
-use softflash_base::cast::{index, low_u8, wide};
+use softflash_base::cast::{index, low_u8, saturating_u32, wide};
 use softflash_base::checksum64;
 
 /// Bytes of the fixed header.
 pub const HEADER_BYTES: usize = 128;
-/// The version of the format that this program writes.
-pub const VERSION: u16 = 1;
+/// The newest version of the format: of a patch with references.
+pub const VERSION: u16 = 2;
+/// The version of a patch without references.
+const VERSION_WITHOUT_REFERENCES: u16 = 1;
 
 const MAGIC: [u8; 8] = *b"SFPATCH\0";
 const WHAT: &str = "a patch header";
@@ -59,6 +61,8 @@ pub struct PatchHeader {
     pub tombstones_len: u32,
     /// Bytes of the filter, which follows; 0 where there is none.
     pub filter_len: u32,
+    /// Bytes of the references, which follow; 0 where there are none.
+    pub references_len: u32,
     /// Checksum of the metadata behind the header.
     pub metadata_checksum: u64,
 }
@@ -68,7 +72,11 @@ impl PatchHeader {
     pub fn encode(&self, identity: u64) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         put_at(&mut out, 0, &MAGIC);
-        put_at(&mut out, 8, &VERSION.to_le_bytes());
+        let version = match self.references_len {
+            0 => VERSION_WITHOUT_REFERENCES,
+            _ => VERSION,
+        };
+        put_at(&mut out, 8, &version.to_le_bytes());
         put_at(&mut out, 10, &self.slice.to_le_bytes());
         let shift = low_u8(self.page_bytes.trailing_zeros().into());
         put_at(&mut out, 12, &[self.level_hint, compress::code(self.compression), shift, 0]);
@@ -78,6 +86,7 @@ impl PatchHeader {
         for (number, value) in self.numbers().into_iter().enumerate() {
             put_at(&mut out, 40 + 4 * number, &value.to_le_bytes());
         }
+        put_at(&mut out, 88, &self.references_len.to_le_bytes());
         put_at(&mut out, 112, &self.metadata_checksum.to_le_bytes());
         let sum = checksum(&out, identity);
         put_at(&mut out, CHECKSUM_AT, &sum.to_le_bytes());
@@ -116,7 +125,7 @@ impl PatchHeader {
             return Err(FormatError::Checksum { what: WHAT });
         }
         let version = reader.u16()?;
-        if version != VERSION {
+        if !(VERSION_WITHOUT_REFERENCES..=VERSION).contains(&version) {
             return Err(FormatError::Version { what: "a patch", found: version, known: VERSION });
         }
         let slice = reader.u16()?;
@@ -144,9 +153,13 @@ impl PatchHeader {
             fences_len: reader.u32()?,
             tombstones_len: reader.u32()?,
             filter_len: reader.u32()?,
+            references_len: reader.u32()?,
             metadata_checksum: Reader::starting_at(bytes, 112, WHAT).u64()?,
         };
-        if reserved != 0 || reader.take(24)?.iter().any(|byte| *byte != 0) {
+        if (version == VERSION) != (decoded.references_len > 0) {
+            return Err(reader.malformed("its version does not fit its references"));
+        }
+        if reserved != 0 || reader.take(20)?.iter().any(|byte| *byte != 0) {
             return Err(reader.malformed("a reserved byte is not zero"));
         }
         decoded.check(&reader)?;
@@ -160,6 +173,7 @@ impl PatchHeader {
             self.fences_len,
             self.tombstones_len,
             self.filter_len,
+            self.references_len,
         ];
         let content = sections.into_iter().map(u64::from).sum::<u64>() + wide(HEADER_BYTES);
         let whole_pages = self.page_bytes != 0 && self.metadata_len.is_multiple_of(self.page_bytes);
@@ -169,6 +183,11 @@ impl PatchHeader {
         let end = u64::from(self.metadata_len) + u64::from(self.data_len);
         if end > wide(MAX_DATA_BYTES) || self.entries == 0 {
             return Err(reader.malformed("its data section is impossible"));
+        }
+        let entry_bytes = saturating_u32(super::references::ENTRY_BYTES);
+        let entries = self.references_len / entry_bytes;
+        if !self.references_len.is_multiple_of(entry_bytes) || entries > self.entries {
+            return Err(reader.malformed("its references do not fit"));
         }
         if !self.tombstones_len.is_multiple_of(8) || self.tombstones_len / 8 > self.tombstones {
             return Err(reader.malformed("its deletions do not fit"));

@@ -4,6 +4,7 @@ use super::block::BLOCK_HEADER_BYTES;
 use super::fence::Fences;
 use super::filter::Filter;
 use super::header::{HEADER_BYTES, PatchHeader};
+use super::references::ReferenceTable;
 use crate::format::FormatError;
 use crate::format::codec::Reader;
 use softflash_base::cast::{index, saturating_u32};
@@ -22,6 +23,7 @@ pub struct PatchIndex {
     /// Hashes of keys with a deletion, ascending.
     pub(super) deleted: Box<[u64]>,
     pub(super) filter: Option<Filter>,
+    pub(super) references: ReferenceTable,
 }
 
 /// Decodes the metadata of a patch from its first bytes; `bytes` may continue behind the metadata.
@@ -43,6 +45,7 @@ pub fn decode_metadata(bytes: &[u8], identity: u64) -> Result<PatchIndex, Format
     let fences = section(header.fences_len)?;
     let deleted = section(header.tombstones_len)?;
     let filter = section(header.filter_len)?;
+    let references = section(header.references_len)?;
     if first_key > last_key {
         return Err(reader.malformed("keys are not in order"));
     }
@@ -63,6 +66,7 @@ pub fn decode_metadata(bytes: &[u8], identity: u64) -> Result<PatchIndex, Format
         )?,
         deleted: decode_hashes(deleted)?,
         filter: if filter.is_empty() { None } else { Some(Filter::decode(filter)?) },
+        references: ReferenceTable::decode(references)?,
     })
 }
 
@@ -125,6 +129,7 @@ impl PatchIndex {
             + self.fences.memory_bytes()
             + size_of_val(&*self.deleted)
             + self.filter.as_ref().map_or(0, Filter::memory_bytes)
+            + self.references.memory_bytes()
     }
 
     /// Whether a key with this [`hash64`](softflash_base::checksum::hash64) may be inside. An
@@ -132,6 +137,11 @@ impl PatchIndex {
     pub fn may_contain(&self, key_hash: u64) -> bool {
         let denied = planted::bug(Bug::FilterSaysNo) && key_hash.is_multiple_of(61);
         !denied && self.filter.as_ref().is_none_or(|filter| filter.contains(key_hash))
+    }
+
+    /// Where the separated values of the newest versions of its keys are.
+    pub fn references(&self) -> &ReferenceTable {
+        &self.references
     }
 
     /// Whether the newest record of a key with this hash is a deletion; wrong only where two hashes

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! page 0                                data offset (a page)
-//! | header | keys | fences | tombstones | filter | zeros | block | block | ... | block |
+//! | header | keys | fences | tombstones | filter | references | zeros | block | block | ... | block |
 //! ```
 //!
 //! The metadata is read once and stays in memory as a [`PatchIndex`]; a lookup that passes the
@@ -16,6 +16,7 @@ mod fence;
 mod filter;
 mod header;
 mod index;
+mod references;
 #[cfg(test)]
 mod tests;
 
@@ -23,3 +24,4 @@ pub use block::{BLOCK_HEADER_BYTES, Block, Records, block_len, decode_block};
 pub use builder::{Added, BuilderConfig, PatchBuilder, PatchImage};
 pub use header::{HEADER_BYTES, PatchHeader, VERSION, metadata_len};
 pub use index::{PatchIndex, decode_metadata};
+pub use references::{KeyHashes, ReferenceEntry, ReferenceTable};

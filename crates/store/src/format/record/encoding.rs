@@ -2,6 +2,7 @@
 
 use super::{Body, MAX_FRAGMENT_BYTES, Record};
 use crate::format::codec::{Reader, put_varint, varint_len};
+use crate::format::reference::{REFERENCE_BYTES, Reference};
 use crate::format::{Domain, FormatError};
 use crate::value::MAX_KEY_BYTES;
 use bytes::Bytes;
@@ -18,6 +19,8 @@ const FLAG_DELETE: u8 = 1;
 const FLAG_EXPIRES: u8 = 2;
 /// Fragment number and count follow.
 const FLAG_FRAGMENT: u8 = 4;
+/// The value is a reference.
+const FLAG_REFERENCE: u8 = 8;
 
 /// The shortest encoded record: flags, key length, sequence, checksum.
 pub(crate) const MIN_ENCODED_BYTES: usize = 11;
@@ -28,6 +31,8 @@ pub(crate) struct Fields<'a> {
     pub key: &'a [u8],
     pub seq: u64,
     pub put: bool,
+    /// The value is an encoded reference.
+    pub reference: bool,
     pub expires_at_ms: u64,
     pub fragment: u16,
     pub fragments: u16,
@@ -36,7 +41,16 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub fn delete(key: &'a [u8], seq: u64) -> Fields<'a> {
-        Fields { key, seq, put: false, expires_at_ms: 0, fragment: 0, fragments: 1, value: &[] }
+        Fields {
+            key,
+            seq,
+            put: false,
+            reference: false,
+            expires_at_ms: 0,
+            fragment: 0,
+            fragments: 1,
+            value: &[],
+        }
     }
 
     /// The end-to-end checksum: over the numbers, then the key, then the value, each seeded with
@@ -47,7 +61,7 @@ impl<'a> Fields<'a> {
         numbers[8..16].copy_from_slice(&self.expires_at_ms.to_le_bytes());
         numbers[16..18].copy_from_slice(&self.fragment.to_le_bytes());
         numbers[18..20].copy_from_slice(&self.fragments.to_le_bytes());
-        numbers[20] = u8::from(self.put);
+        numbers[20] = u8::from(self.put) | u8::from(self.reference) << 1;
         let seed = checksum64(Domain::Record as u64, &numbers);
         checksum64(checksum64(seed, self.key), self.value)
     }
@@ -102,6 +116,7 @@ impl<'a> Fields<'a> {
             (FLAG_DELETE, !self.put),
             (FLAG_EXPIRES, self.expires_at_ms != 0),
             (FLAG_FRAGMENT, self.fragments > 1),
+            (FLAG_REFERENCE, self.reference),
         ] {
             flags |= if set { flag } else { 0 };
         }
@@ -131,6 +146,7 @@ pub(crate) struct Parsed {
     value: Range<usize>,
     seq: u64,
     put: bool,
+    reference: bool,
     expires_at_ms: u64,
     fragment: u16,
     fragments: u16,
@@ -142,12 +158,14 @@ impl Parsed {
     pub fn at(bytes: &[u8], at: usize, base_seq: u64) -> Result<Parsed, FormatError> {
         let mut reader = Reader::starting_at(bytes, at, WHAT);
         let flags = reader.u8()?;
-        if flags & !(FLAG_DELETE | FLAG_EXPIRES | FLAG_FRAGMENT) != 0 {
+        if flags & !(FLAG_DELETE | FLAG_EXPIRES | FLAG_FRAGMENT | FLAG_REFERENCE) != 0 {
             return Err(reader.malformed("it has an unknown flag"));
         }
         let put = flags & FLAG_DELETE == 0;
         if !put && flags != FLAG_DELETE {
-            return Err(reader.malformed("a deletion has neither expiry nor fragments"));
+            return Err(
+                reader.malformed("a deletion has neither expiry nor fragments nor a reference")
+            );
         }
         let key_len: usize = reader.varint_as()?;
         let seq = base_seq
@@ -160,9 +178,23 @@ impl Parsed {
             (0, 1)
         };
         let value_len: usize = if put { reader.varint_as()? } else { 0 };
+        let reference = flags & FLAG_REFERENCE != 0;
+        if reference && value_len != REFERENCE_BYTES {
+            return Err(reader.malformed("its reference has another length"));
+        }
         let checksum = reader.u64()?;
         let (key, value) = (reader.range(key_len)?, reader.range(value_len)?);
-        let parsed = Parsed { key, value, seq, put, expires_at_ms, fragment, fragments, checksum };
+        let parsed = Parsed {
+            key,
+            value,
+            seq,
+            put,
+            reference,
+            expires_at_ms,
+            fragment,
+            fragments,
+            checksum,
+        };
         let canonical = (flags & FLAG_EXPIRES == 0 || expires_at_ms != 0)
             && (flags & FLAG_FRAGMENT == 0 || fragments > 1);
         if !canonical {
@@ -183,6 +215,7 @@ impl Parsed {
             key: bytes.get(self.key.clone()).unwrap_or_default(),
             seq: self.seq,
             put: self.put,
+            reference: self.reference,
             expires_at_ms: self.expires_at_ms,
             fragment: self.fragment,
             fragments: self.fragments,
@@ -195,7 +228,15 @@ impl Parsed {
         if self.fields(bytes).checksum() != self.checksum {
             return Err(FormatError::Checksum { what: WHAT });
         }
-        let body = if self.put {
+        let reference = Reference::decode(bytes.get(self.value.clone()).unwrap_or_default());
+        let body = if let Some(reference) = reference.filter(|_| self.reference) {
+            Body::Reference {
+                reference,
+                expires_at_ms: self.expires_at_ms,
+                fragment: self.fragment,
+                fragments: self.fragments,
+            }
+        } else if self.put {
             Body::Put {
                 value: bytes.slice(self.value.clone()),
                 expires_at_ms: self.expires_at_ms,

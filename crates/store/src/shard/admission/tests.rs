@@ -126,7 +126,7 @@ fn the_memory_limit_is_exact_to_the_byte() {
         append(shard, 5000);
         assert_eq!(shard.unwritten_bytes(), 6000);
         assert!(shard.has_room(total - 6000) && !shard.has_room(total - 5999));
-        let admitted = within(runtime, SECOND_NS, shard.admit(total, true)).await;
+        let admitted = within(runtime, SECOND_NS, shard.admit(Demand::of(total, true))).await;
         assert_eq!(admitted, None, "a writer waits, and is not refused");
     });
 }
@@ -220,7 +220,7 @@ fn writers_are_throttled_once_there_is_a_backlog() {
     ] {
         with_shard(async |_, shard, runtime| {
             fill(shard, memory_at(shard, share));
-            let (admitted, took_ns) = timed(runtime, shard.admit(bytes, true)).await;
+            let (admitted, took_ns) = timed(runtime, shard.admit(Demand::of(bytes, true))).await;
             assert_eq!((admitted, took_ns), (Ok(()), expected_ns), "{bytes} bytes at {share}");
             assert_eq!(shard.counters.stall_us.get(), expected_ns / 1000);
         });
@@ -242,7 +242,7 @@ fn a_writer_that_waits_for_room_is_not_throttled_as_well() {
             let (_, alone_ns) = timed(runtime, flush()).await;
             fill(shard, memory_at(shard, share));
             let ((admitted, ()), took_ns) =
-                timed(runtime, join(shard.admit(2 * MIB, true), flush())).await;
+                timed(runtime, join(shard.admit(Demand::of(2 * MIB, true)), flush())).await;
             assert_eq!(admitted, Ok(()));
             // At the minimum rate 2 MiB take 419 ms.
             assert!(took_ns < alone_ns + 100 * MS_NS, "{took_ns} ns, {alone_ns} of them the flush");
@@ -253,7 +253,8 @@ fn a_writer_that_waits_for_room_is_not_throttled_as_well() {
 #[test]
 fn twenty_runs_in_level_0_stop_writers_until_one_is_removed() {
     with_shard(async |store, shard, runtime| {
-        let admitted = async || within(runtime, SECOND_NS, shard.admit(1, true)).await.is_some();
+        let admitted =
+            async || within(runtime, SECOND_NS, shard.admit(Demand::of(1, true))).await.is_some();
         while shard.level0_runs() < 20 {
             assert!(admitted().await, "{} runs", shard.level0_runs());
             put(store, "key", entry(1)).await;
@@ -275,10 +276,10 @@ fn a_waiting_writer_starts_flush_and_compaction() {
         let frozen = || shard.slices[0].frozen.borrow().len();
         fill(shard, 1000);
         shard.tasks.compaction_idle.set(true);
-        assert_eq!(shard.admit(1, true).await, Ok(()));
+        assert_eq!(shard.admit(Demand::of(1, true)).await, Ok(()));
         assert_eq!((frozen(), shard.tasks.compaction_idle.get()), (0, true), "there is room");
         let total = shard.budget.memtables_total_bytes;
-        assert_eq!(within(runtime, MS_NS, shard.admit(total, true)).await, None);
+        assert_eq!(within(runtime, MS_NS, shard.admit(Demand::of(total, true))).await, None);
         assert_eq!((frozen(), shard.tasks.compaction_idle.get()), (1, false));
     });
 }
@@ -317,7 +318,7 @@ fn a_shard_that_has_failed_or_closes_admits_no_writes() {
         *shard.tasks.failure.borrow_mut() = Some(lost.clone());
         assert!(shard.has_failed());
         assert_eq!(
-            (shard.check_health(), shard.admit(1, true).await),
+            (shard.check_health(), shard.admit(Demand::of(1, true)).await),
             (Err(lost.clone()), Err(lost))
         );
         shard.tasks.failure.take();
@@ -331,7 +332,7 @@ fn a_shard_that_has_failed_or_closes_admits_no_writes() {
             "only lack of space counts as a refusal"
         );
         shard.tasks.closing.set(true);
-        assert_eq!(shard.admit(1, false).await, Err(StoreError::Closed));
+        assert_eq!(shard.admit(Demand::of(1, false)).await, Err(StoreError::Closed));
     });
 }
 

@@ -25,12 +25,14 @@ mod writer;
 pub use crate::format::log::event::{self, Edit, Event, PatchEntry};
 
 use super::clock::ExpiryClock;
+use super::values::ValueLog;
 use crate::error::{Result, StoreError};
 use crate::format::log::Frame;
 use crate::options::Durability;
+use event::Unfilled;
 use open_word_lines::{OpenWordLines, Reach};
-use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
+use softflash_base::{ShardId, Time};
 use softflash_blocks::{BlockId, BlockLayer, OpenBlock};
 use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
@@ -51,6 +53,7 @@ struct Inner {
     blocks: BlockLayer,
     runtime: RuntimeHandle,
     clock: Rc<ExpiryClock>,
+    values: ValueLog,
     durability: Durability,
     checkpoint: RefCell<Option<CheckpointMaker>>,
     stream: Stream,
@@ -64,6 +67,10 @@ struct Inner {
 struct Stream {
     /// Events that were appended and that the writer has not taken.
     pending: RefCell<Vec<u8>>,
+    /// The references in `pending`, in order.
+    unfilled: RefCell<Vec<Unfilled>>,
+    /// When the first of them was appended.
+    unfilled_since: Cell<Option<Time>>,
     /// Bytes of events that the writer has taken and is writing.
     writing_bytes: Cell<usize>,
     appended_seq: Cell<u64>,
@@ -173,6 +180,7 @@ impl Log {
         blocks: BlockLayer,
         runtime: RuntimeHandle,
         clock: Rc<ExpiryClock>,
+        values: ValueLog,
         durability: Durability,
         resume: Resume,
     ) -> Log {
@@ -196,10 +204,13 @@ impl Log {
             blocks,
             runtime,
             clock,
+            values,
             durability,
             checkpoint: RefCell::default(),
             stream: Stream {
                 pending: RefCell::default(),
+                unfilled: RefCell::default(),
+                unfilled_since: Cell::new(None),
                 writing_bytes: Cell::new(0),
                 appended_seq: Cell::new(resume.seq),
                 appended_starts: RefCell::default(),
@@ -238,7 +249,12 @@ impl Log {
     /// than the segment to which the event will be written.
     pub fn append(&self, event: &Event<'_>, seq: u64) -> u64 {
         let mut pending = self.inner.stream.pending.borrow_mut();
-        event::encode(event, &mut pending);
+        let mut unfilled = self.inner.stream.unfilled.borrow_mut();
+        event::encode_unfilled(event, &mut pending, &mut unfilled);
+        if !unfilled.is_empty() && self.inner.stream.unfilled_since.get().is_none() {
+            self.inner.stream.unfilled_since.set(Some(self.inner.runtime.now()));
+        }
+        drop(unfilled);
         if let Event::Edit(edit) = event {
             self.inner.stream.appended_starts.borrow_mut().push((pending.len(), edit.log_start));
         }
@@ -267,6 +283,11 @@ impl Log {
     /// Bytes appended and not completely written.
     pub fn backlog_bytes(&self) -> usize {
         self.inner.stream.pending.borrow().len() + self.inner.stream.writing_bytes.get()
+    }
+
+    /// Whether all events up to `seq` are durable and every transaction among them is committed.
+    pub fn is_stable(&self, seq: u64) -> bool {
+        self.inner.is_stable(seq)
     }
 
     /// Waits until all events up to `seq` are durable and every transaction among them is

@@ -5,6 +5,8 @@ use crate::format::FormatError;
 use crate::format::log::{Checkpoint, End, EventStream, FrameRole, Replayed};
 use crate::format::testing::rng;
 use crate::format::version::Version;
+use crate::shard::values::ValueLog;
+use crate::shard::values::ledger::Ledger;
 use crate::value::Entry;
 use bytes::Bytes;
 use softflash_blocks::{BlockKind, Found, Redundancy};
@@ -47,6 +49,13 @@ impl Bench {
             blocks.clone(),
             runtime.clone(),
             clock,
+            ValueLog::new(
+                SHARD,
+                blocks.clone(),
+                runtime.clone(),
+                Durability::Flash,
+                Ledger::default(),
+            ),
             Durability::Flash,
             Resume { seq: 1, ..Resume::default() },
         );

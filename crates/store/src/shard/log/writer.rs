@@ -5,7 +5,7 @@ use super::Inner;
 use super::open_word_lines::Reach;
 use super::segments::Segment;
 use crate::error::{Result, StoreError};
-use crate::format::log::event;
+use crate::format::log::event::{self, Unfilled};
 use crate::format::log::frame::{self, FrameHeader, FrameRole};
 use crate::options::Durability;
 use futures_util::future::select;
@@ -117,10 +117,13 @@ impl Inner {
                 self.note_reached(self.progress.written_seq.get());
             }
             let (sync, closing) = (self.requests.sync.replace(false), self.requests.closing.get());
-            let stream = std::mem::take(&mut *self.stream.pending.borrow_mut());
+            let mut stream = std::mem::take(&mut *self.stream.pending.borrow_mut());
+            let unfilled = self.stream.unfilled.take();
+            self.stream.unfilled_since.set(None);
             self.stream.writing_bytes.set(stream.len());
             let (seq, clock) = (self.stream.appended_seq.get(), self.requests.clock.replace(false));
             let starts = self.stream.appended_starts.take();
+            self.fill_references(&mut stream, unfilled).await?;
             let now = self.runtime.now();
             if self.segment_is_full() {
                 // A proof frame does not justify a new segment, least of all on a full device.
@@ -165,6 +168,34 @@ impl Inner {
             if closing && self.stream.pending.borrow().is_empty() && tail.unsynced_since.is_none() {
                 return self.write_end().await;
             }
+        }
+    }
+
+    /// Waits until the values of the stream are durable, and fills in their references: a frame on
+    /// flash never refers to a value that is not.
+    async fn fill_references(&self, stream: &mut [u8], unfilled: Vec<Unfilled>) -> Result<()> {
+        if unfilled.is_empty() {
+            return Ok(());
+        }
+        if !planted::bug(Bug::ReferenceBeforeValue) {
+            self.values.settle(unfilled.iter().map(|reference| &reference.separated)).await?;
+        }
+        for reference in &unfilled {
+            if let Err(error) = reference.fill(stream)
+                && !planted::bug(Bug::ReferenceBeforeValue)
+            {
+                return Err(StoreError::LogFailed(error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// When the pending events have to be written at the latest: references wait, so that many
+    /// values share a flush.
+    fn gather_until(&self, interval: Duration) -> Time {
+        match self.stream.unfilled_since.get() {
+            Some(since) => since + interval / 2,
+            None => self.runtime.now() + GATHER_TIME.min(interval),
         }
     }
 
@@ -272,12 +303,16 @@ impl Inner {
             }
         }
         if let Durability::Interval(interval) = self.durability {
-            let until = self.runtime.now() + GATHER_TIME.min(interval);
+            let mut until = self.gather_until(interval);
             while !urgent()
                 && self.stream.pending.borrow().len() < GATHER_BYTES
                 && self.runtime.now() < until
             {
+                let may_wait = self.stream.unfilled_since.get().is_some();
                 select(self.runtime.sleep_until(until), pin!(self.requests.work.notified())).await;
+                if !may_wait && self.stream.unfilled_since.get().is_some() {
+                    until = self.gather_until(interval);
+                }
             }
         }
     }

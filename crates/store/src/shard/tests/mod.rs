@@ -3,6 +3,7 @@
 mod commit;
 mod compact;
 mod over_shards;
+mod values;
 
 use super::recovery::OnLogLoss;
 use super::*;
@@ -33,7 +34,9 @@ impl Bench {
     pub(in crate::shard) fn new(shards: u16, superblocks: u32, kib: u32) -> Bench {
         let (slices, units, compression) = (shards, 4, Vec::new());
         let layout = StoreLayout { shards, slices, units, compression, copies: 1, parity: 0 };
-        Bench { device: array(superblocks, kib), layout, options: StoreOptions::default() }
+        // Values of all sizes go through log, memtable and tree.
+        let options = StoreOptions { value_threshold: None, ..StoreOptions::default() };
+        Bench { device: array(superblocks, kib), layout, options }
     }
 
     /// Opens the shards, runs `test`, and drops the shards.

@@ -53,14 +53,14 @@ fn new_data_is_refused_when_no_task_can_free_space() {
             shard.tasks.compaction_idle.set(true);
         };
         let ((admitted, ()), took_ns) =
-            timed(runtime, join(shard.admit(1, true), compaction)).await;
+            timed(runtime, join(shard.admit(Demand::of(1, true)), compaction)).await;
         assert_eq!(admitted, FULL);
         assert!((SECOND_NS..SECOND_NS + 50 * MS_NS).contains(&took_ns), "{took_ns}");
         assert_eq!(shard.counters.refused_writes.get(), 1);
-        let (admitted, took_ns) = timed(runtime, shard.admit(1, false)).await;
+        let (admitted, took_ns) = timed(runtime, shard.admit(Demand::of(1, false))).await;
         assert_eq!((admitted, took_ns), (Ok(()), 0), "deletions are admitted");
         leave_free(shard, shard.budget.reserve_blocks).await;
-        assert_eq!(shard.admit(1, true).await, Ok(()));
+        assert_eq!(shard.admit(Demand::of(1, true)).await, Ok(()));
         assert_eq!(shard.counters.refused_writes.get(), 1);
     });
 }
@@ -79,7 +79,7 @@ fn new_data_waits_while_a_compaction_or_a_flush_may_free_space() {
                 shard.tasks.compaction_idle.set(flushing);
             };
             let ((admitted, ()), took_ns) =
-                timed(runtime, join(shard.admit(1, true), compaction)).await;
+                timed(runtime, join(shard.admit(Demand::of(1, true)), compaction)).await;
             assert_eq!(admitted, FULL, "refused after the timeout");
             assert!((30 * SECOND_NS..31 * SECOND_NS).contains(&took_ns), "{took_ns}");
             let room = async {
@@ -87,7 +87,8 @@ fn new_data_waits_while_a_compaction_or_a_flush_may_free_space() {
                 rest(runtime, 5 * SECOND_NS).await;
                 leave_free(shard, shard.budget.reserve_blocks).await;
             };
-            let ((admitted, ()), took_ns) = timed(runtime, join(shard.admit(1, true), room)).await;
+            let ((admitted, ()), took_ns) =
+                timed(runtime, join(shard.admit(Demand::of(1, true)), room)).await;
             assert_eq!(admitted, Ok(()));
             assert!((5 * SECOND_NS..6 * SECOND_NS).contains(&took_ns), "{took_ns}");
         });

@@ -1,0 +1,62 @@
+//! Separated values: a key whose value is lost is deleted; values of a block that lacks a copy are
+//! moved.
+
+use super::report::{KeyText, LostValue, RepairReport, ValueBlockDamage};
+use crate::error::Result;
+use crate::kv::slice::Slice;
+use crate::shard::values::examine::examine;
+use crate::shard::values::ledger::Ledger;
+use crate::shard::{Shard, Writes};
+use bytes::Bytes;
+use softflash_base::ShardId;
+use softflash_blocks::{BlockId, BlockLayer};
+
+/// Reports the lost values of slices and the damaged value blocks; returns the keys and the blocks.
+pub(super) async fn examine_values(
+    shard: ShardId,
+    slices: &[Slice],
+    (ledger, blocks, now_ms): (&Ledger, &BlockLayer, u64),
+    report: &mut RepairReport,
+) -> Result<(Vec<Bytes>, Vec<BlockId>)> {
+    let (mut keys, mut damaged) = (Vec::new(), Vec::new());
+    for slice in slices {
+        for (key, problem) in examine(slice, ledger, blocks, now_ms).await?.lost {
+            let (text, slice) = (KeyText::from(&key[..]), slice.id.0);
+            report.values.push(LostValue { shard: shard.0, slice, key: text, problem });
+            keys.push(key);
+        }
+    }
+    for id in ledger.blocks().map(BlockId) {
+        if let Some(problem) = blocks.copy_problem(id) {
+            let block = id.to_string();
+            report.value_blocks.push(ValueBlockDamage { shard: shard.0, block, problem });
+            damaged.push(id);
+        }
+    }
+    Ok((keys, damaged))
+}
+
+/// Deletes the keys of lost values, and moves the values of damaged blocks.
+pub(super) async fn repair_values(shard: &Shard, report: &mut RepairReport) -> Result<()> {
+    let (keys, damaged) = {
+        // Without clients and background tasks nothing changes the ledger meanwhile.
+        let ledger = std::mem::take(&mut *shard.value_log().ledger().borrow_mut());
+        let facts = (&ledger, shard.blocks(), shard.now_ms());
+        let examined = examine_values(shard.id(), shard.all_slices(), facts, report).await;
+        *shard.value_log().ledger().borrow_mut() = ledger;
+        examined?
+    };
+    if !keys.is_empty() {
+        let deletions: Writes = keys.into_iter().map(|key| (key, None)).collect();
+        let seq = shard.commit(deletions, &[], false).await?;
+        shard.log().written_soon(seq).await?;
+    }
+    for block in damaged {
+        shard.collect_block(block.0).await?;
+    }
+    if !report.value_blocks.is_empty() {
+        shard.log().written_soon(shard.last_seq()).await?;
+        while shard.collect_once().await? {}
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! Separated values: written once, read, moved, deleted, and found again.
+
+use super::*;
+use crate::options::Durability;
+use softflash_base::SliceId;
+use std::time::Duration;
+
+const LARGE: usize = 20 << 10;
+
+/// A small device; values of 8 KiB and more are separated.
+fn bench(superblocks: u32) -> Bench {
+    let mut bench = Bench::new(1, superblocks, 256);
+    bench.options.value_threshold = Some(8 << 10);
+    bench
+}
+
+fn value(number: usize, len: usize) -> Entry {
+    let bytes: Vec<u8> = (0..len).map(|at| (at * 31 + number * 7) as u8).collect();
+    Entry::new(Bytes::from(bytes))
+}
+
+async fn got(store: &Store, key: &str) -> Option<Entry> {
+    store.local().caches.read.borrow_mut().clear();
+    store.begin().get(&bytes(key)).await.unwrap()
+}
+
+fn key(number: usize) -> String {
+    format!("key{number}")
+}
+
+/// Runs the collector until it has no work.
+async fn collect(store: &Store) {
+    let shard = store.local();
+    while shard.collect_once().await.unwrap() {}
+    // Empty blocks are deleted once the events up to then are durable.
+    shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+    while shard.collect_once().await.unwrap() {}
+}
+
+#[test]
+fn a_large_value_is_written_once_and_found_in_memory_on_flash_and_after_a_restart() {
+    let bench = bench(16);
+    bench.run(async |stores, _| {
+        let store = &stores[0];
+        put(store, "large", value(1, LARGE)).await;
+        assert_eq!(got(store, "large").await, Some(value(1, LARGE)), "before it is written");
+        put(store, "huge", value(2, 300 << 10)).await;
+        put(store, "small", value(3, 100)).await;
+        let shard = store.local();
+        shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+        assert_eq!(got(store, "large").await, Some(value(1, LARGE)), "from its block");
+        shard.flush_everything().await.unwrap();
+        assert_eq!(got(store, "large").await, Some(value(1, LARGE)), "through the tree");
+        assert_eq!(
+            got(store, "huge").await.map(|e| e.value.to_bytes()),
+            Some(value(2, 300 << 10).value.to_bytes())
+        );
+        assert_eq!(got(store, "small").await, Some(value(3, 100)));
+        let stats = shard.stats();
+        assert!(stats.value_bytes_written >= (320 << 10), "{}", stats.value_bytes_written);
+        assert!(stats.flush_bytes_written < (64 << 10), "{}", stats.flush_bytes_written);
+        assert!(stats.log_bytes_written < (128 << 10), "{}", stats.log_bytes_written);
+    });
+    bench.run(async |stores, _| {
+        let store = &stores[0];
+        assert_eq!(got(store, "large").await, Some(value(1, LARGE)));
+        assert_eq!(
+            got(store, "huge").await.map(|e| e.value.to_bytes()),
+            Some(value(2, 300 << 10).value.to_bytes())
+        );
+        assert!(store.local().stats().value_bytes_live >= (320 << 10));
+    });
+}
+
+#[test]
+fn overwritten_values_are_dead_at_once_and_their_blocks_are_deleted() {
+    let bench = bench(16);
+    bench.run(async |stores, _| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        for round in 0..6 {
+            for number in 0..20 {
+                put(store, &key(number), value(number + round, LARGE)).await;
+            }
+            if round % 2 == 0 {
+                shard.flush_everything().await.unwrap();
+            }
+        }
+        shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+        let live = shard.stats().value_bytes_live;
+        assert!((20 * LARGE as u64..21 * LARGE as u64).contains(&live), "{live}");
+        let before = shard.stats().value_blocks;
+        collect(store).await;
+        let after = shard.stats().value_blocks;
+        assert!(after < before, "{after} of {before} value blocks are left");
+        for number in 0..20 {
+            assert_eq!(got(store, &key(number)).await, Some(value(number + 5, LARGE)), "{number}");
+        }
+    });
+}
+
+#[test]
+fn collected_values_are_found_before_and_after_a_restart() {
+    let bench = bench(12);
+    let check = async |store: &Store| {
+        for number in 0..60 {
+            let expected = (number % 3 != 0).then(|| value(number, LARGE));
+            assert_eq!(got(store, &key(number)).await, expected, "{number}");
+        }
+    };
+    bench.run(async |stores, _| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        for number in 0..60 {
+            put(store, &key(number), value(number, LARGE)).await;
+        }
+        shard.flush_everything().await.unwrap();
+        for number in (0..60).step_by(3) {
+            delete(store, &key(number)).await;
+        }
+        let victims: Vec<u64> = {
+            let ledger = shard.values.ledger().borrow();
+            ledger.candidates().map(|candidate| candidate.block).collect()
+        };
+        assert!(victims.len() >= 3, "{victims:?}");
+        for victim in &victims {
+            shard.collect_block(*victim).await.unwrap();
+        }
+        collect(store).await;
+        assert!(victims.iter().all(|id| !shard.blocks.contains(softflash_blocks::BlockId(*id))));
+        check(store).await;
+        shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+    });
+    bench.run(async |stores, _| {
+        check(&stores[0]).await;
+        stores[0].local().flush_everything().await.unwrap();
+        check(&stores[0]).await;
+    });
+}
+
+#[test]
+fn blocks_of_expired_values_are_deleted_without_a_move() {
+    let bench = bench(12);
+    bench.run(async |stores, runtime| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        for number in 0..40 {
+            let expires_at_ms = WALL_MS + 2_000;
+            put(store, &key(number), Entry { expires_at_ms, ..value(number, LARGE) }).await;
+        }
+        shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+        let before = shard.stats().value_blocks;
+        rest(runtime, 3 * SECOND_NS).await;
+        collect(store).await;
+        let stats = shard.stats();
+        assert!(stats.value_blocks + 2 < before, "{} of {before}", stats.value_blocks);
+        assert_eq!(stats.value_bytes_collected, 0);
+        assert_eq!(got(store, &key(3)).await, None);
+        let page = store.scan(SliceId(0), None, 100).await.unwrap();
+        assert!(page.items.is_empty());
+    });
+}
+
+#[test]
+fn with_interval_durability_a_value_is_durable_before_its_reference() {
+    let mut bench = bench(12);
+    bench.options.durability = Durability::Interval(Duration::from_secs(1));
+    bench.run(async |stores, runtime| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        for number in 0..30 {
+            put(store, &key(number), value(number, LARGE)).await;
+        }
+        assert!(!shard.log().is_stable(shard.history.seq.get()));
+        rest(runtime, 2 * SECOND_NS).await;
+        assert!(shard.log().is_stable(shard.history.seq.get()));
+    });
+    bench.run(async |stores, _| {
+        for number in 0..30 {
+            assert_eq!(got(&stores[0], &key(number)).await, Some(value(number, LARGE)));
+        }
+    });
+}
+
+#[test]
+fn removing_everything_frees_all_value_blocks() {
+    let bench = bench(12);
+    bench.run(async |stores, _| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        for number in 0..40 {
+            put(store, &key(number), value(number, LARGE)).await;
+        }
+        shard.flush_everything().await.unwrap();
+        put(store, "waiting", value(1, LARGE)).await;
+        let mut transaction = store.begin();
+        transaction.clear();
+        store.commit(transaction).await.unwrap();
+        shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+        collect(store).await;
+        let stats = shard.stats();
+        assert_eq!(stats.value_bytes_live, 0);
+        assert!(stats.value_blocks <= 1, "the open block: {}", stats.value_blocks);
+    });
+}

@@ -1,0 +1,293 @@
+//! Write frontiers: the open blocks of the streams. Each takes appends at its end.
+
+use super::{Inner, Item, ValueStream};
+use crate::error::{Result, StoreError};
+use crate::format::reference::Reference;
+use crate::options::Durability;
+use crate::shard::values::block::ValueBlock;
+use softflash_base::planted::{self, Bug};
+use softflash_blocks::{BlockError, BlockId, BlockKind, OpenBlock};
+use softflash_flash::Outcome;
+use softflash_ftl::{FtlError, Hint};
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Attempts to open a block on a full device, and the pause between them.
+const SPACE_ATTEMPTS: usize = 1_000;
+const SPACE_WAIT: Duration = Duration::from_millis(20);
+/// The most open blocks of a stream: blocks on different units are written in parallel.
+const MAX_WIDTH: u32 = 4;
+/// A stream has another open block for each so many blocks of the shard.
+const BLOCKS_PER_WIDTH: u32 = 128;
+/// Free blocks that values leave to the log, to a flush and to the collector.
+const FREE_FOR_OTHERS: u32 = 4;
+/// Free blocks that the collector leaves to the log.
+const FREE_FOR_LOG: u32 = 2;
+
+/// An open block.
+pub(super) struct Frontier {
+    block: Rc<OpenBlock>,
+    next_page: u32,
+    /// Appends that are not complete.
+    under_way: u32,
+    /// It takes no more appends, and is sealed once those under way are complete.
+    is_full: bool,
+}
+
+/// An append that was started.
+pub(super) struct Started<F> {
+    /// The places of the items.
+    pub(super) places: Vec<Reference>,
+    pub(super) pages_bytes: usize,
+    pub(super) outcome: F,
+    /// The block, to ask for failed copies.
+    pub(super) open: Rc<OpenBlock>,
+}
+
+impl Inner {
+    /// The priority of writes to a stream.
+    pub(super) fn hint(&self, stream: ValueStream) -> Hint {
+        match (stream, self.durability) {
+            (ValueStream::Moved(_), _) => Hint::COMPACTION,
+            (_, Durability::Flash) => Hint::FOREGROUND,
+            (_, Durability::Interval(_)) => Hint::FLUSH,
+        }
+    }
+
+    /// Open blocks that a stream may have.
+    fn width(&self) -> usize {
+        let units = self.blocks.flash().units().len() as u32;
+        let share = self.blocks.total_blocks() / BLOCKS_PER_WIDTH;
+        share.clamp(1, units.clamp(1, MAX_WIDTH)) as usize
+    }
+
+    /// Bytes left in the frontier that takes the next append of a stream: the idlest one with room
+    /// for `least` bytes. Opens a block if there is none. Waits for free space.
+    pub(super) async fn room(&self, stream: ValueStream, least: usize) -> Result<(BlockId, usize)> {
+        for _ in 0..SPACE_ATTEMPTS {
+            self.seal_without_room(stream, least);
+            let open = {
+                let frontiers = self.frontiers.borrow();
+                let of_stream = frontiers.get(&stream).map_or(&[][..], Vec::as_slice);
+                let taking = of_stream.iter().filter(|frontier| !frontier.is_full);
+                let idlest = taking.clone().min_by_key(|frontier| frontier.under_way);
+                let may_open = taking.count() < self.width();
+                idlest
+                    .filter(|idlest| idlest.under_way == 0 || !may_open)
+                    .map(|frontier| (frontier.block.id(), self.left(frontier)))
+            };
+            if let Some(open) = open {
+                return Ok(open);
+            }
+            match self.open(stream) {
+                Ok(opened) => return Ok((opened, self.capacity())),
+                Err(StoreError::OutOfSpace) => {
+                    // With other open blocks the stream goes on in one of them.
+                    let taking = self.idlest(stream);
+                    if let Some(open) = taking {
+                        return Ok(open);
+                    }
+                    if self.is_closed.get() {
+                        return Err(StoreError::Closed);
+                    }
+                    self.progress.notify_all();
+                    self.runtime.sleep_until(self.runtime.now() + SPACE_WAIT).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(StoreError::OutOfSpace)
+    }
+
+    fn idlest(&self, stream: ValueStream) -> Option<(BlockId, usize)> {
+        let frontiers = self.frontiers.borrow();
+        let taking = frontiers.get(&stream)?.iter().filter(|frontier| !frontier.is_full);
+        let idlest = taking.min_by_key(|frontier| frontier.under_way)?;
+        Some((idlest.block.id(), self.left(idlest)))
+    }
+
+    fn left(&self, frontier: &Frontier) -> usize {
+        self.capacity() - frontier.next_page as usize * self.blocks.page_bytes()
+    }
+
+    /// Ends the frontiers of a stream that have no room for `least` bytes.
+    fn seal_without_room(&self, stream: ValueStream, least: usize) {
+        let mut full = Vec::new();
+        if let Some(of_stream) = self.frontiers.borrow_mut().get_mut(&stream) {
+            for frontier in of_stream.iter_mut() {
+                let page = self.blocks.page_bytes();
+                if self.capacity() - (frontier.next_page as usize * page) < least {
+                    frontier.is_full = true;
+                    full.push(frontier.block.id());
+                }
+            }
+        }
+        full.into_iter().for_each(|block| self.seal_if_done(stream, block));
+    }
+
+    /// Ends a frontier: its block has failed.
+    pub(super) fn abandon(&self, stream: ValueStream, block: BlockId) {
+        if let Some(of_stream) = self.frontiers.borrow_mut().get_mut(&stream) {
+            let failed = of_stream.iter_mut().filter(|frontier| frontier.block.id() == block);
+            failed.for_each(|frontier| frontier.is_full = true);
+        }
+        self.seal_if_done(stream, block);
+    }
+
+    /// An append is complete.
+    pub(super) fn note_complete(&self, stream: ValueStream, block: BlockId) {
+        if let Some(of_stream) = self.frontiers.borrow_mut().get_mut(&stream) {
+            let written = of_stream.iter_mut().filter(|frontier| frontier.block.id() == block);
+            written.for_each(|frontier| frontier.under_way -= 1);
+        }
+        self.seal_if_done(stream, block);
+    }
+
+    /// Seals a full block without appends under way. Not earlier: until then the ledger does not
+    /// list all of its values, and the collector must not take it.
+    fn seal_if_done(&self, stream: ValueStream, block: BlockId) {
+        let mut frontiers = self.frontiers.borrow_mut();
+        let Some(of_stream) = frontiers.get_mut(&stream) else { return };
+        let early = planted::bug(Bug::ValueBlockSealedEarly);
+        let is_done = |frontier: &mut Frontier| {
+            let is_idle = frontier.under_way == 0 || early;
+            frontier.block.id() == block && frontier.is_full && is_idle
+        };
+        for done in of_stream.extract_if(.., is_done) {
+            done.block.seal();
+            self.ledger.borrow_mut().seal(block.0);
+        }
+    }
+
+    /// Opens a block.
+    fn open(&self, stream: ValueStream) -> Result<BlockId> {
+        let kept = match stream {
+            ValueStream::Moved(_) => FREE_FOR_LOG,
+            _ => FREE_FOR_OTHERS,
+        };
+        if self.blocks.free_blocks() <= kept {
+            return Err(self.blocks.lack_of_space().into());
+        }
+        let id = self.blocks.new_id();
+        let opened = self.blocks.open(id, BlockKind::Value, self.hint(stream));
+        let block = Rc::new(opened.map_err(|error| match error {
+            BlockError::OutOfSpace => StoreError::OutOfSpace,
+            other => other.into(),
+        })?);
+        let handle = ValueBlock::new(id, self.blocks.clone());
+        let is_short = stream == ValueStream::Short;
+        self.ledger.borrow_mut().open(handle, self.clock.get(), is_short);
+        let frontier = Frontier { block, next_page: 0, under_way: 0, is_full: false };
+        self.frontiers.borrow_mut().entry(stream).or_default().push(frontier);
+        Ok(id)
+    }
+
+    /// Appends values to a frontier in one device write.
+    ///
+    /// # Errors
+    /// The error of the flash, where it refuses the append.
+    pub(super) fn append(
+        &self,
+        stream: ValueStream,
+        block: BlockId,
+        items: &[Item],
+    ) -> Result<Started<impl Future<Output = Outcome> + use<>>, FtlError> {
+        let page = self.blocks.page_bytes();
+        let bytes: usize = items.iter().map(|item| item.stored.stored_len()).sum();
+        let mut buffer = self.blocks.flash().buffer(bytes.next_multiple_of(page));
+        let pages = (buffer.len() / page) as u32;
+        let mut frontiers = self.frontiers.borrow_mut();
+        let of_stream = frontiers.get_mut(&stream).map_or(&mut [][..], Vec::as_mut_slice);
+        let frontier = of_stream.iter_mut().find(|frontier| frontier.block.id() == block);
+        let Some(frontier) = frontier else {
+            return Err(FtlError::NoSpace { unit: Default::default() });
+        };
+        let start = frontier.next_page as usize * page;
+        let places = encode(items, block, self.blocks.identity(block), start, &mut buffer);
+        let is_durable = self.durability == Durability::Flash && !planted::bug(Bug::ValueNotForced);
+        let appended = frontier.block.append(buffer, is_durable, self.hint(stream));
+        let (first, outcome) = appended.map_err(|(error, _)| error)?;
+        assert_eq!(
+            first, frontier.next_page,
+            "shard {}: values go to the page of {block} that their references name",
+            self.shard
+        );
+        frontier.next_page += pages;
+        frontier.under_way += 1;
+        let open = Rc::clone(&frontier.block);
+        Ok(Started { places, pages_bytes: pages as usize * page, outcome, open })
+    }
+
+    /// Pads the open word lines of all frontiers: on flash with several bits in a cell a power cut
+    /// in a later program can destroy pages of open word lines.
+    pub(super) async fn close_word_lines(&self) -> Result<()> {
+        let flash = self.blocks.flash();
+        let page = self.blocks.page_bytes();
+        let mut padded = Vec::new();
+        {
+            let mut frontiers = self.frontiers.borrow_mut();
+            for (stream, of_stream) in frontiers.iter_mut() {
+                for frontier in of_stream.iter_mut().filter(|frontier| frontier.next_page > 0) {
+                    let last = (self.capacity() / page) as u32;
+                    let safe = flash.safe_after(frontier.next_page).min(last);
+                    let Some(missing @ 1..) = safe.checked_sub(frontier.next_page) else {
+                        continue;
+                    };
+                    if planted::bug(Bug::ValueWordLinesOpen) {
+                        continue;
+                    }
+                    let mut padding = flash.buffer(missing as usize * page);
+                    padding.fill(0);
+                    let durable = self.durability == Durability::Flash;
+                    match frontier.block.append(padding, durable, self.hint(*stream)) {
+                        Ok((_, outcome)) => {
+                            frontier.next_page += missing;
+                            frontier.under_way += 1;
+                            let block = frontier.block.id();
+                            padded.push((*stream, block, outcome));
+                        }
+                        Err((error, _)) => {
+                            tracing::debug!(shard = self.shard.0, %error, "a value block took no padding");
+                        }
+                    }
+                }
+            }
+        }
+        for (stream, block, outcome) in padded {
+            let (written, _) = outcome.await;
+            if let Err(error) = written {
+                // A failed program ends the block, so that no later program can reach its word
+                // lines.
+                tracing::debug!(shard = self.shard.0, %error, "a value block could not be padded");
+                self.abandon(stream, block);
+            }
+            self.note_complete(stream, block);
+        }
+        Ok(())
+    }
+}
+
+/// Encodes items one behind the other into `buffer`, which goes to byte `start` of the block;
+/// returns their references.
+fn encode(
+    items: &[Item],
+    block: BlockId,
+    identity: u64,
+    start: usize,
+    buffer: &mut [u8],
+) -> Vec<Reference> {
+    let mut at = 0;
+    let mut places = Vec::with_capacity(items.len());
+    for stored in items.iter().map(|item| &item.stored) {
+        let (offset, len) = ((start + at) as u32, stored.stored_len());
+        let place = buffer.get_mut(at..at + len).unwrap_or_default();
+        stored.encode(identity, offset, place);
+        places.push(Reference::new(block.0, offset, len as u32, stored.checksum));
+        at += len;
+    }
+    if let Some(rest) = buffer.get_mut(at..) {
+        rest.fill(0);
+    }
+    places
+}
