@@ -224,7 +224,7 @@ impl Inner {
     pub(super) async fn close_word_lines(&self) -> Result<()> {
         let flash = self.blocks.flash();
         let page = self.blocks.page_bytes();
-        let mut padded = Vec::new();
+        let (mut padded, mut refused) = (Vec::new(), Vec::new());
         {
             let mut frontiers = self.frontiers.borrow_mut();
             for (stream, of_stream) in frontiers.iter_mut() {
@@ -247,18 +247,21 @@ impl Inner {
                             let block = frontier.block.id();
                             padded.push((*stream, block, outcome));
                         }
+                        // Its failure ends the block, so that no later program can reach its word
+                        // lines.
                         Err((error, _)) => {
                             tracing::debug!(shard = self.shard.0, %error, "a value block took no padding");
+                            frontier.is_full = true;
+                            refused.push((*stream, frontier.block.id()));
                         }
                     }
                 }
             }
         }
+        refused.into_iter().for_each(|(stream, block)| self.seal_if_done(stream, block));
         for (stream, block, outcome) in padded {
             let (written, _) = outcome.await;
             if let Err(error) = written {
-                // A failed program ends the block, so that no later program can reach its word
-                // lines.
                 tracing::debug!(shard = self.shard.0, %error, "a value block could not be padded");
                 self.abandon(stream, block);
             }
