@@ -137,7 +137,8 @@ impl Shard {
                     self.log.clock_logged(expired_ms).await?;
                 }
             }
-            if self.history.snapshots.oldest().is_some_and(|oldest| oldest < seq)
+            // Also a scan that has seen the last write: its values may have expired since.
+            if self.history.snapshots.oldest().is_some_and(|oldest| oldest <= seq)
                 && !planted::bug(Bug::ValueBlockFreedUnderScan)
             {
                 break;

@@ -9,7 +9,9 @@ use softflash_base::planted::{self, Bug};
 use softflash_blocks::{BlockError, BlockId, BlockKind, OpenBlock};
 use softflash_flash::Outcome;
 use softflash_ftl::{FtlError, Hint};
+use std::collections::BTreeSet;
 use std::future::Future;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -29,8 +31,10 @@ const FREE_FOR_LOG: u32 = 2;
 pub(super) struct Frontier {
     block: Rc<OpenBlock>,
     next_page: u32,
-    /// Appends that are not complete.
-    under_way: u32,
+    /// The first pages of appends that are not complete.
+    under_way: BTreeSet<u32>,
+    /// The end of the last append that is complete.
+    written_end: u32,
     /// It takes no more appends, and is sealed once those under way are complete.
     is_full: bool,
 }
@@ -39,7 +43,8 @@ pub(super) struct Frontier {
 pub(super) struct Started<F> {
     /// The places of the items.
     pub(super) places: Vec<Reference>,
-    pub(super) pages_bytes: usize,
+    /// The pages of the append.
+    pub(super) pages: Range<u32>,
     pub(super) outcome: F,
     /// The block, to ask for failed copies.
     pub(super) open: Rc<OpenBlock>,
@@ -71,10 +76,10 @@ impl Inner {
                 let frontiers = self.frontiers.borrow();
                 let of_stream = frontiers.get(&stream).map_or(&[][..], Vec::as_slice);
                 let taking = of_stream.iter().filter(|frontier| !frontier.is_full);
-                let idlest = taking.clone().min_by_key(|frontier| frontier.under_way);
+                let idlest = taking.clone().min_by_key(|frontier| frontier.under_way.len());
                 let may_open = taking.count() < self.width();
                 idlest
-                    .filter(|idlest| idlest.under_way == 0 || !may_open)
+                    .filter(|idlest| idlest.under_way.is_empty() || !may_open)
                     .map(|frontier| (frontier.block.id(), self.left(frontier)))
             };
             if let Some(open) = open {
@@ -103,7 +108,7 @@ impl Inner {
     fn idlest(&self, stream: ValueStream) -> Option<(BlockId, usize)> {
         let frontiers = self.frontiers.borrow();
         let taking = frontiers.get(&stream)?.iter().filter(|frontier| !frontier.is_full);
-        let idlest = taking.min_by_key(|frontier| frontier.under_way)?;
+        let idlest = taking.min_by_key(|frontier| frontier.under_way.len())?;
         Some((idlest.block.id(), self.left(idlest)))
     }
 
@@ -135,13 +140,16 @@ impl Inner {
         self.seal_if_done(stream, block);
     }
 
-    /// An append is complete.
-    pub(super) fn note_complete(&self, stream: ValueStream, block: BlockId) {
+    /// An append of these pages is complete.
+    pub(super) fn note_complete(&self, stream: ValueStream, block: BlockId, pages: &Range<u32>) {
         if let Some(of_stream) = self.frontiers.borrow_mut().get_mut(&stream) {
-            let written = of_stream.iter_mut().filter(|frontier| frontier.block.id() == block);
-            written.for_each(|frontier| frontier.under_way -= 1);
+            for frontier in of_stream.iter_mut().filter(|frontier| frontier.block.id() == block) {
+                frontier.under_way.remove(&pages.start);
+                frontier.written_end = frontier.written_end.max(pages.end);
+            }
         }
         self.seal_if_done(stream, block);
+        self.progress.notify_all();
     }
 
     /// Seals a full block without appends under way. Not earlier: until then the ledger does not
@@ -151,7 +159,7 @@ impl Inner {
         let Some(of_stream) = frontiers.get_mut(&stream) else { return };
         let early = planted::bug(Bug::ValueBlockSealedEarly);
         let is_done = |frontier: &mut Frontier| {
-            let is_idle = frontier.under_way == 0 || early;
+            let is_idle = frontier.under_way.is_empty() || early;
             frontier.block.id() == block && frontier.is_full && is_idle
         };
         for done in of_stream.extract_if(.., is_done) {
@@ -178,7 +186,13 @@ impl Inner {
         let handle = ValueBlock::new(id, self.blocks.clone());
         let is_short = stream == ValueStream::Short;
         self.ledger.borrow_mut().open(handle, self.clock.get(), is_short);
-        let frontier = Frontier { block, next_page: 0, under_way: 0, is_full: false };
+        let frontier = Frontier {
+            block,
+            next_page: 0,
+            under_way: BTreeSet::new(),
+            written_end: 0,
+            is_full: false,
+        };
         self.frontiers.borrow_mut().entry(stream).or_default().push(frontier);
         Ok(id)
     }
@@ -203,72 +217,107 @@ impl Inner {
         let Some(frontier) = frontier else {
             return Err(FtlError::NoSpace { unit: Default::default() });
         };
+        let taken = frontier.next_page..frontier.next_page + pages;
         let start = frontier.next_page as usize * page;
         let places = encode(items, block, self.blocks.identity(block), start, &mut buffer);
         let is_durable = self.durability == Durability::Flash && !planted::bug(Bug::ValueNotForced);
         let appended = frontier.block.append(buffer, is_durable, self.hint(stream));
         let (first, outcome) = appended.map_err(|(error, _)| error)?;
         assert_eq!(
-            first, frontier.next_page,
+            first, taken.start,
             "shard {}: values go to the page of {block} that their references name",
             self.shard
         );
-        frontier.next_page += pages;
-        frontier.under_way += 1;
+        frontier.next_page = taken.end;
+        frontier.under_way.insert(taken.start);
         let open = Rc::clone(&frontier.block);
-        Ok(Started { places, pages_bytes: pages as usize * page, outcome, open })
+        Ok(Started { places, pages: taken, outcome, open })
     }
 
-    /// Pads the open word lines of all frontiers: on flash with several bits in a cell a power cut
-    /// in a later program can destroy pages of open word lines.
+    /// Closes the word lines of all values that are written: on flash with several bits in a cell a
+    /// power cut in a later program can destroy pages of open word lines. Appends that are under
+    /// way, or padding, program the rest of the word lines; waits for them.
     pub(super) async fn close_word_lines(&self) -> Result<()> {
-        let flash = self.blocks.flash();
-        let page = self.blocks.page_bytes();
-        let (mut padded, mut refused) = (Vec::new(), Vec::new());
-        {
-            let mut frontiers = self.frontiers.borrow_mut();
-            for (stream, of_stream) in frontiers.iter_mut() {
-                for frontier in of_stream.iter_mut().filter(|frontier| frontier.next_page > 0) {
-                    let last = (self.capacity() / page) as u32;
-                    let safe = flash.safe_after(frontier.next_page).min(last);
-                    let Some(missing @ 1..) = safe.checked_sub(frontier.next_page) else {
-                        continue;
-                    };
-                    if planted::bug(Bug::ValueWordLinesOpen) {
-                        continue;
-                    }
-                    let mut padding = flash.buffer(missing as usize * page);
-                    padding.fill(0);
-                    let durable = self.durability == Durability::Flash;
-                    match frontier.block.append(padding, durable, self.hint(*stream)) {
-                        Ok((_, outcome)) => {
-                            frontier.next_page += missing;
-                            frontier.under_way += 1;
-                            let block = frontier.block.id();
-                            padded.push((*stream, block, outcome));
-                        }
-                        // Its failure ends the block, so that no later program can reach its word
-                        // lines.
-                        Err((error, _)) => {
-                            tracing::debug!(shard = self.shard.0, %error, "a value block took no padding");
-                            frontier.is_full = true;
-                            refused.push((*stream, frontier.block.id()));
-                        }
-                    }
-                }
+        let mut to_close = Vec::new();
+        for (stream, of_stream) in self.frontiers.borrow_mut().iter_mut() {
+            for frontier in of_stream.iter_mut() {
+                to_close.extend(self.pad(*stream, frontier));
             }
         }
-        refused.into_iter().for_each(|(stream, block)| self.seal_if_done(stream, block));
-        for (stream, block, outcome) in padded {
-            let (written, _) = outcome.await;
-            if let Err(error) = written {
-                tracing::debug!(shard = self.shard.0, %error, "a value block could not be padded");
-                self.abandon(stream, block);
+        for open in to_close {
+            if let Some((pages, outcome)) = open.padding {
+                let (written, _) = outcome.await;
+                if let Err(error) = written {
+                    // A failed program ends the block, so that no later program can reach its word
+                    // lines.
+                    tracing::debug!(shard = self.shard.0, %error, "a value block could not be padded");
+                    self.abandon(open.stream, open.block);
+                }
+                self.note_complete(open.stream, open.block, &pages);
             }
-            self.note_complete(stream, block);
+            while self.is_under_way(open.stream, open.block, open.end) {
+                if let Some(error) = self.failure.borrow().as_ref() {
+                    return Err(error.clone());
+                }
+                self.progress.notified().await;
+            }
         }
         Ok(())
     }
+
+    /// Pads the open word lines of a frontier, as far as no append under way programs them. `None`
+    /// where there are none.
+    fn pad(
+        &self,
+        stream: ValueStream,
+        frontier: &mut Frontier,
+    ) -> Option<OpenWordLines<impl Future<Output = Outcome> + use<>>> {
+        let (flash, page) = (self.blocks.flash(), self.blocks.page_bytes());
+        let last = (self.capacity() / page) as u32;
+        let end = flash.safe_after(frontier.written_end).min(last);
+        if end <= frontier.written_end || planted::bug(Bug::ValueWordLinesOpen) {
+            return None;
+        }
+        let pages = frontier.next_page..end;
+        let block = frontier.block.id();
+        let mut padding = None;
+        if !pages.is_empty() {
+            let mut zeros = flash.buffer(pages.len() * page);
+            zeros.fill(0);
+            let is_durable = self.durability == Durability::Flash;
+            match frontier.block.append(zeros, is_durable, self.hint(stream)) {
+                Ok((_, outcome)) => {
+                    frontier.next_page = pages.end;
+                    frontier.under_way.insert(pages.start);
+                    padding = Some((pages, outcome));
+                }
+                // Its failure ends the block, so that no later program can reach its word lines.
+                Err((error, _)) => {
+                    tracing::debug!(shard = self.shard.0, %error, "a value block took no padding");
+                    frontier.is_full = true;
+                }
+            }
+        }
+        Some(OpenWordLines { stream, block, end, padding })
+    }
+
+    /// Whether an append to pages before `end` of a block is under way.
+    fn is_under_way(&self, stream: ValueStream, block: BlockId, end: u32) -> bool {
+        let frontiers = self.frontiers.borrow();
+        let mut of_stream = frontiers.get(&stream).into_iter().flatten();
+        let frontier = of_stream.find(|frontier| frontier.block.id() == block);
+        frontier.is_some_and(|frontier| frontier.under_way.range(..end).next().is_some())
+    }
+}
+
+/// The open word lines of a block.
+struct OpenWordLines<F> {
+    stream: ValueStream,
+    block: BlockId,
+    /// The page up to which the block must be programmed to close them.
+    end: u32,
+    /// Padding that was started: its pages and their outcome.
+    padding: Option<(Range<u32>, F)>,
 }
 
 /// Encodes items one behind the other into `buffer`, which goes to byte `start` of the block;

@@ -7,7 +7,7 @@ use crate::format::reference::Reference;
 use crate::format::separated::Separated;
 use softflash_base::planted::{self, Bug};
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 /// A value block and its live values.
 pub struct Tracked {
@@ -59,6 +59,9 @@ pub struct Empty {
 #[derive(Default)]
 pub struct Ledger {
     blocks: BTreeMap<u64, Tracked>,
+    /// Blocks that were taken because they are empty, until they are deleted: scans read older
+    /// versions in them.
+    taken: BTreeMap<u64, Weak<ValueBlock>>,
     live_bytes: u64,
 }
 
@@ -142,9 +145,12 @@ impl Ledger {
         tracked.is_some_and(|tracked| tracked.live.contains_key(&reference.offset()))
     }
 
-    /// The block, for a reader.
+    /// The block, for a reader; also an empty one that is not deleted.
     pub fn handle(&self, block: u64) -> Option<Rc<ValueBlock>> {
-        self.blocks.get(&block).map(|tracked| Rc::clone(&tracked.handle))
+        match self.blocks.get(&block) {
+            Some(tracked) => Some(Rc::clone(&tracked.handle)),
+            None => self.taken.get(&block).and_then(Weak::upgrade),
+        }
     }
 
     /// The value clock when the block of a value was opened.
@@ -192,6 +198,9 @@ impl Ledger {
             });
         }
         self.live_bytes -= freed;
+        self.taken.retain(|_, handle| handle.strong_count() > 0);
+        let handles = taken.iter().map(|empty| (empty.handle.id().0, Rc::downgrade(&empty.handle)));
+        self.taken.extend(handles);
         taken
     }
 

@@ -137,7 +137,7 @@ impl Inner {
                     continue;
                 }
             };
-            let Started { places, pages_bytes, outcome, open } = started;
+            let Started { places, pages, outcome, open } = started;
             let (written, _) = outcome.await;
             let failed = written.err().or_else(|| {
                 // Another block would have both copies.
@@ -145,7 +145,7 @@ impl Inner {
             });
             if let Some(error) = failed {
                 self.note_failure(stream, block, &error);
-                self.note_complete(stream, block);
+                self.note_complete(stream, block, &pages);
                 last = Some(error);
                 continue;
             }
@@ -153,12 +153,11 @@ impl Inner {
                 Which::Fresh => &self.written_bytes,
                 Which::Moved => &self.moved_bytes,
             };
-            counter.set(counter.get() + pages_bytes as u64);
+            counter.set(counter.get() + (pages.len() * self.blocks.page_bytes()) as u64);
             self.note_places(&items, &places);
-            self.note_complete(stream, block);
             let lane = self.lane(which);
             lane.bytes.set(lane.bytes.get() - bytes);
-            self.progress.notify_all();
+            self.note_complete(stream, block, &pages);
             return Ok(());
         }
         let last = last.map(|error: FtlError| error.to_string()).unwrap_or_default();
