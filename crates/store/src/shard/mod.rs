@@ -251,6 +251,11 @@ impl Shard {
         self.budget.reserve_blocks.min(u32::try_from(needed).unwrap_or(u32::MAX))
     }
 
+    /// Free blocks below which deletions are refused too.
+    pub(crate) fn last_blocks(&self) -> u32 {
+        self.budget.last_blocks.min(self.reserve_blocks() / 2)
+    }
+
     /// The number of tokens of watched keys, including orphaned ones.
     pub fn watch_tokens(&self) -> usize {
         self.history.watches.borrow().count()
