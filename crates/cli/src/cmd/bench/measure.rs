@@ -24,6 +24,11 @@ impl Latencies {
         }
     }
 
+    /// Whether none was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(Histogram::is_empty)
+    }
+
     /// Adds those of another thread.
     pub fn merge(&mut self, other: &Latencies) {
         if let (Some(all), Some(part)) = (&mut self.0, &other.0) {
