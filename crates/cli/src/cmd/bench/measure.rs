@@ -2,7 +2,7 @@
 
 use crate::host;
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Upper bound of the histogram.
@@ -53,7 +53,7 @@ impl Latencies {
 }
 
 /// Percentiles in microseconds.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Median.
     pub p50_us: f64,

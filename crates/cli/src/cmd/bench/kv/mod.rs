@@ -26,6 +26,7 @@ use fleet::{Fleet, State};
 use fullness::{Fullness, Shape, parse_share};
 use load::{KEY_BYTES, Load};
 use report::Report;
+pub use series::Second;
 use softflash_device::file::Discard;
 use softflash_store::{Durability, StoreError, StoreOptions};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! What happened in each second of a measurement.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -13,7 +13,8 @@ pub struct Series {
 }
 
 /// One second of a measurement.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Second {
     /// Operations that ended in it.
     pub operations: u64,
