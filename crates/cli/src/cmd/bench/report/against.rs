@@ -109,7 +109,7 @@ fn plots(cases: &[&Case]) -> Vec<Plot> {
     }
     let rate = Axis::new("keys and values").unit("MB/s").log10();
     let wait = Axis::new("99.9 % of the operations are faster").unit(Unit::Nanoseconds).log10();
-    let written = Axis::new("bytes written for each of the clients").including(1.0);
+    let written = Axis::new("bytes written, per byte of the clients").including(1.0);
     let p999_ns = |turn: &Turn| turn.latency.as_ref().map(|all| all.p999_us * 1000.0);
     [
         over_size("Throughput by size of values", rate, cases, megabytes),

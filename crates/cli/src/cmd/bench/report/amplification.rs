@@ -25,14 +25,17 @@ struct Point {
     written: f64,
 }
 
-/// Write amplification of the cases that have a device, if it is not always equally full. Theory is
-/// of uniform overwrites.
+/// Write amplification of the cases that have a device, if it is not always equally full, and for
+/// uniform overwrites, of which the theory is, in any case.
 pub fn blocks(workload: &str, distribution: &str, cases: &[&Case]) -> Vec<Block> {
     let points: Vec<Point> = cases.iter().filter_map(|case| point(case)).collect();
-    if points.is_empty() {
+    let with_theory = workload == "overwrite" && distribution == "uniform";
+    let first = cases.iter().find_map(|case| case.first().full_percent);
+    let differs =
+        cases.iter().any(|case| case.first().full_percent.is_some_and(|p| Some(p) != first));
+    if points.is_empty() || !(with_theory || differs) {
         return Vec::new();
     }
-    let with_theory = workload == "overwrite" && distribution == "uniform";
     let mut blocks: Vec<Block> = vec![plot(&points, with_theory).into()];
     if with_theory {
         blocks.push(table(&points).into());
@@ -49,7 +52,7 @@ fn point(case: &Case) -> Option<Point> {
 
 fn plot(points: &[Point], with_theory: bool) -> Plot {
     let share = Axis::new("keys and values, of the device").unit(Unit::Share);
-    let written = Axis::new("bytes written for each of the clients").including(1.0);
+    let written = Axis::new("bytes written, per byte of the clients").including(1.0);
     let mut plot = Plot::new("Write amplification by fullness", share, written);
     for size in sizes(points) {
         let of_size = points.iter().filter(|point| point.value_bytes == size);
