@@ -24,7 +24,7 @@ SCATTER = 0x5BD1E995
 SKEWED = ("overwrite", "get")
 NO_SKEW = "db_bench cannot skew this workload"
 
-RESULT = re.compile(r"^(\w+)\s+:\s+[\d.]+ micros/op \d+ ops/sec ([\d.]+) seconds (\d+) operations")
+RESULT = re.compile(r"^(\w+)\s+:\s+[\d.]+ micros/op \d+ ops/sec ([\d.]+) seconds (\d+) operations;(?: +([\d.]+) MB/s)?")
 KIND = re.compile(r"^Microseconds per (\w+):")
 LONGEST = re.compile(r"^Min: \d+ +Median: [\d.]+ +Max: (\d+)")
 BUCKET = re.compile(r"^[\[(] *(\d+), *(\d+) \] +(\d+)")
@@ -71,12 +71,13 @@ class Printed:
     """What a run of db_bench printed: times and histograms of its phases, and its counters."""
 
     def __init__(self, text):
-        self.seconds, self.operations, self.histograms = 0.0, 0, {}
+        self.seconds, self.operations, self.bytes, self.histograms = 0.0, 0, 0.0, {}
         histogram = None
         for line in text.splitlines():
             if found := RESULT.match(line):
                 self.seconds += float(found[2])
                 self.operations += int(found[3])
+                self.bytes += float(found[4] or 0) * MIB * float(found[2])
                 histogram = None
             elif found := KIND.match(line):
                 histogram = self.histograms.setdefault(found[1], Histogram())
@@ -209,8 +210,8 @@ class Rocksdb:
         printed = Printed(child.output)
         record = KEY_BYTES + self.value_bytes
         written = printed.count("write") * record + printed.count("delete") * KEY_BYTES
-        pages = 100 if workload == "scan" else 1
-        read = (printed.count("read") + printed.count("seek") * pages) * record
+        # A scan near the last key is shorter, so db_bench has to say what it read.
+        read = printed.bytes if workload == "scan" else printed.count("read") * record
         # All bytes that flushes and compactions wrote, blob files included, and the log.
         counters = ["rocksdb.flush.write.bytes", "rocksdb.compact.write.bytes", "rocksdb.wal.bytes"]
         flash = sum(printed.counters[name] for name in counters)
