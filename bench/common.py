@@ -20,17 +20,40 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MIB = 1 << 20
 GIB = 1 << 30
+PACKAGES = {"redis-server": "redis-server", "redis-benchmark": "redis-tools", "fio": "fio"}
 
 
-def arguments(description, **extra):
-    """The options of every benchmark, and `extra` ones as NAME=(default, help)."""
-    parser = argparse.ArgumentParser(description=description)
+def arguments(description, examples="", quick=None, **extra):
+    """The options of every benchmark, and `extra` ones as NAME=(default, help). `quick` are the defaults under --quick."""
+    parser = argparse.ArgumentParser(
+        description=description, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dir", default=str(ROOT / "target" / "bench"), help="where data goes; use a real disk")
     parser.add_argument("--rounds", type=int, default=3, help="number of runs; the median is reported")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     for name, (default, text) in extra.items():
-        parser.add_argument("--" + name.replace("_", "-"), type=type(default), default=default, help=f"{text} ({default})")
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=type(default), default=default, help=f"{text} ({default})")
+    if quick is None:
+        return parser.parse_args()
+    short = ", ".join(f"--{name} {value}" for name, value in quick.items())
+    parser.add_argument("--quick", action="store_true", help=f"a short form, by other defaults: {short}")
+    if parser.parse_args().quick:
+        parser.set_defaults(**quick)
     return parser.parse_args()
+
+
+def run(main, told="data were removed"):
+    """Runs `main`; Ctrl-C and SIGTERM end it with its clean-up, without a traceback, and tell what happened."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(f"interrupted; {told}")
 
 
 def softflash():
@@ -50,10 +73,31 @@ def run_json(command):
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
+class Child:
+    """Runs a command to its end; then has its output, its exit status, CPU seconds and peak memory in bytes."""
+
+    def __init__(self, command):
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+            process = subprocess.Popen(list(map(str, command)), stdout=output, stderr=errors)
+            try:
+                _, status, usage = os.wait4(process.pid, 0)
+            except BaseException:
+                # Its data can be removed when it has ended.
+                process.terminate()
+                process.wait()
+                raise
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.status = process.returncode
+            self.output, self.errors = (file.seek(0) or file.read() for file in (output, errors))
+        self.cpu_seconds = usage.ru_utime + usage.ru_stime
+        self.peak_memory_bytes = usage.ru_maxrss * 1024
+
+
 def need(*programs):
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
-        sys.exit(f"missing: {', '.join(missing)}; on Debian: apt-get install -y redis-server redis-tools fio")
+        packages = sorted({PACKAGES[program] for program in missing})
+        sys.exit(f"missing: {', '.join(missing)}; on Debian: apt-get install -y {' '.join(packages)}")
 
 
 class Scratch:
@@ -239,14 +283,47 @@ def median(values):
     return statistics.median(values)
 
 
+def parse_size(text):
+    """Bytes of a size such as `16KiB`, `2GiB` or `100`."""
+    for unit, factor in [("KiB", 1 << 10), ("MiB", MIB), ("GiB", GIB), ("", 1)]:
+        number = text.removesuffix(unit) if unit else text
+        if number != text or not unit:
+            try:
+                return int(float(number) * factor)
+            except ValueError:
+                break
+    sys.exit(f"`{text}` is not a size; write bytes, or a number with KiB, MiB or GiB")
+
+
+def size_name(size):
+    """The size as `parse_size` reads it."""
+    for unit, factor in [("GiB", GIB), ("MiB", MIB), ("KiB", 1 << 10)]:
+        if size >= factor and size % factor == 0:
+            return f"{size // factor}{unit}"
+    return str(size)
+
+
+def print_table(header, rows):
+    """Prints columns; all but the first are aligned to the right. A row may have a remark behind its columns."""
+    columns = range(len(header))
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in columns]
+    for row in [header, *rows]:
+        cells = [row[0].ljust(widths[0]), *(row[column].rjust(widths[column]) for column in columns[1:])]
+        print("  ".join([*cells, *row[len(header):]]).rstrip())
+
+
 def report(options, name, rows, details):
     """Prints rows of (what, value, goal) and the same as JSON."""
-    machine = {"cores": os.cpu_count(), "kernel": os.uname().release}
-    result = {"benchmark": name, "machine": machine, "results": {what: value for what, value, _ in rows}, "details": details}
     if not options.json:
         width = max(len(what) for what, _, _ in rows)
         for what, value, goal in rows:
             shown = f"{value:,.3f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"
             print(f"{what:<{width}}  {shown:>14}  {goal}")
         print()
-    print(json.dumps(result))
+    print_json(name, {what: value for what, value, _ in rows}, details)
+
+
+def print_json(name, results, details):
+    """Prints the line of JSON of a benchmark."""
+    machine = {"cores": os.cpu_count(), "kernel": os.uname().release}
+    print(json.dumps({"benchmark": name, "machine": machine, "results": results, "details": details}))

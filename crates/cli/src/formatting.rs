@@ -12,7 +12,7 @@ use softflash_store::layout::{Compression, LEAST_UNITS_OF_PARITY};
 use std::path::{Path, PathBuf};
 
 /// Payload of a superblock.
-const SUPERBLOCK_BYTES: u64 = 8 << 20;
+pub const SUPERBLOCK_BYTES: u64 = 8 << 20;
 
 /// Default number of slices per shard: two, so that a compaction of one does not affect the other.
 const SLICES_PER_SHARD: u16 = 2;

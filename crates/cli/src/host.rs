@@ -27,6 +27,15 @@ pub fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs().try_into().unwrap_or(0))
 }
 
+/// The most memory that the process has had resident at a time, in bytes; 0 if the kernel does not
+/// say.
+pub fn peak_memory_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
 /// Identifies this build of the program.
 pub fn program_identity() -> Result<u64, CliError> {
     let path = "/proc/self/exe";

@@ -133,6 +133,7 @@ pub(super) fn print(report: &CheckReport) {
     output::pairs([
         ("patches", report.patches.to_string()),
         ("records", report.records.to_string()),
+        ("large values", report.values.to_string()),
         ("bytes", report.bytes.to_string()),
         ("keys in the log", report.log_keys.to_string()),
         ("verdict", if report.ok { "ok" } else { "damaged" }.to_owned()),

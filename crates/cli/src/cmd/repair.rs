@@ -106,6 +106,15 @@ fn print(report: &RepairReport, verb: &str) {
         output::result(&format!("{verb}: {}: {}", repaired.place(), repaired.problem));
         lines_of(repaired).iter().for_each(|line| output::result(&format!("  {line}")));
     }
+    for value in &report.values {
+        let (shard, key, problem) = (value.shard, &value.key.0, &value.problem);
+        output::result(&format!("{verb}: shard {shard}, value of `{key}`: {problem}"));
+        output::result(&format!("  lost key: `{key}`"));
+    }
+    for damage in &report.value_blocks {
+        let (shard, block, problem) = (damage.shard, &damage.block, &damage.problem);
+        output::result(&format!("{verb}: shard {shard}, values, {block}: {problem}"));
+    }
     for log in &report.logs {
         output::result(&format!("{verb}: shard {}: {}", log.shard, log.problem));
         if log.transactions_dropped > 0 {

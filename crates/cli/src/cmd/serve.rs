@@ -56,6 +56,9 @@ pub struct Serve {
     /// Memory for memtables, read cache, requests and replies
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     memory: u64,
+    /// Values of at least this size are written once, to blocks of their own; `off` for none
+    #[arg(long, value_name = "SIZE|off", default_value = "32KiB", value_parser = parse_value_threshold)]
+    value_threshold: ValueThreshold,
     /// Period of the scrub, such as `7d`, or `off`: in this time all data on flash are read once,
     /// and rewritten if their pages need a refresh
     #[arg(long, alias = "patrol", value_name = "TIME|off", default_value = "7d", value_parser = parse_scrub)]
@@ -100,6 +103,7 @@ impl Serve {
                 memory_bytes: self.memory,
                 durability: self.durability,
                 scrub: self.scrub.0,
+                value_threshold: self.value_threshold.0,
                 ..StoreOptions::default()
             },
             password: self.password.read()?,
@@ -219,6 +223,24 @@ fn parse_scrub(text: &str) -> Result<ScrubPeriod, String> {
     match period < SHORTEST {
         true => Err(format!("`{text}` is less than a minute, the shortest period of the scrub")),
         false => Ok(ScrubPeriod(Some(period))),
+    }
+}
+
+/// The least size of a separated value; none: all values are in the tree.
+#[derive(Debug, Clone, Copy)]
+pub struct ValueThreshold(pub Option<usize>);
+
+/// Parses a size of at least a kibibyte, or `off`.
+pub fn parse_value_threshold(text: &str) -> Result<ValueThreshold, String> {
+    const LEAST: u64 = 1 << 10;
+    match text {
+        "off" => Ok(ValueThreshold(None)),
+        size => match parse_size(size)? {
+            bytes if bytes < LEAST => {
+                Err(format!("`{text}` is less than 1KiB, the least size of a separated value"))
+            }
+            bytes => Ok(ValueThreshold(Some(usize::try_from(bytes).unwrap_or(usize::MAX)))),
+        },
     }
 }
 

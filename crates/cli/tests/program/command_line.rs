@@ -1,33 +1,15 @@
 //! The command line: exit codes, and errors that name the object, the place and the remedy.
 
-use crate::support::program::{Backend, binary, check_clean, format, format_with, said, softflash};
+use crate::support::program::{
+    Backend, binary, check_clean, fails, format, format_with, json, said, softflash,
+};
 use crate::support::server::Server;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 const MIB: u64 = 1 << 20;
-
-/// Runs the program and expects it to fail with `code` and one line that contains all of `parts`.
-fn fails<S: AsRef<OsStr>>(code: i32, arguments: &[S], parts: &[&str]) {
-    let output = softflash(arguments);
-    let shown: Vec<_> = arguments.iter().map(|argument| argument.as_ref()).collect();
-    assert_eq!(output.status.code(), Some(code), "{shown:?}: {}", said(&output));
-    let errors = String::from_utf8(output.stderr.clone()).unwrap();
-    let line = errors.lines().find(|line| line.contains("error")).unwrap_or_default();
-    for part in parts {
-        assert!(errors.contains(part), "{shown:?}: `{part}` is missing in: {errors}");
-    }
-    assert!(!line.is_empty(), "{shown:?}: no error in: {errors}");
-    assert!(output.stdout.is_empty(), "{shown:?}: errors go to standard error");
-}
-
-/// The JSON output of a command.
-fn json(output: &Output) -> serde_json::Value {
-    assert!(output.status.success(), "{}", said(output));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 #[test]
 fn wrong_arguments_are_refused_with_code_2() {

@@ -13,6 +13,8 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "tests of the real program run in real time")]
 
+mod bench_kv;
+mod bench_report;
 mod command_line;
 mod dump_and_load;
 mod kills;

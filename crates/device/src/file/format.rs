@@ -66,7 +66,12 @@ impl FileFormat {
 
     /// The least `size_bytes` for these units and superblocks.
     pub fn minimum_bytes(&self) -> u64 {
-        extent::device_bytes(&self.geometry(MIN_BLOCKS_PER_UNIT), self.units)
+        self.bytes_for(MIN_BLOCKS_PER_UNIT)
+    }
+
+    /// The `size_bytes` for this many superblocks in each of these units.
+    pub fn bytes_for(&self, superblocks_per_unit: u32) -> u64 {
+        extent::device_bytes(&self.geometry(superblocks_per_unit), self.units)
     }
 
     fn geometry(&self, blocks_per_plane: u32) -> UnitGeometry {

@@ -59,7 +59,7 @@ impl Wide<'_> {
         }
     }
 
-    /// A page of the store's keys without those that the transaction has written or removed.
+    /// A page of the store's keys, with empty large values, without those that the transaction has written or removed.
     pub async fn page(
         &self,
         slice: SliceId,
@@ -67,9 +67,9 @@ impl Wide<'_> {
         limit: usize,
     ) -> Result<ScanPage, StoreError> {
         let Some(Overlay { changes, exclusive }) = self.overlay else {
-            return self.store.scan(slice, after, limit).await;
+            return self.store.scan_keys(slice, after, limit).await;
         };
-        let mut page = exclusive.scan(slice, after, limit).await?;
+        let mut page = exclusive.scan_keys(slice, after, limit).await?;
         page.items.retain(|(key, _)| changes.is_untouched(key));
         Ok(page)
     }

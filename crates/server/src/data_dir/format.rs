@@ -69,7 +69,7 @@ impl NewDataDir {
     /// # Errors
     /// Errors of the file system; then all created files are removed.
     pub fn finish(mut self, manifest: Manifest) -> Result<DataDir, DataDirError> {
-        self.write_manifest(&manifest)
+        write_manifest(&self.path, &manifest)
             .map_err(|source| DataDirError::Io { path: self.path.join(MANIFEST_NAME), source })?;
         let Some(lock) = self.lock.take() else {
             return Err(DataDirError::Busy { path: self.path.clone(), holder: None });
@@ -77,19 +77,20 @@ impl NewDataDir {
         self.finished = true;
         Ok(DataDir { path: self.path.clone(), manifest, _lock: lock })
     }
+}
 
-    fn write_manifest(&self, manifest: &Manifest) -> io::Result<()> {
-        let temporary = self.path.join(TEMPORARY_MANIFEST);
-        let mut file = File::create(&temporary)?;
-        file.write_all(manifest.to_text().map_err(io::Error::other)?.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, self.path.join(MANIFEST_NAME))?;
-        File::open(&self.path)?.sync_all()?;
-        match self.path.parent() {
-            Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),
-            Some(parent) => File::open(parent)?.sync_all(),
-            None => Ok(()),
-        }
+/// Writes the manifest of a directory durably: the old one or the new one is there.
+pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> io::Result<()> {
+    let temporary = directory.join(TEMPORARY_MANIFEST);
+    let mut file = File::create(&temporary)?;
+    file.write_all(manifest.to_text().map_err(io::Error::other)?.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&temporary, directory.join(MANIFEST_NAME))?;
+    File::open(directory)?.sync_all()?;
+    match directory.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
     }
 }
 

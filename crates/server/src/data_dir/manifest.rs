@@ -6,8 +6,9 @@ use softflash_store::StoreLayout;
 use softflash_store::layout::{Compression, one_copy};
 use std::path::{Path, PathBuf};
 
-/// The newest supported version of data directories, which is the one written.
-pub const FORMAT_VERSION: u32 = 1;
+/// The newest supported version of data directories, which is the one written. Version 2 allows
+/// value blocks, which programs of version 1 would release at a start.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Name of the file.
 pub const MANIFEST_NAME: &str = "softflash.toml";
@@ -87,7 +88,7 @@ impl Manifest {
             text.parse().map_err(|error: toml::de::Error| damaged(error.message().to_owned()))?;
         let version = table.get("format_version").and_then(toml::Value::as_integer);
         match version {
-            Some(1) => {}
+            Some(1 | 2) => {}
             Some(found) if found > i64::from(FORMAT_VERSION) => {
                 let (path, supported) = (path.to_owned(), FORMAT_VERSION);
                 return Err(DataDirError::NewerVersion { path, found, supported });

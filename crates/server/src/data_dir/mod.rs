@@ -93,7 +93,8 @@ impl DataDir {
         self.path.join(&self.manifest.device)
     }
 
-    /// Opens the device and checks the layout against it.
+    /// Opens the device and checks the layout against it. Unless the options only look, a directory
+    /// of an older version becomes one of the newest version.
     ///
     /// # Errors
     /// The device's [`OpenError`](softflash_device::OpenError), or [`DataDirError::Layout`] where
@@ -102,7 +103,11 @@ impl DataDir {
         &self,
         options: OpenOptions,
     ) -> Result<(Arc<dyn Device>, StoreLayout), DataDirError> {
+        let may_write = options.repair_label;
         let device = softflash_device::open_with(&self.device_path(), options)?;
+        if may_write {
+            self.raise_version()?;
+        }
         let layout = self.manifest.layout(device.info().units);
         match layout.problem() {
             Some(reason) => {
@@ -110,6 +115,17 @@ impl DataDir {
             }
             None => Ok((device, layout)),
         }
+    }
+
+    /// Records in the manifest that the store may now hold data of the newest version, so that
+    /// older programs refuse it.
+    fn raise_version(&self) -> Result<(), DataDirError> {
+        if self.manifest.format_version == FORMAT_VERSION {
+            return Ok(());
+        }
+        let raised = Manifest { format_version: FORMAT_VERSION, ..self.manifest.clone() };
+        format::write_manifest(&self.path, &raised)
+            .map_err(|source| DataDirError::Io { path: self.path.join(MANIFEST_NAME), source })
     }
 }
 

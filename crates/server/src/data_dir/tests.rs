@@ -90,15 +90,31 @@ fn each_kind_of_wrong_directory_has_its_own_error() {
 }
 
 #[test]
+fn opening_the_device_for_writes_raises_the_version_and_looking_does_not() {
+    let temp = TempDir::new().unwrap();
+    let path = temp.path().join("data");
+    let data = make(&path);
+    let older = Manifest { format_version: 1, ..data.manifest().clone() };
+    drop(data);
+    super::format::write_manifest(&path, &older).unwrap();
+    let version = || DataDir::inspect(&path).unwrap().format_version;
+    let look = OpenOptions { repair_label: false, ..OpenOptions::default() };
+    DataDir::open(&path).unwrap().open_device(look).unwrap();
+    assert_eq!(version(), 1);
+    DataDir::open(&path).unwrap().open_device(OpenOptions::default()).unwrap();
+    assert_eq!(version(), FORMAT_VERSION);
+}
+
+#[test]
 fn manifests_are_checked_field_by_field() {
     let good = "format_version = 1\ndevice = \"flash.sfd\"\n[store]\nshards = 2\nslices = 8\n";
     let path = Path::new("softflash.toml");
     let store = Manifest::parse(path, good).unwrap().store;
     assert_eq!((store.slices, store.copies), (8, 1));
 
-    let newer = good.replace("version = 1", "version = 2").replace("slices", "ranges");
+    let newer = good.replace("version = 1", "version = 3").replace("slices", "ranges");
     let error = Manifest::parse(path, &newer).unwrap_err();
-    assert!(matches!(error, DataDirError::NewerVersion { found: 2, .. }), "{error}");
+    assert!(matches!(error, DataDirError::NewerVersion { found: 3, .. }), "{error}");
 
     let replacements = [
         ("format_version = 1", ""),

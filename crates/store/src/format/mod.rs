@@ -1,5 +1,5 @@
-//! The formats on flash, byte by byte: records, patches, values and the log. The code here encodes and
-//! decodes bytes; it does no I/O and reads no clock. `docs/formats.md` draws every structure.
+//! The formats on flash, byte by byte: records, patches, values and the log. The code here encodes
+//! and decodes bytes; it does no I/O and reads no clock. `docs/formats.md` draws every structure.
 //!
 //! Three rules hold for all structures:
 //!

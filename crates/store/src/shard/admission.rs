@@ -204,7 +204,7 @@ impl Shard {
                 self.make_room();
                 next_request = self.runtime.now() + POLL_INTERVAL;
             }
-            let short = self.blocks.free_blocks() < self.budget.last_blocks;
+            let short = self.blocks.free_blocks() < self.last_blocks();
             if short && (grows || self.runtime.now() >= deadline) {
                 return Err(self.blocks.lack_of_space().into());
             }
@@ -240,7 +240,7 @@ impl Shard {
         let fits = alone || self.unwritten_bytes() + bytes <= total;
         fits && self.log.backlog_bytes() <= total
             && self.log.live_bytes() <= self.budget.log_bytes + self.budget.log_bytes / 2
-            && self.blocks.free_blocks() >= self.budget.last_blocks
+            && self.blocks.free_blocks() >= self.last_blocks()
     }
 
     /// The error of a shard that has failed or closes.
@@ -278,7 +278,7 @@ impl Shard {
     /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as
     /// long as compaction has the space that it needs.
     pub(super) fn can_rebuild(&self) -> bool {
-        self.blocks.free_blocks() >= self.budget.last_blocks
+        self.blocks.free_blocks() >= self.last_blocks()
     }
 
     /// Whether free space is so short that compaction should free some.

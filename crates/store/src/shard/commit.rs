@@ -8,6 +8,7 @@ use super::writes::Writes;
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
 use crate::format::reference::Reference;
+use crate::format::value::stored_len;
 use crate::kv::memtable::{OVERHEAD_BYTES, Version};
 use crate::layout::Compression;
 use bytes::Bytes;
@@ -130,7 +131,9 @@ impl Shard {
     /// compressed slices stay in the tree: value blocks have neither parity nor compression.
     pub(super) fn is_separated(&self, key: &[u8], len: usize) -> bool {
         let is_large = self.options.value_threshold.is_some_and(|least| len >= least.max(1));
+        let longest = stored_len(key.len(), len.min(self.options.fragment_bytes));
         is_large
+            && longest <= self.blocks.capacity_bytes()
             && !self.blocks.has_parity()
             && self.slice_of(key).is_ok_and(|slice| slice.compression == Compression::None)
     }

@@ -34,6 +34,7 @@ mod writes;
 pub(crate) use commit::ReadMark;
 pub(crate) use read::Read;
 pub use scan::ScanPage;
+pub(crate) use scan::Wanted;
 pub use watch::WatchToken;
 pub(crate) use writes::Writes;
 
@@ -248,6 +249,11 @@ impl Shard {
         let flush = unwritten.div_ceil(self.blocks.capacity_bytes());
         let needed = LEAST_RESERVE + 2 * (tree + flush + self.slices.len());
         self.budget.reserve_blocks.min(u32::try_from(needed).unwrap_or(u32::MAX))
+    }
+
+    /// Free blocks below which deletions are refused too.
+    pub(crate) fn last_blocks(&self) -> u32 {
+        self.budget.last_blocks.min(self.reserve_blocks() / 2)
     }
 
     /// The number of tokens of watched keys, including orphaned ones.

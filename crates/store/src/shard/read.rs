@@ -39,6 +39,8 @@ pub(super) struct Newest {
     pub(super) content: Content,
 }
 
+/// Shorter values share a block of their patch with others.
+const SHARED_BLOCK_BYTES: usize = 4096;
 /// Lookups of a key whose value is moved again and again, before the lookup fails.
 const MAX_LOOKUPS: usize = 64;
 
@@ -136,7 +138,15 @@ impl Shard {
         let cache = self.caches.read.borrow();
         let newest =
             |version: &Version| Newest { seq: version.seq, content: version.content().clone() };
-        if let Some(version) = slice.in_memory(key, newest) {
+        let in_memory = slice.in_memory(key, newest);
+        // The cache may have the value of a version whose value was written apart.
+        let is_apart = |newest: &Newest| match &newest.content {
+            Content::Separated(separated) => separated.is_placed(),
+            Content::Deletion | Content::Inline(_) => false,
+        };
+        if let Some(version) = in_memory
+            && (!is_apart(&version) || cache.get(key).is_none())
+        {
             return Some(version);
         }
         let cached = cache.get(key)?;
@@ -184,9 +194,10 @@ impl Shard {
         if changed {
             return;
         }
-        // Copies, so that a cached value does not keep the block from which it was read.
+        // Copies, so that a cached value does not keep the block from which it was read. A longer
+        // value has a block of its own.
         let value = match entry.value.fragments() {
-            [one] => Value::from(Bytes::copy_from_slice(one)),
+            [one] if one.len() < SHARED_BLOCK_BYTES => Value::from(Bytes::copy_from_slice(one)),
             _ => entry.value.clone(),
         };
         let entry = Entry { value, expires_at_ms: entry.expires_at_ms };

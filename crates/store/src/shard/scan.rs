@@ -26,9 +26,20 @@ struct Scan {
     merge: Merge,
     snapshot: Snapshot,
     values: ValueLog,
+    /// Whether separated values are read; without, they are empty.
+    with_values: bool,
     now_ms: u64,
     /// A record of the next key that was already read.
     ahead: Option<Record>,
+}
+
+/// The wanted results of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Keys, with their expiry; large values are empty.
+    Keys,
+    /// Keys with their entries.
+    Entries,
 }
 
 /// A page of a scan.
@@ -48,9 +59,10 @@ impl Shard {
         slice: SliceId,
         after: Option<Bytes>,
         limit: usize,
+        wanted: Wanted,
     ) -> Result<ScanPage> {
         self.gate.pass().await;
-        self.scan_exclusively(slice, after, limit).await
+        self.scan_exclusively(slice, after, limit, wanted).await
     }
 
     /// As [`scan`](Self::scan), for the holder of the gate.
@@ -59,9 +71,11 @@ impl Shard {
         slice: SliceId,
         after: Option<Bytes>,
         limit: usize,
+        wanted: Wanted,
     ) -> Result<ScanPage> {
         let skips = planted::bug(Bug::ScanSkipsKey) && after.is_some();
         let mut scan = self.start_scan(slice, after)?;
+        scan.with_values = wanted == Wanted::Entries;
         if skips {
             scan.next().await?;
         }
@@ -111,7 +125,8 @@ impl Shard {
             sources.push(Source::Run(Box::new(cursor)));
         }
         let (values, now_ms) = (self.values.clone(), self.now_ms());
-        Ok(Scan { merge: Merge::new(sources), snapshot, values, now_ms, ahead: None })
+        let with_values = true;
+        Ok(Scan { merge: Merge::new(sources), snapshot, values, with_values, now_ms, ahead: None })
     }
 
     /// The number of keys. It is exact for keys in memtables that were read before they were
@@ -137,7 +152,7 @@ impl Shard {
         }
         // Few keys are live: take the first one.
         for slice in &self.slices {
-            if let Some((key, _)) = self.scan(slice.id, None, 1).await?.items.pop() {
+            if let Some((key, _)) = self.scan(slice.id, None, 1, Wanted::Keys).await?.items.pop() {
                 return Ok(Some(key));
             }
         }
@@ -215,7 +230,7 @@ impl Scan {
         }
     }
 
-    /// The entry of a version; of an expired separated value only the expiry.
+    /// The entry of a version; of a separated value that is not wanted only the expiry.
     async fn entry_of(&self, key: &[u8], content: Content) -> Result<Entry> {
         let separated = match content {
             Content::Inline(entry) => return Ok(entry),
@@ -223,7 +238,8 @@ impl Scan {
             Content::Deletion => return Ok(Entry::default()),
         };
         let expires_at_ms = separated.expires_at_ms;
-        if expires_at_ms != 0 && expires_at_ms <= self.now_ms {
+        let has_expired = expires_at_ms != 0 && expires_at_ms <= self.now_ms;
+        if has_expired || !self.with_values {
             return Ok(Entry { value: Value::default(), expires_at_ms });
         }
         let references = separated.references().unwrap_or_default();

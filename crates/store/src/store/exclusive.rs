@@ -5,6 +5,7 @@ use super::mesh::{Job, Mesh};
 use super::transaction::Transaction;
 use super::{ScanPage, Store};
 use crate::error::Result;
+use crate::shard::Wanted;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use softflash_base::planted::{self, Bug};
@@ -22,8 +23,8 @@ impl Exclusive {
         Transaction::new(self.store.clone(), true)
     }
 
-    /// As [`Store::scan`], without waiting for the gate of the slice's shard.
-    pub async fn scan(
+    /// As [`Store::scan_keys`], without waiting for the gate of the slice's shard.
+    pub async fn scan_keys(
         &self,
         slice: SliceId,
         after: Option<Bytes>,
@@ -31,7 +32,9 @@ impl Exclusive {
     ) -> Result<ScanPage> {
         let shard = self.store.layout().shard_of_slice(slice);
         let job = move |store: Store| -> LocalBoxFuture<'static, Result<ScanPage>> {
-            Box::pin(async move { store.shard.scan_exclusively(slice, after, limit).await })
+            Box::pin(async move {
+                store.shard.scan_exclusively(slice, after, limit, Wanted::Keys).await
+            })
         };
         self.store.run_on(shard, job).await?
     }

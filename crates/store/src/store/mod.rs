@@ -17,7 +17,7 @@ pub use transaction::Transaction;
 
 use crate::error::{Result, StoreError};
 use crate::layout::StoreLayout;
-use crate::shard::{Read, ScanPage, Shard, WatchToken};
+use crate::shard::{Read, ScanPage, Shard, Wanted, WatchToken};
 use crate::stats::StoreStats;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
@@ -166,9 +166,30 @@ impl Store {
         after: Option<Bytes>,
         limit: usize,
     ) -> Result<ScanPage> {
+        self.scan_for(slice, after, limit, Wanted::Entries).await
+    }
+
+    /// As [`scan`](Store::scan), for callers that need only the keys: large values, which would
+    /// have to be read, are empty.
+    pub async fn scan_keys(
+        &self,
+        slice: SliceId,
+        after: Option<Bytes>,
+        limit: usize,
+    ) -> Result<ScanPage> {
+        self.scan_for(slice, after, limit, Wanted::Keys).await
+    }
+
+    async fn scan_for(
+        &self,
+        slice: SliceId,
+        after: Option<Bytes>,
+        limit: usize,
+        wanted: Wanted,
+    ) -> Result<ScanPage> {
         let shard = self.layout().shard_of_slice(slice);
         self.run_on(shard, move |store| {
-            Box::pin(async move { store.shard.scan(slice, after, limit).await })
+            Box::pin(async move { store.shard.scan(slice, after, limit, wanted).await })
         })
         .await?
     }

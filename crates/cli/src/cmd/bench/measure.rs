@@ -2,7 +2,7 @@
 
 use crate::host;
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Upper bound of the histogram.
@@ -22,6 +22,11 @@ impl Latencies {
         if let Some(histogram) = &mut self.0 {
             histogram.saturating_record(ns.max(1));
         }
+    }
+
+    /// Whether none was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(Histogram::is_empty)
     }
 
     /// Adds those of another thread.
@@ -48,7 +53,7 @@ impl Latencies {
 }
 
 /// Percentiles in microseconds.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Median.
     pub p50_us: f64,

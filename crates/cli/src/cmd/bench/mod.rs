@@ -5,6 +5,7 @@ mod device;
 mod kv;
 pub mod measure;
 mod recovery;
+mod report;
 mod sim;
 
 use crate::error::CliError;
@@ -18,7 +19,8 @@ Examples:
   softflash bench device --pattern read --size 4KiB --depth 32
   softflash bench array -o json
   softflash bench recovery --capacity 16GiB
-  softflash bench sim --device mqsim-default --workload random-write-8k")]
+  softflash bench sim --device mqsim-default --workload random-write-8k
+  softflash bench report rocksdb.json --out kv.html")]
 pub struct Bench {
     #[command(subcommand)]
     what: What,
@@ -27,7 +29,7 @@ pub struct Bench {
 #[derive(Debug, Subcommand)]
 enum What {
     /// The store, embedded in this process, without sockets
-    Kv(kv::Kv),
+    Kv(Box<kv::Kv>),
     /// The device through the flash translation layer
     Device(device::DeviceBench),
     /// The model of a flash array, in virtual time
@@ -36,6 +38,8 @@ enum What {
     Recovery(recovery::Recovery),
     /// Any device, layout and workload, in virtual time
     Sim(Box<sim::Sim>),
+    /// Draw results of `bench kv` and of the scripts in bench/ as one HTML file
+    Report(report::BenchReport),
 }
 
 impl Bench {
@@ -47,6 +51,7 @@ impl Bench {
             What::Array(array) => array.run(),
             What::Recovery(recovery) => recovery.run(),
             What::Sim(sim) => sim.run(),
+            What::Report(report) => report.run(),
         }
     }
 }

@@ -28,6 +28,26 @@ pub fn said(output: &Output) -> String {
     )
 }
 
+/// Runs the program and expects it to fail with `code` and one line that contains all of `parts`.
+pub fn fails<S: AsRef<OsStr>>(code: i32, arguments: &[S], parts: &[&str]) {
+    let output = softflash(arguments);
+    let shown: Vec<_> = arguments.iter().map(|argument| argument.as_ref()).collect();
+    assert_eq!(output.status.code(), Some(code), "{shown:?}: {}", said(&output));
+    let errors = String::from_utf8(output.stderr.clone()).unwrap();
+    let line = errors.lines().find(|line| line.contains("error")).unwrap_or_default();
+    for part in parts {
+        assert!(errors.contains(part), "{shown:?}: `{part}` is missing in: {errors}");
+    }
+    assert!(!line.is_empty(), "{shown:?}: no error in: {errors}");
+    assert!(output.stdout.is_empty(), "{shown:?}: errors go to standard error");
+}
+
+/// The JSON output of a command.
+pub fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", said(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 /// The kind of device for a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {

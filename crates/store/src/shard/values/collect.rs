@@ -24,8 +24,6 @@ use futures_util::stream::FuturesUnordered;
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::BlockId;
 use softflash_ftl::Hint;
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -41,15 +39,6 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 const PAUSE_FOR_SCANS: Duration = Duration::from_millis(5);
 /// The weight of the last block in the average lifetime of short-lived blocks, as a divisor.
 const LIFETIME_WEIGHT: u64 = 16;
-
-/// The collector's state.
-#[derive(Default)]
-pub struct Collector {
-    /// Blocks to delete, each with the last sequence number before it was empty.
-    retiring: RefCell<VecDeque<(u64, Empty)>>,
-    /// It has no work.
-    pub(in crate::shard) is_idle: Cell<bool>,
-}
 
 /// Consecutive values of a block that are read together.
 struct Extent {

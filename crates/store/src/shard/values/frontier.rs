@@ -291,8 +291,10 @@ impl Inner {
                     frontier.under_way.insert(pages.start);
                     padding = Some((pages, outcome));
                 }
+                // Its failure ends the block, so that no later program can reach its word lines.
                 Err((error, _)) => {
                     tracing::debug!(shard = self.shard.0, %error, "a value block took no padding");
+                    frontier.is_full = true;
                 }
             }
         }

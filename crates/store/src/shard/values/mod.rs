@@ -15,11 +15,12 @@ mod frontier;
 pub mod ledger;
 pub(crate) mod reading;
 mod recovery;
+mod retiring;
 mod stream;
 mod victim;
 mod writer;
 
-pub use collect::Collector;
+pub use retiring::Collector;
 pub use stream::ValueStream;
 
 use crate::error::{Result, StoreError};

@@ -6,10 +6,10 @@ use super::ledger::Candidate;
 const WORTH_NUM: u64 = 31;
 const WORTH_DEN: u64 = 32;
 
-/// Chooses the block with the greatest benefit for its cost. The benefit is the space that is freed,
-/// times the age: old blocks lose few more values by themselves. The cost is the bytes to move and
-/// to read (Rosenblum and Ousterhout, SOSP '91). `now` is the value clock; where ages differ little,
-/// as under uniform overwrites, the emptiest block wins.
+/// Chooses the block with the greatest benefit for its cost. The benefit is the space that is
+/// freed, times the age: old blocks lose few more values by themselves. The cost is the bytes to
+/// move and to read (Rosenblum and Ousterhout, SOSP '91). `now` is the value clock; where ages
+/// differ little, as under uniform overwrites, the emptiest block wins.
 pub fn choose(
     candidates: impl Iterator<Item = Candidate>,
     capacity: u64,

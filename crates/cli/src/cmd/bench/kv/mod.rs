@@ -1,23 +1,42 @@
 //! `softflash bench kv`
 
+mod distribution;
+mod fleet;
+mod fullness;
+mod keys;
 mod load;
-mod worker;
+mod report;
+mod run;
+mod series;
+mod tally;
+mod work;
+mod workload;
 
-use super::measure::{Cost, Latencies, LatencySummary, Stopwatch};
+use super::measure::{Cost, Stopwatch};
 use crate::cleanup::Cleanup;
 use crate::cmd::serve::parse_durability;
 use crate::embedded::OpenDir;
 use crate::error::CliError;
-use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
+use crate::formatting::{Compressions, NewDevice, Plan, parse_size};
+use crate::host;
 use crate::output::{self, Form};
-use clap::{Args, ValueEnum};
-use load::Load;
-use serde::Serialize;
+use clap::Args;
+use distribution::Distribution;
+use fleet::{Fleet, State};
+use fullness::{Fullness, Shape, parse_share};
+use load::{KEY_BYTES, Load};
+use report::Report;
+pub use series::Second;
 use softflash_device::file::Discard;
-use softflash_store::{Durability, StoreOptions};
+use softflash_store::{Durability, StoreError, StoreOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use worker::{Fleet, Phase};
+use tally::Tally;
+use work::Work;
+use workload::Workload;
+
+/// A share of the device that data may fall short of --fullness before the user is told.
+const SHORT_OF_FULLNESS: f64 = 0.9;
 
 /// Arguments of `bench kv`.
 #[derive(Debug, Args)]
@@ -26,6 +45,8 @@ Examples:
   softflash bench kv --workload fill --keys 1000000 --value-size 1KiB
   softflash bench kv --workload get --depth 64 --operations 1000000
   softflash bench kv --workload overwrite --durability 1s --threads 2 -o json
+  softflash bench kv --workload overwrite --value-size 128KiB --keys 20000 --operations 60000 --fullness 70% --series
+  softflash bench kv --workload ycsb-a --distribution zipf:0.99
 
 Creates a store in --directory and removes it at the end. All workloads but `fill` fill it first, which
 is not measured. Each thread has a shard, and accesses keys of that shard.")]
@@ -33,6 +54,13 @@ pub struct Kv {
     /// Workload
     #[arg(long, value_enum, default_value_t)]
     workload: Workload,
+    /// Distribution of the keys; by default `uniform`, for YCSB `zipf:0.99`, for `scan` all keys in
+    /// order. `fill` writes each key once
+    #[arg(long, value_name = "uniform|zipf:THETA")]
+    distribution: Option<Distribution>,
+    /// Share of reads in the workload `mixed`
+    #[arg(long, value_name = "PERCENT", default_value = "50%", value_parser = parse_share)]
+    reads: f64,
     /// Number of different keys
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     keys: u32,
@@ -61,47 +89,26 @@ pub struct Kv {
     /// Size of the device; by default four times the data, at least 2 GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     size: Option<u64>,
+    /// Chooses the size of the device so that keys and values take this share of its superblocks
+    #[arg(long, value_name = "PERCENT", conflicts_with = "size")]
+    fullness: Option<Fullness>,
     /// Seed of keys and values
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Adds operations and longest latency of each second
+    #[arg(long)]
+    series: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
 
-/// Workload of the measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Workload {
-    /// Write every key once, in random order
-    #[default]
-    Fill,
-    /// Overwrite random keys
-    Overwrite,
-    /// Read random keys
-    Get,
-    /// Read all keys in order; an operation is a page of 100 keys
-    Scan,
-}
-
-#[derive(Serialize)]
-struct Report {
-    workload: Workload,
-    keys: u32,
-    value_bytes: u64,
-    threads: u16,
-    depth: u32,
-    durability: String,
-    device: String,
-    operations: u64,
-    seconds: f64,
-    operations_per_second: f64,
-    bytes_per_second: f64,
-    cpu_us_per_operation: f64,
-    latency: LatencySummary,
-    /// Bytes programmed per byte written; none without writes.
-    write_amplification: Option<f64>,
-    flash_reads_per_operation: f64,
+/// The measured part.
+struct Measured {
+    tally: Tally,
+    cost: Cost,
+    before: State,
+    after: State,
 }
 
 impl Kv {
@@ -112,7 +119,8 @@ impl Kv {
         self.plan(&path).carry_out()?;
         let cleanup = Cleanup::on_signal(softflash_server::data_dir::contents(&path))?;
         let directory = OpenDir::open(&path, "wait for it")?;
-        let report = self.measure(&directory)?;
+        let measured = self.measure(&directory).map_err(|error| self.with_remedy(error))?;
+        let report = self.report(&directory, measured);
         drop(directory);
         cleanup.finish(|| drop(temporary));
         match self.output {
@@ -125,12 +133,11 @@ impl Kv {
     }
 
     fn plan(&self, path: &Path) -> Plan {
-        let data = u64::from(self.keys) * (self.value_size + 64);
-        let size_bytes = self.size.unwrap_or((data * 4).max(2 << 30));
+        let (size_bytes, units) = self.shape();
         Plan {
             path: path.to_owned(),
             device: NewDevice::File { size_bytes, discard: Discard::None, block_device: None },
-            units: 16.max(self.threads),
+            units,
             shards: Some(self.threads),
             slices: None,
             compression: Compressions::default(),
@@ -140,7 +147,23 @@ impl Kv {
         }
     }
 
-    fn measure(&self, directory: &OpenDir) -> Result<Report, CliError> {
+    /// Size of the device, and its number of units.
+    fn shape(&self) -> (u64, u16) {
+        if let Some(fullness) = self.fullness {
+            let shape = Shape::filled(self.data_bytes(), fullness, self.threads);
+            return (shape.size_bytes, shape.units);
+        }
+        let data = u64::from(self.keys) * (self.value_size + 64);
+        let size_bytes = self.size.unwrap_or((data * 4).max(2 << 30));
+        (size_bytes, Shape::units(self.threads))
+    }
+
+    /// Bytes of all keys and values.
+    fn data_bytes(&self) -> u64 {
+        u64::from(self.keys) * (KEY_BYTES + self.value_size)
+    }
+
+    fn measure(&self, directory: &OpenDir) -> Result<Measured, CliError> {
         let options = StoreOptions {
             memory_bytes: self.memory,
             durability: self.durability,
@@ -153,34 +176,85 @@ impl Kv {
             self.seed,
         );
         let fleet = Fleet::start(directory, &options, Arc::new(load))?;
-        let operations = self.operations.unwrap_or(u64::from(self.keys));
-        if self.workload != Workload::Fill {
-            fleet.run(Phase { workload: Workload::Fill, operations: u64::from(self.keys) })?;
-        }
-        let before = fleet.stats()?;
+        let before = fleet.state()?;
+        self.warn_of_emptiness(&before);
+        let before = match self.workload {
+            Workload::Fill => before,
+            _ => {
+                fleet.run(self.work(Workload::Fill), "keys filled")?;
+                fleet.state()?
+            }
+        };
         let watch = Stopwatch::start();
-        let outcome = fleet.run(Phase { workload: self.workload, operations })?;
+        let tally = fleet.run(self.work(self.workload), "operations")?;
         let cost = watch.stop();
-        let after = fleet.stats()?;
+        let after = fleet.state()?;
         fleet.close()?;
-        let flash = after.flash_bytes_written - before.flash_bytes_written;
-        let host = after.host_bytes_written - before.host_bytes_written;
-        let reads = after.device_reads - before.device_reads;
-        let write_amplification = (host > 0).then(|| flash as f64 / host as f64);
-        Ok(self.report(directory, outcome, cost, write_amplification, reads))
+        Ok(Measured { tally, cost, before, after })
     }
 
-    fn report(
-        &self,
-        directory: &OpenDir,
-        (operations, bytes, latencies): (u64, u64, Latencies),
-        cost: Cost,
-        write_amplification: Option<f64>,
-        flash_reads: u64,
-    ) -> Report {
-        let each = operations.max(1) as f64;
+    /// The store says that it is full to users who can delete keys; here the device is too small.
+    fn with_remedy(&self, error: CliError) -> CliError {
+        let full = matches!(error, CliError::Store { error: StoreError::OutOfSpace, .. });
+        if !full {
+            return error;
+        }
+        let (keys, value_bytes) = (self.keys, self.value_size);
+        let remedy = match self.fullness {
+            Some(Fullness(share)) => format!(
+                " at --fullness {}%; use a lower one, or more --keys, of which the store's reserves are a smaller share",
+                share * 100.0
+            ),
+            None => "; use a larger --size, or fewer --keys".to_owned(),
+        };
+        CliError::Failed(format!(
+            "the store is full with {keys} keys and values of {value_bytes} bytes{remedy}"
+        ))
+    }
+
+    /// A phase with this workload.
+    fn work(&self, workload: Workload) -> Work {
+        let keys = u64::from(self.keys);
+        let operations = match workload {
+            Workload::Fill => keys,
+            _ => self.operations.unwrap_or(keys),
+        };
+        let order = workload.order(self.distribution);
+        Work::new(workload, workload.mix(self.reads), order, operations)
+    }
+
+    /// A device has a least size, of which few data are a smaller share than wanted.
+    fn warn_of_emptiness(&self, state: &State) {
+        let (Some(Fullness(wanted)), found) = (self.fullness, self.share_of(state)) else { return };
+        if found < wanted * SHORT_OF_FULLNESS {
+            output::say(&format!(
+                "softflash: warning: --fullness {:.0}%: keys and values take only {:.0} % of the smallest device; use more \
+                 --keys or a larger --value-size",
+                wanted * 100.0,
+                found * 100.0,
+            ));
+        }
+    }
+
+    /// The data set as a share of the payload of all superblocks.
+    fn share_of(&self, state: &State) -> f64 {
+        let all = state.stats.superblocks_total * state.superblock_bytes();
+        self.data_bytes() as f64 / all.max(1) as f64
+    }
+
+    fn report(&self, directory: &OpenDir, measured: Measured) -> Report {
+        let Measured { tally, cost, before, after } = measured;
+        let each = tally.operations.max(1) as f64;
+        let operations_per_second = tally.operations as f64 / cost.seconds;
+        let (reads, writes) = tally.apart().unzip();
+        let (earlier, later) = (&before.stats, &after.stats);
+        let flash = later.flash_bytes_written - earlier.flash_bytes_written;
+        let host = later.host_bytes_written - earlier.host_bytes_written;
+        let live = tally.live_keys * (KEY_BYTES + self.value_size);
+        let used = (later.superblocks_total - later.superblocks_free) * after.superblock_bytes();
         Report {
             workload: self.workload,
+            distribution: self.workload.order(self.distribution),
             keys: self.keys,
             value_bytes: self.value_size,
             threads: self.threads,
@@ -190,35 +264,28 @@ impl Kv {
                 Durability::Interval(interval) => format!("{interval:?}"),
             },
             device: directory.device.info().detail.clone(),
-            operations,
+            fullness: self.share_of(&after),
+            operations: tally.operations,
             seconds: cost.seconds,
-            operations_per_second: operations as f64 / cost.seconds,
-            bytes_per_second: bytes as f64 / cost.seconds,
+            operations_per_second,
+            bytes_per_second: tally.bytes as f64 / cost.seconds,
+            slowest_second_ratio: tally.series.slowest_second_ratio(operations_per_second),
             cpu_us_per_operation: cost.cpu_seconds * 1e6 / each,
-            latency: latencies.summary(),
-            write_amplification,
-            flash_reads_per_operation: flash_reads as f64 / each,
+            latency: tally.all.summary(),
+            read_latency: reads,
+            write_latency: writes,
+            write_amplification: ratio(flash, host),
+            flash_reads_per_operation: (later.device_reads - earlier.device_reads) as f64 / each,
+            space_used_ratio: ratio(used, live),
+            peak_memory_bytes: host::peak_memory_bytes(),
+            series: self.series.then(|| tally.series.seconds().to_vec()),
         }
     }
 }
 
-impl Report {
-    fn lines(&self) -> Vec<(&'static str, String)> {
-        let mut lines = vec![
-            ("operations", self.operations.to_string()),
-            ("took", format!("{:.2} s", self.seconds)),
-            ("operations per second", format!("{:.0}", self.operations_per_second)),
-            ("keys and values", format!("{}/s", human_bytes(self.bytes_per_second as u64))),
-            ("processor time per operation", format!("{:.2} us", self.cpu_us_per_operation)),
-        ];
-        lines.extend(self.latency.lines());
-        if let Some(waf) = self.write_amplification {
-            lines.push(("write amplification", format!("{waf:.2}")));
-        }
-        lines.push(("flash reads per operation", format!("{:.3}", self.flash_reads_per_operation)));
-        lines.push(("device", self.device.clone()));
-        lines
-    }
+/// A quotient; none if there is nothing to divide by.
+fn ratio(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
 }
 
 /// A directory that is removed on drop.
