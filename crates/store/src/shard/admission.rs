@@ -28,6 +28,9 @@ const MAX_LEAD: Duration = Duration::from_millis(1);
 /// many shards share a slow drive, and it frees space only at its end. Without a running compaction
 /// no write waits.
 const SPACE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a write waits for the collector before memtables are flushed too, so that compaction can
+/// drop what their writes supersede.
+const PATIENCE: Duration = Duration::from_millis(200);
 /// A write waits for space where values expire within this time.
 const EXPIRY_WAIT: Duration = Duration::from_secs(1);
 /// The largest backlog by which writers of separated values are throttled, and their longest sleep.
@@ -127,15 +130,25 @@ impl Shard {
 
     /// Waits while compaction may free space.
     async fn wait_for_space(&self) -> Result<()> {
-        let deadline = self.runtime.now() + SPACE_TIMEOUT;
-        self.make_room();
+        let began = self.runtime.now();
+        let deadline = began + SPACE_TIMEOUT;
+        let mut has_frozen = !self.values.is_used();
+        if has_frozen {
+            self.make_room()
+        } else {
+            self.start_freeing()
+        }
         while self.is_full() {
             self.check_health()?;
+            if !has_frozen && self.runtime.now() >= began + PATIENCE {
+                has_frozen = true;
+                self.make_room();
+            }
             let flushing = self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
             let cannot_free_space = self.tasks.compaction_idle.get()
                 && !flushing
                 && !self.has_value_garbage(EXPIRY_WAIT);
-            if cannot_free_space || self.runtime.now() >= deadline {
+            if has_frozen && cannot_free_space || self.runtime.now() >= deadline {
                 return Err(self.blocks.lack_of_space().into());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + POLL_INTERVAL);
@@ -268,6 +281,12 @@ impl Shard {
     /// Starts the tasks that free memory and flash space.
     fn make_room(&self) {
         self.freeze_largest();
+        self.start_freeing();
+    }
+
+    /// As [`make_room`](Self::make_room), without a flush: the patch of a small memtable takes a
+    /// whole block.
+    fn start_freeing(&self) {
         self.tasks.flush.notify_one();
         self.tasks.compaction_idle.set(false);
         self.tasks.compact.notify_one();

@@ -149,7 +149,8 @@ struct Counters {
     refreshed_bytes: Cell<u64>,
 }
 
-/// The smallest reserve of blocks: for the log, a flush and the collector.
+/// The smallest reserve of blocks: two each for the log, a flush and the collector, and two more for
+/// blocks that fail.
 const LEAST_RESERVE: usize = 8;
 
 /// Adds to a counter.
@@ -247,7 +248,7 @@ impl Shard {
             self.slices.iter().map(|slice| slice.tree.borrow().patches().count()).sum();
         let unwritten = self.memtable_bytes() + self.log.backlog_bytes();
         let flush = unwritten.div_ceil(self.blocks.capacity_bytes());
-        let needed = LEAST_RESERVE + 2 * (tree + flush + self.slices.len());
+        let needed = LEAST_RESERVE + tree + 2 * flush;
         self.budget.reserve_blocks.min(u32::try_from(needed).unwrap_or(u32::MAX))
     }
 

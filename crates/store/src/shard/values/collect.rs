@@ -28,6 +28,10 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+/// Free blocks by which the collector keeps ahead of the writers: this share of all blocks, as a
+/// divisor, and at least so many. They are lost to the data, so that there are few.
+const LEAD_SHARE: u32 = 128;
+const LEAST_LEAD: u32 = 3;
 /// Values that are moved at the same time.
 const MOVES: usize = 16;
 /// The most bytes of a read of neighbouring values, and the largest gap between them that is read
@@ -178,8 +182,8 @@ impl Shard {
     /// Free blocks below which the collector works: it keeps ahead of the writers, so that they
     /// never wait for a whole block.
     pub(in crate::shard) fn collect_below(&self) -> u32 {
-        let share = self.blocks.total_blocks() / 64;
-        self.reserve_blocks() + share.max(2 + self.values.streams())
+        let share = self.blocks.total_blocks() / LEAD_SHARE;
+        self.reserve_blocks() + share.max(LEAST_LEAD)
     }
 
     /// Whether free space is so short that blocks should be collected.

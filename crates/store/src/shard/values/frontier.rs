@@ -21,7 +21,7 @@ const SPACE_WAIT: Duration = Duration::from_millis(20);
 /// The most open blocks of a stream: blocks on different units are written in parallel.
 const MAX_WIDTH: u32 = 4;
 /// A stream has another open block for each so many blocks of the shard.
-const BLOCKS_PER_WIDTH: u32 = 128;
+const BLOCKS_PER_WIDTH: u32 = 512;
 /// Free blocks that values leave to the log, to a flush and to the collector.
 const FREE_FOR_OTHERS: u32 = 4;
 /// Free blocks that the collector leaves to the log.

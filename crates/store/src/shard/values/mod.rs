@@ -207,11 +207,6 @@ impl ValueLog {
         !self.inner.ledger.borrow().is_empty() || self.waiting_bytes() > 0
     }
 
-    /// Streams that may have open blocks.
-    pub fn streams(&self) -> u32 {
-        self.inner.streams.total()
-    }
-
     /// Notified when values were written, or could not be.
     pub fn progress(&self) -> &Notify {
         &self.inner.progress

@@ -45,11 +45,6 @@ impl StreamCounts {
         }
     }
 
-    /// Streams in total.
-    pub fn total(self) -> u32 {
-        1 + u32::from(self.by_lifetime) + u32::from(self.expiring) + u32::from(self.moved)
-    }
-
     /// The stream of a fresh value. `ttl_ms` is its time to live; `replaced_age` the age of the
     /// version that it replaces, and `short` the lifetime below which a version is short-lived, in
     /// bytes of values written meanwhile.
@@ -91,7 +86,6 @@ mod tests {
     #[test]
     fn small_devices_have_two_streams_and_large_ones_separate_by_lifetime_and_time_to_live() {
         let small = StreamCounts::on(32);
-        assert_eq!(small.total(), 2);
         assert_eq!(small.fresh(Some(5), Some(1), 100), ValueStream::Long);
         assert_eq!(small.moved(u64::MAX, 1), ValueStream::Moved(0));
         let large = StreamCounts::on(1024);
