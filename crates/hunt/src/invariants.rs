@@ -83,8 +83,8 @@ impl SpaceAccounting {
         }
     }
 
-    /// Whether all superblocks in use are known to the store, as patches or log segments. A shard
-    /// with worn-out flash is read-only and releases nothing.
+    /// Whether all superblocks in use are known to the store, as patches, value blocks or log
+    /// segments. A shard with worn-out flash is read-only and releases nothing.
     ///
     /// # Errors
     /// The number of superblocks in use and the number known.
@@ -94,19 +94,21 @@ impl SpaceAccounting {
         if of_shards.any(|units| units.iter().all(|unit| unit.space.is_worn_out())) {
             return Ok(());
         }
-        let StoreStats { patches, parity_blocks, pinned_blocks, .. } = self.stats;
+        let StoreStats { patches, value_blocks, parity_blocks, pinned_blocks, .. } = self.stats;
         let payload = self.units.first().map_or(1, |unit| unit.superblock_payload_bytes.max(1));
         // The first and the last segment of a log may be partly full, and one may be in
         // preparation.
         let segments = self.stats.log_live_bytes / payload + 3 * u64::from(shards);
         let log_copies = if parity > 0 { 2 } else { u64::from(copies) };
-        let known =
-            u64::from(copies) * patches + log_copies * segments + parity_blocks + pinned_blocks;
+        let known = u64::from(copies) * (patches + value_blocks)
+            + log_copies * segments
+            + parity_blocks
+            + pinned_blocks;
         let used = u64::from(self.used());
         if used > known {
             return Err(format!(
-                "{used} superblocks are in use; {patches} patches with {parity_blocks} of parity and at most {segments} \
-                 segments are known"
+                "{used} superblocks are in use; {patches} patches with {parity_blocks} of parity, {value_blocks} value \
+                 blocks and at most {segments} segments are known"
             ));
         }
         Ok(())

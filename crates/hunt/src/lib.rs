@@ -50,4 +50,5 @@ pub mod size;
 pub mod small_scenario;
 pub mod trial;
 pub mod trouble;
+mod value_log;
 mod width;

@@ -101,6 +101,9 @@ pub struct StoreShape {
     /// Number of watches after which the store sweeps the unused ones; 0 for the store's default.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub watch_sweep: u64,
+    /// Length from which values are written to value blocks, in bytes; 0: values stay in the tree.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub value_threshold: u64,
 }
 
 impl StoreShape {
@@ -186,6 +189,7 @@ impl Scenario {
             parity: 0,
             fragment_bytes: 0,
             watch_sweep: 0,
+            value_threshold: 0,
         };
         let value_bytes = [16, 200, 3000, 12_000][rng.below(4) as usize];
         let count = 1 + rng.below(4) as u16;
@@ -221,6 +225,7 @@ impl Scenario {
         .with_more_shards()
         .with_client_model(profile)
         .with_width()
+        .with_value_log()
     }
 
     /// Reads a scenario from a file.
@@ -297,9 +302,11 @@ impl Scenario {
             ms => Durability::Interval(Duration::from_millis(ms)),
         };
         let little = self.store.memory_varies && session % 2 == 1;
+        let threshold = self.store.value_threshold;
         let mut options = StoreOptions {
             memory_bytes: (self.store.memory_kib << 10) >> if little { 2 } else { 0 },
             durability,
+            value_threshold: (threshold > 0).then_some(threshold as usize),
             ..StoreOptions::default()
         };
         if self.store.fragment_bytes > 0 {

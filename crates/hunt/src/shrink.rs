@@ -42,6 +42,7 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     step(&|scenario| (scenario.clients.larges, scenario.clients.large_bytes) = (0.0, 0));
     step(&|scenario| scenario.clients.large_bytes /= 2);
     step(&|scenario| scenario.store.watch_sweep = 0);
+    step(&|scenario| scenario.store.value_threshold = 0);
     // Where a value fits into a superblock only in fragments, no scenario without fragments exists.
     if scenario.clients.larges == 0.0 {
         step(&|scenario| scenario.store.fragment_bytes = 0);
@@ -102,10 +103,12 @@ mod tests {
         fat.set_shards(4);
         fat.store.fragment_bytes = 300;
         fat.store.watch_sweep = 2;
+        fat.store.value_threshold = 64;
         let units = fat.units_of_a_shard();
         let shrunk = shrink(fat.clone(), |scenario| scenario.store.shards >= 3);
         assert_eq!((shrunk.store.shards, shrunk.units_of_a_shard()), (3, units));
         assert_eq!((shrunk.store.fragment_bytes, shrunk.store.watch_sweep), (0, 0));
+        assert_eq!(shrunk.store.value_threshold, 0);
         assert_eq!(shrunk.layout().problem(), None);
         (fat.clients.larges, fat.clients.large_bytes) = (0.1, 1 << 20);
         let shrunk = shrink(fat, |scenario| scenario.clients.large_bytes > 0);

@@ -256,6 +256,13 @@ impl Shard {
             && self.blocks.free_blocks() >= self.last_blocks()
     }
 
+    /// Whether memtables and log have room for a value that the collector moves.
+    pub(super) fn has_room_to_move(&self) -> bool {
+        let Budget { memtables_total_bytes, log_bytes, .. } = self.budget;
+        self.unwritten_bytes() <= memtables_total_bytes
+            && self.log.live_bytes() <= log_bytes + log_bytes / 2
+    }
+
     /// The error of a shard that has failed or closes.
     pub(super) fn check_health(&self) -> Result<()> {
         if self.tasks.closing.get() {

@@ -41,6 +41,8 @@ const READ_GAP: usize = 32 << 10;
 /// The pause after an error, and while scans need deleted blocks.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 const PAUSE_FOR_SCANS: Duration = Duration::from_millis(5);
+/// How often the collector checks for room in memtables and log, in addition to notifications.
+const PAUSE_FOR_ROOM: Duration = Duration::from_millis(20);
 /// The weight of the last block in the average lifetime of short-lived blocks, as a divisor.
 const LIFETIME_WEIGHT: u64 = 16;
 
@@ -199,6 +201,23 @@ impl Shard {
             || ledger.next_expiry_ms().is_some_and(|expires_ms| expires_ms <= by_ms)
     }
 
+    /// Moves the live values of all blocks that take no more values, and deletes the blocks.
+    ///
+    /// # Errors
+    /// Errors of the flash and of the log.
+    pub async fn collect(&self) -> Result<()> {
+        let blocks: Vec<u64> = {
+            let ledger = self.values.ledger().borrow();
+            ledger.candidates().map(|candidate| candidate.block).collect()
+        };
+        for block in blocks {
+            self.collect_block(block).await?;
+        }
+        self.log.stable_soon(self.history.seq.get()).await?;
+        while self.collect_once().await? {}
+        Ok(())
+    }
+
     /// Moves all live values of a block.
     pub(crate) async fn collect_block(&self, block: u64) -> Result<()> {
         let (began, live) = (self.runtime.now(), self.values.ledger().borrow().live_in(block));
@@ -209,9 +228,7 @@ impl Shard {
         let mut moves = FuturesUnordered::new();
         for group in extents(&live) {
             for (reference, stored) in self.read_extent(block, &group).await? {
-                if self.tasks.closing.get() {
-                    return Err(StoreError::Closed);
-                }
+                self.wait_for_room_to_move().await?;
                 moves.push(self.move_value(reference, stored, born.unwrap_or(0)));
                 if moves.len() >= MOVES
                     && let Some(moved) = moves.next().await
@@ -227,6 +244,25 @@ impl Shard {
         let freed = (self.blocks.capacity_bytes() as u64).saturating_sub(bytes);
         self.throttle_values.note_flush(freed, self.runtime.now().since_ns(began));
         Ok(())
+    }
+
+    /// Waits while memtables or log are too long for more moves: nothing else holds the collector
+    /// back, and a log that grows faster than flushes shorten it takes the last free block.
+    async fn wait_for_room_to_move(&self) -> Result<()> {
+        loop {
+            if self.tasks.closing.get() {
+                return Err(StoreError::Closed);
+            }
+            self.check_health()?;
+            // A repair runs without the tasks that make room.
+            if self.has_room_to_move() || self.tasks.running.get() == 0 {
+                return Ok(());
+            }
+            self.freeze_largest();
+            self.tasks.flush.notify_one();
+            let wait = self.runtime.sleep_until(self.runtime.now() + PAUSE_FOR_ROOM);
+            select(wait, pin!(self.tasks.room.notified())).await;
+        }
     }
 
     /// Reads neighbouring values. A value that cannot be read is reported, and its block is kept.
@@ -347,6 +383,9 @@ impl Shard {
         }
         if self.active_bytes() >= self.budget.freeze_bytes {
             self.freeze_largest();
+        }
+        if self.log.live_bytes() > self.budget.log_bytes {
+            self.tasks.flush.notify_one();
         }
     }
 }

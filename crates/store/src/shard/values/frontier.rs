@@ -261,6 +261,8 @@ impl Inner {
                 }
                 self.progress.notified().await;
             }
+            // Where it took no padding.
+            self.seal_if_done(open.stream, open.block);
         }
         Ok(())
     }
