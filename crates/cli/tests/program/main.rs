@@ -20,6 +20,7 @@ mod dump_and_load;
 mod kills;
 mod lab_command;
 mod memory;
+mod real_cache;
 mod real_clients;
 mod real_damage;
 mod real_files;

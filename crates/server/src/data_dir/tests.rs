@@ -96,7 +96,7 @@ fn opening_the_device_for_writes_raises_the_version_and_looking_does_not() {
     let data = make(&path);
     let older = Manifest { format_version: 1, ..data.manifest().clone() };
     drop(data);
-    super::format::write_manifest(&path, &older).unwrap();
+    format::write_manifest(&path, &older).unwrap();
     let version = || DataDir::inspect(&path).unwrap().format_version;
     let look = OpenOptions { repair_label: false, ..OpenOptions::default() };
     DataDir::open(&path).unwrap().open_device(look).unwrap();

@@ -183,7 +183,8 @@ fn a_torn_event_is_never_joined_with_later_writes() {
 #[test]
 fn a_torn_event_of_many_frames_is_absent_as_a_whole() {
     for torn in 1..3 {
-        let (bed, mut model) = (bed(), Model::default());
+        let (mut bed, mut model) = (bed(), Model::default());
+        bed.options.value_threshold = None;
         write_some(&bed, &mut model, 0, 5);
         bed.crash(async |stores, _| {
             let large = Bytes::from(vec![7; 150_000]);

@@ -37,6 +37,7 @@ async fn load(
 fn bed() -> VirtualBed {
     let mut bed = VirtualBed::new(1, 64);
     bed.options.memory_bytes = 16 << 20;
+    bed.options.value_threshold = None;
     bed
 }
 

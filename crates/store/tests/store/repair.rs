@@ -211,7 +211,8 @@ fn zeroed_pages_lose_only_the_reported_records() {
 #[test]
 fn a_value_with_a_lost_part_is_lost_as_a_whole() {
     let superblock = 4 << 20;
-    let (bed, mut history) = (Bed::new(1, 1, 2, 40, superblock), History::default());
+    let (mut bed, mut history) = (Bed::new(1, 1, 2, 40, superblock), History::default());
+    bed.options.value_threshold = None;
     let mut random = Rng::seeded(5);
     let ids: Vec<u64> = bed.run(async |stores, runtime| {
         for number in 0..6 {
