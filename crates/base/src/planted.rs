@@ -115,7 +115,6 @@ bugs! {
     ValueBlockSealedEarly: "the collector may take a value block while values are being written to it", "store/src/shard/values/frontier.rs";
     SupersededValueLive: "a value that is superseded before it is written stays live for ever", "store/src/shard/values/writer.rs";
     ValueBlockFreedEarly: "an empty value block is deleted before the writes that emptied it are durable", "store/src/shard/values/collect.rs";
-    ValueBlockFreedUnderReader: "a value block is deleted during a read", "store/src/shard/values/block.rs";
     ValueBlockFreedUnderScan: "a value block is deleted while a scan reads an older version", "store/src/shard/values/collect.rs";
     MovedOverWrite: "the collector moves a value over a newer write", "store/src/shard/values/collect.rs";
     ExpiredValueClockNotLogged: "a block of expired values is deleted before the expiry clock is logged", "store/src/shard/values/ledger.rs";

@@ -15,6 +15,7 @@
 //! - [`fault_plan`]: dies that fail, units restored from an old image;
 //! - [`invariants`]: invariants of the flash's space accounting, and `headers`: of the headers on
 //!   flash between sessions;
+//! - `live_values`: whether the ledgers of value blocks list exactly the live values;
 //! - [`trouble`]: why a session ends early; [`fullness`]: whether a store that reports a full
 //!   device is full;
 //! - [`trial`]: one scenario from beginning to end;
@@ -36,6 +37,7 @@ pub mod fault_plan;
 pub mod fullness;
 mod headers;
 pub mod invariants;
+mod live_values;
 pub mod medium;
 pub mod memory;
 #[cfg(feature = "planted")]

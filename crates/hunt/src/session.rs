@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::fault_plan::{self, Strikes};
 use crate::fullness::{self, REST};
 use crate::invariants::{SpaceAccounting, groups_are_on_different_units};
+use crate::live_values::DeadValues;
 use crate::medium::Medium;
 use crate::reference::{Breach, Contents};
 use crate::resp;
@@ -223,6 +224,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 watches_are_swept(&stores, plan)
             }
             Task::Prove => {
+                let dead_values = DeadValues::of(&stores[0], scenario).await?;
                 let work = pin!(crew.work(&stores, scenario));
                 match select(work, pin!(stall(crew, scenario, &runtime))).await {
                     Either::Left((outcome, _)) => outcome?,
@@ -235,6 +237,9 @@ pub fn run(plan: &Plan<'_>) -> Session {
                     .await?
                     .have_no_leak(scenario)
                     .map_err(Trouble::Wrong)?;
+                if let Some(before) = dead_values {
+                    before.have_not_grown(&stores[0], scenario).await?;
+                }
                 close(&stores).await
             }
             Task::Close => {
@@ -410,7 +415,8 @@ fn silent_programs(medium: &Medium) -> u64 {
     injected.phantom_programs + injected.misdirected_programs
 }
 
-async fn scan_all(store: &Store) -> Result<Found, Trouble> {
+/// All keys with their entries, by scans.
+pub(crate) async fn scan_all(store: &Store) -> Result<Found, Trouble> {
     let mut found = Found::new();
     for slice in 0..store.layout().slices {
         let mut after = None;

@@ -17,7 +17,8 @@ impl Scenario {
     /// Uses a random stream of its own, so that earlier seeds keep their other properties.
     pub(crate) fn with_value_log(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("value log");
-        self.store.value_threshold = if rng.chance(SEPARATED) {
+        let separates = rng.chance(SEPARATED);
+        self.store.value_threshold = if separates {
             // No threshold above the longest value: it would separate nothing.
             let most = (self.clients.value_bytes.max(16) as f64 / 2.0).log2().min(MOST);
             (LEAST + (most - LEAST) * rng.unit_f64()).exp2() as u64
@@ -26,6 +27,22 @@ impl Scenario {
         } else {
             0
         };
+        if separates && self.pace.prompt_cuts {
+            self.erase_expired_values(&mut rng);
+        }
         self
+    }
+
+    /// Deletes blocks of expired values soon enough that a clock which is set back shows it: all
+    /// values of a block expire, and deleted blocks are erased at once.
+    fn erase_expired_values(&mut self, rng: &mut Rng) {
+        self.store.eager_erases = true;
+        self.clients.value_bytes = self.clients.value_bytes.max(200);
+        self.store.value_threshold = self.store.value_threshold.min(self.clients.value_bytes / 4);
+        if let Some(resp) = &mut self.resp
+            && rng.chance(0.5)
+        {
+            (resp.expiry, resp.lists, resp.list_share) = (1.0, 0, 0.0);
+        }
     }
 }

@@ -196,6 +196,11 @@ mod tests {
         assert_eq!(nearly_full(0.61..99.0), 0);
         assert!(count(&|scenario| scenario.clients.larges > 0.0) > 20);
         assert!(count(&|scenario| scenario.store.watch_sweep == 1) > 100);
+        let separates = |range: std::ops::Range<u64>| {
+            count(&|scenario| range.contains(&scenario.store.value_threshold))
+        };
+        assert!(separates(8..8193) > 1000);
+        assert!(separates(0..1) > 100 && separates(32_768..32_769) > 100);
         assert!(count(&|scenario| scenario.drive.is_some() && scenario.store.parity > 0) > 10);
         assert!(count(&|scenario| scenario.drive.is_some() && scenario.store.copies > 1) > 10);
         assert!(

@@ -191,6 +191,11 @@ async fn check_shard(
             for slice in &recovered.slices {
                 check_values(slice, &recovered.values, &blocks, now_ms, report).await?;
             }
+            for id in recovered.values.blocks().map(BlockId) {
+                if let Some(problem) = blocks.copy_problem(id) {
+                    report.fault(format!("values, {id}"), problem);
+                }
+            }
             for group in blocks.groups() {
                 check_parity(&group, &blocks, report).await;
                 yield_now().await;
@@ -215,11 +220,6 @@ async fn check_values(
     report.bytes += examined.bytes;
     for (key, problem) in examined.lost {
         report.fault(format!("slice {}, key `{}`", slice.id, key.escape_ascii()), problem);
-    }
-    for id in ledger.blocks().map(BlockId) {
-        if let Some(problem) = blocks.copy_problem(id) {
-            report.fault(format!("values, {id}"), problem);
-        }
     }
     Ok(())
 }

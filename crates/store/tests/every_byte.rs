@@ -20,7 +20,8 @@ type Page = (u16, u32, u32);
 /// Bytes of a page.
 const PAGE: usize = 4096;
 
-/// A store with patches of flushes and compactions, and a log with events of all kinds, closed.
+/// A store with patches of flushes and compactions, values in value blocks, some in fragments, some
+/// moved, and a log with events of all kinds, closed.
 fn written() -> (VirtualBed, Model) {
     let mut config = ModelConfig::model();
     let geometry = &mut config.array.geometry;
@@ -30,7 +31,12 @@ fn written() -> (VirtualBed, Model) {
     let units = device.info().units;
     let layout =
         StoreLayout { shards: 2, slices: 2, units, compression: Vec::new(), copies: 1, parity: 0 };
-    let options = StoreOptions { memory_bytes: 1 << 20, ..StoreOptions::default() };
+    let options = StoreOptions {
+        memory_bytes: 1 << 20,
+        value_threshold: Some(3000),
+        fragment_bytes: 4500,
+        ..StoreOptions::default()
+    };
     let bed = VirtualBed { device, layout, options };
     let (mut model, mut random) = (Model::default(), Rng::seeded(5));
     for _ in 0..2 {
@@ -43,6 +49,8 @@ fn written() -> (VirtualBed, Model) {
                 }
             }
             for store in stores {
+                // Moves the values of the session before.
+                store.local().collect().await.unwrap();
                 store.close().await.unwrap();
             }
         });

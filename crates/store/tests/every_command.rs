@@ -54,7 +54,13 @@ impl Bench {
                 copies: 1,
                 parity: 0,
             },
-            options: StoreOptions { memory_bytes: 1 << 20, ..StoreOptions::default() },
+            // Most values are separated, some of them in fragments.
+            options: StoreOptions {
+                memory_bytes: 1 << 20,
+                value_threshold: Some(2000),
+                fragment_bytes: 4000,
+                ..StoreOptions::default()
+            },
         }
     }
 
@@ -72,6 +78,13 @@ impl Bench {
             for number in 0..STEPS {
                 let step = step(&stores[number as usize % 2], known, &mut random);
                 outcome = in_time(&runtime, "a command", step).await.and(outcome);
+                if number == STEPS / 2 {
+                    for store in &stores {
+                        // The value blocks of the session before.
+                        let collect = store.local().collect();
+                        outcome = in_time(&runtime, "the collector", collect).await.and(outcome);
+                    }
+                }
             }
             for store in &stores {
                 outcome = in_time(&runtime, "closing", store.close()).await.and(outcome);

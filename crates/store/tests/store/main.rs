@@ -19,6 +19,7 @@ mod repair_cut;
 mod repair_support;
 mod restart;
 mod scrub;
+mod separated;
 mod space;
 mod transactions;
 mod virtual_time;
