@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A week, the period of a deep scrub in Ceph.
 const SCRUB_PERIOD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Chosen by measurement: see `docs/results/benchmarks.md`.
+/// Not chosen by measurement yet; see `docs/results/value-blocks.md` for larger values.
 const VALUE_THRESHOLD: usize = 32 << 10;
 
 /// A sweep visits all watches: at this interval its cost per watch is small.

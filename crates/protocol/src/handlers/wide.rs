@@ -59,7 +59,8 @@ impl Wide<'_> {
         }
     }
 
-    /// A page of the store's keys, with empty large values, without those that the transaction has written or removed.
+    /// A page of the store's keys, with empty large values, without those that the transaction has
+    /// written or removed.
     pub async fn page(
         &self,
         slice: SliceId,

@@ -28,8 +28,8 @@ const MAX_LEAD: Duration = Duration::from_millis(1);
 /// many shards share a slow drive, and it frees space only at its end. Without a running compaction
 /// no write waits.
 const SPACE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a write waits for the collector before memtables are flushed too, so that compaction can
-/// drop what their writes supersede.
+/// How long a write waits for the collector before memtables are flushed too, so that compaction
+/// can drop the versions that their writes supersede.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// A write waits for space where values expire within this time.
 const EXPIRY_WAIT: Duration = Duration::from_secs(1);

@@ -149,8 +149,8 @@ struct Counters {
     refreshed_bytes: Cell<u64>,
 }
 
-/// The smallest reserve of blocks: two each for the log, a flush and the collector, and two more for
-/// blocks that fail.
+/// The smallest reserve of blocks: two each for the log, a flush and the collector, and two more
+/// for blocks that fail.
 const LEAST_RESERVE: usize = 8;
 
 /// Adds to a counter.
