@@ -194,8 +194,6 @@ impl UnitPool {
             }
         }
         copies.iter().for_each(|copy| self.count_writer(copy.unit.0, 1));
-        let free: u32 = self.flash.units().map(|unit| self.flash.space(unit).allocatable()).sum();
-        if std::env::var_os("DBGA").is_some() { eprintln!("DBG alloc {:?} {:?} free {free}", tag.kind, hint.priority); }
         Ok(copies)
     }
 

@@ -248,7 +248,7 @@ impl Shard {
             self.slices.iter().map(|slice| slice.tree.borrow().patches().count()).sum();
         let unwritten = self.memtable_bytes() + self.log.backlog_bytes();
         let flush = unwritten.div_ceil(self.blocks.capacity_bytes());
-        let needed = dbg_env("DR", LEAST_RESERVE as u32) as usize + tree + 2 * flush;
+        let needed = LEAST_RESERVE + tree + 2 * flush;
         self.budget.reserve_blocks.min(u32::try_from(needed).unwrap_or(u32::MAX))
     }
 
@@ -403,8 +403,4 @@ impl Shard {
         self.blocks.log_flash().stop();
         closed
     }
-}
-
-pub(crate) fn dbg_env(name: &str, default: u32) -> u32 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }

@@ -76,8 +76,6 @@ impl Inner {
     pub(super) async fn write_forever(&self) {
         if let Err(error) = self.write_until_closed().await {
             tracing::error!(shard = self.shard.0, %error, "the log has failed");
-            let kinds = self.blocks.ids().len();
-            eprintln!("DBG log fail {} at {:?} free {} real {} segs {} total {} ledger {} live {} waiting {} kinds {:?} vfail {:?}", error, self.runtime.now(), self.blocks.free_blocks(), self.blocks.count_free_blocks(), self.segments.position.borrow().segments.len(), self.blocks.total_blocks(), self.values.ledger().borrow().len(), self.values.ledger().borrow().live_bytes(), self.values.waiting_bytes(), kinds, self.values.check());
             let error = match error {
                 // A restart does not help.
                 StoreError::WornOut { .. } => error,

@@ -225,7 +225,6 @@ impl Shard {
         let born = self.values.ledger().borrow().born(&Reference::new(block, 0, 0, 0));
         let bytes: u64 = live.iter().map(|(_, len)| u64::from(*len)).sum();
         self.blocks.clear_refresh(BlockId(block));
-        if std::env::var_os("DBGA").is_some() { eprintln!("DBG collect live {bytes} of {} in {} values, free {} reserve {} log {} t {:?}", self.blocks.capacity_bytes(), live.len(), self.blocks.free_blocks(), self.reserve_blocks(), self.log.live_bytes(), began); }
         let mut moves = FuturesUnordered::new();
         for group in extents(&live) {
             for (reference, stored) in self.read_extent(block, &group).await? {

@@ -171,8 +171,8 @@ impl Inner {
     /// Opens a block.
     fn open(&self, stream: ValueStream) -> Result<BlockId> {
         let kept = match stream {
-            ValueStream::Moved(_) => crate::shard::dbg_env("DM", FREE_FOR_LOG),
-            _ => crate::shard::dbg_env("DF", FREE_FOR_OTHERS),
+            ValueStream::Moved(_) => FREE_FOR_LOG,
+            _ => FREE_FOR_OTHERS,
         };
         if self.blocks.free_blocks() <= kept {
             return Err(self.blocks.lack_of_space().into());
