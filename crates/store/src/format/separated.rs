@@ -21,6 +21,8 @@ pub struct Separated {
     pub expires_at_ms: u64,
     /// The version was superseded before its value was written.
     pub is_superseded: Cell<bool>,
+    /// The collector moves it, and the flash has no room for it.
+    pub is_given_up: Cell<bool>,
     state: RefCell<State>,
 }
 
@@ -44,13 +46,18 @@ impl Separated {
             value.fragments().iter().map(|fragment| checksum_of(key, fragment)).collect();
         let places = SmallVec::from_elem(None, checksums.len());
         let state = RefCell::new(State::Waiting { value, checksums, places });
-        Separated { expires_at_ms, is_superseded: Cell::new(false), state }
+        Separated::new(expires_at_ms, state)
+    }
+
+    fn new(expires_at_ms: u64, state: RefCell<State>) -> Separated {
+        let (is_superseded, is_given_up) = Default::default();
+        Separated { expires_at_ms, is_superseded, is_given_up, state }
     }
 
     /// A value that is written.
     pub fn placed(references: References, expires_at_ms: u64) -> Separated {
         let state = RefCell::new(State::Placed(references));
-        Separated { expires_at_ms, is_superseded: Cell::new(false), state }
+        Separated::new(expires_at_ms, state)
     }
 
     /// The references, once all fragments are written.

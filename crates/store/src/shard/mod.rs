@@ -248,8 +248,10 @@ impl Shard {
             self.slices.iter().map(|slice| slice.tree.borrow().patches().count()).sum();
         let unwritten = self.memtable_bytes() + self.log.backlog_bytes();
         let flush = unwritten.div_ceil(self.blocks.capacity_bytes());
+        let waiting = self.values.waiting_bytes().div_ceil(self.blocks.capacity_bytes());
         let needed = LEAST_RESERVE + tree + 2 * flush;
-        self.budget.reserve_blocks.min(u32::try_from(needed).unwrap_or(u32::MAX))
+        let of_tree = self.budget.reserve_blocks as usize;
+        u32::try_from(needed.min(of_tree) + waiting).unwrap_or(u32::MAX)
     }
 
     /// Free blocks below which deletions are refused too.

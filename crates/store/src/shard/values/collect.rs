@@ -4,6 +4,7 @@
 //! a client has written the key meanwhile. The old block is deleted once all events up to then are
 //! durable and decided, because until then a recovery may need it, and once no scan needs it.
 
+use super::frontier::FREE_FOR_LOG;
 use super::ledger::Empty;
 use super::reading::read_unnamed;
 use super::{ValueLog, extent, victim};
@@ -45,6 +46,20 @@ const PAUSE_FOR_SCANS: Duration = Duration::from_millis(5);
 const PAUSE_FOR_ROOM: Duration = Duration::from_millis(20);
 /// The weight of the last block in the average lifetime of short-lived blocks, as a divisor.
 const LIFETIME_WEIGHT: u64 = 16;
+
+/// A moved value that no version refers to: dead when this is dropped.
+struct Unapplied<'a> {
+    values: &'a ValueLog,
+    moved: Option<Rc<Separated>>,
+}
+
+impl Drop for Unapplied<'_> {
+    fn drop(&mut self) {
+        if let Some(moved) = &self.moved {
+            self.values.ledger().borrow_mut().supersede(moved);
+        }
+    }
+}
 
 /// Consecutive values of a block that are read together.
 struct Extent {
@@ -171,7 +186,8 @@ impl Shard {
                 return Some(id);
             }
         }
-        if !self.values_need_space() {
+        // Without room for a block of moved values the collector has no work.
+        if !self.values_need_space() || self.blocks.free_blocks() <= FREE_FOR_LOG {
             return None;
         }
         let capacity = self.blocks.capacity_bytes() as u64;
@@ -318,10 +334,14 @@ impl Shard {
         }
         let entry = Entry { value: Value::from(value), expires_at_ms };
         let moved = Rc::new(Separated::waiting(&key, entry));
+        let mut unapplied = Unapplied { values: &self.values, moved: Some(Rc::clone(&moved)) };
         self.values.move_value(&stored, &moved, born);
         let new = loop {
             if let Some(new) = moved.references() {
                 break new;
+            }
+            if moved.is_given_up.get() {
+                return Err(StoreError::OutOfSpace);
             }
             self.values.check()?;
             self.values.progress().notified().await;
@@ -339,18 +359,18 @@ impl Shard {
             });
             let (Some(place), Some((mut references, expires_at_ms))) = (place, current) else {
                 if planted::bug(Bug::MovedOverWrite) {
+                    unapplied.moved = None;
                     self.apply_move(key, old, [new].into_iter().collect(), expires_at_ms);
                     return Ok(());
                 }
                 // A client has written the key, or the ledger did not know that it had.
-                let mut ledger = self.values.ledger().borrow_mut();
-                ledger.remove(&old);
-                ledger.remove(&new);
+                self.values.ledger().borrow_mut().remove(&old);
                 return Ok(());
             };
             if let Some(reference) = references.get_mut(place) {
                 *reference = new;
             }
+            unapplied.moved = None;
             self.apply_move(key, old, references, expires_at_ms);
             return Ok(());
         }

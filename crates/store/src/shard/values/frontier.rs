@@ -6,6 +6,7 @@ use crate::format::reference::Reference;
 use crate::options::Durability;
 use crate::shard::values::block::ValueBlock;
 use softflash_base::planted::{self, Bug};
+use softflash_blocks::space::BLOCKS_OF_START;
 use softflash_blocks::{BlockError, BlockId, BlockKind, OpenBlock};
 use softflash_flash::Outcome;
 use softflash_ftl::{FtlError, Hint};
@@ -15,17 +16,19 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Attempts to open a block on a full device, and the pause between them.
+/// Attempts to open a block on a full device, for clients' values and for moves, and the pause
+/// between them. A move gives up early: the collector also deletes empty blocks.
 const SPACE_ATTEMPTS: usize = 1_000;
+const SPACE_ATTEMPTS_OF_MOVES: usize = 10;
 const SPACE_WAIT: Duration = Duration::from_millis(20);
 /// The most open blocks of a stream: blocks on different units are written in parallel.
 const MAX_WIDTH: u32 = 4;
 /// A stream has another open block for each so many blocks of the shard.
 const BLOCKS_PER_WIDTH: u32 = 512;
 /// Free blocks that values leave to the log, to a flush and to the collector.
-const FREE_FOR_OTHERS: u32 = 4;
-/// Free blocks that the collector leaves to the log.
-const FREE_FOR_LOG: u32 = 2;
+const FREE_FOR_OTHERS: u32 = FREE_FOR_LOG + 2;
+/// Free blocks that the collector leaves to the log: after a crash its start needs them.
+pub(super) const FREE_FOR_LOG: u32 = BLOCKS_OF_START;
 
 /// An open block.
 pub(super) struct Frontier {
@@ -70,7 +73,11 @@ impl Inner {
     /// Bytes left in the frontier that takes the next append of a stream: the idlest one with room
     /// for `least` bytes. Opens a block if there is none. Waits for free space.
     pub(super) async fn room(&self, stream: ValueStream, least: usize) -> Result<(BlockId, usize)> {
-        for _ in 0..SPACE_ATTEMPTS {
+        let attempts = match stream {
+            ValueStream::Moved(_) => SPACE_ATTEMPTS_OF_MOVES,
+            _ => SPACE_ATTEMPTS,
+        };
+        for _ in 0..attempts {
             self.seal_without_room(stream, least);
             let open = {
                 let frontiers = self.frontiers.borrow();

@@ -37,6 +37,8 @@ pub struct Candidate {
     pub block: u64,
     /// Bytes of its live values.
     pub live_bytes: u64,
+    /// The number of its live values.
+    pub values: usize,
     /// When its last value expires, in milliseconds since the Unix epoch; `u64::MAX` for never.
     pub expires_by_ms: u64,
     /// The value clock when it was opened.
@@ -172,6 +174,7 @@ impl Ledger {
         self.blocks.iter().filter(collectable).map(|(block, tracked)| Candidate {
             block: *block,
             live_bytes: tracked.live_bytes,
+            values: tracked.live.len(),
             expires_by_ms: tracked.expires_by_ms,
             born: tracked.born,
         })

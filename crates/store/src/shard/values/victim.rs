@@ -5,6 +5,8 @@ use super::ledger::Candidate;
 /// A block with more live bytes than this share of its capacity is not worth a move.
 const WORTH_NUM: u64 = 31;
 const WORTH_DEN: u64 = 32;
+/// Bytes of the log that the move of a value takes, about: small moves do not fill its pages.
+const LOG_BYTES: u64 = 512;
 
 /// Chooses the block with the greatest benefit for its cost. The benefit is the space that is
 /// freed, times the square root of the age: old blocks lose few more values by themselves. The cost
@@ -17,7 +19,14 @@ pub fn choose(
     capacity: u64,
     now: u64,
 ) -> Option<Candidate> {
-    let worth = |candidate: &Candidate| candidate.live_bytes * WORTH_DEN <= capacity * WORTH_NUM;
+    // The end of a block stays unused where the next value does not fit: a move of a block that has
+    // less room than one of its values frees nothing.
+    let worth = |candidate: &Candidate| {
+        let Candidate { live_bytes, values, .. } = *candidate;
+        let values = values as u64;
+        let taken = live_bytes + live_bytes / values.max(1) + values * LOG_BYTES;
+        values == 0 || taken * WORTH_DEN <= capacity * WORTH_NUM
+    };
     let score = |candidate: &Candidate| {
         let live = candidate.live_bytes as f64 / capacity.max(1) as f64;
         let age = now.saturating_sub(candidate.born) as f64 / capacity.max(1) as f64;
@@ -30,20 +39,35 @@ pub fn choose(
 mod tests {
     use super::*;
 
-    fn candidate(block: u64, live_bytes: u64, born: u64) -> Candidate {
-        Candidate { block, live_bytes, expires_by_ms: u64::MAX, born }
+    const CAPACITY: u64 = 100 << 10;
+
+    /// A block with this share of live bytes, in percent, in ten values.
+    fn candidate(block: u64, live: u64, born: u64) -> Candidate {
+        let live_bytes = live * CAPACITY / 100;
+        Candidate { block, live_bytes, values: 10, expires_by_ms: u64::MAX, born: born << 10 }
+    }
+
+    fn chosen(blocks: &[Candidate], now: u64) -> Option<u64> {
+        choose(blocks.iter().copied(), CAPACITY, now << 10).map(|chosen| chosen.block)
     }
 
     #[test]
     fn the_emptiest_of_blocks_of_one_age_is_chosen_and_full_ones_never() {
         let blocks = [candidate(1, 60, 0), candidate(2, 40, 0), candidate(3, 99, 0)];
-        assert_eq!(choose(blocks.into_iter(), 100, 1_000).map(|chosen| chosen.block), Some(2));
-        assert_eq!(choose([candidate(3, 99, 0)].into_iter(), 100, 1_000), None);
+        assert_eq!(chosen(&blocks, 1_000), Some(2));
+        assert_eq!(chosen(&blocks[2..], 1_000), None);
+    }
+
+    #[test]
+    fn a_block_without_room_for_another_of_its_values_is_not_chosen() {
+        let four_values = Candidate { values: 4, ..candidate(1, 80, 0) };
+        assert_eq!(chosen(&[four_values], 1_000), None);
+        assert_eq!(chosen(&[candidate(1, 80, 0)], 1_000), Some(1));
     }
 
     #[test]
     fn an_old_block_wins_over_a_young_one_that_is_a_little_emptier() {
         let blocks = [candidate(1, 60, 0), candidate(2, 55, 9_900)];
-        assert_eq!(choose(blocks.into_iter(), 100, 10_000).map(|chosen| chosen.block), Some(1));
+        assert_eq!(chosen(&blocks, 10_000), Some(1));
     }
 }

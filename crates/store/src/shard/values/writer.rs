@@ -110,7 +110,13 @@ impl Inner {
     /// Writes values of a stream: as many as fit the open block, and the others to the next one.
     async fn write(&self, which: Which, stream: ValueStream, mut items: Vec<Item>) -> Result<()> {
         while let Some(first) = items.first() {
-            let (_, room) = self.room(stream, first.stored.stored_len()).await?;
+            let room = match self.room(stream, first.stored.stored_len()).await {
+                Err(StoreError::OutOfSpace) if which == Which::Moved => {
+                    self.give_up(&items);
+                    return Ok(());
+                }
+                room => room?.1,
+            };
             let mut bytes = 0;
             let fits = |item: &&Item| {
                 bytes += item.stored.stored_len();
@@ -128,7 +134,13 @@ impl Inner {
         let bytes: usize = items.iter().map(|item| item.stored.stored_len()).sum();
         let mut last = None;
         for attempt in 1..=MAX_ATTEMPTS {
-            let (block, _) = self.room(stream, bytes).await?;
+            let (block, _) = match self.room(stream, bytes).await {
+                Err(StoreError::OutOfSpace) if which == Which::Moved => {
+                    self.give_up(&items);
+                    return Ok(());
+                }
+                room => room?,
+            };
             let started = match self.append(stream, block, &items) {
                 Ok(started) => started,
                 Err(error) => {
@@ -164,6 +176,14 @@ impl Inner {
         Err(StoreError::DataLoss(format!(
             "values could not be written to {MAX_ATTEMPTS} blocks, the last time with: {last}"
         )))
+    }
+
+    /// The flash is full: the values stay where they are.
+    fn give_up(&self, items: &[Item]) {
+        let bytes: usize = items.iter().map(|item| item.stored.stored_len()).sum();
+        self.moved.bytes.set(self.moved.bytes.get() - bytes);
+        items.iter().for_each(|item| item.owner.is_given_up.set(true));
+        self.progress.notify_all();
     }
 
     /// Records the places of values that are written.
