@@ -190,8 +190,8 @@ impl Shard {
         if !self.values_need_space() || self.blocks.free_blocks() <= FREE_FOR_LOG {
             return None;
         }
-        let capacity = self.blocks.capacity_bytes() as u64;
-        let chosen = victim::choose(ledger.candidates(), capacity, self.values.clock());
+        let size = (self.blocks.capacity_bytes() as u64, self.blocks.page_bytes() as u64);
+        let chosen = victim::choose(ledger.candidates(), size, self.values.clock());
         chosen.map(|chosen| chosen.block)
     }
 

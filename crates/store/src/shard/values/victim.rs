@@ -5,8 +5,11 @@ use super::ledger::Candidate;
 /// A block with more live bytes than this share of its capacity is not worth a move.
 const WORTH_NUM: u64 = 31;
 const WORTH_DEN: u64 = 32;
-/// Bytes of the log that the move of a value takes, about: small moves do not fill its pages.
+/// Bytes of the log that the move of a value takes, about.
 const LOG_BYTES: u64 = 512;
+/// Pages of the log that the moves of a block take besides: frames are padded to whole pages and word
+/// lines.
+const LOG_PAGES: u64 = 2;
 
 /// Chooses the block with the greatest benefit for its cost. The benefit is the space that is
 /// freed, times the square root of the age: old blocks lose few more values by themselves. The cost
@@ -16,7 +19,7 @@ const LOG_BYTES: u64 = 512;
 /// value clock.
 pub fn choose(
     candidates: impl Iterator<Item = Candidate>,
-    capacity: u64,
+    (capacity, page_bytes): (u64, u64),
     now: u64,
 ) -> Option<Candidate> {
     // The end of a block stays unused where the next value does not fit: a move of a block that has
@@ -24,7 +27,8 @@ pub fn choose(
     let worth = |candidate: &Candidate| {
         let Candidate { live_bytes, values, .. } = *candidate;
         let values = values as u64;
-        let taken = live_bytes + live_bytes / values.max(1) + values * LOG_BYTES;
+        let of_log = values * LOG_BYTES + LOG_PAGES * page_bytes;
+        let taken = live_bytes + live_bytes / values.max(1) + of_log;
         values == 0 || taken * WORTH_DEN <= capacity * WORTH_NUM
     };
     let score = |candidate: &Candidate| {
@@ -40,6 +44,7 @@ mod tests {
     use super::*;
 
     const CAPACITY: u64 = 100 << 10;
+    const PAGE: u64 = 512;
 
     /// A block with this share of live bytes, in percent, in ten values.
     fn candidate(block: u64, live: u64, born: u64) -> Candidate {
@@ -48,7 +53,7 @@ mod tests {
     }
 
     fn chosen(blocks: &[Candidate], now: u64) -> Option<u64> {
-        choose(blocks.iter().copied(), CAPACITY, now << 10).map(|chosen| chosen.block)
+        choose(blocks.iter().copied(), (CAPACITY, PAGE), now << 10).map(|chosen| chosen.block)
     }
 
     #[test]
