@@ -17,7 +17,7 @@ use softflash_device::Device;
 use softflash_ftl::{Hint, Superblock};
 use softflash_runtime::{RuntimeHandle, yield_now};
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A problem.
@@ -188,13 +188,13 @@ async fn check_shard(
                     yield_now().await;
                 }
             }
+            let mut degraded = BTreeMap::new();
             for slice in &recovered.slices {
-                check_values(slice, &recovered.values, &blocks, now_ms, report).await?;
+                let facts = (&recovered.values, &blocks, now_ms);
+                degraded.extend(check_values(slice, facts, report).await?);
             }
-            for id in recovered.values.blocks().map(BlockId) {
-                if let Some(problem) = blocks.copy_problem(id) {
-                    report.fault(format!("values, {id}"), problem);
-                }
+            for (id, problem) in degraded {
+                report.fault(format!("values, {id}"), problem);
             }
             for group in blocks.groups() {
                 check_parity(&group, &blocks, report).await;
@@ -207,21 +207,19 @@ async fn check_shard(
     result
 }
 
-/// Reads every separated value of a slice.
+/// Reads every separated value of a slice; returns the value blocks with a missing or damaged copy.
 async fn check_values(
     slice: &Slice,
-    ledger: &Ledger,
-    blocks: &BlockLayer,
-    now_ms: u64,
+    (ledger, blocks, now_ms): (&Ledger, &BlockLayer, u64),
     report: &mut CheckReport,
-) -> Result<()> {
+) -> Result<BTreeMap<BlockId, String>> {
     let examined = examine(slice, ledger, blocks, now_ms).await?;
     report.values += examined.values;
     report.bytes += examined.bytes;
     for (key, problem) in examined.lost {
         report.fault(format!("slice {}, key `{}`", slice.id, key.escape_ascii()), problem);
     }
-    Ok(())
+    Ok(examined.degraded)
 }
 
 /// Compares the parity of a group with its patches, which have been checked.

@@ -10,6 +10,7 @@ use crate::shard::{Shard, Writes};
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_blocks::{BlockId, BlockLayer};
+use std::collections::BTreeMap;
 
 /// Reports the lost values of slices and the damaged value blocks; returns the keys and the blocks.
 pub(super) async fn examine_values(
@@ -18,20 +19,20 @@ pub(super) async fn examine_values(
     (ledger, blocks, now_ms): (&Ledger, &BlockLayer, u64),
     report: &mut RepairReport,
 ) -> Result<(Vec<Bytes>, Vec<BlockId>)> {
-    let (mut keys, mut damaged) = (Vec::new(), Vec::new());
+    let (mut keys, mut degraded) = (Vec::new(), BTreeMap::new());
     for slice in slices {
-        for (key, problem) in examine(slice, ledger, blocks, now_ms).await?.lost {
+        let examined = examine(slice, ledger, blocks, now_ms).await?;
+        degraded.extend(examined.degraded);
+        for (key, problem) in examined.lost {
             let (text, slice) = (KeyText::from(&key[..]), slice.id.0);
             report.values.push(LostValue { shard: shard.0, slice, key: text, problem });
             keys.push(key);
         }
     }
-    for id in ledger.blocks().map(BlockId) {
-        if let Some(problem) = blocks.copy_problem(id) {
-            let block = id.to_string();
-            report.value_blocks.push(ValueBlockDamage { shard: shard.0, block, problem });
-            damaged.push(id);
-        }
+    let damaged = degraded.keys().copied().collect();
+    for (id, problem) in degraded {
+        let block = id.to_string();
+        report.value_blocks.push(ValueBlockDamage { shard: shard.0, block, problem });
     }
     Ok((keys, damaged))
 }

@@ -23,6 +23,9 @@ pub(crate) struct ExaminedValues {
     pub(crate) bytes: u64,
     /// Keys whose newest value is lost, with the problem.
     pub(crate) lost: BTreeMap<Bytes, String>,
+    /// Blocks with a newest value and a missing or damaged copy, with the problem. Blocks without
+    /// one do not count: a power cut in their deletion leaves one copy.
+    pub(crate) degraded: BTreeMap<BlockId, String>,
 }
 
 /// A reference of a version.
@@ -92,6 +95,13 @@ impl ExaminedValues {
                 self.bytes += stored.stored_len() as u64;
                 if self.values.is_multiple_of(YIELD_VALUES) {
                     yield_now().await;
+                }
+                let block = BlockId(reference.block());
+                if let Some(problem) = blocks.copy_problem(block)
+                    && !self.degraded.contains_key(&block)
+                    && is_newest(slice, &key, seq).await?
+                {
+                    self.degraded.insert(block, problem);
                 }
             }
             Err(StoreError::DataLoss(problem)) => {
