@@ -101,6 +101,8 @@ impl Shard {
             let Ok(slice) = self.slice_of(&key) else { continue };
             slice.insert(key, version, segment, snapshot);
         }
+        drop((cache, watches));
+        self.fit_cache();
         if self.active_bytes() >= self.budget.freeze_bytes {
             self.freeze_largest();
         }

@@ -55,6 +55,8 @@ impl Shard {
         after: Option<Bytes>,
         limit: usize,
     ) -> Result<ScanPage> {
+        // The previous page may have left readahead.
+        self.fit_cache();
         let skips = planted::bug(Bug::ScanSkipsKey) && after.is_some();
         let mut scan = self.start_scan(slice, after)?;
         if skips {

@@ -210,6 +210,12 @@ impl Store {
         self.shard.stats()
     }
 
+    /// Shrinks the read caches of all shards, after much of the
+    /// [spare memory](crate::SpareMemory) has been taken.
+    pub async fn fit_caches(&self) -> Result<()> {
+        self.run_on_all(|store| Box::pin(async move { store.shard.fit_cache() })).await.map(drop)
+    }
+
     /// The telemetry of every unit.
     pub async fn units(&self) -> Result<Vec<UnitTelemetry>> {
         let parts = self.run_on_all(|store| Box::pin(async move { store.shard.units() })).await?;
