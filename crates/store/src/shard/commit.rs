@@ -95,11 +95,11 @@ impl Shard {
             (self.caches.read.borrow_mut(), self.history.watches.borrow_mut());
         for (key, version) in changes {
             watches.touch(&key);
-            if !planted::bug(Bug::CacheKeepsOld) {
+            let Ok(slice) = self.slice_of(&key) else { continue };
+            // A key of a memtable is not in the cache.
+            if slice.insert(&key, version, segment, snapshot) && !planted::bug(Bug::CacheKeepsOld) {
                 cache.remove(&key);
             }
-            let Ok(slice) = self.slice_of(&key) else { continue };
-            slice.insert(key, version, segment, snapshot);
         }
         drop((cache, watches));
         self.fit_cache();

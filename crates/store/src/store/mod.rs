@@ -31,13 +31,14 @@ use std::rc::Rc;
 #[derive(Clone)]
 pub struct Store {
     shard: Rc<Shard>,
-    mesh: Mesh,
+    /// The threads would contend for the counts of the mesh's own clones.
+    mesh: Rc<Mesh>,
 }
 
 impl Store {
     /// Joins a shard to the mesh and starts serving its inbox on the shard's runtime.
     fn join(shard: Rc<Shard>, mesh: Mesh, inbox: Inbox) -> Store {
-        let store = Store { shard, mesh };
+        let store = Store { shard, mesh: Rc::new(mesh) };
         let serving = store.clone();
         store.shard.runtime().spawn(Box::pin(async move {
             while let Ok(job) = inbox.0.recv().await {

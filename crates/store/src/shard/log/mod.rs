@@ -36,6 +36,7 @@ use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use writer::GATHER_BYTES;
 
 /// Encodes a checkpoint as an event stream; the callback determines `log_start`.
 pub type CheckpointMaker = Box<dyn Fn() -> Vec<u8>>;
@@ -64,6 +65,8 @@ struct Inner {
 struct Stream {
     /// Events that were appended and that the writer has not taken.
     pending: RefCell<Vec<u8>>,
+    /// An empty buffer for the events after those, if one was kept.
+    spare: RefCell<Vec<u8>>,
     /// Bytes of events that the writer has taken and is writing.
     writing_bytes: Cell<usize>,
     appended_seq: Cell<u64>,
@@ -200,6 +203,7 @@ impl Log {
             checkpoint: RefCell::default(),
             stream: Stream {
                 pending: RefCell::default(),
+                spare: RefCell::default(),
                 writing_bytes: Cell::new(0),
                 appended_seq: Cell::new(resume.seq),
                 appended_starts: RefCell::default(),
@@ -238,14 +242,19 @@ impl Log {
     /// than the segment to which the event will be written.
     pub fn append(&self, event: &Event<'_>, seq: u64) -> u64 {
         let mut pending = self.inner.stream.pending.borrow_mut();
+        let before = pending.len();
         event::encode(event, &mut pending);
+        // The writer waits for a first event, then for enough of them.
+        let is_awaited = before == 0 || before < GATHER_BYTES && pending.len() >= GATHER_BYTES;
         if let Event::Edit(edit) = event {
             self.inner.stream.appended_starts.borrow_mut().push((pending.len(), edit.log_start));
         }
         drop(pending);
         let last = self.inner.stream.appended_seq.replace(seq);
         assert!(last <= seq, "shard {}: event {seq} is behind event {last}", self.inner.shard);
-        self.inner.requests.work.notify_one();
+        if is_awaited {
+            self.inner.requests.work.notify_one();
+        }
         self.segment()
     }
 
