@@ -160,7 +160,8 @@ class Server:
 
 
 class SoftFlash(Server):
-    """`softflash serve` on a data directory; `ready_after` is the time until it was ready."""
+    """`softflash serve` on a data directory; `ready_after` is the time until it was ready, `memory_line` what it prints
+    before."""
 
     def __init__(self, data, *more):
         port = free_port()
@@ -168,9 +169,11 @@ class SoftFlash(Server):
         super().__init__(
             [softflash(), "serve", "--data", str(data), "--resp", f"127.0.0.1:{port}", "--http", "127.0.0.1:0", *more], port
         )
+        self.memory_line = ""
         for line in self.process.stdout:
             if line.startswith("ready"):
                 break
+            self.memory_line = line.strip()
         else:
             sys.exit(f"softflash does not start on {data}")
         self.ready_after = time.monotonic() - started

@@ -10,6 +10,7 @@ mod error;
 mod formatting;
 mod host;
 mod interrupt;
+mod machine_memory;
 mod output;
 mod password;
 mod resp;

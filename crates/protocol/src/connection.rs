@@ -104,7 +104,7 @@ impl<A: Admission> Connection<A> {
     /// Frees the read buffer of a connection without an incomplete request.
     pub fn free_read_buffer(&mut self) {
         if self.is_between_requests {
-            self.parser = RequestParser::with_free_bytes(self.admission.free_request_bytes());
+            self.parser.free_buffer();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::budget::{Permit, ReplyBudget, RequestBudget, RequestTooLarge, Reservation};
 use softflash_protocol::Admission;
-use softflash_store::Store;
+use softflash_store::{SpareMemory, Store};
 use std::time::Duration;
 
 /// A body of this size may be larger than the store's memtables: before it is received, the store
@@ -19,6 +19,8 @@ const MAX_LOOKS: u32 = 2000;
 pub(crate) struct Budgets {
     pub requests: RequestBudget,
     pub replies: ReplyBudget,
+    /// The memory of both.
+    pub spare: SpareMemory,
     /// With fewer bytes than this in its memtables, the store has nothing to flush.
     pub calm_store_bytes: u64,
 }
@@ -28,6 +30,7 @@ pub(crate) struct ServerAdmission {
     store: Store,
     reservation: Reservation,
     replies: ReplyBudget,
+    spare: SpareMemory,
     calm_store_bytes: u64,
 }
 
@@ -37,6 +40,7 @@ impl ServerAdmission {
             store,
             reservation: budgets.requests.reservation(),
             replies: budgets.replies.clone(),
+            spare: budgets.spare.clone(),
             calm_store_bytes: budgets.calm_store_bytes,
         }
     }
@@ -44,6 +48,14 @@ impl ServerAdmission {
     /// Whether the connection's requests hold memory of the shared budget.
     pub fn holds_memory(&self) -> bool {
         self.reservation.held_bytes() > 0
+    }
+
+    /// Waits until the read caches have left the memory that was taken.
+    async fn make_room(&self) {
+        if self.spare.must_be_heard() {
+            // If the store fails here, the request itself will get the error.
+            let _ = self.store.fit_caches().await;
+        }
     }
 
     async fn wait_for_a_calm_store(&self) {
@@ -65,6 +77,7 @@ impl Admission for ServerAdmission {
 
     async fn reserve(&mut self, bytes: u64) -> Result<(), RequestTooLarge> {
         self.reservation.grow(bytes).await?;
+        self.make_room().await;
         if bytes >= LARGE_BODY_BYTES {
             self.wait_for_a_calm_store().await;
         }
@@ -77,7 +90,9 @@ impl Admission for ServerAdmission {
     }
 
     async fn begin(&mut self) -> Permit {
-        self.replies.begin().await
+        let permit = self.replies.begin().await;
+        self.make_room().await;
+        permit
     }
 
     fn begin_little(&mut self) -> Permit {

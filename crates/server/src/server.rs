@@ -169,7 +169,8 @@ impl Fleet {
         };
         let (device, layout) = data.open_device(device_options)?;
         let started = now();
-        let requests = RequestBudget::new(plan.request_bytes);
+        let spare = plan.spare();
+        let requests = RequestBudget::new(plan.request_bytes, spare.clone());
         let (mesh, inboxes) = Mesh::new(shards);
         let (open_sender, opened) = async_channel::unbounded();
         let (end_sender, ended) = async_channel::unbounded();
@@ -178,7 +179,11 @@ impl Fleet {
             threads.push(ShardThread::start(ThreadSpec {
                 id: ShardId(id),
                 layout: layout.clone(),
-                options: StoreOptions { memory_bytes: plan.store_bytes, ..config.options.clone() },
+                options: StoreOptions {
+                    memory_bytes: plan.store_bytes,
+                    spare: spare.clone(),
+                    ..config.options.clone()
+                },
                 device: Arc::clone(&device),
                 mesh: mesh.clone(),
                 inbox,

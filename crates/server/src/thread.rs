@@ -128,6 +128,7 @@ async fn run(
     messages: Receiver<Message>,
     runtime: RuntimeHandle,
 ) -> Result<(), ServerError> {
+    let spare = spec.options.spare.clone();
     let shard = ShardSpec {
         id: spec.id,
         layout: spec.layout,
@@ -148,7 +149,7 @@ async fn run(
             return Ok(());
         }
     };
-    let replies = ReplyBudget::new(spec.reply_bytes);
+    let replies = ReplyBudget::new(spec.reply_bytes, spare.clone());
     let registry = Registry::new(Arc::clone(&spec.counters));
     sweep_for_ever(&runtime, registry.clone(), replies.clone(), spec.idle_timeout);
     let services = Services {
@@ -157,6 +158,7 @@ async fn run(
         budgets: Budgets {
             requests: spec.requests,
             replies,
+            spare,
             calm_store_bytes: spec.calm_store_bytes,
         },
         max_output_bytes: spec.max_output_bytes,

@@ -14,6 +14,7 @@ pub mod layout;
 mod options;
 pub mod repair;
 mod shard;
+mod spare;
 pub mod stats;
 mod store;
 pub mod value;
@@ -25,6 +26,7 @@ pub use options::{Durability, StoreOptions};
 pub use shard::budget::REQUEST_SHARE;
 pub use shard::{ScanPage, Shard, WatchToken};
 pub use softflash_blocks::PlacementKind;
+pub use spare::SpareMemory;
 pub use store::{
     CommitToken, Exclusive, Inbox, Mesh, ShardSpec, Store, Transaction, open_all, open_all_with_log,
 };

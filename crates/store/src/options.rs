@@ -1,6 +1,7 @@
 //! Settings that may change from one run of a store to the next.
 
 use crate::format::record::MAX_FRAGMENT_BYTES;
+use crate::spare::SpareMemory;
 use softflash_blocks::PlacementKind;
 use softflash_ftl::FtlConfig;
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub enum Durability {
 pub struct StoreOptions {
     /// Memory of memtables, read cache and request buffers, in bytes.
     pub memory_bytes: u64,
+    /// Further memory, of the store's owner, for the read cache while the owner does not use it.
+    pub spare: SpareMemory,
     /// When a write is acknowledged.
     pub durability: Durability,
     /// The policy that chooses the unit of a new block.
@@ -51,6 +54,7 @@ impl Default for StoreOptions {
     fn default() -> StoreOptions {
         StoreOptions {
             memory_bytes: 256 << 20,
+            spare: SpareMemory::default(),
             durability: Durability::Flash,
             placement: PlacementKind::default(),
             scrub: Some(SCRUB_PERIOD),

@@ -35,6 +35,8 @@ pub struct StoreStats {
     pub memtable_bytes: u64,
     /// Bytes in the read cache.
     pub cache_bytes: u64,
+    /// Bytes that the read cache may use now: what nothing else of the memory budget uses.
+    pub cache_budget_bytes: u64,
     /// Bytes of patch indexes and filters.
     pub index_bytes: u64,
     /// Bytes of pages written for values that are stored apart from the tree.
@@ -120,6 +122,7 @@ impl StoreStats {
             filter_false_positives,
             memtable_bytes,
             cache_bytes,
+            cache_budget_bytes,
             index_bytes,
             value_bytes_written,
             value_bytes_collected,

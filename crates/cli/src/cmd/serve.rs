@@ -4,6 +4,7 @@ use crate::descriptors;
 use crate::error::CliError;
 use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
 use crate::host;
+use crate::machine_memory;
 use crate::output;
 use crate::password::PasswordSource;
 use crate::tls::TlsArguments;
@@ -34,7 +35,8 @@ Examples:
 Users and their permissions are set by ACL SETUSER and saved by ACL SAVE (`docs/security.md`).
 SIGHUP reloads the certificates.
 
-Prints one line that begins with `ready` to standard output once it accepts connections.
+Prints one line that begins with `ready` to standard output once it accepts connections, and in
+the line directly before it the memory budget, `memory=` and its bytes.
 SIGTERM, SIGINT and the command SHUTDOWN stop it: requests in progress complete, all data are made
 durable, exit code 0. A second Ctrl-C stops it immediately.")]
 pub struct Serve {
@@ -53,9 +55,10 @@ pub struct Serve {
     /// survive one after a time such as `1s` or `100ms`
     #[arg(long, value_name = "flash|TIME", default_value = "flash", value_parser = parse_durability)]
     durability: Durability,
-    /// Memory for memtables, read cache, requests and replies
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
-    memory: u64,
+    /// Memory for memtables, read cache, requests and replies; by default a quarter of that of the
+    /// machine or of the control group
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory: Option<u64>,
     /// Values of at least this size are written once, to blocks of their own; `off` for none
     #[arg(long, value_name = "SIZE|off", default_value = "32KiB", value_parser = parse_value_threshold)]
     value_threshold: ValueThreshold,
@@ -95,12 +98,13 @@ impl Serve {
         let path = self.data.as_deref().unwrap_or(Path::new(DEFAULT_DIRECTORY));
         let acl_file = self.acl_file.unwrap_or_else(|| path.join(USERS_NAME));
         let resp = self.resp.0;
+        let memory = MemoryBudget::new(self.memory);
         let config = ServerConfig {
             resp,
             tls: self.tls.settings(resp)?,
             http: self.http,
             options: StoreOptions {
-                memory_bytes: self.memory,
+                memory_bytes: memory.bytes,
                 durability: self.durability,
                 scrub: self.scrub.0,
                 value_threshold: self.value_threshold.0,
@@ -120,13 +124,37 @@ impl Serve {
         config.check_protection(config.password.is_none() && !has_users(&config))?;
         let data = open_or_make(path)?;
         let directory = data.path().display().to_string();
-        serve(data, &config, |addresses| announce(&directory, addresses))?;
+        serve(data, &config, |addresses| announce(&directory, memory, addresses))?;
         Ok(())
     }
 }
 
-/// Prints the `ready` line for programs, and a message for people.
-fn announce(directory: &str, addresses: Addresses) {
+/// The memory budget, and the memory of which it is a share by default.
+#[derive(Debug, Clone, Copy)]
+struct MemoryBudget {
+    bytes: u64,
+    share_of: Option<u64>,
+}
+
+impl MemoryBudget {
+    fn new(wanted: Option<u64>) -> MemoryBudget {
+        let share_of = machine_memory::memory_bytes().filter(|_| wanted.is_none());
+        let share = share_of.map(machine_memory::default_budget);
+        let bytes = wanted.or(share).unwrap_or(StoreOptions::default().memory_bytes);
+        MemoryBudget { bytes, share_of }
+    }
+
+    fn line(self) -> String {
+        let reason = self.share_of.map_or_else(
+            || "set by --memory".to_owned(),
+            |all| format!("a quarter of {}; --memory changes it", human_bytes(all)),
+        );
+        format!("memory={} ({}, {reason})", self.bytes, human_bytes(self.bytes))
+    }
+}
+
+/// Prints a message for people, and for programs the memory budget and the `ready` line.
+fn announce(directory: &str, memory: MemoryBudget, addresses: Addresses) {
     let Addresses { resp, tls, http } = addresses;
     let cli = |address: SocketAddr| format!("redis-cli -h {} -p {}", address.ip(), address.port());
     let connect = match (resp, tls) {
@@ -142,6 +170,7 @@ fn announce(directory: &str, addresses: Addresses) {
         "serving {directory}; connect with `{connect}`{}, stop with Ctrl-C",
         http.map(|http| format!(", metrics on http://{http}/metrics")).unwrap_or_default(),
     ));
+    output::result(&memory.line());
     let parts = [("resp", resp), ("tls", tls), ("http", http)];
     let parts = parts.iter().filter_map(|(name, address)| Some(format!(" {name}={}", (*address)?)));
     output::result(&format!("ready{}", parts.collect::<String>()));

@@ -5,8 +5,9 @@ use crate::support::resp::{Client, encode};
 use crate::support::server::Server;
 use crate::support::{noise, setting};
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -180,5 +181,118 @@ fn a_mixture_of_sizes_keeps_flowing() {
     });
     assert!(small_ops.into_inner() > 100, "small requests starve");
     assert_bounded(&server, "a mixture");
+    assert!(server.terminate().success());
+}
+
+/// Sets keys of 1 KiB in pipelines.
+fn fill(client: &mut Client, keys: std::ops::Range<u64>) {
+    let value = noise(11, 1024);
+    let keys: Vec<u64> = keys.collect();
+    for part in keys.chunks(500) {
+        for key in part {
+            client.send(&[b"SET", format!("key:{key:08}").as_bytes(), &value]).unwrap();
+        }
+        part.iter().for_each(|_| assert!(client.receive().unwrap().is_ok()));
+    }
+}
+
+#[test]
+fn data_that_fit_the_budget_are_served_from_memory() {
+    const KEYS: u64 = 100_000;
+    let temp = tempfile::tempdir().unwrap();
+    let server = server(&temp.path().join("data"));
+    let mut client = server.client();
+    fill(&mut client, 0..KEYS);
+    for key in 0..KEYS {
+        assert!(client.get(format!("key:{key:08}").as_bytes()).is_some(), "key {key}");
+    }
+    assert_eq!(client.flash_stat("flash_lookups"), 0);
+    assert_eq!(client.flash_stat("memory_hits"), KEYS);
+    assert_bounded(&server, "data that fit");
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn the_read_cache_has_what_nothing_else_uses_and_gives_it_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let server = server(&temp.path().join("data"));
+    let mut client = server.client();
+    let at_rest = client.flash_stat("cache_budget_bytes");
+    assert!(at_rest > MEMORY / 2, "{} MiB", at_rest / MIB);
+    // More than fits, then read: memtables are small, and the cache is full.
+    fill(&mut client, 0..250_000);
+    (0..250_000_u64).step_by(2).for_each(|key| {
+        assert!(client.get(format!("key:{key:08}").as_bytes()).is_some(), "key {key}");
+    });
+    let bytes = client.flash_stat("cache_bytes");
+    let budget = client.flash_stat("cache_budget_bytes");
+    let memtables = client.flash_stat("memtable_bytes");
+    assert!(bytes <= budget, "{bytes} of {budget}");
+    assert!(bytes > MEMORY * 3 / 10, "{} MiB of entries", bytes / MIB);
+    assert!(budget + memtables <= at_rest, "{budget} beside {memtables} of memtables");
+    assert_bounded(&server, "a full cache");
+    // A request takes its memory before its body is received.
+    let value = noise(3, 60 << 20);
+    let request = encode(&[b"SET", b"large", &value]);
+    let mut slow = TcpStream::connect(server.address()).unwrap();
+    slow.write_all(&request[..MIB as usize]).unwrap();
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    while client.flash_stat("cache_budget_bytes") + (59 << 20) > budget {
+        assert!(std::time::Instant::now() < deadline, "the cache has not shrunk");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    slow.write_all(&request[MIB as usize..]).unwrap();
+    let mut reply = [0; 5];
+    std::io::Read::read_exact(&mut slow, &mut reply).unwrap();
+    assert_eq!(&reply, b"+OK\r\n");
+    // Memory that evicted entries leave returns to the kernel after a while, page by page.
+    let peak = peak_bytes(&server);
+    assert!(peak <= MEMORY + 2 * ALLOWANCE, "a large value: {} MiB", peak / MIB);
+    assert!(server.terminate().success());
+}
+
+/// Starts a server; returns the line before `ready` of its standard output.
+fn line_before_ready(directory: &std::path::Path, arguments: &[&str]) -> String {
+    let mut child = Command::new(crate::support::program::binary())
+        .args(["serve", "--resp", "127.0.0.1:0", "--data"])
+        .arg(directory)
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let mut before = String::new();
+    for line in output.lines().map_while(Result::ok) {
+        if line.starts_with("ready ") {
+            break;
+        }
+        before = line;
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    before
+}
+
+#[test]
+fn the_line_before_ready_is_the_memory_budget_by_default_a_quarter_of_the_machines() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    assert!(server(&data).terminate().success());
+    let bytes_in = |line: &str| {
+        let bytes = line.strip_prefix("memory=").and_then(|rest| rest.split(' ').next());
+        bytes.and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or_else(|| panic!("{line}"))
+    };
+    let set = line_before_ready(&data, &["--memory", "256MiB"]);
+    assert_eq!(bytes_in(&set), MEMORY);
+    let default = line_before_ready(&data, &[]);
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
+    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
+    let total = total.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024;
+    let bytes = bytes_in(&default);
+    assert!(bytes <= total / 4 && default.contains("--memory"), "{default}");
+    let server = Server::start(&data, &[]);
+    let at_rest = server.client().flash_stat("cache_budget_bytes");
+    assert!(at_rest > bytes / 2, "{at_rest} of {bytes}");
+    assert!(server.resident_bytes() < 150 * MIB, "memory that is not needed is not taken");
     assert!(server.terminate().success());
 }

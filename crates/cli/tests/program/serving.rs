@@ -149,8 +149,8 @@ fn unauthenticated_clients_have_little_time_and_less_memory() {
     assert!(server.terminate().success());
 }
 
-/// Without a directory the server creates one in the working directory, and prints only the `ready`
-/// line to standard output.
+/// Without a directory the server creates one in the working directory, and prints only its memory
+/// budget and the `ready` line to standard output.
 #[test]
 fn serve_needs_no_arguments() {
     let temp = tempfile::tempdir().unwrap();
@@ -162,7 +162,9 @@ fn serve_needs_no_arguments() {
         .spawn()
         .unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut ready = String::new();
+    let (mut memory, mut ready) = (String::new(), String::new());
+    output.read_line(&mut memory).unwrap();
+    assert!(memory.starts_with("memory="), "{memory}");
     output.read_line(&mut ready).unwrap();
     let address = ready.trim().strip_prefix("ready resp=").unwrap().parse().unwrap();
     let mut client = Client::connect(address);
@@ -171,7 +173,7 @@ fn serve_needs_no_arguments() {
     assert!(child.wait().unwrap().success());
     let mut rest = String::new();
     output.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "", "one line and no more");
+    assert_eq!(rest, "", "two lines and no more");
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     for part in ["softflash-data", "16 units", "redis-cli"] {

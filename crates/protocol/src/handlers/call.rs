@@ -4,7 +4,6 @@ use crate::command::Effects;
 use crate::error::{CommandError, Result};
 use crate::resp::number::parse_i64;
 use crate::resp::reply::Reply;
-use crate::resp::words::own;
 use bytes::Bytes;
 use softflash_store::{Entry, Store, Value};
 
@@ -51,9 +50,9 @@ impl<'a> Call<'a> {
         i64::try_from(self.store.now_ms()).unwrap_or(i64::MAX)
     }
 
-    /// Sets a key to an entry.
+    /// Sets a key to an entry. The store copies a key that it keeps.
     pub fn put(&mut self, key: &Bytes, entry: Entry) {
-        self.effects.writes.push((own(key), Some(entry)));
+        self.effects.writes.push((key.clone(), Some(entry)));
     }
 
     /// Sets a key to a value and keeps the expiry.
@@ -63,7 +62,7 @@ impl<'a> Call<'a> {
 
     /// Removes a key.
     pub fn delete(&mut self, key: &Bytes) {
-        self.effects.writes.push((own(key), None));
+        self.effects.writes.push((key.clone(), None));
     }
 
     /// The error for an unknown option.

@@ -37,6 +37,9 @@ const ARGUMENT_OVERHEAD_BYTES: u64 = size_of::<Bytes>() as u64;
 const LINE_END_BYTES: usize = 2;
 const SMALLEST_READ_BYTES: usize = 16 << 10;
 const LARGEST_READ_BYTES: usize = 64 << 10;
+/// The next reads are smaller after this many in a row that would have fitted into a quarter. One
+/// alone may be the rest of a pipeline that was larger than the read before.
+const SMALL_READS: u8 = 8;
 
 /// A parsed request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -139,6 +142,8 @@ pub struct RequestParser {
     admitted_bytes: u64,
     wanted_bytes: u64,
     read_bytes: usize,
+    /// Reads in a row that were much smaller.
+    small_reads: u8,
     length_before_read: Option<usize>,
 }
 
@@ -169,6 +174,7 @@ impl RequestParser {
             admitted_bytes: 0,
             wanted_bytes: 0,
             read_bytes: SMALLEST_READ_BYTES,
+            small_reads: 0,
             length_before_read: None,
         }
     }
@@ -199,11 +205,19 @@ impl RequestParser {
     fn adapt_read_size(&mut self) {
         let Some(before) = self.length_before_read.take() else { return };
         let got = self.buffer.len().saturating_sub(before);
+        self.small_reads = if got < self.read_bytes / 4 { self.small_reads + 1 } else { 0 };
         if got >= self.read_bytes {
             self.read_bytes = (self.read_bytes * 2).min(LARGEST_READ_BYTES);
-        } else if got < self.read_bytes / 4 {
+        } else if self.small_reads == SMALL_READS {
             self.read_bytes = (self.read_bytes / 2).max(SMALLEST_READ_BYTES);
+            self.small_reads = 0;
         }
+    }
+
+    /// Frees the buffer between two requests; the size of the next read stays.
+    pub fn free_buffer(&mut self) {
+        self.buffer = BytesMut::new();
+        self.scanned_bytes = 0;
     }
 
     /// The next read is small again, as for a client that has not authenticated.
@@ -246,6 +260,8 @@ impl RequestParser {
     /// # Errors
     /// [`ProtocolError`] where the input is not RESP; the rest of the input cannot be parsed.
     pub fn next(&mut self, authenticated: bool) -> Result<Parsed, ProtocolError> {
+        // Before the requests are taken out of the buffer.
+        self.adapt_read_size();
         loop {
             if self.missing_args == 0 {
                 match self.buffer.first() {

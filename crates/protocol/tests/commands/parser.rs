@@ -199,3 +199,42 @@ fn there_are_limits_to_everything() {
     assert_eq!(parse(&[&line], true).1, Some(ProtocolError::InlineTooLong));
     assert_eq!(parse(&[&line[1..]], true).1, None);
 }
+
+/// Receives whole pipelines as a socket does: each read takes what has come, as far as it has room.
+/// Returns the number of reads for each pipeline.
+fn reads_for(parser: &mut RequestParser, pipeline: &[u8], count: usize) -> Vec<usize> {
+    let mut reads = Vec::new();
+    for _ in 0..count {
+        let (mut rest, mut number) = (pipeline, 0);
+        while !rest.is_empty() {
+            let mut target = parser.read_target();
+            let length = rest.len().min(target.remaining_mut());
+            target.put_slice(&rest[..length]);
+            rest = &rest[length..];
+            number += 1;
+            while let Ok(Parsed::Request(_)) = parser.next(true) {}
+        }
+        reads.push(number);
+        if pipeline.len() < 1000 {
+            parser.free_buffer();
+        }
+    }
+    reads
+}
+
+#[test]
+fn reads_become_as_large_as_the_pipelines_of_a_client_and_small_again() {
+    let request = |length: usize| {
+        let mut bytes = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${length}\r\n").into_bytes();
+        bytes.resize(bytes.len() + length, b'v');
+        bytes.extend_from_slice(b"\r\n");
+        bytes
+    };
+    let mut parser = RequestParser::new();
+    let pipeline = request(1024).repeat(16);
+    assert!(pipeline.len() > 16 << 10, "a little more than the first read");
+    let reads = reads_for(&mut parser, &pipeline, 10);
+    assert_eq!(reads, [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+    reads_for(&mut parser, &request(10), 100);
+    assert_eq!(reads_for(&mut parser, &pipeline, 1), [2], "small reads shrink it again");
+}

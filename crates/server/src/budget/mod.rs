@@ -8,6 +8,8 @@ mod tests;
 pub use replies::{Permit, ReplyBudget};
 pub use requests::{RequestBudget, RequestTooLarge, Reservation};
 
+use softflash_store::SpareMemory;
+
 /// Minimum memory of a server, in bytes.
 pub const MIN_MEMORY_BYTES: u64 = 32 << 20;
 
@@ -17,10 +19,14 @@ const STORE_LEAVES: u64 = softflash_store::REQUEST_SHARE;
 /// Memory for a value of maximum size, and the same again for other requests.
 const COMFORTABLE_BYTES: u64 = 128 << 20;
 
+/// More unused buffers than this save the device nothing.
+const MAX_DEVICE_BYTES: u64 = 64 << 20;
+
 /// The division of `--memory`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// The store's memory option; the store uses all but one part in eight of it.
+    /// The store's memory option; the store uses all but one part in eight of it. While requests
+    /// and replies do not need their memory, its read cache has that, too.
     pub store_bytes: u64,
     /// Bodies of requests being received or executed, over all connections.
     pub request_bytes: u64,
@@ -34,7 +40,7 @@ impl MemoryPlan {
     /// Divides `memory_bytes`.
     pub fn new(memory_bytes: u64) -> MemoryPlan {
         let server = COMFORTABLE_BYTES.clamp(memory_bytes / 8, memory_bytes / 2);
-        let device_bytes = memory_bytes / 16;
+        let device_bytes = (memory_bytes / 16).min(MAX_DEVICE_BYTES);
         let store = memory_bytes - server - device_bytes;
         MemoryPlan {
             store_bytes: store / (STORE_LEAVES - 1) * STORE_LEAVES,
@@ -42,6 +48,11 @@ impl MemoryPlan {
             reply_bytes: server / 2,
             device_bytes,
         }
+    }
+
+    /// The memory of requests and replies, which the store's read cache uses while they do not.
+    pub fn spare(&self) -> SpareMemory {
+        SpareMemory::new(self.request_bytes + self.reply_bytes)
     }
 
     /// Maximum bytes of the replies to one batch: at least the largest value, and several of these

@@ -5,6 +5,7 @@
 //! size is charged until the reply has been sent. One execution is always allowed.
 
 use softflash_protocol::ReplyPermit;
+use softflash_store::SpareMemory;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -21,8 +22,16 @@ const DECAY: u64 = 32;
 /// Batches with at most this many bytes of replies count as small.
 const LITTLE_BYTES: u64 = 1 << 20;
 
+/// Changes of the unsent bytes by less than this are not reported to the other threads.
+const REPORTED_BYTES: u64 = 1 << 20;
+
 struct State {
     capacity: u64,
+    /// Where the memory of unsent replies comes from, and how many bytes of them it knows of.
+    /// Estimates are not reported: the first is that of the largest value.
+    spare: SpareMemory,
+    reported: Cell<u64>,
+    unsent: Cell<u64>,
     estimate: Cell<u64>,
     charged: Cell<u64>,
     queue: RefCell<VecDeque<Rc<Waiter>>>,
@@ -63,6 +72,16 @@ impl State {
             self.grant();
         }
     }
+
+    fn change_unsent(&self, from: u64, to: u64) {
+        let unsent = self.unsent.get() - from + to;
+        self.unsent.set(unsent);
+        let reported = self.reported.get();
+        if unsent.abs_diff(reported) >= REPORTED_BYTES {
+            self.spare.change(reported, unsent);
+            self.reported.set(unsent);
+        }
+    }
 }
 
 /// The reply budget of one thread. A clone is the same budget.
@@ -72,10 +91,13 @@ pub struct ReplyBudget {
 }
 
 impl ReplyBudget {
-    /// A budget of `capacity` bytes.
-    pub fn new(capacity: u64) -> ReplyBudget {
+    /// A budget of `capacity` bytes, which are taken from `spare`.
+    pub fn new(capacity: u64, spare: SpareMemory) -> ReplyBudget {
         let state = State {
             capacity,
+            spare,
+            reported: Cell::new(0),
+            unsent: Cell::new(0),
             estimate: Cell::new(FIRST_ESTIMATE_BYTES),
             charged: Cell::new(0),
             queue: RefCell::default(),
@@ -96,7 +118,7 @@ impl ReplyBudget {
 
     /// A permit without a charge in advance: for a few short replies.
     pub fn begin_little(&self) -> Permit {
-        Permit { state: Rc::clone(&self.state), bytes: 0 }
+        Permit { state: Rc::clone(&self.state), bytes: 0, unsent: 0 }
     }
 
     /// Waits in FIFO order for a permit to make a reply. Cancel safe.
@@ -122,11 +144,11 @@ impl Future for Begin {
                 return Poll::Pending;
             };
             this.waiter = None;
-            return Poll::Ready(Permit { state: Rc::clone(&this.state), bytes });
+            return Poll::Ready(Permit { state: Rc::clone(&this.state), bytes, unsent: 0 });
         }
         let nobody_waits = this.state.queue.borrow().is_empty();
         if nobody_waits && let Some(bytes) = this.state.charge() {
-            return Poll::Ready(Permit { state: Rc::clone(&this.state), bytes });
+            return Poll::Ready(Permit { state: Rc::clone(&this.state), bytes, unsent: 0 });
         }
         let waker = RefCell::new(context.waker().clone());
         let waiter = Rc::new(Waiter { granted: Cell::new(None), waker });
@@ -159,6 +181,8 @@ fn largest(bytes: u64, commands: u64) -> u64 {
 pub struct Permit {
     state: Rc<State>,
     bytes: u64,
+    /// The part of it that is made.
+    unsent: u64,
 }
 
 impl ReplyPermit for Permit {
@@ -191,6 +215,8 @@ impl ReplyPermit for Permit {
     fn recharge(&mut self, bytes: u64) {
         let before = std::mem::replace(&mut self.bytes, bytes);
         self.state.change(before, bytes);
+        let unsent = std::mem::replace(&mut self.unsent, bytes);
+        self.state.change_unsent(unsent, bytes);
     }
 }
 

@@ -7,12 +7,17 @@
 //! gets its memory beyond the budget, and keeps this right until its request is done. So the memory
 //! held never exceeds the budget plus one request.
 
+use softflash_store::SpareMemory;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use thiserror::Error;
+
+/// A large value is in memory twice before its request is done: as it was received, and in the
+/// log's next write.
+const COPIES: u64 = 2;
 
 /// A request larger than the whole budget: waiting cannot help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -35,6 +40,8 @@ pub struct RequestBudget {
 #[derive(Debug)]
 struct Shared {
     capacity: u64,
+    /// Where the held bytes come from.
+    spare: SpareMemory,
     state: Mutex<State>,
 }
 
@@ -98,9 +105,9 @@ impl State {
 }
 
 impl RequestBudget {
-    /// A budget of `capacity` bytes.
-    pub fn new(capacity: u64) -> RequestBudget {
-        RequestBudget { shared: Arc::new(Shared { capacity, state: Mutex::default() }) }
+    /// A budget of `capacity` bytes, which are taken from `spare`.
+    pub fn new(capacity: u64, spare: SpareMemory) -> RequestBudget {
+        RequestBudget { shared: Arc::new(Shared { capacity, spare, state: Mutex::default() }) }
     }
 
     /// Bytes held by all reservations.
@@ -124,8 +131,10 @@ impl Shared {
     /// Changes the state, grants memory that became free, and wakes the waiters.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
+        let before = state.held;
         change(&mut state);
         let woken = state.grant(self.capacity);
+        self.spare.change(COPIES * before, COPIES * state.held);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }

@@ -26,7 +26,7 @@ fn the_plan_leaves_room_for_the_largest_value_and_never_exceeds_the_memory() {
 
 #[test]
 fn requests_are_served_in_order_of_arrival() {
-    let budget = RequestBudget::new(100);
+    let budget = RequestBudget::new(100, SpareMemory::default());
     let (mut a, mut b, mut c) = (budget.reservation(), budget.reservation(), budget.reservation());
     a.grow(60).now_or_never().unwrap().unwrap();
     let mut large: Growing<'_> = Box::pin(b.grow(50));
@@ -44,7 +44,7 @@ fn requests_are_served_in_order_of_arrival() {
 
 #[test]
 fn requests_with_several_large_arguments_do_not_wait_for_each_other_for_ever() {
-    let budget = RequestBudget::new(100);
+    let budget = RequestBudget::new(100, SpareMemory::default());
     let mut holders: Vec<_> = (0..5).map(|_| budget.reservation()).collect();
     for holder in &mut holders {
         holder.grow(20).now_or_never().unwrap().unwrap();
@@ -76,7 +76,7 @@ fn requests_with_several_large_arguments_do_not_wait_for_each_other_for_ever() {
 
 #[test]
 fn a_request_that_can_never_fit_is_refused_at_once() {
-    let budget = RequestBudget::new(100);
+    let budget = RequestBudget::new(100, SpareMemory::default());
     let mut held = budget.reservation();
     held.grow(60).now_or_never().unwrap().unwrap();
     let refused = held.grow(41).now_or_never().unwrap().unwrap_err();
@@ -86,7 +86,7 @@ fn a_request_that_can_never_fit_is_refused_at_once() {
 
 #[test]
 fn waiting_may_be_given_up_at_any_point() {
-    let budget = RequestBudget::new(100);
+    let budget = RequestBudget::new(100, SpareMemory::default());
     let (mut a, mut b, mut c) = (budget.reservation(), budget.reservation(), budget.reservation());
     a.grow(50).now_or_never().unwrap().unwrap();
     b.grow(50).now_or_never().unwrap().unwrap();
@@ -109,7 +109,7 @@ fn random_requests_all_end_within_the_bound() {
     use softflash_base::random::Rng;
     for seed in 0..200 {
         let mut random = Rng::seeded(seed);
-        let budget = RequestBudget::new(1000);
+        let budget = RequestBudget::new(1000, SpareMemory::default());
         let mut tasks: Vec<Growing<'_>> = (0..20)
             .map(|_| -> Growing<'_> {
                 let mut holder = budget.reservation();
@@ -141,7 +141,7 @@ fn random_requests_all_end_within_the_bound() {
 
 #[test]
 fn large_replies_are_made_one_at_a_time_and_small_ones_together() {
-    let budget = ReplyBudget::new(100 * MIB);
+    let budget = ReplyBudget::new(100 * MIB, SpareMemory::default());
     let mut first = budget.begin().now_or_never().unwrap();
     let mut second = Box::pin(budget.begin());
     assert!(second.as_mut().now_or_never().is_none(), "nothing is known of the length yet");
@@ -160,7 +160,7 @@ fn large_replies_are_made_one_at_a_time_and_small_ones_together() {
 
 #[test]
 fn a_reply_is_charged_until_it_is_sent() {
-    let budget = ReplyBudget::new(100 * MIB);
+    let budget = ReplyBudget::new(100 * MIB, SpareMemory::default());
     let mut slow = budget.begin().now_or_never().unwrap();
     slow.settle(90 * MIB, 1);
     let mut next = Box::pin(budget.begin());
@@ -176,7 +176,7 @@ fn a_reply_is_charged_until_it_is_sent() {
 
 #[test]
 fn values_written_are_expected_to_be_read() {
-    let budget = ReplyBudget::new(100 * MIB);
+    let budget = ReplyBudget::new(100 * MIB, SpareMemory::default());
     let mut permit = budget.begin().now_or_never().unwrap();
     (0..1000).for_each(|_| permit.settle(5, 1));
     assert!(permit.try_extend(), "short replies run together");
@@ -184,4 +184,21 @@ fn values_written_are_expected_to_be_read() {
     permit.expect(80 * MIB);
     permit.settle(5, 1);
     assert!(permit.try_extend() && !permit.try_extend());
+}
+
+#[test]
+fn requests_and_replies_take_their_bytes_from_the_spare_memory() {
+    let spare = SpareMemory::new(100 * MIB);
+    let requests = RequestBudget::new(50 * MIB, spare.clone());
+    let replies = ReplyBudget::new(50 * MIB, spare.clone());
+    let mut request = requests.reservation();
+    request.grow(20 * MIB).now_or_never().unwrap().unwrap();
+    let mut reply = replies.begin().now_or_never().unwrap();
+    reply.settle(30 * MIB, 1);
+    assert_eq!(spare.taken_bytes(), 70 * MIB, "a request counts twice");
+    request.shrink(15 * MIB);
+    reply.recharge(0);
+    assert_eq!(spare.taken_bytes(), 10 * MIB);
+    drop(request);
+    assert_eq!(spare.taken_bytes(), 0);
 }

@@ -72,10 +72,11 @@ impl Memtable {
     }
 
     /// Adds a version newer than all others. The previous version is kept only if a snapshot needs
-    /// it; `newest_snapshot` is the newest snapshot.
-    pub fn insert(&mut self, key: Bytes, version: Version, newest_snapshot: Option<u64>) {
+    /// it; `newest_snapshot` is the newest snapshot. Returns whether the key is new here: then it
+    /// is copied, so that callers need not own it.
+    pub fn insert(&mut self, key: &Bytes, version: Version, newest_snapshot: Option<u64>) -> bool {
         self.bytes += bytes_of(&version);
-        match self.slots.get_mut(&key) {
+        match self.slots.get_mut(key) {
             Some(slot) => {
                 let before = std::mem::replace(&mut slot.newest, version);
                 if newest_snapshot.is_some_and(|newest| newest >= before.seq) {
@@ -87,12 +88,15 @@ impl Memtable {
                         + slot.older.drain(..).map(|version| bytes_of(&version)).sum::<usize>();
                     self.bytes -= dropped;
                 }
+                false
             }
             None => {
+                let key = Bytes::copy_from_slice(key);
                 self.bytes += key.len();
                 self.order.insert(key.clone());
                 let slot = Slot { newest: version, older: Vec::new(), presence: Presence::Unknown };
                 self.slots.insert(key, slot);
+                true
             }
         }
     }
@@ -148,16 +152,16 @@ mod tests {
     fn overwriting_keeps_old_versions_only_for_snapshots() {
         let mut table = Memtable::default();
         let key = Bytes::from_static(b"k");
-        table.insert(key.clone(), version(1, "one"), None);
+        table.insert(&key, version(1, "one"), None);
         let alone = table.bytes();
-        table.insert(key.clone(), version(2, "two"), None);
+        table.insert(&key, version(2, "two"), None);
         assert_eq!((table.bytes(), table.get(b"k", 1)), (alone, None));
-        table.insert(key.clone(), version(3, "three"), Some(2));
+        table.insert(&key, version(3, "three"), Some(2));
         assert_eq!(table.get(b"k", 2).map(|found| found.seq), Some(2));
         assert_eq!(table.get(b"k", u64::MAX).map(|found| found.seq), Some(3));
         assert_eq!(table.records_after(None, 9).len(), 2);
         let deleted = Version::seal(&key, 4, None).unwrap();
-        table.insert(key, deleted, None);
+        table.insert(&key, deleted, None);
         assert_eq!(table.records_after(None, 9).len(), 1, "no snapshot is left");
         assert_eq!(table.bytes(), 1 + OVERHEAD_BYTES);
     }
@@ -166,7 +170,7 @@ mod tests {
     fn keys_come_in_order_from_any_point() {
         let mut table = Memtable::default();
         for (seq, key) in ["b", "d", "a", "c"].iter().enumerate() {
-            table.insert(Bytes::from_static(key.as_bytes()), version(seq as u64, "x"), None);
+            table.insert(&Bytes::from_static(key.as_bytes()), version(seq as u64, "x"), None);
         }
         let after = Bytes::from_static(b"aa");
         let keys: Vec<_> = table.newest_after(Some(&after)).map(|(key, ..)| key.clone()).collect();

@@ -51,6 +51,11 @@ impl ScanReadahead {
         ScanReadahead { kept: RefCell::default(), limit_bytes }
     }
 
+    /// Memory of all pieces.
+    pub fn memory_bytes(&self) -> usize {
+        self.kept.borrow().memory_bytes
+    }
+
     /// Adds a piece and evicts the oldest ones.
     pub fn put(&self, piece: Piece) {
         let mut kept = self.kept.borrow_mut();

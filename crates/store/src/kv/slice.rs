@@ -123,9 +123,16 @@ impl Slice {
     }
 
     /// Adds a version to the active memtable; `segment` is its log segment, or an earlier one.
-    pub fn insert(&self, key: Bytes, version: Version, segment: u64, snapshot: Option<u64>) {
+    /// Returns whether the key is new in that memtable.
+    pub fn insert(
+        &self,
+        key: &Bytes,
+        version: Version,
+        segment: u64,
+        snapshot: Option<u64>,
+    ) -> bool {
         self.active_segment.set(self.active_segment.get().min(segment));
-        self.active.borrow().borrow_mut().insert(key, version, snapshot);
+        self.active.borrow().borrow_mut().insert(key, version, snapshot)
     }
 
     /// Removes all memtables.

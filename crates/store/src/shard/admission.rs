@@ -241,7 +241,7 @@ impl Shard {
     }
 
     /// Bytes of memtables and of pending log events, which are a second copy in memory.
-    fn unwritten_bytes(&self) -> usize {
+    pub(super) fn unwritten_bytes(&self) -> usize {
         self.memtable_bytes() + self.log.backlog_bytes()
     }
 

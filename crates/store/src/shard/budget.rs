@@ -17,8 +17,11 @@ pub struct Budget {
     pub values_waiting_bytes: usize,
     /// Runs of level 0 in one merge; bounds the space that a compaction needs.
     pub level0_runs: usize,
-    /// The read cache.
-    pub cache_bytes: u64,
+    /// What memtables, pending log events, scan readahead, requests and the read cache share: the
+    /// cache has all that the others do not use at the moment.
+    pub shared_bytes: u64,
+    /// The least size of the read cache.
+    pub least_cache_bytes: u64,
     /// Pieces of patches that scans have read ahead for their next pages.
     pub scan_readahead_bytes: usize,
     /// The read size of a compaction, per run.
@@ -37,9 +40,21 @@ const MAX_LEVEL0_RUNS: usize = 4;
 /// The most bytes of separated values that wait for the device: a few tens of milliseconds of work.
 const MAX_WAITING_BYTES: usize = 8 << 20;
 
+/// The most memory of a shard's memtables: larger ones save few writes, and a start takes longer.
+const MAX_MEMTABLES_BYTES: u64 = 256 << 20;
+
+/// The longest log of a shard that is planned, because a start reads it.
+const MAX_LOG_BYTES: u64 = 512 << 20;
+
 /// Limits of scan readahead: a few pieces of the largest values, and no more than is useful.
 const MIN_READAHEAD_BYTES: usize = 8 << 20;
 const MAX_READAHEAD_BYTES: usize = 128 << 20;
+
+/// The memory of flushes, compactions and the log's writes under way, in blocks, as measured under
+/// steady writes ...
+const WORK_BLOCKS: u64 = 8;
+/// ... and the largest part of the memory that is set aside for it: five in this many.
+const MAX_WORK_SHARE: u64 = 11;
 
 /// The fraction of the memory, as a divisor, for requests and replies in flight; the server uses
 /// it.
@@ -57,16 +72,21 @@ impl Budget {
         let device = u64::from(blocks) * block_bytes as u64;
         // A level-0 compaction merges a few memtables with as much of level 1, and needs space for
         // its complete output before it can free its inputs. So the device also bounds the
-        // memtables.
-        let total = (memory * 9 / 16).min(device / 24).max(256 << 10) as usize;
+        // memtables, and so does the start, which replays them from the log.
+        let total =
+            (memory * 9 / 16).min(MAX_MEMTABLES_BYTES).min(device / 24).max(256 << 10) as usize;
         let freeze = total / 2;
         let level0_runs = (device as usize / 16 / freeze).clamp(1, MAX_LEVEL0_RUNS);
-        let log_bytes = (4 * total as u64).min(device / 12).max(2 * block_bytes as u64);
+        let log_bytes =
+            (4 * total as u64).min(MAX_LOG_BYTES).min(device / 12).max(2 * block_bytes as u64);
         let blocks_of = |bytes: usize| bytes.div_ceil(block_bytes) as u32;
         let flushes = blocks_of(total) + 2;
         let compaction = blocks_of(2 * level0_runs * freeze) + 2 * level0_runs as u32;
         let compaction =
             if planted::bug(Bug::ReserveFourfold) { 4 * compaction } else { compaction };
+        let spare = options.spare.total_bytes() / u64::from(layout.shards);
+        let shared = memory - memory / REQUEST_SHARE + spare;
+        let work = (WORK_BLOCKS * block_bytes as u64).min(shared * 5 / MAX_WORK_SHARE);
         // One segment: the announced one is already allocated.
         let log = 1;
         Budget {
@@ -74,8 +94,8 @@ impl Budget {
             memtables_total_bytes: total,
             values_waiting_bytes: total.min(MAX_WAITING_BYTES),
             level0_runs,
-            cache_bytes: (memory / 4).max(64 << 10),
-            // The remaining memory.
+            shared_bytes: shared - work,
+            least_cache_bytes: (memory / 16).max(64 << 10),
             scan_readahead_bytes: (memory as usize / 16)
                 .clamp(MIN_READAHEAD_BYTES, MAX_READAHEAD_BYTES),
             // Small pieces let clients' reads pass and hold little memory. Where dies serve

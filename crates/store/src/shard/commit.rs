@@ -112,12 +112,16 @@ impl Shard {
         for (key, version) in changes {
             self.note_values(&key, &version);
             watches.touch(&key);
-            if !planted::bug(Bug::CacheKeepsOld) {
+            let Ok(slice) = self.slice_of(&key) else { continue };
+            let is_new = slice.insert(&key, version, segment, snapshot);
+            // A key of a memtable is only in the cache if its value was written apart.
+            let may_be_cached = is_new || self.values.is_used();
+            if may_be_cached && !planted::bug(Bug::CacheKeepsOld) {
                 cache.remove(&key);
             }
-            let Ok(slice) = self.slice_of(&key) else { continue };
-            slice.insert(key, version, segment, snapshot);
         }
+        drop((cache, watches));
+        self.fit_cache();
         if self.active_bytes() >= self.budget.freeze_bytes {
             self.freeze_largest();
         }

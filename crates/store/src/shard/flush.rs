@@ -58,6 +58,7 @@ impl Shard {
         }
         // The durable edit records that the segments are not needed.
         self.log.release_before(needed);
+        self.fit_cache();
         self.tasks.room.notify_all();
         Ok(())
     }
@@ -207,7 +208,8 @@ impl Shard {
                 || slice.cleared_seq.get() > frozen.last_seq
                 || slice.in_memory(&key, |_| ()).is_some();
             if !rewritten {
-                self.caches.read.borrow_mut().insert(key, Cached { entry, seq: version.seq });
+                let (cached, room) = (Cached { entry, seq: version.seq }, self.cache_room());
+                self.caches.read.borrow_mut().insert(key, cached, room);
             }
         }
     }

@@ -4,6 +4,7 @@
 pub mod admission;
 pub mod background;
 pub mod budget;
+mod cache_room;
 mod clear;
 pub mod clock;
 pub mod commit;
@@ -106,6 +107,8 @@ struct History {
 struct Caches {
     read: RefCell<ReadCache>,
     scans: Rc<ScanReadahead>,
+    /// Bytes taken from the spare memory because the shard uses more than its part.
+    overdraft_bytes: Cell<u64>,
 }
 
 /// The shard's background tasks, and their signals.
@@ -192,8 +195,9 @@ impl Shard {
                 clears: PendingClears::default(),
             },
             caches: Caches {
-                read: RefCell::new(ReadCache::new(budget.cache_bytes)),
+                read: RefCell::default(),
                 scans: Rc::new(ScanReadahead::new(budget.scan_readahead_bytes)),
+                overdraft_bytes: Cell::new(0),
             },
             layout,
             options,
@@ -311,6 +315,7 @@ impl Shard {
 
     /// Counters and sizes.
     pub(crate) fn stats(&self) -> StoreStats {
+        self.fit_cache();
         let units = self.units();
         let counters = &self.counters;
         let trees: Vec<_> = self.slices.iter().map(Slice::tree).collect();
@@ -331,6 +336,7 @@ impl Shard {
             filter_false_positives: counters.false_positives.get(),
             memtable_bytes: self.memtable_bytes() as u64,
             cache_bytes: self.caches.read.borrow().bytes(),
+            cache_budget_bytes: self.cache_room(),
             index_bytes: patches().map(|(.., patch)| patch.memory_bytes() as u64).sum::<u64>()
                 + self.values.ledger().borrow().memory_bytes(),
             patches: patches().count() as u64,

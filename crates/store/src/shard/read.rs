@@ -202,7 +202,8 @@ impl Shard {
         };
         let entry = Entry { value, expires_at_ms: entry.expires_at_ms };
         let key = Bytes::copy_from_slice(key);
-        self.caches.read.borrow_mut().insert(key, Cached { entry, seq });
+        let room = self.cache_room();
+        self.caches.read.borrow_mut().insert(key, Cached { entry, seq }, room);
     }
 }
 

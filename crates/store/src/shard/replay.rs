@@ -400,7 +400,7 @@ impl<'a> Replay<'a> {
                 if batch.seq <= slice.flushed_seq.get() {
                     continue;
                 }
-                slice.insert(key, version, start, None);
+                slice.insert(&key, version, start, None);
                 let full = slice.active_bytes() >= budget.freeze_bytes;
                 if planted::bug(Bug::BatchFrozenInMiddle) && full {
                     slice.freeze(batch.seq);

@@ -73,6 +73,8 @@ impl Shard {
         limit: usize,
         wanted: Wanted,
     ) -> Result<ScanPage> {
+        // The previous page may have left readahead.
+        self.fit_cache();
         let skips = planted::bug(Bug::ScanSkipsKey) && after.is_some();
         let mut scan = self.start_scan(slice, after)?;
         scan.with_values = wanted == Wanted::Entries;

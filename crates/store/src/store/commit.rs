@@ -19,8 +19,7 @@ impl Store {
         if transaction.is_read_only() {
             return Ok(token);
         }
-        let shards = transaction.written_shards();
-        if let [shard] = shards[..] {
+        if let Some(shard) = transaction.only_written_shard() {
             let Transaction { mut marks, writes, exclusive, .. } = transaction;
             marks.retain(|mark| mark.shard == shard);
             token.add(shard, self.commit_on(shard, writes, marks, exclusive).await?);
@@ -31,6 +30,7 @@ impl Store {
                 "a transaction over several shards must hold them exclusively".into(),
             ));
         }
+        let shards = transaction.written_shards();
         token.merge(&self.commit_across(transaction, shards).await?);
         Ok(token)
     }

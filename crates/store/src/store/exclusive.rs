@@ -61,7 +61,7 @@ impl Store {
         }
         let mut guards = Vec::with_capacity(shards.len());
         for shard in shards {
-            let mesh = self.mesh.clone();
+            let mesh = Mesh::clone(&self.mesh);
             let guard = self
                 .run_on(shard, move |store| {
                     Box::pin(async move {

@@ -31,13 +31,14 @@ use std::rc::Rc;
 #[derive(Clone)]
 pub struct Store {
     shard: Rc<Shard>,
-    mesh: Mesh,
+    /// The threads would contend for the counts of the mesh's own clones.
+    mesh: Rc<Mesh>,
 }
 
 impl Store {
     /// Joins a shard to the mesh and starts serving its inbox on the shard's runtime.
     fn join(shard: Rc<Shard>, mesh: Mesh, inbox: Inbox) -> Store {
-        let store = Store { shard, mesh };
+        let store = Store { shard, mesh: Rc::new(mesh) };
         let serving = store.clone();
         store.shard.runtime().spawn(Box::pin(async move {
             while let Ok(job) = inbox.0.recv().await {
@@ -229,6 +230,12 @@ impl Store {
     /// The counters of this thread's shard.
     pub fn shard_stats(&self) -> StoreStats {
         self.shard.stats()
+    }
+
+    /// Shrinks the read caches of all shards, after much of the
+    /// [spare memory](crate::SpareMemory) has been taken.
+    pub async fn fit_caches(&self) -> Result<()> {
+        self.run_on_all(|store| Box::pin(async move { store.shard.fit_cache() })).await.map(drop)
     }
 
     /// The telemetry of every unit.

@@ -97,6 +97,16 @@ impl Transaction {
         self.writes.is_empty()
     }
 
+    /// The shard that a commit writes, if it is one alone.
+    pub(super) fn only_written_shard(&self) -> Option<ShardId> {
+        if self.writes.clear {
+            return (self.store.layout().shards == 1).then_some(ShardId(0));
+        }
+        let mut shards = self.writes.keys().map(|key| self.store.shard_of(key));
+        let first = shards.next()?;
+        shards.all(|shard| shard == first).then_some(first)
+    }
+
     /// The shards that a commit writes.
     pub fn written_shards(&self) -> Vec<ShardId> {
         if self.writes.clear {

@@ -25,6 +25,8 @@ fn forgetful(scrub: Option<Duration>) -> VirtualBed {
         ..VirtualBed::new(2, 40)
     };
     bed.options.scrub = scrub;
+    // Most of the data are on flash only.
+    bed.options.memory_bytes = 1 << 20;
     bed
 }
 

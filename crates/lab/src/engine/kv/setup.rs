@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Memory of each shard. A memtable gets 9/32 of it, 7.37 MB: with a value of 1 MB that makes it
 /// full, what a patch holds. A slice of the SDF paper gathered 8 MB before it wrote a patch. The
-/// read cache gets a quarter, too little to matter beside gigabytes of data.
+/// read cache gets at most a half, too little to matter beside gigabytes of data.
 const SHARD_MEMORY_BYTES: u64 = 25 << 20;
 /// Superblocks of each unit of the log's device: more than a shard's log ever keeps.
 const LOG_SUPERBLOCKS: u32 = 96;

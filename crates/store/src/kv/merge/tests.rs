@@ -86,7 +86,7 @@ fn table(seq: u64, keys: impl Iterator<Item = u64>, deleted: bool) -> Source {
     for key in keys {
         let key = Bytes::from(format!("{key:04}"));
         let entry = (!deleted).then(|| Entry::new(Bytes::from_static(b"value")));
-        table.insert(key.clone(), Version::seal(&key, seq, entry).unwrap(), None);
+        table.insert(&key, Version::seal(&key, seq, entry).unwrap(), None);
     }
     Source::Memory(MemoryCursor::new(Rc::new(RefCell::new(table)), None))
 }

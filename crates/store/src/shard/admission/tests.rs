@@ -45,7 +45,7 @@ fn fill(shard: &Shard, wanted: usize) {
         let cost = OVERHEAD_BYTES + key(number).len();
         let value = if missing < 20_000 { missing } else { 10_000 } - cost;
         let version = Version::seal(&key(number), shard.next_seq(), Some(entry(value))).unwrap();
-        shard.slices[0].insert(key(number), version, 1, None);
+        shard.slices[0].insert(&key(number), version, 1, None);
     }
     assert_eq!(shard.memtable_bytes(), wanted);
 }

@@ -38,6 +38,7 @@ use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use writer::GATHER_BYTES;
 
 /// Encodes a checkpoint as an event stream; the callback determines `log_start`.
 pub type CheckpointMaker = Box<dyn Fn() -> Vec<u8>>;
@@ -71,6 +72,8 @@ struct Stream {
     unfilled: RefCell<Vec<Unfilled>>,
     /// When the first of them was appended.
     unfilled_since: Cell<Option<Time>>,
+    /// An empty buffer for the events after those, if one was kept.
+    spare: RefCell<Vec<u8>>,
     /// Bytes of events that the writer has taken and is writing.
     writing_bytes: Cell<usize>,
     appended_seq: Cell<u64>,
@@ -211,6 +214,7 @@ impl Log {
                 pending: RefCell::default(),
                 unfilled: RefCell::default(),
                 unfilled_since: Cell::new(None),
+                spare: RefCell::default(),
                 writing_bytes: Cell::new(0),
                 appended_seq: Cell::new(resume.seq),
                 appended_starts: RefCell::default(),
@@ -249,19 +253,24 @@ impl Log {
     /// than the segment to which the event will be written.
     pub fn append(&self, event: &Event<'_>, seq: u64) -> u64 {
         let mut pending = self.inner.stream.pending.borrow_mut();
+        let before = pending.len();
         let mut unfilled = self.inner.stream.unfilled.borrow_mut();
         event::encode_unfilled(event, &mut pending, &mut unfilled);
         if !unfilled.is_empty() && self.inner.stream.unfilled_since.get().is_none() {
             self.inner.stream.unfilled_since.set(Some(self.inner.runtime.now()));
         }
         drop(unfilled);
+        // The writer waits for a first event, then for enough of them.
+        let is_awaited = before == 0 || before < GATHER_BYTES && pending.len() >= GATHER_BYTES;
         if let Event::Edit(edit) = event {
             self.inner.stream.appended_starts.borrow_mut().push((pending.len(), edit.log_start));
         }
         drop(pending);
         let last = self.inner.stream.appended_seq.replace(seq);
         assert!(last <= seq, "shard {}: event {seq} is behind event {last}", self.inner.shard);
-        self.inner.requests.work.notify_one();
+        if is_awaited {
+            self.inner.requests.work.notify_one();
+        }
         self.segment()
     }
 

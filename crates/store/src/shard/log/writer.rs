@@ -19,7 +19,7 @@ use std::time::Duration;
 /// The longest frame, header included.
 const FRAME_BYTES: usize = frame::MAX_FRAME_BYTES;
 /// With interval durability, pending bytes that are written without further delay.
-const GATHER_BYTES: usize = 256 << 10;
+pub(super) const GATHER_BYTES: usize = 256 << 10;
 /// With interval durability, the longest time that events wait in memory for more events.
 const GATHER_TIME: Duration = Duration::from_millis(5);
 /// The longest time without a proof frame after the last frame. Without one, damage to the last
@@ -117,7 +117,7 @@ impl Inner {
                 self.note_reached(self.progress.written_seq.get());
             }
             let (sync, closing) = (self.requests.sync.replace(false), self.requests.closing.get());
-            let mut stream = std::mem::take(&mut *self.stream.pending.borrow_mut());
+            let mut stream = self.stream.pending.replace(self.stream.spare.take());
             let unfilled = self.stream.unfilled.take();
             self.stream.unfilled_since.set(None);
             self.stream.writing_bytes.set(stream.len());
@@ -317,13 +317,13 @@ impl Inner {
         }
     }
 
-    /// Reuses the stream's buffer for the next events, unless it has grown too large.
+    /// Keeps the stream's buffer for the events after the next write, unless it has grown too
+    /// large: growing a new one costs several copies.
     fn recycle(&self, mut stream: Vec<u8>) {
         self.stream.writing_bytes.set(0);
-        let mut pending = self.stream.pending.borrow_mut();
-        if pending.capacity() == 0 && stream.capacity() <= 4 * FRAME_BYTES {
+        if stream.capacity() <= 4 * FRAME_BYTES {
             stream.clear();
-            *pending = stream;
+            self.stream.spare.replace(stream);
         }
     }
 

@@ -271,7 +271,7 @@ fn a_removal_clears_only_earlier_writes() {
     let patch_of = |flushed: u64, slice: &Slice| {
         slice.flushed_seq.set(flushed);
         slice.live_keys.set(5);
-        slice.insert(Bytes::from_static(b"key"), version(1, 10), 1, None);
+        slice.insert(&Bytes::from_static(b"key"), version(1, 10), 1, None);
     };
     patch_of(4, &slices[0]);
     patch_of(5, &slices[1]);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::shard::Writes;
+use crate::spare::SpareMemory;
 
 /// The outcome of a transaction that reads `key`, with `event` before its commit.
 async fn after(
@@ -229,5 +230,47 @@ fn a_removal_clears_memory_at_once_and_flash_once_it_is_durable() {
         assert!(shard.blocks.contains(patch), "a recovery may still need it");
         rest(runtime, SECOND_NS).await;
         assert!(!shard.blocks.contains(patch));
+    });
+}
+
+/// A key of a shard.
+fn key_of(store: &Store, shard: u16) -> String {
+    let mut keys = (0..).map(|number| format!("key:{number}"));
+    keys.find(|key| store.shard_of(key.as_bytes()) == ShardId(shard)).unwrap()
+}
+
+#[test]
+fn the_cache_has_the_memory_that_memtables_and_requests_leave() {
+    let mut bench = Bench::new(2, 64, 1024);
+    bench.options.memory_bytes = 64 << 20;
+    bench.options.spare = SpareMemory::new(32 << 20);
+    bench.run(async |stores, _| {
+        let shards = [stores[0].local(), stores[1].local()];
+        let rooms = || shards.map(|shard| shard.cache_room());
+        let at_rest = rooms();
+        assert!(at_rest[0] > 16 << 20, "{at_rest:?}");
+        let spare = &stores[0].local().options.spare;
+        spare.change(0, 10 << 20);
+        assert_eq!(rooms(), at_rest.map(|room| room - (5 << 20)), "a half of it in each shard");
+        spare.change(10 << 20, 0);
+        let used = shards[0].memtable_bytes() + shards[0].log.backlog_bytes();
+        put(&stores[0], &key_of(&stores[0], 0), entry(300_000)).await;
+        let grown = shards[0].memtable_bytes() + shards[0].log.backlog_bytes() - used;
+        assert_eq!(rooms()[0], at_rest[0] - grown as u64);
+        assert_eq!(rooms()[1], at_rest[1], "the other shard does not need to leave any");
+    });
+}
+
+#[test]
+fn the_other_shards_leave_the_memory_of_a_value_larger_than_a_shards_part() {
+    let mut bench = Bench::new(2, 64, 1024);
+    bench.options.memory_bytes = 4 << 20;
+    bench.run(async |stores, _| {
+        let (shard, other) = (stores[0].local(), stores[1].local());
+        let at_rest = other.cache_room();
+        put(&stores[0], &key_of(&stores[0], 0), entry(2 << 20)).await;
+        assert!(other.cache_room() < at_rest / 2, "{} of {at_rest}", other.cache_room());
+        shard.flush_everything().await.unwrap();
+        assert_eq!(other.cache_room(), at_rest);
     });
 }

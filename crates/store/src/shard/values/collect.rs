@@ -399,7 +399,7 @@ impl Shard {
         self.values.ledger().borrow_mut().remove(&old);
         let snapshot = self.history.snapshots.newest();
         for (key, version) in change {
-            slice.insert(key, version, segment, snapshot);
+            slice.insert(&key, version, segment, snapshot);
         }
         if self.active_bytes() >= self.budget.freeze_bytes {
             self.freeze_largest();

@@ -1,0 +1,92 @@
+//! Memory that the store's owner has for requests and replies: while they do not need it, the read
+//! caches use it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Growth of the taken memory that the caches need not hear of at once.
+const UNHEARD_BYTES: u64 = 4 << 20;
+
+/// Spare memory of a store's owner. A clone is the same memory; none by default.
+#[derive(Debug, Clone, Default)]
+pub struct SpareMemory {
+    total_bytes: u64,
+    taken: Arc<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    bytes: AtomicU64,
+    /// The taken bytes for which the caches have made room.
+    heard_bytes: AtomicU64,
+}
+
+impl SpareMemory {
+    /// Memory of `total_bytes`, none of it taken.
+    pub fn new(total_bytes: u64) -> SpareMemory {
+        SpareMemory { total_bytes, taken: Arc::default() }
+    }
+
+    /// All bytes, taken or not.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// Bytes in use, which may be more than there are.
+    pub fn taken_bytes(&self) -> u64 {
+        self.taken.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The owner uses `after` bytes for something that had `before`.
+    pub fn change(&self, before: u64, after: u64) {
+        let taken = &self.taken;
+        if after >= before {
+            taken.bytes.fetch_add(after - before, Ordering::Relaxed);
+        } else {
+            let left = taken.bytes.fetch_sub(before - after, Ordering::Relaxed);
+            taken.heard_bytes.fetch_min(left - (before - after), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether so much has been taken that the caches must make room; they are then taken to have
+    /// made it.
+    pub fn must_be_heard(&self) -> bool {
+        let bytes = self.taken.bytes.load(Ordering::Relaxed);
+        let is_much = bytes > self.taken.heard_bytes.load(Ordering::Relaxed) + UNHEARD_BYTES;
+        if is_much {
+            self.taken.heard_bytes.store(bytes, Ordering::Relaxed);
+        }
+        is_much
+    }
+}
+
+impl PartialEq for SpareMemory {
+    /// Whether it is the same amount.
+    fn eq(&self, other: &SpareMemory) -> bool {
+        self.total_bytes == other.total_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn what_is_taken_is_not_free_and_much_of_it_is_heard_once() {
+        let spare = SpareMemory::new(64 * MIB);
+        let same = spare.clone();
+        spare.change(0, MIB);
+        assert_eq!((same.total_bytes(), same.taken_bytes()), (64 * MIB, MIB));
+        assert!(!same.must_be_heard());
+        spare.change(MIB, 80 * MIB);
+        assert_eq!(same.taken_bytes(), 80 * MIB, "one request may exceed the memory");
+        assert!(same.must_be_heard());
+        assert!(!same.must_be_heard());
+        spare.change(80 * MIB, 0);
+        assert_eq!(same.taken_bytes(), 0);
+        spare.change(0, 5 * MIB);
+        assert!(same.must_be_heard(), "heard again after it was given back");
+    }
+}
