@@ -284,12 +284,18 @@ impl Shard {
         self.start_freeing();
     }
 
+    /// Wakes compaction. It counts as working at once: a writer that looks before it runs must not
+    /// find that nothing can free space.
+    pub(super) fn wake_compaction(&self) {
+        self.tasks.compaction_idle.set(false);
+        self.tasks.compact.notify_one();
+    }
+
     /// As [`make_room`](Self::make_room), without a flush: the patch of a small memtable takes a
     /// whole block.
     fn start_freeing(&self) {
         self.tasks.flush.notify_one();
-        self.tasks.compaction_idle.set(false);
-        self.tasks.compact.notify_one();
+        self.wake_compaction();
         if self.values.is_used() {
             self.collector.is_idle.set(false);
             self.tasks.collect.notify_one();

@@ -113,7 +113,7 @@ impl Shard {
         let added: Vec<_> = patches.into_iter().map(|patch| (0, run, patch)).collect();
         slice.frozen.borrow_mut().retain(|other| !Rc::ptr_eq(other, frozen));
         self.edit(slice, &[], added);
-        self.tasks.compact.notify_one();
+        self.wake_compaction();
     }
 
     /// Changes a slice's tree and logs the edit.
