@@ -48,6 +48,10 @@ pub struct KvWorkload {
     pub order: KvOrder,
     /// How large values are.
     pub value_bytes: ValueSize,
+    /// Values from this length on, in bytes, are written once to blocks of their own; by default all
+    /// values are in the store's trees, as in the papers' store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_threshold: Option<u64>,
     /// How long keys are.
     #[serde(default = "sixteen")]
     pub key_bytes: u32,
@@ -210,6 +214,7 @@ impl KvWorkload {
             operation: Operation::Read,
             order: KvOrder::Uniform,
             value_bytes: ValueSize::Fixed(1024),
+            value_threshold: None,
             key_bytes: sixteen(),
             keys_per_slice: Some(1_000_000),
             data_bytes_per_slice: None,

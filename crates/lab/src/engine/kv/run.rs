@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
     ) -> Result<Outcome, LabError> {
         let geometry = device.info().geometry;
         let layout = store_layout(self.workload, device.info().units);
-        let options = store_options(self.layout, layout.shards);
+        let options = store_options(self.workload, self.layout, layout.shards);
         let stores = open(device, &layout, &options, log_apart, &runtime).await?;
         let bed = KvBed { stores, layout, runtime, geometry };
         let outcome = self.on_store(&bed, watch).await;

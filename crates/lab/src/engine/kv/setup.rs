@@ -40,11 +40,12 @@ pub fn store_layout(workload: &KvWorkload, units: u16) -> StoreLayout {
     StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1, parity: 0 }
 }
 
-/// The store's settings on a layout: units are used as the layout says. What firmware does with its
+/// The store's settings for a workload on a layout: units are used as the layout says. What firmware does with its
 /// flash no store can choose, so on a conventional drive it runs as it always does.
-pub fn store_options(layout: &LayoutKind, shards: u16) -> StoreOptions {
+pub fn store_options(workload: &KvWorkload, layout: &LayoutKind, shards: u16) -> StoreOptions {
     let memory_bytes = SHARD_MEMORY_BYTES * u64::from(shards);
-    let options = StoreOptions { memory_bytes, ..StoreOptions::default() };
+    let value_threshold = workload.value_threshold.map(|least| least as usize);
+    let options = StoreOptions { memory_bytes, value_threshold, ..StoreOptions::default() };
     match layout {
         LayoutKind::PageMapped(_) => options,
         LayoutKind::Units(units) => StoreOptions {

@@ -60,14 +60,16 @@ fn patches_lie_as_the_layout_says() {
     assert_eq!((round_robin["patches"], round_robin["fullest_unit_share"]), (44.0, 1.0));
     assert_eq!(round_robin["in_turn_share"], 1.0);
     let (_, layout) = presets::layout("sdf").unwrap();
-    let options = |kind: &LayoutKind| store_options(kind, 2);
+    let workload = KvWorkload::new("test");
+    let options = |kind: &LayoutKind| store_options(&workload, kind, 2);
     let sdf = options(&layout.kind);
     assert_eq!((sdf.placement, sdf.ftl.reads_first), (PlacementKind::RoundRobin, false));
     let other =
         Units { unit_channels: 1, scheduler: Scheduler::LoadAware, order: Order::ReadsFirst };
     let other = options(&LayoutKind::Units(other));
     assert_eq!((other.placement, other.ftl.reads_first), (PlacementKind::LeastLoaded, true));
-    assert_eq!(other, StoreOptions { memory_bytes: other.memory_bytes, ..StoreOptions::default() });
+    let default = StoreOptions { value_threshold: None, ..StoreOptions::default() };
+    assert_eq!(other, StoreOptions { memory_bytes: other.memory_bytes, ..default });
 }
 
 #[test]
