@@ -48,8 +48,8 @@ pub struct KvWorkload {
     pub order: KvOrder,
     /// How large values are.
     pub value_bytes: ValueSize,
-    /// Values from this length on, in bytes, are written once to blocks of their own; by default all
-    /// values are in the store's trees, as in the papers' store.
+    /// Values from this length on, in bytes, are written once to blocks of their own; by default
+    /// all values are in the store's trees, as in the papers' store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_threshold: Option<u64>,
     /// How long keys are.

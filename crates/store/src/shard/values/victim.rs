@@ -7,8 +7,8 @@ const WORTH_NUM: u64 = 31;
 const WORTH_DEN: u64 = 32;
 /// Bytes of the log that the move of a value takes, about.
 const LOG_BYTES: u64 = 512;
-/// Pages of the log that the moves of a block take besides: frames are padded to whole pages and word
-/// lines.
+/// Pages of the log that the moves of a block take besides: frames are padded to whole pages and
+/// word lines.
 const LOG_PAGES: u64 = 2;
 
 /// Chooses the block with the greatest benefit for its cost. The benefit is the space that is
