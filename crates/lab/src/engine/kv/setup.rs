@@ -40,8 +40,8 @@ pub fn store_layout(workload: &KvWorkload, units: u16) -> StoreLayout {
     StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1, parity: 0 }
 }
 
-/// The store's settings for a workload on a layout: units are used as the layout says. What firmware
-/// does with its flash no store can choose, so on a conventional drive it runs as it always does.
+/// The store's settings for a workload on a layout: units are used as the layout says. What
+/// firmware does with its flash no store can choose, so on a conventional drive it runs as always.
 pub fn store_options(workload: &KvWorkload, layout: &LayoutKind, shards: u16) -> StoreOptions {
     let memory_bytes = SHARD_MEMORY_BYTES * u64::from(shards);
     let value_threshold = workload.value_threshold.map(|least| least as usize);
