@@ -29,8 +29,19 @@ pub(crate) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(5);
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for a client that does not receive its replies ...
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
-/// ... and the limit while other connections wait for this memory.
+/// ... and the limit while one other connection waits for this memory. Each of those that wait may
+/// be such a client too, and the last waits for all of them: the more wait, the shorter the limit.
 const SHORT_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The limit however many wait: a client behind a lossy network is silent for about a second.
+const SHORTEST_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time limit for a client that does not receive its replies, while this many connections wait.
+fn reply_timeout(waiting: usize) -> Duration {
+    match u32::try_from(waiting).unwrap_or(u32::MAX) {
+        0 => REPLY_TIMEOUT,
+        waiting => (SHORT_REPLY_TIMEOUT / waiting).max(SHORTEST_REPLY_TIMEOUT),
+    }
+}
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,15 +112,14 @@ impl Peer {
     }
 
     /// Whether a time limit has expired.
-    fn is_overdue(&self, now: Time, idle: Option<Duration>, replies_are_short: bool) -> bool {
+    fn is_overdue(&self, now: Time, idle: Option<Duration>, waiting: usize) -> bool {
         let pause = self.pause(now);
         let unauthenticated_for = self.unauthenticated_for(now);
         match self.phase.get() {
             // Its password is being checked.
             Phase::Working => false,
             _ if unauthenticated_for >= AUTHENTICATION_TIMEOUT => true,
-            Phase::Writing if replies_are_short => pause >= SHORT_REPLY_TIMEOUT,
-            Phase::Writing => pause >= REPLY_TIMEOUT,
+            Phase::Writing => pause >= reply_timeout(waiting),
             Phase::Reading if self.holds_memory.get() => pause >= BODY_TIMEOUT,
             Phase::Reading => idle.is_some_and(|idle| pause >= idle),
         }
@@ -187,10 +197,11 @@ impl Registry {
         }
     }
 
-    /// Disconnects clients whose time limit has expired.
-    pub fn sweep(&self, now: Time, idle: Option<Duration>, replies_are_short: bool) {
+    /// Disconnects clients whose time limit has expired; `waiting` connections wait for the memory
+    /// of replies.
+    pub fn sweep(&self, now: Time, idle: Option<Duration>, waiting: usize) {
         for peer in self.state.peers.borrow().values() {
-            if peer.is_overdue(now, idle, replies_are_short) {
+            if peer.is_overdue(now, idle, waiting) {
                 tracing::debug!(phase = ?peer.phase.get(), "connection timed out");
                 count(&self.state.counters.timeouts, 1);
                 peer.shut(Shutdown::Both);
@@ -227,5 +238,22 @@ impl Drop for Membership {
         if peers.is_empty() {
             state.empty.set();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_connections_wait_the_shorter_is_the_limit() {
+        let limits = [0, 1, 2, 5, 12, usize::MAX].map(|waiting| reply_timeout(waiting).as_secs());
+        assert_eq!(limits, [60, 10, 5, 2, 2, 2]);
+    }
+
+    #[test]
+    fn the_last_of_twelve_waits_for_less_than_a_minute() {
+        let wait: Duration = (1..=12).map(|waiting| reply_timeout(waiting) + SWEEP_INTERVAL).sum();
+        assert!(wait < Duration::from_secs(60), "{wait:?}");
     }
 }

@@ -217,7 +217,7 @@ fn sweep_for_ever(
     runtime.spawn(Box::pin(async move {
         loop {
             clock.sleep_until(clock.now() + SWEEP_INTERVAL).await;
-            registry.sweep(clock.now(), idle, replies.is_short());
+            registry.sweep(clock.now(), idle, replies.waiting());
         }
     }));
 }

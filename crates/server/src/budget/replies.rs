@@ -111,9 +111,9 @@ impl ReplyBudget {
         self.state.charged.get()
     }
 
-    /// Whether connections wait for the replies of others to be sent.
-    pub fn is_short(&self) -> bool {
-        !self.state.queue.borrow().is_empty()
+    /// The number of connections that wait for the replies of others to be sent.
+    pub fn waiting(&self) -> usize {
+        self.state.queue.borrow().len()
     }
 
     /// A permit without a charge in advance: for a few short replies.

@@ -319,6 +319,11 @@ impl Shard {
         self.blocks.free_blocks() < reserve + reserve / 2
     }
 
+    /// Whether more runs wait in level 0 than the next two merges take.
+    pub(super) fn compaction_lags(&self) -> bool {
+        self.level0_runs() > 2 * self.budget.level0_runs
+    }
+
     fn level0_runs(&self) -> usize {
         self.slices.iter().map(|slice| slice.tree.borrow().level0_runs()).max().unwrap_or(0)
     }

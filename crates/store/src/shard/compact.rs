@@ -59,6 +59,8 @@ impl Shard {
         }
         drop((tree, inputs, choice));
         self.tasks.room.notify_all();
+        // The collector waits for a lagging compaction.
+        self.tasks.collect.notify_one();
         Ok(true)
     }
 

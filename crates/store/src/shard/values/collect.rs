@@ -179,6 +179,12 @@ impl Shard {
     /// The block to collect next: one that is hard to read, or, where space is short, the policy's
     /// choice.
     fn choose_victim(&self) -> Option<u64> {
+        // Each move is logged, so that it leads to a flush, whose patch takes a whole block however
+        // small it is. Where compaction does not keep up, the moves would take the space that it
+        // needs to merge these patches.
+        if self.compaction_lags() {
+            return None;
+        }
         let ledger = self.values.ledger().borrow();
         if self.blocks.any_needs_refresh() && self.can_rebuild() {
             let mut ids = ledger.candidates().map(|candidate| candidate.block);
