@@ -21,6 +21,7 @@ impl Shard {
             base_bytes: (self.budget.level0_runs * self.budget.freeze_bytes) as u64,
             fanout: 8,
             room_blocks: self.blocks.room_of_compaction(),
+            patch_bytes: self.blocks.capacity_bytes() as u64,
         }
     }
 

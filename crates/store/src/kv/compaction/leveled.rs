@@ -11,6 +11,9 @@ use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
 use std::rc::Rc;
 
+/// A partly filled patch is copied to be filled by at least one part in this many of its bytes.
+const MOST_COPIED: u64 = 2;
+
 /// The target shape of the tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
@@ -22,6 +25,8 @@ pub struct Options {
     pub fanout: u64,
     /// Free blocks for the outputs.
     pub room_blocks: usize,
+    /// The most bytes of a patch.
+    pub patch_bytes: u64,
 }
 
 /// A compaction to execute.
@@ -87,10 +92,10 @@ impl Leveled {
 
     /// The next compaction of a level into the level below.
     fn of_level(&mut self, tree: &Tree, options: &Options, from: usize) -> Option<Choice> {
-        if from == 0 { level0(tree, options) } else { self.one_patch(tree, from) }
+        if from == 0 { level0(tree, options) } else { self.one_patch(tree, options, from) }
     }
 
-    fn one_patch(&mut self, tree: &Tree, from: usize) -> Option<Choice> {
+    fn one_patch(&mut self, tree: &Tree, options: &Options, from: usize) -> Option<Choice> {
         let run = tree.levels.get(from)?.runs.first()?;
         if self.cursors.len() <= from {
             self.cursors.resize(from + 1, Bytes::new());
@@ -104,7 +109,7 @@ impl Leveled {
             _ => run.patches.clone(),
         };
         *cursor = Bytes::copy_from_slice(picked.last()?.last_key());
-        Some(choice(tree, from, vec![Run { number: run.number, patches: picked }]))
+        Some(choice(tree, options, from, vec![Run { number: run.number, patches: picked }]))
     }
 }
 
@@ -141,24 +146,27 @@ fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
     let all = planted::bug(Bug::NewestRunsTaken);
     let newer = if all { 0 } else { level.runs.len().saturating_sub(options.level0_runs) };
     let runs = level.runs.iter().skip(newer).take(options.level0_runs);
-    Some(choice(tree, 0, runs.map(|run| run.share()).collect()))
+    Some(choice(tree, options, 0, runs.map(|run| run.share()).collect()))
 }
 
 /// Adds the overlapping patches of the level below to the inputs of `from`.
-fn choice(tree: &Tree, from: usize, mut inputs: Vec<Run>) -> Choice {
+fn choice(tree: &Tree, options: &Options, from: usize, mut inputs: Vec<Run>) -> Choice {
     let to = from + 1;
     let patches = || inputs.iter().flat_map(|run| &run.patches);
     let first = patches().map(|patch| patch.first_key()).min().unwrap_or_default().to_vec();
     let last = patches().map(|patch| patch.last_key()).max().unwrap_or_default().to_vec();
     let (mut first, mut last) = (first, last);
     if let Some(run) = tree.levels.get(to).and_then(|level| level.runs.first()) {
-        let (start, end) = match run.lost() {
+        let (mut start, end) = match run.lost() {
             0 => (
                 run.start_of(&first),
                 run.patches.partition_point(|patch| patch.first_key() <= &last[..]),
             ),
             _ => (0, run.patches.len()),
         };
+        if start == end && fills(run, start, inputs.iter().map(|run| run.bytes()).sum(), options) {
+            start -= 1;
+        }
         if start < end {
             let overlapping = clean_cut(run, start, end);
             if let (Some(front), Some(back)) = (overlapping.first(), overlapping.last())
@@ -177,6 +185,18 @@ fn choice(tree: &Tree, from: usize, mut inputs: Vec<Run>) -> Choice {
         .flat_map(|level| level.patches())
         .any(|patch| patch.first_key() <= &last[..] && patch.last_key() >= &first[..]);
     Choice { from, to, inputs, bottom: bottom || planted::bug(Bug::DeletionsDropped) }
+}
+
+/// Whether the patch in front of place `start` and `bytes` of new data, which overlap nothing, are
+/// merged into one patch: keys that are written in order would otherwise leave a patch for each
+/// flush, and a small patch takes a whole block too. The patch is not much larger than the new data,
+/// so that a byte is copied a few times at most until its patch is full.
+fn fills(run: &Run, start: usize, bytes: u64, options: &Options) -> bool {
+    let neighbour = start.checked_sub(1).and_then(|place| run.patches.get(place));
+    neighbour.is_some_and(|neighbour| {
+        let both = neighbour.bytes() + bytes;
+        both <= options.patch_bytes && neighbour.bytes() <= MOST_COPIED * bytes
+    })
 }
 
 /// `start..end` of a run, widened so that no key has versions on both sides of the cut: a deletion

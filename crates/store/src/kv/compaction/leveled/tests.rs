@@ -4,7 +4,7 @@ use softflash_blocks::{BlockId, BlockLayer, Redundancy};
 use softflash_testing::on_blocks;
 
 const OPTIONS: Options =
-    Options { level0_runs: 2, base_bytes: 10_000, fanout: 8, room_blocks: 100 };
+    Options { level0_runs: 2, base_bytes: 10_000, fanout: 8, room_blocks: 100, patch_bytes: 0 };
 
 /// The keys between which the inputs of each run lie.
 fn bounds(choice: &Choice) -> Vec<Vec<(String, String)>> {
@@ -276,5 +276,35 @@ fn under_pressure_levels_with_dead_data_are_merged_without_being_due() {
         assert!(Leveled::default().choose(&two, &options, false).is_none());
         let choice = Leveled::default().choose(&two, &options, true).unwrap();
         assert_eq!((choice.from, choice.inputs.len()), (0, 2));
+    });
+}
+
+#[test]
+fn new_data_that_overlap_nothing_fill_the_small_patch_in_front_of_them() {
+    with_blocks(async |blocks| {
+        let new = patch(blocks, "k", "l", 1000);
+        let inputs = |options: &Options, below: &[&Rc<Patch>]| {
+            let below = below.iter().map(|patch| (1, 0, *patch));
+            let all: Vec<_> = [(0, 1, &new)].into_iter().chain(below).collect();
+            level0(&tree(&all), options).unwrap().inputs.len()
+        };
+        let options = Options { patch_bytes: 4000, ..OPTIONS };
+        let [small, large] = [500, 1500].map(|bytes| patch(blocks, "a", "b", bytes));
+        let behind = patch(blocks, "x", "z", 10);
+        assert_eq!(inputs(&options, &[&small]), 2);
+        assert_eq!(inputs(&options, &[&small, &behind]), 2);
+        assert_eq!(inputs(&options, &[&behind]), 1, "nothing is in front of it");
+        assert_eq!(inputs(&options, &[]), 1);
+        let full = Options { patch_bytes: small.bytes() + new.bytes() - 1, ..OPTIONS };
+        assert_eq!(inputs(&full, &[&small]), 1, "both do not fit into one patch");
+        let much = patch(blocks, "a", "b", 3000);
+        let roomy = Options { patch_bytes: 100_000, ..OPTIONS };
+        assert_eq!(
+            (inputs(&roomy, &[&large]), inputs(&roomy, &[&much])),
+            (2, 1),
+            "a small one only"
+        );
+        let choice = level0(&tree(&[(0, 1, &new), (1, 0, &small)]), &options).unwrap();
+        assert_eq!(bounds(&choice)[1], pairs(&[("a", "b")]));
     });
 }
