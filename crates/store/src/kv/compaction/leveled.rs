@@ -189,8 +189,8 @@ fn choice(tree: &Tree, options: &Options, from: usize, mut inputs: Vec<Run>) -> 
 
 /// Whether the patch in front of place `start` and `bytes` of new data, which overlap nothing, are
 /// merged into one patch: keys that are written in order would otherwise leave a patch for each
-/// flush, and a small patch takes a whole block too. The patch is not much larger than the new data,
-/// so that a byte is copied a few times at most until its patch is full.
+/// flush, and a small patch takes a whole block too. The patch is not much larger than the new
+/// data, so that a byte is copied a few times at most until its patch is full.
 fn fills(run: &Run, start: usize, bytes: u64, options: &Options) -> bool {
     let neighbour = start.checked_sub(1).and_then(|place| run.patches.get(place));
     neighbour.is_some_and(|neighbour| {
