@@ -54,7 +54,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage.";
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve a data directory to Redis clients
-    Serve(cmd::serve::Serve),
+    Serve(Box<cmd::serve::Serve>),
     /// Create a data directory
     Format(cmd::format::Format),
     /// Describe a data directory
