@@ -11,7 +11,7 @@ use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
 use std::rc::Rc;
 
-/// A partly filled patch is copied to be filled by at least one part in this many of its bytes.
+/// The most bytes of a partly filled patch that are copied for each byte of new data that fills it.
 const MOST_COPIED: u64 = 2;
 
 /// The target shape of the tree.
