@@ -17,6 +17,14 @@ pub struct Found {
     pub kind: BlockKind,
 }
 
+/// A superblock of an attempt to write a block, earlier than the attempt that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EarlierAttempt {
+    pub(crate) id: BlockId,
+    pub(crate) attempt: u8,
+    pub(crate) superblock: Superblock,
+}
+
 /// The attempt to write a block that counts, of the superblocks seen so far.
 struct Claim {
     attempt: u8,
@@ -33,13 +41,14 @@ impl Claim {
 /// Adds the blocks of mounted flash to the directory.
 ///
 /// Where several superblocks claim one id, the superblocks of the last attempt count, one for each
-/// copy; the others are released. A start that could not read a header, and found no valid log,
+/// copy; the others go to `earlier`. A start that could not read a header, and found no valid log,
 /// assigns its id a second time: of two superblocks on one unit the younger counts.
 pub(crate) fn discover(
     flash: &Flash,
     inventory: &Inventory,
     on_log: bool,
     directory: &Directory,
+    earlier: &mut Vec<EarlierAttempt>,
 ) -> Vec<Found> {
     let mut claims: HashMap<BlockId, Claim> = HashMap::new();
     let mut found = Vec::new();
@@ -59,13 +68,19 @@ pub(crate) fn discover(
             if attempt == claim.attempt && !claim.numbers.contains(&copy) {
                 known.copies.push(entry.superblock);
                 claim.numbers.push(copy);
-            } else if (attempt > claim.attempt) != planted::bug(Bug::FailedAttemptKept)
-                || attempt == claim.attempt && is_second_use_of_id
-            {
+            } else if attempt == claim.attempt && is_second_use_of_id {
                 known.copies.drain(..).for_each(|older| flash.release(&older));
+                known.copies.push(entry.superblock);
+            } else if (attempt > claim.attempt) != planted::bug(Bug::FailedAttemptKept) {
+                let (before, copies) = (claim.attempt, known.copies.drain(..));
+                let replaced =
+                    copies.map(|superblock| EarlierAttempt { id, attempt: before, superblock });
+                earlier.extend(replaced);
                 known.copies.push(entry.superblock);
                 known.attempt = attempt;
                 *claim = Claim::new(attempt, copy);
+            } else if attempt < claim.attempt {
+                earlier.push(EarlierAttempt { id, attempt, superblock: entry.superblock });
             } else {
                 flash.release(&entry.superblock);
             }

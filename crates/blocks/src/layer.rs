@@ -1,7 +1,7 @@
 //! A shard's block layer: its parts, their assembly at a mount, and the deletion of blocks.
 
 use crate::directory::{Copies, Directory, Place};
-use crate::discovery::{Found, discover};
+use crate::discovery::{EarlierAttempt, Found, discover};
 use crate::health::Health;
 use crate::placement::PlacementKind;
 use crate::pool::{UnitMark, UnitPool};
@@ -28,6 +28,8 @@ pub(crate) struct Parts {
     pub(crate) directory: Directory,
     pub(crate) health: Health,
     pub(crate) groups: RefCell<Groups>,
+    /// Until [`settle_rewrites`](BlockLayer::settle_rewrites).
+    pub(crate) earlier_attempts: RefCell<Vec<EarlierAttempt>>,
     pub(crate) redundancy: Redundancy,
     /// The units as the mount found them, before anything was erased.
     pub(crate) mounted: Vec<UnitMark>,
@@ -42,7 +44,8 @@ impl BlockLayer {
     /// of their ids.
     ///
     /// Several superblocks that claim one id are copies of it, or a crash interrupted the attempts
-    /// to write it: the last attempt counts and the others are released.
+    /// to write it: the last attempt counts and the others are released, with parity by
+    /// [`settle_rewrites`](BlockLayer::settle_rewrites).
     pub fn new(
         flash: Flash,
         shard: ShardId,
@@ -73,9 +76,15 @@ impl BlockLayer {
         redundancy: Redundancy,
     ) -> (BlockLayer, Vec<Found>) {
         let directory = Directory::default();
-        let mut found = discover(&main.0, main.1, false, &directory);
+        let mut earlier = Vec::new();
+        let mut found = discover(&main.0, main.1, false, &directory, &mut earlier);
+        if !matches!(redundancy, Redundancy::Parity { .. }) {
+            earlier.drain(..).for_each(|earlier| main.0.release(&earlier.superblock));
+        }
         if let Some((flash, inventory)) = &log {
-            found.extend(discover(flash, inventory, true, &directory));
+            let mut earlier = Vec::new();
+            found.extend(discover(flash, inventory, true, &directory, &mut earlier));
+            earlier.iter().for_each(|earlier| flash.release(&earlier.superblock));
         }
         found.sort_unstable_by_key(|found| found.id);
         directory
@@ -92,6 +101,7 @@ impl BlockLayer {
             directory,
             health: Health::default(),
             groups: RefCell::default(),
+            earlier_attempts: RefCell::new(earlier),
             redundancy,
             device_uuid,
         };

@@ -61,6 +61,15 @@ pub fn free_blocks_are_known(stores: &[Store]) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// Whether a shard has so few free blocks that it takes no new data. What is left is the reserve of
+/// flushes and compactions, which cannot rewrite all blocks that lost a unit.
+pub fn lacks_room(stores: &[Store]) -> bool {
+    stores.iter().any(|store| {
+        let shard = store.local();
+        shard.blocks().free_blocks() < shard.reserve_blocks()
+    })
+}
+
 /// A write was refused: some shard must have few free superblocks.
 ///
 /// # Errors

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::{SliceId, Time};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
-use softflash_store::check::Progress;
+use softflash_store::check::{Finding, Progress};
 use softflash_store::{Store, check, open_all};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -100,6 +100,8 @@ pub struct Session {
     pub compared: Option<Comparison>,
     /// The store refused writes for lack of space, and rightly so.
     pub full: bool,
+    /// When it closed, a shard had too little space for a rewrite of degraded blocks.
+    pub lacks_room: bool,
 }
 
 /// State of the flash when all contents were compared with the reference.
@@ -206,7 +208,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
     let Plan { scenario, medium, number, crew, task, cut, wall_ms, strikes, .. } = plan;
     let executor = VirtualExecutor::new(*wall_ms);
     let runtime = executor.handle();
-    let compared = Cell::new(None);
+    let (compared, lacks_room) = (Cell::new(None), Cell::new(false));
     let opened = RefCell::new(Vec::new());
     crew.begins_session();
     medium.plan(strikes, &runtime);
@@ -249,9 +251,12 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 fullness::free_blocks_are_known(&stores)?;
                 accounting.have_no_leak(scenario).map_err(Trouble::Wrong)?;
                 let dead = fault_plan::dead_dies(strikes);
-                accounting.have_all_copies(scenario, &dead).map_err(Trouble::Wrong)?;
-                if accounting.units_left(scenario, &dead) >= 2 {
-                    groups_are_on_different_units(&stores).map_err(Trouble::Wrong)?;
+                lacks_room.set(fullness::lacks_room(&stores));
+                if !lacks_room.get() {
+                    accounting.have_all_copies(scenario, &dead).map_err(Trouble::Wrong)?;
+                    if accounting.units_left(scenario, &dead) >= 2 {
+                        groups_are_on_different_units(&stores).map_err(Trouble::Wrong)?;
+                    }
                 }
                 close(&stores).await
             }
@@ -286,7 +291,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
         Ok(()) => trouble,
         Err(error) => Some(Trouble::Wrong(format!("the cut: {error}"))),
     };
-    Session { ended_at, trouble, compared: compared.take(), full }
+    Session { ended_at, trouble, compared: compared.take(), full, lacks_room: lacks_room.get() }
 }
 
 /// Ends when no request was made for longer than a request can take: a minute per client, for slow
@@ -453,12 +458,14 @@ fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the medium offline with these planned faults; returns what is wrong.
+/// Checks the medium offline with these planned faults; returns what is wrong. Blocks may lack
+/// redundancy where the store `lacks_room`.
 pub fn check_offline(
     scenario: &Scenario,
     medium: &Medium,
     strikes: &Strikes,
     wall_ms: u64,
+    lacks_room: bool,
 ) -> Option<String> {
     let executor = VirtualExecutor::new(wall_ms);
     let runtime = executor.handle();
@@ -470,10 +477,12 @@ pub fn check_offline(
     match checked {
         Ok(report) if report.ok => None,
         Ok(report) => {
-            let wrong = report.findings.iter().filter(|finding| finding.is_error);
+            let is_wrong =
+                |finding: &&Finding| finding.is_error && !(lacks_room && finding.is_degraded);
+            let wrong = report.findings.iter().filter(is_wrong);
             let wrong: Vec<String> =
                 wrong.map(|finding| format!("{}: {}", finding.place, finding.problem)).collect();
-            Some(format!("check: {}", wrong.join("; ")))
+            (!wrong.is_empty()).then(|| format!("check: {}", wrong.join("; ")))
         }
         Err(deadlock) => Some(format!("check: {deadlock}")),
     }

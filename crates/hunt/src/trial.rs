@@ -143,12 +143,12 @@ impl Trial<'_> {
         // identical contents.
         self.session(Task::Prove, None)?;
         self.session(Task::Close, None)?;
-        self.session(Task::Close, None)?;
+        let Session { lacks_room, .. } = self.session(Task::Close, None)?;
         // With one copy, the loss by a dead unit was reported; where a unit may be lost, the data
         // must be complete without it.
         let is_redundant = self.scenario.store.is_redundant();
         let dead = if is_redundant { self.fault_state.dead() } else { Default::default() };
-        match session::check_offline(self.scenario, &self.medium, &dead, self.wall_ms) {
+        match session::check_offline(self.scenario, &self.medium, &dead, self.wall_ms, lacks_room) {
             None => Ok(()),
             Some(what) if self.may_have_lost() => Err(Trouble::Lost(what)),
             Some(what) => Err(Trouble::Wrong(what)),

@@ -29,6 +29,8 @@ pub struct Finding {
     pub problem: String,
     /// Whether durable data is damaged. A write that a power cut interrupted is not an error.
     pub is_error: bool,
+    /// Whether the data are intact, and a copy or the parity is missing or damaged.
+    pub is_degraded: bool,
 }
 
 /// The result of a check.
@@ -107,12 +109,17 @@ pub async fn check(
 impl CheckReport {
     fn fault(&mut self, place: impl Into<String>, problem: impl Into<String>) {
         let (place, problem) = (place.into(), problem.into());
-        self.findings.push(Finding { place, problem, is_error: true });
+        self.findings.push(Finding { place, problem, is_error: true, is_degraded: false });
+    }
+
+    fn degraded(&mut self, place: impl Into<String>, problem: impl Into<String>) {
+        let (place, problem) = (place.into(), problem.into());
+        self.findings.push(Finding { place, problem, is_error: true, is_degraded: true });
     }
 
     fn remark(&mut self, place: impl Into<String>, problem: impl Into<String>) {
         let (place, problem) = (place.into(), problem.into());
-        self.findings.push(Finding { place, problem, is_error: false });
+        self.findings.push(Finding { place, problem, is_error: false, is_degraded: false });
     }
 }
 
@@ -169,7 +176,7 @@ async fn check_shard(
             for (number, block) in recovered.uneven_segments(&blocks) {
                 if let Some(problem) = blocks.copy_problem(block) {
                     let place = format!("segment {number} of the log of shard {shard}, {block}");
-                    report.fault(place, problem);
+                    report.degraded(place, problem);
                 }
             }
             let trees: Vec<_> = recovered.slices.iter().map(Slice::tree).collect();
@@ -182,7 +189,7 @@ async fn check_shard(
                     if let Err(problem) = check_patch(patch, report).await {
                         report.fault(place, problem);
                     } else if let Some(problem) = blocks.copy_problem(patch.id()) {
-                        report.fault(place, problem);
+                        report.degraded(place, problem);
                     }
                     progress.done.set(progress.done.get() + 1);
                     yield_now().await;
@@ -194,7 +201,7 @@ async fn check_shard(
                 degraded.extend(check_values(slice, facts, report).await?);
             }
             for (id, problem) in degraded {
-                report.fault(format!("values, {id}"), problem);
+                report.degraded(format!("values, {id}"), problem);
             }
             for group in blocks.groups() {
                 check_parity(&group, &blocks, report).await;
@@ -227,9 +234,9 @@ async fn check_parity(group: &ParityGroup, blocks: &BlockLayer, report: &mut Che
     let id = BlockId(group.parity);
     let agrees = blocks.parity_agrees(group, Hint::COMPACTION).await;
     if let Some(problem) = blocks.copy_problem(id) {
-        report.fault(format!("the parity of {} patches, {id}", group.members.len()), problem);
+        report.degraded(format!("the parity of {} patches, {id}", group.members.len()), problem);
     } else if !agrees && blocks.is_redundant() {
-        report.fault(format!("{id}"), "it differs from the XOR of its patches");
+        report.degraded(format!("{id}"), "it differs from the XOR of its patches");
     }
 }
 

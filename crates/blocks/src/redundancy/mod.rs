@@ -3,6 +3,7 @@
 mod groups;
 mod parity_group;
 mod reconstruct;
+mod rewrites;
 mod stripe;
 
 pub use groups::GroupState;

@@ -91,6 +91,7 @@ fn unreadable(directory: &std::path::Path, error: &CliError) -> CheckReport {
         place: directory.display().to_string(),
         problem: error.to_string(),
         is_error: true,
+        is_degraded: false,
     };
     CheckReport { findings: vec![finding], ..CheckReport::default() }
 }
@@ -120,7 +121,7 @@ pub(super) fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> 
         // is damage.
         let is_error = !label.contains("older");
         report.ok &= !is_error;
-        report.findings.insert(0, Finding { place, problem: label, is_error });
+        report.findings.insert(0, Finding { place, problem: label, is_error, is_degraded: false });
     }
     Ok(report)
 }

@@ -295,6 +295,7 @@ impl<'a> Recovery<'a> {
     async fn build_trees(&self, replay: &mut Replay<'_>) -> Result<Vec<Slice>> {
         self.blocks.reserve_ids(replay.next_block);
         replay.adopt_groups(self.blocks);
+        self.blocks.settle_rewrites().await;
         let slices = replay.build(self.blocks, self.budget).await?;
         self.blocks.settle_groups(&patches_of(&slices));
         Ok(slices)
