@@ -10,6 +10,7 @@ use crate::trouble::Trouble;
 use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_ftl::UnitTelemetry;
+use softflash_store::stats::StoreStats;
 use softflash_store::{Entry, Store};
 use std::time::Duration;
 
@@ -109,7 +110,8 @@ pub async fn takes_writes_again(stores: &[Store], scenario: &Scenario) -> Result
     let runtime = first.runtime();
     runtime.sleep_until(runtime.now() + REST).await;
     let accounting = SpaceAccounting::of(first).await?;
-    if first.stats().await?.lost_units > 0 {
+    let StoreStats { lost_units, patches, value_blocks, .. } = first.stats().await?;
+    if lost_units > 0 {
         return Ok(());
     }
     accounting.have_no_leak(scenario).map_err(Trouble::Wrong)?;
@@ -130,7 +132,7 @@ pub async fn takes_writes_again(stores: &[Store], scenario: &Scenario) -> Result
                 let free = blocks(units, scenario, |unit| unit.space.allocatable());
                 Trouble::Wrong(format!(
                     "shard {} still refuses writes after an idle time because the flash is full: the live data fit into {alive} of {good} \
-                     blocks, {free} are free",
+                     blocks, {free} are free; all shards have {patches} patches and {value_blocks} value blocks",
                     store.local_id()
                 ))
             }

@@ -49,9 +49,14 @@ impl From<StoreError> for Trouble {
 }
 
 impl Trouble {
-    /// The store's error in a reply; none where the error is the command's own.
+    /// The store's error in a reply, or in a reply to one of the commands of a transaction; none
+    /// where the error is the command's own.
     pub fn of_reply(reply: &Reply) -> Option<Trouble> {
-        let Reply::Error(text) = reply else { return None };
+        let text = match reply {
+            Reply::Error(text) => text,
+            Reply::Array(replies) => return replies.iter().find_map(Trouble::of_reply),
+            _ => return None,
+        };
         let begins = |begins: &[&str]| {
             let text = text.strip_prefix("EXECABORT Transaction discarded because of: ");
             let own = text.is_some();

@@ -8,7 +8,7 @@ const SEPARATED: f64 = 2.0 / 3.0;
 /// Share of the other scenarios with the store's default, which separates only large values.
 const DEFAULT: f64 = 0.5;
 /// The store's default.
-const DEFAULT_BYTES: u64 = 32 << 10;
+const DEFAULT_BYTES: u64 = 16 << 10;
 /// The thresholds of scenarios with many separated values: 2^3 to 2^13 bytes.
 const LEAST: f64 = 3.0;
 const MOST: f64 = 13.0;

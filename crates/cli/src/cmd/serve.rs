@@ -60,7 +60,7 @@ pub struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<u64>,
     /// Values of at least this size are written once, to blocks of their own; `off` for none
-    #[arg(long, value_name = "SIZE|off", default_value = "32KiB", value_parser = parse_value_threshold)]
+    #[arg(long, value_name = "SIZE|off", default_value = "16KiB", value_parser = parse_value_threshold)]
     value_threshold: ValueThreshold,
     /// Period of the scrub, such as `7d`, or `off`: in this time all data on flash are read once,
     /// and rewritten if their pages need a refresh

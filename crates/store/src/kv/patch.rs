@@ -111,6 +111,11 @@ impl Patch {
         self.index().map_or(0, |index| u64::from(index.data_len()))
     }
 
+    /// Records inside, deletions included.
+    pub fn records(&self) -> u64 {
+        self.index().map_or(0, |index| index.entries())
+    }
+
     /// Deletions inside.
     pub fn tombstones(&self) -> u64 {
         self.index().map_or(0, |index| index.tombstones())

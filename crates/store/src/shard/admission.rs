@@ -3,6 +3,7 @@
 use super::budget::Budget;
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
+use crate::kv::compaction::leveled::GATHERED_RUNS;
 use futures_util::future::select;
 use softflash_base::Time;
 use softflash_base::planted::{self, Bug};
@@ -11,9 +12,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 /// Runs in level 0 above which writers are throttled.
-const SLOW_RUNS: usize = 8;
+const SLOW_RUNS: usize = 16;
 /// Runs in level 0 at which writers stop.
-const STOP_RUNS: usize = 20;
+const STOP_RUNS: usize = 28;
 /// The assumed flush rate before the first measurement, in bytes per second: between that of a
 /// modelled array and that of a drive.
 const FIRST_DRAIN_BYTES: f64 = (64 << 20) as f64;
@@ -319,9 +320,11 @@ impl Shard {
         self.blocks.free_blocks() < reserve + reserve / 2
     }
 
-    /// Whether more runs wait in level 0 than the next two merges take.
+    /// Whether level 0 has more runs than gather while compaction keeps up.
     pub(super) fn compaction_lags(&self) -> bool {
-        self.level0_runs() > 2 * self.budget.level0_runs
+        let level0_runs = self.budget.level0_runs;
+        let kept = if self.space_is_short() { level0_runs } else { GATHERED_RUNS };
+        self.level0_runs() > kept + level0_runs
     }
 
     fn level0_runs(&self) -> usize {

@@ -15,7 +15,8 @@ pub struct Budget {
     pub memtables_total_bytes: usize,
     /// Separated values that are not written.
     pub values_waiting_bytes: usize,
-    /// Runs of level 0 in one merge; bounds the space that a compaction needs.
+    /// Runs of level 0 that start a merge, and where space is short the most that it takes; bounds
+    /// the space that a compaction needs.
     pub level0_runs: usize,
     /// What memtables, pending log events, scan readahead, requests and the read cache share: the
     /// cache has all that the others do not use at the moment.

@@ -3,12 +3,15 @@
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
-use crate::kv::compaction::leveled::{Choice, Options};
+use crate::format::reference::Reference;
+use crate::kv::compaction::leveled::{Choice, GATHERED_RUNS, Options};
 use crate::kv::cursor::RunCursor;
 use crate::kv::merge::{Fate, Merge, Retention, Source};
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::kv::writer::PatchWriter;
+use bytes::Bytes;
+use hashbrown::HashSet;
 use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::rc::Rc;
@@ -18,11 +21,20 @@ impl Shard {
     pub(super) fn compaction_options(&self) -> Options {
         Options {
             level0_runs: self.budget.level0_runs,
+            gathered_runs: GATHERED_RUNS.max(self.budget.level0_runs),
             base_bytes: (self.budget.level0_runs * self.budget.freeze_bytes) as u64,
             fanout: 8,
             room_blocks: self.blocks.room_of_compaction(),
+            spare_blocks: self.spare_blocks(),
             patch_bytes: self.blocks.capacity_bytes() as u64,
         }
+    }
+
+    /// Free blocks that a merge can take while writers go on: those above the reserve and a part of
+    /// it, which is for the flushes during the merge.
+    fn spare_blocks(&self) -> usize {
+        let reserve = self.reserve_blocks();
+        self.blocks.free_blocks().saturating_sub(reserve + reserve / 4) as usize
     }
 
     /// Runs one compaction of the slice, if its policy chooses any. Returns whether one was run.
@@ -76,17 +88,21 @@ impl Shard {
             Retention::new(self.history.snapshots.all(), choice.bottom, self.now_ms());
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
+        let mut kept = KeptReferences::default();
         while let Some(record) = merge.next().await? {
             if self.tasks.closing.get() {
                 return Err(StoreError::Closed);
             }
             match retention.judge(&record) {
-                Fate::Keep => writer.add(&record).await?,
+                Fate::Keep => {
+                    kept.note(&record);
+                    writer.add(&record).await?;
+                }
                 Fate::Bury => {
-                    self.drop_value(&record);
+                    self.drop_value(&record, &kept);
                     writer.add(&Record::delete(record.key, record.seq)).await?;
                 }
-                Fate::Drop => self.drop_value(&record),
+                Fate::Drop => self.drop_value(&record, &kept),
             }
         }
         let (patches, bytes) = writer.finish().await?;
@@ -95,16 +111,38 @@ impl Shard {
     }
 }
 
+/// The references to fragments that a merge has kept of the newer versions of a key. A version of
+/// several fragments shares references with the one that the collector made of it by moving others.
+#[derive(Default)]
+struct KeptReferences {
+    key: Bytes,
+    references: HashSet<Reference>,
+}
+
+impl KeptReferences {
+    fn note(&mut self, record: &Record) {
+        let Some(reference) = record.reference().filter(|_| record.fragments() > 1) else { return };
+        if self.key != record.key {
+            self.key = record.key.clone();
+            self.references.clear();
+        }
+        self.references.insert(*reference);
+    }
+
+    fn has(&self, record: &Record, reference: &Reference) -> bool {
+        self.key == record.key && self.references.contains(reference)
+    }
+}
+
 impl Shard {
-    /// A version is dropped: its separated value is dead.
-    fn drop_value(&self, record: &Record) {
+    /// A version is dropped: its separated value is dead, but for the fragments that newer versions
+    /// have.
+    fn drop_value(&self, record: &Record, kept: &KeptReferences) {
         let Some(reference) = record.reference() else { return };
         let mut ledger = self.values.ledger().borrow_mut();
         match record.is_expired(self.now_ms()) {
-            // A version of several fragments shares references with the one that the collector made
-            // of it by moving one of them.
-            false if record.fragments() > 1 => {}
             true => ledger.remove_expired(reference, record.expires_at_ms().unwrap_or(0)),
+            false if kept.has(record, reference) => {}
             false => ledger.remove(reference),
         }
     }

@@ -1,9 +1,14 @@
 //! The leveled compaction policy. It returns a choice, which the worker executes.
 //!
-//! Level 0 holds a run for each flush; when there are [`Options::level0_runs`], the oldest of them
-//! are merged into level 1. Every deeper level is one run, [`Options::fanout`] times as large as
-//! the level above. A level over its target size merges one patch at a time into the next level, in
-//! cyclic key order.
+//! Level 0 holds a run for each flush. A merge of level 0 into level 1 writes all data of level 1
+//! again, so it pays by the bytes of level 0 that it removes: the runs gather until they are about
+//! as large as level 1 (lazy leveling: Dayan and Idreos, "Dostoevsky", SIGMOD 2018), as long as the
+//! merge of all of them fits the free space. Otherwise the oldest [`Options::level0_runs`] are
+//! merged.
+//!
+//! Every deeper level is one run, [`Options::fanout`] times as large as the level above. A level
+//! over its target size merges one patch at a time into the next level: first those with many
+//! deletions, then in cyclic key order.
 
 use crate::kv::patch::Patch;
 use crate::kv::tree::{Level, Run, Tree};
@@ -14,17 +19,33 @@ use std::rc::Rc;
 /// The most bytes of a partly filled patch that are copied for each byte of new data that fills it.
 const MOST_COPIED: u64 = 2;
 
+/// The bytes of level 0, as a multiple of those of level 1, at which a merge pays: it writes level
+/// 1 once, so each byte of level 0 costs the inverse of this number.
+const PAYING_SHARE: f64 = 1.25;
+
+/// The most runs that gather in level 0 of a slice. A lookup of an absent key passes a filter for
+/// each.
+pub const GATHERED_RUNS: usize = 12;
+
+/// A patch goes first where one in this many of its records is a deletion.
+const DELETIONS_OF_RECORDS: u64 = 4;
+
 /// The target shape of the tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Runs in level 0 that start a compaction, and the most runs that it merges.
+    /// The fewest runs in level 0 that start a compaction, and where room is short the most runs
+    /// that it merges.
     pub level0_runs: usize,
+    /// Runs in level 0 that start a compaction of any payoff.
+    pub gathered_runs: usize,
     /// Target size of level 1 in bytes.
     pub base_bytes: u64,
     /// The ratio of a level's size to the level above.
     pub fanout: u64,
     /// Free blocks for the outputs.
     pub room_blocks: usize,
+    /// Free blocks that outputs can take without a pause of writers.
+    pub spare_blocks: usize,
     /// The most bytes of a patch.
     pub patch_bytes: u64,
 }
@@ -56,7 +77,7 @@ impl Leveled {
             .levels
             .iter()
             .enumerate()
-            .map(|(number, level)| (number, score(number, level, options)))
+            .map(|(number, level)| (number, score(tree, number, level, options)))
             .filter(|(_, score)| *score >= 1.0)
             .collect();
         if pressure {
@@ -101,16 +122,30 @@ impl Leveled {
             self.cursors.resize(from + 1, Bytes::new());
         }
         let cursor = self.cursors.get_mut(from)?;
-        let next = run.patches.partition_point(|patch| patch.last_key() <= &cursor[..]);
-        let start = if next < run.patches.len() { next } else { 0 };
         let picked = match run.lost() {
-            0 => clean_cut(run, start, start + 1),
+            0 => {
+                let place = next_patch(run, cursor);
+                clean_cut(run, place, place + 1)
+            }
             // Lost patches may hold versions of the same keys.
             _ => run.patches.clone(),
         };
         *cursor = Bytes::copy_from_slice(picked.last()?.last_key());
         Some(choice(tree, options, from, vec![Run { number: run.number, patches: picked }]))
     }
+}
+
+/// The place of the patch to merge into the next level: one with many deletions, because it and the
+/// records that it deletes disappear; otherwise the next one behind the cursor.
+fn next_patch(run: &Run, cursor: &[u8]) -> usize {
+    let deletes = |patch: &Rc<Patch>| {
+        patch.records() > 0 && patch.tombstones() * DELETIONS_OF_RECORDS >= patch.records()
+    };
+    let behind = || match run.patches.partition_point(|patch| patch.last_key() <= cursor) {
+        next if next < run.patches.len() => next,
+        _ => 0,
+    };
+    run.patches.iter().position(deletes).unwrap_or_else(behind)
 }
 
 impl Choice {
@@ -132,21 +167,45 @@ fn has_garbage(level: &Level) -> bool {
     level.patches().any(|patch| patch.tombstones() > 0)
 }
 
-fn score(number: usize, level: &Level, options: &Options) -> f64 {
+fn score(tree: &Tree, number: usize, level: &Level, options: &Options) -> f64 {
     if number == 0 {
-        return level.runs.len() as f64 / options.level0_runs as f64;
+        return score_of_level0(tree, level, options);
     }
     let target = options.base_bytes * options.fanout.pow(number as u32 - 1);
     level.bytes() as f64 / target as f64
 }
 
+/// At least 1 where a merge of level 0 is due: it pays, lookups have to pass too many runs, or a
+/// later merge would find too little space.
+fn score_of_level0(tree: &Tree, level: &Level, options: &Options) -> f64 {
+    let runs = level.runs.len();
+    if runs < options.level0_runs {
+        return runs as f64 / options.level0_runs as f64;
+    }
+    let below = tree.levels.get(1);
+    let blocks = level.patches().count() + below.map_or(0, |below| below.patches().count());
+    if blocks >= options.spare_blocks {
+        return runs as f64 / options.level0_runs as f64;
+    }
+    let below = below.map_or(0, |below| below.bytes());
+    let payoff = level.bytes() as f64 / (PAYING_SHARE * below as f64).max(1.0);
+    payoff.min(1.0).max(runs as f64 / options.gathered_runs as f64)
+}
+
 fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
     let level = tree.levels.first()?;
+    let of =
+        |runs: &[Rc<Run>]| choice(tree, options, 0, runs.iter().map(|run| run.share()).collect());
+    let (newest, oldest) = (
+        level.runs.get(..options.level0_runs),
+        level.runs.get(level.runs.len().saturating_sub(options.level0_runs)..),
+    );
+    if let Some(newest) = newest.filter(|_| planted::bug(Bug::NewestRunsTaken)) {
+        return Some(of(newest));
+    }
+    let all = of(&level.runs);
     // The oldest runs: runs that stay in level 0 must be newer than the data below.
-    let all = planted::bug(Bug::NewestRunsTaken);
-    let newer = if all { 0 } else { level.runs.len().saturating_sub(options.level0_runs) };
-    let runs = level.runs.iter().skip(newer).take(options.level0_runs);
-    Some(choice(tree, options, 0, runs.map(|run| run.share()).collect()))
+    if all.blocks() <= options.spare_blocks { Some(all) } else { oldest.map(of) }
 }
 
 /// Adds the overlapping patches of the level below to the inputs of `from`.

@@ -14,7 +14,7 @@ mod workload;
 
 use super::measure::{Cost, Stopwatch};
 use crate::cleanup::Cleanup;
-use crate::cmd::serve::parse_durability;
+use crate::cmd::serve::{ValueThreshold, parse_durability, parse_value_threshold};
 use crate::embedded::OpenDir;
 use crate::error::CliError;
 use crate::formatting::{Compressions, NewDevice, Plan, parse_size};
@@ -83,6 +83,9 @@ pub struct Kv {
     /// Memory for memtables and read cache
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     memory: u64,
+    /// Values from this size on are written once, to value blocks of their own; `off`: never
+    #[arg(long, value_name = "SIZE|off", default_value = "16KiB", value_parser = parse_value_threshold)]
+    value_threshold: ValueThreshold,
     /// Where to create the store
     #[arg(long, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
@@ -167,6 +170,7 @@ impl Kv {
         let options = StoreOptions {
             memory_bytes: self.memory,
             durability: self.durability,
+            value_threshold: self.value_threshold.0,
             ..StoreOptions::default()
         };
         let load = Load::new(

@@ -3,8 +3,17 @@ use crate::kv::testing::{deletion, fragment, lost_patch, patch, patch_of, tree, 
 use softflash_blocks::{BlockId, BlockLayer, Redundancy};
 use softflash_testing::on_blocks;
 
-const OPTIONS: Options =
-    Options { level0_runs: 2, base_bytes: 10_000, fanout: 8, room_blocks: 100, patch_bytes: 0 };
+/// Without space for runs that gather.
+const OPTIONS: Options = Options {
+    level0_runs: 2,
+    gathered_runs: 12,
+    base_bytes: 10_000,
+    fanout: 8,
+    room_blocks: 100,
+    spare_blocks: 0,
+    patch_bytes: 0,
+};
+const SPACIOUS: Options = Options { spare_blocks: 100, ..OPTIONS };
 
 /// The keys between which the inputs of each run lie.
 fn bounds(choice: &Choice) -> Vec<Vec<(String, String)>> {
@@ -47,6 +56,54 @@ fn level_0_merges_its_oldest_runs_once_there_are_enough() {
 }
 
 #[test]
+fn runs_gather_in_level_0_until_their_merge_pays() {
+    with_blocks(async |blocks| {
+        let runs: [_; 12] = std::array::from_fn(|_| patch(blocks, "a", "z", 1000));
+        let below = patch(blocks, "a", "z", 4000);
+        let merged = |count: usize, options: &Options, below: &[&Rc<Patch>]| {
+            let above = (1..).zip(&runs[..count]).map(|(run, patch)| (0, run, patch));
+            let all: Vec<_> = above.chain(below.iter().map(|patch| (1, 0, *patch))).collect();
+            let choice = Leveled::default().choose(&tree(&all), options, false);
+            choice.map(|choice| choice.inputs.len() - below.len())
+        };
+        let share = below.bytes() as f64 * PAYING_SHARE / runs[0].bytes() as f64;
+        assert_eq!(share.ceil(), 5.0);
+        assert_eq!(merged(4, &SPACIOUS, &[&below]), None);
+        assert_eq!(merged(5, &SPACIOUS, &[&below]), Some(5), "all of them");
+        assert_eq!(merged(2, &SPACIOUS, &[]), Some(2), "nothing is rewritten below");
+        let large = patch(blocks, "a", "z", 100_000);
+        let roomy = Options { base_bytes: 1_000_000, ..SPACIOUS };
+        assert_eq!(merged(11, &roomy, &[&large]), None);
+        assert_eq!(merged(12, &roomy, &[&large]), Some(12), "lookups pass too many runs");
+        let spare = |spare_blocks| Options { spare_blocks, ..SPACIOUS };
+        assert_eq!(merged(3, &spare(5), &[&below]), None);
+        assert_eq!(merged(3, &spare(4), &[&below]), Some(3), "a later merge would not fit");
+        assert_eq!(merged(3, &spare(3), &[&below]), Some(2), "nor does this one");
+    });
+}
+
+#[test]
+fn a_patch_with_many_deletions_goes_first() {
+    with_blocks(async |blocks| {
+        let [first, last] = ["ab", "yz"].map(|k| patch(blocks, &k[..1], &k[1..], 6000));
+        let of = |deletions: usize| {
+            let records = ["d", "e", "f", "g", "h"].into_iter().enumerate();
+            let records = records.map(|(number, key)| match number < deletions {
+                true => deletion(key, 4),
+                false => value(key, 4, 10),
+            });
+            patch_of(blocks, &records.collect::<Vec<_>>())
+        };
+        let chosen = |middle: &Rc<Patch>| {
+            let level1 = tree(&[(1, 0, &first), (1, 0, middle), (1, 0, &last)]);
+            bounds(&choose(&level1).unwrap())[0].clone()
+        };
+        assert_eq!(chosen(&of(1)), pairs(&[("a", "b")]), "one record in five");
+        assert_eq!(chosen(&of(2)), pairs(&[("d", "h")]));
+    });
+}
+
+#[test]
 fn runs_of_level_0_are_merged_with_the_patches_that_they_overlap_below() {
     with_blocks(async |blocks| {
         let [early, late] = [("d", "g"), ("f", "i")].map(|(a, z)| patch(blocks, a, z, 10));
@@ -74,7 +131,7 @@ fn under_pressure_the_deepest_level_that_is_due_goes_first() {
         // Level 0 is at two times its target, level 1 a little above.
         assert_eq!(from(choose(&tree(&all[..3]))), 0);
         let tree = tree(&all);
-        assert!(score(1, &tree.levels[1], &OPTIONS) > 1.0);
+        assert!(score(&tree, 1, &tree.levels[1], &OPTIONS) > 1.0);
         assert_eq!(from(under_pressure(&tree)), 1);
     });
 }
