@@ -200,7 +200,7 @@ mod tests {
             count(&|scenario| range.contains(&scenario.store.value_threshold))
         };
         assert!(separates(8..8193) > 1000);
-        assert!(separates(0..1) > 100 && separates(32_768..32_769) > 100);
+        assert!(separates(0..1) > 100 && separates(16_384..16_385) > 100);
         assert!(count(&|scenario| scenario.drive.is_some() && scenario.store.parity > 0) > 10);
         assert!(count(&|scenario| scenario.drive.is_some() && scenario.store.copies > 1) > 10);
         assert!(

@@ -407,6 +407,9 @@ fn decode_changes(
         version.records(&key).try_for_each(|record| record.verify())?;
         Ok((key, version))
     })?;
+    if may_refer && !has_references(&entries) {
+        return Err(body.malformed("an event of separated values has none"));
+    }
     Ok(Replayed::Batch { transaction, seq, clear, entries })
 }
 

@@ -192,20 +192,23 @@ fn score_of_level0(tree: &Tree, level: &Level, options: &Options) -> f64 {
     payoff.min(1.0).max(runs as f64 / options.gathered_runs as f64)
 }
 
+/// All runs, where their merge leaves room for writers; otherwise the oldest ones that fit: runs that
+/// stay in level 0 must be newer than the data below.
 fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
-    let level = tree.levels.first()?;
+    let runs = &tree.levels.first()?.runs;
     let of =
         |runs: &[Rc<Run>]| choice(tree, options, 0, runs.iter().map(|run| run.share()).collect());
-    let (newest, oldest) = (
-        level.runs.get(..options.level0_runs),
-        level.runs.get(level.runs.len().saturating_sub(options.level0_runs)..),
-    );
-    if let Some(newest) = newest.filter(|_| planted::bug(Bug::NewestRunsTaken)) {
-        return Some(of(newest));
+    let most = options.level0_runs.min(runs.len());
+    if planted::bug(Bug::NewestRunsTaken) {
+        return runs.get(..most).map(of);
     }
-    let all = of(&level.runs);
-    // The oldest runs: runs that stay in level 0 must be newer than the data below.
-    if all.blocks() <= options.spare_blocks { Some(all) } else { oldest.map(of) }
+    let all = of(runs);
+    if all.blocks() <= options.spare_blocks {
+        return Some(all);
+    }
+    let oldest = |count: usize| runs.get(runs.len() - count..).map(of);
+    let mut fewer = (1..=most).rev().filter_map(oldest);
+    fewer.find(|choice| choice.blocks() <= options.room_blocks).or_else(|| oldest(most))
 }
 
 /// Adds the overlapping patches of the level below to the inputs of `from`.

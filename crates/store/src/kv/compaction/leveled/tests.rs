@@ -79,6 +79,10 @@ fn runs_gather_in_level_0_until_their_merge_pays() {
         assert_eq!(merged(3, &spare(5), &[&below]), None);
         assert_eq!(merged(3, &spare(4), &[&below]), Some(3), "a later merge would not fit");
         assert_eq!(merged(3, &spare(3), &[&below]), Some(2), "nor does this one");
+        let room = |room_blocks| Options { room_blocks, ..OPTIONS };
+        assert_eq!(merged(3, &room(3), &[&below]), Some(2));
+        assert_eq!(merged(3, &room(2), &[&below]), Some(1), "two do not fit");
+        assert_eq!(merged(3, &room(1), &[&below]), Some(2), "nothing fits");
     });
 }
 
