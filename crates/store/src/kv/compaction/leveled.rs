@@ -192,8 +192,8 @@ fn score_of_level0(tree: &Tree, level: &Level, options: &Options) -> f64 {
     payoff.min(1.0).max(runs as f64 / options.gathered_runs as f64)
 }
 
-/// All runs, where their merge leaves room for writers; otherwise the oldest ones that fit: runs that
-/// stay in level 0 must be newer than the data below.
+/// All runs, where their merge leaves room for writers; otherwise the oldest ones that fit: runs
+/// that stay in level 0 must be newer than the data below.
 fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
     let runs = &tree.levels.first()?.runs;
     let of =
