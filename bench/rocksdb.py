@@ -18,7 +18,8 @@ THREADS = 2
 MODES = {"lsm": "rocksdb", "blob": "rocksdb-blob"}
 # Of `deleterandom` and `overwrite` in turn, as db_bench has no workload that does both.
 DELETE_ROUNDS = 8
-# db_bench scatters popular keys by this factor modulo their number, which must not share a divisor with it.
+# db_bench scatters popular keys by this factor modulo their number, which must not share a divisor
+# with it.
 SCATTER = 0x5BD1E995
 # Workloads that db_bench can do with skewed keys.
 SKEWED = ("overwrite", "get")

@@ -1,5 +1,5 @@
-//! Lists the presets and experiments of the repository, so that a file that is added there is in
-//! the binary without being named anywhere.
+//! Generates the list of the repository's presets and experiments, so that the binary embeds new
+//! files without a further change.
 
 use std::error::Error;
 use std::fmt::Write;

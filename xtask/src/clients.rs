@@ -67,13 +67,14 @@ impl Clients {
         self.missing.is_empty() && !self.pythons.is_empty()
     }
 
-    /// Passes the clients to the tests of a command, and whether they are required.
+    /// Passes the clients to the tests of a command, and whether they are required, unless the
+    /// environment says so already.
     pub fn tell(&self, command: &mut Command) {
         if !self.pythons.is_empty() {
             command.env(PYTHON, self.pythons.join(":"));
         }
         let ci = env::var_os("CI").is_some_and(|ci| ci == "true");
-        if self.complete() || ci {
+        if env::var_os(REQUIRE).is_none() && (self.complete() || ci) {
             command.env(REQUIRE, "1");
         }
     }

@@ -93,7 +93,7 @@ bugs! {
     ScanSkipsKey: "a page of a scan begins one key late", "store/src/shard/scan.rs";
     GateStaysShut: "a task that waits at a gate is not woken when the gate opens", "store/src/shard/gate.rs";
     ClockRunsBack: "the expiry clock is not restored at a restart", "store/src/shard/clock.rs";
-    ExposedClockLogged: "the expiry clock counts as logged in a frame that a later write can destroy", "store/src/shard/log/writer.rs";
+    OpenWordLineClockLogged: "the expiry clock counts as logged in a frame that a later write can destroy", "store/src/shard/log/writer.rs";
     ClearForgottenByFlush: "a flush after a restart restores patches that a FLUSHALL had removed", "store/src/shard/replay.rs";
     ClearNotReplayed: "a FLUSHALL is not replayed", "store/src/shard/replay.rs";
     // The flash translation layer.

@@ -1,6 +1,6 @@
 //! Blocks that are being written: all copies get the same pages. Where one copy fails, appends
 //! continue on the other copy. But acknowledged data should be in both: [`OpenBlock::lacks_copy`]
-//! tells the writer that another block would have all copies, and the writer continues there.
+//! reports that another block would have all copies, and the writer continues there.
 
 use crate::directory::Copies;
 use crate::error::{BlockError, Result};

@@ -1,7 +1,6 @@
-//! Reading blocks, whatever their redundancy. The reader passes a function that decodes the bytes.
-//! Where that function fails for one copy, it is called with the bytes of another copy, or with
-//! bytes reconstructed from the parity group. A damaged copy is noted, so that the block gets a
-//! refresh.
+//! Reads blocks of all kinds of redundancy. The caller passes a function that decodes the bytes. If
+//! that function fails for one copy, it is called with the bytes of another copy, or with bytes
+//! reconstructed from the parity group. A damaged copy is noted, so that the block gets a refresh.
 
 use crate::directory::{Copies, Place};
 use crate::error::{BlockError, Result};

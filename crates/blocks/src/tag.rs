@@ -84,7 +84,7 @@ const VERSION_OF_COPIES: u8 = 3;
 /// Encodes a tag; see `docs/formats.md`.
 pub fn encode(tag: Tag) -> OwnerTag {
     let encoded = encoded(tag);
-    debug_assert_eq!(decode(&encoded), Some(tag), "a tag is not decodable");
+    assert_eq!(decode(&encoded), Some(tag), "a tag is not decodable");
     encoded
 }
 

@@ -1,10 +1,10 @@
-//! Which units of a device have a queue pair now.
+//! The units of a device that have a queue pair.
 
 use crate::queue_pair::OpenError;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The unit ranges in use. A clone is the same set.
+/// The unit ranges in use. A clone shares the set.
 #[derive(Debug, Clone, Default)]
 pub struct Claims(Arc<Mutex<Vec<Range<u16>>>>);
 
@@ -16,7 +16,7 @@ pub struct Claim {
 }
 
 impl Claims {
-    /// Takes `wanted` out of a device with `units` units.
+    /// Claims the units `wanted` of a device with `units` units.
     ///
     /// # Errors
     /// [`OpenError::Geometry`] where the range is empty, outside the device, or overlaps another.

@@ -1,4 +1,4 @@
-//! Commands that a device executes, and what it answers.
+//! Commands of a device, and their completions.
 
 use crate::geometry::MAX_PLANES;
 use softflash_base::{IoBuf, Time, UnitId};
@@ -8,8 +8,8 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub u64);
 
-/// Where a command works: the same page of one block in each of `planes` adjacent planes of one
-/// die. Consecutive pages of the buffer lie plane by plane, then row by row.
+/// The target of a command: the same page of one block in each of `planes` adjacent planes of one
+/// die. Consecutive pages of the buffer are plane by plane, then row by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     /// The unit.
@@ -18,7 +18,7 @@ pub struct Target {
     pub die: u8,
     /// The first plane.
     pub plane: u8,
-    /// How many planes, from `plane` on (1 for a single-plane operation).
+    /// The number of planes, from `plane` on (1 for a single-plane operation).
     pub planes: u8,
     /// The block in each of those planes; `blocks[0]` is the one in `plane`. Blocks may differ, as
     /// a bad one is replaced by another of its plane.
@@ -39,15 +39,15 @@ pub enum Operation {
     Program {
         /// The data, `rows * planes * page_bytes` long.
         data: IoBuf,
-        /// Complete only when the data, and all that completed on this queue pair before the
-        /// command was submitted and lies in the same pages' reach, survives a power cut (NVMe's
-        /// Force Unit Access). Devices whose programs always are durable ignore it.
+        /// Complete only when the data survives a power cut (NVMe's Force Unit Access), and with it
+        /// all data of this queue pair that completed before the submission and that a power cut in
+        /// these programs can affect. Devices whose programs are always durable ignore it.
         durable: bool,
     },
     /// Erase the target's blocks.
     Erase,
     /// Complete when everything that completed on this queue pair before the submission survives a
-    /// power cut. The target's unit is not looked at.
+    /// power cut. The target's unit is ignored.
     Flush,
     /// Record durably that the target's blocks must not be used again.
     MarkBad,
@@ -58,9 +58,9 @@ pub enum Operation {
 pub struct Command {
     /// Returned with the completion.
     pub tag: Tag,
-    /// Where.
+    /// The target.
     pub target: Target,
-    /// What.
+    /// The operation.
     pub operation: Operation,
 }
 
@@ -69,15 +69,15 @@ pub struct Command {
 pub struct Completion {
     /// The command's tag.
     pub tag: Tag,
-    /// The buffer given with a read or program, back with its owner.
+    /// The buffer of a read or program, returned to its owner.
     pub buffer: Option<IoBuf>,
-    /// Success, or why not. After a failed read the buffer's contents mean nothing.
+    /// Success, or the error. After a failed read the buffer's contents are undefined.
     pub result: Result<(), DeviceError>,
-    /// How often pages were read again with other thresholds until ECC could correct them, in the
-    /// page that needed most: data that should be rewritten before it is lost. 0 where the device
-    /// does not say.
+    /// The most read retries of any page: repeated reads with other thresholds until ECC could
+    /// correct it. Such data should be rewritten before it is lost. 0 if the device does not report
+    /// retries.
     pub retries: u8,
-    /// When the device finished.
+    /// The time of completion.
     pub finished_at: Time,
 }
 
@@ -94,13 +94,13 @@ pub enum DeviceError {
     /// The erase failed; the block must be retired.
     #[error("erase failed; retire the block")]
     EraseFailed,
-    /// The page was never programmed since the last erase.
+    /// The page was not programmed since the last erase.
     #[error("page {page} is erased, nothing to read")]
     Erased {
         /// The first such page.
         page: u32,
     },
-    /// The die answers no command any more, and what is in it cannot be read.
+    /// The die is dead: it executes no commands, and its data cannot be read.
     #[error("the die is dead; its contents are lost")]
     DeadDie,
     /// The block is marked bad.
@@ -122,10 +122,10 @@ pub enum DeviceError {
         /// The `errno`.
         errno: i32,
     },
-    /// A flush of the device failed, this one or one before: nothing that is written can be
-    /// promised any more.
+    /// A flush of the device failed, this one or an earlier one: no written data is guaranteed to
+    /// be durable any more.
     #[error(
-        "a flush of the device failed ({}): what was written may be lost; look after the device, then start again",
+        "a flush of the device failed ({}): written data may be lost; check the device, then restart",
         std::io::Error::from_raw_os_error(*errno)
     )]
     Unsettled {

@@ -1,11 +1,11 @@
 //! Properties of the decoders for any bytes, for the fuzzers of `fuzz` and for tests that replay
-//! what these found.
+//! their findings.
 
 use crate::file::check_configuration;
 use crate::model::{self, ModelConfig};
 
-/// A device's label: what decodes is written back as the same, and the backends refuse a
-/// configuration with words or can work with its numbers.
+/// A device label: a decoded label encodes to an equal one, and the backends either refuse its
+/// configuration with an error or can compute with its numbers.
 pub fn label(data: &[u8]) {
     let Some(configuration) = crate::label::fuzzing::label(data) else { return };
     if let Ok(bytes) = check_configuration(&configuration) {

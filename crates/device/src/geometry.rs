@@ -1,8 +1,8 @@
-//! The shape of a device, in the terms that the layers above need.
+//! The geometry of a device, as the layers above need it.
 
 use serde::{Deserialize, Serialize};
 
-/// The shape of one unit. All units of a device have the same.
+/// The geometry of one unit. All units of a device have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnitGeometry {
@@ -46,7 +46,7 @@ impl UnitGeometry {
     }
 }
 
-/// A device as a user sees it in a list.
+/// The description of a device in lists for users.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// The backend: `file` or `model`.
@@ -55,7 +55,7 @@ pub struct DeviceInfo {
     pub uuid: u128,
     /// Number of units.
     pub units: u16,
-    /// The shape of each.
+    /// The geometry of each unit.
     pub geometry: UnitGeometry,
     /// Notes of the backend, such as `io_uring, O_DIRECT` or why it fell back.
     pub detail: String,

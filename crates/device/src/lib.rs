@@ -1,16 +1,17 @@
 //! The Common SSD Layer: one queue-pair trait over interchangeable flash devices.
 //!
 //! A [`Device`] is a set of independent units. A shard opens a [`QueuePair`] over the units that it
-//! owns, submits [`Command`]s and polls for [`Completion`]s. Time is an argument. No backend knows
-//! what is stored, and nothing above knows which backend it drives.
+//! owns, submits [`Command`]s and polls for [`Completion`]s. Time is an argument. No backend
+//! interprets the stored data, and no layer above depends on the backend.
 //!
 //! # Layout
 //!
 //! - [`command`], [`geometry`], [`queue_pair`]: the interface;
 //! - [`file`](mod@file): units as extents of a file or block device, through io_uring;
 //! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
-//! - `opening`: from a path to a device; `label`: what stands at its start (drawn there);
-//! - [`backend`]: checks that all backends share, for those in other crates too (`validate`,
+//! - `opening`: opens the device at a path; `label`: the label at the start of a device, with its
+//!   format;
+//! - [`backend`]: shared checks of all backends, also for backends in other crates (`validate`,
 //!   `claims`).
 
 pub mod backend {

@@ -1,4 +1,4 @@
-//! From a path to a device, whatever its backend.
+//! Opens the device at a path with the backend that its label names.
 
 use crate::file::{FileDevice, OpenOptions};
 use crate::geometry::DeviceInfo;
@@ -14,13 +14,12 @@ use std::sync::Arc;
 /// processes.
 ///
 /// # Errors
-/// [`OpenError`] says which check failed and what to do.
+/// [`OpenError`] names the failed check and the remedy.
 pub fn open(path: &Path) -> Result<Arc<dyn Device>, OpenError> {
     open_with(path, OpenOptions::default())
 }
 
-/// As [`open`], with options; of them, other backends than the file take only
-/// [`OpenOptions::repair_label`].
+/// As [`open`], with options; backends other than `file` use only [`OpenOptions::repair_label`].
 pub fn open_with(path: &Path, options: OpenOptions) -> Result<Arc<dyn Device>, OpenError> {
     let (label, note) = open_label(path, options.repair_label)?;
     match label.label().configuration.backend.as_str() {
@@ -30,7 +29,7 @@ pub fn open_with(path: &Path, options: OpenOptions) -> Result<Arc<dyn Device>, O
     }
 }
 
-/// Reads what the label says, without taking the lock: also works while a server has the device.
+/// Reads the label without taking the lock, so it also works while a server uses the device.
 ///
 /// # Errors
 /// As [`open`], except [`OpenError::Busy`].

@@ -20,7 +20,7 @@ pub trait Device: Send + Sync {
 
 /// Submission and completion of commands on some units of a device.
 pub trait QueuePair {
-    /// The shape of every unit.
+    /// The geometry of every unit.
     fn geometry(&self) -> &UnitGeometry;
 
     /// The identity of the device, part of the identity of everything written to it.
@@ -29,14 +29,16 @@ pub trait QueuePair {
     /// The units that this queue pair drives.
     fn units(&self) -> Range<u16>;
 
-    /// How many pages of a block must be programmed until no later program in it can take page
-    /// `page`, or one before it, along: on flash with several bits in a cell a power cut in the
-    /// program of a page can damage those that were programmed before into the same cells.
+    /// The number of pages of a block that must be programmed until no later program in it can
+    /// destroy page `page` or one before it: on flash with several bits per cell, a power cut in
+    /// the program of a page can damage pages programmed earlier into the same cells (paired
+    /// pages).
     fn safe_after(&self, page: u32) -> u32 {
         page + 1
     }
 
-    /// The least of a page that can be read, its first bytes; a whole page where that is unknown.
+    /// The smallest part of a page that can be read: its first bytes; a whole page if that is
+    /// unknown.
     fn sector_bytes(&self) -> u32 {
         self.geometry().page_bytes
     }
@@ -45,14 +47,14 @@ pub trait QueuePair {
     /// order.
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)>;
 
-    /// Where buffers for commands come from; others work too but may be slower.
+    /// The pool of buffers for commands; other buffers work too but may be slower.
     fn buffers(&self) -> &BufferPool;
 
-    /// Takes a command, or gives it back where the queue is full. The device may start it at once
-    /// or at the next [`poll`](QueuePair::poll).
+    /// Accepts a command, or returns it if the queue is full. The device may start it at once or at
+    /// the next [`poll`](QueuePair::poll).
     fn submit(&mut self, now: Time, command: Command) -> Submit;
 
-    /// Starts what was submitted and collects what has finished by `now`.
+    /// Starts the submitted commands and collects the completions up to `now`.
     fn poll(&mut self, now: Time, completions: &mut Vec<Completion>);
 
     /// The event to wait for before the next poll.
@@ -94,22 +96,22 @@ macro_rules! described_by_inner {
 #[derive(Debug)]
 #[must_use]
 pub enum Submit {
-    /// A completion will come.
+    /// The command is accepted; a completion follows.
     Accepted,
     /// The queue is full; try again after a completion.
     Full(Command),
 }
 
-/// When a queue pair wants to be polled.
+/// When a queue pair must be polled next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// Nothing is under way.
+    /// No command is in progress.
     Idle,
-    /// At this time, not earlier: virtual devices know.
+    /// At this time, not earlier: for devices in virtual time.
     At(Time),
     /// When this descriptor becomes readable.
     Readable(RawFd),
-    /// As soon as the caller has submitted what it has: something waits to be started.
+    /// As soon as the caller has made its submissions: requests or completions wait for the poll.
     Now,
 }
 
@@ -155,7 +157,7 @@ pub enum OpenError {
         /// The path tried.
         path: PathBuf,
     },
-    /// The geometry cannot be had.
+    /// The geometry or the range of units is not possible.
     #[error("{0}")]
     Geometry(String),
     /// The operating system refused.

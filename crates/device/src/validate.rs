@@ -1,14 +1,14 @@
-//! Checks of a command against the device's shape, the same for every backend.
+//! Checks of a command against the device's geometry, the same for every backend.
 
 use crate::command::{Command, DeviceError, Operation, Target};
 use crate::geometry::{MAX_PLANES, UnitGeometry};
 use std::ops::Range;
 
-/// Whether the command lies inside `units` and its buffer fits its target; a read may ask for a
-/// page's first `sector_bytes`.
+/// Checks that the command's target is inside `units` and that its buffer fits the target; a read
+/// may be of a page's first `sector_bytes`.
 ///
 /// # Errors
-/// [`DeviceError::OutOfRange`] says what does not.
+/// [`DeviceError::OutOfRange`] names the violation.
 pub fn check(
     geometry: &UnitGeometry,
     sector_bytes: u32,
@@ -63,7 +63,7 @@ pub(crate) fn blocks(target: &Target) -> &[u32] {
     &target.blocks[..usize::from(target.planes).min(MAX_PLANES)]
 }
 
-/// Whether a read of `len` bytes asks for the beginning of a page alone.
+/// Whether a read of `len` bytes is of the beginning of a page alone.
 pub(crate) fn is_head(
     geometry: &UnitGeometry,
     sector_bytes: u32,

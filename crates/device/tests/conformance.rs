@@ -1,4 +1,4 @@
-//! What every backend must do, run over each of them.
+//! Conformance tests, run on every backend.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ struct Fixture {
     _directory: TempDir,
     path: PathBuf,
     options: OpenOptions,
-    /// Whether the backend knows what is programmed.
+    /// Whether the backend knows which pages are programmed.
     checks_rules: bool,
     /// Units that must be in one queue pair.
     together: u16,

@@ -1,4 +1,4 @@
-//! What only the file backend has: formatting, discards, fallbacks, and how it waits.
+//! Features of the file backend alone: formatting, discards, fallbacks and waiting.
 
 #![allow(
     clippy::unwrap_used,

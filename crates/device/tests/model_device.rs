@@ -1,4 +1,5 @@
-//! What only the model has: the array's times, power cuts, and a state that outlives queue pairs.
+//! Features of the model backend alone: the array's times, power cuts, and a state that outlives
+//! queue pairs.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +20,8 @@ use softflash_nand::Activity;
 use softflash_testing::driver::{Driver, buffer_of, pattern, rows_of, target};
 use std::os::unix::fs::FileExt;
 
-/// A page of the small array: on the bus, sensed, programmed (lower page), erased.
+/// Times of the small array: transfer, sense and program of a page (program of a lower page), and
+/// erase.
 const TRANSFER_NS: u64 = 10_000;
 const READ_NS: u64 = 50_000;
 const PROGRAM_NS: u64 = 200_000;
@@ -227,8 +229,9 @@ fn presets_can_be_opened() {
     assert!(matches!(ModelDevice::in_memory(odd).map(drop), Err(OpenError::Geometry(_))));
 }
 
-/// Programs rows of one block each on every die of the device, cuts the power at `at` and looks
-/// what is there: what was acknowledged is whole, what was not is whole or readable as nothing.
+/// Programs rows of one block on every die of the device, cuts the power at `at` and checks the
+/// pages: acknowledged pages hold their data; the others hold their data, or cannot be read.
+/// Returns how many of the others are whole and torn.
 fn cut_and_look(device: &ModelDevice, at: Time, seed: u64) -> (usize, usize) {
     let mut driver = drive(device);
     let geometry = driver.geometry();
@@ -344,7 +347,7 @@ fn a_damaged_record_loses_its_block_and_no_other() {
         driver.program(target(0, block, 0, 1), &pattern(1, 4096)).unwrap();
     }
     drop(driver);
-    // The record of block 0 stands first behind the label.
+    // The record of block 0 is the first after the label.
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.write_all_at(&[9], (1 << 20) + 12).unwrap();
     let mut driver = Driver::new(open(&path).unwrap().open_queue_pair(0..2).unwrap());

@@ -1,5 +1,4 @@
-//! Faults of the simulated flash as they look through a queue pair, and units that come back as
-//! they were.
+//! Faults of the simulated flash as seen through a queue pair, and restored images of units.
 
 #![allow(
     clippy::unwrap_used,
@@ -93,7 +92,7 @@ fn an_unstable_page_decays_across_a_power_cycle() {
     assert_eq!(device.power_cut(Time(100_000), 5).unwrap().pages_unstable, 1);
     drop(driver);
     for _ in 0..3 {
-        // Each time the power is off in between.
+        // With a power cycle before each read.
         assert_eq!(drive(&device, 0..1).read(page(0, 0, 0)).unwrap(), bytes);
     }
     assert_eq!(drive(&device, 0..1).read(page(0, 0, 0)), Err(DeviceError::Uncorrectable));
@@ -171,7 +170,7 @@ fn a_planned_cut_strikes_all_queue_pairs_at_its_instant() {
     }
 }
 
-/// Uses a device through many power cuts; returns all that it answered.
+/// Uses a device through many power cuts; returns all its results.
 fn history(device: &ModelDevice, seed: u64) -> Vec<String> {
     let mut rng = Rng::seeded(seed);
     let mut said = Vec::new();
@@ -252,7 +251,7 @@ fn memory_and_file_answer_alike_whatever_goes_wrong() {
     assert!(misdirected_programs > pages_overwritten && pages_overwritten > 0, "{injected:?}");
 }
 
-/// A unit is used, set back and looked at.
+/// Uses a unit, restores its image and checks it.
 fn set_back(device: &ModelDevice) {
     let (old, new) = (pattern(1, 4096), pattern(2, 4096));
     let mut driver = drive(device, 0..2);

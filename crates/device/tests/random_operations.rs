@@ -1,4 +1,4 @@
-//! Random commands on every backend, checked against what was written as kept in memory.
+//! Random commands on every backend, checked against a copy of the written data in memory.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 type Place = (u16, u8, u32);
 
-/// What each block holds; a block that is missing was never erased by the test.
+/// The contents of each block; a missing block was never erased by the test.
 #[derive(Default)]
 struct Reference(BTreeMap<Place, Vec<u8>>);
 
@@ -31,7 +31,7 @@ struct Run {
     driver: Driver,
     units: u16,
     reference: Reference,
-    /// Reads under way and what they must bring.
+    /// Reads in progress and their expected data.
     expected: BTreeMap<Tag, Vec<u8>>,
     touched: HashSet<Place>,
 }
@@ -43,7 +43,7 @@ impl Run {
         (unit, die, self.rng.below(u64::from(geometry.blocks_per_plane)) as u32)
     }
 
-    /// Submits one random command on a block that has none under way.
+    /// Submits one random command on a block without a command in progress.
     fn step(&mut self) {
         let geometry = self.driver.geometry();
         let place = self.place(&geometry);
@@ -90,7 +90,7 @@ impl Run {
         self.expected.insert(tag, self.reference.0[&place][start..start + len].to_vec());
     }
 
-    /// Waits for everything and compares what was read.
+    /// Waits for all commands and compares the data read.
     fn settle(&mut self) {
         for completion in self.driver.drain() {
             assert_eq!(completion.result, Ok(()), "{:?}", completion.tag);
@@ -103,7 +103,7 @@ impl Run {
     }
 }
 
-/// Replays a seed: three lives of the device with some hundred batches each.
+/// Replays a seed: opens the device three times, with 60 batches of commands each.
 fn run(path: &Path, options: &OpenOptions, seed: u64) {
     let mut rng = Rng::seeded(seed);
     let mut reference = Reference::default();

@@ -1,4 +1,4 @@
-//! How many requests a CPU-second a page-mapped drive plays:
+//! Measures how many requests a page-mapped drive simulates in a CPU-second:
 //! `drive_speed [write|read|mix] [OP %] [none|fill|steady] [requests] [device.toml]`.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measured")]
@@ -6,7 +6,7 @@
 use softflash_base::random::Rng;
 use softflash_drive::{AccessKind, Drive, HostRequest, spec};
 
-/// Requests of a batch; what the next one needs is asked for ahead.
+/// Requests of a batch; the map entries of the next one are prefetched.
 const BATCH: usize = 16;
 
 /// Requests under way.

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-/// Whether the newest version of a page still waits to be programmed.
+/// Flag: the newest version of a page waits to be programmed.
 const WAITS: u32 = 1 << 31;
 
 /// The state of a page in the buffer.
@@ -16,8 +16,8 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     pub(crate) fn new(capacity_pages: u64) -> Buffer {
-        // Never more than half full, so that it never grows: how soon it would depends on hashes
-        // that differ from run to run, and the memory that a run takes must not.
+        // Never more than half full, so that the table never grows: the time of growth would depend
+        // on hashes, which differ from run to run, and the memory of a run must not.
         let pages = HashMap::with_capacity(2 * capacity_pages as usize);
         Buffer { capacity_pages, used_pages: 0, pages }
     }
@@ -30,7 +30,7 @@ impl Buffer {
         self.pages.contains_key(&logical)
     }
 
-    /// Takes a page. False if a version that still waited gave it its place.
+    /// Adds a page. False if it replaces a version that waited.
     pub(crate) fn put(&mut self, logical: u32) -> bool {
         let state = self.pages.entry(logical).or_insert(0);
         let new = *state & WAITS == 0;
@@ -39,7 +39,7 @@ impl Buffer {
         new
     }
 
-    /// The version that waited is being programmed.
+    /// The program of the waiting version begins.
     pub(crate) fn begin(&mut self, logical: u32) {
         if let Some(state) = self.pages.get_mut(&logical) {
             *state = (*state & !WAITS) + 1;

@@ -1,9 +1,9 @@
-//! Garbage collection: the valid pages of a block are moved to their write frontier, then it is
-//! erased.
+//! Garbage collection: moves the valid pages of a block to their write frontier, then erases the
+//! block.
 //!
-//! Pages are moved in chunks: the map is changed for a chunk at once, then the die does its part.
-//! Where pages are copied back one by one, a chunk is one piece of work for the die, which reads
-//! cut short; the host's writes wait for it.
+//! Pages move in chunks: the map changes for a chunk at once, then the die moves the pages.
+//! Copyback of single pages takes one command of the die for a chunk; reads cut it short, and the
+//! host's writes wait for it.
 
 use crate::drive::Drive;
 use crate::map::{ENTRIES_PER_LINE, NONE};
@@ -16,13 +16,13 @@ use softflash_nand::{Work, WorkKind};
 const CHUNK_PAGES: u16 = 16;
 
 impl Drive {
-    /// Puts a logical page onto its write frontier, and makes its old place invalid.
+    /// Maps a logical page to the next page of its write frontier, and invalidates its old page.
     #[inline]
     pub(crate) fn place(&mut self, frontier: u32, logical: u32) {
         self.place_at(frontier, self.blocks.frontiers[frontier as usize].next, logical);
     }
 
-    /// As [`place`](Drive::place), onto this page of the frontier's block.
+    /// As [`place`](Drive::place), to this page of the frontier's block.
     #[inline(always)]
     pub(crate) fn place_at(&mut self, frontier: u32, page: u32, logical: u32) {
         let block = self.blocks.frontiers[frontier as usize].open;
@@ -35,7 +35,7 @@ impl Drive {
         self.invalidate(old);
     }
 
-    /// Takes note that a physical page, if it is one, holds nothing any more.
+    /// Removes a physical page from the valid pages of its block; [`NONE`] has no effect.
     #[inline]
     pub(crate) fn invalidate(&mut self, physical: u32) {
         if physical != NONE {
@@ -43,7 +43,7 @@ impl Drive {
         }
     }
 
-    /// The frontier's block is full: closes it, and opens another if there is one.
+    /// Closes the frontier's block, which is full, and opens a free one if there is one.
     pub(crate) fn close(&mut self, frontier: u32) {
         let state = &mut self.blocks.frontiers[frontier as usize];
         let block = std::mem::replace(&mut state.open, NONE);
@@ -53,7 +53,7 @@ impl Drive {
         self.open(frontier);
     }
 
-    /// Opens a free block; where it is the last one, something must be collected.
+    /// Opens a free block; after the last one, chooses a victim for collection.
     fn open(&mut self, frontier: u32) {
         let state = &mut self.blocks.frontiers[frontier as usize];
         let free = &mut self.blocks.free[frontier as usize];
@@ -86,8 +86,8 @@ impl Drive {
         self.expect_chunk(frontier);
     }
 
-    /// The next step of collection: moves the next row, or erases. Returns what the die takes
-    /// beside that.
+    /// Starts the next step of collection: moves the next row, or erases. Returns the kinds of work
+    /// that the die still accepts.
     #[inline(never)]
     pub(crate) fn collect(
         &mut self,
@@ -115,7 +115,8 @@ impl Drive {
         })
     }
 
-    /// The die copies back what the map says is moved; a page only where a read waits.
+    /// Starts the copyback of the pages that have moved in the map; of one page only if a read
+    /// waits.
     #[inline]
     fn copy_back(&mut self, die: u32, frontier: u32) -> Accepted {
         let state = &self.blocks.frontiers[frontier as usize];
@@ -127,7 +128,7 @@ impl Drive {
         self.flash.start(die, work)
     }
 
-    /// A die has copied pages back.
+    /// A copyback has completed.
     pub(crate) fn copied_back(&mut self, die: u32, work: Work) {
         self.dies[die as usize].copies_back = false;
         self.counters.programmed_for_collection += u64::from(work.pages);
@@ -138,7 +139,7 @@ impl Drive {
         }
     }
 
-    /// The die moves the next row of what the map says is moved.
+    /// Starts the move of the next row of pages that have moved in the map.
     #[inline]
     fn program_moved(&mut self, die: u32, frontier: u32) -> Accepted {
         let state = &self.blocks.frontiers[frontier as usize];
@@ -160,8 +161,8 @@ impl Drive {
         self.flash.start(die, work)
     }
 
-    /// Changes the map for the next pages of the victim. Their places are known, so the map is
-    /// written and not read.
+    /// Moves the next pages of the victim in the map. Their places are known, so the map is written
+    /// and not read.
     pub(crate) fn move_chunk(&mut self, frontier: u32) {
         let state = &mut self.blocks.frontiers[frontier as usize];
         let end = (state.victim + 1) * self.shape.pages_per_block;
@@ -186,8 +187,8 @@ impl Drive {
         self.expect_chunk(frontier);
     }
 
-    /// Makes ready for the next chunk of a victim, as far as it is known by now: its entries of the
-    /// map are scattered over all memory.
+    /// Prefetches the map entries of a victim's next chunk, as far as it is known: they are
+    /// scattered over memory.
     fn expect_chunk(&self, frontier: u32) {
         let &WriteFrontier { victim, mut cursor, .. } = &self.blocks.frontiers[frontier as usize];
         let end = (victim + 1) * self.shape.pages_per_block;
@@ -202,14 +203,14 @@ impl Drive {
         self.map.expect_behind(cursor);
     }
 
-    /// The write frontier has moved all of its victim, which is to be erased.
+    /// Returns the victim of a write frontier for its erase, after the move of all its valid pages.
     #[inline]
     pub(crate) fn take_victim(&mut self, frontier: u32) -> u32 {
         self.dies[self.shape.die_of(frontier) as usize].collecting -= 1;
         std::mem::replace(&mut self.blocks.frontiers[frontier as usize].victim, NONE)
     }
 
-    /// A block is erased: it can be written again.
+    /// Adds an erased block to the free blocks, and opens it if the frontier has no open block.
     #[inline]
     pub(crate) fn erased(&mut self, block: u32) {
         let frontier = self.shape.frontier_of_block(block);

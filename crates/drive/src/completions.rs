@@ -1,9 +1,9 @@
-//! Completions to come: the times at which requests will be complete for the host, after the link
-//! and the host's software.
+//! Pending completions: the times at which requests complete for the host, after the link and the
+//! host's software.
 
 use softflash_base::AccessKind;
 
-/// Completions to come. Those of reads are in order of time, and so are those of all others.
+/// Pending completions. Those of reads are in time order, and so are those of all other requests.
 #[derive(Debug)]
 pub(crate) struct Completions {
     of_reads: Queue,
@@ -15,7 +15,7 @@ impl Completions {
         Completions { of_reads: Queue::new(), of_others: Queue::new() }
     }
 
-    /// The time of the next completion; the end of time if there is none.
+    /// The time of the next completion; `u64::MAX` if there is none.
     #[inline]
     pub(crate) fn next_at(&self) -> u64 {
         self.of_reads.first_at.min(self.of_others.first_at)
@@ -28,8 +28,7 @@ impl Completions {
         queue.push(at, request);
     }
 
-    /// Takes the next completion, of which there must be one: a read's before others at the same
-    /// time.
+    /// Removes the next completion; there must be one. At equal times, reads complete first.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> (u64, u32) {
         let reads_first = self.of_reads.first_at <= self.of_others.first_at;
@@ -43,16 +42,16 @@ impl Completions {
     }
 }
 
-/// A FIFO queue of completions. Whether it holds more than one is as good as random, so no branch
+/// A FIFO queue of completions. Whether it holds more than one is unpredictable, so no branch
 /// depends on that.
 #[derive(Debug)]
 struct Queue {
     /// Times and requests; the length is a power of two.
     ring: Box<[(u64, u32)]>,
-    /// Positions of the first and behind the last: numbers that only rise, and wrap.
+    /// Positions of the first completion and behind the last: counters that wrap.
     begin: u32,
     end: u32,
-    /// The time of the first; the end of time if there is none.
+    /// The time of the first; `u64::MAX` if there is none.
     first_at: u64,
 }
 
@@ -116,7 +115,7 @@ mod tests {
                 };
                 let next_at = next(&model, 0).min(next(&model, 1));
                 assert_eq!(completions.next_at(), next_at, "seed {seed}");
-                // Now more come, now fewer.
+                // Alternates between more pushes and more pops.
                 let more = (request / 200) % 2 == 0;
                 if next_at == u64::MAX || rng.chance(if more { 0.7 } else { 0.3 }) {
                     let way = rng.below(2) as usize;

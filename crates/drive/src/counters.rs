@@ -3,9 +3,9 @@
 /// Pages and blocks by cause, since the counters were last cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DriveCounters {
-    /// Requests taken.
+    /// Requests submitted.
     pub submitted: u64,
-    /// Requests ended.
+    /// Requests completed.
     pub completed: u64,
     /// Pages that the host wrote, whole or in part.
     pub host_pages_written: u64,
@@ -23,9 +23,9 @@ pub struct DriveCounters {
     pub read_for_partial_writes: u64,
     /// Pages read from the write buffer, or never written.
     pub read_without_flash: u64,
-    /// Writes that met an older one in the buffer and took its place.
+    /// Writes that replaced an older version of the page in the buffer.
     pub absorbed: u64,
-    /// Blocks (of a write frontier: the blocks of all its planes count as one) erased.
+    /// Blocks erased; the blocks of all planes of a write frontier count as one.
     pub erases: u64,
 }
 

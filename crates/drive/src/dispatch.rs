@@ -10,7 +10,7 @@ use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
 
 impl Drive {
-    /// Gives a die work for as long as it takes some.
+    /// Starts work on a die as long as it accepts some.
     #[inline(always)]
     pub(crate) fn feed(&mut self, die: u32, accepts: Accepted) {
         let queue = &self.dies[die as usize];
@@ -21,7 +21,7 @@ impl Drive {
         }
     }
 
-    /// As [`feed`](Drive::feed), for a die that has nothing but reads.
+    /// As [`feed`](Drive::feed), for a die that has only reads.
     #[inline(always)]
     fn feed_reads(&mut self, die: u32, mut accepts: Accepted) {
         while accepts.has(WorkKind::Read)
@@ -38,7 +38,7 @@ impl Drive {
         self.flash.start(die, Work { tag: page, page: row, pages: 1, kind: WorkKind::Read })
     }
 
-    /// As [`feed`](Drive::feed), for a die that has something to write or to collect.
+    /// As [`feed`](Drive::feed), for a die that has writes or collection.
     #[inline(never)]
     fn feed_all(&mut self, die: u32, mut accepts: Accepted) {
         while accepts.any()
@@ -48,9 +48,9 @@ impl Drive {
         }
     }
 
-    /// Reads before or after older writes, as the schedule says; of the writes, collection where it
-    /// has fallen behind; and collection in idle time. Returns what the die takes beside the work
-    /// that it was given, if there was some.
+    /// Starts the next work: reads before or after older writes, as the schedule requires;
+    /// collection before writes if it has fallen behind, otherwise in idle time. Returns the kinds
+    /// of work that the die still accepts; `None` if no work was started.
     #[inline(always)]
     fn start_next(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
         let queue = &self.dies[die as usize];
@@ -74,7 +74,7 @@ impl Drive {
         die * frontiers..(die + 1) * frontiers
     }
 
-    /// Whether a read came before every write that waits on its die.
+    /// Whether a read is older than every waiting write of its die.
     #[inline]
     fn is_oldest(&self, die: u32, read: u32) -> bool {
         let range = self.frontiers_of(die);
@@ -95,11 +95,11 @@ impl Drive {
         Some(self.read(die, read))
     }
 
-    /// Work for one of the write frontiers of a die: those whose host waits take turns, then those
-    /// that only have something to collect.
+    /// Starts work for one of the write frontiers of a die: those with waiting writes in turn, then
+    /// those that only collect.
     #[inline(always)]
     fn write_or_collect(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
-        // Whatever a die takes beside reads, it takes programs as well.
+        // A die that accepts other work than reads accepts programs.
         if !accepts.has(WorkKind::Program) {
             return None;
         }
@@ -122,7 +122,7 @@ impl Drive {
         if collectable == NONE { None } else { self.collect(die, collectable, accepts) }
     }
 
-    /// A program for the host, or collection if that is due.
+    /// Starts a program for the host, or collection if it is due.
     #[inline(always)]
     fn advance_frontier(&mut self, die: u32, frontier: u32, accepts: Accepted) -> Option<Accepted> {
         let state = &self.blocks.frontiers[frontier as usize];
@@ -139,13 +139,13 @@ impl Drive {
         self.program(die, frontier, most)
     }
 
-    /// Valid pages of the block that a write frontier collects.
+    /// Valid pages that the victim of a write frontier still has.
     #[inline]
     pub(crate) fn left_to_move(&self, frontier: &WriteFrontier) -> u32 {
         u32::from(self.blocks.valid[frontier.victim as usize] & !NOT_CLOSED)
     }
 
-    /// Programs the host's next pages, up to the end of the row. One waits at least.
+    /// Programs the host's next pages, up to the end of the row. At least one must wait.
     #[inline(always)]
     fn program(&mut self, die: u32, frontier: u32, most: u32) -> Option<Accepted> {
         if self.shape.is_row_a_page() {
@@ -159,7 +159,7 @@ impl Drive {
         Some(self.program_row(die, frontier, most))
     }
 
-    /// As [`program`](Drive::program), where several pages are programmed together, or some are
+    /// As [`program`](Drive::program), if several pages are programmed together, or some are
     /// parity.
     #[inline(never)]
     fn program_row(&mut self, die: u32, frontier: u32, most: u32) -> Accepted {
@@ -189,8 +189,8 @@ impl Drive {
         self.flash.start(die, Work { tag: first, page: row, pages, kind: WorkKind::Program })
     }
 
-    /// Takes the page that has waited longest for a write frontier, and puts it onto this page of
-    /// the frontier's block.
+    /// Takes the oldest waiting page of a write frontier, and maps it to this page of the
+    /// frontier's block.
     #[inline(always)]
     fn place_next_write(&mut self, frontier: u32, page: u32) -> Option<u32> {
         let write = self.blocks.frontiers[frontier as usize].writes.pop(&self.pages)?;
@@ -202,7 +202,7 @@ impl Drive {
         Some(write)
     }
 
-    /// Advances a write frontier to this page, by so many pages of the host.
+    /// Advances a write frontier to this page, by `data` pages of the host.
     #[inline(always)]
     fn frontier_went_on(&mut self, die: u32, frontier: u32, page: u32, data: u32) {
         self.dies[die as usize].writes -= data;
@@ -216,9 +216,9 @@ impl Drive {
         }
     }
 
-    /// Makes ready for the next programs of a write frontier: it may be long since their requests
-    /// came in. How many wait is as good as random, so nothing is decided by it: in place of one
-    /// that is not there, the one before it is expected again.
+    /// Prefetches the map entries of the next programs of a write frontier: their requests may have
+    /// arrived long ago. The number of waiting writes is unpredictable, so no branch depends on it:
+    /// if one is missing, the one before it is prefetched again.
     #[inline(always)]
     fn expect_next_writes(&self, frontier: u32) {
         let next = self.blocks.frontiers[frontier as usize].writes.first_or_last();
@@ -228,7 +228,7 @@ impl Drive {
         self.map.expect(self.pages.get(after).logical);
     }
 
-    /// Makes ready for the replacement of a logical page.
+    /// Prefetches the state that changes when a logical page is replaced.
     #[inline]
     pub(crate) fn expect_old_page(&self, logical: u32) {
         let physical = self.map.physical_of(logical);
@@ -236,18 +236,18 @@ impl Drive {
         prefetch(&self.blocks.valid, self.shape.block_of(physical) as usize);
     }
 
-    /// Work on a die has ended.
+    /// Work on a die has completed.
     #[inline(always)]
-    pub(crate) fn work_ended(&mut self, die: u32, work: Work) {
+    pub(crate) fn work_completed(&mut self, die: u32, work: Work) {
         match work.kind {
             WorkKind::Read if self.pages.get(work.tag).merges => self.old_page_read(work.tag),
-            WorkKind::Read => self.end_read(work.tag),
+            WorkKind::Read => self.complete_read(work.tag),
             WorkKind::Program => self.programmed(work.tag),
             _ => self.collected(die, work),
         }
     }
 
-    /// Work of collection on a die has ended.
+    /// Collection work on a die has completed.
     #[inline(never)]
     fn collected(&mut self, die: u32, work: Work) {
         match work.kind {
@@ -275,9 +275,9 @@ impl Drive {
             match &mut self.buffer {
                 Some(buffer) => {
                     buffer.end(self.pages.get(page).logical);
-                    self.pages.end_page(page);
+                    self.pages.complete_page(page);
                 }
-                None => self.end_write(page),
+                None => self.complete_write(page),
             }
             page = behind;
         }

@@ -1,4 +1,4 @@
-//! The state machine: requests in, events, completions out.
+//! The state machine of a drive: takes requests, plays events, returns completions.
 
 use crate::buffer::Buffer;
 use crate::completions::Completions;
@@ -51,7 +51,7 @@ pub(crate) struct Blocks {
 
 /// The host's side of the drive.
 pub(crate) struct HostQueue {
-    /// Time of the next step of the front; the end of time while it is idle.
+    /// Time of the next event of the front; `u64::MAX` while it is idle.
     front_at: u64,
     /// Completed requests that have not been returned.
     pub(crate) completed: Vec<Done>,
@@ -60,7 +60,7 @@ pub(crate) struct HostQueue {
     queue_depth: usize,
 }
 
-/// Requests that need no step of the front.
+/// Whether requests of a kind never wait in the front.
 struct Shortcuts {
     reads_straight: bool,
     writes_straight: bool,
@@ -77,7 +77,7 @@ pub(crate) struct DieQueue {
     pub(crate) collecting: u32,
     /// The write frontier whose turn it is.
     pub(crate) turn: u32,
-    /// It is copying back, which a read cuts short.
+    /// Whether it is copying back; a read cuts that short.
     pub(crate) copies_back: bool,
 }
 
@@ -88,9 +88,9 @@ impl DieQueue {
 }
 
 impl Drive {
-    /// An empty drive. `op_percent` is spare / logical; where that leaves too little to collect
-    /// into, the drive keeps two blocks a write frontier and [`op_percent`](Drive::op_percent)
-    /// returns the result.
+    /// An empty drive. `op_percent` is spare / logical; if that leaves too little space for
+    /// collection, the drive reserves two blocks for each write frontier and
+    /// [`op_percent`](Drive::op_percent) returns the result.
     pub fn new(
         device: &DeviceSpec,
         layout: &PageMapped,
@@ -150,7 +150,7 @@ impl Drive {
         })
     }
 
-    /// The time that has been reached.
+    /// The current virtual time.
     #[inline]
     pub fn now(&self) -> Time {
         Time(self.now)
@@ -166,19 +166,19 @@ impl Drive {
         self.counters = DriveCounters::default();
     }
 
-    /// Requests that have not ended.
+    /// Requests that have not completed.
     pub fn in_flight(&self) -> usize {
         self.pages.requests() + self.host.waiting.len()
     }
 
-    /// Makes ready for a request some time from now: its entry of the map.
+    /// Prefetches the map entry of a later request.
     #[inline]
     pub fn expect(&self, offset_bytes: u64) {
         self.map.expect((offset_bytes >> self.shape.page_shift) as u32);
     }
 
-    /// Makes ready for a write some time from now, after [`expect`](Drive::expect): the page that
-    /// it replaces.
+    /// Prefetches the state of the page that a later write replaces. [`expect`](Drive::expect)
+    /// comes first.
     #[inline]
     pub fn expect_write(&self, offset_bytes: u64) {
         let logical = (offset_bytes >> self.shape.page_shift) as u32;
@@ -187,7 +187,7 @@ impl Drive {
         }
     }
 
-    /// Takes a request at `now`, which must not be before what was played nor after
+    /// Submits a request at `now`, which must not be before the current time nor after
     /// [`next_at`](Drive::next_at).
     #[inline(always)]
     pub fn submit(&mut self, now: Time, request: HostRequest) -> Result<(), DriveError> {
@@ -215,7 +215,7 @@ impl Drive {
         DriveError::BeyondEnd { offset_bytes, end_bytes, capacity_bytes: self.capacity_bytes() }
     }
 
-    /// When something happens next, unless a request comes before.
+    /// The time of the next event, unless a request is submitted before.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         let flash_at = self.flash.next_at().map_or(u64::MAX, |at| at.0);
@@ -223,32 +223,31 @@ impl Drive {
         (next != u64::MAX).then_some(Time(next))
     }
 
-    /// Plays the next event and appends the requests that completed. False when nothing is under
-    /// way.
+    /// Plays the next event and appends the completed requests. False when nothing is under way.
     #[inline]
     pub fn step(&mut self, done: &mut Vec<Done>) -> bool {
         let played = self.play_event(u64::MAX);
-        // A request that asks nothing of the flash ends as it comes in.
+        // A request without flash operations completes on submission.
         let completed = !self.host.completed.is_empty();
-        self.hand_over(done);
+        self.move_completions(done);
         played || completed
     }
 
-    /// Plays events, but none at `end` or later, until requests complete, which are appended. False
-    /// when none completes before that.
+    /// Plays the events before `end` until requests complete, and appends those. False if none
+    /// completes before `end`.
     #[inline]
-    pub fn play_to_next_end(&mut self, end: Time, done: &mut Vec<Done>) -> bool {
+    pub fn play_to_next_completion(&mut self, end: Time, done: &mut Vec<Done>) -> bool {
         while self.host.completed.is_empty() {
             if !self.play_event(end.0) {
                 return false;
             }
         }
-        self.hand_over(done);
+        self.move_completions(done);
         true
     }
 
     #[inline]
-    fn hand_over(&mut self, done: &mut Vec<Done>) {
+    fn move_completions(&mut self, done: &mut Vec<Done>) {
         if done.is_empty() {
             std::mem::swap(done, &mut self.host.completed);
         } else {
@@ -256,16 +255,16 @@ impl Drive {
         }
     }
 
-    /// Plays the next event that the drive has to do with, if it is before `end`.
+    /// Plays the next event of flash, front or completions, if it is before `end`.
     #[inline(always)]
     pub(crate) fn play_event(&mut self, end: u64) -> bool {
         let (completes_at, front_at) = (self.completions.next_at(), self.host.front_at);
         let other_at = completes_at.min(front_at);
         let fed = match self.flash.step_before(other_at.min(end)) {
-            Some(step) => self.flash_went_on(step),
+            Some(step) => self.on_flash_step(step),
             None if other_at >= end => return false,
             None if completes_at <= front_at => {
-                self.end_first();
+                self.complete_first();
                 None
             }
             None => self.play_front(),
@@ -276,19 +275,19 @@ impl Drive {
         true
     }
 
-    /// Takes note of what the flash has done; returns a die that takes work.
+    /// Handles a step of the flash; returns its die with the kinds of work that it accepts.
     #[inline(always)]
-    fn flash_went_on(&mut self, step: Step) -> Option<(u32, Accepted)> {
+    fn on_flash_step(&mut self, step: Step) -> Option<(u32, Accepted)> {
         self.now = step.at;
         if let Some(work) = step.ended {
-            self.work_ended(step.die, work);
-            // What has ended may have let a request in that had something for this die.
+            self.work_completed(step.die, work);
+            // The completion may have admitted a request that has work for this die.
             return Some((step.die, self.flash.accepts(step.die)));
         }
         Some((step.die, step.accepts))
     }
 
-    /// Takes what comes through the front; returns the die that has something to do then.
+    /// Plays the next event of the front; returns the die that has new work.
     #[inline(always)]
     fn play_front(&mut self) -> Option<(u32, Accepted)> {
         self.pass_to(self.host.front_at);
@@ -298,25 +297,25 @@ impl Drive {
         die.map(|die| (die, self.flash.accepts(die)))
     }
 
-    /// Something came into the front or through it, or the room behind it has changed. What room
-    /// made possible may have been ready long ago.
+    /// Updates the time of the front's next event, after a change of the front or of the room in
+    /// the buffer. A page that waited for room may have been ready long ago.
     #[inline]
     pub(crate) fn front_changed(&mut self) {
         self.host.front_at = self.front.next_at(self.has_room()).max(self.now);
     }
 
-    /// Completes the request whose completion is next.
+    /// Completes the request with the next pending completion.
     #[inline(always)]
-    fn end_first(&mut self) {
+    fn complete_first(&mut self) {
         let (at, request) = self.completions.pop();
         self.pass_to(at);
-        self.tell(at, request);
+        self.complete(at, request);
     }
 
     /// A request completes for the host.
     #[inline(always)]
-    fn tell(&mut self, at: u64, request: u32) {
-        self.host.completed.push(self.pages.end_request(request, at));
+    fn complete(&mut self, at: u64, request: u32) {
+        self.host.completed.push(self.pages.complete_request(request, at));
         self.counters.completed += 1;
         if !self.host.waiting.is_empty() {
             self.admit_next();
@@ -351,7 +350,7 @@ impl Drive {
         self.buffer.as_ref().is_none_or(Buffer::has_room)
     }
 
-    /// Lets a request into the device.
+    /// Admits a request to the device.
     #[inline(always)]
     fn admit(&mut self, since: u64, request: &HostRequest) {
         let (shift, page_bytes) = (self.shape.page_shift, u64::from(self.shape.page_bytes));
@@ -367,8 +366,8 @@ impl Drive {
         self.admit_pages(since, request, (logical, pages), partial);
     }
 
-    /// Lets a request in for so many pages from a logical one on, of which the first and the last
-    /// may be covered in part.
+    /// Admits a request for so many pages from a logical one on. It may cover the first and the
+    /// last in part.
     #[inline(always)]
     fn admit_pages(
         &mut self,
@@ -402,7 +401,7 @@ impl Drive {
         }
     }
 
-    /// Forgets the pages that the request covers whole.
+    /// Unmaps the pages that the request covers as a whole.
     #[cold]
     fn trim(&mut self, place: u32, request: &HostRequest) {
         let page_bytes = u64::from(self.shape.page_bytes);
@@ -412,42 +411,42 @@ impl Drive {
             let old = self.map.forget(logical);
             self.invalidate(old);
         }
-        self.end_request(place, AccessKind::Trim, self.now);
+        self.complete_request(place, AccessKind::Trim, self.now);
     }
 
-    /// A page has ended, and is at the host at `through`.
+    /// A page has completed; its transfer ends at `through`.
     #[inline(always)]
-    fn end_page(&mut self, page: u32, kind: AccessKind, through: u64) {
-        if let Some(request) = self.pages.end_page(page) {
-            self.end_request(request, kind, through);
+    fn complete_page(&mut self, page: u32, kind: AccessKind, through: u64) {
+        if let Some(request) = self.pages.complete_page(page) {
+            self.complete_request(request, kind, through);
         }
     }
 
-    /// A request has ended, and is at the host at `through`.
+    /// A request has completed; its transfer ends at `through`.
     #[inline(always)]
-    fn end_request(&mut self, request: u32, kind: AccessKind, through: u64) {
+    fn complete_request(&mut self, request: u32, kind: AccessKind, through: u64) {
         let at = through + self.front.complete_ns();
         if at == self.now {
-            self.tell(at, request);
+            self.complete(at, request);
         } else {
             self.completions.push(kind, at, request);
         }
     }
 
-    /// A page that was read leaves over the link, later than those before it.
+    /// Transfers a page that was read to the host, after those before it.
     #[inline(always)]
-    pub(crate) fn end_read(&mut self, page: u32) {
+    pub(crate) fn complete_read(&mut self, page: u32) {
         let through = self.front.leave(self.now, self.shape.page_bytes.into());
-        self.end_page(page, AccessKind::Read, through);
+        self.complete_page(page, AccessKind::Read, through);
     }
 
-    /// A page is where it is acknowledged: on flash, or in the buffer.
+    /// Acknowledges a written page, which is on flash or in the buffer.
     #[inline(always)]
-    pub(crate) fn end_write(&mut self, page: u32) {
-        self.end_page(page, AccessKind::Write, self.now);
+    pub(crate) fn complete_write(&mut self, page: u32) {
+        self.complete_page(page, AccessKind::Write, self.now);
     }
 
-    /// A page has come through the front; returns the die that has something to do then.
+    /// Handles a page that has passed the front; returns the die that has new work.
     #[inline(always)]
     fn page_arrived(&mut self, arrived: PageJob) -> Option<u32> {
         let PageJob { request, logical, kind, partial } = arrived;
@@ -467,7 +466,7 @@ impl Drive {
         let physical = self.map.physical_of(logical);
         if buffered || physical == NONE {
             self.counters.read_without_flash += 1;
-            self.end_read(page);
+            self.complete_read(page);
             return None;
         }
         self.counters.read_for_host += 1;
@@ -506,7 +505,7 @@ impl Drive {
     pub(crate) fn write_page(&mut self, mut page: u32, logical: u32) -> Option<u32> {
         if let Some(buffer) = &mut self.buffer {
             let new = buffer.put(logical);
-            self.end_write(page);
+            self.complete_write(page);
             if !new {
                 self.counters.absorbed += 1;
                 return None;

@@ -1,16 +1,16 @@
-//! Why a drive cannot be had, or a request not be taken.
+//! Errors of the construction of a drive, and of requests.
 
 use softflash_nand::ConfigError;
 use thiserror::Error;
 
-/// The problem, and the remedy.
+/// An error, whose message names the problem and the remedy.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum DriveError {
     /// The flash.
     #[error(transparent)]
     Flash(#[from] ConfigError),
-    /// Flash that can suspend, and a layout that does not say that it leaves suspend unused.
+    /// The flash can suspend, and the layout does not set `suspend = false`.
     #[error(
         "device {device} sets {key}, and page-mapped drives are simulated without suspend; \
          set suspend = false in the layout to run it without, or leave {key} out of the device"
@@ -21,7 +21,7 @@ pub enum DriveError {
         /// The key of the device that asks for suspend.
         key: &'static str,
     },
-    /// No sensible over-provisioning.
+    /// Over-provisioning out of range.
     #[error("over-provisioning is {0} %; it must be 0 to 1000 (spare / logical)")]
     OverProvisioning(f64),
     /// Pages whose size is no power of two.
@@ -38,7 +38,7 @@ pub enum DriveError {
         /// The most that the map holds.
         most: u64,
     },
-    /// Blocks larger than the count of valid pages holds.
+    /// More pages in a block than the count of valid pages can hold.
     #[error("{pages} pages are collected together; at most {most} can be: use gang = \"plane\"")]
     LargeFrontier {
         /// Pages of a block, or of a block in all planes of a die.
@@ -52,14 +52,14 @@ pub enum DriveError {
          wrap the requests onto the drive, or use a larger one"
     )]
     BeyondEnd {
-        /// Where the request begins.
+        /// Offset of the request.
         offset_bytes: u64,
-        /// Where it ends.
+        /// End of the request.
         end_bytes: u64,
         /// Bytes of the drive.
         capacity_bytes: u64,
     },
-    /// Extents that a drive has no room for, or that do not fit its pages.
+    /// Extents that exceed the drive, or are no multiple of its pages.
     #[error(
         "{units} units of extents of {extent_bytes} bytes on a drive of {capacity_bytes} bytes with pages of \
          {page_bytes}; an extent must be a multiple of a page, and every unit needs one: choose fewer units or \
@@ -75,7 +75,7 @@ pub enum DriveError {
         /// Bytes of its pages.
         page_bytes: u32,
     },
-    /// A request for nothing.
+    /// A request for 0 bytes.
     #[error("a request for 0 bytes at {offset_bytes}")]
     Empty {
         /// Where.

@@ -10,7 +10,7 @@ use softflash_nand::timeline::Interval;
 use softflash_nand::{ChannelIndex, DieIndex};
 
 impl Drive {
-    /// Bytes that the host could address on such a drive, without making one.
+    /// Bytes that the host can address on a drive, without building it.
     pub fn capacity_of(
         device: &DeviceSpec,
         layout: &PageMapped,
@@ -29,8 +29,8 @@ impl Drive {
         self.shape.page_bytes
     }
 
-    /// Pages of the blocks that are written and collected together, in all planes or dies that have
-    /// a write frontier of their own: what is written before collection is as it will be.
+    /// Pages of one block of every write frontier: the unit of the warm-up that collection needs in
+    /// the steady state.
     pub fn frontier_pages(&self) -> u64 {
         u64::from(self.shape.frontiers) * u64::from(self.shape.pages_per_block)
     }
@@ -50,7 +50,7 @@ impl Drive {
         self.shape.flash_pages()
     }
 
-    /// Over-provisioning as it is: spare / logical, in percent.
+    /// The actual over-provisioning: spare / logical, in percent.
     pub fn op_percent(&self) -> f64 {
         self.shape.op_percent()
     }
@@ -65,7 +65,7 @@ impl Drive {
         self.flash.channel_busy_ns(ChannelIndex(channel))
     }
 
-    /// Writes down what dies and buses do from now on, up to `most` intervals.
+    /// Records the activity of dies and buses from now on, up to `most` intervals.
     pub fn record(&mut self, most: usize) {
         self.flash.record(most);
     }

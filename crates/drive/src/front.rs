@@ -1,5 +1,5 @@
-//! The front end: requests come in over the link and through the firmware, page by page. Link and
-//! firmware are servers that serve one job at a time, the one that was ready first.
+//! The front end: requests pass the link and the firmware, page by page. Link and firmware are
+//! servers that process one job at a time, in the order in which the jobs are ready.
 
 use crate::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec};
 use softflash_base::AccessKind;
@@ -15,11 +15,11 @@ struct Job {
     left: u32,
     /// Whether its first and its last page are covered in part only.
     partial: [bool; 2],
-    /// Firmware time of the request itself is still to be spent.
+    /// Whether the firmware time of the request itself is still to be spent.
     fresh: bool,
-    /// When the next page can go through the firmware.
+    /// When the next page is ready for the firmware.
     ready_at: u64,
-    /// How much later each further page can.
+    /// The interval between further pages.
     gap_ns: u64,
 }
 
@@ -37,7 +37,7 @@ impl Job {
 #[derive(Debug)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// When the first page of the first is ready; the end of time if there is none.
+    /// When the first page of the first job is ready; `u64::MAX` if there is none.
     first_at: u64,
 }
 
@@ -54,7 +54,7 @@ impl Queue {
         self.jobs.push_back(job);
     }
 
-    /// Takes the first page; returns its request as it was before.
+    /// Removes the first page; returns its job before the removal.
     #[inline(always)]
     fn take(&mut self) -> Option<Job> {
         let first = self.jobs.front_mut()?;
@@ -85,23 +85,24 @@ pub(crate) struct Front {
     link: LinkSpec,
     controller: ControllerSpec,
     host: HostSpec,
-    /// When the link is free, out of the device and into it.
+    /// When the link is free in each direction: out of the device and into it.
     link_free: [u64; 2],
     reads: Queue,
     writes: Queue,
     in_service: Option<(u64, PageJob)>,
-    /// How long as many bytes take as crossed last, out and in: mostly they are as many again.
+    /// Caches the length and duration of the last transfer in each direction; most transfers have
+    /// the same length.
     known: [(u64, u64); 2],
-    /// Pages that have come in to be read, and to be written.
+    /// Pages of reads, and of writes, that have entered the front.
     entered: [u64; 2],
-    /// Of these, those that have come through.
+    /// Pages of these that have passed the firmware.
     passed: [u64; 2],
 }
 
 const OUT: usize = 0;
 const IN: usize = 1;
 
-/// Reads are counted with what leaves, writes with what comes in.
+/// The direction of the data of a request.
 fn direction_of(kind: AccessKind) -> usize {
     match kind {
         AccessKind::Read => OUT,
@@ -125,13 +126,13 @@ impl Front {
         }
     }
 
-    /// Whether reads take no time on their way in.
+    /// Whether reads pass the front in no time.
     pub(crate) fn is_free_for_reads(&self) -> bool {
         let ControllerSpec { request_ns, read_page_ns, .. } = self.controller;
         request_ns + read_page_ns + self.host.submit_ns == 0
     }
 
-    /// Whether writes take no time on their way in.
+    /// Whether writes pass the front in no time.
     pub(crate) fn is_free_for_writes(&self) -> bool {
         let ControllerSpec { request_ns, write_page_ns, .. } = self.controller;
         request_ns + write_page_ns + self.host.submit_ns + self.link.write_bytes_per_second == 0
@@ -143,7 +144,7 @@ impl Front {
         self.host.complete_ns
     }
 
-    /// Takes a request that reads or writes `pages` pages from `logical` on, `bytes` in all.
+    /// Adds a request that reads or writes `pages` pages from `logical` on, `bytes` in all.
     #[inline(always)]
     pub(crate) fn enter(
         &mut self,
@@ -176,30 +177,30 @@ impl Front {
         }
     }
 
-    /// Pages of a kind that have come in so far.
+    /// Pages of a kind that have entered so far.
     pub(crate) fn entered(&self, kind: AccessKind) -> u64 {
         self.entered[direction_of(kind)]
     }
 
-    /// The earliest that the page which came in as number `number` of its kind can be through: the
-    /// firmware takes its time for every page before it.
+    /// A lower bound of the time at which page number `number` of its kind passes the firmware,
+    /// which processes every page before it.
     pub(crate) fn passes_not_before(&self, now: u64, kind: AccessKind, number: u64) -> u64 {
         let page_ns = match kind {
             AccessKind::Read => self.controller.read_page_ns,
             _ => self.controller.write_page_ns,
         };
         let left = number.saturating_sub(self.passed[direction_of(kind)]);
-        // One may be in service, and end at any time.
+        // One may be in service, and complete at any time.
         now + left.saturating_sub(1) * page_ns
     }
 
-    /// Bytes leave over the link; returns when they are through.
+    /// Transfers bytes to the host; returns the end of the transfer.
     #[inline]
     pub(crate) fn leave(&mut self, now: u64, bytes: u64) -> u64 {
         if self.link.read_bytes_per_second == 0 { now } else { self.cross(OUT, now, bytes).0 }
     }
 
-    /// Bytes cross the link; returns when they are through, and how long they take.
+    /// Transfers bytes over the link; returns the end of the transfer, and its duration.
     #[inline]
     fn cross(&mut self, direction: usize, from: u64, bytes: u64) -> (u64, u64) {
         let rate = match direction {
@@ -216,8 +217,8 @@ impl Front {
         (ends, takes_ns)
     }
 
-    /// When the next page comes through, or enters service; the end of time if none does. `room`:
-    /// the drive has room for a written page.
+    /// When the next page leaves or enters service; `u64::MAX` if none does. `room`: whether the
+    /// buffer has room for a written page.
     #[inline]
     pub(crate) fn next_at(&self, room: bool) -> u64 {
         match self.in_service {
@@ -231,8 +232,8 @@ impl Front {
         if room { self.writes.first_at } else { u64::MAX }
     }
 
-    /// Plays the event at [`next_at`](Front::next_at): returns the page that the firmware has
-    /// processed, if one is.
+    /// Plays the event at [`next_at`](Front::next_at): returns the page that has passed the
+    /// firmware, if there is one.
     #[inline(always)]
     pub(crate) fn play(&mut self, now: u64, room: bool) -> Option<PageJob> {
         let page = match self.in_service {
@@ -253,7 +254,7 @@ impl Front {
         Some(page)
     }
 
-    /// The page that was ready first, and the firmware's work on it.
+    /// Removes the page that was ready first; returns it with its firmware time.
     #[inline(always)]
     fn take_next(&mut self, room: bool) -> Option<(PageJob, u64)> {
         let (queue, kind, page_ns) = if self.reads.first_at <= self.writes_at(room) {
@@ -272,7 +273,7 @@ impl Front {
     }
 }
 
-/// How long bytes take over a link of a rate; a rate of 0 has no limit.
+/// The transfer time of bytes at a rate; a rate of 0 is no limit.
 fn crossing_ns(bytes: u64, rate: u64) -> u64 {
     match rate {
         0 => 0,

@@ -1,9 +1,9 @@
 //! A conventional drive in virtual time: page-mapped firmware over a flash array, behind a block
-//! interface. It is what SoftFlash is compared with.
+//! interface. SoftFlash is compared with it.
 //!
-//! A [`Drive`] is a state machine like the array below it: requests go in with [`Drive::submit`],
-//! time is played with [`Drive::step`], and what ended comes out. It keeps times and states, no
-//! data.
+//! A [`Drive`] is a state machine like the array below it: [`Drive::submit`] takes a request,
+//! [`Drive::step`] plays the next event and returns the completed requests. It simulates times and
+//! states, but stores no data.
 //!
 //! ```
 //! use softflash_base::Time;
@@ -22,17 +22,18 @@
 //!
 //! # Layout
 //!
-//! - [`spec`]: devices and layouts as presets state them; `shape`: what follows from both;
+//! - [`spec`]: devices and layouts, as presets define them; `shape`: numbering and capacity,
+//!   computed from both;
 //! - `map`: logical to physical pages and back; `write_frontier`: blocks that are written and
 //!   collected together;
 //! - `pages`: requests under way in a slab, and the FIFO queues of their pages;
 //! - `policy`: which block is collected next;
 //! - [`mod@drive`]: the state machine; `front`: link and firmware, where requests come in;
-//!   `dispatch`: what a die does next; `collect`: garbage collection; `buffer`: the write buffer;
-//!   `completions`: completions to come later;
-//! - `figures`: what a drive is and has, in numbers;
-//! - `ahead`: playing up to a time, and how long nothing can end;
-//! - [`precondition`]: a drive that is full, or in its steady state, at once;
+//!   `dispatch`: the order of a die's commands; `collect`: garbage collection; `buffer`: the write
+//!   buffer; `completions`: pending completions;
+//! - `figures`: capacity, busy times, memory and other figures of a drive;
+//! - `ahead`: advancing to a time, and lower bounds of completion times;
+//! - [`precondition`]: fills a drive, or sets its steady state, in no virtual time;
 //! - [`as_device`]: a drive as a device of units, for stores.
 
 mod ahead;

@@ -1,12 +1,12 @@
-//! Where each logical page lies, what each physical page holds, and which physical pages are valid:
-//! 8 bytes and a bit a page.
+//! The page map: from logical to physical pages and back, with a bitmap of the valid physical
+//! pages. It takes 8 bytes and a bit for each page.
 
 use crate::memory::{prefetch, table};
 
 /// No page.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Entries of a table in a line of the cache.
+/// Entries of a table in a cache line.
 pub(crate) const ENTRIES_PER_LINE: u32 = 16;
 
 /// The map of a drive.
@@ -25,7 +25,7 @@ impl Map {
         }
     }
 
-    /// Where a logical page lies.
+    /// The physical page of a logical one; [`NONE`] if it has none.
     #[inline]
     pub(crate) fn physical_of(&self, logical: u32) -> u32 {
         self.physical_of[logical as usize]
@@ -37,7 +37,7 @@ impl Map {
         self.logical_of[physical as usize]
     }
 
-    /// Puts a logical page into a new place; returns the old one, which is no longer valid.
+    /// Maps a logical page to a new physical page; returns the old one, which is no longer valid.
     #[inline]
     pub(crate) fn put(&mut self, logical: u32, physical: u32) -> u32 {
         let old = std::mem::replace(&mut self.physical_of[logical as usize], physical);
@@ -49,7 +49,7 @@ impl Map {
         old
     }
 
-    /// Puts what a valid physical page holds into a new place.
+    /// Moves the logical page of a valid physical page to a new physical page.
     #[inline]
     pub(crate) fn relocate(&mut self, from: u32, to: u32) {
         let logical = self.logical_of[from as usize];
@@ -59,7 +59,7 @@ impl Map {
         self.valid[from as usize / 64] &= !(1 << (from % 64));
     }
 
-    /// Forgets a logical page; returns where it was.
+    /// Unmaps a logical page; returns its physical page, which is no longer valid.
     pub(crate) fn forget(&mut self, logical: u32) -> u32 {
         let old = std::mem::replace(&mut self.physical_of[logical as usize], NONE);
         if old != NONE {
@@ -92,27 +92,26 @@ impl Map {
         std::iter::successors(next(from), |&page| next(page + 1)).count() as u32
     }
 
-    /// Makes ready for a look at where a logical page lies.
+    /// Prefetches the physical page of a logical one.
     #[inline]
     pub(crate) fn expect(&self, logical: u32) {
         prefetch(&self.physical_of, logical as usize);
     }
 
-    /// Makes ready for a physical page to become invalid.
+    /// Prefetches the valid bit of a physical page, before it becomes invalid.
     #[inline]
     pub(crate) fn expect_change(&self, physical: u32) {
         prefetch(&self.valid, physical as usize / 64);
     }
 
-    /// Makes ready for looks at what the pages of a block hold, from its first page on.
+    /// Prefetches the valid bits and the logical pages of a block, from its first page on.
     #[inline]
     pub(crate) fn expect_block(&self, first: u32) {
         prefetch(&self.valid, first as usize / 64);
         prefetch(&self.logical_of, first as usize);
     }
 
-    /// Makes ready for looks at what physical pages hold that lie a little further on, or for pages
-    /// to be put there.
+    /// Prefetches the logical pages of the physical pages one cache line further on.
     #[inline]
     pub(crate) fn expect_behind(&self, physical: u32) {
         prefetch(&self.logical_of, physical as usize + ENTRIES_PER_LINE as usize);

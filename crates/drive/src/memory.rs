@@ -1,15 +1,15 @@
-//! Large tables that are looked up at random: in huge pages where the system gives them, and with
-//! hints to the processor, as a drive knows well ahead what it will look up.
+//! Large tables with random lookups: in huge pages, if the system provides them, and with
+//! prefetches, as a drive knows its lookups well ahead.
 
 #![expect(unsafe_code, reason = "neither madvise nor the prefetch instruction has a safe form")]
 
 /// Tables smaller than this gain nothing from huge pages.
 const WORTH_BYTES: usize = 8 << 20;
 
-/// The size of a huge page on most machines; only whole ones are asked for.
+/// The size of a huge page on most machines; only whole ones are requested.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// `len` times `value`.
+/// A table of `len` copies of `value`.
 pub(crate) fn table<T: Copy>(value: T, len: usize) -> Vec<T> {
     let mut table = Vec::with_capacity(len);
     let spare = table.spare_capacity_mut();
@@ -25,8 +25,8 @@ fn ask_for_huge_pages(start: *mut u8, bytes: usize) {
     let skipped = start.align_offset(HUGE_PAGE_BYTES);
     let whole = bytes.saturating_sub(skipped) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     #[cfg(target_os = "linux")]
-    // SAFETY: the range lies inside one allocation, and the advice changes how memory is mapped,
-    // not what it holds. A refusal (no huge pages) costs time only.
+    // SAFETY: the range lies inside one allocation, and the advice changes the mapping of memory,
+    // not its contents. A refusal (no huge pages) costs time only.
     let _ = unsafe {
         rustix::mm::madvise(
             start.wrapping_add(skipped).cast(),
@@ -36,8 +36,8 @@ fn ask_for_huge_pages(start: *mut u8, bytes: usize) {
     };
 }
 
-/// Begins to bring the memory behind `entries[index]` into the cache. Does nothing beyond the end,
-/// or where there is no such instruction.
+/// Prefetches the cache line of `entries[index]`. Does nothing beyond the end, or on processors
+/// without such an instruction.
 #[inline]
 pub(crate) fn prefetch<T>(entries: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

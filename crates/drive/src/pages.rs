@@ -1,34 +1,33 @@
 //! Requests under way and their pages, in a slab, and the FIFO queues of pages.
 //!
-//! A slab of requests and pages. A page waits in one FIFO queue after the other: for its die, and
-//! in the program that it is part of. The queues are linked through the slab: a page is stored
-//! once, and only its number moves. Most requests are for one page, and share a place with it.
+//! A page waits in one FIFO queue after the other: for its die, and in its program. The queues are
+//! linked through the slab: a page is stored once, and only its number moves. Most requests have
+//! one page, and share an entry with it.
 
 use crate::map::NONE;
 use crate::request::{Done, HostRequest};
 use softflash_base::{AccessKind, Time};
 
-/// A request, a page of one, or both: a line of the processor's cache.
+/// A request, a page of a request, or both: one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Page {
     tag: u64,
     bytes: u64,
     submitted_at: u64,
-    /// Pages of the request that have not ended.
+    /// Pages of the request that have not completed.
     pages_left: u32,
     kind: AccessKind,
-    /// The request that the page is for; [`NONE`] if none waits for it, as it is in the write
-    /// buffer.
+    /// The request of the page; [`NONE`] if no request waits for it, as it is in the write buffer.
     request: u32,
     pub(crate) logical: u32,
     /// The next page in its queue.
     next: u32,
-    /// When it came to its die, as a number that rises, and wraps.
+    /// Its order of arrival at the die: a counter that wraps.
     pub(crate) order: u32,
-    /// The row in its block that is to be read.
+    /// The row to read in its block.
     pub(crate) row: u16,
-    /// It is read because a write covers a part of it.
+    /// Whether it is read because a write covers a part of it.
     pub(crate) merges: bool,
 }
 
@@ -48,7 +47,7 @@ impl Page {
     };
 }
 
-/// All of them.
+/// The slab of requests and pages.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
     places: Vec<Page>,
@@ -57,7 +56,7 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// A request for so many pages from a logical one on.
+    /// Adds a request for so many pages from a logical one on.
     #[inline]
     pub(crate) fn add_request(
         &mut self,
@@ -80,7 +79,7 @@ impl Pages {
         place
     }
 
-    /// A page of a request: the request's own place if it is the only one.
+    /// The entry of a page of a request: the request's own if it is the only page.
     #[inline]
     pub(crate) fn page_of(&mut self, request: u32, logical: u32) -> u32 {
         if self.get(request).request == request {
@@ -89,7 +88,7 @@ impl Pages {
         self.add_page(request, logical)
     }
 
-    /// A page of a request, or of none.
+    /// Adds a page of a request, or of none.
     pub(crate) fn add_page(&mut self, request: u32, logical: u32) -> u32 {
         let place = self.free_place();
         self.places[place as usize] = Page { request, logical, ..Page::NOTHING };
@@ -129,9 +128,9 @@ impl Pages {
         self.get_mut(last).next = NONE;
     }
 
-    /// A page has ended; returns its request if that has ended with it.
+    /// Completes a page; returns its request if no other page of it is left.
     #[inline]
-    pub(crate) fn end_page(&mut self, page: u32) -> Option<u32> {
+    pub(crate) fn complete_page(&mut self, page: u32) -> Option<u32> {
         let request = self.get(page).request;
         if request != page {
             self.free.push(page);
@@ -144,9 +143,9 @@ impl Pages {
         (*left == 0).then_some(request)
     }
 
-    /// Takes a request out, as it has ended.
+    /// Removes a completed request.
     #[inline]
-    pub(crate) fn end_request(&mut self, request: u32, at: u64) -> Done {
+    pub(crate) fn complete_request(&mut self, request: u32, at: u64) -> Done {
         self.requests -= 1;
         self.free.push(request);
         let &Page { tag, kind, bytes, submitted_at, .. } = self.get(request);
@@ -185,7 +184,7 @@ impl Queue {
         self.first
     }
 
-    /// The first page; if there is none, the one that was the last. There must have been one.
+    /// The first page; if there is none, the former last one. There must have been one.
     #[inline]
     pub(crate) fn first_or_last(self) -> u32 {
         if self.first == NONE { self.last } else { self.first }
@@ -193,8 +192,8 @@ impl Queue {
 
     #[inline]
     pub(crate) fn push(&mut self, pages: &mut Pages, page: u32) {
-        // Whether a page waits is as good as random, so no branch depends on it: where none does, a
-        // page is put behind itself for a moment.
+        // Whether a page waits is unpredictable, so no branch depends on it: in an empty queue, the
+        // page is linked to itself for a moment.
         let alone = self.first == NONE;
         let before = if alone { page } else { self.last };
         pages.get_mut(before).next = page;
@@ -250,8 +249,9 @@ mod tests {
                         model[(at + 1) % 3].extend(moved);
                     }
                     _ => {
-                        let ended = queues[at].pop(&pages).and_then(|page| pages.end_page(page));
-                        let done = ended.map(|request| pages.end_request(request, 1000).tag);
+                        let ended =
+                            queues[at].pop(&pages).and_then(|page| pages.complete_page(page));
+                        let done = ended.map(|request| pages.complete_request(request, 1000).tag);
                         assert_eq!(done, model[at].pop_front().map(|(_, tag)| tag), "seed {seed}");
                     }
                 }
@@ -272,12 +272,12 @@ mod tests {
         let [first, second] = [70, 71].map(|logical| pages.page_of(request, logical));
         let buffered = pages.add_page(NONE, 70);
         assert_eq!(pages.get(second).logical, 71);
-        assert_eq!((pages.end_page(second), pages.end_page(buffered)), (None, None));
-        assert_eq!(pages.end_page(first), Some(request));
-        let done = pages.end_request(request, 25);
+        assert_eq!((pages.complete_page(second), pages.complete_page(buffered)), (None, None));
+        assert_eq!(pages.complete_page(first), Some(request));
+        let done = pages.complete_request(request, 25);
         assert_eq!((done.tag, done.bytes, done.latency_ns()), (9, 4096, 20));
         assert_eq!(pages.requests(), 0);
-        // A single page is its request, and places are used again.
+        // A single page shares the entry of its request, and entries are reused.
         let single = pages.add_request(6, &write(1), (3, 1));
         assert_eq!(pages.page_of(single, 3), single);
         assert_eq!((pages.places.len(), pages.free.len()), (4, 3));

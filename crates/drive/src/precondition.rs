@@ -1,10 +1,9 @@
-//! A drive that has been in use, without playing the time that took.
+//! Preconditioning: puts a drive into a used state, in no virtual time.
 //!
-//! [`Drive::fill`] and [`Drive::overwrite_now`] go through map, frontier and collection as timed
-//! writes do. [`Drive::make_steady`] puts the drive straight into the steady state of uniform
-//! random writes of single pages: logical pages at random over blocks whose numbers of valid pages
-//! follow the known distributions. What follows is measured as ever; a state that were not the
-//! steady one would show as drift.
+//! [`Drive::fill`] and [`Drive::overwrite_now`] update map, frontiers and collection as timed
+//! writes do. [`Drive::make_steady`] sets the steady state of uniform random writes of single pages
+//! directly: random logical pages in blocks whose numbers of valid pages follow the known
+//! distributions. A wrong distribution would show as drift in the run that follows.
 
 use crate::drive::Drive;
 use crate::map::NONE;
@@ -20,7 +19,7 @@ impl Drive {
         }
     }
 
-    /// Writes the page at this offset, in no time. Nothing must be under way.
+    /// Writes the page at this offset, in no virtual time. Nothing may be under way.
     pub fn overwrite_now(&mut self, offset_bytes: u64) {
         let logical = offset_bytes / u64::from(self.shape.page_bytes);
         if logical < u64::from(self.shape.logical_pages) {
@@ -61,7 +60,7 @@ impl Drive {
         }
     }
 
-    /// Moves the next pages of what a write frontier collects.
+    /// Moves the next pages of a write frontier's victim.
     fn move_now(&mut self, frontier: u32) {
         let from = self.blocks.frontiers[frontier as usize].next;
         self.move_chunk(frontier);
@@ -77,7 +76,7 @@ impl Drive {
         }
     }
 
-    /// The frontier goes on by a page.
+    /// Advances the frontier by a page.
     fn pass_page(&mut self, frontier: u32) {
         let state = &mut self.blocks.frontiers[frontier as usize];
         state.next += 1;
@@ -97,8 +96,8 @@ impl Drive {
         }
     }
 
-    /// The steady state of uniform random writes of single pages over the whole drive. The drive
-    /// must be new.
+    /// Sets the steady state of uniform random writes of single pages over the whole drive. The
+    /// drive must be new.
     pub fn make_steady(&mut self, seed: u64) {
         let rng = Rng::seeded(seed).fork("steady");
         for place in 0..self.shape.frontiers {
@@ -154,9 +153,9 @@ impl Drive {
         }
     }
 
-    /// Looks at everything: each logical page is where the map says, blocks hold as many valid
-    /// pages as they are counted for, and every block is free, open, closed, or being collected or
-    /// erased. Returns what is wrong first.
+    /// Checks all state: both directions of the map agree, the valid counts of blocks are right,
+    /// and every block is free, open, closed, or being collected or erased. Returns the first
+    /// error.
     pub fn check(&self) -> Result<(), String> {
         let mut valid = 0_u64;
         for block in 0..self.shape.blocks_end() {
@@ -190,7 +189,7 @@ impl Drive {
             let known = self.blocks.free[frontier].len()
                 + usize::from(state.open != NONE)
                 + usize::from(state.victim != NONE);
-            // One more may be being erased.
+            // An erase of one more may be under way.
             if not_closed < known || not_closed > known + 1 {
                 return Err(format!(
                     "frontier {frontier}: {not_closed} blocks are in use, {known} known"
@@ -202,9 +201,9 @@ impl Drive {
 }
 
 /// Valid pages of closed blocks under greedy collection (finite-block mean field): a block with `i`
-/// valid pages loses one at a rate in proportion to `i`, so in the steady state it is there for a
-/// time in proportion to `1/i`, from full down to the level above that at which it is collected.
-/// Levels stand for the interval of half a page around them.
+/// valid pages loses one at a rate in proportion to `i`, so in the steady state it stays there for
+/// a time in proportion to `1/i`, from full down to the level above the level of collection. Each
+/// level represents the interval of half a page around it.
 fn greedy_counts(pages: u32, blocks: u32, in_block: u32) -> Vec<u32> {
     let full = f64::from(in_block) + 0.5;
     spread(pages, blocks, in_block, |x, q| {
@@ -213,8 +212,8 @@ fn greedy_counts(pages: u32, blocks: u32, in_block: u32) -> Vec<u32> {
     })
 }
 
-/// Valid pages of closed blocks under FIFO collection: the same share of what is left becomes
-/// invalid between one block and the next, so the shares fall geometrically with age.
+/// Valid pages of closed blocks under FIFO collection: the same share of the remaining valid pages
+/// becomes invalid between one block and the next, so the shares fall geometrically with age.
 fn fifo_counts(pages: u32, blocks: u32, in_block: u32) -> Vec<u32> {
     let full = f64::from(in_block);
     // The oldest first, as they are closed in that order.
@@ -231,7 +230,7 @@ fn spread(pages: u32, blocks: u32, in_block: u32, level: impl Fn(f64, f64) -> f6
         let middle = 0.5 * (low + high);
         if sum(middle) < f64::from(pages) { low = middle } else { high = middle }
     }
-    // Rounding hands on what it leaves, so that the sum is exact but for the last block.
+    // Each block passes its rounding error on, so that the sum is exact except for the last block.
     let (mut ideal, mut given) = (0.0, 0);
     let mut counts: Vec<u32> = (0..blocks)
         .map(|block| {

@@ -5,13 +5,13 @@ use softflash_base::{AccessKind, Time};
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostRequest {
-    /// Returned at the end.
+    /// Returned with the completion.
     pub tag: u64,
     /// The kind of access.
     pub kind: AccessKind,
-    /// Where it begins.
+    /// Its offset.
     pub offset_bytes: u64,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
 }
 
@@ -22,7 +22,7 @@ pub struct Done {
     pub tag: u64,
     /// The kind of access.
     pub kind: AccessKind,
-    /// How long it was.
+    /// Its length.
     pub bytes: u64,
     /// When it was submitted.
     pub submitted_at: Time,
@@ -31,7 +31,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// From submission to end, in nanoseconds.
+    /// From submission to completion, in nanoseconds.
     #[inline]
     pub fn latency_ns(&self) -> u64 {
         self.at.0 - self.submitted_at.0

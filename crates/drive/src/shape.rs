@@ -1,28 +1,28 @@
-//! The shape of a drive, from its device and layout: how pages, blocks and write frontiers are
-//! numbered, and how much of them the host gets.
+//! The shape of a drive, computed from its device and layout: the numbers of pages, blocks and
+//! write frontiers, and the capacity for the host.
 //!
 //! A *write frontier* belongs to a plane, or to all planes of a die. Its *blocks* are erase blocks,
-//! or the same erase block of each of its planes. Pages are numbered through: a physical page is
-//! `block * pages_per_block + page`, a block `frontier * block_stride + number`; in a block of
-//! several planes, page after page goes from plane to plane, then to the next row.
+//! or the same erase block of each of its planes. A physical page has the number
+//! `block * pages_per_block + page`, a block the number `frontier * block_stride + number`. In a
+//! block of several planes, consecutive pages go from plane to plane, then to the next row.
 
 use crate::error::DriveError;
 use crate::spec::{DeviceSpec, FrontierScope, PageMapped};
 use softflash_nand::Geometry;
 
-/// Counts of valid pages are 15 bits.
+/// Counts of valid pages have 15 bits.
 const MOST_PAGES_PER_BLOCK: u32 = 0x7fff;
 
-/// Two page numbers are kept for other states.
+/// Two page numbers are reserved for other states.
 const MOST_PAGES: u64 = u32::MAX as u64 - 2;
 
 /// Blocks of a write frontier that the host's data never fill: the one being written, and one to
 /// collect into.
 const RESERVED_BLOCKS: u32 = 2;
 
-/// Divides by one number again and again: by one multiplication with its inverse, exact for 32
-/// bits. The inverse is rounded down, which the number's successor makes up for: what is missing,
-/// below `2^64 * (number + 1) / by`, is at most `2^64 / by`.
+/// Divides by a constant: by one multiplication with its inverse, exact for 32 bits. The inverse is
+/// rounded down. The multiplication of `number + 1` compensates: the product is below
+/// `2^64 * (number + 1) / by` by at most `2^64 / by`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Divisor {
     inverse: u64,
@@ -40,7 +40,7 @@ impl Divisor {
     }
 }
 
-/// The numbers.
+/// The numbering and the sizes of a drive.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) page_bytes: u32,
@@ -49,9 +49,9 @@ pub(crate) struct Shape {
     /// Pages that one command can program: planes of a write frontier.
     pub(crate) row_pages: u32,
     pub(crate) blocks_per_frontier: u32,
-    /// From the first block of a write frontier to that of the next one. Write frontiers are
-    /// written in step for long stretches, and mostly have a power of two of blocks: an odd number
-    /// apart, what is noted of them does not fall into the same few sets of the processor's caches.
+    /// The distance from the first block of a write frontier to that of the next. Write frontiers
+    /// mostly have a power of two of blocks, and advance in step for long. With an odd stride,
+    /// their state does not share a few sets of the processor's caches.
     block_stride: u32,
     pub(crate) pages_per_block: u32,
     /// Every so many pages of a block one is parity; 0: none.
@@ -133,7 +133,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Data pages of so many blocks of each write frontier, at the least.
+    /// Data pages of so many blocks of each write frontier, at least.
     fn data_pages_of_frontiers(&self, blocks: u32) -> u64 {
         let of_block = match self.parity_period {
             0 => self.pages_per_block,
@@ -149,12 +149,12 @@ impl Shape {
             * u64::from(self.pages_per_block)
     }
 
-    /// The first number that no block has.
+    /// The end of the numbers of blocks.
     pub(crate) fn blocks_end(&self) -> u32 {
         self.frontiers * self.block_stride
     }
 
-    /// The first number that no page has.
+    /// The end of the numbers of pages.
     pub(crate) fn pages_end(&self) -> usize {
         self.blocks_end() as usize * self.pages_per_block as usize
     }
@@ -170,8 +170,8 @@ impl Shape {
         u64::from(self.logical_pages) * u64::from(self.page_bytes)
     }
 
-    /// Spare pages (parity aside) for each logical one, in percent: what was asked for, or what is
-    /// left where that would leave no room to collect.
+    /// Spare pages (without parity) for each logical one, in percent: the requested value, or more
+    /// if that would leave no room for collection.
     pub(crate) fn op_percent(&self) -> f64 {
         let data = self.data_pages_of_frontiers(self.blocks_per_frontier) as f64;
         (data / f64::from(self.logical_pages) - 1.0) * 100.0
@@ -211,8 +211,8 @@ impl Shape {
         self.row_pages == 1 && self.parity_period == 0
     }
 
-    /// Whether a page of a block holds parity. Write frontiers take turns, so that parity is spread
-    /// evenly.
+    /// Whether a page of a block holds parity. The position depends on the write frontier, so that
+    /// parity is spread evenly.
     #[inline]
     pub(crate) fn is_parity(&self, frontier: u32, page_in_block: u32) -> bool {
         self.parity_period != 0
@@ -231,7 +231,7 @@ impl Shape {
     }
 }
 
-/// Channel after channel, then chip, die and plane: as wide as can be.
+/// The widest stripe: channels first, then chips, dies and planes.
 fn stripe(geometry: &Geometry, frontiers_per_die: u32) -> Vec<u32> {
     let (channels, dies) = (u32::from(geometry.channels), geometry.dies_per_channel());
     let mut stripe = Vec::with_capacity((channels * dies * frontiers_per_die) as usize);

@@ -1,10 +1,10 @@
-//! Blocks that are written and collected together: one write frontier, for the host's pages and for
-//! those that collection moves, and at most one block that is being collected.
+//! The write frontier of the blocks that are written and collected together: it takes the host's
+//! pages and those that collection moves, and has at most one victim at a time.
 
 use crate::map::NONE;
 use crate::pages::Queue;
 
-/// A write frontier: a line of the processor's cache.
+/// A write frontier: one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct WriteFrontier {
@@ -12,19 +12,19 @@ pub(crate) struct WriteFrontier {
     pub(crate) writes: Queue,
     /// The block being written; [`NONE`] while there is none to write.
     pub(crate) open: u32,
-    /// The next page of it to be given out.
+    /// The next page of it to be mapped.
     pub(crate) next: u32,
-    /// The next page of it to be programmed: moved pages are given out in chunks, and programmed
-    /// one row after the other.
+    /// The next page of it to be programmed: moved pages are mapped in chunks, and programmed row
+    /// by row.
     pub(crate) programmed: u32,
     /// Blocks closed so far.
     pub(crate) closed: u32,
     /// The block being collected; [`NONE`] while none is.
     pub(crate) victim: u32,
-    /// From this page on its valid pages are still to be moved.
+    /// The page from which on its valid pages are still to be moved.
     pub(crate) cursor: u32,
-    /// Valid pages that it had, those moved since, the room that was left beside them in the open
-    /// block, and what the host has had of that.
+    /// Valid pages of the victim when it was chosen, those moved since, the room that they leave in
+    /// the open block, and the pages of it that the host has written.
     pub(crate) pace: Pace,
 }
 
@@ -62,7 +62,7 @@ impl WriteFrontier {
         }
     }
 
-    /// Whether pages that were given out to moved data are still to be programmed.
+    /// Whether mapped pages of moved data are still to be programmed.
     #[inline]
     pub(crate) fn is_moving(&self) -> bool {
         self.programmed < self.next

@@ -1,4 +1,5 @@
-//! What every backend of units must do, done by a drive, and what only a drive does.
+//! Tests of a drive as a device of units: the requirements of all backends, and those of drives
+//! alone.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,8 +20,7 @@ use std::collections::BTreeMap;
 
 const UNITS: u16 = 3;
 
-/// The small array behind a link, firmware, kernel and write buffer, so that everything takes its
-/// time.
+/// The small array behind a link, firmware, kernel and write buffer, so that every step takes time.
 fn spec() -> DeviceSpec {
     let mut array = softflash_nand::presets::small();
     array.geometry.blocks_per_plane = 32;
@@ -45,7 +45,7 @@ fn cut() -> Extents {
     Extents { units: UNITS, extent_bytes: 16 * 4096, queue_depth: 6, trim: false }
 }
 
-/// A used drive, so that what is written has to be collected for.
+/// A used drive, so that writes cause collection.
 fn used_drive() -> Drive {
     let mut drive = Drive::new(&spec(), &PageMapped::default(), 28.0).unwrap();
     drive.make_steady(1);
@@ -254,7 +254,7 @@ fn one_command_costs_what_the_same_request_costs_the_drive() {
     assert_eq!(device.with_drive(|drive| drive.counters().host_pages_written), 16);
 }
 
-/// Random commands on two queue pairs that share a clock; returns what ended, when, and with what
+/// Random commands on two queue pairs that share a clock; returns the completions, with times and
 /// bytes.
 fn run(seed: u64) -> Vec<(u64, u64, Vec<u8>)> {
     let device = device();
@@ -347,7 +347,7 @@ fn random_commands_end_with_what_was_written_and_equal_runs_are_equal() {
     }
 }
 
-/// A caller that wakes at the time asked for gets each completion at its time, not later.
+/// A caller that wakes at the requested time gets each completion at its time, not later.
 #[test]
 fn nobody_is_woken_too_late() {
     for depth in [0, 4] {
@@ -404,7 +404,7 @@ fn nobody_is_woken_too_late() {
             });
             now = next.min().unwrap();
             for queue in &mut queues {
-                // Only who wants to be woken is.
+                // Polls only the queue pairs that are due.
                 let due = match queue.wake() {
                     Wake::At(at) => at <= now,
                     Wake::Now => true,

@@ -1,5 +1,5 @@
-//! A drive under random requests: all of them end, no page is lost, equal runs are equal, and what
-//! can be computed by hand comes out.
+//! A drive under random requests: all of them complete, no page is lost, equal runs have equal
+//! results, and times agree with values computed by hand.
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
@@ -19,7 +19,7 @@ fn device() -> DeviceSpec {
     DeviceSpec::bare("small", &array)
 }
 
-/// Runs random requests in a closed loop; returns the ends.
+/// Runs random requests in a closed loop; returns the completions.
 fn run(drive: &mut Drive, requests: usize, depth: usize, seed: u64) -> Vec<Done> {
     let mut rng = Rng::seeded(seed);
     let capacity = drive.capacity_bytes();
@@ -42,7 +42,7 @@ fn run(drive: &mut Drive, requests: usize, depth: usize, seed: u64) -> Vec<Done>
     done
 }
 
-/// Runs reads and writes in a closed loop, in a way to play; returns the ends.
+/// Runs reads and writes in a closed loop, advanced by `play`; returns the completions.
 fn run_played(
     drive: &mut Drive,
     play: fn(&mut Drive, &mut Vec<Done>) -> bool,
@@ -160,7 +160,7 @@ proptest! {
         };
         let by_steps = run_played(&mut filled(), Drive::step, seed);
         let to_ends = |drive: &mut Drive, done: &mut Vec<Done>| {
-            drive.play_to_next_end(Time(u64::MAX), done)
+            drive.play_to_next_completion(Time(u64::MAX), done)
         };
         prop_assert_eq!(run_played(&mut filled(), to_ends, seed), by_steps);
     }
@@ -190,7 +190,7 @@ fn reads_of_what_was_never_written_end_at_once() {
     let read = |tag| HostRequest { tag, kind: AccessKind::Read, offset_bytes: 0, bytes: 4096 };
     (0..3).for_each(|tag| drive.submit(Time::ZERO, read(tag)).unwrap());
     let mut done = Vec::new();
-    assert!(drive.step(&mut done), "there is something to tell");
+    assert!(drive.step(&mut done), "completions are pending");
     assert_eq!((done.len(), drive.step(&mut done)), (3, false));
 }
 

@@ -1,4 +1,4 @@
-//! The devices that come with SoftFlash: all can be read, built and have the capacity of the
+//! The devices that come with SoftFlash: all can be parsed and built, and have the capacity of the
 //! original.
 #![expect(
     clippy::unwrap_used,
@@ -93,7 +93,7 @@ fn what_was_fitted_is_said() {
     assert_eq!(fitted, &["Table 4, read 8 KB", "Table 4, read 8 MB"]);
 }
 
-/// What the paper calls raw follows from the geometry and the times.
+/// The raw bandwidth of the paper follows from geometry and times.
 #[test]
 fn raw_rates_are_those_of_the_paper() {
     let devices = devices();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const WALL_MS: u64 = 1_000_000;
 const UNITS: u16 = 4;
 
-/// 200 MB of flash, of which all was in use, with a write buffer and a slow link.
+/// 200 MB of flash in the steady state, with a write buffer and a slow link.
 fn device() -> Arc<DriveDevice> {
     let mut array = softflash_nand::presets::small();
     (array.geometry.blocks_per_plane, array.geometry.pages_per_block) = (96, 64);
@@ -30,7 +30,7 @@ fn device() -> Arc<DriveDevice> {
     Arc::new(DriveDevice::new(drive, &cut, 9).unwrap())
 }
 
-/// What happened: the time at the end of either session, compactions, and what the drive did.
+/// The result of a run: the end times of both sessions, compactions, and the drive's counters.
 #[derive(Debug, PartialEq)]
 struct Story {
     ends_ns: [u64; 2],
@@ -72,8 +72,8 @@ fn story(seed: u64) -> Story {
                 transaction
                     .put(Bytes::from(key(number)), Entry::new(Bytes::from(value.clone())))
                     .unwrap();
-                let ticket = store.commit(transaction).await.unwrap();
-                store.durable(&ticket).await.unwrap();
+                let token = store.commit(transaction).await.unwrap();
+                store.durable(&token).await.unwrap();
                 expected.insert(key(number), value);
             }
             verify(&stores, expected).await;

@@ -1,7 +1,7 @@
 //! The host flash translation layer: a state machine over one queue pair.
 //!
-//! It does on the host what the firmware of an ordinary drive does: it composes superblocks of good
-//! blocks, erases ahead of need, levels wear, replaces bad blocks, schedules one queue per die, and
+//! It runs on the host in place of a drive's firmware: it composes superblocks of good blocks,
+//! erases ahead of need, levels wear, replaces bad blocks, schedules one queue per die, and
 //! recovers its state from the headers on the flash. It reads no clock and spawns no thread: time
 //! is an argument. Buffers come from the pool of the queue pair.
 //!

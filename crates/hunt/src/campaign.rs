@@ -33,7 +33,7 @@ pub struct Campaign<'a> {
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// What is wrong.
+    /// The error.
     pub what: String,
     /// A command that reproduces it.
     pub replay: String,

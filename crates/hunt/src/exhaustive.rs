@@ -52,7 +52,7 @@ pub struct Swept {
 pub struct Failure {
     /// Its workload.
     pub workload: String,
-    /// Where the cuts were and what was wrong.
+    /// The places of the cuts, and the error.
     pub what: String,
     /// A command that reproduces it.
     pub replay: String,

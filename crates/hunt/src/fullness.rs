@@ -62,7 +62,7 @@ pub fn free_blocks_are_known(stores: &[Store]) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Whether a shard has so few free blocks that it takes no new data. What is left is the reserve of
+/// Whether a shard has so few free blocks that it takes no new data. The rest is the reserve of
 /// flushes and compactions, which cannot rewrite all blocks that lost a unit.
 pub fn lacks_room(stores: &[Store]) -> bool {
     stores.iter().any(|store| {

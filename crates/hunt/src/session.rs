@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Keys that one scan step returns.
 const SCANNED: usize = 50;
 
-/// What a session does after the comparison.
+/// The task of a session after the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// The clients work.
@@ -61,7 +61,7 @@ pub struct Plan<'a> {
     pub number: u64,
     /// Its clients.
     pub crew: &'a Crew,
-    /// What the session does.
+    /// The task of the session.
     pub task: Task,
     /// The power cut, if there is one.
     pub cut: Option<Cut>,
@@ -74,9 +74,9 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// What may be lost without an error. Where data may be lost: the last page of each log,
-    /// because it looks like a page whose program was cut by a power loss; one more for each silent
-    /// program fault. The loss of a whole unit allows no silent loss.
+    /// The data that may be lost without an error. In scenarios that may lose data: the last page
+    /// of each log, because it looks like a page whose program was cut by a power loss; one more
+    /// for each silent program fault. The loss of a whole unit allows no silent loss.
     fn slack(&self) -> Slack {
         if self.scenario.store.interval_ms > 0 {
             return Slack::INTERVAL;
@@ -164,7 +164,7 @@ impl Crew {
         }
     }
 
-    /// Compares the contents found with the reference; `slack` says what may be missing.
+    /// Compares the contents found with the reference; `slack` defines the permitted losses.
     fn judge(
         &self,
         scenario: &Scenario,
@@ -458,7 +458,7 @@ fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the medium offline with these planned faults; returns what is wrong. Blocks may lack
+/// Checks the medium offline with these planned faults; returns the errors found. Blocks may lack
 /// redundancy where the store `lacks_room`.
 pub fn check_offline(
     scenario: &Scenario,

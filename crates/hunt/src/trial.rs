@@ -57,7 +57,7 @@ pub struct Record {
     pub trace: u64,
 }
 
-/// Runs a scenario; the error says what is wrong.
+/// Runs a scenario; the error describes the failure.
 pub fn run(scenario: &Scenario) -> Result<Record, String> {
     let mut trial = Trial {
         scenario,
@@ -82,7 +82,7 @@ pub fn run(scenario: &Scenario) -> Result<Record, String> {
         }
         // The flash is worn out; its data were readable to the end.
         Err(Trouble::WornOut(_)) if trial.medium.is_worn_out() => trial.record.worn_out = true,
-        // The shard has a single unit left: no other unit can replace what this one loses.
+        // The shard has a single unit left: no other unit can replace its lost data.
         Err(Trouble::Lost(_)) if trial.has_single_units() => trial.record.worn_out = true,
         Err(trouble) => {
             let (cuts, open) = (trial.record.crash_points + trial.open, trial.open);

@@ -1,4 +1,4 @@
-//! One run: a device, a layout, a workload and parameters. What engines are given.
+//! One run: a device, a layout, a workload and parameters, the input of an engine.
 
 use crate::layout::Layout;
 use crate::workload::Workload;
@@ -7,7 +7,7 @@ use softflash_drive::spec::DeviceSpec;
 use softflash_workload::Precondition;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One run of an experiment, complete: equal cells give equal outcomes.
+/// The complete description of one run of an experiment. Equal cells give equal outcomes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
@@ -19,13 +19,13 @@ pub struct Cell {
     pub workload_name: String,
     /// The hardware.
     pub device: DeviceSpec,
-    /// How it is used.
+    /// The layout.
     pub layout: Layout,
-    /// What is asked of it.
+    /// The workload.
     pub workload: Workload,
-    /// How much, and from what state on.
+    /// The length of the run, the initial state and further parameters.
     pub parameters: Parameters,
-    /// Of everything random.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 
@@ -33,19 +33,19 @@ pub struct Cell {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
-    /// Over-provisioning in percent, spare / logical; the layout's own unless given.
+    /// Over-provisioning in percent, spare / logical; that of the layout by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op_percent: Option<f64>,
     /// The drive's state before: `none`, `fill`, `overwrite:2` or `steady`.
     #[serde(default, with = "as_text")]
     pub precondition: Precondition,
-    /// Requests of the measured part; the workload's own unless given.
+    /// Requests of the measured part; that of the workload by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Virtual time of the measured part; what ends first, it or `requests`, ends the run.
+    /// Virtual time of the measured part; the run ends when this time or `requests` is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// Virtual time before the measured part that counts for nothing.
+    /// Virtual time of the warm-up before the measured part, which is not measured.
     #[serde(default)]
     pub warm_up_ms: u64,
     /// Intervals of the run's time series.
@@ -60,7 +60,7 @@ pub struct Parameters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveIo {
-    /// Past the page cache, as `serve` does: a read is one request.
+    /// Bypasses the page cache, as `serve` does: a read is one request.
     #[default]
     Direct,
     /// From files, through the page cache of Linux with its read-ahead.
@@ -71,11 +71,11 @@ fn hundred() -> u32 {
     100
 }
 
-/// Requests of a run that says neither how many nor for how long.
+/// Default number of requests of a run without a limit of requests or time.
 const REQUESTS: u64 = 100_000;
 
 impl Parameters {
-    /// The names that experiments may give values to.
+    /// The names of the parameters that experiments can set.
     pub const NAMES: [&'static str; 7] = [
         "op_percent",
         "precondition",
@@ -101,7 +101,7 @@ impl Default for Parameters {
     }
 }
 
-/// States of a drive are written as on the command line.
+/// The state of a drive in the syntax of the command line.
 mod as_text {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -116,12 +116,12 @@ mod as_text {
     }
 }
 
-/// How long a run goes on.
+/// The limits of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Requests of the measured part.
     pub requests: Option<u64>,
-    /// Virtual time of the measured part; whichever ends first ends the run.
+    /// Virtual time of the measured part; the run ends at the limit that is reached first.
     pub duration_ns: Option<u64>,
     /// Virtual time before the measured part.
     pub warm_up_ns: u64,
@@ -149,13 +149,12 @@ impl Cell {
     }
 }
 
-/// Callbacks while a cell runs. Nothing here changes an outcome.
+/// Callbacks while a cell runs. They do not affect the outcome.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
-    /// Set when the run is to end early, with [`LabError::Stopped`](crate::LabError::Stopped).
+    /// Set to end the run early, with [`LabError::Stopped`](crate::LabError::Stopped).
     pub stop: &'a AtomicBool,
-    /// Called now and then with the share of the run that is done, 0 to 1, preconditioning
-    /// included.
+    /// Called periodically with the completed share of the run, 0 to 1, preconditioning included.
     pub on_progress: &'a (dyn Fn(f64) + Sync),
     /// Called once, when the measured part begins, after preconditioning and warm-up.
     pub on_measuring: &'a (dyn Fn() + Sync),
@@ -171,7 +170,7 @@ impl Control<'_> {
     }
 }
 
-/// A control that lets a run go to its end.
+/// A control whose callbacks do nothing.
 pub fn unattended(stop: &AtomicBool) -> Control<'_> {
     Control { stop, on_progress: &|_| {}, on_measuring: &|| {}, on_measured: &|| {} }
 }

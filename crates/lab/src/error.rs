@@ -1,38 +1,37 @@
-//! Everything that the laboratory can fail with.
+//! The errors of the laboratory.
 
 use crate::toml_text::{TomlError, suggestion};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why something in the laboratory fails, in one line that names the thing, the place and the
-/// remedy.
+/// An error of the laboratory: one line that names the object, the place and the remedy.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// A TOML file is not what it should be.
+    /// A TOML file is invalid.
     #[error(transparent)]
     Toml(#[from] TomlError),
     /// No preset or experiment has this name.
     #[error("{place}no {what} is called `{name}`; {suggestion}; a path to a TOML file works too")]
     NoSuchPreset {
-        /// Where a file asks for it, as `a.toml: line 3: `; empty for a command line.
+        /// The place of the name in a file, as `a.toml: line 3: `; empty for the command line.
         place: String,
         /// The kind of preset: `device`, `layout`, `workload`, `experiment`.
         what: &'static str,
         /// The name.
         name: String,
-        /// The nearest name, or all.
+        /// The nearest known name, or all of them.
         suggestion: String,
     },
-    /// The operating system, about a file.
+    /// An I/O error of a file.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// A file of results is not what a run writes.
+    /// A file of results is not one that a run has written.
     #[error("{}: not a result of `softflash lab run`: {problem}; run the experiment again", path.display())]
     NotAResult {
         /// The file.
@@ -40,39 +39,39 @@ pub enum LabError {
         /// The problem.
         problem: String,
     },
-    /// No engine can do this.
+    /// No engine supports this.
     #[error("{0}")]
     Unsupported(String),
     /// The parameters of a run contradict each other or the device.
     #[error("{0}")]
     Parameter(String),
-    /// The simulation came upon something that must not be.
+    /// The simulation reached an invalid state.
     #[error("the simulation failed: {0}")]
     Simulation(String),
-    /// Not every request ended.
+    /// Not every request completed.
     #[error("{completed} of {requests} requests ended; the result cannot be trusted")]
     LostRequests {
-        /// Made.
+        /// Requests submitted.
         requests: u64,
-        /// Ended.
+        /// Requests completed.
         completed: u64,
     },
-    /// The run was asked to stop.
+    /// The caller stopped the run.
     #[error("stopped before its end")]
     Stopped,
-    /// A trace.
+    /// A trace is invalid.
     #[error(transparent)]
     Trace(#[from] softflash_trace::TraceError),
 }
 
 impl LabError {
-    /// An error of the file at `path`.
+    /// Wraps an I/O error of the file at `path`.
     pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> LabError {
         let path = path.into();
         move |source| LabError::File { path, source }
     }
 
-    /// No `what` is called `name`, with the nearest of those that are known.
+    /// The error for an unknown `name` of the kind `what`, with the nearest known name.
     pub fn no_such<'a>(
         what: &'static str,
         name: &str,
@@ -82,7 +81,7 @@ impl LabError {
         LabError::NoSuchPreset { place: String::new(), what, name: name.to_owned(), suggestion }
     }
 
-    /// Whether the caller asked for something that cannot be, rather than that it failed.
+    /// Whether the request of the caller is invalid, and not its execution.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

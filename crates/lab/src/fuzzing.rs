@@ -1,5 +1,5 @@
-//! Properties of the readers of TOML for any text, for the fuzzers of `fuzz` and for tests that
-//! replay what these found.
+//! Properties of the TOML parsers for any text, for the fuzzers in `fuzz` and for tests that replay
+//! their findings.
 
 use crate::experiment::{Experiment, Form};
 use crate::layout::{Layout, LayoutKind};
@@ -11,8 +11,8 @@ use softflash_base::random::Rng;
 use softflash_drive::Drive;
 use softflash_drive::spec::DeviceSpec;
 
-/// A text as a device, a layout and a workload: each is refused with words, or written back as the
-/// same, and its users check its numbers before calculating with them.
+/// Parses a text as a device, a layout and a workload: each is refused with an error, or survives
+/// serialization, and its users check its numbers before they calculate with them.
 pub fn specs(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Some(device) = understood::<DeviceSpec>(text)
@@ -39,17 +39,18 @@ pub fn specs(data: &[u8]) {
     }
 }
 
-/// The value of a text, if it has one; written back it is the same text again.
+/// The value of a text, if it has one. Its serialized text parses to an equal value.
 fn understood<T: DeserializeOwned + Serialize>(text: &str) -> Option<T> {
     let value: T = from_text("input.toml", text).ok()?;
-    // As texts: what is not a number is not equal to itself.
+    // Compares texts, as NaN is not equal to itself.
     let written = toml::to_string(&value).ok()?;
     let again = from_text::<T>("written.toml", &written).map(|value| toml::to_string(&value));
     assert_eq!(again, Ok(Ok(written)));
     Some(value)
 }
 
-/// A text as an experiment, and its plan. Those that would multiply lists are left alone.
+/// Parses a text as an experiment, and plans it. Texts whose lists could multiply to large plans
+/// are skipped.
 pub fn experiment(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let Ok(experiment) = Experiment::parse("input", "input.toml", text) else { return };
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
     use crate::presets::Kind;
 
-    /// The shortest presets of a kind: they have nearly all there is, and the corpus stays small.
+    /// The shortest presets of a kind: they cover nearly all keys, and the corpus stays small.
     fn shortest(kind: Kind, count: usize) -> Vec<Vec<u8>> {
         let mut texts: Vec<&str> = kind.embedded().iter().map(|(_, text)| *text).collect();
         texts.sort_by_key(|text| text.len());

@@ -1,4 +1,4 @@
-//! How a device uses its flash: what an experiment varies while the hardware stays the same.
+//! Layouts: how a device uses its flash. Experiments vary the layout on the same hardware.
 
 use serde::{Deserialize, Serialize};
 use softflash_drive::spec::PageMapped;
@@ -6,21 +6,21 @@ use softflash_drive::spec::PageMapped;
 /// A layout, as a preset in TOML states it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
-    /// One line: what it is.
+    /// A description in one line.
     #[serde(default)]
     pub title: String,
-    /// Of which kind, with the fields of that kind.
+    /// The kind, with its fields.
     #[serde(flatten)]
     pub kind: LayoutKind,
 }
 
-/// Kinds of layouts; `kind` says which.
+/// Kinds of layouts, selected by `kind`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LayoutKind {
     /// A conventional drive: pages are mapped by firmware behind a block interface.
     PageMapped(PageMapped),
-    /// Software-defined: units with explicit erase, run by the host's FTL and store.
+    /// Software-defined: units with explicit erase, managed by the host's FTL and store.
     Units(Units),
 }
 
@@ -28,7 +28,7 @@ pub enum LayoutKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Units {
-    /// Channels that make up a unit.
+    /// Channels of a unit.
     #[serde(default = "one")]
     pub unit_channels: u16,
     /// Which unit takes the next write.
@@ -43,10 +43,10 @@ pub struct Units {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
-    /// One after the other.
+    /// All units in turn.
     #[default]
     RoundRobin,
-    /// The one with the least to do.
+    /// The least loaded unit.
     LoadAware,
 }
 
@@ -54,7 +54,7 @@ pub enum Scheduler {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// Reads before writes and erases that wait.
+    /// Reads before waiting writes and erases.
     #[default]
     ReadsFirst,
     /// In the order of arrival.
@@ -66,7 +66,7 @@ fn one() -> u16 {
 }
 
 impl Layout {
-    /// Over-provisioning in percent, unless an experiment says otherwise.
+    /// Default over-provisioning in percent; experiments can override it.
     pub fn op_percent(&self) -> f64 {
         match &self.kind {
             LayoutKind::PageMapped(layout) => layout.op_percent,

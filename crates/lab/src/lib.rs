@@ -1,11 +1,12 @@
-//! The laboratory: what would this design do to my workload?
+//! The laboratory: runs experiments on simulated devices, to predict the performance of a design
+//! under a workload.
 //!
-//! An [`Experiment`] is a file that says what runs on what; its [`Plan`] has the [`Cell`]s, each
-//! one device, one layout, one workload and one set of parameters, and the rows to print of them.
-//! An [`engine`] runs a cell in virtual time, on the very FTL and store that `serve` runs or on a
-//! model of a conventional drive, and gives an [`Outcome`]; [`results`] puts outcomes together
-//! beside the published figures, [`report`] draws them. Threads, clocks and progress bars are the
-//! caller's: here equal inputs give equal bytes.
+//! An [`Experiment`] is a file that describes runs. Its [`Plan`] has the [`Cell`]s, each with one
+//! device, one layout, one workload and one set of parameters, and the rows of the results. An
+//! [`engine`] runs a cell in virtual time, on the FTL and store that `serve` runs, or on a model of
+//! a conventional drive, and returns an [`Outcome`]. [`results`] compares outcomes with the
+//! published figures, and [`report`] draws them. The caller provides threads, clocks and progress
+//! bars; here equal inputs give equal bytes.
 //!
 //! `docs/laboratory.md` describes the files.
 

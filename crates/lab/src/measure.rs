@@ -7,29 +7,29 @@ use softflash_base::histogram::LatencySummary;
 /// A figure that a row shows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Measure {
-    /// Bytes a second.
+    /// Bandwidth, in bytes a second.
     Bandwidth {
-        /// Of what.
+        /// Reads, writes or both.
         of: Direction,
-        /// Divided by this.
+        /// The divisor and its unit.
         scale: Scale,
     },
-    /// Bytes a second that flash and link allow, whatever the layout.
+    /// The bandwidth limit of flash and link, independent of the layout.
     Limit {
-        /// Of what.
+        /// Reads, writes or both.
         of: Direction,
-        /// Divided by this.
+        /// The divisor and its unit.
         scale: Scale,
     },
     /// Requests a second.
     Rate(Direction),
     /// A latency.
     Latency {
-        /// Of what.
+        /// Reads, writes or both.
         of: Direction,
-        /// Which.
+        /// The figure of the distribution.
         what: LatencyFigure,
-        /// Divided by this.
+        /// The divisor and its unit.
         scale: Scale,
     },
     /// Standard deviation of latencies as a share of their mean.
@@ -40,11 +40,11 @@ pub enum Measure {
     Erases,
     /// Virtual seconds.
     Simulated,
-    /// Mean over channels of the time that they were taken.
+    /// Mean over channels of the share of the time that they were busy.
     ChannelUtilisation,
-    /// Mean over dies of the time that they worked.
+    /// Mean over dies of the share of the time that they were busy.
     DieUtilisation,
-    /// A figure that the engine named.
+    /// A figure of the engine, by name.
     Figure(String),
 }
 
@@ -76,7 +76,7 @@ pub enum LatencyFigure {
     Stddev,
 }
 
-/// A unit, and what a figure in base units (bytes a second, nanoseconds) is divided by.
+/// A unit, and its divisor for figures in base units (bytes a second, nanoseconds).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     suffix: &'static str,
@@ -111,7 +111,7 @@ const PLAIN: [(&str, Measure); 9] = [
     ("die_utilisation", Measure::DieUtilisation),
 ];
 
-/// Every name with what it means, but for `figures.NAME`.
+/// Every name with its measure, except `figures.NAME`.
 fn all() -> Vec<(String, Measure)> {
     use Direction::{Both, Read, Write};
     let mut all: Vec<(String, Measure)> =
@@ -164,7 +164,7 @@ impl Measure {
         }
     }
 
-    /// The figure; says what is missing where the outcome has none.
+    /// The figure of an outcome; the error names the missing data.
     pub fn of(&self, outcome: &Outcome) -> Result<f64, String> {
         let [read, write] = outcome.bytes_per_second();
         let seconds = outcome.simulated_ns as f64 / 1e9;

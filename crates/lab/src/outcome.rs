@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// Requests made.
+    /// Requests submitted.
     pub requests: u64,
-    /// Requests that ended. All of them, or the run is wrong.
+    /// Requests completed. In a valid run, all of them.
     pub completed: u64,
     /// Bytes read by the application.
     pub bytes_read: u64,
@@ -29,7 +29,7 @@ pub struct Outcome {
     pub programs: Programs,
     /// Blocks erased.
     pub erases: u64,
-    /// How the run went over time.
+    /// The time series of the run.
     pub series: Vec<Sample>,
     /// Share of the time that each channel's bus was taken, 0 to 1.
     pub channel_utilisation: Vec<f64>,
@@ -47,7 +47,7 @@ pub struct Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Programs {
-    /// Data of the application, for the first time.
+    /// First write of the application's data.
     pub host: u64,
     /// Moved by garbage collection.
     pub collection: u64,
@@ -55,7 +55,7 @@ pub struct Programs {
     pub compaction: u64,
     /// Parity.
     pub parity: u64,
-    /// Logs, headers and other data about data.
+    /// Logs, headers and other metadata.
     pub metadata: u64,
 }
 
@@ -63,13 +63,13 @@ pub struct Programs {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
-    /// When it ended, from the beginning of the measured part.
+    /// Its end, from the beginning of the measured part.
     pub at_ns: u64,
     /// Bytes read in it.
     pub bytes_read: u64,
     /// Bytes written in it.
     pub bytes_written: u64,
-    /// Median, 99th and 99.9th percentile of the latency of all requests that ended in it.
+    /// Median, 99th and 99.9th percentile of the latency of all requests that completed in it.
     pub latency_ns: [u64; 3],
     /// Write amplification in it; 0 where nothing was written.
     pub waf: f64,
@@ -98,7 +98,7 @@ impl Programs {
 }
 
 impl Outcome {
-    /// This outcome of clients, with what `observed` has of flash and store.
+    /// This outcome of clients, with the figures of flash and store from `observed`.
     pub fn with_observed(self, observed: Outcome) -> Outcome {
         let Outcome { programs, erases, channel_utilisation, die_utilisation, .. } = observed;
         let Outcome { gantt, bytes_per_page, figures, .. } = observed;

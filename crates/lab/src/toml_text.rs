@@ -1,10 +1,10 @@
-//! Reading TOML that people write: what is wrong is said with file, line and key, and what was
-//! probably meant.
+//! Parses TOML files of users. Errors name the file, the line and the key, with the nearest known
+//! key.
 
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// Words less alike than this (1: equal) are no misspelling of each other.
+/// The least similarity (1: equal) of two words of which one may be a misspelling of the other.
 const ALIKE: f64 = 0.4;
 
 /// The problem of a TOML text.
@@ -19,12 +19,12 @@ pub struct TomlError {
     pub problem: String,
 }
 
-/// Reads a value out of the text of `file`.
+/// Parses a value from the text of `file`.
 pub fn from_text<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlError> {
     toml::from_str(text).map_err(|error| toml_error(file, text, &error))
 }
 
-/// Reads a value out of a table that `file` with this text gave, whole or in part.
+/// Parses a value from a table that was parsed, completely or in part, from `file` with this text.
 pub fn from_table<T: DeserializeOwned>(
     file: &str,
     text: &str,
@@ -33,7 +33,7 @@ pub fn from_table<T: DeserializeOwned>(
     T::deserialize(table).map_err(|error| toml_error(file, text, &error))
 }
 
-/// Says where in `text` an error is, and what was probably meant.
+/// Adds the line of an error in `text`, and a suggestion for a misspelt word.
 pub fn toml_error(file: &str, text: &str, error: &toml::de::Error) -> TomlError {
     let message = error.message().trim_end().replace('\n', " ");
     let unknown = Unknown::of(&message);
@@ -41,7 +41,7 @@ pub fn toml_error(file: &str, text: &str, error: &toml::de::Error) -> TomlError 
         // The span of a key in a tagged table is that of the whole table.
         (Some(unknown), span) => line_of_word(text, &unknown.word, span.map_or(0, |s| s.start)),
         (None, Some(span)) if span.end > 0 => Some(line_at(text, span.start)),
-        // Out of a table that was put together there is no span, but the value is named.
+        // A table that was built in memory has no spans, but the message quotes the value.
         (None, _) => quoted(&message).and_then(|value| line_of_word(text, value, 0)),
     };
     let problem = match unknown {
@@ -72,11 +72,11 @@ fn quoted(message: &str) -> Option<&str> {
     rest.split(quote).next()
 }
 
-/// Of all `known` words the one that is most like `word`, if any is.
+/// The `known` word that is most similar to `word`, if it is similar enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |known: &str| strsim::normalized_damerau_levenshtein(word, known);
     let best = known.into_iter().map(|known| (likeness(known), known));
-    // Of equals the first, so that the answer does not depend on anything else.
+    // Of equals the first, so that the result is deterministic.
     let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
     best.filter(|(likeness, _)| *likeness >= ALIKE).map(|(_, known)| known)
 }
@@ -92,7 +92,7 @@ pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clo
     }
 }
 
-/// A word that serde did not know, and those that it does.
+/// A word that is unknown to serde, and the words that are known.
 struct Unknown {
     /// `field` or `variant`.
     kind: String,
@@ -101,7 +101,7 @@ struct Unknown {
 }
 
 impl Unknown {
-    /// Takes serde's message apart: ``unknown field `x`, expected one of `a`, `b` ``.
+    /// Parses serde's message: ``unknown field `x`, expected one of `a`, `b` ``.
     fn of(message: &str) -> Option<Unknown> {
         let rest = message.strip_prefix("unknown ")?;
         let (kind, rest) = rest.split_once(" `")?;
@@ -128,7 +128,7 @@ fn line_at(text: &str, offset: usize) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// The first line from `offset` on that has `word` as a whole word outside of a comment.
+/// The first line from `offset` on that contains `word` as a whole word outside of a comment.
 pub(crate) fn line_of_word(text: &str, word: &str, offset: usize) -> Option<usize> {
     let first = line_at(text, offset);
     let has_word = |line: &str| {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use softflash_workload::{BlockWorkload, KvWorkload, WorkloadError};
 use toml::{Table, Value};
 
-/// A workload, as a preset in TOML states it. `kind` says which, `block` or `kv`; where it is not
-/// said, a workload with an `operation` is one of keys and values.
+/// A workload, as a preset in TOML states it. `kind` is `block` or `kv`; without it, a workload
+/// with an `operation` is a key-value workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Workload {
@@ -38,7 +38,7 @@ impl Workload {
     /// Checks its values.
     ///
     /// # Errors
-    /// Says which value cannot be.
+    /// The error names the invalid value.
     pub fn validate(&self) -> Result<(), WorkloadError> {
         match self {
             Workload::Block(workload) => workload.validate(),
@@ -46,7 +46,7 @@ impl Workload {
         }
     }
 
-    /// Requests and virtual nanoseconds of a run, where the workload says.
+    /// Requests and virtual nanoseconds of a run, if the workload limits them.
     pub fn limits(&self) -> (Option<u64>, Option<u64>) {
         match self {
             Workload::Block(workload) => (workload.requests, workload.duration_ns),

@@ -1,6 +1,6 @@
-//! The host path adds what it should to times that are worked out by hand, and changes nothing
-//! else. In the small array a page takes 10 us on the bus, 50 to read and 200 to program; the link
-//! takes 8 us a page to the host and 16 to the device.
+//! Tests of the host path: it adds its times to those computed by hand, and changes nothing else.
+//! In the small array a page takes 10 us on the bus, 50 to read and 200 to program; the link takes
+//! 8 us a page to the host and 16 to the device.
 
 #![allow(
     clippy::unwrap_used,
@@ -87,7 +87,7 @@ fn interrupts_announce_completions_together() {
     assert_eq!((path.traffic().completions, path.traffic().interrupts), (3, 2));
 }
 
-/// Commands of all kinds at once, checked against what was written.
+/// Commands of all kinds at once, checked against the written data.
 #[test]
 fn data_and_order_survive() {
     for seed in 0..8 {

@@ -1,5 +1,6 @@
-//! Key-value workloads on a conventional drive: the drive's state matters, its collection is
-//! counted apart from the store's compaction, and equal cells give equal outcomes.
+//! Tests of key-value workloads on a conventional drive: the drive's state affects results, its
+//! collection is counted separately from the store's compaction, and equal cells give equal
+//! outcomes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! From the text of an experiment to cells and rows.
+//! Tests of planning: from the text of an experiment to cells and rows.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -139,7 +139,7 @@ fn every_cell_has_a_key_and_a_seed_of_its_own() {
 #[test]
 fn the_quick_form_is_shorter_and_has_the_same_seeds() {
     let quick = planned(TEXT, Form { quick: true, seed: None });
-    // Without reads of 16 KiB there is nothing to compare them with.
+    // Without reads of 16 KiB, the comparison is left out.
     let quick = quick.unwrap();
     assert_eq!((quick.cells.len(), quick.derived.len()), (2 + 8, 0));
     assert_eq!(quick.cells[0].limits().requests, Some(10));

@@ -1,4 +1,4 @@
-//! Everything in the binary can be understood, and what cannot be is said.
+//! Tests of presets: all in the binary are valid, and errors of invalid ones name the problem.
 
 use softflash_lab::presets::{self, Kind};
 use softflash_lab::{Experiment, Form, LayoutKind, Workload};

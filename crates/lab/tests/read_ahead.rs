@@ -1,5 +1,5 @@
-//! Reads through a page cache bring the same bytes, in windows, and read one window too many where
-//! nobody goes on. In the small array a page takes 10 us on the bus and 50 to read.
+//! Tests of reads through a page cache: they return the same bytes, in windows, and read one window
+//! too many if no read continues. In the small array a page takes 10 us on the bus and 50 to read.
 
 #![allow(
     clippy::unwrap_used,
@@ -41,7 +41,7 @@ fn seed(unit: u16, block: u32, page: u32) -> u64 {
     u64::from(unit) * 1000 + u64::from(block) * 100 + u64::from(page)
 }
 
-/// Pages that have crossed the first channel since.
+/// Pages that have crossed the first channel since `before_ns`.
 fn pages_read(model: &ModelDevice, before_ns: u64) -> u64 {
     (model.busy_times().channels_ns[0] - before_ns) / (10 * US)
 }
@@ -53,7 +53,7 @@ fn a_read_goes_out_in_windows_two_ahead_and_one_too_many() {
     let began = driver.now.0;
     driver.read(target(0, 0, 0, 6)).unwrap();
     let took_ns = driver.now.0 - began;
-    // Three windows that were wanted, one that was not, which may still be on its way.
+    // Three windows of the read, and one more, which may still be under way.
     assert_eq!(pages_read(&model, before_ns), 8);
     let plain = Arc::new(ModelDevice::in_memory(ModelConfig::small()).unwrap());
     let mut direct = Driver::new(plain.open_queue_pair(0..2).unwrap());
@@ -89,7 +89,7 @@ fn a_read_that_goes_on_finds_what_was_read_ahead() {
         let read = driver.read(target(0, 0, first, 3)).unwrap();
         assert!(read == pattern_of(0, 0, first, 3));
     }
-    // All of the block, once, and nothing behind its end.
+    // The whole block, once, and nothing after its end.
     assert_eq!(pages_read(&model, before_ns), u64::from(WRITTEN));
 }
 

@@ -1,4 +1,5 @@
-//! The simulated drive against theory: write amplification of cleaning, and the wait at a die.
+//! Tests of the simulated drive against theory: write amplification of cleaning, and the wait at a
+//! die.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -8,8 +9,8 @@ use softflash_lab::theory::{greedy_waf, md1_wait};
 use softflash_lab::{Experiment, Form, Outcome, Plan, engine};
 use std::sync::atomic::AtomicBool;
 
-/// Two planes of their own, 512 blocks of 256 pages each: small, but for the open block as a large
-/// drive.
+/// Two independent planes, 512 blocks of 256 pages each: a small drive whose share of open blocks
+/// is that of a large one.
 const CLEANING: &str = r#"
 title = "cleaning"
 tolerance = 0.02

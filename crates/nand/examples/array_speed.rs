@@ -1,7 +1,7 @@
 //! Measures how many page operations a second the array simulates: `array_speed [OPERATIONS
 //! [MIX]]`, where the mix is `read`, `program` or `mix`; all three by default.
 
-#![expect(clippy::print_stdout, reason = "it reports to whoever runs it")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use softflash_nand::{BenchmarkMix, array_benchmark, presets};
 use std::time::Instant;

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The activity of a die, or of the bus for that die. Result files name a sense after its purpose:
-/// `read`.
+/// An activity of a die, or of the bus for that die. Result files call a sense `read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
@@ -16,6 +15,6 @@ pub enum Activity {
     Erase,
     /// The cell array senses or programs a page that garbage collection moves.
     Move,
-    /// The bus moves the die's data, either way.
+    /// The bus transfers data to or from the die.
     Transfer,
 }

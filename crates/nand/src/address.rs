@@ -1,5 +1,5 @@
-//! Places in an array. Flat indexes run over the whole array, channel by channel, die by die, plane
-//! by plane.
+//! Addresses in an array. Flat indexes count through the whole array: channel by channel, die by
+//! die, plane by plane.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ index!(
     PageIndex(u64)
 );
 
-/// A block by its place.
+/// The address of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockAddress {
     /// The die.
@@ -53,7 +53,7 @@ pub struct BlockAddress {
     pub block: u32,
 }
 
-/// A page by its place.
+/// The address of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageAddress {
     /// The block.

@@ -1,5 +1,5 @@
-//! How fast the array itself runs: a closed loop that keeps every die busy. It takes no time; the
-//! caller does.
+//! A benchmark of the simulator: a closed loop that keeps every die busy. It reads no clock; the
+//! caller measures the time.
 
 use crate::address::{BlockAddress, DieIndex};
 use crate::array::Array;
@@ -13,9 +13,9 @@ use softflash_base::Time;
 use softflash_base::random::Rng;
 use thiserror::Error;
 
-/// The mix of the loop, in parts that need not add up to anything: pages read, pages programmed,
-/// blocks erased. Reads go to one plane; programs and erases take all planes of a die at once, as
-/// drives write superblocks. Erases come beside those that programs need anyway.
+/// The mix of operations, as weights: pages read, pages programmed, blocks erased. A read covers
+/// one plane; programs and erases cover all planes of a die, as drives write superblocks. These
+/// erases are in addition to those that programs need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BenchmarkMix {
     /// Reads of random programmed pages.
@@ -40,11 +40,11 @@ impl BenchmarkMix {
 pub struct BenchmarkResult {
     /// Pages read and programmed and blocks erased.
     pub operations: u64,
-    /// Commands that did it.
+    /// Commands completed.
     pub commands: u64,
-    /// Events that it took.
+    /// Events processed.
     pub events: u64,
-    /// Time that passed in the array.
+    /// Virtual time of the array.
     pub simulated_ns: u64,
     /// Memory of the array.
     pub memory_bytes: u64,
@@ -52,17 +52,17 @@ pub struct BenchmarkResult {
     pub pages: u64,
 }
 
-/// Why there is nothing to measure.
+/// Why the benchmark cannot run.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum BenchmarkError {
     /// The array cannot be built.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A mix of nothing.
+    /// All weights of the mix are 0.
     #[error("the mix is empty; give at least one kind of operation a part above 0")]
     EmptyMix,
-    /// Too small to read from one half and write to the other.
+    /// The planes are too small to read one half and write the other.
     #[error("the benchmark needs at least 4 blocks in a plane; there are {blocks}")]
     TooFewBlocks {
         /// Blocks in a plane.
@@ -73,9 +73,9 @@ pub enum BenchmarkError {
     Refused(#[from] Refused),
 }
 
-/// Runs at least `operations` operations on a timing-only array, each die always as full
-/// as it takes. The first half of each plane is full and read; the second half is written. Commands
-/// run in order: suspending is off.
+/// Runs at least `operations` operations on a timing-only array, with the queue of each die always
+/// full. The first half of each plane is full and is read; the second half is written. Commands run
+/// in order: suspend is off.
 pub fn array_benchmark(
     config: &ArrayConfig,
     mix: BenchmarkMix,
@@ -135,19 +135,19 @@ fn fill_readable_half(array: &mut Array) {
     }
 }
 
-/// Where a die is written.
+/// The write position of a die.
 #[derive(Clone, Copy)]
 struct Cursor {
     block: u32,
     page: u32,
 }
 
-/// Decides what each die does next.
+/// Chooses the next command of each die.
 struct Load {
     geometry: Geometry,
     rng: Rng,
-    /// Shares of the commands: below the first a read, below the second a program, below the third
-    /// an erase.
+    /// Cumulative weights of the commands: below the first a read, below the second a program,
+    /// below the third an erase.
     until: [u64; 3],
     cursors: Vec<Cursor>,
 }
@@ -169,7 +169,7 @@ impl Load {
     #[inline]
     fn next(&mut self, die: DieIndex) -> DieCommand {
         let [read, program, all] = self.until;
-        // One draw for all choices: each takes its share of the random bits and leaves the others.
+        // One draw for all choices: each choice uses a part of the random bits and leaves the rest.
         let (kind, left) = choose(self.rng.next_u64(), all);
         if kind < read { self.read(die, left) } else { self.write(die, kind >= program) }
     }
@@ -202,7 +202,7 @@ impl Load {
     }
 }
 
-/// A number below `range` from random bits, and what is left of them: the two halves of a product.
+/// A number below `range` from random bits, and the remaining bits: the two halves of a product.
 #[inline]
 fn choose(bits: u64, range: u64) -> (u64, u64) {
     let product = u128::from(bits) * u128::from(range);

@@ -1,6 +1,6 @@
-//! The state of every block, from which the state of every page follows: pages of a block are
-//! programmed in order, so a write pointer says which hold data. The few pages that a power cut or
-//! a failed program damaged are kept apart, in `damage`.
+//! The state of every block. It determines the state of every page: the pages of a block are
+//! programmed in order, so those before the write pointer hold data. The few pages damaged by a
+//! power cut, a failed program or an injected fault are listed separately, in `damage`.
 
 use crate::address::BlockIndex;
 use crate::damage::{Damage, DamageTable, PageDamage};
@@ -11,16 +11,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Health {
-    /// It may.
+    /// Usable.
     #[default]
     Good,
-    /// Bad since the array was made. Its pages read as uncorrectable.
+    /// Bad from the factory. Its pages read as uncorrectable.
     FactoryBad,
-    /// A program or erase failed, or the host marked it. Its pages can still be read.
+    /// A program or erase failed, or the host marked the block bad. Its pages can still be read,
+    /// except after a failed erase.
     GrownBad,
 }
 
-/// A block now.
+/// The state of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockState {
     /// The next page to program: those before it are programmed. `None` if the block must be erased
@@ -36,7 +37,7 @@ pub struct BlockState {
     pub health: Health,
 }
 
-/// Everything that outlives a power cycle of a block, its data aside.
+/// The state of a block that survives a power cycle, without its data.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlockRecord {
@@ -53,16 +54,17 @@ pub struct BlockRecord {
     /// Whether it may be used.
     #[serde(default)]
     pub health: Health,
-    /// Whether its last erase was interrupted though it seems usable: its programs fail more often
-    /// until the next erase, as configured.
+    /// Whether the block seems usable although its last erase was interrupted: its programs fail
+    /// more often until the next erase, as configured.
     #[serde(default)]
     pub weak: bool,
-    /// Damaged pages before the write pointer, in ascending order, and a stray one right at it.
+    /// Damaged pages before the write pointer, in ascending order, and a stray page at the write
+    /// pointer.
     #[serde(default)]
     pub damaged: Vec<(u32, PageDamage)>,
 }
 
-/// A write pointer that points nowhere: erase first.
+/// The write pointer of a block that must be erased before it can be programmed.
 pub(crate) const NEEDS_ERASE: u16 = u16::MAX;
 
 /// Second 0 of the array's clock in a block's time stamp, so that blocks older than the clock can
@@ -76,8 +78,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub(crate) struct Block {
     /// Pages before it are programmed; [`NEEDS_ERASE`] if the block is in no defined state.
     pub(crate) committed: u16,
-    /// Where it will be when all accepted commands have ended well; what new commands are checked
-    /// against.
+    /// The write pointer after all accepted commands succeed; new commands are checked against it.
     pub(crate) reserved: u16,
     pub(crate) health: Health,
     has_damage: bool,
@@ -105,7 +106,7 @@ pub(crate) enum Content {
     Data,
     Erased,
     Lost,
-    /// Data until [`BlockTable::survives_read`] says otherwise.
+    /// Data, until [`BlockTable::survives_read`] returns false.
     Unstable,
 }
 
@@ -130,7 +131,7 @@ impl BlockTable {
         &mut self.blocks[block.index()]
     }
 
-    /// Makes ready for a look at a block some time from now.
+    /// Prefetches the state of a block for a later access.
     #[inline]
     pub(crate) fn prefetch(&self, block: BlockIndex) {
         prefetch(self.get(block));
@@ -160,7 +161,7 @@ impl BlockTable {
         }
     }
 
-    /// Takes note of a page programmed at `now_s`, well or not.
+    /// Records a program of a page at `now_s`, successful or not.
     #[inline]
     pub(crate) fn commit_program(&mut self, index: BlockIndex, page: u32, now_s: u64) {
         let block = self.get_mut(index);
@@ -169,7 +170,7 @@ impl BlockTable {
         block.programmed_at_s = (EPOCH_S + now_s).min(u64::from(u32::MAX)) as u32;
     }
 
-    /// Takes note of a finished erase.
+    /// Records a completed erase.
     pub(crate) fn commit_erase(&mut self, index: BlockIndex) {
         self.forget_damage(index);
         let block = self.get_mut(index);
@@ -179,7 +180,7 @@ impl BlockTable {
         block.erase_count = block.erase_count.saturating_add(1);
     }
 
-    /// Takes note of an erase that left the block in no defined state.
+    /// Records an erase that left the block in an undefined state.
     pub(crate) fn spoil_erase(&mut self, index: BlockIndex) {
         self.commit_erase(index);
         let block = self.get_mut(index);
@@ -187,41 +188,40 @@ impl BlockTable {
         block.reserved = NEEDS_ERASE;
     }
 
-    /// Puts a block out of use before its first.
+    /// Marks a block of a new array bad.
     pub(crate) fn make_factory_bad(&mut self, index: BlockIndex) {
         let block = self.get_mut(index);
         block.health = Health::FactoryBad;
         (block.committed, block.reserved) = (NEEDS_ERASE, NEEDS_ERASE);
     }
 
-    /// Takes note of an erase that was interrupted early enough for the block to keep pages.
+    /// Records an erase that was interrupted early enough for the block to keep pages.
     pub(crate) fn interrupt_erase(&mut self, index: BlockIndex) {
         let block = self.get_mut(index);
         block.erase_count = block.erase_count.saturating_add(1);
         block.weak = true;
     }
 
-    /// Takes note that a page's contents are not what they should be.
+    /// Records the damage of a page.
     pub(crate) fn damage(&mut self, index: BlockIndex, page: u32, damage: Damage) {
         self.get_mut(index).has_damage = true;
         self.damage.set(index.0, page, damage);
     }
 
-    /// Takes note that a page was not programmed though it counts as such. A stray page below stays
-    /// readable.
+    /// Records that a page counts as programmed but was not. A stray page there stays readable.
     pub(crate) fn hollow_out(&mut self, index: BlockIndex, page: u32) {
         if !self.buries_stray(index, page) {
             self.damage(index, page, Damage::Hollow);
         }
     }
 
-    /// Whether a page was programmed over one that a misdirected program had left there.
+    /// Whether a program of this page overwrites the data of a misdirected program.
     #[inline]
     pub(crate) fn buries_stray(&self, index: BlockIndex, page: u32) -> bool {
         self.get(index).has_damage && self.is_stray(index, page)
     }
 
-    /// Whether a block's next page holds what belongs elsewhere.
+    /// Whether a block's next page holds the data of a misdirected program.
     pub(crate) fn has_stray(&self, index: BlockIndex) -> bool {
         let block = self.get(index);
         block.has_damage && self.is_stray(index, u32::from(block.committed))
@@ -232,7 +232,7 @@ impl BlockTable {
         self.damage.get(index.0, page) == Some(Damage::Stray)
     }
 
-    /// Reads an unstable page: whether it has lasted until now.
+    /// Reads an unstable page; returns whether it is still readable.
     #[cold]
     pub(crate) fn survives_read(&mut self, index: BlockIndex, page: u32, now_ns: u64) -> bool {
         self.damage.survives_read(index.0, page, now_ns)
@@ -271,7 +271,7 @@ impl BlockTable {
         BlockRecord { write_pointer, erase_count, reads, age_s, health, weak, damaged }
     }
 
-    /// Puts a block into a recorded state. The record has been checked.
+    /// Restores a block to a recorded state. The record has been checked.
     pub(crate) fn import(&mut self, index: BlockIndex, record: &BlockRecord, now_ns: u64) {
         self.forget_damage(index);
         let pointer = record.write_pointer.map_or(NEEDS_ERASE, |page| page as u16);
@@ -291,7 +291,7 @@ impl BlockTable {
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        /// Key, value and a fair share of the nodes of a B-tree.
+        /// Estimated bytes of an entry: key, value and a share of the nodes of a B-tree.
         const DAMAGE_BYTES: usize = 24;
         (self.blocks.capacity() * size_of::<Block>() + self.damage.len() * DAMAGE_BYTES) as u64
     }

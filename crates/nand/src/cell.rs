@@ -1,5 +1,5 @@
-//! How many bits a cell holds, and which pages share a word line: a page's place there decides how
-//! long it takes to program, and which older pages a power cut can take with it.
+//! Bits per cell, and the pages of each word line. The level of a page in its word line determines
+//! its read and program times, and the older pages that a power cut in its program can destroy.
 
 use crate::geometry::{Geometry, GeometryError};
 use serde::{Deserialize, Serialize};
@@ -30,14 +30,14 @@ impl Cell {
     }
 }
 
-/// In which order the pages of word lines are programmed.
+/// The order in which the pages of word lines are programmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairing {
     /// Word line after word line, lower to upper: pages 0 and 1 of an MLC block share one.
     Adjacent,
-    /// Shadow order, usual for planar MLC and TLC: the lower page of the next word line comes
-    /// before the upper one of this. MLC: L0, L1, U0, L2, U1 ... TLC: L0, L1, M0, L2, M1, U0 ...
+    /// Shadow order, usual for planar MLC and TLC: the lower page of the next word line precedes
+    /// the upper page of this one. MLC: L0, L1, U0, L2, U1 ... TLC: L0, L1, M0, L2, M1, U0 ...
     #[default]
     Shadow,
 }
@@ -98,7 +98,7 @@ impl PageTable {
         self.pages[page as usize]
     }
 
-    /// The pages programmed before `page` into the same cells: what an interrupted program of
+    /// The pages programmed before `page` into the same cells, which an interrupted program of
     /// `page` can damage.
     pub(crate) fn older_mates(&self, page: u32) -> impl Iterator<Item = u32> + '_ {
         let CellPage { word_line, level } = self.page(page);
@@ -106,8 +106,8 @@ impl PageTable {
         (0..page).filter(move |&other| shared(&self.page(other)))
     }
 
-    /// For each page how many pages of its block must be programmed until no later program shares a
-    /// word line with it or with a page before it.
+    /// For each page, the number of pages of its block that must be programmed until no later
+    /// program shares a word line with it or with a page before it.
     pub(crate) fn safe_after(&self) -> Vec<u32> {
         let mut ends: Vec<u32> = Vec::new();
         for (page, place) in self.pages.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! A channel's bus: one transfer at a time, and an arbiter over the dies that want the next.
+//! A channel's bus: one transfer at a time, and an arbiter between the waiting dies.
 
 use crate::geometry::MAX_DIES_PER_CHANNEL;
 
 /// The most dies on a bus.
 const MAX_DIES: usize = MAX_DIES_PER_CHANNEL as usize;
 
-/// Which way data go.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// From a die to the host: the end of a read.
@@ -14,20 +14,20 @@ pub(crate) enum Direction {
     In = 1,
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Transfer {
     /// The die's number in the channel.
     pub(crate) place: u8,
     pub(crate) direction: Direction,
-    /// Pages that travel, or [`HEAD`](crate::timing::HEAD).
+    /// Pages transferred, or [`HEAD`](crate::timing::HEAD).
     pub(crate) planes: u8,
 }
 
 /// A bus. Dies are numbered within the channel, below 64.
 ///
-/// A die waits in each direction at most once, so a bit for each is the whole queue. Dies take
-/// turns (round robin), and reads go before programs up to a limit.
+/// A die waits at most once in each direction, so the queue is a bitmap. Dies are served
+/// round-robin; reads go before programs up to a limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Channel {
     /// The dies that wait, by direction.
@@ -35,11 +35,11 @@ pub(crate) struct Channel {
     pub(crate) busy_ns: u64,
     pub(crate) first_die: u32,
     carrying: Option<Transfer>,
-    /// The die whose turn is first.
+    /// The die that is next in round-robin order.
     turn: u8,
     /// Reads granted while a program waited.
     overtaken: u8,
-    /// Pages that each waiting die wants to move, by direction.
+    /// Pages that each waiting die transfers, by direction.
     planes: [[u8; 2]; MAX_DIES],
 }
 
@@ -65,7 +65,7 @@ impl Channel {
         self.planes[usize::from(place) % MAX_DIES][direction as usize] = planes;
     }
 
-    /// The transfer under way.
+    /// The transfer in progress.
     #[inline]
     pub(crate) fn carrying(&self) -> Option<Transfer> {
         self.carrying
@@ -77,8 +77,8 @@ impl Channel {
         self.waiting[0] | self.waiting[1] != 0
     }
 
-    /// Takes the bus for a die at once, as no die waits for it: as [`request`](Channel::request)
-    /// and then [`grant`](Channel::grant).
+    /// Grants the bus to a die at once, as no die waits for it: equivalent to
+    /// [`request`](Channel::request) followed by [`grant`](Channel::grant).
     #[inline]
     pub(crate) fn take(&mut self, place: u8, direction: Direction, planes: u8) -> Transfer {
         debug_assert!(!self.is_wanted(), "die {place} would overtake those that wait for the bus");
@@ -89,10 +89,10 @@ impl Channel {
         transfer
     }
 
-    /// Ends the transfer under way, if any, and begins the next one, if any wants to.
+    /// Ends the transfer in progress, if any, and starts the next one, if a die waits.
     #[inline]
     pub(crate) fn grant(&mut self, reads_ahead: u8) -> Option<Transfer> {
-        // The next die is as good as random: all but "no die" is decided without a branch.
+        // The next die is unpredictable, so only the case without a waiting die is a branch.
         let [out_waits, in_waits] = self.waiting.map(|queue| queue != 0);
         let read_first = !in_waits | (self.overtaken < reads_ahead);
         let direction = if out_waits & read_first { Direction::Out } else { Direction::In };
@@ -110,13 +110,14 @@ impl Channel {
         transfer
     }
 
-    /// Forgets transfers and queue.
+    /// Drops the transfer in progress and the queue.
     pub(crate) fn power_cut(&mut self) {
         *self = Channel { busy_ns: self.busy_ns, ..Channel::new(self.first_die) };
     }
 }
 
-/// Takes the first die from `turn` on out of the queue, and moves the turn behind it.
+/// Removes the first waiting die from `turn` on from the queue, and sets `turn` to the die after
+/// it.
 #[inline]
 fn take_turn(queue: &mut u64, turn: &mut u8) -> u8 {
     let ahead = queue.rotate_right(u32::from(*turn)).trailing_zeros() as u8;

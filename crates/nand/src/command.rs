@@ -21,7 +21,7 @@ pub enum CommandKind {
 /// each of `planes` adjacent planes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DieCommand {
-    /// Chosen by the submitter; returned at the end.
+    /// Chosen by the submitter; returned with the completion.
     pub tag: u64,
     /// The die.
     pub die: DieIndex,
@@ -29,11 +29,11 @@ pub struct DieCommand {
     pub kind: CommandKind,
     /// The first plane.
     pub plane: u8,
-    /// How many planes, from `plane` on.
+    /// The number of planes, from `plane` on.
     pub planes: u8,
     /// The block in each of those planes; `blocks[0]` is the one in `plane`.
     pub blocks: [u32; MAX_PLANES],
-    /// The page of the blocks; not looked at by an erase.
+    /// The page of the blocks; ignored by an erase.
     pub page: u32,
     /// Whether a read of one plane transfers only the first
     /// [`sector_bytes`](crate::Geometry::sector_bytes) of the page: a controller may leave the rest
@@ -57,34 +57,34 @@ impl DieCommand {
     }
 }
 
-/// How one plane's part of a command ended.
+/// The result of one plane's part of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageStatus {
     /// Read without errors, programmed, or erased.
     #[default]
     Good,
-    /// Read; ECC corrected this many bits in the worst codeword (255 stands for more).
+    /// Read; ECC corrected this many bits in the worst codeword (255: that many or more).
     Corrected(u8),
-    /// Read of a page that was not programmed since the block's erase: there is nothing.
+    /// Read of a page that was not programmed since the block's erase. There is no data.
     Erased,
     /// Read; more bit errors than ECC corrects, also after all retries. There is no data.
     Uncorrectable,
     /// The program or erase failed, and the block is bad from now on.
     Failed,
-    /// The die has died: it did nothing, and will not do anything again.
+    /// The die is dead: this command had no effect, and no later command will have one.
     Dead,
-    /// The store that keeps the data failed.
+    /// The page store failed.
     StoreFailed(StoreFailure),
 }
 
 impl PageStatus {
-    /// Whether the plane's part did what it should.
+    /// Whether the plane's part succeeded.
     pub fn is_good(self) -> bool {
         matches!(self, PageStatus::Good | PageStatus::Corrected(_))
     }
 }
 
-/// The end of a command.
+/// The completion of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finished {
     /// The command's tag.
@@ -95,36 +95,36 @@ pub struct Finished {
     pub submitted_at: Time,
     /// The die.
     pub die: DieIndex,
-    /// The activity.
+    /// The kind of the command.
     pub kind: CommandKind,
-    /// Planes it covered.
+    /// The number of planes.
     pub planes: u8,
     /// Read retries in the plane that needed most.
     pub retries: u8,
     /// Where the die holds the data of a read; see [`Array::read_data`](crate::Array::read_data).
     pub(crate) slot: u8,
-    /// How each plane's part ended; entries from `planes` on mean nothing.
+    /// The result of each plane's part; entries from `planes` on are undefined.
     pub status: [PageStatus; MAX_PLANES],
 }
 
 impl Finished {
-    /// The planes' parts, in the command's order.
+    /// The results of the planes, in the command's order.
     pub fn statuses(&self) -> &[PageStatus] {
         &self.status[..usize::from(self.planes)]
     }
 
-    /// Whether every plane's part did what it should.
+    /// Whether every plane's part succeeded.
     pub fn is_good(&self) -> bool {
         self.statuses().iter().all(|status| status.is_good())
     }
 
-    /// From submission to end.
+    /// The time from submission to completion.
     pub fn latency_ns(&self) -> u64 {
         self.at.since_ns(self.submitted_at)
     }
 }
 
-/// Why a command was not taken. Nothing has changed.
+/// Why a command was refused. The array is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refused {
     /// The die has no room; try again when one of its commands has ended.
@@ -148,7 +148,7 @@ pub enum RuleBroken {
         dies: u32,
     },
     /// Outside the die, or no plane at all.
-    #[error("planes {plane} and {planes} from it are not in a die of {limit} planes")]
+    #[error("{planes} planes from plane {plane} on are not in a die of {limit} planes")]
     NoSuchPlanes {
         /// The first plane asked for.
         plane: u8,
@@ -211,14 +211,14 @@ pub enum RuleBroken {
         /// Bytes of the command's pages.
         needed: usize,
     },
-    /// The clock ran back, or ran ahead of events that are still to come.
+    /// The given time is before the array's time or after its next event.
     #[error(
         "submitted at {now}, but the array must be between {earliest} and {latest}; advance it first"
     )]
     WrongTime {
         /// The time given.
         now: Time,
-        /// The time that the array has reached.
+        /// The array's time.
         earliest: Time,
         /// Its next event.
         latest: Time,

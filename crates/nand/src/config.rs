@@ -6,11 +6,11 @@ use crate::timing::{BusTiming, DieTiming, Timing, TimingError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Shape and times of an array, as a preset states them.
+/// Geometry and timing of an array, as in a preset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayConfig {
-    /// The shape.
+    /// The geometry.
     pub geometry: Geometry,
     /// Times of the dies.
     pub die: DieTiming,
@@ -22,13 +22,13 @@ pub struct ArrayConfig {
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The shape.
+    /// The geometry.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
     /// The times.
     #[error(transparent)]
     Timing(#[from] TimingError),
-    /// A fault rate is no probability, or a count is out of its range.
+    /// A fault rate is not a probability, or a count is out of its range.
     #[error("faults: {field} is {given}; it must be {wanted}")]
     Faults {
         /// The field.
@@ -38,35 +38,35 @@ pub enum ConfigError {
         /// The possible values.
         wanted: &'static str,
     },
-    /// A timeline is asked for suspend, which only the array simulates.
+    /// The configuration of a timeline enables suspend, which only the array simulates.
     #[error("{key} is set, and the timeline does not simulate suspend; leave {key} out")]
     Suspend {
-        /// The key that asks for it.
+        /// The key that enables it.
         key: &'static str,
     },
-    /// A planned fault cannot happen.
+    /// A planned fault is impossible.
     #[error("fault schedule, entry {entry}: {reason}")]
     Schedule {
         /// Its place in the schedule, from 0.
         entry: usize,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
 impl ArrayConfig {
-    /// Checks everything that [`Array::new`](crate::Array::new) will check of it.
+    /// Makes all checks of [`Array::new`](crate::Array::new) on this configuration.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.compile().map(drop)
     }
 
-    /// Commands that a die takes before its oldest completes: 1, or 2 with a cache register. A read
-    /// that may suspend has a place of its own beside these.
+    /// Commands that a die accepts before its oldest completes: 1, or 2 with a cache register. A
+    /// suspending read has a place in addition to these.
     pub fn die_queue_depth(&self) -> u16 {
         1 + u16::from(self.die.cache_read || self.die.cache_program)
     }
 
-    /// The key that lets a die suspend an operation, if there is one.
+    /// The key that enables suspend, if one is set.
     pub fn suspend_key(&self) -> Option<&'static str> {
         let keys = [
             ("die.program_suspend", self.die.program_suspend),
@@ -75,7 +75,7 @@ impl ArrayConfig {
         keys.into_iter().find_map(|(key, suspend)| suspend.map(|_| key))
     }
 
-    /// The same flash, whose dies do not suspend.
+    /// The same configuration without suspend.
     pub fn without_suspend(mut self) -> ArrayConfig {
         (self.die.program_suspend, self.die.erase_suspend) = (None, None);
         self

@@ -1,10 +1,11 @@
-//! The pages that are not what a block's write pointer says: damaged by a power cut, a failed
-//! program or an injected fault. They are few, so they are kept apart from the blocks.
+//! Damaged pages: their state differs from the one that the block's write pointer implies, because
+//! of a power cut, a failed program or an injected fault. They are few, so they are stored
+//! separately from the blocks.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The damage of a page, as it is recorded across a power cycle.
+/// The damage of a page, as recorded across a power cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageDamage {
@@ -12,21 +13,21 @@ pub enum PageDamage {
     Hollow,
     /// Its contents are lost: it reads as uncorrectable.
     Torn,
-    /// It reads well for now and is lost later, whichever of the two comes first.
+    /// It is readable for now, and lost when the first of these limits is reached.
     Unstable {
-        /// Reads that it still survives; absent for any number.
+        /// Reads that it still survives; absent: no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reads_left: Option<u8>,
-        /// Milliseconds that it still lasts; absent for ever.
+        /// Milliseconds until it is lost; absent: no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ms_left: Option<u32>,
     },
-    /// Not programmed, but a misdirected program left its data: it reads well. Programming it
+    /// Not programmed, but readable: it holds the data of a misdirected program. Programming it
     /// destroys both. Only the next page of a block can be stray.
     Stray,
 }
 
-/// The damage of a page, on the array's clock.
+/// The damage of a page, with its limit on the array's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damage {
     Hollow,
@@ -38,7 +39,7 @@ pub(crate) enum Damage {
 const NS_PER_MS: u64 = 1_000_000;
 
 impl Damage {
-    /// As it goes into a record at `now_ns`.
+    /// The damage as recorded at `now_ns`.
     fn recorded(self, now_ns: u64) -> PageDamage {
         match self {
             Damage::Hollow => PageDamage::Hollow,
@@ -52,7 +53,7 @@ impl Damage {
         }
     }
 
-    /// As it comes out of a record at `now_ns`.
+    /// The damage restored from a record at `now_ns`.
     pub(crate) fn from_record(damage: PageDamage, now_ns: u64) -> Damage {
         match damage {
             PageDamage::Hollow => Damage::Hollow,
@@ -81,7 +82,7 @@ impl DamageTable {
         self.pages.insert((block, page as u16), damage);
     }
 
-    /// Forgets what was wrong with the pages of a block.
+    /// Removes the damage of all pages of a block.
     pub(crate) fn forget(&mut self, block: u32) {
         let pages: Vec<_> = self.pages.range(of(block)).map(|(&place, _)| place).collect();
         for place in pages {
@@ -95,7 +96,8 @@ impl DamageTable {
         pages.map(|(&(_, page), damage)| (u32::from(page), damage.recorded(now_ns))).collect()
     }
 
-    /// Reads an unstable page at `now_ns`: whether it has lasted until now. The read wears it.
+    /// Reads an unstable page at `now_ns`; returns whether it is still readable. The read counts
+    /// towards its limit.
     pub(crate) fn survives_read(&mut self, block: u32, page: u32, now_ns: u64) -> bool {
         let Some(damage) = self.pages.get_mut(&(block, page as u16)) else { return true };
         let Damage::Unstable { reads_left, until_ns } = damage else { return true };

@@ -1,5 +1,4 @@
-//! The commands on a die and the stages they go through. What happens when is decided in
-//! [`crate::array`]; this is what a die remembers.
+//! The state of a die: its commands and their stages. [`crate::array`] drives the transitions.
 
 use crate::address::DieIndex;
 use crate::command::{CommandKind, PageStatus};
@@ -10,22 +9,23 @@ use crate::timing::HEAD;
 pub(crate) const NONE: u8 = u8::MAX;
 
 /// Slots of a die: two for commands in order, and one for a read that may suspend the others. The
-/// fourth is never used; a power of two makes looking one up cheap.
+/// fourth is never used; a power of two makes the look-up cheap.
 pub(crate) const SLOTS: usize = 4;
 
 /// The slot of the suspending read.
 pub(crate) const SUSPENDER: u8 = 2;
 
-/// The stage of a command: its kind and progress, which decide what can start on a die.
+/// The stage of a command: its kind and progress, which determine the operations that can start on
+/// a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// There is none.
+    /// No command.
     Free,
     /// A read that has not begun.
     ReadQueued,
     /// A read in the array.
     Sensing,
-    /// A read in the array again, with shifted thresholds.
+    /// A read in the array for its retries, with shifted thresholds.
     Retrying,
     /// A read whose page waits in the page register for the cache register to become free.
     Sensed,
@@ -37,16 +37,16 @@ pub(crate) enum Stage {
     Loading,
     /// A program with its data in a register, waiting for the array.
     Loaded,
-    /// A program in the array, or suspended in that.
+    /// A program in the array, or suspended there.
     Programming,
     /// An erase that has not begun.
     EraseQueued,
-    /// An erase in the array, or suspended in that.
+    /// An erase in the array, or suspended there.
     Erasing,
 }
 
 impl Stage {
-    /// Where a command of this kind begins.
+    /// The first stage of a command of this kind.
     #[inline]
     pub(crate) fn first(kind: CommandKind) -> Stage {
         match kind {
@@ -57,7 +57,7 @@ impl Stage {
     }
 }
 
-/// A place for a command.
+/// The slot of a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     pub(crate) tag: u64,
@@ -103,7 +103,7 @@ pub(crate) enum CellArray {
     Suspending,
     /// Being resumed until the die's event.
     Resuming,
-    /// Kept by a read whose page is still in the page register.
+    /// Occupied by a read whose page is still in the page register.
     Holding,
 }
 
@@ -115,23 +115,23 @@ pub(crate) struct Die {
     pub(crate) slots: [Slot; SLOTS],
     /// When the operation in the array ends, if it is not suspended before.
     pub(crate) work_ends: u64,
-    /// How long the operation that `array_slot` or `parked` is at takes in all.
+    /// The total duration of the operation of `array_slot` or `parked`.
     pub(crate) work_ns: u64,
-    /// The time left of the suspended operation.
+    /// The remaining time of the suspended operation.
     pub(crate) parked_left_ns: u64,
     pub(crate) busy_ns: u64,
-    /// How often the operation in the array, or parked, was suspended.
+    /// The number of suspensions of the operation in the array, or parked.
     pub(crate) suspends: u16,
     pub(crate) array: CellArray,
-    /// The slot that the array works for.
+    /// The slot of the operation in the array.
     pub(crate) array_slot: u8,
     /// The slot of the suspended operation.
     pub(crate) parked: u8,
-    /// The slot whose data go out, or wait to.
+    /// The slot whose data are on the bus to the host, or wait for it.
     pub(crate) output: u8,
-    /// The slot whose data come in, or wait to.
+    /// The slot whose data are on the bus to the die, or wait for it.
     pub(crate) input: u8,
-    /// The slot, of the first two, of the oldest command in order. They take turns.
+    /// The slot of the oldest command in order. The first two slots alternate.
     front: u8,
     /// Commands in order.
     queued: u8,
@@ -198,19 +198,19 @@ impl Die {
         self.front ^ 1
     }
 
-    /// Where in the array's registers a slot's data lie.
+    /// The index of a slot's data in the array's registers.
     #[inline]
     pub(crate) fn register(&self, slot: u8) -> usize {
         self.index.index() * SLOTS + usize::from(slot)
     }
 
-    /// Commands on the die.
+    /// The number of commands on the die.
     pub(crate) fn load(&self) -> u8 {
         self.queued + u8::from(self.stage(SUSPENDER) != Stage::Free)
     }
 
-    /// The slot that a new command of this kind gets, if there is room. A read gets past programs
-    /// and erases through the suspender's slot where the die can suspend.
+    /// The slot for a new command of this kind, if there is room. If the die can suspend, a read
+    /// behind a program or erase gets the suspender's slot.
     #[inline]
     pub(crate) fn room(&self, kind: CommandKind, depth: u8, suspends: bool) -> Option<u8> {
         if suspends && kind == CommandKind::Read && self.must_be_passed() {
@@ -228,7 +228,7 @@ impl Die {
         ![0, 1].iter().all(passable)
     }
 
-    /// Gives a slot to a command of this kind.
+    /// Assigns a slot to a command of this kind.
     #[inline]
     pub(crate) fn enqueue(&mut self, slot: u8, kind: CommandKind) {
         assert!(self.stage(slot) == Stage::Free, "the slot is taken");
@@ -247,7 +247,7 @@ impl Die {
         }
     }
 
-    /// The operation in the array is interrupted, and the array free.
+    /// Parks the suspended operation; the array is free.
     pub(crate) fn suspended(&mut self) {
         self.parked = self.array_slot;
         self.array = CellArray::Idle;
@@ -260,7 +260,7 @@ impl Die {
         read.blocks[..usize::from(read.planes)].iter().any(|block| blocks.contains(block))
     }
 
-    /// Forgets all commands.
+    /// Drops all commands.
     pub(crate) fn power_cut(&mut self) {
         *self = Die { busy_ns: self.busy_ns, ..Die::new(self.index, self.channel, self.place) };
     }

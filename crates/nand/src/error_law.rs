@@ -1,16 +1,16 @@
-//! Bit errors: how many a page has, and whether ECC corrects them. This file is the one hook for a
-//! better reliability model; nothing else knows the law.
+//! The bit error model: the number of bit errors of a page, and whether ECC corrects them. The
+//! model is in this file alone, so that a better reliability model can replace it.
 //!
-//! The law is simple: the raw bit error rate grows exponentially with wear, linearly with the time
-//! since programming, and by a step with every read of the block; pages of a block that is not full
-//! yet have a multiple of that. Errors strike bits independently, so a codeword's count is Poisson
-//! distributed, and a page fails with its worst codeword. Every retry reads with shifted thresholds
+//! The raw bit error rate grows exponentially with wear, linearly with the time since programming,
+//! and by a constant with every read of the block; pages of a block that is not full have a
+//! multiple of that rate. Bit errors are independent, so the number in a codeword is Poisson
+//! distributed, and a page fails with its worst codeword. Every read retry has shifted thresholds
 //! and multiplies the rate by a gain below 1.
 
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
-/// Parameters of the law and of the code. The default has no errors.
+/// Parameters of the bit error model and of ECC. The default has no errors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ErrorLaw {
@@ -23,14 +23,14 @@ pub struct ErrorLaw {
     /// The increase of the rate of a block's pages with each read.
     pub disturb_per_read: f64,
     /// The factor on the rate of all pages of an open block, one that is programmed in part: finite
-    /// and at least 0, 1 by default. That open blocks have more errors, the more so when they are
-    /// read a lot before they are full, was shown by IBM (IMW 2016); no factor is taken from there.
+    /// and at least 0, 1 by default. IBM (IMW 2016) showed that open blocks have more errors,
+    /// especially if they are read often before they are full; no factor is taken from that paper.
     pub open_block_factor: f64,
     /// Data bytes in a codeword.
     pub codeword_bytes: u32,
     /// Bit errors that ECC corrects in a codeword.
     pub correctable_bits: u32,
-    /// Retries before a page is given up.
+    /// Read retries before a page is uncorrectable.
     pub retry_steps: u8,
     /// The factor on the rate with each retry, above 0 and below 1.
     pub retry_gain: f64,
@@ -99,7 +99,7 @@ impl ErrorLaw {
         rate.min(0.5)
     }
 
-    /// Reads a page of `page_bytes` once, with as many retries as it takes.
+    /// Reads a page of `page_bytes` once, with as many retries as it needs, up to `retry_steps`.
     pub fn read(&self, page_bytes: u32, exposure: Exposure, rng: &mut Rng) -> ReadVerdict {
         let codewords = f64::from(page_bytes.div_ceil(self.codeword_bytes));
         let bits = f64::from(self.codeword_bytes) * 8.0;
@@ -120,7 +120,8 @@ impl ErrorLaw {
 /// The greatest of `count` Poisson numbers of mean `expected`, from one uniform draw: the least `k`
 /// whose distribution function to the power of `count` exceeds it.
 fn worst_of(count: f64, expected: f64, uniform: f64) -> u32 {
-    /// Beyond this mean the sum below would start from nothing; no code corrects that many anyway.
+    /// Beyond this mean the first term of the sum below nears underflow; no code corrects that many
+    /// errors.
     const HOPELESS: f64 = 600.0;
     if expected > HOPELESS {
         return expected as u32;
@@ -129,7 +130,7 @@ fn worst_of(count: f64, expected: f64, uniform: f64) -> u32 {
     let mut term = (-expected).exp();
     let mut below = term;
     let mut errors = 0;
-    // The bound is far out in the tail, where the sum has reached 1 as closely as it can.
+    // The bound is far in the tail, where the sum no longer grows.
     while below <= target && f64::from(errors) < expected * 3.0 + 100.0 {
         errors += 1;
         term *= expected / f64::from(errors);

@@ -1,4 +1,4 @@
-//! The shape of an array, and the arithmetic between addresses and flat indexes.
+//! The geometry of an array, and conversions between addresses and flat indexes.
 
 use crate::address::{BlockAddress, BlockIndex, ChannelIndex, DieIndex, PageAddress, PageIndex};
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ pub const MAX_PLANES: usize = 4;
 /// The most dies on one channel: the bus arbiter keeps one bit for each.
 pub const MAX_DIES_PER_CHANNEL: u32 = 64;
 
-/// The most pages in a block; two values of a 16-bit write pointer are kept for other states.
+/// The most pages in a block; two values of a 16-bit write pointer are reserved for other states.
 pub const MAX_PAGES_PER_BLOCK: u32 = 65_534;
 
 /// The most dies and channels together, so that an event's key holds a time and an id.
 pub const MAX_ENTITIES: u32 = 1 << 16;
 
-/// The shape of an array.
+/// The geometry of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
@@ -35,8 +35,8 @@ pub struct Geometry {
     pub pages_per_block: u32,
     /// Data bytes in a page.
     pub page_bytes: u32,
-    /// Spare bytes in a page. They cost transfer time where the bus configuration says so; their
-    /// contents (ECC parity, in a real device) are not stored.
+    /// Spare bytes in a page. They cost transfer time if the bus configuration transfers them;
+    /// their contents (ECC parity, in a real device) are not stored.
     #[serde(default)]
     pub spare_bytes: u32,
 }
@@ -61,10 +61,10 @@ pub enum GeometryError {
         field: &'static str,
         /// The given value.
         value: u64,
-        /// The most that works.
+        /// The largest valid value.
         limit: u64,
     },
-    /// The pages of a block are no whole number of word lines.
+    /// The pages of a block are not a whole number of word lines.
     #[error(
         "geometry: pages_per_block is {pages_per_block}, not a multiple of {bits_per_cell}, the \
          pages of a word line"
@@ -77,12 +77,12 @@ pub enum GeometryError {
     },
 }
 
-/// Bytes that ECC corrects at a time, as data sheets of MLC ask for (BCH, bits in each 1 KiB), and
-/// so the least of a page that can be read.
+/// Bytes of an ECC codeword, as in data sheets of MLC flash (BCH, corrected bits per 1 KiB), and so
+/// the smallest part of a page that can be read.
 pub const SECTOR_BYTES: u32 = 1024;
 
 impl Geometry {
-    /// Bytes that the read of a page's beginning transfers.
+    /// Bytes that a read of the beginning of a page transfers.
     pub fn sector_bytes(&self) -> u32 {
         self.page_bytes.min(SECTOR_BYTES)
     }
@@ -117,7 +117,7 @@ impl Geometry {
         )?;
         let planes = u64::from(self.dies()) * u64::from(self.planes_per_die);
         at_most("blocks", planes * u64::from(self.blocks_per_plane), u64::from(u32::MAX))?;
-        // So that no sum of a few addresses leaves 64 bits.
+        // So that the sum of a few addresses fits into 64 bits.
         let page_bytes = u64::from(self.page_bytes) + u64::from(self.spare_bytes);
         at_most("bytes of the array", self.pages().saturating_mul(page_bytes), 1 << 60)
     }
@@ -157,7 +157,7 @@ impl Geometry {
         self.pages() * u64::from(self.page_bytes)
     }
 
-    /// The die at this place. Dies of a channel are numbered together, chip by chip.
+    /// The flat index of a die. Dies of a channel are numbered together, chip by chip.
     pub fn die_index(&self, channel: ChannelIndex, chip: u8, die: u8) -> DieIndex {
         let chips = channel.0 * u32::from(self.chips_per_channel) + u32::from(chip);
         DieIndex(chips * u32::from(self.dies_per_chip) + u32::from(die))
@@ -177,7 +177,7 @@ impl Geometry {
         inside.then(|| BlockIndex(plane * self.blocks_per_plane + address.block))
     }
 
-    /// The place of a block in the array.
+    /// The address of a block.
     pub fn block_address(&self, block: BlockIndex) -> BlockAddress {
         let plane = block.0 / self.blocks_per_plane;
         BlockAddress {
@@ -192,7 +192,7 @@ impl Geometry {
         PageIndex(u64::from(block.0) * u64::from(self.pages_per_block) + u64::from(page))
     }
 
-    /// The place of a page in the array.
+    /// The address of a page.
     pub fn page_address(&self, page: PageIndex) -> PageAddress {
         let pages = u64::from(self.pages_per_block);
         PageAddress {

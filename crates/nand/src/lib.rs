@@ -1,8 +1,8 @@
 //! The flash array itself, as a state machine: geometry, timing, page and block states, wear, bit
 //! errors, faults and power cuts.
 //!
-//! Time and chance are arguments: the array reads no clock, starts nothing and opens no file. A
-//! layer above submits a [`DieCommand`], asks when something will happen next, and advances the
+//! Time and randomness are arguments: the array reads no clock, starts no thread and opens no file.
+//! The layer above submits a [`DieCommand`], asks for the time of the next event, and advances the
 //! array to that time:
 //!
 //! ```
@@ -24,19 +24,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The physical rules live here and cannot be bypassed: no program without erase, pages of a block
-//! in order, bad blocks out of use, one operation at a time on a die and one transfer at a time on
-//! a channel, and a page that cannot be read is reported, never returned as data.
+//! The array enforces the physical rules: no program without erase, pages of a block in order, no
+//! program or erase of a bad block, one operation at a time on a die and one transfer at a time on
+//! a channel. A read of an unreadable page reports an error and never returns data.
 //!
 //! # Layout
 //!
-//! - [`geometry`], [`address`], [`cell`], [`timing`], [`config`], [`presets`]: what an array is;
+//! - [`geometry`], [`address`], [`cell`], [`timing`], [`config`], [`presets`]: the configuration of
+//!   an array;
 //! - [`command`]: commands of dies and their completions;
-//! - [`mod@array`]: the machine, over `tournament` (pending events), `die`, `channel` and
-//!   [`block`];
-//! - [`mod@timeline`]: its times alone, for simulated drives;
-//! - [`storage`]: where bytes live; [`faults`] and [`error_law`]: what goes wrong;
-//! - [`mod@bench`]: a closed loop that measures the machine's own speed.
+//! - [`mod@array`]: the state machine, on top of `tournament` (pending events), `die`, `channel`
+//!   and [`block`];
+//! - [`mod@timeline`]: the timing of an array alone, for simulated drives;
+//! - [`storage`]: page contents; [`faults`]: fault injection; [`error_law`]: bit errors;
+//! - [`mod@bench`]: a closed-loop benchmark of the simulator.
 
 mod activity;
 pub mod address;

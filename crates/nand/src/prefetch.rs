@@ -1,10 +1,10 @@
-//! A hint to the processor. The state of a randomly read block is rarely in a cache; asked for when
-//! a read is submitted, it is there when the sense ends, many events later.
+//! Memory prefetch. The state of a randomly read block is rarely in the processor's cache. If it is
+//! prefetched at the submission of a read, it is in the cache at the end of the sense, many events
+//! later.
 
 #![expect(unsafe_code, reason = "the prefetch instruction has no safe form")]
 
-/// Begins to bring the memory behind `value` into the cache. Does nothing where there is no such
-/// instruction.
+/// Prefetches the memory of `value` into the cache. Does nothing on other targets than x86-64.
 #[inline]
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]

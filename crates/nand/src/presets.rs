@@ -1,5 +1,4 @@
-//! Arrays that are used in many places. Whole devices and layouts are presets in TOML; these are
-//! their flash.
+//! Presets of flash arrays, as code. Whole devices and layouts are presets in TOML.
 
 use crate::cell::{Cell, Pairing};
 use crate::config::ArrayConfig;
@@ -11,11 +10,11 @@ use crate::timing::{BusTiming, DieTiming, SuspendTiming};
 ///
 /// The paper gives tR (75 us), tBERS (3 ms) and raw rates. tPROG is derived: the raw 1.01 GB/s of
 /// writes is 4 planes x 8192 B x 44 channels in a cycle of 1427 us, and a cycle is two page loads
-/// of 204.8 us and one two-plane program, chips interleaved: 1018 us. Lower and upper pages are not
-/// distinguished apart, as the paper gives no more than this mean. Senses overlap transfers (cache
-/// read), which the paper's raw 1.67 GB/s of reads needs; programs do not overlap loads. 448 spare
-/// bytes make a page of 8640, with which 40 MB/s give exactly that rate; by default they do not
-/// travel.
+/// of 204.8 us and one two-plane program, chips interleaved: 1018 us. Lower and upper pages have
+/// equal times, as the paper gives only this mean. Senses overlap transfers (cache read), which the
+/// paper's raw read rate of 1.67 GB/s requires; programs do not overlap loads. With 448 spare bytes
+/// a page has 8640 bytes, with which 40 MB/s give exactly that rate; by default the spare bytes are
+/// not transferred.
 pub fn sdf() -> ArrayConfig {
     ArrayConfig {
         geometry: Geometry {
@@ -86,11 +85,11 @@ pub fn small() -> ArrayConfig {
 }
 
 /// A TLC array of about 256 GiB with cache registers and suspend: 8 channels x 8 dies x 2 planes x
-/// 172 blocks x 768 pages of 16 KiB (258 GiB, as whole blocks come no closer).
+/// 172 blocks x 768 pages of 16 KiB (258 GiB, the nearest number of whole blocks).
 ///
 /// Times per level are those of FEMU's TLC model (tR 56.5, 77.5, 106 us; tPROG 820.5, 2225, 5734
 /// us; tBERS 3 ms), suspend times those of MQSim's defaults (program 100 us, erase 700 us), the bus
-/// 8 bits at 800 MT/s. They stand for a class of flash, not for one part.
+/// 8 bits at 800 MT/s. They represent a class of flash, not one part.
 pub fn tlc() -> ArrayConfig {
     let suspend = |suspend_ns| SuspendTiming { suspend_ns, resume_ns: 20_000, at_most: 8 };
     ArrayConfig {

@@ -1,11 +1,11 @@
-//! How long things take. Configuration is what a preset states; the array looks times up in tables.
+//! Durations of operations: the configuration as in a preset, and the tables that the array uses.
 
 use crate::cell::{Cell, Pairing};
 use crate::geometry::{Geometry, MAX_PLANES};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The longest time that a configuration may state for one step: ten minutes.
+/// The longest configurable time of one step: ten minutes.
 pub const LONGEST_STEP_NS: u64 = 600_000_000_000;
 
 /// The most levels of a cell.
@@ -36,25 +36,25 @@ pub struct DieTiming {
     /// A second register lets a die load the next page while the last one is programmed.
     #[serde(default)]
     pub cache_program: bool,
-    /// A read may interrupt a program.
+    /// A read may suspend a program.
     #[serde(default)]
     pub program_suspend: Option<SuspendTiming>,
-    /// A read may interrupt an erase.
+    /// A read may suspend an erase.
     #[serde(default)]
     pub erase_suspend: Option<SuspendTiming>,
 }
 
-/// The times to interrupt an operation for a read.
+/// The times to suspend an operation for a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SuspendTiming {
-    /// From the read's arrival until the array is free for it. An operation with no more than this
-    /// left is not interrupted.
+    /// From the read's arrival until the array is free for it. An operation with at most this time
+    /// left is not suspended.
     pub suspend_ns: u64,
-    /// From the array being free again until the operation goes on.
+    /// From the time when the array is free again until the operation continues.
     pub resume_ns: u64,
-    /// How often one operation may be interrupted before reads wait for its end; keeps writes from
-    /// starving.
+    /// The most suspensions of one operation; further reads wait for its end, so that writes do not
+    /// starve.
     pub at_most: u16,
 }
 
@@ -64,14 +64,14 @@ pub struct SuspendTiming {
 pub struct BusTiming {
     /// Transfer rate of the channel.
     pub bytes_per_second: u64,
-    /// Command and address cycles: bus time of every transfer beside its data.
+    /// Command and address cycles: bus time of every transfer in addition to its data.
     #[serde(default)]
     pub command_overhead_ns: u64,
-    /// Whether the spare area travels with the page.
+    /// Whether the spare area is transferred with the page.
     #[serde(default)]
     pub transfer_spare: bool,
-    /// Data of reads overtake data of programs that wait for the bus, this many times in a row at
-    /// most; then a program has its turn.
+    /// The most transfers of reads in a row while a transfer of a program waits for the bus; then
+    /// the program is next.
     #[serde(default = "eight")]
     pub reads_ahead: u8,
 }
@@ -80,10 +80,10 @@ fn eight() -> u8 {
     8
 }
 
-/// Why times cannot be used.
+/// Why a timing configuration is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TimingError {
-    /// A list of times fits neither all levels nor one.
+    /// A list of times has neither one entry nor one for each level.
     #[error("timing: {field} has {given} entries; give one, or {levels} (one for each level)")]
     Levels {
         /// The field.
@@ -93,7 +93,7 @@ pub enum TimingError {
         /// Levels of the cell.
         levels: usize,
     },
-    /// A step takes too long for the model's clock, or no time where that cannot be.
+    /// A step takes longer than the model's limit, or no time where 0 is not possible.
     #[error("timing: {field} is {given} ns; it must be 1 to {LONGEST_STEP_NS}")]
     OutOfRange {
         /// The field.
@@ -101,12 +101,12 @@ pub enum TimingError {
         /// The given value, in nanoseconds.
         given: u64,
     },
-    /// A bus that carries nothing.
+    /// A bus without a transfer rate.
     #[error("timing: bytes_per_second is 0; state the channel's transfer rate")]
     NoRate,
 }
 
-/// Used in place of the number of planes where only the beginning of one page is transferred.
+/// Used instead of the number of planes if only the beginning of one page is transferred.
 pub(crate) const HEAD: u8 = 0;
 
 /// Times compiled for look-up.
@@ -116,14 +116,14 @@ pub(crate) struct Timing {
     pub(crate) program_ns: [u64; MAX_LEVELS],
     pub(crate) retry_ns: [u64; MAX_LEVELS],
     pub(crate) erase_ns: u64,
-    /// Bus time of a transfer, by the number of planes; at [`HEAD`] that of a page's beginning.
+    /// Bus time of a transfer, by the number of planes; at [`HEAD`], for the beginning of a page.
     transfer_ns: [u64; MAX_PLANES + 1],
     pub(crate) cache_read: bool,
     pub(crate) cache_program: bool,
     pub(crate) program_suspend: Option<SuspendTiming>,
     pub(crate) erase_suspend: Option<SuspendTiming>,
     pub(crate) reads_ahead: u8,
-    /// Commands that a die takes beside one suspending read.
+    /// Commands that a die accepts in addition to one suspending read.
     pub(crate) die_queue_depth: u8,
     /// Whether anything can be suspended.
     pub(crate) suspends: bool,
@@ -151,7 +151,7 @@ impl Timing {
             let bytes = planes as u64 * (page + spare);
             *ns = in_range("a page's bus time", bus_ns(bus, bytes)?)?;
         }
-        // The spare bytes of a sector travel with it.
+        // A sector is transferred with its share of the spare bytes.
         let head = u64::from(geometry.sector_bytes());
         transfer_ns[usize::from(HEAD)] = bus_ns(bus, head + (spare * head).div_ceil(page))?;
         Ok(Timing {

@@ -1,14 +1,14 @@
-//! The pending events. A die and a channel's bus have at most one each, so every one of them has a
-//! fixed place and nothing is ever inserted: the few events of a channel are scanned, and the
-//! earliest of each channel meet in a tournament tree.
+//! The pending events. A die and a channel's bus have at most one event each, so each has a fixed
+//! place and nothing is ever inserted: the few events of a channel are scanned, and the earliest of
+//! each channel compete in a tournament tree.
 //!
-//! Operations of a die change events of its channel only. They are written down, as often as it
-//! takes, and the channel is settled (one scan, one walk up the tree) when somebody wants to know
-//! what comes first, or another channel changes: the end of a command and the submission of the
-//! next one cost one walk. An event that comes into an empty place, and not first, costs none.
+//! Operations of a die change events of its channel only. The changes are stored, and the channel
+//! is settled (one scan, one walk up the tree) when the next event is needed or another channel
+//! changes: the completion of a command and the submission of the next one cost one walk. A new
+//! event in an empty place that is not the first of its channel costs none.
 //!
-//! A key is `time << bits | id`, so a comparison of keys is one of times with ties going to dies
-//! before buses and then to the lower number, and equal runs are equal event by event.
+//! A key is `time << bits | id`, so keys compare by time; at equal times dies precede buses, then
+//! the lower number comes first. So equal runs are equal event by event.
 
 #![expect(unsafe_code, reason = "the walk up the tree is the hottest loop of the simulator")]
 
@@ -20,7 +20,7 @@ const NEVER: u64 = u64::MAX;
 /// No channel.
 const NONE: usize = usize::MAX;
 
-/// Whose event it is.
+/// The owner of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     /// A die, counted through all channels.
@@ -31,23 +31,22 @@ pub(crate) enum Owner {
 
 /// The events of channels of equally many dies.
 pub(crate) struct Tournament {
-    /// The keys of each channel's bus and, behind it, of its dies, in rows of four that are quickly
-    /// compared.
+    /// The keys of each channel: its bus, then its dies, in rows of four for a fast minimum.
     pending: Vec<u64>,
-    /// Keys of a channel: whole rows.
+    /// The number of keys of a channel: whole rows.
     stride: usize,
-    /// Node `i` holds the least key below it; its children are `2i` and `2i + 1`. The last half
-    /// belongs to the channels: a power of two, so that all walks are equally long and the
-    /// processor knows when they end.
+    /// Node `i` holds the least key below it; its children are `2i` and `2i + 1`. The second half
+    /// are the channels: a power of two, so that all walks are equally long and the processor
+    /// predicts their ends.
     tree: Vec<Cell<u64>>,
     /// The one channel, if any, whose events may have changed since it was settled.
     unsettled: Cell<usize>,
     dies: usize,
     dies_per_channel: usize,
     id_bits: u32,
-    /// The time of key 0: keys hold times since then, so that a clock of 64 bits fits.
+    /// The time of key 0: keys hold times relative to it, so that a 64-bit clock fits.
     base: u64,
-    /// The first time that keys do not hold.
+    /// The first time that a key cannot hold.
     horizon: u64,
 }
 
@@ -57,7 +56,7 @@ const ROW: usize = 4;
 impl Tournament {
     pub(crate) fn new(channels: usize, dies_per_channel: usize) -> Tournament {
         let dies = channels * dies_per_channel;
-        // One channel would be a root without matches.
+        // With one leaf, the root would be the leaf.
         let leaves = channels.max(2).next_power_of_two();
         let stride = (1 + dies_per_channel).next_multiple_of(ROW);
         let id_bits = (dies + channels).next_power_of_two().trailing_zeros();
@@ -93,7 +92,7 @@ impl Tournament {
         Some((self.base + (key >> self.id_bits), owner))
     }
 
-    /// When the next event is.
+    /// The time of the next event.
     #[inline]
     pub(crate) fn first_at(&self) -> Option<u64> {
         self.turn_to(NONE);
@@ -101,8 +100,8 @@ impl Tournament {
         (key != NEVER).then_some(self.base + (key >> self.id_bits))
     }
 
-    /// Gives the die at this place of a channel an event at `at`, instead of the one it had. It is
-    /// `now`: no pending or later event is before that.
+    /// Sets the event of the die at this place of a channel to `at`. No pending or later event is
+    /// before `now`.
     #[inline]
     pub(crate) fn set_die(&mut self, channel: usize, place: usize, at: u64, now: u64) {
         let key = self.key(channel * self.dies_per_channel + place, at, now);
@@ -115,7 +114,7 @@ impl Tournament {
         self.change(channel, index, key);
     }
 
-    /// Takes the event of a die away.
+    /// Removes the event of a die.
     #[inline]
     pub(crate) fn clear_die(&mut self, channel: usize, place: usize) {
         self.change(channel, channel * self.stride + 1 + place, NEVER);
@@ -128,7 +127,7 @@ impl Tournament {
         self.change(channel, channel * self.stride, key);
     }
 
-    /// Takes the event of a channel's bus away.
+    /// Removes the event of a channel's bus.
     #[inline]
     pub(crate) fn clear_bus(&mut self, channel: usize) {
         self.change(channel, channel * self.stride, NEVER);
@@ -147,14 +146,14 @@ impl Tournament {
         self.tree.len() / 2 + channel
     }
 
-    /// Takes all events away.
+    /// Removes all events.
     pub(crate) fn clear_all(&mut self) {
         self.pending.fill(NEVER);
         self.tree.fill(Cell::new(NEVER));
         self.unsettled.set(NONE);
     }
 
-    /// Settles the channel that has changed, if one has, as now another does.
+    /// Settles the changed channel, if any, before `channel` changes.
     #[inline]
     fn turn_to(&self, channel: usize) {
         let last = self.unsettled.replace(channel);
@@ -163,7 +162,7 @@ impl Tournament {
         }
     }
 
-    /// Finds the earliest event of a channel and plays its matches again, all the way up.
+    /// Finds the earliest event of a channel and updates the tree from its leaf to the root.
     #[inline(never)]
     fn settle(&self, channel: usize) {
         let keys = &self.pending[channel * self.stride..][..self.stride];
@@ -271,7 +270,7 @@ mod tests {
         put(&mut tree, Die(0), Some(CENTURY + HOUR), CENTURY);
         put(&mut tree, Die(1), Some(CENTURY + 30 * HOUR), CENTURY);
         put(&mut tree, Die(3), None, CENTURY);
-        // Beyond what keys hold from the base that the century set.
+        // Beyond the span of keys from the base set at the century.
         put(&mut tree, Die(2), Some(CENTURY + (1 << 47) + 5), CENTURY + 10);
         let expected = [
             (CENTURY + 10, Bus(16_383)),

@@ -13,8 +13,7 @@ pub(crate) enum Scaling {
     Log10,
 }
 
-/// An axis of a figure: what it shows, in which unit, on which scale. Its range follows from the
-/// data.
+/// An axis of a figure: its title, unit and scale. Its range follows from the data.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Axis {
     pub(crate) title: String,

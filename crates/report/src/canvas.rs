@@ -89,7 +89,7 @@ impl Canvas {
         self.markup.close();
     }
 
-    /// The axis below `area`: grid lines, labels and, below them, what it shows.
+    /// The axis below `area`: grid lines, labels and, below them, its title.
     pub(crate) fn axis_below(&mut self, area: &Area, scale: &Scale) {
         self.faint();
         for (share, _) in scale.places() {
@@ -106,7 +106,7 @@ impl Canvas {
         self.text(middle, area.bottom() + 14.0 + LINE, Anchor::Middle, area.width, &scale.title);
     }
 
-    /// The axis left of `area`: grid lines, labels and, above them, what it shows.
+    /// The axis left of `area`: grid lines, labels and, above them, its title.
     pub(crate) fn axis_left(&mut self, area: &Area, scale: &Scale) {
         self.faint();
         for (share, _) in scale.places() {

@@ -31,7 +31,7 @@ fn head(markup: &mut Markup, report: &Report) {
     markup.element("title", &report.title);
     let dark = palette::dark_rules();
     let css = include_str!("page.css");
-    // Paper is white, whatever the screen was.
+    // Paper is white, independent of the colours of the screen.
     markup.style(&format!(
         "\n{css}@media screen and (prefers-color-scheme: dark) {{\n{DARK_PAGE}{dark}}}\n"
     ));

@@ -1,4 +1,4 @@
-//! Which colour and mark means what.
+//! The legend of a figure: the colours and marks with their names.
 
 use crate::canvas::{Canvas, LINE, Px, WIDTH, width_of};
 
@@ -87,7 +87,7 @@ fn draw_key(canvas: &mut Canvas, key: Key, x: f64, y: f64) {
     }
 }
 
-/// How much of a band's colour covers what is behind it.
+/// The opacity of a band.
 pub(crate) const PALE: f64 = 0.18;
 
 /// Opens a group for the line of a series.

@@ -1,10 +1,10 @@
 //! Tables and plots in one self-contained HTML file.
 //!
 //! A [`Report`] is sections of [`Block`]s: text, a [`Table`], or a figure ([`Plot`], [`Gantt`],
-//! [`Bars`], [`Heat`]). [`Report::to_html`] writes it with the figures as SVG inside and nothing
-//! from outside: no scripts, no fonts, no network. Equal reports give equal bytes. Whatever the
-//! values are, NaN and infinities included, a report comes out; what cannot be drawn is left out of
-//! the picture and stays in the figure's table of data.
+//! [`Bars`], [`Heat`]). [`Report::to_html`] writes it with the figures as inline SVG and without
+//! external resources: no scripts, no fonts, no network. Equal reports give equal bytes. All values
+//! give a report, NaN and infinities included: values that cannot be drawn are missing in the
+//! picture, but are in the figure's data table.
 //!
 //! ```
 //! use softflash_report::{Axis, Cell, Plot, Report, Section, Series, Table, Unit};

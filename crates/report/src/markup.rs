@@ -1,4 +1,4 @@
-//! HTML and SVG as text that is well-formed by construction: what is opened is closed, what is said
+//! HTML and SVG as text that is well-formed by construction: all elements are closed, and all text
 //! is escaped.
 
 use std::fmt::{Display, Write};

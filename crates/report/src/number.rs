@@ -3,7 +3,7 @@
 /// The text in place of a missing number.
 pub(crate) const NONE: &str = "–";
 
-/// `value` to so many significant digits, with thousands apart. The digits before the point are
+/// `value` to so many significant digits, with separated thousands. The digits before the point are
 /// never cut.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
@@ -33,7 +33,7 @@ pub(crate) fn trimmed(value: f64, digits: usize) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// `value` with so many decimals and thousands apart.
+/// `value` with so many decimals and separated thousands.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{:.*}", decimals, value.abs());
     let (whole, fraction) = match text.split_once('.') {

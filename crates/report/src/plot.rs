@@ -35,7 +35,7 @@ pub enum Style {
     LineAndMarks,
     /// A line.
     Line,
-    /// A dashed line, as for what theory says.
+    /// A dashed line, for example for theory.
     Dashed,
     /// Marks.
     Marks,
@@ -125,7 +125,7 @@ impl Band {
         Band { name: name.into(), extent: Extent::Y(from, to), like: None }
     }
 
-    /// At each x what is between two values of y: points of x, low and high.
+    /// The area between two values of y at each x: points of x, low and high.
     pub fn between(
         name: impl Into<String>,
         points: impl IntoIterator<Item = (f64, f64, f64)>,

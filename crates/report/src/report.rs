@@ -28,8 +28,8 @@ pub struct Section {
 /// A block of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    /// Paragraphs, apart by empty lines. Lines that begin with `- ` are items of a list; `code` is
-    /// in backticks.
+    /// Paragraphs, separated by empty lines. Lines that begin with `- ` are items of a list; `code`
+    /// is in backticks.
     Text(String),
     /// A table.
     Table(Table),
@@ -70,8 +70,7 @@ impl Report {
 }
 
 impl Section {
-    /// A section without content. `id` is what links name it by; where it is taken already it gets
-    /// a number.
+    /// A section without content. `id` is the target of links; a duplicate gets a number.
     pub fn new(id: impl Into<String>, title: impl Into<String>) -> Section {
         Section { id: id.into(), title: title.into(), ..Section::default() }
     }

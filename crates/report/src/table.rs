@@ -30,7 +30,7 @@ pub enum Cell {
         /// How many digits count. Digits before the point are always written.
         digits: usize,
     },
-    /// A ratio and what it means.
+    /// A ratio and its verdict.
     Ratio {
         /// The ratio; NaN is written as a dash.
         value: f64,

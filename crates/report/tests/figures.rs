@@ -1,4 +1,4 @@
-//! What figures show, read back from their SVG.
+//! Tests of the contents of figures, read back from their SVG.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! The page as a whole: well-formed, closed in itself and the same every time, whatever is in it.
+//! Tests of the whole page: with any contents it is well-formed, self-contained and deterministic.
 
 mod support;
 

@@ -52,13 +52,13 @@ impl ServerAdmission {
 
     /// Waits until the read caches have left the memory that was taken.
     async fn make_room(&self) {
-        if self.spare.must_be_heard() {
+        if self.spare.needs_cache_shrink() {
             // If the store fails here, the request itself will get the error.
             let _ = self.store.fit_caches().await;
         }
     }
 
-    async fn wait_for_a_calm_store(&self) {
+    async fn wait_for_flushes(&self) {
         for _ in 0..MAX_LOOKS {
             match self.store.stats().await {
                 Ok(stats) if stats.memtable_bytes > self.calm_store_bytes => {}
@@ -79,7 +79,7 @@ impl Admission for ServerAdmission {
         self.reservation.grow(bytes).await?;
         self.make_room().await;
         if bytes >= LARGE_BODY_BYTES {
-            self.wait_for_a_calm_store().await;
+            self.wait_for_flushes().await;
         }
         Ok(())
     }

@@ -30,4 +30,4 @@ pub use spare::SpareMemory;
 pub use store::{
     CommitToken, Exclusive, Inbox, Mesh, ShardSpec, Store, Transaction, open_all, open_all_with_log,
 };
-pub use value::{Entry, Value};
+pub use value::{Entry, Value, Wanted};

@@ -42,8 +42,8 @@ pub struct StoreOptions {
     /// The most bytes of a fragment of a new value, or a few more where the number of fragments
     /// would be too large. Values with other fragments stay readable.
     pub fragment_bytes: usize,
-    /// The least bytes of a value that is written apart from the tree, to a value block; `None` for
-    /// no such values. Values that were written otherwise stay readable.
+    /// The least size of a separated value, which is written to a value block; `None` for no
+    /// separated values. Values that were written under another setting stay readable.
     pub value_threshold: Option<usize>,
     /// The number of watches after which the released ones are dropped.
     pub watch_sweep: usize,

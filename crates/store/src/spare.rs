@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Growth of the taken memory that the caches need not hear of at once.
-const UNHEARD_BYTES: u64 = 4 << 20;
+/// Growth of the taken memory that does not shrink the caches at once.
+const SHRINK_STEP_BYTES: u64 = 4 << 20;
 
 /// Spare memory of a store's owner. A clone is the same memory; none by default.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +18,7 @@ pub struct SpareMemory {
 struct Taken {
     bytes: AtomicU64,
     /// The taken bytes for which the caches have made room.
-    heard_bytes: AtomicU64,
+    made_room_bytes: AtomicU64,
 }
 
 impl SpareMemory {
@@ -44,17 +44,18 @@ impl SpareMemory {
             taken.bytes.fetch_add(after - before, Ordering::Relaxed);
         } else {
             let left = taken.bytes.fetch_sub(before - after, Ordering::Relaxed);
-            taken.heard_bytes.fetch_min(left - (before - after), Ordering::Relaxed);
+            taken.made_room_bytes.fetch_min(left - (before - after), Ordering::Relaxed);
         }
     }
 
     /// Whether so much has been taken that the caches must make room; they are then taken to have
     /// made it.
-    pub fn must_be_heard(&self) -> bool {
+    pub fn needs_cache_shrink(&self) -> bool {
         let bytes = self.taken.bytes.load(Ordering::Relaxed);
-        let is_much = bytes > self.taken.heard_bytes.load(Ordering::Relaxed) + UNHEARD_BYTES;
+        let is_much =
+            bytes > self.taken.made_room_bytes.load(Ordering::Relaxed) + SHRINK_STEP_BYTES;
         if is_much {
-            self.taken.heard_bytes.store(bytes, Ordering::Relaxed);
+            self.taken.made_room_bytes.store(bytes, Ordering::Relaxed);
         }
         is_much
     }
@@ -74,19 +75,19 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn what_is_taken_is_not_free_and_much_of_it_is_heard_once() {
+    fn taken_memory_is_not_free_and_a_large_growth_shrinks_the_caches_once() {
         let spare = SpareMemory::new(64 * MIB);
         let same = spare.clone();
         spare.change(0, MIB);
         assert_eq!((same.total_bytes(), same.taken_bytes()), (64 * MIB, MIB));
-        assert!(!same.must_be_heard());
+        assert!(!same.needs_cache_shrink());
         spare.change(MIB, 80 * MIB);
         assert_eq!(same.taken_bytes(), 80 * MIB, "one request may exceed the memory");
-        assert!(same.must_be_heard());
-        assert!(!same.must_be_heard());
+        assert!(same.needs_cache_shrink());
+        assert!(!same.needs_cache_shrink());
         spare.change(80 * MIB, 0);
         assert_eq!(same.taken_bytes(), 0);
         spare.change(0, 5 * MIB);
-        assert!(same.must_be_heard(), "heard again after it was given back");
+        assert!(same.needs_cache_shrink(), "shrinks again after it was given back");
     }
 }

@@ -35,13 +35,13 @@ pub struct StoreStats {
     pub memtable_bytes: u64,
     /// Bytes in the read cache.
     pub cache_bytes: u64,
-    /// Bytes that the read cache may use now: what nothing else of the memory budget uses.
+    /// Bytes that the read cache may use now: the part of the memory budget without another use.
     pub cache_budget_bytes: u64,
     /// Bytes of patch indexes and filters.
     pub index_bytes: u64,
-    /// Bytes of pages written for values that are stored apart from the tree.
+    /// Bytes of pages written for separated values.
     pub value_bytes_written: u64,
-    /// Bytes of pages written to move such values, to free the space of dead ones.
+    /// Bytes of pages written to move separated values, to free the space of dead ones.
     pub value_bytes_collected: u64,
     /// Bytes of live separated values.
     pub value_bytes_live: u64,

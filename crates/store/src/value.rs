@@ -8,6 +8,15 @@ pub const MAX_KEY_BYTES: usize = 64 << 10;
 /// The longest value in bytes.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
+/// The wanted part of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// The key and its expiry. The value is empty if it is large and would have to be read.
+    Keys,
+    /// The entry.
+    Entries,
+}
+
 /// A value: one piece if small, several if large. Pieces are not joined by a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Value {

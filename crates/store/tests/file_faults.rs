@@ -139,10 +139,10 @@ fn scenarios(name: &str, faults: CallFaults) {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = number("SOFTFLASH_SEED").unwrap_or(now);
-    let count = number("SOFTFLASH_WORLDS").unwrap_or(6);
+    let count = number("SOFTFLASH_SCENARIOS").unwrap_or(6);
     let mut sum = Outcome::default();
     for seed in seed..seed + count {
-        println!("{name}: replay with SOFTFLASH_SEED={seed} SOFTFLASH_WORLDS=1");
+        println!("{name}: replay with SOFTFLASH_SEED={seed} SOFTFLASH_SCENARIOS=1");
         let (mut bench, mut rng) = (Bench::new(), Rng::seeded(seed));
         bench.session(CallFaults::default(), &mut rng);
         for session in 0..4 {

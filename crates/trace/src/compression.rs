@@ -1,4 +1,4 @@
-//! Plain, gzip or zstd, known by its first bytes when it is read.
+//! Compression of traces: plain, gzip or zstd, detected by the first bytes of a stream.
 
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
@@ -6,20 +6,20 @@ use std::ffi::OsStr;
 use std::io::{self, BufWriter, Chain, Cursor, Read, Write};
 use std::path::Path;
 
-/// How a trace is packed.
+/// The compression of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     Plain,
-    /// gzip; several members after each other are one stream.
+    /// gzip; several consecutive members are one stream.
     Gzip,
-    /// zstd; several frames after each other are one stream.
+    /// zstd; several consecutive frames are one stream.
     Zstd,
 }
 
 impl Compression {
-    /// The compression that the end of a file's name says: `.gz`, `.zst`, or nothing.
+    /// The compression by a file's extension: `.gz`, `.zst`, or plain.
     pub fn of_name(path: &Path) -> Compression {
         match path.extension().and_then(OsStr::to_str) {
             Some("gz") => Compression::Gzip,
@@ -42,19 +42,19 @@ impl Compression {
 /// Bytes of the longest magic number.
 const MAGIC_BYTES: u64 = 4;
 
-/// zstd's fastest level that is still small; traces are mostly digits.
+/// zstd's fastest level with a good ratio; traces are mostly digits.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Buffer before the system, in bytes.
+/// The size of the write buffer in bytes.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
 type Head<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// A stream, unpacked as it is read.
+/// A stream that is decompressed as it is read.
 pub(crate) enum Input<R: Read> {
     Plain(Head<R>),
     Gzip(Box<MultiGzDecoder<Head<R>>>),
-    /// Of windows beyond 128 MiB it reads nothing, as zstd's own default is.
+    /// Refuses windows beyond 128 MiB, which is zstd's default.
     Zstd(Box<zstd::Decoder<'static, io::BufReader<Head<R>>>>),
 }
 
@@ -82,7 +82,7 @@ impl<R: Read> Read for Input<R> {
     }
 }
 
-/// A stream, packed as it is written.
+/// A stream that is compressed as it is written.
 pub(crate) enum Output<W: Write> {
     Plain(BufWriter<W>),
     Gzip(GzEncoder<BufWriter<W>>),
@@ -108,7 +108,7 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// Writes what is left and gives the stream back.
+    /// Writes the buffered rest and returns the stream.
     pub(crate) fn finish(self) -> io::Result<W> {
         let output = match self {
             Output::Plain(output) => output,

@@ -1,14 +1,15 @@
-//! Which format a trace is of, from how it begins.
+//! Detection of a trace's format by its first lines.
 
 use crate::fields::Words;
 use crate::format::{Decoder, Format};
 
-/// Lines that are tried.
+/// The most lines that are tried.
 const LINES: usize = 64;
 
-/// The format of a trace that begins with `beginning` (unpacked): the one whose header stands
-/// there, or which reads most of the first lines as requests, and more than it finds malformed. A
-/// last line without an end is not looked at where there are others: it may have been cut.
+/// The format of a trace that begins with `beginning` (decompressed): the one whose header is the
+/// first line, or the one that decodes the most of the first lines as requests, and more than it
+/// finds malformed. A last line without a line end is ignored if there are others, because it may
+/// be incomplete.
 pub fn detect(beginning: &[u8]) -> Option<Format> {
     let whole = match beginning.iter().rposition(|&byte| byte == b'\n') {
         Some(end) => beginning.get(..end).unwrap_or_default(),
@@ -32,8 +33,8 @@ pub fn detect(beginning: &[u8]) -> Option<Format> {
         let (mut requests, mut malformed) = (0_usize, 0_usize);
         for line in &lines {
             match decoder.decode(line) {
-                // Where that is the kind of request in Tencent's format: no request is for a byte
-                // or none.
+                // In Tencent's format this field is the request kind, 0 or 1; requests have at
+                // least 2 bytes.
                 Ok(Some(raw)) if format == Format::Vscsi && raw.bytes < 2 => {}
                 Ok(Some(_)) => requests += 1,
                 Ok(None) => {}

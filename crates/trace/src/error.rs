@@ -10,43 +10,43 @@ use thiserror::Error;
 /// Why a trace cannot be read, changed or written.
 #[derive(Debug, Error)]
 pub enum TraceError {
-    /// The stream failed, or is no whole gzip or zstd stream.
+    /// The stream failed, or is not a complete gzip or zstd stream.
     #[error("{file}: {source}")]
     Read {
         /// The trace.
         file: Arc<str>,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// A line is not what the format says.
+    /// A line does not match the format.
     #[error("{0}; without --strict such lines are counted and left out")]
     Malformed(Malformed),
-    /// The first lines are of no known format.
+    /// The first lines match no known format.
     #[error("{file}: its first lines are of no known format; name it: {}", Format::names())]
     UnknownFormat {
         /// The trace.
         file: Arc<str>,
     },
-    /// Nothing but white space.
+    /// A trace of white space only.
     #[error("{file}: it is empty")]
     Empty {
         /// The trace.
         file: Arc<str>,
     },
-    /// Not one line is a request.
+    /// No line is a request.
     #[error(
-        "{first}; none of its {lines} lines is a request of format {format}, so another is meant: {}",
+        "{first}; none of its {lines} lines is a request of format {format}; name another format: {}",
         Format::names()
     )]
     NothingRead {
         /// The first of the lines.
         first: Malformed,
-        /// How many there are.
+        /// The number of lines.
         lines: u64,
         /// The format that they were read as.
         format: Format,
     },
-    /// A request cannot be changed as asked.
+    /// A request cannot be adapted.
     #[error(transparent)]
     Adapt(#[from] AdaptError),
 }

@@ -1,4 +1,4 @@
-//! Cutting a line into fields, in bytes: no text is copied.
+//! Splitting of a line into fields, as bytes without copies.
 
 use crate::malformed::{FieldError, Problem};
 
@@ -9,7 +9,7 @@ type Parsed<T> = Result<T, FieldError>;
 
 /// The rest of a line whose fields are separated by commas.
 pub(crate) struct Commas<'a> {
-    /// Nothing after the last field.
+    /// `None` after the last field.
     rest: Option<&'a [u8]>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Commas<'a> {
     #[inline]
     pub(crate) fn next(&mut self, field: &'static str) -> Parsed<&'a [u8]> {
         let rest = self.rest.ok_or(Problem::Missing.of(field))?;
-        // Fields are short: looking at each byte is quicker than calling a search.
+        // Fields are short: a loop over the bytes is faster than the call of a search.
         let end = rest.iter().position(|&byte| byte == b',');
         let (found, rest) = match end {
             Some(end) => (rest.get(..end).unwrap_or_default(), rest.get(end + 1..)),
@@ -55,7 +55,7 @@ impl<'a> Commas<'a> {
         self.rest.is_some()
     }
 
-    /// That no field is left.
+    /// Checks that no field is left.
     #[inline]
     pub(crate) fn end(&self) -> Parsed<()> {
         if self.more() { Err(Problem::Extra.of("line")) } else { Ok(()) }
@@ -72,7 +72,7 @@ impl<'a> Words<'a> {
         Words { rest: line }
     }
 
-    /// The next word; nothing at the end.
+    /// The next word; `None` at the end of the line.
     #[inline]
     pub(crate) fn word(&mut self) -> Option<&'a [u8]> {
         let start = self.rest.iter().position(|byte| !is_blank(*byte))?;
@@ -101,7 +101,7 @@ impl<'a> Words<'a> {
         bytes_of_sectors(self.number(field)?, field)
     }
 
-    /// That no word is left.
+    /// Checks that no word is left.
     #[inline]
     pub(crate) fn end(&mut self) -> Parsed<()> {
         if self.word().is_some() { Err(Problem::Extra.of("line")) } else { Ok(()) }
@@ -120,7 +120,7 @@ fn bytes_of_sectors(sectors: u64, field: &'static str) -> Parsed<u64> {
 /// Digits that cannot overflow 64 bits.
 const SAFE_DIGITS: usize = 19;
 
-/// A decimal number of digits alone.
+/// A decimal number, of digits only.
 #[inline]
 pub(crate) fn number(text: &[u8], field: &'static str) -> Parsed<u64> {
     let mut value: u64 = 0;
@@ -137,7 +137,7 @@ pub(crate) fn number(text: &[u8], field: &'static str) -> Parsed<u64> {
     if text.len() <= SAFE_DIGITS { Ok(value) } else { long_number(text, field) }
 }
 
-/// The same of digits that may be too many.
+/// As [`number`], for digits that may overflow.
 #[cold]
 fn long_number(digits: &[u8], field: &'static str) -> Parsed<u64> {
     let mut value: u64 = 0;

@@ -1,5 +1,5 @@
 //! Properties of the readers for any bytes, for the fuzzers of `fuzz` and for tests that replay
-//! what these found.
+//! their findings.
 
 use crate::compression::Compression;
 use crate::format::Format;
@@ -8,11 +8,11 @@ use crate::request::Request;
 use crate::summary::Summarizer;
 use crate::writer::Writer;
 
-/// Requests of one input that are looked at.
+/// The most requests that are read from one input.
 const MOST_REQUESTS: usize = 10_000;
 
-/// A trace, packed or not, in the format that the first byte says, or in the one that it looks
-/// like. What was read is written in the same format and read again as the same.
+/// A trace, compressed or not, in the format of the first byte, or in the detected format. The
+/// requests read are written in the same format and must be equal when they are read again.
 pub fn trace(data: &[u8]) {
     let [first, input @ ..] = data else { return };
     let format = Format::ALL.get(usize::from(*first)).copied();

@@ -1,9 +1,9 @@
-//! Block traces: what a device was asked, when, in the formats that traces are published in.
+//! Block traces: the requests to a device with their times, in the formats of published traces.
 //!
-//! A [`Reader`] is an iterator of [`Request`]s over any stream of bytes, a [`Writer`] the way back;
-//! [`adapt`] changes a trace on its way, [`summary`] says in one pass what it is. Everything
-//! streams: memory depends on the number of devices and on stated limits, never on the length of a
-//! trace. `docs/traces.md` describes formats and definitions.
+//! A [`Reader`] is an iterator of [`Request`]s over any stream of bytes, a [`Writer`] writes them;
+//! [`adapt`] changes a trace in between, [`summary`] summarizes it in one pass. Everything streams:
+//! memory depends on the number of devices and on stated limits, never on the length of a trace.
+//! `docs/traces.md` describes formats and definitions.
 //!
 //! ```
 //! use softflash_trace::{Compression, Format, Reader, ReadOptions, TraceExt, Writer};

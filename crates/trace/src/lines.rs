@@ -3,13 +3,13 @@
 use memchr::memchr;
 use std::io::{self, ErrorKind, Read};
 
-/// The longest line that is looked at; a longer one is malformed and skipped.
+/// The longest line that is decoded; a longer one is malformed and skipped.
 pub const MAX_LINE_BYTES: usize = 64 << 10;
 
-/// Room for a longest line and for reads worth their while behind it.
+/// Room for a longest line and for large reads after it.
 const BUFFER_BYTES: usize = 4 * MAX_LINE_BYTES;
 
-/// A line without its end.
+/// A line without its line end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
     Whole(&'a [u8]),
@@ -17,14 +17,14 @@ pub(crate) enum Line<'a> {
     TooLong(&'a [u8]),
 }
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 pub(crate) struct Lines<R> {
     input: R,
     buffer: Vec<u8>,
     /// The bytes read and not returned: `buffer[start..end]`.
     start: usize,
     end: usize,
-    /// Up to here there is no end of a line.
+    /// Up to here there is no line end.
     searched: usize,
     exhausted: bool,
     number: u64,
@@ -36,12 +36,12 @@ impl<R: Read> Lines<R> {
         Lines { input, buffer, start: 0, end: 0, searched: 0, exhausted: false, number: 0 }
     }
 
-    /// The number of the line that was given out last, from 1.
+    /// The number of the line that was returned last, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The begin of the stream, at most the length of a longest line; to be called before
+    /// The beginning of the stream, at most the length of a longest line. Must be called before
     /// [`next`](Lines::next).
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
         while self.end - self.start < MAX_LINE_BYTES && !self.exhausted {
@@ -60,7 +60,7 @@ impl<R: Read> Lines<R> {
                 return Ok(Some(self.take(self.searched + found, 1)));
             }
             self.searched = self.end;
-            // One more may be the first half of a line end.
+            // One more byte may be the first half of a line end.
             if self.end - self.start > MAX_LINE_BYTES + 1 {
                 return self.skip_long().map(Some);
             }
@@ -71,7 +71,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Gives out what ends at `end`, before `separator` bytes that nobody sees.
+    /// Returns the line that ends at `end`, and skips `separator` bytes after it.
     #[inline]
     fn take(&mut self, end: usize, separator: usize) -> Line<'_> {
         let start = self.start;
@@ -86,8 +86,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Reads over the rest of a line that does not fit, keeping its beginning in front of the
-    /// buffer.
+    /// Skips the rest of a line that does not fit; its beginning stays at the front of the buffer.
     fn skip_long(&mut self) -> io::Result<Line<'_>> {
         self.buffer.copy_within(self.start..self.start + MAX_LINE_BYTES, 0);
         loop {
@@ -106,7 +105,8 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Reads more behind what is there; there is room, for what is there is no longer than a line.
+    /// Reads more bytes after the buffered ones. There is room, as the buffered ones are no longer
+    /// than a line.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.searched -= self.start;
@@ -133,7 +133,7 @@ fn read_some(input: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    /// Gives out few bytes at a time, as pipes do.
+    /// Returns few bytes at a time, as pipes do.
     struct Trickle<'a>(&'a [u8], usize);
 
     impl Read for Trickle<'_> {

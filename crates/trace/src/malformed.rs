@@ -1,19 +1,19 @@
-//! Lines that are not what their format says.
+//! Malformed lines.
 
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A line that is not what the format says.
+/// A line that does not match its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
     /// The trace.
     pub file: Arc<str>,
-    /// Which line, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
     /// The problem.
     pub reason: FieldError,
-    /// How it begins.
+    /// The beginning of the line.
     pub text: String,
 }
 
@@ -35,11 +35,11 @@ impl Malformed {
     }
 }
 
-/// Which part of a line is wrong, and how.
+/// The wrong field of a line, and its problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{field}: {problem}")]
 pub struct FieldError {
-    /// The field, as the format's documentation names it; `line` where it is all of it.
+    /// The field, as the format's documentation names it; `line` for the whole line.
     pub field: &'static str,
     /// The problem.
     pub problem: Problem,
@@ -48,25 +48,25 @@ pub struct FieldError {
 /// Errors of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Problem {
-    /// The line ends before it.
+    /// The line ends before the field.
     #[error("missing")]
     Missing,
-    /// It should be a number.
+    /// The field should be a number.
     #[error("not a number")]
     NotANumber,
-    /// It is a number, and beyond what can be.
+    /// The field is a number beyond the possible range.
     #[error("too large")]
     TooLarge,
-    /// It should be one of a few words or codes.
-    #[error("not one that the format knows")]
+    /// The field should be one of a few words or codes.
+    #[error("not a value that the format defines")]
     Unknown,
-    /// More follows where the line should end.
+    /// More fields follow where the line should end.
     #[error("more fields than the format has")]
     Extra,
-    /// Longer than a line may be.
+    /// The line is longer than the limit.
     #[error("longer than {} bytes", crate::lines::MAX_LINE_BYTES)]
     TooLong,
-    /// There are more different ones than memory is kept for.
+    /// There are more distinct values than the limit.
     #[error("more than {} different ones", crate::names::MAX_NAMES)]
     TooMany,
 }

@@ -1,11 +1,13 @@
-//! Numbers for names, in the order in which they come.
+//! Numbers for names, in the order of their first use.
 
 use hashbrown::HashMap;
 
-/// Names that are distinguished: devices, hosts. Bounds the memory that noise can take.
+/// The most names (of devices, of hosts) that are distinguished. Bounds the memory for corrupt
+/// input.
 pub(crate) const MAX_NAMES: usize = 1 << 16;
 
-/// Numbers names. Traces name the same thing again and again, so the last one is looked at first.
+/// Assigns numbers to names. Consecutive lines often have the same name, so the last one is
+/// compared first.
 #[derive(Default)]
 pub(crate) struct Names {
     numbers: HashMap<Box<[u8]>, u32>,
@@ -14,7 +16,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The name's number; nothing where there are too many names.
+    /// The name's number; `None` if there are too many names.
     #[inline]
     pub(crate) fn number(&mut self, name: &[u8]) -> Option<u32> {
         if self.last == name && !self.numbers.is_empty() {

@@ -11,18 +11,18 @@ use serde::{Serialize, Serializer};
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Malformed lines that a lenient reader keeps; all are counted.
+/// The most malformed lines that a lenient reader keeps; all are counted.
 pub const KEPT_MALFORMED: usize = 10;
 
-/// How a trace is read.
+/// Options for reading a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The format; none to go by the first lines.
+    /// The format; `None` to detect it by the first lines.
     pub format: Option<Format>,
-    /// Whether malformed lines are counted and left out rather than end it.
+    /// Whether malformed lines are counted and skipped; otherwise the first one ends the trace.
     pub lenient: bool,
-    /// Nanoseconds of a unit of the times of vscsi, which do not say what they are: seconds in the
-    /// published sample.
+    /// Nanoseconds per time unit of vscsi, which does not state its unit: seconds in the published
+    /// sample.
     pub vscsi_tick_ns: u64,
 }
 
@@ -35,19 +35,19 @@ impl Default for ReadOptions {
 /// The counters of a reader.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Tally {
-    /// Lines, all of them.
+    /// All lines.
     pub lines: u64,
-    /// Requests given out.
+    /// Requests returned.
     pub requests: u64,
-    /// Lines that are right and hold no request: headers, other events, statistics.
+    /// Valid lines without a request: headers, other events, statistics.
     pub passed_over: u64,
-    /// Lines that were left out because something is wrong with them.
+    /// Malformed lines, which were skipped.
     pub malformed: u64,
-    /// The first of these.
+    /// The first malformed lines.
     #[serde(serialize_with = "as_texts")]
     pub first_malformed: Vec<Malformed>,
-    /// Requests whose time was before that of the one in front of them; they were given that one's
-    /// time.
+    /// Requests whose time was before that of the previous request; they got the time of that
+    /// request.
     pub out_of_order: u64,
 }
 
@@ -68,9 +68,8 @@ pub struct Reader<R: Read> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads how the stream begins; `file` is its name in messages. The stream is unpacked, and its
-    /// format known, by its first bytes: up to 64 KiB are waited for before the first request is
-    /// given out.
+    /// Reads the beginning of the stream; `file` is its name in messages. Compression and format
+    /// are detected by the first bytes: up to 64 KiB are read before the first request is returned.
     pub fn open(input: R, file: &str, options: ReadOptions) -> Result<Reader<R>, TraceError> {
         let file: Arc<str> = file.into();
         let failed = |source| TraceError::Read { file: Arc::clone(&file), source };
@@ -105,7 +104,7 @@ impl<R: Read> Reader<R> {
         &self.tally
     }
 
-    /// The next line's request; nothing for a line without one.
+    /// Reads and decodes the next line.
     #[inline]
     fn next_line(&mut self) -> Step {
         let line = match self.lines.next() {
@@ -135,7 +134,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// A trace of malformed lines alone is no trace of this format.
+    /// The error of a trace with malformed lines and without a request: it has another format.
     fn nothing_read(&self) -> Option<TraceError> {
         let first = self.tally.first_malformed.first().filter(|_| self.tally.requests == 0)?;
         let (lines, format) = (self.tally.malformed, self.format);
@@ -143,7 +142,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Empty lines are in no format, and in many files.
+/// Decodes a line. Empty lines are skipped: no format has them, but many files do.
 #[inline]
 fn decode(decoder: &mut Decoder, line: &[u8]) -> Result<Option<Raw>, FieldError> {
     if line.is_empty() || line.trim_ascii().is_empty() { Ok(None) } else { decoder.decode(line) }
@@ -197,7 +196,7 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// Turns a format's times into nanoseconds since the first request, which never run back.
+/// Converts a format's times into nanoseconds since the first request, which never decrease.
 struct Clock {
     tick_ns: u64,
     first: Option<u64>,
@@ -218,7 +217,7 @@ impl Clock {
         let first = *self.first.get_or_insert(raw.ticks);
         let at_ns = match raw.ticks.checked_sub(first) {
             Some(ticks) => ticks.checked_mul(self.tick_ns).ok_or(Problem::TooLarge.of("time"))?,
-            // Before the first one; anything before now is taken for now.
+            // Before the first request; a time before now counts as now.
             None => 0,
         };
         if at_ns < self.now_ns || raw.ticks < first {

@@ -1,4 +1,4 @@
-//! One request of a trace, whatever format it came from.
+//! One request of a trace, independent of its format.
 
 use serde::Serialize;
 use softflash_base::AccessKind;
@@ -11,14 +11,14 @@ pub enum Kind {
     Read,
     /// Write bytes.
     Write,
-    /// Forget bytes: discard, trim, unmap.
+    /// Discard bytes: discard, trim, unmap.
     Trim,
     /// Make everything durable; it has no address.
     Flush,
 }
 
 impl Kind {
-    /// The kind of access; none for a flush.
+    /// The kind of access; `None` for a flush.
     pub fn access(self) -> Option<AccessKind> {
         match self {
             Kind::Read => Some(AccessKind::Read),
@@ -42,20 +42,20 @@ impl Kind {
 /// A request to a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Request {
-    /// When it was made: nanoseconds since the first request of the trace. Never runs back.
+    /// Its time: nanoseconds since the first request of the trace. Never decreases.
     pub at_ns: u64,
-    /// The device or volume; the formats say how it is numbered.
+    /// The device or volume, numbered as the format defines.
     pub device: u32,
     /// The kind of access.
     pub kind: Kind,
-    /// Where it begins; 0 for a flush.
+    /// Its offset; 0 for a flush.
     pub offset_bytes: u64,
-    /// How long it is; 0 for a flush. The end of a request that was read fits into 64 bits.
+    /// Its length; 0 for a flush. The end of a request from a reader fits into 64 bits.
     pub bytes: u64,
 }
 
 impl Request {
-    /// Where it ends.
+    /// The offset of its end.
     pub fn end_bytes(&self) -> u64 {
         self.offset_bytes.saturating_add(self.bytes)
     }

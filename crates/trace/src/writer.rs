@@ -6,7 +6,7 @@ use crate::request::{Kind, Request};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Requests that were not written because the format has no words for them.
+/// Requests that were not written because the format cannot represent them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LeftOut {
     /// Trims.
@@ -15,9 +15,9 @@ pub struct LeftOut {
     pub flushes: u64,
 }
 
-/// Writes requests in a format. What the format cannot say is left out and counted; times are
-/// written in the format's units, rounded down, and addresses in sectors where it has those,
-/// rounded outward.
+/// Writes requests in a format. Requests that the format cannot represent are skipped and counted.
+/// Times are rounded down to the format's units; addresses are rounded outward to sectors, if the
+/// format has sectors.
 pub struct Writer<W: Write> {
     output: Output<W>,
     format: Format,
@@ -32,7 +32,7 @@ impl<W: Write> Writer<W> {
         Writer::with_vscsi_tick(output, format, compression, 1_000_000_000)
     }
 
-    /// The same, with other units for the times of vscsi than seconds.
+    /// As [`begin`](Writer::begin), with another time unit of vscsi than seconds.
     pub fn with_vscsi_tick(
         output: W,
         format: Format,
@@ -64,7 +64,7 @@ impl<W: Write> Writer<W> {
         self.output.write_all(&self.line)
     }
 
-    /// Writes what is left and gives back the stream, and what was left out.
+    /// Writes the end of the trace; returns the stream and the counts of skipped requests.
     pub fn finish(mut self) -> io::Result<(W, LeftOut)> {
         self.line.clear();
         self.encoder.end(&mut self.line);

@@ -1,4 +1,4 @@
-//! Changes to a trace against simple models.
+//! Adaptors of a trace compared with simple models.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Lines that are wrong: which field, and what a reader does about them. No bytes make a reader
+//! Malformed lines: the reported field, and the reaction of a reader. No input makes a reader
 //! panic.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
@@ -8,7 +8,7 @@ use softflash_trace::{
     Format, KEPT_MALFORMED, MAX_LINE_BYTES, Problem, ReadOptions, Reader, Summarizer, TraceError,
 };
 
-/// The field and the problem of a line behind a right beginning.
+/// The field and the problem of a line after a valid beginning.
 fn problem(format: Format, line: &str) -> (&'static str, Problem) {
     let beginning = match format {
         Format::FioV2 => "fio version 2 iolog\n",

@@ -1,4 +1,4 @@
-//! What is written is read back, but for what the format cannot say.
+//! Written traces are read back, except for parts that the format cannot represent.
 
 mod support;
 
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use support::{read, traces, written};
 
-/// Nanoseconds of the units of a format's times.
+/// Nanoseconds per time unit of a format.
 fn tick_ns(format: Format) -> u64 {
     match format {
         Format::Msr => 100,
@@ -21,7 +21,7 @@ fn tick_ns(format: Format) -> u64 {
     }
 }
 
-/// What is left of a request in a format.
+/// A request after a round trip through a format.
 fn said(request: &Request, format: Format) -> Request {
     let mut said = *request;
     said.at_ns -= said.at_ns % tick_ns(format);
@@ -38,7 +38,7 @@ fn said(request: &Request, format: Format) -> Request {
     said
 }
 
-/// What a format keeps of a trace.
+/// A trace after a round trip through a format.
 fn expected(trace: &[Request], format: Format) -> Vec<Request> {
     let sayable = trace.iter().filter(|request| format.can_say(request.kind));
     let mut kept: Vec<Request> = sayable.map(|request| said(request, format)).collect();

@@ -1,4 +1,4 @@
-//! The published form of each format, typed by hand, and what it says.
+//! Hand-written samples of each published format, and their requests.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

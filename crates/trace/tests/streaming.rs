@@ -1,4 +1,4 @@
-//! A long trace through a pipe: memory does not grow with it.
+//! A long trace through a pipe: memory does not grow with its length.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::thread;
 
-/// The most memory that this process had, in KiB.
+/// The peak memory of this process in KiB.
 fn peak_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -25,7 +25,7 @@ fn request(index: u64) -> Request {
     Request { at_ns: index * 1000, device: (index % 7) as u32, kind, offset_bytes, bytes: 4096 }
 }
 
-/// Writes `requests` requests into a pipe, and changes, sums up and writes again what comes out of
+/// Writes `requests` requests into a pipe; adapts, summarizes and rewrites the requests read from
 /// it.
 fn flow(requests: u64, compression: Compression) -> u64 {
     let (output, input) = io::pipe().unwrap();

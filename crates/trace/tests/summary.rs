@@ -1,4 +1,4 @@
-//! A summary against one computed the long way.
+//! A summary compared with a direct computation.
 
 mod support;
 

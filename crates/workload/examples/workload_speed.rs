@@ -1,4 +1,4 @@
-//! What making requests costs: nanoseconds of CPU time an access, over every pattern.
+//! The cost of generating requests: nanoseconds of CPU time per access, for every pattern.
 //!
 //! `cargo run --release -p softflash-workload --example workload_speed [accesses]`
 
@@ -13,7 +13,7 @@ use softflash_workload::{
 };
 use std::hint::black_box;
 
-/// The device that is asked.
+/// The size of the device.
 const CAPACITY_BYTES: u64 = 704_000_000_000;
 
 fn main() {
@@ -59,7 +59,7 @@ fn kv_source() -> KvSource {
     workload.source(0, 0, &Rng::seeded(1)).unwrap()
 }
 
-/// Prints what one call of `work` costs.
+/// Prints the cost of one call of `work`.
 fn report(name: &str, count: u64, mut work: impl FnMut() -> u64) {
     let cpu_ns = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);

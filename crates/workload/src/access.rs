@@ -7,14 +7,14 @@ use softflash_base::AccessKind;
 pub struct Access {
     /// The kind of access.
     pub kind: AccessKind,
-    /// Where it begins.
+    /// Its offset.
     pub offset_bytes: u64,
-    /// How long it is; at least 1.
+    /// Its length; at least 1.
     pub bytes: u32,
 }
 
 impl Access {
-    /// Where it ends.
+    /// The offset of its end.
     pub fn end_bytes(&self) -> u64 {
         self.offset_bytes + u64::from(self.bytes)
     }

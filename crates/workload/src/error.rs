@@ -3,7 +3,7 @@
 use softflash_base::random::ZipfError;
 use thiserror::Error;
 
-/// Why a workload cannot be.
+/// Why a workload is not valid.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("workload '{workload}': {problem}")]
 pub struct WorkloadError {
@@ -16,7 +16,7 @@ pub struct WorkloadError {
 /// The problem, its field, and the remedy.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Problem {
-    /// A share that is none.
+    /// A share that is not between 0 and 1.
     #[error("{field} = {value} is not between 0 and 1; 0.5 is half of them")]
     Share {
         /// The field.
@@ -32,8 +32,8 @@ pub enum Problem {
         /// Its value.
         value: f64,
     },
-    /// Shares that are more than everything.
-    #[error("read_fraction and trim_fraction come to {0}, more than 1; what they leave is writes")]
+    /// Shares whose sum is more than 1.
+    #[error("the sum of read_fraction and trim_fraction is {0}, more than 1 (the rest are writes)")]
     TooMuch(f64),
     /// A number that may not be 0.
     #[error("{field} is 0; it must be at least 1")]
@@ -51,7 +51,7 @@ pub enum Problem {
         /// The possible values.
         limit: u64,
     },
-    /// A rate that is none.
+    /// A rate that is not valid.
     #[error("{field} = {value} is not a number above 0 and at most 1e9 a second")]
     Rate {
         /// The field.
@@ -59,7 +59,7 @@ pub enum Problem {
         /// Its value.
         value: f64,
     },
-    /// A weight that is none.
+    /// A weight that is not valid.
     #[error("{field}: weight {value} of {bytes} bytes is not a number of at least 0")]
     Weight {
         /// The field.
@@ -75,41 +75,41 @@ pub enum Problem {
         /// The field.
         field: &'static str,
     },
-    /// No size at all for what is asked.
-    #[error("it has {kind} and no size for them; give size, or {field}")]
+    /// No size for a kind of requests.
+    #[error("{kind} have no size; give size or {field}")]
     SizeMissing {
-        /// The workload.
+        /// The kind of requests.
         kind: &'static str,
-        /// The field for it alone.
+        /// The field for this kind alone.
         field: &'static str,
     },
-    /// A Zipf exponent that is none.
+    /// A Zipf exponent that is not valid.
     #[error("pattern: {0}")]
     Zipf(ZipfError),
     /// The device is too small.
     #[error(
-        "a request of {bytes} bytes, aligned to {align_bytes}, does not fit into the {span_bytes} bytes that are touched \
-         of a capacity of {capacity_bytes}; take a larger device or span, or smaller requests"
+        "a request of {bytes} bytes, aligned to {align_bytes}, does not fit into the span of {span_bytes} bytes \
+         on a capacity of {capacity_bytes} bytes; take a larger device or span, or smaller requests"
     )]
     TooSmall {
         /// The largest request.
         bytes: u32,
         /// Its alignment.
         align_bytes: u32,
-        /// The bytes touched.
+        /// The bytes of the span.
         span_bytes: u64,
-        /// The bytes that there are.
+        /// The capacity in bytes.
         capacity_bytes: u64,
     },
-    /// More is to be touched than there is.
+    /// The span is larger than the capacity.
     #[error(
         "span = {span_bytes} bytes is more than the capacity of {capacity_bytes} bytes; take a smaller span, or a share \
          such as {{ share = 1.0 }}"
     )]
     SpanBeyond {
-        /// The bytes to be touched.
+        /// The bytes of the span.
         span_bytes: u64,
-        /// The bytes that there are.
+        /// The capacity in bytes.
         capacity_bytes: u64,
     },
     /// The span is too small for so many streams.
@@ -118,11 +118,11 @@ pub enum Problem {
          take fewer streams or smaller requests"
     )]
     TooManyStreams {
-        /// How many.
+        /// The number of streams.
         streams: u32,
         /// The largest request.
         bytes: u32,
-        /// The bytes touched.
+        /// The bytes of the span.
         span_bytes: u64,
     },
     /// Neither or both of two fields.
@@ -133,7 +133,7 @@ pub enum Problem {
         /// Another.
         other: &'static str,
     },
-    /// A range that runs backwards.
+    /// A range whose ends are reversed.
     #[error("{field}: min = {min} is more than max = {max}")]
     Range {
         /// The field.
@@ -152,21 +152,21 @@ pub enum Problem {
     KeyTooShort {
         /// The length of keys.
         key_bytes: u32,
-        /// The length of what stands before the number.
+        /// The length of the prefix.
         prefix_bytes: u32,
         /// The digits of the largest number.
         digits: u32,
-        /// How many keys there are.
+        /// The number of keys.
         keys: u64,
     },
     /// A slice or client that the workload does not have.
-    #[error("{what} {index} was asked for, and it has {count}; they count from 0")]
+    #[error("{what} {index} does not exist; the workload has {count}, counted from 0")]
     NoSuch {
         /// Slice or client.
         what: &'static str,
-        /// Which.
+        /// Its index.
         index: u32,
-        /// How many there are.
+        /// The number of slices or clients.
         count: u32,
     },
 }

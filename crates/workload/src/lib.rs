@@ -1,9 +1,9 @@
-//! Workloads: what is asked, where, how large and when.
+//! Workloads: the kind, place, size and time of requests.
 //!
-//! A [`BlockWorkload`] or a [`KvWorkload`] is what a preset in TOML states; their sources give one
-//! access after the other without end, a [`Load`] says when they are made, a [`Precondition`] what
-//! state the device is in before, and [`SteadyState`] when figures have settled. Time is virtual
-//! and given, chance comes from a seeded generator: equal seeds give equal accesses.
+//! A [`BlockWorkload`] or a [`KvWorkload`] is a preset in TOML; its source generates an endless
+//! sequence of accesses, a [`Load`] determines their times, a [`Precondition`] the state of the
+//! device before them, and [`SteadyState`] detects when figures have settled. Time is virtual and
+//! an argument, randomness comes from a seeded generator: equal seeds give equal accesses.
 //! `docs/workloads.md` has fields, units and definitions.
 //!
 //! ```

@@ -1,5 +1,5 @@
-//! Fields that are written in either of two ways, such as `size = 8192` or a list of sizes, with
-//! errors that speak of what was written: serde's untagged enums only say that nothing matched.
+//! Fields with two possible forms, such as `size = 8192` or a list of sizes, with errors that name
+//! the problem in the given form: serde's untagged enums only report that no form matched.
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
@@ -10,11 +10,11 @@ use std::marker::PhantomData;
 pub(crate) enum BytesOr<T> {
     /// A number.
     Bytes(u32),
-    /// Something else.
+    /// A list or a table.
     Other(T),
 }
 
-/// Reads a number or a `T`; `expecting` says in errors what may stand here.
+/// Reads a number or a `T`; `expecting` describes the possible forms in errors.
 pub(crate) fn bytes_or<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
     expecting: &'static str,

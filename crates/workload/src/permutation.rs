@@ -1,9 +1,9 @@
-//! A random order of `0..n` that needs no table.
+//! A random permutation of `0..n` without a table.
 
 use softflash_base::random::Rng;
 
-/// A bijection of `0..items`. It spreads popular items over the whole range without letting two of
-/// them meet, as a hash would.
+/// A bijection of `0..items`. It spreads popular items over the whole range without collisions,
+/// which a hash would have.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
     items: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// One of many, chosen by `rng`; `items` is at least 1.
+    /// A permutation drawn from `rng`; `items` is at least 1.
     pub(crate) fn new(items: u64, rng: &mut Rng) -> Permutation {
         let bits = (u64::BITS - (items.max(2) - 1).leading_zeros()).max(2);
         let multipliers = [rng.next_u64() | 1, rng.next_u64() | 1];
@@ -29,8 +29,8 @@ impl Permutation {
     #[inline]
     pub(crate) fn place(&self, item: u64) -> u64 {
         let mut place = item;
-        // Each step is a bijection of the next power of two, so walking on from outside of the
-        // range ends inside, and no two walks end at the same place.
+        // Each step is a bijection of the next power of two, so repeating the step from outside of
+        // the range ends inside (cycle walking), and no two items end at the same place.
         loop {
             for multiplier in self.multipliers {
                 place = place.wrapping_mul(multiplier).wrapping_add(multiplier >> 32) & self.mask;
@@ -66,8 +66,8 @@ mod tests {
             for item in 0..1000 {
                 tenths[(permutation.place(item) * 10 / items) as usize] += 1;
             }
-            // Far from even would be hundreds missing; a bijection of this kind is evener than
-            // chance or close to it.
+            // An uneven spread would miss hundreds; such a bijection is more even than random
+            // places, or about as even.
             assert!(tenths.iter().all(|&count| (40..=200).contains(&count)), "{seed} {tenths:?}");
         }
     }

@@ -1,15 +1,15 @@
-//! The state a device is brought into before anything is measured.
+//! The state of a device before a measurement.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The state a device is brought into before anything is measured.
+/// The state of a device before a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Precondition {
-    /// As erased: nothing was ever written.
+    /// Erased, never written.
     None,
     /// All of the capacity written once, in order.
     #[default]

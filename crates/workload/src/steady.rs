@@ -1,4 +1,4 @@
-//! When figures have settled: the steady state of SNIA's Solid State Storage Performance Test
+//! Detection of the steady state as defined in SNIA's Solid State Storage Performance Test
 //! Specification (SSS PTS).
 //!
 //! By its definition a device is in the steady state with respect to a figure (IOPS, throughput,
@@ -28,7 +28,7 @@ impl Default for SteadyCriterion {
     }
 }
 
-/// Watches a figure, one value a round.
+/// Detects the steady state of a figure with one value per round.
 #[derive(Debug, Clone)]
 pub struct SteadyState {
     criterion: SteadyCriterion,
@@ -52,12 +52,12 @@ pub struct Window {
 }
 
 impl SteadyState {
-    /// Nothing seen yet.
+    /// A detector without values.
     pub fn new(criterion: SteadyCriterion) -> SteadyState {
         SteadyState { criterion, figures: VecDeque::new(), seen: 0 }
     }
 
-    /// Takes the figure of a round and says whether the window that ends with it is steady.
+    /// Adds the figure of a round; returns whether the window that ends with it is steady.
     pub fn add(&mut self, figure: f64) -> bool {
         if self.figures.len() == self.rounds() {
             self.figures.pop_front();
@@ -72,7 +72,7 @@ impl SteadyState {
         self.window().is_some_and(|window| window.is_steady)
     }
 
-    /// Rounds that were seen.
+    /// The number of rounds added.
     pub fn seen(&self) -> u64 {
         self.seen
     }
@@ -91,7 +91,7 @@ impl SteadyState {
         let of_mean =
             |difference: f64| if difference == 0.0 { 0.0 } else { difference / mean.abs() };
         let (range, slope) = (of_mean(high - low), of_mean(self.rise(mean)));
-        // A figure that is not a number makes neither comparison true.
+        // With a figure of NaN both comparisons are false.
         let is_steady = range <= self.criterion.range && slope.abs() <= self.criterion.slope;
         Some(Window { mean, range, slope, is_steady })
     }

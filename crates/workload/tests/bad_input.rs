@@ -1,12 +1,12 @@
-//! What makes no sense is refused, and the error names the workload, the field and the remedy.
+//! Invalid workloads are refused, and the error names the workload, the field and the remedy.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests")]
 
 use softflash_base::random::Rng;
 use softflash_workload::{BlockWorkload, KvWorkload, Load, Pattern, Precondition, RequestSize};
 
-/// What is said of a block workload that has `lines` beside a name, a mix and, unless they have
-/// one, a size.
+/// The error of a block workload of `lines` with a name, and with a mix and a size unless `lines`
+/// have them.
 fn block_error(lines: &str) -> String {
     let size = if lines.contains("size") { "" } else { "size = 4096\n" };
     let mix = if lines.contains("read_fraction") { "" } else { "read_fraction = 0.5\n" };
@@ -37,7 +37,7 @@ fn block_workloads_that_make_no_sense_say_why() {
     let cases = [
         ("read_fraction = 1.5", "read_fraction = 1.5 is not between 0 and 1"),
         ("read_fraction = nan", "read_fraction = NaN is not between"),
-        ("trim_fraction = 0.6", "come to 1.1, more than 1"),
+        ("trim_fraction = 0.6", "the sum of read_fraction and trim_fraction is 1.1, more than 1"),
         ("size = 0", "size is 0"),
         ("size = -1", "expected a number of bytes below 4 GiB"),
         ("size = 4294967296", "expected a number of bytes below 4 GiB"),
@@ -45,8 +45,8 @@ fn block_workloads_that_make_no_sense_say_why() {
         ("size = []", "size has no size with a weight above 0"),
         ("size = [{ bytes = 1, weight = -1.0 }]", "weight -1 of 1 bytes"),
         ("size = [{ bytes = 1, wait = 1.0 }]", "unknown field `wait`"),
-        ("write_size = 4096", "it has reads and no size for them; give size, or read_size"),
-        ("read_size = 4096", "it has writes and no size for them; give size, or write_size"),
+        ("write_size = 4096", "reads have no size; give size or read_size"),
+        ("read_size = 4096", "writes have no size; give size or write_size"),
         ("align_bytes = 0", "align_bytes is 0"),
         ("patern = \"random\"", "unknown field `patern`"),
         ("pattern = \"randon\"", "unknown variant `randon`"),
@@ -59,7 +59,7 @@ fn block_workloads_that_make_no_sense_say_why() {
         ("pattern = { hot-cold = { hot_space = 0.0, hot_accesses = 0.5 } }", "hot_space = 0"),
         ("span = { share = 0.0 }", "span.share = 0 is not above 0"),
         ("span = { bytes = 2097152 }", "more than the capacity of 1048576 bytes"),
-        ("span = { bytes = 100 }", "does not fit into the 100 bytes that are touched"),
+        ("span = { bytes = 100 }", "does not fit into the span of 100 bytes"),
         ("load = { closed = { threads = 0 } }", "load.closed.threads is 0"),
         ("load = { closed = { thread = 1 } }", "keys in table: thread, available keys: threads"),
         ("load = { closed = { threads = 65536, queue_depth = 65536 } }", "is more than 16777216"),
@@ -108,7 +108,7 @@ fn key_value_workloads_that_make_no_sense_say_why() {
         toml::from_str("name = \"bad\"\noperation = \"read\"\nvalue_bytes = 1").unwrap();
     assert!(neither.validate().unwrap_err().to_string().contains("either keys_per_slice or"));
     let error = KvWorkload::new("few").source(1, 0, &Rng::seeded(1)).unwrap_err().to_string();
-    assert!(error.contains("'few': slice 1 was asked for, and it has 1"), "{error}");
+    assert!(error.contains("'few': slice 1 does not exist; the workload has 1"), "{error}");
 }
 
 #[test]

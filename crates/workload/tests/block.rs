@@ -1,4 +1,4 @@
-//! Requests of block clients follow the laws that were asked for, and stay on the device.
+//! Requests of block clients follow the configured distributions and stay on the device.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests")]
 #![expect(clippy::print_stdout, reason = "tests print their seed")]
@@ -25,7 +25,7 @@ fn take(source: &mut BlockSource, count: usize) -> Vec<Access> {
     (0..count).map(|_| source.next()).collect()
 }
 
-/// How often each place of 4 KiB came.
+/// The number of requests to each place of 4 KiB.
 fn counts(source: &mut BlockSource, places: usize, draws: usize) -> Vec<u64> {
     let mut counts = vec![0; places];
     take(source, draws).iter().for_each(|access| counts[access.offset_bytes as usize / 4096] += 1);
@@ -71,7 +71,7 @@ fn the_hot_part_has_its_share() {
     let pattern = Pattern::HotCold { hot_space: 0.2, hot_accesses: 0.7 };
     let counts = counts(&mut source(&workload(4096, pattern), 1000 * 4096), 1000, draws);
     assert!(near(counts[..200].iter().sum(), draws, 0.7));
-    // Both parts are even within.
+    // Both parts are uniform within.
     assert!(near(counts[..100].iter().sum(), draws, 0.35));
     assert!(near(counts[200..600].iter().sum(), draws, 0.15));
 }
@@ -112,7 +112,7 @@ fn sequential_requests_follow_each_other_and_begin_again() {
         accesses.iter().map(|access| access.offset_bytes).collect()
     };
     assert_eq!(offsets(1, 39, 5), [0, 10, 20, 0, 10]);
-    // Two streams in parts of two requests; the second one takes what is left over.
+    // Two streams in parts of two requests; the second one includes the rest.
     assert_eq!(offsets(2, 59, 8), [0, 20, 10, 30, 0, 40, 10, 20]);
 }
 
@@ -187,7 +187,7 @@ fn spans() -> impl Strategy<Value = Span> {
 }
 
 proptest! {
-    /// Whatever is asked for, it is refused or stays on the device.
+    /// Any workload is refused or stays on the device.
     #[test]
     fn requests_stay_on_the_device_and_are_aligned(
         (pattern, span) in (patterns(), spans()),

@@ -1,4 +1,4 @@
-//! Every workload that comes with SoftFlash is read, makes sense, and is named as its file.
+//! Every workload that comes with SoftFlash can be read, is valid, and is named as its file.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests")]
 

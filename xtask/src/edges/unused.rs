@@ -53,13 +53,16 @@ fn part<'a>(path: &str, text: &'a str, tests: bool) -> &'a str {
     }
 }
 
-/// Whether a text names a crate outside of comments.
+/// Whether a text names a crate outside of comments: in a path, or in a `use` of its own. A
+/// variable of the same name does not count.
 fn names(text: &str, name: &str) -> bool {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).any(|line| {
         line.match_indices(name).any(|(at, _)| {
             let (before, after) = (&line[..at], &line[at + name.len()..]);
-            !before.ends_with(is_word) && !after.starts_with(is_word)
+            let is_path = after.starts_with("::");
+            let is_used = before.trim_end().ends_with("use") && after.starts_with([';', ' ']);
+            !before.ends_with(is_word) && (is_path || is_used)
         })
     })
 }
@@ -71,7 +74,9 @@ mod tests {
     #[test]
     fn a_dependency_is_named_by_a_word_of_the_code() {
         assert!(names("use libc::c_int;", "libc"));
+        assert!(names("use libc as c;", "libc"));
         assert!(!names("use my_libc::c_int;\n// libc says so", "libc"));
+        assert!(!names("let libc = 1 + libc;", "libc"));
         let source = "use a::b;\n#[cfg(test)]\nmod tests {\n    use c::d;\n}\n";
         assert!(names(part("src/x.rs", source, true), "c"));
         assert!(!names(part("src/x.rs", source, false), "c"));

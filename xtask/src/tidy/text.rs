@@ -26,7 +26,7 @@ const UNFINISHED: [(&str, &str); 6] = [
 const MACHINE: [(&str, &str); 4] =
     [("/ho", "me/"), ("/ro", "ot/"), ("/wo", "rk/"), ("/Us", "ers/")];
 
-/// Maximum width of a comment in Rust sources, in characters: that of the code.
+/// Maximum width of a comment on a line of its own, in characters: that of the code.
 const COMMENT_WIDTH: usize = 100;
 
 /// Checks the text of one file.
@@ -46,7 +46,7 @@ pub fn check(file: &SourceFile, findings: &mut Findings) {
         findings.add(&file.path, "does not end with a newline");
     }
     for (number, line) in (1..).zip(file.text.lines()) {
-        if file.extension() == "rs" && is_wide_comment(line) {
+        if is_wide_comment(file.extension(), line) {
             let problem = format!("a comment wider than {COMMENT_WIDTH} columns; wrap it");
             findings.add(format!("{}:{number}", file.path), problem);
         }
@@ -73,9 +73,14 @@ fn problems(line: &str) -> Vec<String> {
 
 /// Whether a line is a comment that is too wide. A link, a row of a table and indented code cannot
 /// be wrapped.
-fn is_wide_comment(line: &str) -> bool {
-    let Some(text) = line.trim_start().strip_prefix("//") else { return false };
-    let text = text.trim_start_matches(['/', '!']);
+fn is_wide_comment(extension: &str, line: &str) -> bool {
+    let begin = match extension {
+        "rs" => "//",
+        "md" => return false,
+        _ => "#",
+    };
+    let Some(text) = line.trim_start().strip_prefix(begin) else { return false };
+    let text = text.trim_start_matches(['/', '!', '#']);
     let is_fixed = text.starts_with("     ") || text.trim_start().starts_with('|');
     line.chars().count() > COMMENT_WIDTH && !is_fixed && text.trim().contains(' ')
 }

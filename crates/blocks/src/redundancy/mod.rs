@@ -1,4 +1,5 @@
-//! Redundancy against the loss of a unit: copies, or parity groups.
+//! Redundancy against the loss of a unit: copies, or parity groups. This module has the modes, and
+//! parity; `open_block.rs` writes the copies of a block, `reading.rs` reads them.
 
 mod groups;
 mod parity_group;

@@ -2,8 +2,8 @@
 //!
 //! A block of a parity group is rewritten under its id, as a later attempt, and the old superblock
 //! is released when the new one is durable. After a power cut in between, the flash has both, and
-//! the later one may be incomplete. The mount keeps both until the groups are known, which tell the
-//! number of pages of each block; then the latest complete attempt counts.
+//! the later one may be incomplete. The mount keeps both until the groups are known, which define
+//! the number of pages of each block; then the latest complete attempt counts.
 
 use super::parity_group::Member;
 use crate::discovery::EarlierAttempt;

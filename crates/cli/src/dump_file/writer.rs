@@ -1,8 +1,11 @@
 //! Writing a dump file.
 
+#![deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
+
 use super::{
     DumpError, END, FORMAT_VERSION, FRAME_BYTES, FRAME_HEADER_BYTES, Record, frame_checksum, header,
 };
+use softflash_base::cast::saturating_u32;
 use std::io::Write;
 
 /// Writes records to a stream.
@@ -48,7 +51,7 @@ impl<W: Write> DumpWriter<W> {
     }
 
     fn end_frame(&mut self, records: u32) -> Result<(), DumpError> {
-        let length = self.payload.len() as u32;
+        let length = saturating_u32(self.payload.len());
         let checksum = frame_checksum(self.frames, length, records, &self.payload);
         let mut head = [0; FRAME_HEADER_BYTES];
         head[..4].copy_from_slice(&length.to_le_bytes());
@@ -65,5 +68,5 @@ impl<W: Write> DumpWriter<W> {
 
 /// Keys and values are far shorter than 4 GiB.
 fn length(bytes: usize) -> [u8; 4] {
-    u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes()
+    saturating_u32(bytes).to_le_bytes()
 }

@@ -1,11 +1,11 @@
-//! The system calls of a device, one method each. Tests put a file system here that fails.
+//! The system calls of a device, one method each. Tests replace them with a failing file system.
 
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The calls, on the file or whatever stands for it.
+/// The calls, on the file or on its replacement in tests.
 pub trait FileCalls: Send + Sync {
     /// Fills `bytes` from `offset`.
     ///
@@ -19,19 +19,19 @@ pub trait FileCalls: Send + Sync {
     /// Those of the operating system.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Writes all of `bytes`, durably; says nothing of what was written before.
+    /// Writes all of `bytes`, durably; earlier writes need not be durable.
     ///
     /// # Errors
     /// Those of the operating system.
     fn write_durable_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Makes all durable that was written.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
     /// Those of the operating system.
     fn sync(&self) -> io::Result<()>;
 
-    /// Gives back or zeroes an extent, as `fallocate(2)` with this mode.
+    /// Frees or zeroes an extent, as `fallocate(2)` with this mode.
     ///
     /// # Errors
     /// Those of the operating system.

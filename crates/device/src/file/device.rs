@@ -1,4 +1,5 @@
-//! An open file device: its handles, label and what of the operating system it can use.
+//! An open file device: its handles, its label, and the facilities of the operating system that it
+//! uses.
 
 use super::calls::FileCalls;
 use super::extent;
@@ -29,7 +30,7 @@ pub(super) struct Shared {
     info: DeviceInfo,
     discard: Discard,
     options: OpenOptions,
-    /// The calls that tests use in place of the file's.
+    /// The calls that tests use instead of the file's.
     instead: Option<Arc<dyn FileCalls>>,
     direct: bool,
     settled: Settled,
@@ -46,7 +47,7 @@ impl Shared {
         self.instead.as_deref()
     }
 
-    /// A handle of a queue pair's own: the operating system reports a failed flush once to each
+    /// A separate handle for a queue pair: the operating system reports a failed flush once to each
     /// handle.
     fn own_handle(&self) -> io::Result<File> {
         let path = self.label().path().to_owned();
@@ -74,15 +75,15 @@ impl FileDevice {
     /// unless the options forbid it.
     ///
     /// # Errors
-    /// [`OpenError`] says which check the file fails; [`OpenError::Busy`] while another handle has
-    /// it open.
+    /// [`OpenError`] names the failed check; [`OpenError::Busy`] while another handle has the file
+    /// open.
     pub fn open(path: &Path, options: OpenOptions) -> Result<FileDevice, OpenError> {
         let (label, note) = open_label(path, options.repair_label)?;
         FileDevice::from_label(label, note, options)
     }
 
-    /// As [`open`](FileDevice::open), with something else in the place of all calls but those for
-    /// the label: for tests.
+    /// As [`open`](FileDevice::open), with `calls` instead of the file's calls, except for the
+    /// label: for tests.
     ///
     /// # Errors
     /// As [`open`](FileDevice::open).
@@ -93,7 +94,7 @@ impl FileDevice {
         FileDevice::over(label, note, options, Some(calls))
     }
 
-    /// Goes on where the label has been read.
+    /// Opens a device whose label has been read.
     pub(crate) fn from_label(
         store: LabelStore,
         repair_note: Option<String>,
@@ -181,7 +182,7 @@ impl Device for FileDevice {
     fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
         let claim = self.claims.claim(units, self.shared.info.units)?;
         let planner = self.planner(&claim);
-        // Beside full dies there is room for flushes and marks.
+        // Room for full dies, and for flushes and marks.
         let depth = usize::from(planner.geometry.die_queue_depth) + 1;
         let capacity = (depth * claim.units().len() + 1).min(MAX_ENTRIES as usize);
         let pool = BufferPool::new(self.shared.options.retained_bytes);
@@ -195,7 +196,7 @@ impl Device for FileDevice {
     }
 }
 
-/// The bytes of a device that is as a label says, or why there can be none.
+/// The size in bytes of the device that a label describes, or the reason why it is impossible.
 pub(crate) fn check_configuration(configuration: &Configuration) -> Result<u64, String> {
     let (geometry, units) = (&configuration.geometry, configuration.units);
     match extent::unsuitable(geometry, units) {
@@ -212,7 +213,7 @@ fn discard_of(options: &toml::Table) -> Result<Discard, String> {
     }
 }
 
-/// Bytes that a file or block device holds.
+/// The size of a file or block device in bytes.
 pub(super) fn size_of(mut file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
@@ -229,10 +230,10 @@ fn check_size(file: &File, path: &Path, expected: u64) -> Result<(), OpenError> 
     }
 }
 
-/// Tries out io_uring and the registration of one queue pair's buffers, and notes the outcome.
+/// Tries io_uring and the registration of one queue pair's buffers, and notes the outcome.
 ///
-/// The ring knows the data handle only: the kernel lets go of a ring's files some time after the
-/// ring is closed, and a lock held by such a file would outlive the device.
+/// The ring has only the data handle: the kernel releases a ring's files some time after the ring
+/// is closed, and a lock held by such a file would outlive the device.
 fn try_ring(data: &File, options: &OpenOptions, notes: &mut Vec<String>) {
     if options.io_uring == Use::Off {
         notes.push("synchronous I/O as io_uring is switched off".to_owned());
@@ -260,7 +261,7 @@ fn try_ring(data: &File, options: &OpenOptions, notes: &mut Vec<String>) {
     }
 }
 
-/// Opens the file for data, past the page cache where that works.
+/// Opens the file for data, with O_DIRECT if that works.
 fn open_data(
     path: &Path,
     options: &OpenOptions,
@@ -285,11 +286,11 @@ fn open_data(
     }
 }
 
-/// The contents of the page cache need not be on the medium, where an earlier process saw a flush
-/// fail; it is read again.
+/// Drops the file's page cache, so that the data is read again: after a failed flush in an earlier
+/// process, the contents of the page cache may differ from those of the medium.
 fn drop_cached(file: &File) {
-    // What is not written yet would be kept, so it is written first; where that fails, what will be
-    // read is still what is on the medium.
+    // Dirty pages would be kept, so they are written first. If that fails, later reads still return
+    // the contents of the medium.
     let _ = file.sync_data();
     let _ = fadvise(file, 0, None, Advice::DontNeed);
 }

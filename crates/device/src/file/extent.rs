@@ -1,10 +1,10 @@
-//! Where units, superblocks and pages lie in the file.
+//! The offsets of units, superblocks and pages in the file.
 
 use crate::command::Target;
 use crate::geometry::UnitGeometry;
 use crate::label::LABEL_AREA_BYTES;
 
-/// Bytes that a device with this shape occupies in its file.
+/// Bytes that a device of this geometry occupies in its file.
 pub(super) fn device_bytes(geometry: &UnitGeometry, units: u16) -> u64 {
     LABEL_AREA_BYTES + u64::from(units) * geometry.unit_bytes()
 }
@@ -32,7 +32,7 @@ pub(super) fn unsuitable(geometry: &UnitGeometry, units: u16) -> Option<String> 
         return Some("a device needs units, superblocks and pages".to_owned());
     }
     if geometry.die_queue_depth == 0 {
-        return Some("a die that accepts no command".to_owned());
+        return Some("die_queue_depth is 0; it must be at least 1".to_owned());
     }
     let pages = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
     if pages > MAX_SUPERBLOCK_BYTES {

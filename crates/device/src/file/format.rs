@@ -1,4 +1,4 @@
-//! Making a file device.
+//! Formatting of a file device.
 
 #![deny(
     clippy::cast_possible_truncation,
@@ -20,10 +20,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Pages of a superblock beyond its payload, where the layer above keeps its headers.
+/// Pages of a superblock beyond its payload, for the headers of the layer above.
 pub const HEADER_PAGES: u32 = 2;
 
-/// The fewest superblocks that a unit of a file device has: some open, some full, one to spare.
+/// The fewest superblocks of a unit of a file device: some open, some full, one spare.
 pub const MIN_BLOCKS_PER_UNIT: u32 = 4;
 
 /// Bytes per page of a file device.
@@ -105,7 +105,7 @@ impl FileFormat {
     }
 }
 
-/// Why a device cannot be made.
+/// Why a device cannot be formatted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FormatError {
@@ -140,10 +140,10 @@ pub enum FormatError {
     /// No unit.
     #[error("a device needs at least one unit")]
     NoUnits,
-    /// The shape that was asked for is not possible.
+    /// The requested geometry is not possible.
     #[error("{0}")]
     Geometry(String),
-    /// The file system has not so much room.
+    /// The file system has not enough space.
     #[error("{}: no space for {bytes} bytes on this file system; give a smaller size", path.display())]
     NoSpace {
         /// The path.
@@ -151,14 +151,14 @@ pub enum FormatError {
         /// The given value.
         bytes: u64,
     },
-    /// The file system cannot do what erase shall do.
+    /// The file system does not support the discard mode.
     #[error("{}: this file system refuses discard mode `{mode}` ({source}); use `none`", path.display())]
     Discard {
         /// The path.
         path: PathBuf,
         /// The mode.
         mode: &'static str,
-        /// Its answer.
+        /// The error.
         source: io::Error,
     },
     /// Another process has the device open.
@@ -177,11 +177,11 @@ pub enum FormatError {
     },
 }
 
-/// Makes a file device at `path`: reserves its space, writes the label, makes both durable.
+/// Formats a file device at `path`: reserves its space, writes the label, makes both durable.
 ///
 /// # Errors
-/// [`FormatError`]. A new file that cannot be completed is removed; so is an old one that `force`
-/// gave up, since its contents are gone.
+/// [`FormatError`]. A new file that cannot be completed is removed; so is an existing file under
+/// `force`, once its contents are discarded.
 pub fn format_file(path: &Path, format: &FileFormat) -> Result<(), FormatError> {
     let mut target = NewFile::open(path, format.force)?;
     let available = match (target.is_block_device, format.size_bytes) {
@@ -211,7 +211,7 @@ fn name(discard: Discard) -> &'static str {
     }
 }
 
-/// A file on its way to become a device; removed when dropped unfinished.
+/// A file that is being formatted; removed if dropped unfinished.
 pub(crate) struct NewFile {
     path: PathBuf,
     file: File,
@@ -221,8 +221,8 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Creates the file, or takes over an existing one if `force`; locks it either way. Changes
-    /// nothing in an existing file yet.
+    /// Creates the file, or opens an existing one if `force`; locks it either way. Does not change
+    /// an existing file yet.
     pub(crate) fn open(path: &Path, force: bool) -> Result<NewFile, FormatError> {
         let kind = match fs::metadata(path) {
             Ok(metadata) => metadata.file_type(),
@@ -252,7 +252,7 @@ impl NewFile {
         Ok(new)
     }
 
-    /// Gives up what a file held and reserves `bytes` for real, so that later programs cannot run
+    /// Discards the contents of the file and allocates `bytes`, so that later programs cannot run
     /// out of space.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Result<(), FormatError> {
         if self.is_block_device {
@@ -263,8 +263,8 @@ impl NewFile {
             };
         }
         self.empty()?;
-        // Asked before it is tried: a reservation that fails half-way has meanwhile filled the file
-        // system.
+        // Checked before the allocation, because one that fails half-way fills the file system
+        // meanwhile.
         let space = fstatvfs(&self.file).map_err(|errno| self.io(errno.into()))?;
         if space.f_bavail.saturating_mul(space.f_frsize) < bytes {
             return Err(FormatError::NoSpace { path: self.path.clone(), bytes });
@@ -278,7 +278,7 @@ impl NewFile {
         }
     }
 
-    /// Gives up what a file held and makes it `bytes` long without reserving space.
+    /// Discards the contents of the file and makes it `bytes` long without allocating space.
     pub(crate) fn make_sparse(&mut self, bytes: u64) -> Result<(), FormatError> {
         if self.is_block_device {
             return Err(FormatError::WrongKind { path: self.path.clone() });
@@ -287,13 +287,14 @@ impl NewFile {
         self.file.set_len(bytes).map_err(|source| self.io(source))
     }
 
-    /// From here on the old contents are gone, so a failure removes the file.
+    /// Discards the old contents; from here on a failure removes the file.
     fn empty(&mut self) -> Result<(), FormatError> {
         self.provisional = true;
         self.file.set_len(0).map_err(|source| self.io(source))
     }
 
-    /// Erases the first superblock as commands will, to learn now whether that works.
+    /// Erases the first superblock as erase commands do, to find out now whether the file system
+    /// supports it.
     fn try_discard(&self, discard: Discard, superblock_bytes: u64) -> Result<(), FormatError> {
         let Some(mode) = discard.fallocate_mode() else {
             return Ok(());
@@ -319,7 +320,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Another handle on the file, of the same lock.
+    /// Another handle on the file, which shares its lock.
     pub(crate) fn handle(&self) -> Result<File, FormatError> {
         self.file.try_clone().map_err(|source| self.io(source))
     }

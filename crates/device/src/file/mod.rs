@@ -8,15 +8,15 @@
 //!          │ page 0 │ page 1 │ ...              pages_per_block of page_bytes each
 //! ```
 //!
-//! A unit has one die with one plane, so a superblock is one erase block. Pages go through
-//! io_uring with O_DIRECT and registered buffers wherever the system allows it; what it does not
-//! allow is said in [`DeviceInfo::detail`](crate::DeviceInfo).
+//! A unit has one die with one plane, so a superblock is one erase block. Pages are transferred
+//! through io_uring with O_DIRECT and registered buffers if the system allows them;
+//! [`DeviceInfo::detail`](crate::DeviceInfo) names those that it does not allow.
 //!
-//! Not supported: the device does not know which pages were programmed since the last
-//! erase. A read of a page that was not returns whatever the file holds there, and the order of
-//! programs is not checked. The layers above recognise their own pages by identity and checksum.
+//! Not supported: the device does not know which pages were programmed since the last erase. A read
+//! of an unprogrammed page returns the bytes of the file at that place, and the order of programs
+//! is not checked. The layers above recognise their own pages by identity and checksum.
 //!
-//! Power cuts: a program that was not durable, or not followed by a completed flush, may leave any
+//! Power cuts: a program that is neither durable nor followed by a completed flush may leave any
 //! subset of its 4 KiB sectors.
 
 mod calls;

@@ -1,23 +1,23 @@
-//! How a file device is opened, and what its erase does.
+//! Options for opening a file device, and the effect of an erase.
 
 use serde::{Deserialize, Serialize};
 
 /// Whether to use a facility of the operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Use {
-    /// Where it works.
+    /// If it works.
     #[default]
     Auto,
     /// Never.
     Off,
 }
 
-/// How to open a file device. The default is right for servers.
+/// Options for opening a file device. The default is right for servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Asynchronous I/O; without it every command runs to its end inside `poll`.
+    /// Asynchronous I/O; without it every command is executed inside `poll`.
     pub io_uring: Use,
-    /// O_DIRECT, past the page cache.
+    /// O_DIRECT, which bypasses the page cache.
     pub direct: Use,
     /// Buffers per queue pair that are registered with the kernel (0 for none). They are locked in
     /// memory and counted against RLIMIT_MEMLOCK.
@@ -52,13 +52,13 @@ pub enum Discard {
     None,
     /// Zero the extent and keep it reserved (`FALLOC_FL_ZERO_RANGE`).
     ZeroRange,
-    /// Give the extent back (`FALLOC_FL_PUNCH_HOLE`), which drives see as a discard. On a shared
-    /// file system a later program can then fail for want of space.
+    /// Free the extent (`FALLOC_FL_PUNCH_HOLE`), which drives see as a discard. On a shared file
+    /// system a later program can then fail for want of space.
     Punch,
 }
 
 impl Discard {
-    /// The `fallocate` mode, or nothing to do.
+    /// The `fallocate` mode; `None` if an erase does nothing.
     pub(super) fn fallocate_mode(self) -> Option<i32> {
         match self {
             Discard::None => None,

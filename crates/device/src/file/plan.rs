@@ -1,4 +1,4 @@
-//! From a command to what has to be done to the file.
+//! Translation of commands to requests on the file.
 
 use super::extent;
 use super::options::Discard;
@@ -16,9 +16,9 @@ use std::ops::Range;
 pub(super) struct Job {
     pub(super) tag: Tag,
     pub(super) kind: Kind,
-    /// Where in the file.
+    /// The offset in the file.
     pub(super) offset: u64,
-    /// How many bytes.
+    /// The length in bytes.
     pub(super) len: u64,
     /// The data of a read or write; `len` bytes.
     pub(super) buffer: Option<IoBuf>,
@@ -34,7 +34,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Whether its success says that something is durable.
+    /// Whether its success means that data is durable.
     pub(super) fn settles(self) -> bool {
         matches!(self, Kind::Write { durable: true } | Kind::Sync)
     }
@@ -72,7 +72,7 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    /// Checks a command and says what has to be done.
+    /// Checks a command and plans its execution.
     pub(super) fn plan(&self, command: Command) -> Plan {
         let tag = command.tag;
         if let Err(error) = self.check(&command) {
@@ -128,7 +128,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Bad blocks may still be read, to save what they hold, and not be changed.
+    /// Bad blocks may still be read, to rescue their data, but not be changed.
     fn check_good(&self, command: &Command) -> Result<(), DeviceError> {
         let unit = command.target.unit.0;
         let block = blocks(&command.target)[0];

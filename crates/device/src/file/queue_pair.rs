@@ -23,18 +23,18 @@ pub(super) enum Engine {
 
 /// A queue pair over some units of a file device.
 pub(super) struct FileQueuePair {
-    // Dropped first: it waits for the requests that use what follows.
+    // Dropped first: it waits for the requests that use the following fields.
     engine: Engine,
-    /// The file, past the page cache unless that was refused.
+    /// The file, with O_DIRECT unless that was refused or is off.
     data: File,
     planner: Planner,
-    /// A flush or durable write is under way, and these wait for it. Only through the page cache:
-    /// there one of two at a time may get an error that concerns the other.
+    /// A flush or durable write is in progress, and `waiting` ones wait for it. Only with the page
+    /// cache: there, of two concurrent ones, one may get the error of the other.
     settling: bool,
     waiting: VecDeque<Job>,
     /// Ended without a request; delivered by the next poll.
     ended: Vec<Done>,
-    /// Label rewrites that the next poll makes.
+    /// Bad-block marks that the next poll writes to the label.
     marks: Vec<(Tag, BadBlock)>,
     /// Reused by every poll.
     reaped: Vec<Done>,
@@ -78,7 +78,7 @@ impl FileQueuePair {
         started + self.waiting.len() + self.ended.len() + self.marks.len()
     }
 
-    /// Starts a request, or the end of one that cannot be kept any more.
+    /// Starts a request. A flush or durable write fails at once if an earlier one has failed.
     fn start(&mut self, job: Job) {
         if job.kind.settles() {
             if let Err(error) = self.shared.settled().check() {
@@ -96,8 +96,9 @@ impl FileQueuePair {
         }
     }
 
-    /// Takes note of flushes and durable writes that have ended, all of them before any is given
-    /// back: an error counts for those that ended well beside it. Starts those that waited.
+    /// Records the results of completed flushes and durable writes, all of them before any is
+    /// delivered: an error also fails those that succeeded in the same poll. Starts the waiting
+    /// ones.
     fn settle(&mut self) {
         let settled = self.shared.settled();
         for done in self.reaped.iter_mut().filter(|done| done.settles) {
@@ -111,8 +112,8 @@ impl FileQueuePair {
         }
     }
 
-    /// Rewrites the label once for all marks that wait. Rare, so it may hold up the poll for the
-    /// few milliseconds that two durable writes take.
+    /// Rewrites the label once for all waiting marks. Rare, so it may block the poll for the few
+    /// milliseconds of two durable writes.
     fn record_marks(&mut self) {
         if self.marks.is_empty() {
             return;

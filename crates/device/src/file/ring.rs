@@ -1,7 +1,7 @@
-//! Requests under way in io_uring, and the buffers that the kernel reads and writes meanwhile.
+//! Requests in progress in io_uring, and the buffers that the kernel reads and writes.
 //!
-//! The slots own every buffer from submission to completion. Dropping the ring waits for what the
-//! kernel still works on; where even waiting fails the buffers are leaked, never freed.
+//! The slots own every buffer from submission to completion. Dropping the ring waits for the
+//! requests in the kernel; if waiting fails, the buffers are leaked, never freed.
 
 #![expect(unsafe_code, reason = "handing buffers to the kernel")]
 
@@ -17,7 +17,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 /// `IORING_ENTER_GETEVENTS`: post the completions that are ready.
 const GET_EVENTS: u32 = 1;
 
-/// A request and how much of it is done.
+/// A request and its progress.
 #[derive(Debug)]
 struct Slot {
     job: Job,
@@ -32,20 +32,20 @@ pub(super) struct Ring {
     registered: Registered,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
-    /// Slots whose entries the kernel has not taken yet, oldest first.
+    /// Slots whose entries the kernel has not consumed yet, oldest first.
     queued: VecDeque<u32>,
-    /// Requests that the kernel has taken and not answered.
+    /// Requests that the kernel has consumed and not completed.
     in_kernel: usize,
-    /// Why the kernel takes no more requests, if so.
+    /// The error after which the kernel takes no more requests, if any.
     broken: Option<i32>,
-    /// Requests that ended without the kernel.
+    /// Requests that failed without the kernel.
     failed: Vec<Done>,
-    /// The last poll left the kernel with something that it will not signal again.
+    /// The last poll left work in the kernel that the kernel will not signal again.
     unfinished: bool,
 }
 
 impl Ring {
-    /// Takes over a new ring.
+    /// Creates the slots for the requests of a new ring.
     pub(super) fn new(NewRing { ring, signal }: NewRing, registered: Registered) -> Ring {
         let entries = ring.params().sq_entries();
         Ring {
@@ -62,12 +62,12 @@ impl Ring {
         }
     }
 
-    /// Requests accepted and not yet given back.
+    /// Requests accepted and not yet returned.
     pub(super) fn pending(&self) -> usize {
         self.queued.len() + self.in_kernel + self.failed.len()
     }
 
-    /// Whether anything waits for the next poll to be started or given back.
+    /// Whether a request waits for the next poll, to be started or returned.
     pub(super) fn must_poll(&self) -> bool {
         self.unfinished || !self.queued.is_empty() || !self.failed.is_empty()
     }
@@ -89,7 +89,7 @@ impl Ring {
         self.enqueue(index);
     }
 
-    /// Writes the entry for what is left of a slot's request into the submission queue.
+    /// Adds an entry for the rest of a slot's request to the submission queue.
     fn enqueue(&mut self, index: u32) {
         let Some(Slot { job, transferred }) = &mut self.slots[index as usize] else {
             unreachable!("slot {index} is empty");
@@ -114,11 +114,11 @@ impl Ring {
         self.queued.push_back(index);
     }
 
-    /// Hands the queued requests to the kernel in one call and gives back what has ended.
+    /// Submits the queued requests to the kernel in one call and returns the completed ones.
     pub(super) fn poll(&mut self, done: &mut Vec<Done>) {
         done.append(&mut self.failed);
-        // A second round submits the rests of short transfers, and finds completions that came
-        // before the signal was reset and would not be signalled any more.
+        // A second round submits the rests of short transfers, and finds completions that arrived
+        // before the signal was reset and would not be signalled again.
         for _ in 0..2 {
             if self.kernel_has_work() {
                 self.enter();
@@ -129,7 +129,7 @@ impl Ring {
         self.unfinished = self.kernel_has_work();
     }
 
-    /// Whether entering the kernel can bring anything.
+    /// Whether entering the kernel can submit requests or post completions.
     fn kernel_has_work(&mut self) -> bool {
         if !self.queued.is_empty() {
             return true;
@@ -140,13 +140,13 @@ impl Ring {
 
     fn reset_signal(&self) {
         if let Some(signal) = &self.signal {
-            // It does not block; that it was not signalled is no error here.
+            // The read does not block; it is not an error if the descriptor was not signalled.
             let _ = rustix::io::read(signal, &mut [0; 8]);
         }
     }
 
-    /// Enters the kernel: submits all that is queued, unless the ring is broken, and has it post
-    /// what has ended.
+    /// Enters the kernel: submits all queued requests, unless the ring is broken, and lets the
+    /// kernel post completions.
     fn enter(&mut self) {
         let submit = if self.broken.is_some() { 0 } else { self.queued.len() as u32 };
         // SAFETY: plain arguments, no signal mask.
@@ -157,13 +157,14 @@ impl Ring {
         self.in_kernel += taken;
         let Err(error) = entered else { return };
         match error.raw_os_error() {
-            // Memory or completion queue short, or a signal: the next poll tries again.
+            // Out of memory, a full completion queue, or a signal: the next poll tries again.
             Some(libc::EAGAIN | libc::EBUSY | libc::EINTR) => {}
             errno => self.give_up(errno.unwrap_or(libc::EIO)),
         }
     }
 
-    /// The kernel takes no more: whatever it has not taken fails, now and from now on.
+    /// The kernel takes no more requests: those that it has not consumed fail, as do all later
+    /// ones.
     fn give_up(&mut self, errno: i32) {
         tracing::error!(errno, "io_uring stopped taking requests");
         self.broken = Some(errno);
@@ -186,7 +187,7 @@ impl Ring {
         }
     }
 
-    /// One answer of the kernel: the end of a request, or a part of its transfer.
+    /// Handles one completion of the kernel: the end of a request, or a part of its transfer.
     fn finish(&mut self, index: u32, result: i32, done: &mut Vec<Done>) {
         let Some(slot) = &mut self.slots[index as usize] else {
             unreachable!("completion of a request that was never made");
@@ -214,13 +215,13 @@ enum Progress {
     Ended(Result<(), DeviceError>),
 }
 
-/// Takes one answer into account.
+/// Applies one completion to a request.
 fn progress(slot: &mut Slot, result: i32) -> Progress {
     match (result, slot.job.kind) {
         (failure, _) if -failure == libc::EAGAIN || -failure == libc::EINTR => Progress::Again,
         (failure, _) if failure < 0 => Progress::Ended(Err(io(-failure))),
         (_, Kind::Discard { .. } | Kind::Sync) => Progress::Ended(Ok(())),
-        // The file ends here, though the device does not.
+        // The file is shorter than the device.
         (0, _) => Progress::Ended(Err(io(libc::EIO))),
         (bytes, _) => {
             slot.transferred += u64::from(bytes.unsigned_abs());
@@ -242,7 +243,8 @@ fn failed(job: Job, errno: i32) -> Done {
 }
 
 impl Drop for Ring {
-    /// Waits for the kernel to let go of every buffer. What it has not taken yet is never started.
+    /// Waits until the kernel has released every buffer. Requests that it has not consumed are
+    /// never started.
     fn drop(&mut self) {
         while self.in_kernel > 0 {
             // SAFETY: plain arguments, no signal mask.

@@ -1,9 +1,9 @@
-//! Whether what was written can still become durable.
+//! Whether written data can still become durable.
 //!
-//! After a flush that failed, the operating system may have dropped what was waiting to be written,
-//! and the next flush says nothing of it: it reports an error once, to the next flush, whosever
-//! data were lost. So the first such error is the last word: from then on nothing that is written
-//! to the device counts as durable. Its contents are read again when it is opened.
+//! When a flush fails, the operating system may drop the dirty data, and later flushes do not
+//! report that: an error is reported once, to the next flush, regardless of whose data were lost.
+//! So the first such error is final: from then on no data written to the device counts as durable.
+//! The contents of the device are read again when it is opened.
 
 use crate::command::DeviceError;
 #[cfg(feature = "loom")]
@@ -22,14 +22,14 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// Takes note of the end of a flush or durable write; what is to be said of it.
+    /// Records the result of a flush or durable write; returns the result to report.
     pub(super) fn judge(&self, result: Result<(), DeviceError>) -> Result<(), DeviceError> {
         if let Err(DeviceError::Io { errno }) = result {
             let first = self.errno.compare_exchange(0, errno, Ordering::SeqCst, Ordering::SeqCst);
             if first.is_ok() {
                 tracing::error!(
                     errno,
-                    "a flush of the device failed: what was written may be lost, and nothing is acknowledged until the \
+                    "a flush of the device failed: written data may be lost, and nothing is acknowledged until the \
                      device is opened again"
                 );
             }
@@ -37,7 +37,7 @@ impl Settled {
         self.check().and(result)
     }
 
-    /// Whether anything can be made durable.
+    /// Whether data can still be made durable.
     pub(super) fn check(&self) -> Result<(), DeviceError> {
         match self.errno.load(Ordering::SeqCst) {
             0 => Ok(()),

@@ -1,27 +1,27 @@
-//! Making a ring with the best flags that the kernel accepts, and the descriptor that signals when
-//! it has something.
+//! Creation of a ring with the best flags that the kernel accepts, and of the descriptor that
+//! signals completions.
 
 use io_uring::IoUring;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-/// The most requests of one queue pair that are with the kernel at a time.
+/// The most requests of one queue pair that are in the kernel at a time.
 pub(super) const MAX_ENTRIES: u32 = 4096;
 
-/// A ring and its way to wake a sleeper.
+/// A ring, and the descriptor that wakes a waiting thread.
 pub(super) struct NewRing {
     pub(super) ring: IoUring,
-    /// Signalled when completions can be had; without it the ring's own descriptor is.
+    /// Signalled when completions are available; without it, the ring's own descriptor is.
     pub(super) signal: Option<OwnedFd>,
 }
 
-/// Makes a ring with room for `entries` requests on `file`, which becomes its registered file 0.
+/// Creates a ring with room for `entries` requests on `file`, which becomes its registered file 0.
 ///
 /// With deferred task work, completions are posted only when this thread asks for them, so they
-/// never interrupt it. The ring's own descriptor does not wake a sleeper reliably then (seen on
-/// Linux 6.18: `poll` slept on beside pending task work), so an eventfd does. Kernels before 6.1
-/// get a plain ring, whose descriptor works.
+/// never interrupt it. The ring's own descriptor then does not wake a waiting thread reliably
+/// (observed on Linux 6.18: `poll` kept sleeping despite pending task work), so an eventfd does.
+/// Kernels before 6.1 get a plain ring, whose descriptor works.
 ///
 /// # Errors
 /// The plain ring's error: io_uring is missing, forbidden, or out of memory.

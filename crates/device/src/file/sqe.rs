@@ -16,7 +16,7 @@ const FILE: Fixed = Fixed(0);
 /// `RWF_DSYNC` of `pwritev2`: complete when the data is durable.
 const WRITE_DURABLE: i32 = libc::RWF_DSYNC;
 
-/// Memory of a request: `len` bytes from `start`, part of registered block `registration` if it is.
+/// Memory of a request: `len` bytes from `start`, inside registered block `registration`, if any.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Memory {
     pub(super) start: *mut u8,
@@ -24,7 +24,7 @@ pub(super) struct Memory {
     pub(super) registration: Option<u16>,
 }
 
-/// The entry for one request. `memory` is looked at for reads and writes only, `len` for discards.
+/// The entry for one request. `memory` is used for reads and writes only, `len` for discards.
 pub(super) fn build(kind: Kind, offset: u64, len: u64, memory: Memory) -> Entry {
     let Memory { start, len: bytes, registration } = memory;
     match (kind, registration) {
@@ -53,8 +53,8 @@ fn flags(durable: bool) -> i32 {
 pub(super) struct Registered(Vec<(usize, usize)>);
 
 impl Registered {
-    /// Adds `count` blocks of `capacity` bytes to the pool and registers them. Where the kernel
-    /// refuses, the pool keeps them as ordinary buffers and the error is returned beside.
+    /// Adds `count` blocks of `capacity` bytes to the pool and registers them. If the kernel
+    /// refuses, the pool keeps them as ordinary buffers and the error is returned, too.
     pub(super) fn add(
         ring: &IoUring,
         pool: &BufferPool,
@@ -81,8 +81,8 @@ impl Registered {
         }
     }
 
-    /// The registration to use for `len` bytes from `start`: none unless they lie in that very
-    /// block, as a buffer of another queue pair's pool does not.
+    /// The registration to use for `len` bytes from `start`: none unless they are inside that
+    /// block, as a buffer of another queue pair's pool is not.
     pub(super) fn find(&self, registration: Option<u16>, start: usize, len: usize) -> Option<u16> {
         let index = registration?;
         let (block, capacity) = self.0.get(usize::from(index))?;

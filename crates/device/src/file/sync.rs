@@ -1,4 +1,4 @@
-//! The fallback where io_uring is refused: every request runs to its end inside `poll`.
+//! The fallback where io_uring is refused: every request is executed inside `poll`.
 
 use super::calls::FileCalls;
 use super::plan::{Done, Job, Kind};
@@ -42,7 +42,7 @@ fn run(file: &dyn FileCalls, job: Job) -> Done {
     Done { tag, buffer, result: result.map_err(io_error), settles }
 }
 
-/// An I/O error for the layers above; one without a number is a file that ended too soon.
+/// An I/O error for the layers above; an error without a number means that the file ended too soon.
 pub(super) fn io_error(error: io::Error) -> DeviceError {
     DeviceError::Io { errno: error.raw_os_error().unwrap_or(libc::EIO) }
 }

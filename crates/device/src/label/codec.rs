@@ -1,4 +1,4 @@
-//! One label copy to bytes and back.
+//! Encoding and decoding of a label copy.
 
 use super::{BadBlock, COPY_BYTES, Configuration, FORMAT_VERSION, Label};
 use softflash_base::checksum64;
@@ -10,21 +10,21 @@ const HEADER_BYTES: usize = 40;
 const CHECKSUM_AT: usize = 32;
 const ENTRY_BYTES: usize = 8;
 
-/// The fault of a copy.
+/// Why a copy is not usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// No label was ever written here, or nothing of it is left.
+    /// No label was written here, or nothing of it is left.
     NoMagic,
-    /// Whole, and of a later version.
+    /// Intact, and of a later version.
     Newer(u32),
-    /// Begins like a label and fails its checks.
+    /// Begins with the magic and fails its other checks.
     Damaged(String),
 }
 
 /// The bytes of one copy.
 ///
 /// # Errors
-/// If configuration and bad blocks exceed a copy's room (some 65,000 bad blocks).
+/// If configuration and bad blocks exceed the size of a copy (some 65,000 bad blocks).
 pub(super) fn encode(label: &Label) -> io::Result<Vec<u8>> {
     let configuration = toml::to_string(&label.configuration).map_err(io::Error::other)?;
     let table = label.bad_blocks.len() * ENTRY_BYTES;
@@ -55,7 +55,7 @@ fn length(len: usize) -> [u8; 4] {
     u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-/// Puts the checksum over everything else into its place.
+/// Writes the checksum of all other bytes to its place.
 pub(super) fn seal(bytes: &mut [u8]) {
     let sum = checksum(bytes).to_le_bytes();
     bytes[CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&sum);
@@ -68,7 +68,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     checksum64(u64::from_le_bytes(MAGIC), &covered)
 }
 
-/// Reads a copy from the bytes at its place, whatever they are.
+/// Decodes a copy from any bytes.
 pub(super) fn decode(bytes: &[u8]) -> Result<Label, Fault> {
     if bytes.len() < HEADER_BYTES || bytes[..8] != MAGIC {
         return Err(Fault::NoMagic);

@@ -3,12 +3,12 @@
 use super::codec::{decode, encode, seal};
 use super::{Configuration, Label};
 
-/// Where the lengths of configuration and table stand, and where the configuration begins.
+/// The offsets of the lengths of configuration and table, and of the configuration.
 const LENGTHS_AT: [usize; 2] = [12, 24];
 const CONFIGURATION_AT: usize = 40;
 
-/// Any bytes as a copy of a label, as they are and as the configuration of a label that is whole.
-/// What decodes is written back as the same.
+/// Decodes any bytes as a label copy, and as the configuration of an intact label. A decoded label
+/// must encode to an equal one.
 pub(crate) fn label(data: &[u8]) -> Option<Configuration> {
     let _ = decode(data);
     let mut copy = b"SFLABEL\x1a\x01\0\0\0".to_vec();
@@ -25,7 +25,7 @@ pub(crate) fn label(data: &[u8]) -> Option<Configuration> {
     let label = decode(&copy).ok()?;
     let again = |label: &Label| encode(label).ok();
     let written = again(&label)?;
-    // As bytes: what is not a number is not equal to itself.
+    // Compared as bytes, because NaN is not equal to itself.
     assert_eq!(decode(&written).ok().as_ref().and_then(again), Some(written));
     Some(label.configuration)
 }

@@ -1,6 +1,6 @@
-//! The device label: what makes a file or block device a SoftFlash device.
+//! The device label, which makes a file or block device a SoftFlash device.
 //!
-//! The label stands twice at the start of the file, so that one torn or damaged copy costs nothing.
+//! The file starts with two copies of the label, so that one torn or damaged copy does no harm.
 //! Data begins after the label area.
 //!
 //! ```text
@@ -21,9 +21,9 @@
 //!  40+C 8N bad-block table in ascending order; an entry is unit u16, die u8, plane u8, block u32
 //! ```
 //!
-//! Magic, version, lengths and checksum stay where they are in every later version, so that an
-//! older program can tell "newer" from "damaged". The copies are rewritten one after the other,
-//! each made durable before the next begins: at any moment at least one is whole.
+//! Magic, version, lengths and checksum keep their places in every later version, so that an older
+//! program can distinguish a newer label from a damaged one. The copies are rewritten one after the
+//! other, each durable before the next begins: at least one is intact at any time.
 
 #![deny(
     clippy::cast_possible_truncation,
@@ -48,10 +48,10 @@ use std::collections::BTreeSet;
 /// The newest format version that this program reads, and the one that it writes.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Where the backend's data begins.
+/// The offset of the backend's data.
 pub(crate) const LABEL_AREA_BYTES: u64 = 1 << 20;
 
-/// Room for one copy.
+/// The bytes reserved for one copy.
 pub(crate) const COPY_BYTES: usize = 512 << 10;
 
 /// Both copies' offsets.

@@ -1,4 +1,5 @@
-//! Both label copies in their file: found, repaired, rewritten without ever losing both.
+//! Both label copies in their file: read, repaired and rewritten, with at least one intact at any
+//! time.
 
 use super::codec::{Fault, decode, encode};
 use super::{BadBlock, COPY_BYTES, COPY_OFFSETS, FORMAT_VERSION, Label};
@@ -28,7 +29,7 @@ pub(crate) struct Loaded {
 }
 
 /// Opens a device file for writing, takes its lock for this process, and reads its label; a damaged
-/// copy is repaired from the other, if `repair` says so. Returns a note about it.
+/// copy is repaired from the other, if `repair` is true. Returns a note about a damaged copy.
 pub(crate) fn open_label(
     path: &Path,
     repair: bool,
@@ -49,7 +50,7 @@ pub(crate) fn open_label(
     Ok((store, Some(format!("label copy {name} repaired ({reason})"))))
 }
 
-/// Opens a device for reading and writing and locks it against other processes. The lock lives as
+/// Opens a device for reading and writing and locks it against other processes. The lock lasts as
 /// long as the handle.
 pub(crate) fn open_exclusive(path: &Path) -> Result<File, OpenError> {
     let is_block_device = match std::fs::metadata(path) {
@@ -120,7 +121,7 @@ fn reason(fault: Fault) -> String {
     }
 }
 
-/// Fills `bytes` from `offset` as far as the file goes; returns how far that is.
+/// Reads from `offset` into `bytes`, up to the end of the file; returns the number of bytes read.
 fn read_up_to(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -149,23 +150,23 @@ impl LabelStore {
         LabelStore { path: path.to_owned(), file, label, first: 0 }
     }
 
-    /// The label as it stands.
+    /// The current label.
     pub(crate) fn label(&self) -> &Label {
         &self.label
     }
 
-    /// The file, opened for buffered reading and writing; closing it gives up the lock.
+    /// The file, opened for buffered reading and writing; closing it releases the lock.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Where the device is.
+    /// The path of the device.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds blocks to the bad-block table; durable when it returns. On an error the table is as
-    /// before here, and on flash as before or with the blocks.
+    /// Adds blocks to the bad-block table, durably. After an error the table in memory is
+    /// unchanged; the table on the device may or may not have the blocks.
     pub(crate) fn mark_bad(&mut self, blocks: &[BadBlock]) -> io::Result<()> {
         let mut next = self.label.clone();
         next.bad_blocks.extend(blocks);
@@ -178,7 +179,7 @@ impl LabelStore {
         Ok(())
     }
 
-    /// Rewrites both copies, the doubtful one first, so that a whole one exists at any moment.
+    /// Rewrites both copies, the possibly damaged one first, so that one is intact at any time.
     fn write_both(&mut self, bytes: &[u8]) -> io::Result<()> {
         for copy in [self.first, 1 - self.first] {
             self.write_copy(copy, bytes)?;

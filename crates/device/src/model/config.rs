@@ -1,4 +1,4 @@
-//! The configuration of a model device, as a preset or a label states it.
+//! The configuration of a model device, as in a preset or a label.
 
 use crate::geometry::UnitGeometry;
 use crate::queue_pair::OpenError;
@@ -19,18 +19,18 @@ pub enum UnitKind {
     Chip,
 }
 
-/// The storage of a device in memory. It changes no times and no states.
+/// The storage of page contents of a device in memory. It does not affect times and states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contents {
     /// All bytes.
     #[default]
     Bytes,
-    /// All bytes, runs of equal 64-bit words packed, so that large devices full of made-up data fit
-    /// into memory.
+    /// All bytes, with runs of equal 64-bit words compressed, so that large devices with synthetic
+    /// data fit into memory.
     Packed,
-    /// Nothing: reads succeed and leave their buffers as they are. What is mounted on such a device
-    /// must never be mounted again, as it would not find its own headers.
+    /// Nothing: reads succeed and leave their buffers unchanged. An FTL on such a device must never
+    /// be mounted again, as it would not find its own headers.
     Nothing,
 }
 
@@ -41,17 +41,17 @@ pub struct ModelConfig {
     /// The kind of unit.
     #[serde(default)]
     pub unit: UnitKind,
-    /// Decides factory-bad blocks and all later chance. Below 2^63, which is what TOML holds.
+    /// Determines factory-bad blocks and all later random draws. Below 2^63, the limit of TOML.
     #[serde(default)]
     pub seed: u64,
-    /// Shape and times.
+    /// Geometry and timing.
     pub array: ArrayConfig,
     /// The faults; none by default.
     #[serde(default)]
     pub faults: FaultConfig,
 }
 
-/// The names that [`ModelConfig::preset`] knows.
+/// The names of the presets of [`ModelConfig::preset`].
 pub const PRESETS: [&str; 4] = ["model", "small", "sdf", "tlc"];
 
 impl ModelConfig {
@@ -120,7 +120,7 @@ impl ModelConfig {
     /// Units of the device.
     ///
     /// # Errors
-    /// [`OpenError::Geometry`] if they are too many.
+    /// [`OpenError::Geometry`] if there are too many.
     pub fn units(&self) -> Result<u16, OpenError> {
         let channels = u32::from(self.array.geometry.channels);
         u16::try_from(channels * self.units_per_channel())
@@ -135,7 +135,7 @@ impl ModelConfig {
         }
     }
 
-    /// The shape of a unit.
+    /// The geometry of a unit.
     ///
     /// # Errors
     /// [`OpenError::Geometry`] where the array cannot be built or does not suit the layers above.

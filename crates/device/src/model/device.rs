@@ -24,7 +24,7 @@ pub(super) struct Shared {
     path: PathBuf,
     pub(super) medium: Arc<dyn Medium>,
     contents: Contents,
-    /// The faults that struck arrays that are gone.
+    /// Counters of the faults injected into arrays of closed queue pairs.
     pub(super) past_injected: Mutex<InjectedFaults>,
     last_cut: Mutex<Option<PowerCutReport>>,
     /// The arrays of the open queue pairs.
@@ -45,7 +45,7 @@ impl Shared {
         Ok(whole)
     }
 
-    /// A queue pair is gone.
+    /// Removes the array of a closed queue pair; its fault counters are kept.
     pub(super) fn forget(&self, group: &Arc<Mutex<Group>>) {
         let injected = lock(group).array.injected();
         self.past_injected.lock().unwrap_or_else(PoisonError::into_inner).add(&injected);
@@ -69,7 +69,7 @@ impl ModelDevice {
         ModelDevice::in_memory_keeping(config, Contents::Bytes)
     }
 
-    /// As [`in_memory`](ModelDevice::in_memory), with a choice of what is kept.
+    /// As [`in_memory`](ModelDevice::in_memory), with a choice of the stored contents.
     ///
     /// # Errors
     /// [`OpenError::Geometry`] where the configuration cannot be built.
@@ -90,13 +90,13 @@ impl ModelDevice {
     /// Opens the device in the file at `path` and locks it.
     ///
     /// # Errors
-    /// [`OpenError`] says which check the file fails.
+    /// [`OpenError`] names the failed check.
     pub fn open(path: &Path) -> Result<ModelDevice, OpenError> {
         let (label, note) = open_label(path, true)?;
         ModelDevice::from_label(label, note)
     }
 
-    /// Goes on where the label has been read.
+    /// Opens a device whose label has been read.
     pub(crate) fn from_label(
         label: LabelStore,
         repair_note: Option<String>,
@@ -157,7 +157,7 @@ impl ModelDevice {
         &self.shared
     }
 
-    /// Keeps all queue pairs away from units while the claim is held.
+    /// Claims units: no queue pair can open them while the claim is held.
     pub(super) fn claim(&self, units: Range<u16>) -> Result<Claim, OpenError> {
         self.claims.claim(units, self.shared.info.units)
     }
@@ -171,10 +171,10 @@ impl ModelDevice {
         &self.shared.config
     }
 
-    /// Cuts the power of the whole device at `at`, a time on the clock of its queue pairs, or as
-    /// soon as they have come further. What ended by then stays; operations under way leave what
-    /// chance, drawn from `seed`, makes of them. Their commands and all later ones fail with
-    /// `ENODEV`. Drop the queue pairs, then open new ones: they find what survived.
+    /// Cuts the power of the whole device at `at`, a time on the clock of its queue pairs, or at
+    /// their current time if that is later. Completed operations are durable; the outcome of
+    /// operations in progress is random, drawn from `seed`. Their commands and all later ones fail
+    /// with `ENODEV`. Drop the queue pairs, then open new ones on the surviving state.
     ///
     /// # Errors
     /// If the state cannot be written to the device's file.
@@ -204,7 +204,7 @@ fn add(whole: &mut PowerCutReport, part: &PowerCutReport) {
     whole.blocks_part_old += part.blocks_part_old;
 }
 
-/// Writes what a new device knows of its blocks.
+/// Writes the records of a new device's factory-bad blocks.
 pub(super) fn record_factory_bad(config: &ModelConfig, medium: &dyn Medium) -> io::Result<()> {
     let bad = factory_bad(config).map_err(io::Error::other)?;
     bad.iter().try_for_each(|(block, record)| medium.save_record(*block, record))

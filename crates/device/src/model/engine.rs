@@ -1,5 +1,5 @@
-//! Commands under way on the dies of one queue pair: each is a train of rows, fed to its die as the
-//! die has room.
+//! Commands in progress on the dies of one queue pair: each is a sequence of rows, submitted to its
+//! die when the die has room.
 
 use super::group::Group;
 use crate::command::{Command, Completion, DeviceError, Operation, Tag, Target};
@@ -18,14 +18,14 @@ struct Active {
     target: Target,
     die: DieIndex,
     buffer: Option<IoBuf>,
-    /// Of a read whose buffer takes only the beginning of its page.
+    /// A read whose buffer has room only for the beginning of its page.
     head: bool,
     durable: bool,
     /// Rows of pages; an erase has one.
     rows: u32,
     submitted: u32,
     finished: u32,
-    /// Of the row that needed most.
+    /// The most read retries of any row.
     retries: u8,
     /// The first row that failed, and why. No row is submitted after it.
     failure: Option<(u32, DeviceError)>,
@@ -69,7 +69,7 @@ impl Active {
 struct DieQueue {
     /// Slots of commands with rows to submit, oldest first.
     waiting: VecDeque<u32>,
-    /// Commands accepted and not ended.
+    /// Commands accepted and not completed.
     load: u16,
 }
 
@@ -98,22 +98,22 @@ impl Engine {
         }
     }
 
-    /// Commands accepted and not ended.
+    /// Commands accepted and not completed.
     pub(super) fn pending(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether something waits to be delivered.
+    /// Whether completions wait for delivery.
     pub(super) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    /// Hands over what ended.
+    /// Delivers the completions.
     pub(super) fn deliver(&mut self, completions: &mut Vec<Completion>) {
         completions.append(&mut self.ended);
     }
 
-    /// Ends a command that the array need not know of.
+    /// Completes a command without the array.
     pub(super) fn end(&mut self, command: Command, result: Result<(), DeviceError>, now: Time) {
         let buffer = match command.operation {
             Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
@@ -128,15 +128,15 @@ impl Engine {
         });
     }
 
-    /// Whether the die takes this operation now: as many commands as its registers hold, and one
-    /// read beside them where reads may pass.
+    /// Whether the die accepts this operation now: as many commands as its queue depth, and one
+    /// more read if reads may pass.
     pub(super) fn has_room(&self, die: DieIndex, operation: &Operation) -> bool {
         let extra = self.reads_pass && matches!(operation, Operation::Read(_));
         let depth = self.geometry.die_queue_depth + u16::from(extra);
         self.dies[die.index()].load < depth
     }
 
-    /// Takes a checked read, program or erase, and starts what can start.
+    /// Accepts a checked read, program or erase, and submits the rows for which the die has room.
     pub(super) fn accept(&mut self, group: &mut Group, die: DieIndex, command: Command) {
         let Command { tag, target, operation } = command;
         let page_bytes = self.geometry.page_bytes as usize;
@@ -172,7 +172,7 @@ impl Engine {
         self.feed(group, die);
     }
 
-    /// Takes note of rows that the array has finished just now, and feeds their dies.
+    /// Records the rows that the array has just completed, and submits further rows to their dies.
     pub(super) fn completed(&mut self, group: &mut Group, finished: &[Finished]) {
         for row in finished {
             self.row_finished(group, row);
@@ -182,7 +182,7 @@ impl Engine {
         }
     }
 
-    /// Ends everything without the array, as nothing will come from it any more.
+    /// Fails all commands, as the array completes none of them any more.
     pub(super) fn lose_all(&mut self, now: Time) {
         for queue in &mut self.dies {
             *queue = DieQueue::default();
@@ -205,8 +205,8 @@ impl Engine {
         }
     }
 
-    /// Submits rows to a die while it has room, oldest command first; where reads may pass, they do
-    /// not wait behind what has no room.
+    /// Submits rows to a die while it has room, oldest command first; if reads may pass, they do
+    /// not wait behind commands for which there is no room.
     fn feed(&mut self, group: &mut Group, die: DieIndex) {
         let mut place = 0;
         while let Some(&slot) = self.dies[die.index()].waiting.get(place) {
@@ -258,7 +258,7 @@ impl Engine {
             active.fail(row, error);
         }
         match (active.kind, &mut active.buffer) {
-            // After a failed read the buffer means nothing.
+            // After a failed read the contents of the buffer are undefined.
             (CommandKind::Read, _) if active.failure.is_some() => {}
             (CommandKind::Read, Some(buffer)) => {
                 let data = group.array.read_data(finished);
@@ -280,7 +280,7 @@ impl Engine {
         self.end_if_done(group, slot);
     }
 
-    /// Delivers a command whose last row has ended.
+    /// Completes a command whose last row has ended.
     fn end_if_done(&mut self, group: &Group, slot: u32) {
         if !self.active(slot).has_ended() {
             return;

@@ -1,21 +1,21 @@
-//! Faults that are planned while a device is in use, and what struck it.
+//! Planned faults of a device in use, and counters of injected faults.
 
 use super::device::ModelDevice;
 use softflash_nand::{ConfigError, FaultSchedule, InjectedFaults};
 use std::sync::PoisonError;
 
 impl ModelDevice {
-    /// Plans faults for the queue pairs that are open now, beside the configured rates. Dies and
+    /// Plans faults for the open queue pairs, in addition to the configured rates. Dies and
     /// channels are counted through the device, times are on the clock of the queue pairs, and each
-    /// row of pages that a die does from now on is a command. A queue pair that is opened later
-    /// knows nothing of this.
+    /// row of pages that a die executes from now on counts as a command. Queue pairs that are
+    /// opened later are not affected.
     ///
     /// A planned power cut cuts the whole device as [`power_cut`](ModelDevice::power_cut) does,
-    /// with chance from the device's seed and the time;
-    /// [`last_power_cut`](ModelDevice::last_power_cut) says what it left.
+    /// with outcomes drawn from the device's seed and the time;
+    /// [`last_power_cut`](ModelDevice::last_power_cut) returns its report.
     ///
     /// # Errors
-    /// [`ConfigError::Schedule`] if a fault cannot happen; then nothing is planned.
+    /// [`ConfigError::Schedule`] if a fault is impossible; then none is planned.
     pub fn schedule_faults(&self, schedule: &FaultSchedule) -> Result<(), ConfigError> {
         let whole = &self.config().array.geometry;
         schedule.validate(whole)?;
@@ -30,7 +30,7 @@ impl ModelDevice {
         planned
     }
 
-    /// How often silent, planned and slow faults struck since the device was opened.
+    /// Counters of the silent, planned and slow faults injected since the device was opened.
     pub fn injected_faults(&self) -> InjectedFaults {
         let past = self.shared().past_injected.lock();
         let mut injected = *past.unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Making a persisted model device.
+//! Formatting of a persisted model device.
 
 #![deny(
     clippy::cast_possible_truncation,
@@ -25,7 +25,7 @@ pub struct ModelFormat {
     pub uuid: u128,
 }
 
-/// Makes a model device in a sparse file at `path`.
+/// Formats a model device in a sparse file at `path`.
 ///
 /// # Errors
 /// [`FormatError`]; a file that cannot be completed is removed.

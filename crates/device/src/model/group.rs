@@ -1,5 +1,5 @@
-//! The array of one queue pair: some channels of the device, brought up from the medium and kept in
-//! step with it.
+//! The array of one queue pair: some channels of the device, initialized from the medium and kept
+//! consistent with it.
 
 use super::config::{Contents, ModelConfig};
 use super::medium::{Medium, Part};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) struct Group {
     pub(super) array: Array,
     medium: Arc<dyn Medium>,
-    /// The device's number of the array's first block.
+    /// The number of the array's first block in the device.
     first_block: u32,
     /// Blocks whose records may differ from the medium's.
     touched: Vec<bool>,
@@ -28,7 +28,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Builds the array over `channels` and brings its blocks into their last state.
+    /// Builds the array over `channels` and restores the last state of its blocks.
     pub(super) fn new(
         config: &ModelConfig,
         channels: Range<u32>,
@@ -65,7 +65,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Brings every block into its first state.
+    /// Restores the initial state of every block.
     fn import(&mut self) -> io::Result<()> {
         for (index, record) in self.initial.iter().flatten().enumerate() {
             let address = self.array.geometry().block_address(BlockIndex(index as u32));
@@ -74,8 +74,9 @@ impl Group {
         Ok(())
     }
 
-    /// Plays the array up to `now`, one moment at a time, but not beyond a planned power cut:
-    /// `completed` gets the commands that ended at a moment while the array is at that moment.
+    /// Advances the array to `now`, one event time after the other, but not beyond a planned power
+    /// cut: `completed` gets the commands that ended at an event time while the array is at that
+    /// time.
     pub(super) fn advance(
         &mut self,
         now: Time,
@@ -96,22 +97,23 @@ impl Group {
         }
     }
 
-    /// How far the array may go on the way to `now`.
+    /// The time to which the array may advance: `now`, or an earlier planned power cut.
     fn until(&self, now: Time) -> Time {
         self.array.planned_cut().map_or(now, |cut| cut.min(now))
     }
 
-    /// When the power was to be cut, if that is not in the future.
+    /// The time of the planned power cut, if it is due by `now`.
     pub(super) fn cut_due(&self, now: Time) -> Option<Time> {
         self.array.planned_cut().filter(|cut| *cut <= now)
     }
 
-    /// When something happens next.
+    /// The time of the next event or planned power cut.
     pub(super) fn next_event_at(&self) -> Option<Time> {
         self.array.next_event_at().into_iter().chain(self.array.planned_cut()).min()
     }
 
-    /// The caller's clock may start anywhere; blocks do not age between calls.
+    /// Starts the array's clock at the caller's time, which may be any; this jump does not age the
+    /// blocks.
     fn start_clock(&mut self, now: Time) {
         if self.initial.is_none() {
             return;
@@ -124,19 +126,19 @@ impl Group {
         self.initial = None;
     }
 
-    /// Remembers that a command's blocks will change, reads included: they disturb.
+    /// Marks a command's blocks as changed. Reads change blocks too, by read disturb.
     pub(super) fn touch(&mut self, command: &DieCommand) {
         for index in self.blocks_of(command) {
             self.touched[index.index()] = true;
         }
     }
 
-    /// Writes the records of a finished command's blocks.
+    /// Writes the records of a completed command's blocks.
     pub(super) fn save_blocks_of(&self, command: &DieCommand) -> Result<(), DeviceError> {
         self.blocks_of(command).try_for_each(|index| self.save(index)).map_err(device_error)
     }
 
-    /// Takes a command's blocks out of service, durably.
+    /// Marks a command's blocks bad, durably.
     pub(super) fn mark_bad(&mut self, command: &DieCommand) -> Result<(), DeviceError> {
         for index in self.blocks_of(command) {
             self.array.mark_bad(self.array.geometry().block_address(index));
@@ -145,23 +147,23 @@ impl Group {
         self.sync()
     }
 
-    /// Makes everything that completed survive a power cut of the host.
+    /// Makes all completed operations survive a power cut of the host.
     pub(super) fn sync(&self) -> Result<(), DeviceError> {
         self.medium.sync().map_err(device_error)
     }
 
-    /// The device's number of the array's first block.
+    /// The number of the array's first block in the device.
     pub(super) fn first_block(&self) -> u32 {
         self.first_block
     }
 
-    /// Whether the device still answers.
+    /// Whether the group has power.
     pub(super) fn is_powered(&self) -> bool {
         self.powered
     }
 
-    /// Cuts the power at `at`, or as soon as the array has come further. What was under way leaves
-    /// its traces; nothing more happens in this group.
+    /// Cuts the power at `at`, or at the array's time if that is later. Operations in progress are
+    /// interrupted, and the group stays without power.
     pub(super) fn power_cut(&mut self, at: Time, seed: u64) -> io::Result<PowerCutReport> {
         if !self.powered {
             return Ok(PowerCutReport::default());
@@ -171,7 +173,7 @@ impl Group {
         let at = at.max(self.array.now());
         let mut rng = Rng::seeded(identity(&[seed, u64::from(self.first_block)]));
         let report = self.array.power_cut(at, &mut rng);
-        // What was misdirected hit blocks that no command named.
+        // Misdirected programs changed blocks that no command named.
         let all = self.array.injected().misdirected_programs > 0;
         let touched = self.touched.iter().enumerate().filter(|(_, touched)| all || **touched);
         for index in touched.map(|(index, _)| BlockIndex(index as u32)) {
@@ -180,12 +182,12 @@ impl Group {
         Ok(report)
     }
 
-    /// Bad blocks of the array, each with the array's number of its die.
     /// See [`Array::safe_after`].
     pub(super) fn safe_after(&self) -> Vec<u32> {
         self.array.safe_after()
     }
 
+    /// Bad blocks of the array, each with the array's index of its die.
     pub(super) fn bad_blocks(&self) -> Vec<BlockAddress> {
         self.array.bad_blocks().map(|(address, _)| address).collect()
     }
@@ -211,8 +213,8 @@ impl Group {
     }
 }
 
-/// Chance after a restart differs from before, and still follows from the configured seed alone: it
-/// depends on all that has been done to the blocks.
+/// The seed of an array. After a restart it differs from before, but it is still determined by the
+/// configured seed: it depends on the history of the blocks.
 fn seed_for(seed: u64, first_block: u32, records: &[BlockRecord]) -> u64 {
     let sum = |value: fn(&BlockRecord) -> u32| -> u64 {
         records.iter().map(|record| u64::from(value(record))).sum()
@@ -243,7 +245,7 @@ fn device_error(error: io::Error) -> DeviceError {
     DeviceError::Io { errno: error.raw_os_error().unwrap_or(libc::EIO) }
 }
 
-/// A die of the array by its place in a queue pair; means nothing for a unit outside.
+/// The array's index of a unit's die; undefined for a unit outside the queue pair.
 pub(super) fn die_of(first_unit: u16, dies_per_unit: u8, unit: u16, die: u8) -> DieIndex {
     DieIndex(u32::from(unit.saturating_sub(first_unit)) * u32::from(dies_per_unit) + u32::from(die))
 }

@@ -1,5 +1,5 @@
-//! Units as they were: an image is taken, the units are used, and then they come back as the image
-//! has them, as a device does that lost what it had acknowledged.
+//! Images of units. Restoring an image after the units were used simulates a device that lost
+//! acknowledged writes.
 
 #![deny(
     clippy::cast_possible_truncation,
@@ -28,7 +28,7 @@ pub struct UnitsImage {
 #[derive(Debug, Clone)]
 struct BlockImage {
     record: BlockRecord,
-    /// Pages from the first on; those that cannot be had are absent.
+    /// Pages from the first on; those that cannot be read are absent.
     pages: Vec<Option<Box<[u8]>>>,
 }
 
@@ -76,8 +76,8 @@ impl ModelDevice {
         Ok(UnitsImage { device_uuid, units: claim.units(), page_bytes, pages_per_block, blocks })
     }
 
-    /// Brings units that no queue pair drives back to what they were when the image was taken.
-    /// Chance takes up there as well: what is done again in the same way meets the same faults.
+    /// Restores units that no queue pair drives to the state of the image. Random draws continue
+    /// from there as well: repeated operations meet the same faults again.
     ///
     /// # Errors
     /// [`OpenError`] if the image is another device's, a queue pair drives one of the units, or the
@@ -104,7 +104,7 @@ impl ModelDevice {
     fn take(&self, block: BlockIndex) -> io::Result<BlockImage> {
         let record = self.medium().load_record(block)?;
         let geometry = &self.config().array.geometry;
-        // A stray page may lie where the next one belongs.
+        // The next page may be a stray page.
         let end = record.write_pointer.map_or(0, |next| (next + 1).min(geometry.pages_per_block));
         let page = |page| {
             let mut bytes = vec![0; geometry.page_bytes as usize].into_boxed_slice();

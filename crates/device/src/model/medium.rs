@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// which touches its own blocks only.
 pub(super) trait Medium: Send + Sync {
     fn write_page(&self, page: PageIndex, data: &[u8]) -> io::Result<()>;
-    /// Brings back a page, or as many of its first bytes as are asked for.
+    /// Reads a page, or its first bytes if `into` is shorter.
     fn read_page(&self, page: PageIndex, into: &mut [u8]) -> io::Result<()>;
-    /// Forgets the pages of a block.
+    /// Discards the pages of a block.
     fn erase_block(&self, block: BlockIndex) -> io::Result<()>;
     fn load_record(&self, block: BlockIndex) -> io::Result<BlockRecord>;
     fn save_record(&self, block: BlockIndex, record: &BlockRecord) -> io::Result<()>;
-    /// Makes everything written so far survive a power cut of the host.
+    /// Makes all earlier writes survive a power cut of the host.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -60,7 +60,7 @@ impl RamPages {
     }
 }
 
-/// A medium in memory; blocks take as much as they hold.
+/// A medium in memory; an erased block takes no memory for pages.
 pub(super) struct RamMedium {
     page_bytes: usize,
     pages_per_block: u64,
@@ -98,7 +98,8 @@ impl Medium for RamMedium {
                 if bytes.capacity() == 0 {
                     bytes.reserve_exact(self.page_bytes * self.pages_per_block as usize);
                 }
-                // Pages left out before this one, as a failed or cut program leaves them.
+                // Fills the pages skipped before this one, which a failed or interrupted program
+                // leaves.
                 bytes.resize(page * self.page_bytes, 0xff);
                 bytes.extend_from_slice(data);
             }
@@ -146,7 +147,7 @@ impl Medium for RamMedium {
 /// The part of a medium that belongs to one queue pair, as its array sees it.
 pub(super) struct Part {
     pub(super) medium: Arc<dyn Medium>,
-    /// The device's number of the part's first block.
+    /// The number of the part's first block in the device.
     pub(super) first_block: u32,
     pub(super) pages_per_block: u64,
 }

@@ -1,8 +1,8 @@
 //! The `model` device: the NAND array of `softflash-nand` behind the same queue pairs as hardware.
 //!
-//! The array runs on the time that its callers pass in. Where that is virtual the device is a
-//! simulator that says when it has to be polled; where it is real the same code behaves like
-//! flash with the configured latencies. Pages live in memory, or in a file:
+//! The array runs on the time that its callers pass. With virtual time the device is a simulator
+//! that reports when it must be polled; with real time the same code behaves like flash with the
+//! configured latencies. Pages are in memory, or in a file:
 //!
 //! ```text
 //! 0        1 MiB                      D, a multiple of 1 MiB
@@ -22,10 +22,10 @@
 //!         or 255 for any number
 //! ```
 //!
-//! Blocks are numbered through channels, chips, dies and planes. The file is sparse: an erase
-//! gives the block's pages back. An operation reaches the file when it completes in the model's
-//! time: first the page, then the record. One under way when the process is killed never happened;
-//! an erase that was cut between its two steps leaves a block that must be erased again.
+//! Blocks are numbered through channels, chips, dies and planes. The file is sparse: an erase frees
+//! the block's pages. An operation reaches the file when it completes in the model's time: first
+//! the page, then the record. An operation in progress when the process is killed has no effect; an
+//! erase that is interrupted between its two steps leaves a block that must be erased again.
 //!
 //! Units are channels or chips. Those that share a channel share its bus, so they must be in one
 //! queue pair; each queue pair runs an array of its own over its channels.

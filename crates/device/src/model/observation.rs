@@ -1,4 +1,4 @@
-//! How busy a model device is, seen from outside while its queue pairs are at work.
+//! Busy times and activities of a model device, observed while its queue pairs are in use.
 
 use super::device::ModelDevice;
 use super::group::Group;
@@ -7,7 +7,7 @@ use softflash_base::Time;
 use softflash_nand::{ChannelIndex, DieIndex, Recorded};
 use std::sync::PoisonError;
 
-/// Time that the parts of a device have worked since their queue pairs were opened, in nanoseconds.
+/// Busy times of the parts of a device since their queue pairs were opened, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BusyTimes {
     /// Each channel's bus.
@@ -17,14 +17,14 @@ pub struct BusyTimes {
 }
 
 impl ModelDevice {
-    /// Memory that the arrays of open queue pairs take, with what they keep of contents.
+    /// Memory of the arrays of open queue pairs, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let mut bytes = 0;
         self.each_group(|group, _| bytes += group.array.memory_bytes());
         bytes
     }
 
-    /// Busy times so far; 0 for what belongs to no open queue pair.
+    /// Busy times so far; 0 for channels and dies without an open queue pair.
     pub fn busy_times(&self) -> BusyTimes {
         let whole = &self.config().array.geometry;
         let mut busy = BusyTimes {
@@ -46,8 +46,8 @@ impl ModelDevice {
         busy
     }
 
-    /// Records what the dies of the open queue pairs begin from `from` on and before `until`, of
-    /// each queue pair the first `most`.
+    /// Records the activities of open queue pairs that begin from `from` on and before `until`, the
+    /// first `most` of each queue pair.
     pub fn record(&self, from: Time, until: Time, most: usize) {
         self.each_group(|group, _| group.array.record(from, until, most));
     }

@@ -25,7 +25,7 @@ pub(super) struct FileMedium {
     data_start: u64,
 }
 
-/// Where the pages begin.
+/// The offset of the pages.
 fn data_start(geometry: &Geometry) -> u64 {
     let records = record_bytes(geometry.pages_per_block) as u64 * u64::from(geometry.blocks());
     (LABEL_AREA_BYTES + records).next_multiple_of(1 << 20)
@@ -66,8 +66,8 @@ impl Medium for FileMedium {
         self.file.read_exact_at(into, self.page_offset(page))
     }
 
-    /// First records that the block holds nothing, then gives its space back, so that a kill in
-    /// between cannot leave empty pages that look written.
+    /// First records that the block must be erased, then frees its space, so that a kill in between
+    /// cannot leave zeroed pages that count as written.
     fn erase_block(&self, block: BlockIndex) -> io::Result<()> {
         let record = self.load_record(block)?;
         self.save_record(
@@ -77,7 +77,7 @@ impl Medium for FileMedium {
         let start = self.data_start + u64::from(block.0) * self.block_bytes;
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match fallocate(&self.file, mode, start, self.block_bytes) {
-            // The space is not given back; that is all.
+            // The space stays allocated; there is no other effect.
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             Err(errno) => Err(errno.into()),
         }

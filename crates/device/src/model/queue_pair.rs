@@ -14,13 +14,13 @@ use softflash_nand::{CommandKind, DieCommand, DieIndex, Finished};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A queue pair over the units of some channels. Dropping it with commands under way is a power
-/// cut for those channels.
+/// A queue pair over the units of some channels. Dropping it with commands in progress is a power
+/// cut for these channels.
 pub(super) struct ModelQueuePair {
     engine: Engine,
     group: Arc<Mutex<Group>>,
     geometry: UnitGeometry,
-    /// For each page how many of its block must be programmed until it is safe.
+    /// For each page, the number of pages of its block that must be programmed until it is safe.
     safe_after: Vec<u32>,
     pool: BufferPool,
     /// Reused by every advance.
@@ -31,7 +31,7 @@ pub(super) struct ModelQueuePair {
     claim: Claim,
 }
 
-/// The device behind a lock that only power cuts contend for.
+/// Locks the array of a queue pair; only power cuts and observers contend for the lock.
 pub(super) fn lock(group: &Mutex<Group>) -> MutexGuard<'_, Group> {
     group.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -60,8 +60,8 @@ impl ModelQueuePair {
         }
     }
 
-    /// Locks the group and lets its array come as far as the caller's clock; what ends on the way
-    /// is with the engine. `None` if the device has no power, as a cut that was planned has come.
+    /// Locks the group, advances its array to the caller's clock and passes the completions to the
+    /// engine. `None` if the device has no power, also after a planned cut that is due now.
     fn catch_up<'a>(
         shared: &Shared,
         group: &'a Mutex<Group>,
@@ -77,7 +77,7 @@ impl ModelQueuePair {
             drop(group);
             let seed = identity(&[shared.config.seed, cut.0]);
             if let Err(error) = shared.power_cut(cut, seed) {
-                tracing::error!(%error, "what the planned power cut left is not recorded");
+                tracing::error!(%error, "the state after the planned power cut is not recorded");
             }
         }
         engine.lose_all(now);
@@ -197,8 +197,8 @@ impl QueuePair for ModelQueuePair {
 
 impl Drop for ModelQueuePair {
     fn drop(&mut self) {
-        // Everything that ended is on the medium; what is under way is cut, with consequences that
-        // follow from the device's seed and the moment.
+        // Completed operations are on the medium. Operations in progress are interrupted, with
+        // outcomes drawn from the current time.
         if let Err(error) = lock(&self.group).power_cut(self.now, self.now.0) {
             tracing::error!(%error, "the last state of the model device is not recorded");
         }

@@ -1,4 +1,4 @@
-//! A block's record to bytes and back, as drawn in the module above.
+//! Encoding and decoding of a block's record; the parent module has the format.
 
 #![deny(
     clippy::cast_possible_truncation,
@@ -14,18 +14,18 @@ use softflash_nand::{BlockIndex, BlockRecord, Health, PageDamage};
 
 const HEADER_BYTES: usize = 32;
 const NEEDS_ERASE: u32 = u32::MAX;
-/// Beside a block's health: its last erase was interrupted.
+/// Flag in the byte of a block's health: its last erase was interrupted.
 const WEAK: u8 = 128;
-/// Codes of unstable pages: this and the reads that are left, or any number of them.
+/// Codes of unstable pages: `UNSTABLE` plus the reads that are left, or `EVER` for no limit.
 const UNSTABLE: u8 = 4;
 const EVER: u8 = u8::MAX;
 
-/// Room for the record of a block with that many pages.
+/// The size in bytes of the record of a block with that many pages.
 pub(super) fn record_bytes(pages_per_block: u32) -> usize {
     (HEADER_BYTES + pages_per_block as usize).next_multiple_of(64)
 }
 
-/// The bytes of a record, as long as `bytes`, which holds them afterwards.
+/// Encodes a record into `bytes`, which has the size of a record.
 pub(super) fn encode(block: BlockIndex, record: &BlockRecord, bytes: &mut [u8]) {
     bytes.fill(0);
     let pointer = record.write_pointer.unwrap_or(NEEDS_ERASE);
@@ -59,8 +59,8 @@ pub(super) fn encode(block: BlockIndex, record: &BlockRecord, bytes: &mut [u8]) 
     bytes[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Reads a record. One that fails its checksum says that nothing is known of the block but that it
-/// must be erased.
+/// Decodes a record. If its checksum is wrong, the state of the block is unknown, and it must be
+/// erased.
 pub(super) fn decode(block: BlockIndex, bytes: &[u8]) -> BlockRecord {
     if bytes.iter().all(|byte| *byte == 0) {
         return new_block();
@@ -115,7 +115,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// Any bytes as a record: nothing, or what is written back as the same.
+/// Decodes any bytes as a record. A decoded record must encode to an equal one.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz(data: &[u8]) {
     let block = BlockIndex(7);
@@ -126,7 +126,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     bytes[..8].copy_from_slice(&sum.to_le_bytes());
     let record = decode(block, &bytes);
     encode(block, &record, &mut bytes);
-    // The pages of a block that will be lost some time all are by the soonest.
+    // A record has one decay time, the soonest, for all unstable pages of the block.
     let soonest = decode(block, &bytes);
     encode(block, &soonest, &mut bytes);
     assert_eq!(decode(block, &bytes), soonest);

@@ -5,7 +5,7 @@ use softflash_device::{DeviceError, Target, UnitGeometry};
 use softflash_nand::PackedPages;
 use std::collections::BTreeSet;
 
-/// The bytes of all extents, packed, and which extents are marked bad.
+/// The bytes of all extents, packed, and the extents that are marked bad.
 pub(super) struct Contents {
     per_unit: u32,
     page_bytes: usize,
@@ -21,7 +21,7 @@ struct Extent {
 }
 
 impl Contents {
-    /// Of units that hold nothing.
+    /// The contents of empty units.
     pub(super) fn new(geometry: &UnitGeometry, units: u16) -> Contents {
         let extents = geometry.blocks_per_plane as usize * usize::from(units);
         Contents {
@@ -37,7 +37,7 @@ impl Contents {
         &mut self.extents[place as usize]
     }
 
-    /// Takes new pages behind those that are there.
+    /// Appends pages to an extent.
     pub(super) fn program(&mut self, target: &Target, data: &[u8]) -> Result<(), DeviceError> {
         self.check_good(target)?;
         let page_bytes = self.page_bytes;
@@ -56,7 +56,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Brings pages back.
+    /// Reads pages.
     pub(super) fn read(&mut self, target: &Target, into: &mut [u8]) -> Result<(), DeviceError> {
         let page_bytes = self.page_bytes;
         let extent = self.extent(target);
@@ -68,7 +68,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Forgets an extent.
+    /// Discards the contents of an extent.
     pub(super) fn erase(&mut self, target: &Target) -> Result<(), DeviceError> {
         self.check_good(target)?;
         *self.extent(target) = Extent::default();
@@ -84,7 +84,7 @@ impl Contents {
         of_unit.map(|(_, block)| (0, 0, *block)).collect()
     }
 
-    /// Bad extents may still be read, to save what they hold, and not be changed.
+    /// Bad extents can be read, to save their data, but not changed.
     fn check_good(&self, target: &Target) -> Result<(), DeviceError> {
         let block = target.blocks[0];
         match self.bad.contains(&(target.unit.0, block)) {

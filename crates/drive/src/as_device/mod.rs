@@ -1,21 +1,20 @@
-//! A drive as a device of units: what a store runs on where the flash is behind firmware.
+//! A drive as a device of units, for stores on flash behind firmware.
 //!
-//! As with a file, a unit is a range of the drive's bytes, cut into extents that take the place of
-//! superblocks: one die, one plane, one command for as many pages as it covers. Programs are
-//! writes, reads are reads. An erase is a trim of the extent, or nothing but a promise not to read
-//! it again, and then the firmware goes on moving what lies there until it is overwritten.
+//! As in the file backend, a unit is a range of the drive's bytes, divided into extents in place of
+//! superblocks: with one die, one plane, and one request for all pages of a command. Programs are
+//! writes, reads are reads. An erase trims the extent. Without trim, it sends nothing: the extent
+//! is not read again, but the firmware goes on moving the old data until they are overwritten.
 //!
-//! The drive keeps times only; the bytes lie packed beside it, one page after another, and the
-//! rules of flash hold for them as on any modelled device: a read of pages that were not written
-//! fails.
+//! The drive simulates times only. The data are stored beside it, packed page by page, with the
+//! rules of flash as on any modelled device: a read of unwritten pages fails.
 //!
-//! **Durability.** A program ends when the drive acknowledges it. Where there is a write buffer,
-//! that is when the data are in it: the buffer is taken to be protected against power loss, as in
+//! **Durability.** A program completes when the drive acknowledges it: with a write buffer, when
+//! the data are in the buffer. The buffer is assumed to be protected against power loss, as in
 //! drives for servers, so a durable program and a flush cost nothing more. A program that was under
-//! way when its queue pair was dropped is there as a whole.
+//! way when its queue pair was dropped is executed as a whole.
 //!
-//! **Time.** All queue pairs share the drive, and so one virtual time, which is that of the queue
-//! pair that has come furthest.
+//! **Time.** All queue pairs share the drive and its virtual time, which is that of the most
+//! advanced queue pair.
 
 mod contents;
 mod queue_pair;
@@ -32,20 +31,20 @@ use state::State;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How a drive is cut.
+/// The division of a drive into units and extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extents {
-    /// Units, all of the same size; together they are the whole drive but for a rest.
+    /// Units, all of the same size; together they are the whole drive except for a remainder.
     pub units: u16,
-    /// Bytes of an extent: what is written front to back and erased as a whole.
+    /// Bytes of an extent, which is written front to back and erased as a whole.
     pub extent_bytes: u64,
-    /// Commands that a unit has under way at most.
+    /// The most commands that a unit has under way.
     pub queue_depth: u16,
     /// Whether an erase trims the extent.
     pub trim: bool,
 }
 
-/// The commands that a unit of a file has at most under way, here too.
+/// The queue depth of a unit, the same as in the file backend.
 const QUEUE_DEPTH: u16 = 64;
 
 impl Default for Extents {
@@ -75,11 +74,11 @@ pub struct DriveDevice {
 }
 
 impl DriveDevice {
-    /// Cuts a drive into units. Whatever state it is in, nothing of it can be read before it is
-    /// written here. The uuid follows from the seed.
+    /// Divides a drive into units. Its earlier data cannot be read: only pages that are written
+    /// here can be. The uuid is derived from the seed.
     ///
     /// # Errors
-    /// [`DriveError::Extents`] where the drive cannot be cut so.
+    /// [`DriveError::Extents`] if the drive cannot be divided so.
     pub fn new(drive: Drive, cut: &Extents, seed: u64) -> Result<DriveDevice, DriveError> {
         let geometry = geometry(&drive, cut)?;
         let half = |part| u128::from(identity(&[seed, part]));
@@ -96,7 +95,7 @@ impl DriveDevice {
         Ok(DriveDevice { shared, claims: Claims::default() })
     }
 
-    /// Looks at the drive, as it is at the time that was reached.
+    /// Gives `look` access to the drive at its current time.
     pub fn with_drive<T>(&self, look: impl FnOnce(&mut Drive) -> T) -> T {
         look(&mut self.shared.state().drive)
     }

@@ -19,7 +19,7 @@ pub(super) struct DriveQueuePair {
     pool: BufferPool,
     /// Commands that the drive works on, by its tags.
     under_way: BTreeMap<u64, UnderWay>,
-    /// How many of them each unit has.
+    /// The number of commands that each unit has under way.
     in_units: Vec<u16>,
     /// Completions for the next poll.
     ended: Vec<Completion>,
@@ -39,7 +39,7 @@ struct UnderWay {
 
 /// The plan of a command.
 enum Plan {
-    /// A request of the drive, and the command's result when that completes.
+    /// A request to the drive, and the command's result when the request completes.
     Ask(AccessKind, Result<(), DeviceError>),
     /// The drive has nothing to do.
     End(Result<(), DeviceError>),
@@ -60,15 +60,15 @@ impl DriveQueuePair {
         }
     }
 
-    /// By what the shared state knows this queue pair.
+    /// The key of this queue pair in the shared state.
     fn owner(&self) -> u16 {
         self.claim.units().start
     }
 
-    /// Looks at the contents, and says what the drive has to do.
+    /// Executes an operation on the contents, and returns the work for the drive.
     fn plan(&self, state: &mut State, target: &Target, operation: &mut Operation) -> Plan {
         match operation {
-            // What is not there takes the drive as long.
+            // A read of unwritten pages takes the drive as long.
             Operation::Read(into) => Plan::Ask(AccessKind::Read, state.contents.read(target, into)),
             Operation::Program { data, .. } => match state.contents.program(target, data) {
                 Ok(()) => Plan::Ask(AccessKind::Write, Ok(())),
@@ -78,7 +78,7 @@ impl DriveQueuePair {
                 Ok(()) if self.shared.trim => Plan::Ask(AccessKind::Trim, Ok(())),
                 ended => Plan::End(ended),
             },
-            // What was acknowledged is durable.
+            // Acknowledged data are durable.
             Operation::Flush => Plan::End(Ok(())),
             Operation::MarkBad => {
                 state.contents.mark_bad(target);
@@ -205,7 +205,7 @@ impl QueuePair for DriveQueuePair {
         if !self.ended.is_empty() || state.has_ended(self.owner()) {
             return Wake::Now;
         }
-        state.ends_not_before(self.owner()).map_or(Wake::Idle, Wake::At)
+        state.completes_not_before(self.owner()).map_or(Wake::Idle, Wake::At)
     }
 }
 

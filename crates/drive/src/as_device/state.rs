@@ -2,7 +2,7 @@
 //! requests under way.
 
 use super::contents::Contents;
-use crate::ahead::Ticket;
+use crate::ahead::FirmwareProgress;
 use crate::drive::Drive;
 use crate::error::DriveError;
 use crate::request::{Done, HostRequest};
@@ -13,14 +13,13 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 struct Mailbox {
     /// Reads, writes and trims under way, by the drive's tags. They reach the firmware in this
-    /// order, so of each kind it is the first whose end is bounded the lowest, however many there
-    /// are.
-    under_way: [BTreeMap<u64, Option<Ticket>>; 3],
-    /// Those that have ended, until the queue pair asks.
+    /// order, so the first of each kind has the lowest bound of its completion time.
+    under_way: [BTreeMap<u64, Option<FirmwareProgress>>; 3],
+    /// Completed requests that the queue pair has not polled.
     ended: Vec<Done>,
 }
 
-/// Bits of a drive's tag that count requests; those above name the queue pair.
+/// Bits of a drive's tag that count requests; the bits above identify the queue pair.
 const SERIAL_BITS: u32 = 48;
 
 pub(super) struct State {
@@ -38,18 +37,18 @@ impl State {
         State { drive, contents, mailboxes: BTreeMap::new(), serial: 0, done: Vec::new() }
     }
 
-    /// A queue pair is opened.
+    /// Registers an opened queue pair.
     pub(super) fn open(&mut self, owner: u16) {
         self.mailboxes.insert(owner, Mailbox::default());
     }
 
-    /// A queue pair is gone. The drive goes on with its requests; their completions are dropped.
+    /// Removes a dropped queue pair. The drive executes its requests; their completions are
+    /// dropped.
     pub(super) fn close(&mut self, owner: u16) {
         self.mailboxes.remove(&owner);
     }
 
-    /// Plays the drive to `now`, or leaves it where it is if that is further, and returns the time
-    /// reached.
+    /// Advances the drive to `now`, unless it is already further; returns the time of the drive.
     pub(super) fn play(&mut self, now: Time) -> Time {
         let now = now.max(self.drive.now());
         self.drive.play_until(now, &mut self.done);
@@ -64,8 +63,7 @@ impl State {
         now
     }
 
-    /// Gives the drive a request at the time that it was played to; returns the tag that its end
-    /// will bear.
+    /// Submits a request at the current time of the drive; returns the tag of its completion.
     pub(super) fn start(
         &mut self,
         owner: u16,
@@ -73,12 +71,12 @@ impl State {
     ) -> Result<u64, DriveError> {
         self.serial = (self.serial + 1) % (1 << SERIAL_BITS);
         request.tag = u64::from(owner) << SERIAL_BITS | self.serial;
-        let ticket = self.drive.ticket(&request);
+        let progress = self.drive.firmware_progress(&request);
         let now = self.drive.now();
         self.drive.submit(now, request)?;
         let mailbox = self.mailboxes.entry(owner).or_default();
-        mailbox.under_way[request.kind as usize].insert(request.tag, ticket);
-        // What took no time has ended.
+        mailbox.under_way[request.kind as usize].insert(request.tag, progress);
+        // Collects the completion of a request that takes no time.
         self.play(now);
         Ok(request.tag)
     }
@@ -90,15 +88,16 @@ impl State {
         }
     }
 
-    /// Whether there are such.
+    /// Whether a queue pair has completions that it has not polled.
     pub(super) fn has_ended(&self, owner: u16) -> bool {
         self.mailboxes.get(&owner).is_some_and(|mailbox| !mailbox.ended.is_empty())
     }
 
-    /// A time before which a queue pair has no completion; `None` if it has nothing under way.
-    pub(super) fn ends_not_before(&self, owner: u16) -> Option<Time> {
+    /// A lower bound of the time of a queue pair's next completion; `None` if it has nothing under
+    /// way.
+    pub(super) fn completes_not_before(&self, owner: u16) -> Option<Time> {
         let under_way = &self.mailboxes.get(&owner)?.under_way;
         let firsts = under_way.iter().filter_map(|of_kind| of_kind.values().next());
-        firsts.map(|ticket| self.drive.ends_not_before(*ticket)).min()?
+        firsts.map(|progress| self.drive.completes_not_before(*progress)).min()?
     }
 }

@@ -1,5 +1,5 @@
-//! Which block of a write frontier is collected next. A policy sees counts and ages and returns a
-//! choice; `collect` carries it out.
+//! Victim policies: the choice of the block of a write frontier that is collected next, from valid
+//! counts and ages. `collect` executes it.
 
 mod fifo;
 mod greedy;
@@ -11,7 +11,7 @@ use crate::spec::VictimPolicy;
 pub(crate) struct Candidates<'a> {
     /// Valid pages of each block; [`NOT_CLOSED`] is added where it cannot be collected.
     pub(crate) valid: &'a [u16],
-    /// When each block was closed, as a number that rises, and wraps.
+    /// When each block was closed, as a counter that wraps.
     pub(crate) closed: &'a [u32],
     /// The number that the next block to be closed gets.
     pub(crate) now: u32,

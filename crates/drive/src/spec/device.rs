@@ -1,6 +1,6 @@
-//! A device: flash, link, controller and the host software in front of it. One such
-//! set of parameters serves every experiment on the device; what an experiment may choose
-//! (over-provisioning, layout, state) is not here.
+//! A device: flash, link, controller and the host software in front of it. All experiments on a
+//! device use the same parameters. The choices of an experiment (over-provisioning, layout, state)
+//! are not part of it.
 
 use serde::{Deserialize, Serialize};
 use softflash_nand::{ArrayConfig, BusTiming, DieTiming, Geometry};
@@ -11,9 +11,9 @@ use softflash_nand::{ArrayConfig, BusTiming, DieTiming, Geometry};
 pub struct DeviceSpec {
     /// The preset's name.
     pub name: String,
-    /// One line: what it is.
+    /// A description in one line.
     pub title: String,
-    /// The layout that it has unless one is asked for.
+    /// The layout that is used unless another is given.
     pub default_layout: String,
     /// The shape of the flash.
     pub geometry: Geometry,
@@ -68,7 +68,7 @@ pub struct ControllerSpec {
     /// there. 0: acknowledged when it is on flash.
     #[serde(default)]
     pub write_buffer_bytes: u64,
-    /// Requests that the device takes at a time (NCQ: 32); 0: no limit.
+    /// Requests that the device accepts at a time (NCQ: 32); 0: no limit.
     #[serde(default)]
     pub queue_depth: u32,
 }
@@ -102,10 +102,10 @@ impl Default for HostSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
-    /// `what: where from`, for numbers that a source gives.
+    /// Numbers that a source gives, as `number: source`.
     #[serde(default)]
     pub sources: Vec<String>,
-    /// Numbers that no source gives, and why these.
+    /// Numbers that no source gives, with the reason for each.
     #[serde(default)]
     pub assumptions: Vec<String>,
     /// Results of the paper that numbers were fitted to; all others are predicted.
@@ -114,7 +114,7 @@ pub struct Provenance {
 }
 
 impl DeviceSpec {
-    /// A device that is nothing but flash: no link, no controller, no host software.
+    /// A device of flash only: no link, no controller, no host software.
     pub fn bare(name: &str, array: &ArrayConfig) -> DeviceSpec {
         DeviceSpec {
             name: name.into(),

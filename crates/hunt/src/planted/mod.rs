@@ -25,7 +25,7 @@ pub struct Hunt<'a> {
 pub struct Outcome {
     /// Name of the bug.
     pub name: String,
-    /// What the bug does.
+    /// The effect of the bug.
     pub what: &'static str,
     /// Source file, relative to `crates`.
     pub place: &'static str,

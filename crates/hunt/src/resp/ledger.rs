@@ -56,7 +56,7 @@ impl Effect {
     }
 }
 
-/// What may be lost without an error, at the end of each shard's log.
+/// The losses permitted without an error, at the end of each shard's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slack {
     /// This many of each client's last exchanges with the shard.
@@ -203,8 +203,8 @@ impl Ledger {
         open
     }
 
-    /// Checks the contents found in `shards` shards; `slack` says what may be missing. Returns how
-    /// many of the unanswered removals of all keys may have happened.
+    /// Checks the contents found in `shards` shards; `slack` defines the permitted losses. Returns
+    /// how many of the unanswered removals of all keys may have happened.
     ///
     /// # Errors
     /// The contents found are not possible.

@@ -160,7 +160,7 @@ impl Lists {
     /// Checks the result of a read.
     ///
     /// # Errors
-    /// What is wrong with the list.
+    /// An inconsistency of the list.
     pub fn read(&mut self, key: &Bytes, value: &[u8], look: &Look) -> Result<(), String> {
         let list = self.lists.entry(key.clone()).or_default();
         let (mut read, mut wrong) = (Vec::new(), None);
@@ -218,7 +218,7 @@ impl Lists {
     /// there. `removals`: how many unanswered removals of all keys may have happened.
     ///
     /// # Errors
-    /// What is wrong with the lists.
+    /// An inconsistency of the lists.
     pub fn found(
         &mut self,
         found: &BTreeMap<Bytes, Bytes>,

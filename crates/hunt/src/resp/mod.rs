@@ -80,7 +80,7 @@ impl Drop for NoteRefusals<'_> {
     }
 }
 
-/// What the clients of a session share.
+/// The state that the clients of a session share.
 pub(crate) struct Session<'a> {
     pub crew: &'a Crew,
     pub scenario: &'a Scenario,
@@ -166,7 +166,7 @@ impl Crew {
         own.chain(self.list_keys.iter().cloned()).collect()
     }
 
-    /// Compares the contents found with the reference; `slack` says what may be missing. The
+    /// Compares the contents found with the reference; `slack` defines the permitted losses. The
     /// contents found become the new base.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Caps on bytes a second that all clients of a run share.
+//! Bandwidth caps that all clients of a run share.
 
 use softflash_base::{AccessKind, Time};
 use softflash_workload::{RateCap, RateCaps};
@@ -10,12 +10,12 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Full buckets.
+    /// Caps whose buckets are full.
     pub fn new(caps: &RateCaps) -> Caps {
         Caps { reads: caps.of(AccessKind::Read), writes: caps.of(AccessKind::Write) }
     }
 
-    /// Whether there is a cap at all.
+    /// Whether there is a cap.
     pub fn any(&self) -> bool {
         self.reads.is_some() || self.writes.is_some()
     }

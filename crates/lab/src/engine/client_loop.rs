@@ -1,7 +1,7 @@
 //! The loops of clients that are tasks of the virtual executor: closed, in batches, and open.
 //!
-//! The drive's engine plays clients as events instead, as tasks would take most of its time
-//! (`drive/host.rs`).
+//! The engine of drives simulates clients as events instead (`drive/host.rs`), as tasks would take
+//! most of its time.
 
 use super::quota::Quota;
 use crate::cell::Control;
@@ -12,12 +12,12 @@ use softflash_runtime::RuntimeHandle;
 use softflash_workload::Arrivals;
 use std::iter::once;
 
-/// The clock of a loop, and whether to stop.
+/// The clock, the think time and the stop flag of a loop.
 #[derive(Clone, Copy)]
 pub struct Pace<'a> {
     /// Clock and executor.
     pub runtime: &'a RuntimeHandle,
-    /// Asked whether to stop.
+    /// Checked for a stop.
     pub control: &'a Control<'a>,
     /// From the end of a batch to the next.
     pub think_ns: u64,
@@ -29,8 +29,8 @@ impl Pace<'_> {
     }
 }
 
-/// A closed loop: makes a batch of up to `batch` requests, and the next batch when all of it have
-/// ended. `next` has the request of a place in the batch, until there is none left.
+/// A closed loop: submits a batch of up to `batch` requests, and the next batch when all of it have
+/// completed. `next` returns the request of a place in the batch, until there is none left.
 pub async fn closed<F>(
     pace: &Pace<'_>,
     batch: usize,
@@ -54,9 +54,9 @@ where
     Ok(())
 }
 
-/// An open loop: makes requests at the times of `arrivals`, whether others have ended or not, until
-/// the quota is used up, and waits for their ends. Each request takes an idle client, or a new one,
-/// and gives it back.
+/// An open loop: submits requests at the times of `arrivals`, independent of completions, until the
+/// quota is used up, and waits for their completions. Each request takes an idle client, or a new
+/// one, and returns it to `idle`.
 pub async fn open<C, F>(
     pace: &Pace<'_>,
     mut arrivals: Arrivals,

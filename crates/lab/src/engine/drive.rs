@@ -1,4 +1,4 @@
-//! Requests to a conventional drive: of a block workload, or of a trace.
+//! Runs block workloads and traces on a conventional drive.
 
 mod ahead;
 mod host;
@@ -23,15 +23,15 @@ use softflash_trace::{Request, TraceError};
 use softflash_workload::{BlockWorkload, Precondition, WorkloadError};
 use standstill::Standstill;
 
-/// Virtual time that is charted.
+/// The virtual time that the chart of operations covers.
 const CHART_NS: u64 = 10_000_000;
 
-/// The most operations that are charted.
+/// The maximum number of operations in the chart.
 pub(super) const CHARTED: usize = 4000;
 
-/// Requests between two looks at whether to stop.
-const UNHEARD: u64 = 1 << 16;
-/// The most requests that wait at once: they take some two gigabytes.
+/// Requests between two checks for a stop.
+const CHECK_EVERY: u64 = 1 << 16;
+/// The maximum number of waiting requests, which take about two gigabytes.
 const MOST_WAITING: u64 = 1 << 24;
 
 /// Marks requests of the measured part.
@@ -53,11 +53,11 @@ pub struct Setting<'a> {
     pub layout: &'a PageMapped,
     /// Spare / logical, in percent.
     pub op_percent: f64,
-    /// The drive's state before.
+    /// The drive's initial state.
     pub precondition: Precondition,
-    /// How long the run goes on; a trace ends by itself.
+    /// The limits of the run; a trace ends by itself.
     pub limits: Limits,
-    /// Of everything random.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 
@@ -86,7 +86,7 @@ pub fn run(
     simulate(&setting, Asked::Workload(workload), control)
 }
 
-/// Runs whatever is asked of a drive to its end.
+/// Runs a workload or a trace on a drive.
 pub fn simulate(
     setting: &Setting<'_>,
     asked: Asked<'_>,
@@ -102,14 +102,14 @@ struct Play<'a, 'c> {
     drive: Drive,
     host: Host<'a>,
     limits: Limits,
-    /// A trace is played whole, from its first request on.
+    /// Whether it runs a trace, which is played completely and without a warm-up.
     trace: bool,
     warm_up_pages: u64,
     control: &'c Control<'c>,
 }
 
 impl<'a, 'c> Play<'a, 'c> {
-    /// Brings a drive into its state, and sets up the source of requests.
+    /// Creates a drive in its initial state, and the source of requests.
     fn prepare(
         setting: &Setting<'_>,
         asked: Asked<'a>,
@@ -129,7 +129,7 @@ impl<'a, 'c> Play<'a, 'c> {
             }
             Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests)),
         };
-        // In a steady state, collection first has to come into step with writing: two blocks a
+        // In a steady state, the warm-up synchronizes collection with writing: two blocks for each
         // write frontier, in pages.
         let warm_up_pages = match setting.precondition {
             Precondition::Steady => 2 * drive.frontier_pages(),
@@ -143,27 +143,27 @@ impl<'a, 'c> Play<'a, 'c> {
 /// The measured part of a run.
 struct Course {
     meter: Meter,
-    /// How long channels and dies had been busy at its begin.
+    /// Busy times of channels and dies at its beginning.
     busy_before: BusyTimes,
-    /// Requests so far.
+    /// Requests submitted so far.
     made: u64,
     /// Requests in all.
     requests: u64,
-    /// No request is made from then on.
+    /// No request is submitted from then on.
     until: u64,
-    /// Watches the time of a run that ends with it.
+    /// Detects a standstill of time in a run with a time limit.
     standstill: Standstill,
 }
 
 impl Course {
-    /// Whether a request is made at this time, if there is one.
+    /// Whether the run still submits requests at this time.
     #[inline]
     fn goes_on(&self, at: u64) -> bool {
         self.made < self.requests && at < self.until
     }
 
-    /// Ends a run whose requests come so much faster than the drive serves them that memory would
-    /// not do.
+    /// Ends a run whose requests arrive so much faster than the drive serves them that memory would
+    /// not suffice.
     #[inline]
     fn check_backlog(&self) -> Result<(), LabError> {
         let waiting = self.made - self.meter.completed();
@@ -171,8 +171,8 @@ impl Course {
             return Ok(());
         }
         Err(LabError::Parameter(format!(
-            "{waiting} requests wait for the drive, which serves them more slowly than they come: let them come more slowly \
-             (a lower --speed or rate), in fewer copies, or to a faster drive"
+            "{waiting} requests wait for the drive, as they arrive faster than it serves them: use a lower rate \
+             (or --speed), fewer copies, or a faster drive"
         )))
     }
 }
@@ -199,7 +199,7 @@ impl Play<'_, '_> {
                 self.answer_all(&mut course, &mut done)?;
             }
             let next = self.host.next_at().filter(|&at| course.goes_on(at));
-            if !self.drive.play_to_next_end(Time(next.unwrap_or(u64::MAX)), &mut done) {
+            if !self.drive.play_to_next_completion(Time(next.unwrap_or(u64::MAX)), &mut done) {
                 if self.due().is_none_or(|at| !course.goes_on(at)) {
                     break;
                 }
@@ -212,12 +212,12 @@ impl Play<'_, '_> {
             done.clear();
         }
         (self.control.on_measured)();
-        // No page is lost or held twice, whatever was run.
+        // No page may be lost or mapped twice.
         self.drive.check().map_err(LabError::Simulation)?;
         let begin_ns = course.meter.begin_ns();
         let mut outcome = course.meter.outcome(&self.drive);
         outcome.requests = course.made;
-        // Work that was begun counts whole, and may end after the last request.
+        // Started work counts completely, and may complete after the last request.
         let until_ns = (self.drive.now().0 - begin_ns).max(1) as f64;
         let share = |(now, before): (&u64, &u64)| (now - before) as f64 / until_ns;
         let (channels, dies) = busy(&self.drive);
@@ -240,11 +240,12 @@ impl Play<'_, '_> {
         Course { meter, busy_before, made: 0, requests, until, standstill: Standstill::default() }
     }
 
-    /// Plays on while every completion is followed by the client's next request at once: none has
-    /// to be put into an order of time first.
+    /// Runs clients whose next request follows each completion at once, so that requests need no
+    /// sorting by time.
     #[inline(never)]
     fn answer_all(&mut self, course: &mut Course, done: &mut Vec<Done>) -> Result<(), LabError> {
-        while course.made < course.requests && self.drive.play_to_next_end(Time(course.until), done)
+        while course.made < course.requests
+            && self.drive.play_to_next_completion(Time(course.until), done)
         {
             self.measure(done, course)?;
             for done in done.iter() {
@@ -264,7 +265,7 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// Takes down the ends of what is measured.
+    /// Records the completions of the measured part.
     #[inline(always)]
     fn measure(&self, done: &[Done], course: &mut Course) -> Result<(), LabError> {
         for done in done {
@@ -278,13 +279,13 @@ impl Play<'_, '_> {
                 course.meter.add(completion, &self.drive);
             }
         }
-        if course.meter.completed().is_multiple_of(UNHEARD) {
+        if course.meter.completed().is_multiple_of(CHECK_EVERY) {
             self.report(course)?;
         }
         Ok(())
     }
 
-    /// Plays the time, and the pages asked for, that count for nothing.
+    /// Runs the warm-up: a time, and a number of pages, that are not measured.
     fn warm_up(&mut self, done: &mut Vec<Done>) -> Result<(), LabError> {
         let page_bytes = u64::from(self.drive.page_bytes());
         let (until, mut pages) = (self.limits.warm_up_ns, 0_u64);
@@ -301,7 +302,7 @@ impl Play<'_, '_> {
                 made += 1;
                 standstill.note(at, made)?;
             }
-            // With nothing under way, only a request after the warm-up can be next.
+            // If nothing is under way, the next request is after the warm-up.
             if !self.drive.step(done) {
                 break;
             }
@@ -312,7 +313,7 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// When the next request is made, if that is before the drive does anything.
+    /// The time of the next request, if it is not after the drive's next event.
     #[inline]
     fn due(&mut self) -> Option<u64> {
         let at = self.host.next_at()?;
@@ -321,8 +322,7 @@ impl Play<'_, '_> {
         due.then_some(at.max(now))
     }
 
-    /// Makes the next request, and says how long it is; nothing if there is none to be made now, as
-    /// a cap holds it back.
+    /// Submits the next request, and returns its length; `None` if a cap holds the request back.
     #[inline]
     fn make(&mut self, at: u64, mark: u64) -> Result<Option<u64>, LabError> {
         let Some(request) = self.host.take(at, &self.drive) else {
@@ -355,7 +355,7 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// Adds the figures that are known at the end of a run.
+    /// Adds the figures of the drive at the end of a run.
     fn describe(&self, outcome: &mut Outcome) {
         let counters = self.drive.counters();
         outcome.programs = Programs {
@@ -377,7 +377,7 @@ impl Play<'_, '_> {
     }
 }
 
-/// The operations of a short window from its beginning on.
+/// The operations of a short window from the first one on.
 pub(super) fn chart(recorded: &[Interval]) -> Vec<Span> {
     let from = recorded.first().map_or(0, |interval| interval.begin_ns);
     let charted = recorded.iter().filter(|interval| interval.begin_ns < from + CHART_NS);
@@ -401,10 +401,10 @@ impl CountsPages for Drive {
     }
 }
 
-/// How long channels, and dies, have been busy, in nanoseconds.
+/// Busy times of channels, and of dies, in nanoseconds.
 type BusyTimes = (Vec<u64>, Vec<u64>);
 
-/// How long channels and dies have been busy.
+/// The busy times of channels and dies.
 pub(super) fn busy(drive: &Drive) -> BusyTimes {
     let channels = (0..drive.channels()).map(|channel| drive.channel_busy_ns(channel)).collect();
     let dies = (0..drive.dies()).map(|die| drive.die_busy_ns(die)).collect();

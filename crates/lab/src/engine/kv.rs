@@ -1,8 +1,8 @@
 //! Key-value workloads: the store that `serve` runs, on a device in virtual time.
 //!
 //! Keys and values are real and checked at every read. Flash keeps them packed, so that full-size
-//! devices fit into memory. On units of flash the store's log has a device of its own, as in the
-//! SDF paper, which takes next to no time: what is measured is the data's device alone.
+//! devices fit into memory. The store's log has a separate, very fast device, as in the SDF paper,
+//! so that only the data's device is measured.
 
 mod clients;
 mod on_drive;
@@ -25,7 +25,7 @@ use softflash_runtime::VirtualExecutor;
 use softflash_workload::KvWorkload;
 use std::sync::Arc;
 
-/// Virtual time that is charted.
+/// The virtual time that the chart of operations covers.
 const CHART_NS: u64 = 20_000_000;
 
 /// Runs a key-value workload.
@@ -43,8 +43,8 @@ pub fn run(cell: &Cell, workload: &KvWorkload, control: &Control) -> Result<Outc
     }
 }
 
-/// Runs a key-value workload on a new device; the store's log is on it too, unless it is
-/// `log_apart`.
+/// Runs a key-value workload on a new device. With `log_apart`, the store's log has a separate
+/// device.
 pub fn run_on(
     device: Arc<dyn Device>,
     log_apart: bool,
@@ -68,7 +68,7 @@ pub fn run_on(
     }
 }
 
-/// Watches units of flash.
+/// Observes units of flash.
 struct OnUnits {
     hardware: Hardware,
     since: Option<Observation>,

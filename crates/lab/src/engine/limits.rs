@@ -1,4 +1,4 @@
-//! The limits of a device, whatever its layout and software.
+//! The bandwidth limits of a device, independent of layout and software.
 
 use softflash_drive::spec::DeviceSpec;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub fn physical_limits(spec: &DeviceSpec) -> [f64; 2] {
     let row = page * f64::from(geometry.planes_per_die);
     let loads_s = transfer_s * f64::from(geometry.planes_per_die);
     let (sense_s, program_s) = (mean_s(&spec.die.read_ns), mean_s(&spec.die.program_ns));
-    // With a cache register a die works while data move; without, it does one after the other.
+    // With a cache register, a die works during transfers; without, work and transfers are serial.
     let cycle_s = |work_s: f64, cached: bool| match cached {
         true => work_s.max(loads_s),
         false => work_s + loads_s,
@@ -32,7 +32,7 @@ pub fn physical_limits(spec: &DeviceSpec) -> [f64; 2] {
     ]
 }
 
-/// Adds the limits to the figures of a run, and the shares of them that it reached.
+/// Adds the limits, and the shares of them that the run reached, to its figures.
 pub fn add_limits(spec: &DeviceSpec, [read, write]: [f64; 2], figures: &mut BTreeMap<String, f64>) {
     let [read_limit, write_limit] = physical_limits(spec);
     let limits = [

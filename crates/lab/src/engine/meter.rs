@@ -1,29 +1,29 @@
-//! The meter of all engines: latencies and bytes of requests, in all and over time.
+//! The meter of all engines: latencies and bytes of requests, in total and over time.
 
 use crate::cell::Limits;
 use crate::outcome::{Outcome, Sample};
 use softflash_base::histogram::LatencyHistogram;
 use softflash_base::{AccessKind, Time};
 
-/// The end of a request.
+/// The completion of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Completion {
     /// The kind of the request.
     pub kind: AccessKind,
-    /// When it ended.
+    /// When it completed.
     pub at: Time,
-    /// From submission to end.
+    /// From submission to completion.
     pub latency_ns: u64,
     /// Its length.
     pub bytes: u64,
 }
 
-/// Pages that were written and programmed up to now, for write amplification over time.
+/// Pages written and programmed so far, for write amplification over time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PageCounts {
     /// Pages that the host wrote.
     pub written: u64,
-    /// Pages that were programmed, whatever for.
+    /// Pages that were programmed for any cause.
     pub programmed: u64,
 }
 
@@ -40,7 +40,7 @@ impl CountsPages for () {
     }
 }
 
-/// How a time series is cut into intervals.
+/// The intervals of a time series.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
     every_ns: u64,
@@ -53,8 +53,8 @@ impl Cut {
         Cut { every_ns: every_ns.max(1), every_requests: u64::MAX }
     }
 
-    /// The cut of a run whose requests end in order of time: equal times where the run has a
-    /// duration, else equal numbers of requests. One interval where it has neither.
+    /// The intervals of a run whose requests complete in time order: of equal duration if the run
+    /// has one, else of equal numbers of requests. One interval if it has neither.
     pub fn of(limits: &Limits) -> Cut {
         let samples = u64::from(limits.samples.max(1));
         let cut = |all: u64| all.div_ceil(samples).max(1);
@@ -66,13 +66,13 @@ impl Cut {
     }
 }
 
-/// Counts completions in the order of their times.
+/// Counts completions, in time order.
 pub struct Meter {
     begin_ns: u64,
     last_ns: u64,
     completed: u64,
     bytes: [u64; 2],
-    /// Sums of squares of latencies, for their spread.
+    /// Sums of squares of latencies, for their standard deviation.
     squares: [f64; 2],
     total: [LatencyHistogram; 2],
     interval: Interval,
@@ -109,12 +109,12 @@ impl Meter {
         }
     }
 
-    /// The begin of the measured part, in nanoseconds.
+    /// The beginning of the measured part, in nanoseconds.
     pub fn begin_ns(&self) -> u64 {
         self.begin_ns
     }
 
-    /// Requests that have ended.
+    /// Completed requests.
     pub fn completed(&self) -> u64 {
         self.completed
     }
@@ -130,7 +130,8 @@ impl Meter {
         let way = if kind == AccessKind::Read { READ } else { WRITE };
         self.completed += 1;
         self.last_ns = at.0;
-        // Signed, as processors have an instruction for that; three centuries fit.
+        // Signed, as processors convert signed integers in one instruction; latencies up to three
+        // centuries fit.
         self.squares[way] += (latency_ns as i64 as f64).powi(2);
         self.interval.requests += 1;
         if kind != AccessKind::Trim {

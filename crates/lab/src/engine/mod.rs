@@ -1,4 +1,4 @@
-//! The engines that run cells: one for each way that a device is used.
+//! The engines that run cells: conventional drives, units of flash, and key-value stores on either.
 
 mod caps;
 mod client_loop;
@@ -17,7 +17,7 @@ use crate::layout::LayoutKind;
 use crate::outcome::Outcome;
 use crate::workload::Workload;
 
-/// Runs a cell to its end. Equal cells give equal outcomes.
+/// Runs a cell. Equal cells give equal outcomes.
 pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
     let outcome = match (&cell.workload, &cell.layout.kind) {
         (Workload::Kv(workload), _) => kv::run(cell, workload, control),

@@ -4,12 +4,12 @@ use crate::cell::{Control, Limits};
 use softflash_base::Time;
 use std::cell::Cell;
 
-/// The share of a run's progress that filling the device is taken to be.
+/// The share of a run's progress that is assigned to filling the device.
 const FILL_SHARE: f64 = 0.5;
-/// Requests between two words.
+/// Requests between two progress reports.
 const SILENT: u64 = 256;
 
-/// Tells how far a run is.
+/// Reports the progress of a run.
 pub struct Progress<'a> {
     control: &'a Control<'a>,
     filled: Cell<u64>,
@@ -17,12 +17,12 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Of a run that begins.
+    /// The progress at the beginning of a run.
     pub fn new(control: &'a Control<'a>) -> Progress<'a> {
         Progress { control, filled: Cell::new(0), measured: Cell::new(0) }
     }
 
-    /// One more of `all` steps of the preparation is done.
+    /// Counts one of `all` steps of the preparation.
     pub fn filled(&self, all: usize) {
         let filled = count(&self.filled);
         if filled.is_multiple_of(SILENT) {
@@ -30,7 +30,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// One more request of the measured part, which began at `begin`, has ended.
+    /// Counts a completed request of the measured part, which began at `begin`.
     pub fn measured(&self, limits: &Limits, begin: Time, now: Time) {
         let measured = count(&self.measured);
         if !measured.is_multiple_of(SILENT) {

@@ -3,12 +3,12 @@
 use crate::cell::Limits;
 use softflash_base::Time;
 
-/// How many requests a client may still make, and until when.
+/// The number of requests that a client may still submit, and the time limit.
 #[derive(Debug, Clone, Copy)]
 pub struct Quota {
     /// Requests.
     pub requests: Option<u64>,
-    /// No request is made from then on.
+    /// No request is submitted from then on.
     pub until: Option<Time>,
 }
 

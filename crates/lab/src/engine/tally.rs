@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 /// end, when the length of the run, and so that of the intervals of its time series, is known.
 pub struct Tally {
     begin: Time,
-    /// The end of the measured part, where clients go on working beyond that.
+    /// The end of the measured part, if clients continue after it.
     end: Option<Time>,
     requests: Cell<u64>,
     completions: RefCell<Vec<Completion>>,
@@ -21,9 +21,9 @@ impl Tally {
         Tally { begin, end: None, requests: Cell::new(0), completions: RefCell::default() }
     }
 
-    /// A tally from `begin` to `end`, of clients that work before and after as well. Requests count
-    /// where they end. Their bytes are taken to move evenly from submission to end, so that a
-    /// request under way at one of the two times counts with its share.
+    /// A tally from `begin` to `end`, of clients that also run before and after. A request counts
+    /// if it completes in this time. Its bytes are assumed to move evenly between submission and
+    /// completion, so a request under way at `begin` or `end` counts with a share of its bytes.
     pub fn within(begin: Time, end: Time) -> Tally {
         Tally { end: Some(end), ..Tally::new(begin) }
     }
@@ -39,8 +39,7 @@ impl Tally {
         self.completions.borrow_mut().push(Completion { kind, at, latency_ns, bytes });
     }
 
-    /// The figures of all requests. Without an end, the run is over when its last request has
-    /// ended.
+    /// The figures of all requests. Without an end, the run ends with its last completion.
     pub fn outcome(&self, samples: u32) -> Outcome {
         let all = self.completions.borrow();
         let counts = |completion: &&Completion| {
@@ -60,19 +59,19 @@ impl Tally {
         let means_ns = [measured.read_latency.mean_ns, measured.write_latency.mean_ns];
         let kinds = [AccessKind::Read, AccessKind::Write];
         Outcome {
-            // Requests that begin or end outside count nowhere.
+            // In a window, only the requests that complete in it count.
             requests: self.end.map_or(self.requests.get(), |_| measured.completed),
             bytes_read: bytes(AccessKind::Read),
             bytes_written: bytes(AccessKind::Write),
             simulated_ns,
-            // All latencies are at hand, so the deviations are summed, which loses fewer digits
+            // All latencies are known, so this sums the squared deviations, which is more precise
             // than sums of squares.
             latency_stddev_ns: [0, 1].map(|way| stddev_ns(&inside, kinds[way], means_ns[way])),
             ..measured
         }
     }
 
-    /// The bytes of a request that moved in the measured part.
+    /// The share of a request's bytes that moved in the measured part.
     fn bytes_inside(&self, completion: &Completion) -> f64 {
         let Completion { at, latency_ns, bytes, .. } = *completion;
         let Some(end) = self.end else { return bytes as f64 };

@@ -1,11 +1,10 @@
-//! Block workloads: requests to units of flash, through the FTL and the driver that serve stores.
+//! Runs block workloads on units of flash, through the FTL and the driver that serve stores.
 //!
 //! A client with a queue depth of 1 is a synchronous thread with a unit of its own: thread `t` uses
 //! unit `t` modulo the units, so that fewer threads use fewer channels. Clients with more requests
-//! outstanding use all units: reads go where their data are, each write to the unit that the
-//! layout's scheduler chooses; so do the requests of an open loop. A write takes a superblock
-//! whole, its erase included; its two header pages are no payload and do not count. The flash keeps
-//! no data.
+//! outstanding, and open loops, use all units: a read goes to the unit of its data, a write to the
+//! unit that the layout's scheduler chooses. A write fills a whole superblock and includes its
+//! erase. The two header pages are no payload and do not count. The flash stores no data.
 
 mod bed;
 mod clients;
@@ -36,7 +35,7 @@ use softflash_workload::{BlockWorkload, Precondition, Span};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Virtual time that is charted.
+/// The virtual time that the chart of operations covers.
 const CHART_NS: u64 = 10_000_000;
 
 /// Idle time between the preparation of a run and the run.
@@ -61,7 +60,7 @@ pub fn run(
     }
 }
 
-/// A run that makes sense.
+/// A run with valid parameters.
 struct Run<'a> {
     cell: &'a Cell,
     workload: &'a BlockWorkload,
@@ -119,7 +118,8 @@ impl<'a> Run<'a> {
         clients::check_workload(self.workload, bed.flash.payload_bytes() as u64)?;
         let progress = Progress::new(self.control);
         let blocks = self.precondition(bed, &progress).await?;
-        // What the FTL does after so many writes, erasing ahead of need, is no part of the run.
+        // Waits for the FTL to erase superblocks ahead of need after the preparation, which is not
+        // measured.
         bed.runtime.sleep_until(bed.now() + SETTLE_NS).await;
         let scheduler = self.layout.scheduler;
         let mut clients = Clients::new(bed, self.workload, scheduler, self.rng.clone())?;
@@ -147,7 +147,7 @@ impl<'a> Run<'a> {
         Ok(outcome)
     }
 
-    /// Writes what the run finds; returns the blocks of each unit.
+    /// Fills the units before the run; returns the number of blocks of each unit.
     async fn precondition(
         &self,
         bed: &BedHandle,
@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
     ) -> Result<usize, LabError> {
         let blocks = match self.cell.parameters.precondition {
             Precondition::None => 0,
-            // There is no garbage to collect, so a filled device is in its steady state.
+            // There is no garbage collection, so a filled device is in its steady state.
             _ => self.blocks_to_fill(bed)?,
         };
         if blocks == 0 && self.workload.read_fraction > 0.0 {
@@ -170,8 +170,8 @@ impl<'a> Run<'a> {
         Ok(blocks)
     }
 
-    /// Superblocks of each unit that are written before the run: the span of the workload, but for
-    /// one, which is the room that a block is written to before the old one is erased.
+    /// Superblocks of each unit that are written before the run: the span of the workload, at most
+    /// all but one, as a new block is written before the old one is erased.
     fn blocks_to_fill(&self, bed: &BedHandle) -> Result<usize, LabError> {
         let free = (0..bed.units()).map(|unit| bed.flash.space(unit as u16).free()).min();
         let most = free.unwrap_or(0).saturating_sub(1) as u64;

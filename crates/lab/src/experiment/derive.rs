@@ -1,10 +1,10 @@
-//! Rows that are calculated from other rows.
+//! Derived rows, which are calculated from other rows.
 
 use super::plan::PlannedRow;
 use super::spec::{Derived, Function};
 use crate::toml_text::suggestion;
 
-/// A row that is calculated, with the rows that it is calculated from.
+/// A derived row, with the rows that it is calculated from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Derivation {
     /// Its label.
@@ -51,11 +51,11 @@ impl Derivation {
         })
     }
 
-    /// The figure, from those of all rows; says why there is none.
+    /// The figure, from those of all rows; the error names the reason why there is none.
     pub fn of(&self, rows: &[PlannedRow], figures: &[f64]) -> Result<f64, String> {
         let of = values(&self.of, figures);
         let over = values(&self.over, figures);
-        let none = || format!("`{}` has no rows to be made of", self.label);
+        let none = || format!("`{}` has no rows to be calculated from", self.label);
         let first = of.first().copied().ok_or_else(none);
         let base = over.first().copied().ok_or_else(none);
         Ok(match self.function {
@@ -105,8 +105,8 @@ fn line(of: &[usize], rows: &[PlannedRow], figures: &[f64]) -> Vec<(f64, f64)> {
     line
 }
 
-/// Where `of` crosses `over` from below, between points on a straight line. Only places that both
-/// have points at count.
+/// Where `of` crosses `over` from below, with linear interpolation between points. Only places
+/// where both have points count.
 fn crossing(of: &[(f64, f64)], over: &[(f64, f64)]) -> Option<f64> {
     let gap = |(x, y): &(f64, f64)| {
         let other = over.iter().find(|(other, _)| other == x)?;
@@ -121,7 +121,7 @@ fn crossing(of: &[(f64, f64)], over: &[(f64, f64)]) -> Option<f64> {
     })
 }
 
-/// R² of a straight line through the points (least squares); 1 where they lie on it.
+/// R² of a straight line through the points (least squares); 1 if they all lie on it.
 fn determination(line: &[(f64, f64)]) -> f64 {
     let count = line.len().max(1) as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| line.iter().map(of).sum::<f64>() / count;

@@ -1,4 +1,4 @@
-//! From a group of an experiment to its cells: every device with every layout, workload, variant
+//! Expands a group of an experiment to its cells: every device with every layout, workload, variant
 //! and value.
 
 use super::fields::{Assignment, Tables, assignments};
@@ -17,7 +17,7 @@ use softflash_base::checksum::checksum64;
 use softflash_drive::spec::DeviceSpec;
 use toml::{Table, Value};
 
-/// One way through all lists of a group.
+/// One combination of the lists of a group.
 #[derive(Debug, Clone)]
 struct Choice<'a> {
     device: &'a Document,
@@ -99,7 +99,7 @@ fn axes(experiment: &Experiment, group: &Group, quick: bool) -> Result<Vec<Axis>
     all.into_iter().map(list).collect()
 }
 
-/// Every combination of the axes' values, the last axis fastest.
+/// Every combination of the axes' values; the last axis varies fastest.
 fn combinations(axes: &[Axis]) -> Vec<Vec<Assignment>> {
     let mut all = vec![Vec::new()];
     for (path, values) in axes {
@@ -174,7 +174,7 @@ impl Choice<'_> {
         Ok(())
     }
 
-    /// The presets with everything set that the group, the variant and the varied values set.
+    /// The presets with the settings of the group, the variant and the varied values.
     fn tables(
         &self,
         experiment: &Experiment,
@@ -226,7 +226,7 @@ impl Choice<'_> {
         })
     }
 
-    /// A name that no other cell of the experiment has, fit for a file.
+    /// A name that is unique in the experiment and valid for a file.
     fn key(&self, prefix: &str) -> String {
         let mut parts = vec![prefix, &self.device.name, &self.layout.name, &self.workload.name];
         if !self.variant.is_empty() {
@@ -241,8 +241,8 @@ impl Choice<'_> {
     }
 }
 
-/// Parses a preset that the experiment has changed. An error that the preset had before the change
-/// names the preset, any other the experiment.
+/// Parses a preset that the experiment has changed. An error of the unchanged preset names the
+/// preset, any other error the experiment.
 fn understood<T: DeserializeOwned>(
     experiment: &Experiment,
     document: &Document,

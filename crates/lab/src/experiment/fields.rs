@@ -5,10 +5,10 @@ use crate::cell::Parameters;
 use crate::toml_text::suggestion;
 use toml::{Table, Value};
 
-/// First parts of paths that lead into a preset.
+/// First parts of paths of fields in presets.
 const ROOTS: [&str; 3] = ["device", "layout", "workload"];
 
-/// A field and what it is to be.
+/// A field and its new value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
     /// Its path.
@@ -17,8 +17,8 @@ pub struct Assignment {
     pub value: Value,
 }
 
-/// The leaves of a table of fields, in its order. `device.link.x = 1` and `"device.link.x" = 1` are
-/// the same for numbers; to replace a table as a whole, its path is written in quotes.
+/// The leaves of a table of fields, in the order of the table. `device.link.x = 1` and
+/// `"device.link.x" = 1` are the same for numbers; a path in quotes replaces a whole table.
 pub fn assignments(table: &Table) -> Vec<Assignment> {
     let mut all = Vec::new();
     collect("", table, &mut all);
@@ -44,12 +44,12 @@ pub struct Tables {
     pub layout: Table,
     /// The workload's.
     pub workload: Table,
-    /// Over-provisioning and the like.
+    /// Further parameters, such as over-provisioning.
     pub parameters: Table,
 }
 
 impl Tables {
-    /// Gives a field its value; says what is wrong with the path.
+    /// Sets a field; the error names the problem of the path.
     pub fn set(&mut self, assignment: &Assignment) -> Result<(), String> {
         let path = assignment.path.as_str();
         let (root, rest) = path.split_once('.').unwrap_or((path, ""));
@@ -74,7 +74,7 @@ impl Tables {
             .map_err(|part| format!("`{path}`: `{part}` is no table"))
     }
 
-    /// The value of a field; a path without a root is looked for in all of them.
+    /// The value of a field; a path without a root is that of a parameter.
     pub fn get(&self, path: &str) -> Option<&Value> {
         let (root, rest) = path.split_once('.').unwrap_or((path, ""));
         match root {
@@ -86,7 +86,7 @@ impl Tables {
     }
 }
 
-/// Tables on the way are made where they are missing: presets may leave out fields with a default.
+/// Creates missing tables of the path, as presets may omit fields with a default.
 fn set_in(table: &mut Table, path: &str, value: &Value) -> Result<(), String> {
     match path.split_once('.') {
         None => {

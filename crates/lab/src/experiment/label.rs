@@ -1,9 +1,9 @@
-//! Labels with places for values, as `{device} read {workload.size}`.
+//! Label templates with placeholders for values, as `{device} read {workload.size}`.
 
 use super::fields::Tables;
 use toml::Value;
 
-/// The fields of a label.
+/// The values of the placeholders of a label.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
     /// `{device}`.
@@ -20,10 +20,10 @@ pub struct Names<'a> {
     pub tables: &'a Tables,
 }
 
-/// Puts values into their places; says which place has none.
+/// Fills the placeholders with values; the error names a placeholder without one.
 ///
 /// Fields whose name ends in `bytes` or `size` are written as KiB, MiB or GiB; `{path:plain}`
-/// writes any field as it is, `{path:size}` any number as bytes.
+/// writes any field unchanged, `{path:size}` any number as bytes.
 pub fn fill(template: &str, names: &Names) -> Result<String, String> {
     let mut label = String::new();
     let mut rest = template;

@@ -1,4 +1,4 @@
-//! Experiments: files that say what is run, what is printed of it and what the paper found.
+//! Experiments: files with the runs, the rows of the results and the published figures.
 
 mod derive;
 mod expand;
@@ -18,34 +18,34 @@ use crate::error::LabError;
 use crate::presets::Kind;
 use crate::toml_text::TomlError;
 
-/// An experiment that was read and not yet planned.
+/// A parsed experiment, before it is planned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
-    /// Its name: that of its file.
+    /// Its name, that of its file.
     pub name: String,
     /// The name of its file in messages.
     file: String,
     /// Its contents.
     text: String,
-    /// The same, understood.
+    /// The parsed contents.
     pub spec: Spec,
 }
 
 impl Experiment {
-    /// The experiment of this name or path.
+    /// Finds the experiment of this name or path.
     pub fn find(name: &str) -> Result<Experiment, LabError> {
         let document = Kind::Experiment.find(name)?;
         let spec = document.read()?;
         Ok(Experiment { name: document.name, file: document.file, text: document.text, spec })
     }
 
-    /// An experiment whose file was read already.
+    /// Parses the text of an experiment's file.
     pub fn parse(name: &str, file: &str, text: &str) -> Result<Experiment, LabError> {
         let spec = crate::toml_text::from_text(file, text)?;
         Ok(Experiment { name: name.to_owned(), file: file.to_owned(), text: text.to_owned(), spec })
     }
 
-    /// Says where the file names a preset that there is not.
+    /// Adds the place in the file to the error of an unknown preset.
     fn unknown(&self, error: LabError) -> LabError {
         match error {
             LabError::NoSuchPreset { what, name, suggestion, .. } => {
@@ -57,7 +57,7 @@ impl Experiment {
         }
     }
 
-    /// Something that is wrong in the file, about where `word` stands.
+    /// An error in the file, at the first line that contains `word`.
     fn wrong(&self, word: &str, problem: impl Into<String>) -> LabError {
         let line = self.line_of(word);
         LabError::Toml(TomlError { file: self.file.clone(), line, problem: problem.into() })

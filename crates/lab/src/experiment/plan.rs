@@ -10,10 +10,10 @@ use crate::measure::Measure;
 use crate::toml_text::suggestion;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How much of an experiment is run.
+/// The form of an experiment: complete or short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Form {
-    /// Whether it is the short one.
+    /// Whether it is the short form.
     pub quick: bool,
     /// The seed in place of the experiment's own.
     pub seed: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Plan {
     pub text: String,
     /// Whether it is the short form.
     pub quick: bool,
-    /// The seed that all others come from.
+    /// The seed from which all others are derived.
     pub seed: u64,
     /// The runs.
     pub cells: Vec<Cell>,
@@ -57,9 +57,9 @@ pub struct PlannedRow {
     pub unit: String,
     /// The figure.
     pub measure: Measure,
-    /// The law that it is compared with.
+    /// The value of theory that it is compared with.
     pub theory: Option<f64>,
-    /// Which of the cells it is of.
+    /// The index of its cell.
     pub cell: usize,
     /// Where it is drawn.
     pub point: Option<Point>,
@@ -77,7 +77,8 @@ pub struct Point {
 }
 
 impl Experiment {
-    /// Works out every cell and row, and checks that the file speaks of nothing else.
+    /// Plans all cells and rows, and checks that the published figures and tolerances of the file
+    /// belong to rows.
     pub fn plan(&self, form: Form) -> Result<Plan, LabError> {
         let spec = &self.spec;
         let seed = form.seed.unwrap_or(spec.seed);
@@ -116,12 +117,12 @@ impl Experiment {
         for label in plan.labels() {
             if !labels.insert(label) {
                 let problem = format!(
-                    "two rows are labelled `{label}`; name what tells them apart in the label"
+                    "two rows are labelled `{label}`; add the field that differs to the label"
                 );
                 return Err(self.wrong("label =", problem));
             }
         }
-        // The quick form has fewer rows, and so published figures that belong to none.
+        // The quick form has fewer rows, so published figures may have no row.
         if form.quick {
             return Ok(());
         }
@@ -143,7 +144,7 @@ impl Plan {
         rows.chain(self.derived.iter().map(|derived| derived.label.as_str()))
     }
 
-    /// How far a row may be from the published figure and still agree, as a share of it.
+    /// The deviation from the published figure up to which a row agrees, as a share of the figure.
     pub fn tolerance(&self, label: &str) -> f64 {
         self.tolerances.get(label).copied().unwrap_or(self.tolerance)
     }

@@ -1,4 +1,4 @@
-//! Published figures, and bounds of them.
+//! Published figures and bounds.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "write a number, `{ at_least = NUMBER }` or `{ at_most = NUMBER }`")]
 pub enum Published {
-    /// So much.
+    /// A value.
     Figure(f64),
     /// So much or more.
     AtLeast(AtLeast),
@@ -28,7 +28,7 @@ pub struct AtMost {
     at_most: f64,
 }
 
-/// On which side of what was published ours should be.
+/// The side of the published value on which ours must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
@@ -48,7 +48,7 @@ impl Published {
         }
     }
 
-    /// Which bound it is, if it is one.
+    /// The kind of bound, if it is one.
     pub fn bound(self) -> Option<Bound> {
         match self {
             Published::Figure(_) => None,
@@ -59,7 +59,7 @@ impl Published {
 }
 
 impl Bound {
-    /// Whether ours is on the right side.
+    /// Whether ours respects the bound.
     pub fn holds(self, ours: f64, published: f64) -> bool {
         match self {
             Bound::AtLeast => ours >= published,
@@ -67,7 +67,7 @@ impl Bound {
         }
     }
 
-    /// As it is read out before the number.
+    /// The words before the number.
     pub fn words(self) -> &'static str {
         match self {
             Bound::AtLeast => "at least",

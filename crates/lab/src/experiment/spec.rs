@@ -1,4 +1,4 @@
-//! The contents of an experiment's file, which `docs/laboratory.md` describes.
+//! The contents of an experiment's file; see `docs/laboratory.md`.
 
 use super::published::Published;
 use crate::theory::Law;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// One line: what it shows.
+    /// A description in one line.
     pub title: String,
     /// Where the figures that it reproduces are from.
     #[serde(default)]
@@ -17,7 +17,7 @@ pub struct Spec {
     /// The text for the readers of the report.
     #[serde(default)]
     pub text: String,
-    /// The seed unless one is asked for.
+    /// The seed unless another is given.
     #[serde(default = "one")]
     pub seed: u64,
     /// The cells.
@@ -32,7 +32,7 @@ pub struct Spec {
     /// The published figures, by the label of the row.
     #[serde(default)]
     pub paper: BTreeMap<String, Published>,
-    /// How far a row may be from the published figure and still agree, as a share of it.
+    /// The deviation from the published figure up to which a row agrees, as a share of the figure.
     #[serde(default = "five_percent")]
     pub tolerance: f64,
     /// The same for single rows, by label.
@@ -44,25 +44,25 @@ pub struct Spec {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// Tells its cells from those of other groups; its number unless given.
+    /// The prefix of the names of its cells; by default the number of the group.
     #[serde(default)]
     pub name: Option<String>,
     /// Devices.
     #[serde(deserialize_with = "one_or_many")]
     pub device: Vec<String>,
-    /// Layouts; each device's own unless given.
+    /// Layouts; by default that of each device.
     #[serde(default, deserialize_with = "one_or_many")]
     pub layout: Vec<String>,
     /// Workloads.
     #[serde(deserialize_with = "one_or_many")]
     pub workload: Vec<String>,
-    /// Fields of device, layout, workload and parameters that have another value here.
+    /// Fields of device, layout, workload and parameters that this group overrides.
     #[serde(default)]
     pub set: toml::Table,
-    /// Fields that take one value after the other, each with all of the others.
+    /// Fields with lists of values, in all combinations.
     #[serde(default)]
     pub vary: toml::Table,
-    /// Named sets of fields, each with all of the others.
+    /// Named sets of fields, each combined with all other lists.
     #[serde(default, rename = "variant")]
     pub variants: Vec<Variant>,
     /// The fields that the quick form sets after all others.
@@ -91,20 +91,20 @@ pub struct Variant {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// Its label, with `{device}` and the like.
+    /// Its label, with placeholders such as `{device}`.
     pub label: String,
     /// The figure.
     pub measure: String,
-    /// Its unit; the measure's own unless given.
+    /// Its unit; by default that of the measure.
     #[serde(default)]
     pub unit: Option<String>,
-    /// The theory that it is held against, in place of a published figure.
+    /// The theory that it is compared with, instead of a published figure.
     #[serde(default)]
     pub theory: Option<Law>,
     /// The plot that it is a point of.
     #[serde(default)]
     pub plot: Option<String>,
-    /// Which line of the plot, with `{device}` and the like.
+    /// Its line of the plot, with placeholders such as `{device}`.
     #[serde(default)]
     pub series: Option<String>,
 }
@@ -115,16 +115,16 @@ pub struct Row {
 pub struct Derived {
     /// Its label.
     pub label: String,
-    /// Labels of rows; a `*` at the end stands for anything.
+    /// Labels of rows; a `*` at the end matches any text.
     #[serde(deserialize_with = "one_or_many")]
     pub of: Vec<String>,
     /// The rows that they are compared with, where the function compares.
     #[serde(default, deserialize_with = "one_or_many")]
     pub over: Vec<String>,
-    /// How.
+    /// The function.
     #[serde(rename = "as")]
     pub function: Function,
-    /// Its unit; the function's own, or that of the rows, unless given.
+    /// Its unit; by default that of the function or of the rows.
     #[serde(default)]
     pub unit: Option<String>,
 }
@@ -165,7 +165,7 @@ pub struct Plot {
     pub x_label: String,
     /// The label of the y axis.
     pub y_label: String,
-    /// Whether the x axis goes by factors.
+    /// Whether the x axis is logarithmic.
     #[serde(default)]
     pub log_x: bool,
 }

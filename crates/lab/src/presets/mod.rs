@@ -1,4 +1,4 @@
-//! Devices, layouts, workloads and experiments by name, or by the path of a TOML file.
+//! Finds devices, layouts, workloads and experiments by name, or by the path of a TOML file.
 
 mod embedded;
 
@@ -18,9 +18,9 @@ pub enum Kind {
     Device,
     /// How a device uses its flash.
     Layout,
-    /// What is asked of it.
+    /// The requests to a device or store.
     Workload,
-    /// Which of these together, and what is measured.
+    /// Combinations of these, and the figures to measure.
     Experiment,
 }
 
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// Names and texts of those in the binary, sorted by name.
+    /// Names and texts of the presets in the binary, sorted by name.
     pub fn embedded(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Kind::Device => embedded::DEVICES,
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// All that are in the binary.
+    /// All presets in the binary.
     pub fn all(self) -> Result<Vec<Document>, LabError> {
         self.embedded().iter().map(|(name, _)| self.find(name)).collect()
     }
@@ -73,16 +73,16 @@ pub fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
-/// A TOML file that was read, not yet understood.
+/// A parsed TOML file, before its conversion to a preset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// The preset's name, or that of the file without its ending.
+    /// The preset's name, or the file's name without its extension.
     pub name: String,
     /// Its name in messages.
     pub file: String,
     /// Its contents.
     pub text: String,
-    /// The same, parsed.
+    /// The parsed contents.
     pub table: toml::Table,
 }
 
@@ -92,14 +92,14 @@ impl Document {
         Ok(Document { name: name.to_owned(), file: file.to_owned(), text, table })
     }
 
-    /// One line that says what it is.
+    /// Its description in one line.
     pub fn title(&self) -> &str {
         self.table.get("title").and_then(toml::Value::as_str).unwrap_or_default()
     }
 
-    /// Understands all of it.
+    /// Converts it to a preset.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, TomlError> {
-        // Without the detour over the table, errors have their line.
+        // Parses the text, not the table, so that errors have a line.
         from_text(&self.file, &self.text)
     }
 

@@ -1,23 +1,23 @@
-//! Where the numbers of devices come from.
+//! The report's section about devices: the sources of their numbers.
 
 use softflash_drive::spec::DeviceSpec;
 use softflash_report::Section;
 use std::collections::BTreeMap;
 
-/// Every device that was used, once.
+/// The devices of all runs, without duplicates.
 #[derive(Debug, Default)]
 pub struct Devices(BTreeMap<String, DeviceSpec>);
 
 impl Devices {
-    /// Adds one.
+    /// Adds a device.
     pub fn add(&mut self, device: &DeviceSpec) {
         self.0.entry(device.name.clone()).or_insert_with(|| device.clone());
     }
 
     /// The sources and assumptions of each.
     pub fn section(&self) -> Section {
-        let text = "One set of parameters for each device serves all of its experiments. What no source gives is an \
-                    assumption; what was fitted to a published figure is named, and everything else is predicted.";
+        let text = "All experiments on a device use the same parameters. A number without a source is an assumption. \
+                    Numbers fitted to a published figure are named; everything else is predicted.";
         let section = Section::new("devices", "Devices").text(text);
         self.0.values().fold(section, |section, device| section.block(about(device)))
     }

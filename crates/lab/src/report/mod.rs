@@ -1,4 +1,4 @@
-//! A directory of results as one HTML file.
+//! The report: a directory of results as one HTML file.
 
 mod devices;
 mod rows;
@@ -10,13 +10,13 @@ use softflash_report::{Report, Section};
 use std::fs;
 use std::path::Path;
 
-/// A cell with its name for readers: the label of the first row that has a figure of it.
+/// A cell with its name in the report: the label of its first row.
 struct Run {
     label: String,
     file: CellFile,
 }
 
-/// Draws everything that was run into the directory.
+/// Draws all results in a directory.
 pub fn of_directory(directory: &Path) -> Result<String, LabError> {
     let results = results(directory)?;
     if results.is_empty() {
@@ -71,7 +71,7 @@ fn intro(results: &[ExperimentResult]) -> String {
         quick => format!(" {quick} of them ran in their short form."),
     };
     format!(
-        "Experiments: {experiments}.{short} Published figures that ours can be held against: {all}; {agree} agree within \
+        "Experiments: {experiments}.{short} {all} figures have a published or theoretical value; {agree} agree within \
          their tolerance.\n\nEvery figure is the prediction of a model from geometry, timing and policy, in virtual time."
     )
 }

@@ -1,5 +1,5 @@
-//! Charts of runs: throughput and latency over time, what was programmed why, what
-//! channels and dies did.
+//! Charts of runs: throughput and latency over time, programs by cause, utilisation of channels,
+//! operations of dies.
 
 use super::Run;
 use crate::outcome::{Outcome, Span};
@@ -7,9 +7,9 @@ use softflash_nand::Activity;
 use softflash_report::{Axis, Bars, Block, Gantt, Heat, Plot, Series, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs that one chart shows at most.
+/// The maximum number of runs in a chart.
 const SHOWN: usize = 40;
-/// Dies that a chart of operations shows at most.
+/// The maximum number of dies in a chart of operations.
 const DIES: usize = 32;
 
 /// Charts of all runs together, then the course of the first run of each device and layout.
@@ -53,7 +53,7 @@ fn causes(runs: &[Run]) -> Option<Bars> {
     Some(bars)
 }
 
-/// How much of the time each channel was taken.
+/// The share of the time that each channel was busy.
 fn channels(runs: &[Run]) -> Option<Heat> {
     let told = runs.iter().filter(|run| !run.file.outcome.channel_utilisation.is_empty());
     let told: Vec<&Run> = told.take(SHOWN).collect();

@@ -1,4 +1,4 @@
-//! The file of one run, and whether it still is of that run.
+//! The file of one run, with a fingerprint that detects outdated files.
 
 use super::{Directory, read_json, write_json};
 use crate::cell::Cell;
@@ -11,7 +11,7 @@ use softflash_base::checksum::checksum64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellFile {
-    /// Of everything that the outcome depends on: the cell, and the program that ran it.
+    /// The fingerprint of all inputs of the outcome: the cell, and the program that ran it.
     pub fingerprint: String,
     /// The cell.
     pub cell: Cell,
@@ -19,7 +19,7 @@ pub struct CellFile {
     pub outcome: Outcome,
 }
 
-/// Identifies the outcome of this cell, run by the program that `program` identifies.
+/// The fingerprint of the outcome of this cell, run by the program with the identity `program`.
 pub fn fingerprint(cell: &Cell, program: u64) -> Result<String, LabError> {
     let text = serde_json::to_vec(cell)
         .map_err(|error| LabError::Simulation(format!("{}: {error}", cell.key)))?;
@@ -27,8 +27,8 @@ pub fn fingerprint(cell: &Cell, program: u64) -> Result<String, LabError> {
 }
 
 impl CellFile {
-    /// The outcome of `cell`, if the directory has it. Files of other runs, or damaged ones, are as
-    /// good as none.
+    /// The outcome of `cell`, if the directory has it. Files of other runs and damaged files are
+    /// ignored.
     pub fn find(
         directory: &Directory,
         cell: &Cell,
@@ -39,7 +39,7 @@ impl CellFile {
         Ok(found.ok().filter(|file| file.fingerprint == fingerprint).map(|file| file.outcome))
     }
 
-    /// Keeps an outcome.
+    /// Writes an outcome.
     pub fn keep(
         directory: &Directory,
         cell: &Cell,

@@ -1,8 +1,8 @@
 //! The results of experiments, as files.
 //!
 //! A directory of results has one directory for each experiment: `result.json` and `result.csv`
-//! with its rows, and `cells/KEY.json` with everything about each run. None of them holds a time, a
-//! number of threads or anything else of the machine.
+//! with its rows, and `cells/KEY.json` with everything about each run. They contain no wall-clock
+//! time, number of threads or other property of the machine.
 
 mod cell_file;
 mod rows;
@@ -14,14 +14,14 @@ pub use write::{read_json, write_atomically, write_json};
 
 use std::path::{Path, PathBuf};
 
-/// Where the files of an experiment are.
+/// The directory of an experiment's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
     path: PathBuf,
 }
 
 impl Directory {
-    /// That of the experiment `name` below `out`.
+    /// The directory of the experiment `name` in `out`.
     pub fn new(out: &Path, name: &str) -> Directory {
         Directory { path: out.join(name) }
     }

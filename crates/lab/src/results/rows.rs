@@ -1,4 +1,4 @@
-//! The rows of an experiment: ours beside the published ones.
+//! The rows of an experiment: our figures and the published ones.
 
 use super::{Directory, write_atomically, write_json};
 use crate::error::LabError;
@@ -6,7 +6,7 @@ use crate::experiment::{Bound, Plan, Plot, Published};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
-/// Differences below this are those of binary fractions.
+/// Differences below this are rounding errors.
 const ROUNDING: f64 = 1e-9;
 
 /// All rows of an experiment.
@@ -43,7 +43,7 @@ pub struct ResultRow {
     pub unit: String,
     /// The published figure.
     pub paper: Option<f64>,
-    /// Where that is a bound: which.
+    /// The kind of bound, if the published figure is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
     /// The value of theory.
@@ -51,13 +51,13 @@ pub struct ResultRow {
     pub theory: Option<f64>,
     /// Ours.
     pub ours: f64,
-    /// Ours divided by the published figure, or else by what theory says.
+    /// Ours divided by the published figure, or else by the value of theory.
     pub ratio: Option<f64>,
     /// How far the ratio may be from 1; bounds have no tolerance.
     pub tolerance: f64,
-    /// Whether it is no further, or the bound is kept.
+    /// Whether the ratio is in the tolerance, or ours respects the bound.
     pub agrees: Option<bool>,
-    /// The run that it is of; none for rows that are calculated from others.
+    /// The run of the row; none for derived rows.
     pub cell: Option<String>,
     /// Where it is drawn.
     pub point: Option<ResultPoint>,
@@ -120,8 +120,8 @@ impl ExperimentResult {
         write_atomically(&directory.csv(), self.csv().as_bytes())
     }
 
-    /// The rows as CSV, with the header `label,unit,paper,ours,ratio`; what theory says stands with
-    /// the published figures.
+    /// The rows as CSV, with the header `label,unit,paper,ours,ratio`; values of theory are in the
+    /// column of the published figures.
     pub fn csv(&self) -> String {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let mut text = String::from("label,unit,paper,ours,ratio\n");

@@ -1,4 +1,4 @@
-//! Files that are whole or not there.
+//! Atomic writes of files: a file is complete or does not exist.
 
 use crate::error::LabError;
 use serde::Serialize;

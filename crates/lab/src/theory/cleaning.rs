@@ -1,13 +1,13 @@
 //! Write amplification of page-mapped cleaning under uniform random writes of single pages, in the
 //! steady state.
 //!
-//! α is physical / logical pages of what is cleaned together, *without the block that is being
-//! written*: its pages are not there to be collected. Leaving it in is 12 % wrong on small drives.
+//! α is physical / logical pages of the blocks that are cleaned together, *without the block that
+//! is being written*, as its pages cannot be collected. Including it causes an error of 12 % on
+//! small drives.
 
 use super::special::{harmonic, lambert_w};
 
-/// Halvings of the interval that the level of collection is looked for in: more than a double has
-/// bits.
+/// Steps of the bisection for the level of collection: more than a double has bits.
 const HALVINGS: u32 = 64;
 
 /// Greedy cleaning of blocks of `pages` pages: the finite-block mean field.
@@ -37,8 +37,8 @@ pub fn greedy_waf(alpha: f64, pages: u32) -> f64 {
 /// Cleaning in the order of writing (FIFO, LRU, a circular log): α / (α + W(−α·e^−α)), W Lambert's
 /// function.
 ///
-/// A page is collected after all others were, so it survived with probability e^−(α/WAF); what
-/// survives is written again. The number of pages of a block does not matter.
+/// A page is collected after all others were, so it survives with probability e^−(α/WAF); surviving
+/// pages are written again. The number of pages of a block does not matter.
 ///
 /// Menon, *A performance comparison of RAID-5 and log-structured arrays*, HPDC 1995; Desnoyers,
 /// SYSTOR 2012; Li, Lee and Lui, *Stochastic modeling of large-scale solid-state storage systems*,
@@ -60,7 +60,7 @@ mod tests {
         for spare in [0.05, 0.1, 0.25, 0.4] {
             let alpha = 1.0 / (1.0 - spare);
             let waf = fifo_waf(alpha);
-            // A share e^-(α/WAF) of what is collected is written again.
+            // A share e^-(α/WAF) of the collected pages is written again.
             near(waf, 1.0 / (1.0 - (-alpha / waf).exp()), 1e-9);
         }
         // Published values of the asymptotic model.

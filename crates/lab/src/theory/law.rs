@@ -1,4 +1,4 @@
-//! Which theory a row of an experiment stands beside, and what it says of a run.
+//! The theories that rows of experiments are compared with, and their values for a run.
 
 use super::{fifo_waf, greedy_waf, md1_wait};
 use crate::cell::Cell;
@@ -21,12 +21,12 @@ pub enum Law {
 }
 
 impl Law {
-    /// Its value for a run, or why it has none.
+    /// Its value for a run, or the reason why it does not apply.
     pub fn of(self, cell: &Cell) -> Result<f64, String> {
         let (Workload::Block(workload), LayoutKind::PageMapped(layout)) =
             (&cell.workload, &cell.layout.kind)
         else {
-            return Err("theory speaks of block requests to page-mapped layouts only".to_owned());
+            return Err("theory applies only to block requests on page-mapped layouts".to_owned());
         };
         match self {
             Law::GreedyWaf => {
@@ -40,7 +40,7 @@ impl Law {
     }
 }
 
-/// Physical / logical pages of a plane without its open block, where the models of cleaning apply.
+/// Physical / logical pages of a plane without its open block, if the models of cleaning apply.
 fn cleaning(
     cell: &Cell,
     layout: &PageMapped,
@@ -63,7 +63,7 @@ fn cleaning(
     Ok((1.0 + cell.op_percent() / 100.0) * (blocks - 1.0) / blocks)
 }
 
-/// Mean latency of reads that come at random to a die that serves one after the other.
+/// Mean latency of reads with random arrivals at a die that serves one at a time.
 fn single_die(device: &DeviceSpec, workload: &BlockWorkload) -> Result<f64, String> {
     let geometry = &device.geometry;
     let rate = match workload.load {

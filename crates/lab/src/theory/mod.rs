@@ -1,6 +1,6 @@
-//! Theory in closed form: write amplification of cleaning under uniform random writes, and the wait
-//! at a die that is asked at random times. Rows of experiments stand beside it as others stand
-//! beside published figures.
+//! Analytic models: write amplification of cleaning under uniform random writes, and the queueing
+//! delay at a die with random arrivals. Rows of experiments are compared with them, as others are
+//! with published figures.
 
 mod cleaning;
 mod law;

@@ -1,8 +1,8 @@
-//! One server that is asked at random times.
+//! Queueing at one server with random arrivals.
 
-/// The mean time that a request waits before it is served where requests come at random (Poisson)
-/// and each takes `service` of one server that is busy for `utilisation` (0 to 1, exclusive) of the
-/// time: M/D/1.
+/// The mean wait of a request before its service in an M/D/1 queue: Poisson arrivals, a fixed time
+/// of `service` for each, and one server that is busy for `utilisation` (0 to 1, exclusive) of the
+/// time.
 ///
 /// Pollaczek, 1930, and Khinchine, 1932: ρ·(1 + c²) / (2·(1 − ρ)) services, with c = 0 where all
 /// take equally long.

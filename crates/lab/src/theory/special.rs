@@ -1,4 +1,4 @@
-//! The two functions that the models need and the standard library lacks.
+//! Two mathematical functions for the models that the standard library lacks.
 
 /// Euler's constant.
 const GAMMA: f64 = 0.577_215_664_901_532_9;

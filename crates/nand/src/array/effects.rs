@@ -12,7 +12,7 @@ use crate::geometry::MAX_PLANES;
 use crate::storage::StoreFailure;
 
 impl Core {
-    /// Finds out what the sensed pages hold; returns the retries of the plane that needs most.
+    /// Determines the results of the sensed pages; returns the most read retries of any plane.
     #[inline]
     pub(super) fn look(&mut self, die: &mut Die, slot: u8) -> u8 {
         if self.injector.is_some() {
@@ -25,7 +25,7 @@ impl Core {
         most_retries
     }
 
-    /// Looks at the pages of all planes.
+    /// Reads the pages of all planes.
     #[inline]
     pub(super) fn look_at_all(&mut self, die: &mut Die, slot: u8) -> u8 {
         let index = die.index.index();
@@ -63,7 +63,7 @@ impl Core {
         }
     }
 
-    /// What a page holds whose program was interrupted and that was good until now.
+    /// The content of a page whose program was interrupted and that was readable until now.
     #[cold]
     fn look_at_unstable(&mut self, index: BlockIndex, page: u32) -> Content {
         match self.blocks.survives_read(index, page, self.now) {
@@ -91,19 +91,19 @@ impl Core {
         (status, verdict.retries)
     }
 
-    /// Brings the data of a read into its register. Of pages without data nothing is shown.
+    /// Copies the data of a read into its register. A page that is not good reads as zeros.
     pub(super) fn fetch(&mut self, die: &mut Die, slot: u8, shown: &[Shown; MAX_PLANES]) {
         let page_bytes = self.page_bytes();
         let command = die.slot(slot);
         if !command.status[..usize::from(command.planes)].iter().any(|status| status.is_good()) {
-            // Zeros stand for it in `Array::read_data`: a search for what is written reads much
-            // that is not.
+            // `Array::read_data` returns zeros. Frequent: a search for written pages reads many
+            // erased ones.
             return;
         }
         let mut register = std::mem::take(&mut self.registers[die.register(slot)]);
         let command = die.slot_mut(slot);
-        // The flash senses all of the page. Only a read that shows what the register held could
-        // tell.
+        // The flash senses the whole page, but only a stale read can return bytes beyond the
+        // transferred ones, and only an injector makes stale reads.
         let asked = match command.head && self.injector.is_none() {
             true => self.geometry.sector_bytes() as usize,
             false => page_bytes,
@@ -155,8 +155,8 @@ impl Core {
         }
     }
 
-    /// Programs one plane's page, its data aside; or it fails, its status says so, and its block
-    /// goes bad.
+    /// Programs one plane's page, without its data. On a failure, sets the plane's status, marks
+    /// the block bad and returns false.
     #[inline]
     pub(super) fn program_takes(
         &mut self,
@@ -180,7 +180,7 @@ impl Core {
         true
     }
 
-    /// Gives one plane's page its data. Where a stray page lies already, both are lost, without an
+    /// Stores the data of one plane's page. If the page holds stray data, both are lost without an
     /// error.
     #[inline]
     pub(super) fn keep_or_lose(&mut self, die: &mut Die, slot: u8, plane: usize) {
@@ -194,7 +194,7 @@ impl Core {
         }
     }
 
-    /// A page is lost and its block goes bad, if it had not before.
+    /// Marks the block bad and, unless the block must be erased, the page lost.
     #[cold]
     pub(super) fn fail_program(&mut self, index: BlockIndex, page: u32, now_s: u64) {
         let block = self.blocks.get_mut(index);
@@ -205,7 +205,8 @@ impl Core {
         }
     }
 
-    /// Writes one plane's page from the register into a block of the store, if there is a store.
+    /// Writes one plane's page from the register into a block of the page store, if there is a
+    /// store.
     #[inline]
     pub(super) fn keep_in(
         &mut self,
@@ -255,7 +256,7 @@ impl Core {
         PageStatus::Good
     }
 
-    /// A block can be used no more, and nothing in it can be read.
+    /// Marks the block bad and all its pages unreadable.
     #[cold]
     pub(super) fn fail_erase(&mut self, index: BlockIndex) {
         self.blocks.spoil_erase(index);

@@ -1,8 +1,8 @@
-//! How commands move on: sense, load, program, erase, transfer, suspend and resume.
+//! The progress of commands: sense, load, program, erase, transfer, suspend and resume.
 //!
-//! A die's event is the end of what its cell array does; a channel's event is the end of a
-//! transfer. Where it is plain what follows, it follows; else [`Core::dispatch`] starts what can
-//! start on the die.
+//! A die's event is the end of its cell array's operation; a channel's event is the end of a
+//! transfer. If only one next step is possible, the event starts it directly; otherwise
+//! [`Core::dispatch`] starts the operations that are possible on the die.
 
 use super::{Array, Core};
 use crate::activity::Activity;
@@ -14,9 +14,9 @@ use crate::tournament::Owner;
 use softflash_base::Time;
 
 impl Array {
-    /// Plays all events up to and including `until`, and appends the commands that ended, in the
-    /// order of their ends. With [`Time::MAX`] it plays until all dies are idle; else the array's
-    /// time is `until` afterwards.
+    /// Processes all events up to and including `until`, and appends the completed commands to
+    /// `finished`, in the order of completion. With [`Time::MAX`] it runs until all dies are idle;
+    /// otherwise the array's time is `until` afterwards.
     #[inline]
     pub fn advance(&mut self, until: Time, finished: &mut Vec<Finished>) {
         while let Some((at, owner)) = self.core.events.first()
@@ -29,9 +29,9 @@ impl Array {
         }
     }
 
-    /// Plays the next event alone and appends the command that ended, if one did; returns the time.
-    /// `None` when all dies are idle. Cheaper than [`advance`](Array::advance) for a caller that
-    /// answers every end with a new command.
+    /// Processes the next event and appends the command that it completed, if any; returns the time
+    /// of the event, or `None` if all dies are idle. Cheaper than [`advance`](Array::advance) for a
+    /// caller that submits a new command at every completion.
     #[inline]
     pub fn step(&mut self, finished: &mut Vec<Finished>) -> Option<Time> {
         let (at, owner) = self.core.events.first()?;
@@ -63,7 +63,7 @@ impl Array {
 }
 
 impl Core {
-    /// The cell array of a die has finished an operation.
+    /// Handles the end of an operation of a die's cell array.
     #[inline]
     fn die_event(&mut self, die: &mut Die, bus: &mut Channel, finished: &mut Vec<Finished>) {
         self.events.clear_die(usize::from(die.channel), usize::from(die.place));
@@ -109,7 +109,7 @@ impl Core {
         }
     }
 
-    /// A page is good for transfer, which begins now or when the cache register is free.
+    /// Handles a sensed page: its transfer is requested now, or when the cache register is free.
     #[inline]
     fn sensed(&mut self, die: &mut Die, bus: &mut Channel, slot: u8) {
         if die.output == NONE {
@@ -125,7 +125,7 @@ impl Core {
         }
     }
 
-    /// A transfer has ended.
+    /// Handles the end of a transfer.
     #[inline]
     fn bus_event(
         &mut self,
@@ -175,7 +175,7 @@ impl Core {
         self.counters.finished += 1;
     }
 
-    /// Starts what can start on a die.
+    /// Starts the operations that are possible on a die.
     #[inline]
     pub(super) fn dispatch(&mut self, die: &mut Die, bus: &mut Channel) {
         if self.timing.suspends {
@@ -198,7 +198,7 @@ impl Core {
         }
     }
 
-    /// With a cache register a die senses the next page while the data of one go out.
+    /// With a cache register a die senses the next page during the transfer of the current one.
     #[inline]
     fn sense_second(&mut self, die: &mut Die) {
         let second = die.second();
@@ -207,7 +207,7 @@ impl Core {
         }
     }
 
-    /// With a cache register a die loads the next page while it programs one.
+    /// With a cache register a die loads the next page during the program of the current one.
     #[inline]
     fn load_second(&mut self, die: &mut Die, bus: &mut Channel) {
         let second = die.second();
@@ -216,7 +216,7 @@ impl Core {
         }
     }
 
-    /// Asks for the bus for a program's data.
+    /// Requests the bus for the data of a program.
     #[inline]
     fn load(&mut self, die: &mut Die, bus: &mut Channel, slot: u8) {
         die.set_stage(slot, Stage::Loading);
@@ -224,8 +224,8 @@ impl Core {
         self.request_bus(die, bus, Direction::In, slot);
     }
 
-    /// Asks for the bus for a page. Without a cache register the page keeps the array until it is
-    /// gone.
+    /// Requests the bus for a sensed page. Without a cache register the page occupies the cell
+    /// array until it is transferred.
     #[inline]
     pub(super) fn unload(&mut self, die: &mut Die, bus: &mut Channel, slot: u8) {
         die.set_stage(slot, Stage::Unloading);
@@ -242,8 +242,8 @@ impl Core {
         }
     }
 
-    /// Begins the next transfer on a bus that has none, or whose transfer has ended, if one is
-    /// wanted.
+    /// Starts the next requested transfer, if any, on a bus that is idle or whose transfer has
+    /// ended.
     #[inline]
     fn grant(&mut self, bus: &mut Channel, channel: u16) {
         if let Some(transfer) = bus.grant(self.timing.reads_ahead) {
@@ -300,13 +300,13 @@ impl Core {
         self.wake_at(die, die.work_ends);
     }
 
-    /// Gives a die its next event.
+    /// Schedules the next event of a die.
     #[inline]
     pub(super) fn wake_at(&mut self, die: &Die, at: u64) {
         self.events.set_die(usize::from(die.channel), usize::from(die.place), at, self.now);
     }
 
-    /// The level of a command's pages in their cells.
+    /// The cell level of a command's pages.
     #[inline]
     fn level(&self, die: &Die, slot: u8) -> usize {
         usize::from(self.pages.page(die.slot(slot).page).level)

@@ -1,5 +1,5 @@
-//! The effects of silent and planned faults on pages. All of it is cold: an array without such
-//! faults never comes here.
+//! The effects of silent and planned faults on pages. Cold code: an array without such faults only
+//! checks that it has no injector.
 
 use super::injector::{Injector, Shown, Verdict, Written};
 use super::{Array, Core};
@@ -16,11 +16,11 @@ use softflash_base::Time;
 use softflash_base::random::Rng;
 
 impl Array {
-    /// Plans faults beside the configured rates and what was planned before. What is planned for a
-    /// time that has passed strikes at the next occasion; commands are counted from now on.
+    /// Plans faults in addition to the configured rates and to earlier planned faults. A fault
+    /// planned for a past time strikes at the next opportunity; commands are counted from now on.
     ///
     /// # Errors
-    /// [`ConfigError::Schedule`] if a fault cannot happen; then nothing is planned.
+    /// [`ConfigError::Schedule`] if a fault is impossible; then none is planned.
     pub fn schedule(&mut self, schedule: &FaultSchedule) -> Result<(), ConfigError> {
         schedule.validate(&self.core.geometry)?;
         let Core { injector, faults, rngs, geometry, .. } = &mut self.core;
@@ -29,27 +29,27 @@ impl Array {
             .plan(schedule, geometry)
     }
 
-    /// The time of the next planned power cut: the driver of the array advances it to that time and
-    /// [cuts](Array::power_cut). A cut removes all cuts planned until then.
+    /// The time of the next planned power cut. The array's driver advances it to that time and
+    /// calls [`power_cut`](Array::power_cut), which removes all cuts planned until then.
     pub fn planned_cut(&self) -> Option<Time> {
         let injector = self.core.injector.as_ref()?;
         injector.cuts.first().map(|&at| Time(at.max(self.core.now)))
     }
 
-    /// How often silent, planned and slow faults struck.
+    /// Counters of the injected silent, planned and slow faults.
     pub fn injected(&self) -> InjectedFaults {
         self.core.injector.as_ref().map_or_else(InjectedFaults::default, |of| of.counters)
     }
 }
 
 impl Core {
-    /// Whether a die has died.
+    /// Whether a die is dead.
     pub(super) fn is_dead(&self, die: DieIndex) -> bool {
         self.injector.as_ref().is_some_and(|injector| injector.is_dead(die.index(), self.now))
     }
 
-    /// How long work takes on a die that usually takes `ns`; the first step of a command, or a
-    /// later one.
+    /// The duration of a die's step that takes `ns` without faults. `first_of` is the kind of the
+    /// command if this is its first step.
     #[inline]
     pub(super) fn die_step_ns(
         &mut self,
@@ -63,14 +63,14 @@ impl Core {
         }
     }
 
-    /// The power has been cut.
+    /// Removes the planned power cuts up to now.
     pub(super) fn forget_cuts(&mut self) {
         if let Some(injector) = &mut self.injector {
             injector.cuts.retain(|&at| at > self.now);
         }
     }
 
-    /// How long a transfer takes on a bus that usually takes `ns`.
+    /// The duration of a transfer that takes `ns` without faults.
     #[inline]
     pub(super) fn bus_step_ns(&mut self, channel: u16, ns: u64) -> u64 {
         match &mut self.injector {
@@ -79,8 +79,8 @@ impl Core {
         }
     }
 
-    /// The fault that strikes a command whose work ends now. One that is dead or fails has got its
-    /// status.
+    /// The fault that strikes a command whose work in the cell array ends now. Sets the status of a
+    /// command that fails or whose die is dead.
     fn verdict(&mut self, die: &mut Die, slot: u8) -> (Verdict, Option<Strike>) {
         let kind = die.slot(slot).kind;
         let Some(injector) = &mut self.injector else { return (Verdict::Goes, None) };
@@ -95,7 +95,7 @@ impl Core {
         (verdict, strike)
     }
 
-    /// As [`look`](Core::look), with what strikes it.
+    /// As [`look`](Core::look), with faults.
     #[cold]
     pub(super) fn look_with_faults(&mut self, die: &mut Die, slot: u8) -> u8 {
         let (verdict, strike) = self.verdict(die, slot);
@@ -130,7 +130,8 @@ impl Core {
         })
     }
 
-    /// Reads what is shown in the place of a page. `bytes` still hold what the register held.
+    /// Reads the data that a faulty read returns. `bytes` are the previous contents of the
+    /// register.
     #[cold]
     pub(super) fn read_page_wrong(
         &mut self,
@@ -157,8 +158,8 @@ impl Core {
         Ok(())
     }
 
-    /// Flips bits of one codeword, more often than ECC corrects and an odd number of times, so that
-    /// some stay flipped.
+    /// Flips random bits of one codeword: an odd number of flips, more than ECC corrects, so that
+    /// at least one bit stays flipped.
     fn flip(&self, bytes: &mut [u8], seed: u64) {
         let mut rng = Rng::seeded(seed);
         let law = &self.faults.bit_errors;
@@ -173,7 +174,7 @@ impl Core {
         }
     }
 
-    /// As [`program_done`](Core::program_done), with what strikes it.
+    /// As [`program_done`](Core::program_done), with faults.
     #[cold]
     pub(super) fn program_done_with_faults(&mut self, die: &mut Die, slot: u8) {
         let Slot { page, planes, blocks, .. } = *die.slot(slot);
@@ -208,8 +209,9 @@ impl Core {
         }
     }
 
-    /// Lets one plane's page of a program hit another block of the plane, if there is one that has
-    /// come as far: a page that is programmed is lost, one that is next holds the data.
+    /// Writes one plane's page of a program to another block of the plane, if there is one whose
+    /// write pointer has reached the page: a programmed page there is lost, a page that is next in
+    /// order holds the data.
     fn write_elsewhere(&mut self, die: &Die, slot: u8, plane: usize) {
         let Slot { page, blocks, .. } = *die.slot(slot);
         let per_plane = self.geometry.blocks_per_plane;
@@ -231,7 +233,7 @@ impl Core {
         }
     }
 
-    /// As [`erase_done`](Core::erase_done), with what strikes it.
+    /// As [`erase_done`](Core::erase_done), with faults.
     #[cold]
     pub(super) fn erase_done_with_faults(&mut self, die: &mut Die, slot: u8) {
         let (verdict, _) = self.verdict(die, slot);

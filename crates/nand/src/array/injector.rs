@@ -1,5 +1,6 @@
-//! Decides which commands silent and planned faults strike. Present in an array only if there can
-//! be any, so that all others test for it and no more. What the faults do is in `injection`.
+//! Selects the commands that silent and planned faults strike. An array has an injector only if
+//! such faults are possible; without them it only checks that it has none. The effects of the
+//! faults are in `injection`.
 
 use crate::command::CommandKind;
 use crate::config::ConfigError;
@@ -11,23 +12,23 @@ use crate::geometry::Geometry;
 use softflash_base::random::Rng;
 use std::collections::BTreeSet;
 
-/// Faults to come, and what has been of them.
+/// Planned faults, and counters of injected ones.
 pub(super) struct Injector {
     silent: SilentFaults,
     slow: SlowOperations,
     dies: Vec<DieFaults>,
-    /// Of each channel, when its bus is slow.
+    /// The slow periods of each channel's bus.
     buses: Vec<Vec<Slowness>>,
-    /// When the power is to be cut.
+    /// The times of planned power cuts.
     pub(super) cuts: BTreeSet<u64>,
     pub(super) counters: InjectedFaults,
 }
 
 /// Faults of one die.
 struct DieFaults {
-    /// Chance of its own, so that nothing else is drawn differently.
+    /// A separate generator, so that injection does not change other random draws.
     rng: Rng,
-    /// Commands whose work has begun, and whose work has ended, by kind.
+    /// Commands whose work in the cell array has begun, and has ended, by kind.
     begun: [u64; 3],
     ended: [u64; 3],
     /// The faults that have not struck yet, in the schedule's order.
@@ -36,7 +37,7 @@ struct DieFaults {
     slow: Vec<Slowness>,
 }
 
-/// A stretch of time in which things take longer.
+/// A period in which operations take longer.
 #[derive(Clone, Copy)]
 struct Slowness {
     from: u64,
@@ -49,9 +50,9 @@ struct Slowness {
 pub(super) enum Verdict {
     /// The die is dead.
     Dead,
-    /// It was planned that the command fails.
+    /// A planned failure of the command.
     Fails,
-    /// Each page has a fate of its own.
+    /// The outcome is decided page by page.
     Goes,
 }
 
@@ -82,7 +83,7 @@ impl Injector {
         needed.then(|| Injector::idle(faults, rngs, channels))
     }
 
-    /// An injector, whatever the rates are.
+    /// An injector, even if no rate needs one.
     pub(super) fn idle(faults: &FaultConfig, rngs: &[Rng], channels: u16) -> Box<Injector> {
         let die = |rng: &Rng| DieFaults {
             rng: rng.fork("injected"),
@@ -102,7 +103,7 @@ impl Injector {
         })
     }
 
-    /// Takes over a schedule.
+    /// Adds the faults of a schedule.
     pub(super) fn plan(
         &mut self,
         schedule: &FaultSchedule,
@@ -129,7 +130,7 @@ impl Injector {
         Ok(())
     }
 
-    /// A bus counts no commands; it is slow from a time on, or not at all.
+    /// Plans a slow period of a bus. A bus counts no commands, so only a fault at a time slows it.
     fn plan_bus(&mut self, channel: u32, when: FaultTime, what: Strike) {
         if let (FaultTime::AtNs(from), Strike::Slow { factor, for_ns }) = (when, what) {
             let until = from.saturating_add(for_ns);
@@ -141,7 +142,8 @@ impl Injector {
         self.dies[die].dead_from <= now
     }
 
-    /// Counts a command whose work ends now, and says what strikes it.
+    /// Counts a command whose work ends now; returns its verdict and the planned fault that strikes
+    /// it.
     pub(super) fn work_ends(
         &mut self,
         die: usize,
@@ -161,7 +163,7 @@ impl Injector {
         (Verdict::Goes, struck)
     }
 
-    /// The fate of a page that would be programmed well.
+    /// The effect of a program that would succeed on a page.
     pub(super) fn written(&mut self, die: usize, planned: Option<Strike>) -> Written {
         let rng = &mut self.dies[die].rng;
         match planned {
@@ -173,7 +175,8 @@ impl Injector {
         }
     }
 
-    /// The data shown of a page that would be read well. `other` finds the page of another block.
+    /// The data that a read returns for a page whose read would succeed. `other` finds the block of
+    /// a misdirected read.
     pub(super) fn shown(
         &mut self,
         die: usize,
@@ -205,13 +208,13 @@ impl Injector {
         }
     }
 
-    /// A number below `n`, for a die.
+    /// A random number below `n` from a die's generator.
     pub(super) fn below(&mut self, die: usize, n: u32) -> u32 {
         self.dies[die].rng.below(u64::from(n)) as u32
     }
 
-    /// How long work takes on a die that would take `ns`. The first step of a command counts as one
-    /// of its kind.
+    /// The duration of a die's step that takes `ns` without faults. The first step of a command
+    /// counts the command.
     pub(super) fn die_step_ns(
         &mut self,
         die: usize,
@@ -231,7 +234,7 @@ impl Injector {
         slowed
     }
 
-    /// How long a transfer takes on a channel that would take `ns`.
+    /// The duration of a transfer on a channel that takes `ns` without faults.
     pub(super) fn bus_step_ns(&mut self, channel: usize, now: u64, ns: u64) -> u64 {
         let slowed = slowed(ns, factor_at(&self.buses[channel], now));
         self.counters.slowed_steps += u64::from(slowed > ns);
@@ -249,8 +252,8 @@ impl DieFaults {
         }
     }
 
-    /// Counts a command whose work begins; returns how far it comes if a power cut was planned for
-    /// it.
+    /// Counts a command whose work begins; returns its progress at a power cut that was planned for
+    /// it, if any.
     fn cut_in(&mut self, kind: CommandKind) -> Option<f64> {
         let begun = &mut self.begun[kind as usize];
         *begun += 1;
@@ -270,8 +273,8 @@ impl DieFaults {
         }
     }
 
-    /// Counts a command, lets happen to the die what was planned for its end, and returns the first
-    /// thing that was planned for the command itself.
+    /// Counts a command whose work has ended, applies the faults of the die that were planned for
+    /// this end, and returns the first fault that was planned for the command itself.
     fn struck(&mut self, kind: CommandKind, now: u64) -> Option<Strike> {
         let ended = &mut self.ended[kind as usize];
         *ended += 1;

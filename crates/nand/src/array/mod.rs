@@ -1,10 +1,11 @@
 //! The array: dies and buses driven by events, blocks with their rules.
 //!
-//! [`Array::submit`] checks a command against the rules and puts it on its die; [`Array::advance`]
-//! plays events up to a time and reports what ended. In between nothing happens, so the caller owns
-//! the clock. How commands move on is in `events`, how reads interrupt others in `suspend`, what a
-//! power cut does in `power_cut`; which commands silent and planned faults strike is decided in
-//! `injector`, and done in `injection`.
+//! [`Array::submit`] checks a command against the rules and queues it on its die;
+//! [`Array::advance`] processes events up to a time and returns completions. Nothing happens
+//! between these calls, so the caller owns the clock. The progress of commands is in `events`,
+//! suspension of programs and erases for reads in `suspend`, the effects of power cuts in
+//! `power_cut`. `injector` selects the commands that silent and planned faults strike, `injection`
+//! has the effects of these faults.
 
 mod effects;
 mod events;
@@ -37,17 +38,17 @@ use thiserror::Error;
 
 /// A flash array.
 ///
-/// A new one is erased, with its factory-bad blocks drawn from the seed. Equal configuration, seed
-/// and calls give equal results, event by event; what chance does to one die does not depend on the
-/// others.
+/// A new array is erased, with its factory-bad blocks drawn from the seed. Equal configuration,
+/// seed and calls give equal results, event by event. The random draws of a die do not depend on
+/// the other dies.
 pub struct Array {
     dies: Vec<Die>,
     channels: Vec<Channel>,
     core: Core,
 }
 
-/// Everything of an array but its dies and channels, so that an event can hold those it is about
-/// and change the rest.
+/// The array without its dies and channels, so that an event's handler can borrow its die and
+/// channel and change the rest.
 struct Core {
     geometry: Geometry,
     timing: Timing,
@@ -56,56 +57,57 @@ struct Core {
     blocks: BlockTable,
     events: Tournament,
     store: Option<Box<dyn PageStore>>,
-    /// Data of commands under way, one buffer for each slot of each die, empty until it is used.
+    /// Data of commands in progress: one buffer for each slot of each die, empty until its first
+    /// use.
     registers: Vec<Vec<u8>>,
-    /// The data shown of reads that found none.
+    /// The data returned for reads without a readable page.
     zeros: Vec<u8>,
-    /// Chance, for each die of its own.
+    /// One random generator per die.
     rngs: Vec<Rng>,
     now: u64,
     counters: ArrayCounters,
     recorder: Option<Box<recorder::Recorder>>,
-    /// Silent, planned and slow faults, if there can be any.
+    /// Silent, planned and slow faults, if any are possible.
     injector: Option<Box<injector::Injector>>,
 }
 
 /// Counters of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ArrayCounters {
-    /// Commands taken.
+    /// Commands accepted.
     pub submitted: u64,
-    /// Commands ended. The difference is under way, or was lost in power cuts.
+    /// Commands completed. The rest are in progress, or were lost in power cuts.
     pub finished: u64,
-    /// Commands that power cuts took.
+    /// Commands lost in power cuts.
     pub lost: u64,
-    /// Events played.
+    /// Events processed.
     pub events: u64,
     /// Pages read, readable or not.
     pub pages_read: u64,
-    /// Pages programmed, well or not.
+    /// Pages programmed, including failed programs.
     pub pages_programmed: u64,
-    /// Blocks erased, well or not.
+    /// Blocks erased, including failed erases.
     pub blocks_erased: u64,
-    /// Programs and erases interrupted for a read.
+    /// Suspensions of programs and erases for a read.
     pub suspensions: u64,
 }
 
-/// Why a block's record cannot be taken over.
+/// Why a block's record cannot be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ImportError {
     /// The block is outside the array.
     #[error("block {} of plane {} of die {} does not exist", .0.block, .0.plane, .0.die)]
     NoSuchBlock(BlockAddress),
-    /// The record names a page that cannot be.
+    /// The record names a page that cannot exist.
     #[error("page {page} is beyond the {limit} that the record and the block have")]
     NoSuchPage {
         /// The page.
         page: u32,
-        /// Pages there are.
+        /// The limit of page numbers.
         limit: u32,
     },
-    /// A command is under way on the die.
+    /// The die has a command in progress.
     #[error("die {die} is at work; import when it is idle")]
     DieAtWork {
         /// The die.
@@ -114,7 +116,7 @@ pub enum ImportError {
 }
 
 impl Array {
-    /// An erased array. `seed` decides factory-bad blocks and all later chance.
+    /// An erased array. `seed` determines factory-bad blocks and all later random draws.
     pub fn new(
         config: &ArrayConfig,
         storage: Storage,
@@ -165,7 +167,7 @@ impl Array {
         })
     }
 
-    /// The shape.
+    /// The geometry.
     pub fn geometry(&self) -> &Geometry {
         &self.core.geometry
     }
@@ -175,23 +177,23 @@ impl Array {
         Time(self.core.now)
     }
 
-    /// When something happens next, if nothing is submitted before; `None` when all dies are idle.
+    /// The time of the next event, if nothing is submitted before; `None` if all dies are idle.
     #[inline]
     pub fn next_event_at(&self) -> Option<Time> {
         self.core.events.first_at().map(Time)
     }
 
-    /// Commands on a die.
+    /// The number of commands on a die.
     pub fn die_load(&self, die: DieIndex) -> u8 {
         self.dies.get(die.index()).map_or(0, Die::load)
     }
 
-    /// Time that a die's cell array has worked, in nanoseconds, what it has begun included.
+    /// Busy time of a die's cell array in nanoseconds, including all of the operation in progress.
     pub fn die_busy_ns(&self, die: DieIndex) -> u64 {
         self.dies.get(die.index()).map_or(0, |die| die.busy_ns)
     }
 
-    /// Time that a channel's bus was taken, in nanoseconds, the transfer it has begun included.
+    /// Busy time of a channel's bus in nanoseconds, including all of the transfer in progress.
     pub fn channel_busy_ns(&self, channel: ChannelIndex) -> u64 {
         self.channels.get(channel.index()).map_or(0, |channel| channel.busy_ns)
     }
@@ -201,10 +203,10 @@ impl Array {
         self.core.counters
     }
 
-    /// The data of a finished read, its planes' pages one after the other; empty for other
-    /// commands, and if the array keeps no data. Bytes of a plane whose status is not good mean
-    /// nothing, nor do those of a [`head`](crate::DieCommand::head) behind the first sector. Valid
-    /// until the next command is submitted to the same die.
+    /// The data of a completed read: the pages of its planes in order; empty for other commands,
+    /// and if the array stores no data. The bytes of a plane whose status is not good are
+    /// undefined, as are those of a [`head`](crate::DieCommand::head) read after the first sector.
+    /// Valid until the next command is submitted to the same die.
     ///
     /// # Panics
     /// If `finished` comes from another array.
@@ -226,7 +228,7 @@ impl Array {
         Some(self.core.blocks.state(index, self.core.now_s()))
     }
 
-    /// Every block that is bad, in ascending order.
+    /// All bad blocks, in ascending order.
     pub fn bad_blocks(&self) -> impl Iterator<Item = (BlockAddress, Health)> + '_ {
         (0..self.core.geometry.blocks()).filter_map(|index| {
             let health = self.core.blocks.get(BlockIndex(index)).health;
@@ -235,8 +237,8 @@ impl Array {
         })
     }
 
-    /// For each page of a block how many of its pages must be programmed until no power cut in a
-    /// later program can take it, or one before it, along.
+    /// For each page of a block, the number of its pages that must be programmed until no power cut
+    /// in a later program can destroy this page or one before it.
     pub fn safe_after(&self) -> Vec<u32> {
         if self.core.faults.paired_page_loss > 0.0 {
             self.core.pages.safe_after()
@@ -245,7 +247,7 @@ impl Array {
         }
     }
 
-    /// Takes a block out of service, at once. Returns false outside the array.
+    /// Marks a block bad, at once. Returns false for a block outside the array.
     pub fn mark_bad(&mut self, block: BlockAddress) -> bool {
         let Some(index) = self.core.geometry.block_index(block) else { return false };
         let block = self.core.blocks.get_mut(index);
@@ -255,14 +257,15 @@ impl Array {
         true
     }
 
-    /// The state of a block to keep across a power cycle, its data aside; `None` outside the array.
+    /// The state of a block that survives a power cycle, without its data; `None` outside the
+    /// array.
     pub fn export_block(&self, block: BlockAddress) -> Option<BlockRecord> {
         let index = self.core.geometry.block_index(block)?;
         Some(self.core.blocks.export(index, self.core.now))
     }
 
-    /// Puts a block into a recorded state. The store must hold the data of its pages, if the array
-    /// keeps data.
+    /// Restores a block to a recorded state. If the array stores data, the page store must hold the
+    /// data of the block's pages.
     pub fn import_block(
         &mut self,
         block: BlockAddress,
@@ -320,7 +323,7 @@ impl Core {
         self.geometry.page_bytes as usize
     }
 
-    /// Seconds of the array's clock, for ages.
+    /// The array's clock in seconds, for the ages of blocks.
     #[inline]
     fn now_s(&self) -> u64 {
         self.now / 1_000_000_000

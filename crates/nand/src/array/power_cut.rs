@@ -1,12 +1,12 @@
 //! Power cuts.
 //!
-//! Only operations in a cell array leave traces; queued commands and those whose data were still on
-//! the bus never happened. An interrupted program consumes its page: the page is untouched, torn or
-//! whole, more likely the latter the further the program had come, and older pages of its word line
-//! may be lost with it. An interrupted erase usually leaves a block that holds nothing readable and
-//! must be erased again. Weights in [`FaultConfig`](crate::FaultConfig) replace these chances and
-//! add outcomes: pages that are good until later, blocks that look erased or keep part of their
-//! pages.
+//! Only operations in a cell array have an effect; queued commands and commands whose data are
+//! still on the bus have none. An interrupted program consumes its page: the page is untouched,
+//! torn or whole. The further the program has progressed, the likelier the page is whole instead of
+//! untouched. Older pages of its word line may be lost too. An interrupted erase usually leaves a
+//! block without readable pages that must be erased again. Weights in
+//! [`FaultConfig`](crate::FaultConfig) replace these probabilities and add outcomes: pages that
+//! become unreadable later, blocks that look erased or keep part of their pages.
 
 use super::{Array, Core};
 use crate::address::BlockIndex;
@@ -19,30 +19,30 @@ use crate::faults::{CutErase, CutPage, CutPages};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 
-/// Bytes that a torn program writes as a whole: where a shorn page ends is a multiple of it.
+/// The granularity of a shorn page: the length of its new part is a multiple of these bytes.
 const SUB_PAGE_BYTES: usize = 512;
 
-/// How likely an operation is at its beginning to have had no effect, and at its end to have had
-/// its full effect without a completion.
+/// The probability that an interrupted operation has no effect or its full effect: no effect if the
+/// cut is at its beginning, the full effect if the cut is at its end.
 const CLEAN_SHARE: f64 = 0.25;
 
-/// The operations under way at a power cut, and their results; pages and blocks, each plane
-/// counted.
+/// The operations in progress at a power cut, and their outcomes. Pages and blocks are counted in
+/// each plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PowerCutReport {
-    /// Commands that will not be answered.
+    /// Commands without a completion.
     pub commands_lost: u64,
     /// Pages that read as erased though their programs had begun.
     pub pages_untouched: u32,
     /// Pages that cannot be read.
     pub pages_torn: u32,
-    /// Pages that read as their new first part and erased bytes.
+    /// Pages whose first part reads as new data and the rest as erased bytes.
     pub pages_shorn: u32,
     /// Pages fully programmed.
     pub pages_whole: u32,
     /// Pages that read as fully programmed and become uncorrectable later.
     pub pages_unstable: u32,
-    /// Pages programmed long before and lost with a younger one of their word line.
+    /// Older pages, lost in the interrupted program of another page of their word line.
     pub pages_lost_with_pair: u32,
     /// Blocks that kept their old contents.
     pub blocks_untouched: u32,
@@ -64,7 +64,7 @@ enum Effect {
 }
 
 impl Effect {
-    /// Drawn by how far the operation had come, 0 to 1.
+    /// Draws the result by the progress of the operation, 0 to 1.
     fn draw(progress: f64, rng: &mut Rng) -> Effect {
         let draw = rng.unit_f64();
         if draw < CLEAN_SHARE * (1.0 - progress) {
@@ -78,14 +78,14 @@ impl Effect {
 }
 
 impl Array {
-    /// Cuts the power at `at`. Commands that end by then have taken effect, but have no completion;
-    /// everything under way is interrupted, with consequences drawn from `rng`; then all dies are
-    /// idle and the power is back.
+    /// Cuts the power at `at`. Commands that end by then take effect, but have no completion.
+    /// Operations in progress are interrupted, with outcomes drawn from `rng`. Afterwards the power
+    /// is back and all dies are idle.
     pub fn power_cut(&mut self, at: Time, rng: &mut Rng) -> PowerCutReport {
-        let mut unheard = Vec::new();
-        self.advance(at, &mut unheard);
+        let mut discarded = Vec::new();
+        self.advance(at, &mut discarded);
         let mut report =
-            PowerCutReport { commands_lost: unheard.len() as u64, ..PowerCutReport::default() };
+            PowerCutReport { commands_lost: discarded.len() as u64, ..PowerCutReport::default() };
         for die in &mut self.dies {
             self.core.interrupt(die, rng, &mut report);
         }
@@ -115,7 +115,7 @@ impl Core {
         die.power_cut();
     }
 
-    /// Takes back what vanished commands had reserved.
+    /// Releases the reservations of lost commands.
     fn unreserve(&mut self, die: &Die) {
         let slots = die.slots.iter().zip(die.stages);
         for (slot, _) in slots.filter(|&(_, stage)| stage != Stage::Free) {
@@ -175,7 +175,7 @@ impl Core {
         }
     }
 
-    /// Draws what becomes of a page, by the configured weights if there are any.
+    /// Draws the outcome of an interrupted program, by the configured weights if there are any.
     fn cut_page(&self, progress: f64, rng: &mut Rng) -> CutPage {
         self.faults.cut_pages.draw(rng).unwrap_or_else(|| match Effect::draw(progress, rng) {
             Effect::Nothing => CutPage::Untouched,
@@ -185,7 +185,7 @@ impl Core {
         })
     }
 
-    /// How a page that decays later begins.
+    /// The damage of a page that decays later, with its configured limits.
     fn unstable_page(&self) -> Damage {
         let CutPages { unstable_reads, unstable_ms, .. } = self.faults.cut_pages;
         let until_ns = self.now + u64::from(unstable_ms) * 1_000_000;
@@ -195,7 +195,7 @@ impl Core {
         }
     }
 
-    /// Draws which older pages of the word line an interrupted program took with it.
+    /// Draws the older pages of the word line that an interrupted program destroys.
     fn lose_pairs(
         &mut self,
         index: BlockIndex,
@@ -211,8 +211,8 @@ impl Core {
         }
     }
 
-    /// Hands the store the first `whole` bytes of a page and erased bytes behind them. A store that
-    /// fails now loses the page.
+    /// Writes the first `whole` bytes of a page, followed by erased bytes, to the page store. If
+    /// the store fails, the page is lost.
     fn store_cut_page(&mut self, die: &Die, slot: u8, plane: usize, whole: usize) {
         let page_bytes = self.page_bytes();
         let Slot { page, blocks, .. } = *die.slot(slot);
@@ -242,7 +242,7 @@ impl Core {
         }
     }
 
-    /// An interrupted erase whose outcome depends on how far it had come.
+    /// An interrupted erase whose outcome depends on its progress.
     fn cut_erase_after(
         &mut self,
         progress: f64,
@@ -267,8 +267,8 @@ impl Core {
         }
     }
 
-    /// An interrupted erase with the outcome that the configured weights gave it. A block that held
-    /// nothing readable has nothing to keep, and one that the store cannot erase does not look
+    /// An interrupted erase with an outcome drawn by the configured weights. A block without
+    /// readable pages cannot keep any, and a block that the page store cannot erase does not look
     /// erased.
     fn cut_erase_to(
         &mut self,
@@ -298,7 +298,7 @@ impl Core {
         }
     }
 
-    /// Draws what a page of a block still holds after part of an erase. What was lost stays lost.
+    /// Draws the damage of a page after a partial erase. A lost page stays lost.
     fn spoil_old_page(&mut self, index: BlockIndex, page: u32, rng: &mut Rng) {
         let damage = match rng.below(4) {
             0 => Damage::Hollow,
@@ -315,7 +315,7 @@ impl Core {
     }
 }
 
-/// The operation that a die's cells are in the middle of, and how far it has come, 0 to 1.
+/// The slot of the interrupted operation of a die's cell array, and its progress, 0 to 1.
 fn under_way(die: &Die, now: u64) -> Option<(u8, f64)> {
     let (slot, left_ns) = match die.array {
         _ if die.parked != NONE => (die.parked, die.parked_left_ns),

@@ -12,13 +12,13 @@ pub struct Recorded {
     pub die: DieIndex,
     /// The activity.
     pub activity: Activity,
-    /// When that began.
+    /// When it began.
     pub begin: Time,
-    /// When it ended; for one that was suspended, when it would have.
+    /// When it ended, or would have ended without a suspension.
     pub end: Time,
 }
 
-/// Takes down what begins in its window.
+/// Records the activities that begin in its window.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     from: u64,
@@ -28,8 +28,8 @@ pub(super) struct Recorder {
 }
 
 impl Array {
-    /// Records what begins from `from` on and before `until`, the first `most`; forgets what was
-    /// recorded before.
+    /// Records the first `most` activities that begin from `from` on and before `until`; discards
+    /// earlier records.
     pub fn record(&mut self, from: Time, until: Time, most: usize) {
         let recorder = Recorder { from: from.0, until: until.0, most, recorded: Vec::new() };
         self.core.recorder = Some(Box::new(recorder));
@@ -42,7 +42,7 @@ impl Array {
 }
 
 impl Core {
-    /// Takes down an activity that begins now.
+    /// Records an activity that begins now.
     #[inline]
     pub(super) fn note(&mut self, die: DieIndex, activity: Activity, takes_ns: u64) {
         if self.recorder.is_some() {

@@ -1,4 +1,4 @@
-//! Taking commands: every rule of the flash is checked here, before anything changes.
+//! The submission of commands: every rule of the flash is checked here, before any state changes.
 
 use super::{Array, Core};
 use crate::address::{BlockIndex, DieIndex};
@@ -9,13 +9,12 @@ use crate::geometry::MAX_PLANES;
 use softflash_base::Time;
 
 impl Array {
-    /// Takes a command at `now`, or says why not. `data` is what a program writes, its planes'
-    /// pages one after the other; an array that keeps no data takes none too.
+    /// Accepts a command at `now`, or refuses it. `data` holds the pages of a program, in the order
+    /// of its planes; it may be empty if the array stores no data.
     ///
-    /// A die takes one command, or two if it has a cache register, and they run in order; a read
-    /// that finds a program or erase there has a place of its own if the die can suspend. `now`
-    /// must lie between the time that the array has reached and its next event:
-    /// [`advance`](Array::advance) first.
+    /// A die accepts one command, or two with a cache register, and executes them in order. If the
+    /// die can suspend, it also accepts one read behind a program or erase. `now` must lie between
+    /// the array's time and its next event: call [`advance`](Array::advance) first.
     #[inline]
     pub fn submit(&mut self, now: Time, command: &DieCommand, data: &[u8]) -> Result<(), Refused> {
         self.check_time(now)?;
@@ -45,7 +44,7 @@ impl Array {
         Ok(())
     }
 
-    /// Whether a die would take a command of this kind now.
+    /// Whether a die would accept a command of this kind now.
     pub fn has_room(&self, die: DieIndex, kind: CommandKind) -> bool {
         let (depth, suspends) = (self.core.timing.die_queue_depth, self.core.timing.suspends);
         self.dies.get(die.index()).is_some_and(|die| die.room(kind, depth, suspends).is_some())
@@ -81,8 +80,8 @@ impl Array {
 }
 
 impl Core {
-    /// Writes the command into its slot, field by field where it stays, and makes later commands
-    /// see what it will have done.
+    /// Writes the command into its slot, field by field in place, and updates the reserved write
+    /// pointers, against which later commands are checked.
     #[inline]
     fn fill_slot(&mut self, slot: &mut Slot, command: &DieCommand, first_plane: u32) {
         slot.tag = command.tag;
@@ -128,7 +127,7 @@ impl Core {
         Ok((die.0 * u32::from(geometry.planes_per_die) + u32::from(plane)) * limit)
     }
 
-    /// Checks that the command's blocks may take it. Every block may be read.
+    /// Checks the command against the states of its blocks. Every block may be read.
     #[inline]
     fn check_blocks(&self, command: &DieCommand, first_plane: u32) -> Result<(), RuleBroken> {
         if command.kind == CommandKind::Read {
@@ -148,7 +147,8 @@ impl Core {
         Ok(())
     }
 
-    /// On a dead die nothing is programmed or erased, so what looks like a broken rule may be none.
+    /// Excuses a broken rule on a dead die: its programs and erases have no effect, so the recorded
+    /// states of its blocks prove nothing.
     #[cold]
     fn excuse(&self, die: DieIndex, rule: RuleBroken) -> Result<(), RuleBroken> {
         if self.is_dead(die) { Ok(()) } else { Err(rule) }
@@ -171,7 +171,7 @@ impl Core {
     }
 }
 
-/// Why a program of this page is against the rules.
+/// The rule that a program of this page breaks.
 #[cold]
 fn misplaced(block: u32, page: u32, reserved: u16) -> RuleBroken {
     let next = u32::from(reserved);

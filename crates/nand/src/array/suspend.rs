@@ -6,8 +6,7 @@ use crate::die::{CellArray, Die, NONE, SUSPENDER, Stage};
 use crate::timing::SuspendTiming;
 
 impl Core {
-    /// What a die does for the read that was let past, and for what that has interrupted, comes
-    /// before the queue.
+    /// A suspending read and the suspended operation are served before the die's queue.
     pub(super) fn serve_suspender(&mut self, die: &mut Die, bus: &mut Channel) {
         let waiting = die.stage(SUSPENDER);
         match die.array {
@@ -22,7 +21,7 @@ impl Core {
         }
     }
 
-    /// Interrupts the program or erase in the array if the waiting read may do so.
+    /// Suspends the program or erase in the cell array if the waiting read may do so.
     fn consider_suspending(&mut self, die: &mut Die) {
         let Some(SuspendTiming { suspend_ns, at_most, .. }) = self.suspend_rules(die) else {
             return;
@@ -46,14 +45,14 @@ impl Core {
         self.wake_at(die, self.now + resume_ns);
     }
 
-    /// The operation in the array goes on.
+    /// Continues the resumed operation.
     pub(super) fn resumed(&mut self, die: &mut Die) {
         die.array = CellArray::Working;
         die.work_ends = self.now + die.parked_left_ns;
         self.wake_at(die, die.work_ends);
     }
 
-    /// The time to interrupt the operation in the array, if it can be interrupted.
+    /// The suspend rules of the operation in the cell array, if it can be suspended.
     fn suspend_rules(&self, die: &Die) -> Option<SuspendTiming> {
         match die.stage(die.array_slot) {
             Stage::Programming => self.timing.program_suspend,

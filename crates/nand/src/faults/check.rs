@@ -2,7 +2,7 @@
 
 use crate::config::ConfigError;
 
-/// Well, or which field is not and what it must be.
+/// Success, or the invalid field and its valid values.
 pub(super) type Checked = Result<(), ConfigError>;
 
 /// A probability.
@@ -15,7 +15,7 @@ pub(super) fn factor(field: &'static str, given: f64) -> Checked {
     holds(field, given, given >= 0.0 && given.is_finite(), "finite and at least 0")
 }
 
-/// Anything else.
+/// Any other condition.
 pub(super) fn holds(
     field: &'static str,
     given: impl Into<f64>,

@@ -1,9 +1,9 @@
 //! Kinds of faults and their rates. The default array has no faults.
 //!
-//! [`FaultConfig`] has the rates, a file for each family: `power_cut` is what a cut leaves of what
-//! was under way, `silent` what is acknowledged and was not done, `slow` what takes too long.
-//! `schedule` has faults that are planned one by one, `injected` counts. Bit errors are in
-//! [`crate::error_law`].
+//! [`FaultConfig`] has the rates, with a file for each family: `power_cut` has the outcomes of
+//! interrupted operations, `silent` the operations acknowledged as success with a wrong effect,
+//! `slow` the operations that take too long. `schedule` has faults planned one by one, `injected`
+//! the counters of injected faults. Bit errors are in [`crate::error_law`].
 
 mod check;
 mod injected;
@@ -34,22 +34,21 @@ pub struct FaultConfig {
     pub program_failure: f64,
     /// An erase of one block fails: the block goes bad.
     pub erase_failure: f64,
-    /// P/E cycles that blocks are made for; 0 for no limit.
+    /// Rated P/E cycles of a block; 0 for no limit.
     pub rated_cycles: u32,
     /// How many times more often programs and erases fail beyond the rated cycles.
     pub worn_failure_factor: f64,
-    /// A power cut in the program of a page takes an older page of the same word line with it.
-    /// Applies to each of the older pages. That it happens is from Tseng et al., DAC 2011.
+    /// A power cut in the program of a page destroys an older page of the same word line. Applies
+    /// to each of the older pages. Tseng et al., DAC 2011, observed the effect.
     pub paired_page_loss: f64,
     /// A page torn by a power cut reads without an error: its first part new, the rest erased, as a
-    /// shorn write. Otherwise a torn page is uncorrectable. Not looked at where `cut_pages` has
-    /// weights.
+    /// shorn write. Otherwise a torn page is uncorrectable. Ignored if `cut_pages` has weights.
     pub shorn_page_readable: f64,
-    /// The effect of a power cut on pages in the middle of their program.
+    /// The outcomes of a power cut for pages whose program it interrupts.
     pub cut_pages: CutPages,
-    /// The effect of a power cut on blocks in the middle of their erase.
+    /// The outcomes of a power cut for blocks whose erase it interrupts.
     pub cut_erases: CutErases,
-    /// Operations that are acknowledged and were not done.
+    /// Operations acknowledged as success with a wrong effect.
     pub silent: SilentFaults,
     /// Operations that take too long.
     pub slow: SlowOperations,
@@ -77,7 +76,7 @@ impl Default for FaultConfig {
 }
 
 impl FaultConfig {
-    /// Checks that rates are probabilities and that the code can exist.
+    /// Checks that rates are probabilities and that the ECC parameters are possible.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let law = &self.bit_errors;
         check::rate("factory_bad_block", self.factory_bad_block)?;
@@ -101,8 +100,8 @@ impl FaultConfig {
         self.slow.validate()
     }
 
-    /// The probability, or more, that a program fails in a block of this wear whose last erase was
-    /// interrupted, or was not.
+    /// The probability that a program fails in a block of this wear; `weak` if its last erase was
+    /// interrupted. It may exceed 1.
     #[inline]
     pub(crate) fn program_failure_at(&self, erase_count: u32, weak: bool) -> f64 {
         if self.program_failure == 0.0 {

@@ -1,27 +1,27 @@
-//! The effect of a power cut on pages and blocks in the middle of an operation.
+//! The outcomes of a power cut for pages and blocks whose operation it interrupts.
 //!
-//! By default a cut goes by how far an operation had come, as [`crate::array`] describes. Weights
-//! put their own shares in place of that: a test that hunts for defects wants every outcome often.
+//! By default the outcome depends on the progress of the operation, as [`crate::array`] describes.
+//! Weights replace these probabilities: a test that hunts for defects needs every outcome often.
 
 use super::check::{self, Checked};
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
-/// The most reads that an unstable page can be made to last; a record has one byte for them.
+/// The most reads that an unstable page can survive; a record has one byte for them.
 pub const UNSTABLE_READS_MAX: u8 = 250;
 
-/// The most milliseconds that an unstable page can be made to last, 4.6 hours; a record has three
-/// bytes for them.
+/// The most milliseconds that an unstable page can last, 4.6 hours; a record has three bytes for
+/// them.
 pub const UNSTABLE_MS_MAX: u32 = 0x00ff_fffe;
 
-/// The outcomes of a page whose program is cut. The first five fields are weights, finite and at
-/// least 0: each outcome comes as often as its share of their sum. All are 0 by default, and then
-/// the outcome follows from how far the program had come.
+/// The outcomes for a page whose program is interrupted. The first five fields are weights, finite
+/// and at least 0: the probability of an outcome is its weight divided by their sum. All are 0 by
+/// default; then the outcome depends on the progress of the program.
 ///
 /// Tseng et al. (*Understanding the impact of power loss on flash memory*, DAC 2011) found that a
 /// longer time before the cut does not always mean fewer errors, and that interrupted pages decay
 /// faster; Zheng et al. (*Understanding the robustness of SSDs under power fault*, FAST 2013) found
-/// shorn writes in drives. Neither gives shares of these outcomes that could be taken over.
+/// shorn writes in drives. Neither gives frequencies of these outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CutPages {
@@ -35,9 +35,9 @@ pub struct CutPages {
     pub random: f64,
     /// It reads well and whole, and becomes uncorrectable later.
     pub unstable: f64,
-    /// Reads that an unstable page survives, 1 to [`UNSTABLE_READS_MAX`]; 0 for any number.
+    /// Reads that an unstable page survives, 1 to [`UNSTABLE_READS_MAX`]; 0 for no limit.
     pub unstable_reads: u8,
-    /// Milliseconds that an unstable page lasts, 1 to [`UNSTABLE_MS_MAX`]; 0 for ever.
+    /// Milliseconds that an unstable page lasts, 1 to [`UNSTABLE_MS_MAX`]; 0 for no limit.
     pub unstable_ms: u32,
 }
 
@@ -91,18 +91,18 @@ impl CutPages {
     }
 }
 
-/// The outcomes of a block whose erase is cut. The first three fields are weights as in
+/// The outcomes for a block whose erase is interrupted. The first three fields are weights as in
 /// [`CutPages`].
 ///
-/// That an interrupted erase makes later programs unreliable is from Tseng et al., DAC 2011, who
-/// give no rate that could be taken over.
+/// Tseng et al., DAC 2011, found that an interrupted erase makes later programs unreliable; they
+/// give no rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CutErases {
     /// All its pages read as erased, and it can be programmed.
     pub looks_erased: f64,
     /// Half of its pages, drawn one by one, read as before; of the others half read as erased and
-    /// half are uncorrectable. It can be programmed where it was.
+    /// half are uncorrectable. Programs continue at its write pointer.
     pub part_old: f64,
     /// All its pages are uncorrectable, and it must be erased before it can be programmed.
     pub random: f64,
@@ -140,7 +140,8 @@ impl CutErases {
     }
 }
 
-/// The place of a weight, each as likely as its share; `None`, and nothing drawn, if all are 0.
+/// Draws the index of a weight, with a probability of its share; `None`, without a draw, if all are
+/// 0.
 fn weighted<const N: usize>(weights: [f64; N], rng: &mut Rng) -> Option<usize> {
     let last = weights.iter().rposition(|&weight| weight > 0.0)?;
     let mut left = rng.unit_f64() * weights.iter().sum::<f64>();

@@ -1,4 +1,4 @@
-//! Faults that are planned one by one: what, where and when, so that a test can strike exactly.
+//! Planned faults: the effect, place and time of each, for tests that need an exact fault.
 
 use super::slow::SLOW_FACTOR_MAX;
 use crate::command::CommandKind;
@@ -6,7 +6,7 @@ use crate::config::ConfigError;
 use crate::geometry::Geometry;
 use serde::{Deserialize, Serialize};
 
-/// A list of planned faults. Its order decides between faults that could strike one command.
+/// A list of planned faults. If several can strike one command, the first in the list strikes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultSchedule {
@@ -19,11 +19,11 @@ pub struct FaultSchedule {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedFault {
-    /// Where.
+    /// The place.
     pub place: FaultPlace,
-    /// When.
+    /// The time.
     pub when: FaultTime,
-    /// What.
+    /// The effect.
     pub what: Strike,
 }
 
@@ -33,17 +33,18 @@ pub struct PlannedFault {
 pub enum FaultPlace {
     /// A die, counted through the array.
     Die(u32),
-    /// Each die of a channel, counted through the array; what slows also slows its bus.
+    /// Each die of a channel, counted through the array; a slowdown also slows its bus.
     Channel(u32),
 }
 
-/// When a planned fault strikes. A command is counted, all its planes as one, when its work in the
-/// cell array ends: die by die, from when the fault was planned, the first being 1.
+/// When a planned fault strikes. Commands are counted per die, from the planning of the fault on,
+/// beginning with 1. A command counts once for all its planes, at the end of its work in the cell
+/// array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTime {
-    /// This time of the array's clock, in nanoseconds. What strikes a command strikes the first
-    /// that it can whose work in the cell array ends then or later.
+    /// This time of the array's clock, in nanoseconds. A fault of a command strikes the first
+    /// suitable command whose work in the cell array ends then or later.
     AtNs(u64),
     /// The die's read of this number.
     Read(u64),
@@ -54,7 +55,7 @@ pub enum FaultTime {
 }
 
 impl FaultTime {
-    /// The same where so many commands of each kind have been counted before.
+    /// The same time if these numbers of commands of each kind have been counted before.
     pub(crate) fn after(self, [reads, programs, erases]: [u64; 3]) -> FaultTime {
         match self {
             FaultTime::AtNs(at) => FaultTime::AtNs(at),
@@ -64,7 +65,7 @@ impl FaultTime {
         }
     }
 
-    /// The kind of command that is counted, and which one is meant.
+    /// The kind of the counted command, and its number.
     pub(crate) fn counted(self) -> Option<(CommandKind, u64)> {
         match self {
             FaultTime::AtNs(_) => None,
@@ -75,9 +76,8 @@ impl FaultTime {
     }
 }
 
-/// The effect of a planned fault. The first five strike one command, all its planes. It is spent
-/// even if nothing comes of it: what would not succeed anyway is not misdirected, stale or
-/// miscorrected.
+/// The effect of a planned fault. The first five strike one command, all its planes. It is used up
+/// even without an effect: a command that fails anyway is not misdirected, stale or miscorrected.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strike {
@@ -93,28 +93,28 @@ pub enum Strike {
     Stale,
     /// As [`SilentFaults::miscorrected_read`](crate::SilentFaults::miscorrected_read).
     Miscorrect,
-    /// The die never answers again: commands whose work ends then or later end as
-    /// [`PageStatus::Dead`](crate::PageStatus::Dead), after their usual time, and change nothing.
+    /// The die is dead: commands whose work ends then or later complete as
+    /// [`PageStatus::Dead`](crate::PageStatus::Dead), after their usual time and without effect.
     Death,
     /// Work that begins from then on takes longer.
     Slow {
-        /// How many times longer, 1 to 1000.
+        /// The factor on durations, 1 to 1000.
         factor: f64,
-        /// For how long, in nanoseconds, at least 1.
+        /// The length of the slow period, in nanoseconds, at least 1.
         for_ns: u64,
     },
-    /// The power of all dies is cut. The array only says when
-    /// ([`Array::planned_cut`](crate::Array::planned_cut)); who drives it cuts.
+    /// The power of all dies is cut. The array only returns the time
+    /// ([`Array::planned_cut`](crate::Array::planned_cut)); its driver makes the cut.
     PowerCut {
-        /// How much of the command's work is done by then, 0 to 1; a suspend is not waited for. Not
-        /// looked at where a time is given.
+        /// The share of the command's work that is done by then, 0 to 1, if it is not suspended.
+        /// Ignored if a time is given.
         #[serde(default)]
         progress: f64,
     },
 }
 
 impl Strike {
-    /// Whether it strikes a command, and can strike one of this kind.
+    /// Whether it strikes a command and suits this kind.
     pub(crate) fn suits(self, kind: CommandKind) -> bool {
         match self {
             Strike::Fail => true,
@@ -132,8 +132,8 @@ impl Strike {
 }
 
 impl FaultSchedule {
-    /// Checks that an array of this shape has the places, and that each fault can happen when it
-    /// shall.
+    /// Checks that the places exist in an array of this geometry, and that each fault is possible
+    /// at its time.
     ///
     /// # Errors
     /// [`ConfigError::Schedule`] names the first entry that is wrong.
@@ -147,7 +147,7 @@ impl FaultSchedule {
     }
 
     /// The faults of some channels of an array, for an array of these channels alone. Power cuts at
-    /// a time are everywhere.
+    /// a time are in every part.
     #[must_use]
     pub fn part(&self, geometry: &Geometry, channels: std::ops::Range<u32>) -> FaultSchedule {
         let per_channel = geometry.dies_per_channel();

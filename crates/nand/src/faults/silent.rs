@@ -1,11 +1,11 @@
-//! Operations that are acknowledged and did something else.
+//! Silent faults: operations acknowledged as success with a wrong effect.
 
 use super::check::{self, Checked};
 use serde::{Deserialize, Serialize};
 
-/// How often operations are acknowledged that did something else. Every rate is a probability a
-/// page, 0 to 1, and 0 by default. [`InjectedFaults`](crate::InjectedFaults) counts what has been
-/// done.
+/// The rates of silent faults: operations acknowledged as success with a wrong effect. Every rate
+/// is a probability per page, 0 to 1, and 0 by default. [`InjectedFaults`](crate::InjectedFaults)
+/// counts the injected faults.
 ///
 /// Maneas et al. (FAST 2020), as TigerBeetle quotes them, saw silent corruption on 0.031 % of SSDs
 /// a year and misdirected operations on 0.023 %. TigerBeetle's simulator draws up to 10 % of the
@@ -14,18 +14,18 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct SilentFaults {
     /// A read that would succeed returns, as success, data with wrong bits in one codeword: more
-    /// errors than ECC corrects, which it took for another word.
+    /// errors than ECC corrects, decoded as another codeword.
     pub miscorrected_read: f64,
     /// A read that would succeed returns the same page of another block of its plane, if there is
     /// one that holds data.
     pub misdirected_read: f64,
-    /// A read that would succeed returns what the die's register still held of an earlier command,
-    /// if that is something else and not all zeros.
+    /// A read that would succeed returns the register's contents of an earlier command, if they
+    /// differ from the page and are not all zeros.
     pub stale_read: f64,
-    /// A program that would succeed lands on the same page of another good block of its plane that
-    /// is programmed up to there or further; with none, it does not land anywhere else. Its own
-    /// page stays erased. A page that was the next of the other block holds the data until that is
-    /// programmed, too, and is uncorrectable then; one that was programmed is uncorrectable.
+    /// A program that would succeed writes the same page of another good block of its plane whose
+    /// write pointer has reached that page; without such a block it has no effect. Its own page
+    /// stays erased. If the page is the next one of the other block, it holds the data until it is
+    /// programmed, and is uncorrectable then; if it was programmed, it is uncorrectable.
     pub misdirected_program: f64,
     /// A program that would succeed changes nothing: its page stays erased, and cannot be
     /// programmed again.

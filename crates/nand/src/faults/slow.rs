@@ -3,21 +3,21 @@
 use super::check::{self, Checked};
 use serde::{Deserialize, Serialize};
 
-/// The most that anything is slowed: a thousand times.
+/// The largest slowdown factor.
 pub const SLOW_FACTOR_MAX: f64 = 1000.0;
 
-/// The longest that a slowed step takes, an hour, unless it takes longer unslowed.
+/// The longest duration of a slowed step, one hour, unless the step takes longer without the fault.
 pub(crate) const SLOWED_STEP_NS_MAX: u64 = 3_600_000_000_000;
 
-/// How often single operations are slow. Such gray failures, ten to a thousand times slower and
-/// without an error, are part of TigerBeetle's fault model; no rate comes from there.
+/// The rate of slow operations. Such gray failures, ten to a thousand times slower and without an
+/// error, are part of TigerBeetle's fault model; no rate is taken from it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SlowOperations {
-    /// A sense, all retries of a page, a program or an erase is slow: a probability, 0 to 1, 0 by
-    /// default.
+    /// The probability that a sense, all retries of a page, a program or an erase is slow, 0 to 1;
+    /// 0 by default.
     pub rate: f64,
-    /// How many times longer it takes, 1 to [`SLOW_FACTOR_MAX`]; 100 by default.
+    /// The factor on its duration, 1 to [`SLOW_FACTOR_MAX`]; 100 by default.
     pub factor: f64,
 }
 

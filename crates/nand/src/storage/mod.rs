@@ -1,4 +1,4 @@
-//! Where the bytes of pages live. Whether and how they are kept changes no time and no state.
+//! The storage of page contents. It does not affect times and states.
 
 mod packed;
 
@@ -11,29 +11,30 @@ use thiserror::Error;
 
 /// The storage of an array's data.
 pub enum Storage {
-    /// Nothing: times and states only.
+    /// No contents: times and states only.
     TimingOnly,
-    /// All bytes, in memory; blocks without data take none.
+    /// All bytes, in memory; a block without data takes no memory.
     Ram,
-    /// All bytes, in memory, runs of equal 64-bit words packed: for large arrays with made-up data.
+    /// All bytes, in memory, with runs of equal 64-bit words compressed: for large arrays with
+    /// synthetic data.
     Packed,
-    /// Whatever this store keeps.
+    /// The contents are in this page store.
     Store(Box<dyn PageStore>),
 }
 
-/// Keeps the bytes of pages. The array calls it when an operation takes effect in the array's time,
-/// so a store that persists holds exactly what flash would hold.
+/// Stores the contents of pages. The array calls it when an operation takes effect in the array's
+/// time, so a persistent store always equals the contents of the flash.
 ///
-/// Pages of a block are written in order, each once between erases; some may be left out.
+/// Pages of a block are written in order, at most once between erases; pages may be skipped.
 pub trait PageStore: Send {
-    /// Keeps a page. `data` is one page long.
+    /// Writes a page. `data` is one page long.
     fn write(&mut self, page: PageIndex, data: &[u8]) -> Result<(), StoreFailure>;
 
-    /// Brings back the beginning of a page that was written since its block's erase. `into` is at
-    /// most one page long, and if it is less, a multiple of eight bytes.
+    /// Reads the beginning of a page that was written since its block's erase. `into` is at most
+    /// one page long; if it is shorter, its length is a multiple of eight bytes.
     fn read(&mut self, page: PageIndex, into: &mut [u8]) -> Result<(), StoreFailure>;
 
-    /// Forgets a block.
+    /// Discards the pages of a block.
     fn erase(&mut self, block: BlockIndex) -> Result<(), StoreFailure>;
 
     /// Memory in use, in bytes.
@@ -42,7 +43,7 @@ pub trait PageStore: Send {
     }
 }
 
-/// The store could not do its part.
+/// A failure of the page store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the page store failed: {}", std::io::Error::from_raw_os_error(i32::from(self.errno)))]
 pub struct StoreFailure {
@@ -55,7 +56,7 @@ impl StoreFailure {
     pub const NO_DATA: StoreFailure = StoreFailure { errno: 61 };
 }
 
-/// Buffers of erased blocks that are kept for the next block.
+/// The most buffers of erased blocks that are kept for reuse.
 const SPARE_BUFFERS: usize = 64;
 
 /// [`Storage::Ram`]: a buffer for each block that holds data.
@@ -76,7 +77,7 @@ impl RamStore {
         }
     }
 
-    /// The block that a page is in, and where its bytes begin there.
+    /// The block of a page, and the offset of the page's bytes in it.
     fn place(&self, page: PageIndex) -> (usize, usize) {
         let block = (page.0 / self.pages_per_block) as usize;
         (block, (page.0 % self.pages_per_block) as usize * self.page_bytes)

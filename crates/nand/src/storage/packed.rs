@@ -1,9 +1,10 @@
-//! Pages as runs of equal 64-bit words: little memory for data that a simulation makes up.
+//! Run-length encoding of pages by 64-bit words, which compresses the synthetic data of
+//! simulations.
 //!
-//! A page's code is a sequence of tokens. A token is 16 bits, little-endian: the lowest bit says
-//! whether the words that follow differ (0: all of them stand behind it) or are equal (1: one
-//! stands behind it), the rest is their number. Bytes behind the last whole word stand at the end
-//! as they are.
+//! An encoded page is a sequence of tokens. A token has 16 bits, little-endian: the lowest bit is 0
+//! for literal words, all of which follow, and 1 for a run of equal words, of which one follows;
+//! the other bits are the number of words. Bytes after the last whole word are at the end,
+//! unencoded.
 
 use super::{PageStore, StoreFailure};
 use crate::address::{BlockIndex, PageIndex};
@@ -11,25 +12,24 @@ use crate::geometry::Geometry;
 
 /// Bytes in a word.
 const WORD: usize = size_of::<u64>();
-/// Equal words that are worth a token of their own.
+/// The shortest run of equal words that gets its own token.
 const SHORTEST_RUN: usize = 4;
-/// Words that one token covers.
+/// The most words of one token.
 const LONGEST: usize = (u16::MAX >> 1) as usize;
 
-/// The pages of one block, in as little memory as their runs allow. A page of one repeated word
-/// takes 14 bytes.
+/// The pages of one block, run-length encoded. A page of one repeated word takes 14 bytes.
 #[derive(Debug, Clone, Default)]
 pub struct PackedPages {
     codes: Vec<u8>,
-    /// Where each page's code ends; a page that was left out has none.
+    /// The end of each encoded page; a skipped page has no code.
     ends: Vec<u32>,
 }
 
 impl PackedPages {
-    /// Keeps a page. Pages come in ascending order.
+    /// Appends a page. Pages must come in ascending order.
     ///
     /// # Panics
-    /// If the page, or one behind it, is kept already.
+    /// If the page, or a later one, is stored already.
     pub fn push(&mut self, page: usize, data: &[u8]) {
         assert!(self.ends.len() <= page, "pages of a block are written in order, each once");
         self.ends.resize(page, self.codes.len() as u32);
@@ -37,8 +37,8 @@ impl PackedPages {
         self.ends.push(self.codes.len() as u32);
     }
 
-    /// Brings back a page, or as many of its first bytes as `into` takes, a multiple of eight then;
-    /// if it is kept and not shorter.
+    /// Reads a page, or its first bytes if `into` is shorter (then a multiple of eight bytes).
+    /// Returns false if the page is not stored or is shorter than `into`.
     #[must_use]
     pub fn read(&self, page: usize, into: &mut [u8]) -> bool {
         let start = page.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before));
@@ -83,7 +83,7 @@ fn put_token(words: usize, equal: bool, codes: &mut Vec<u8>) {
     codes.extend_from_slice(&token.to_le_bytes());
 }
 
-/// The page of a code, or its beginning; `None` where the code ends before.
+/// Decodes a page, or its beginning; `None` if the code is too short.
 fn unpack(mut code: &[u8], mut into: &mut [u8]) -> Option<()> {
     while into.len() >= WORD {
         let (token, rest) = code.split_first_chunk::<2>()?;
@@ -105,7 +105,7 @@ fn unpack(mut code: &[u8], mut into: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Most runs are of one byte, of zeros above all: those the machine fills several times as fast as
+/// Most runs repeat one byte, usually zero: the processor fills bytes several times as fast as
 /// words.
 fn fill(words: &mut [u8], word: &[u8; WORD]) {
     match word.iter().all(|byte| *byte == word[0]) {
@@ -163,7 +163,7 @@ mod tests {
     use crate::presets;
     use softflash_base::random::Rng;
 
-    /// A page of pieces that are runs, noise, or nearly runs, cut at odd places.
+    /// A random page of runs, noise and almost-runs of arbitrary lengths.
     fn made_up(rng: &mut Rng, bytes: usize) -> Vec<u8> {
         let mut page = Vec::new();
         while page.len() < bytes {

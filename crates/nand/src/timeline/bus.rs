@@ -1,9 +1,8 @@
 //! The bus of a channel: arbitration, and the effects of the end of a transfer.
 //!
-//! Two ends are no events. The end of a sense while the bus is busy: its page only waits for the
-//! bus, and the end of the transfer collects the pages sensed meanwhile. And the end of a transfer
-//! to an idle die while no die waits behind it: the program that follows can be entered at once,
-//! with its end.
+//! Two kinds of ends need no event. A sense that ends while the bus is busy: its page only waits
+//! for the bus, and the end of the transfer collects the pages sensed meanwhile. A transfer to an
+//! idle die while no other die waits: its program is scheduled at once, with its end.
 
 use super::Timeline;
 use super::clock::Clock;
@@ -19,23 +18,23 @@ use crate::channel::{Channel, Direction, Transfer};
 pub(super) enum TransferEnd {
     /// With an event.
     Event,
-    /// Without an event, as no die waits behind it: the program of its data is scheduled already.
+    /// Without an event, as no other die waits: the program of its data is scheduled already.
     Silent,
-    /// As `Silent`, but another die waits behind it by now, so that its end is an event.
+    /// As `Silent`, but another die has requested the bus since, so that its end is an event.
     Awaited,
 }
 
-/// A channel's bus, and what is known of its future.
+/// A channel's bus, and its scheduled future.
 #[derive(Debug)]
 pub(super) struct BusLine {
     pub(super) channel: Channel,
     /// Its number.
     number: u32,
-    /// When its last transfer ends, or has, and how.
+    /// When its last transfer ends or has ended, and how.
     ends_at: u64,
     end: TransferEnd,
-    /// Senses that end while the bus is busy: they only want the bus. The dies' registers are taken
-    /// for them from the beginning.
+    /// Senses that end while the bus is busy: their pages only wait for the bus. The dies'
+    /// registers are reserved for them from the start of the sense.
     senses: Senses,
 }
 
@@ -50,7 +49,7 @@ impl BusLine {
         }
     }
 
-    /// Whether the bus is busy, and an event will end that.
+    /// Whether the bus is busy with a transfer that ends with an event.
     #[inline]
     fn ends_with_event(&self) -> bool {
         self.channel.carrying().is_some() && self.end != TransferEnd::Silent
@@ -63,7 +62,7 @@ impl BusLine {
         self.channel.carrying().is_none() || over
     }
 
-    /// Takes a sense whose end need not be an event, if it is one.
+    /// Queues a sense whose end needs no event; returns false if its end needs one.
     #[inline]
     pub(super) fn takes_sense(&mut self, ends_at: u64, place: u8, pages: u8) -> bool {
         let silent = self.ends_with_event() && self.senses.is_last(ends_at);
@@ -73,7 +72,7 @@ impl BusLine {
         silent
     }
 
-    /// Dies whose sense has ended while the bus was busy want it as well.
+    /// Requests the bus for the dies whose senses have ended while the bus was busy.
     #[inline]
     fn sensed_meanwhile(&mut self, now: u64) {
         while let Some(sense) = self.senses.pop_due(now) {
@@ -81,7 +80,7 @@ impl BusLine {
         }
     }
 
-    /// The die that a transfer is of.
+    /// The die of a transfer.
     #[inline]
     fn die_of(&self, transfer: Transfer) -> u32 {
         self.channel.first_die + u32::from(transfer.place)
@@ -89,7 +88,7 @@ impl BusLine {
 }
 
 impl Timeline {
-    /// A transfer has ended: of which die, and what ended with it.
+    /// Handles the end of a transfer; returns its die, and the work that ended with it.
     #[inline(always)]
     pub(super) fn bus_done(&mut self, channel: u32) -> (u32, Option<Work>) {
         let Timeline { clock, dies, buses, .. } = self;
@@ -112,7 +111,7 @@ impl Timeline {
 }
 
 impl Clock {
-    /// The transfer of a die is complete; returns the work that ends with it.
+    /// Completes the transfer of a die; returns the work that ends with it.
     #[inline(always)]
     fn transferred(
         &mut self,
@@ -127,7 +126,7 @@ impl Clock {
                 self.after_unload(line, bus);
                 return Some(work);
             }
-            // Its program was scheduled at once, before another die waited behind it.
+            // Its program was scheduled at the start of the transfer, before another die waited.
             Direction::In if bus.end == TransferEnd::Awaited => {}
             Direction::In if line.array == CellArray::Idle || work.kind == WorkKind::Move => {
                 self.program_loaded(line, work, self.now);
@@ -152,13 +151,13 @@ impl Clock {
         }
         bus.channel.request(line.place, direction, work.pages);
         if bus.end == TransferEnd::Silent {
-            // The end of the transfer was to be silent.
+            // The transfer was to end without an event.
             bus.end = TransferEnd::Awaited;
             self.events.add(EventClass::Transfer, bus.ends_at, Owner::Bus(bus.number), self.now);
         }
     }
 
-    /// Begins a transfer of what is in the register of a die, which is this.
+    /// Starts the transfer of `work`, the contents of the die's register.
     #[inline(always)]
     fn carry(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work, transfer: Transfer) {
         let is_move = work.kind == WorkKind::Move;
@@ -168,8 +167,8 @@ impl Clock {
         let ends = self.now + transfer_ns;
         bus.ends_at = ends;
         self.recorder.note(|| Interval::of_bus(line.die, self.now, ends));
-        // A die that can do nothing else before programs what comes, and its end is all that
-        // matters.
+        // The only next step of this die is the program of the data, so only the end of the program
+        // needs an event.
         let alone = !bus.channel.is_wanted() && transfer.direction == Direction::In;
         let idle = line.array == CellArray::Idle || is_move;
         if alone && idle && !self.timing.cache_program {
@@ -181,7 +180,8 @@ impl Clock {
         }
     }
 
-    /// The bus is free, or no event will say when it is: the ends of senses become events.
+    /// Adds events for the ends of the queued senses: the bus is free, or its transfer ends without
+    /// an event.
     #[inline(never)]
     fn schedule_senses(&mut self, dies: &mut [DieLine], bus: &mut BusLine) {
         while let Some(sense) = bus.senses.pop() {
@@ -192,7 +192,7 @@ impl Clock {
         }
     }
 
-    /// The register is free: for what the cell array holds, if anything.
+    /// Handles a free register: a page that the cell array holds, if any, moves into it.
     #[inline(always)]
     fn after_unload(&mut self, line: &mut DieLine, bus: &mut BusLine) {
         if line.array != CellArray::Holding {
@@ -201,7 +201,7 @@ impl Clock {
         if self.timing.cache_read {
             self.unload(line, bus, line.at_work);
         } else {
-            // It was kept by the page that has just gone.
+            // The transferred page occupied the cell array.
             line.array = CellArray::Idle;
         }
     }

@@ -1,5 +1,5 @@
-//! The durations of all operations, and their events. Callers hand in dies and buses: each is
-//! looked up once an event.
+//! The durations of all operations, and their events. Callers pass dies and buses, so that each is
+//! looked up once per event.
 
 use super::bus::BusLine;
 use super::die::{CellArray, DieLine, Register};
@@ -10,13 +10,13 @@ use crate::cell::PageTable;
 use crate::channel::Direction;
 use crate::timing::{MAX_LEVELS, Timing};
 
-/// The time that has been reached, and what is known of the time to come.
+/// The current time, and the scheduled events.
 pub(super) struct Clock {
     pub(super) now: u64,
     pub(super) events: EventQueue,
     pub(super) timing: Timing,
     pub(super) pages: PageTable,
-    /// Which levels take equally long to program: the first of them.
+    /// For each level, the first level with an equal program time.
     program_classes: [u8; MAX_LEVELS],
     /// Moved pages stay inside their die.
     pub(super) copyback: bool,
@@ -48,8 +48,8 @@ impl Clock {
     pub(super) fn read(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work) {
         let sense_ns = self.timing.read_ns[self.level(work.page)];
         let ends = self.occupy(line, work, self.now, sense_ns);
-        // Where the next page cannot be sensed before this one is gone, nothing follows from its
-        // end while the bus is busy.
+        // Without a cache register the next page cannot be sensed before this one is transferred,
+        // so the end of the sense has no effect while the bus is busy.
         if !self.timing.cache_read && bus.takes_sense(ends, line.place, work.pages) {
             (line.array, line.register) = (CellArray::Holding, Register::Out);
             line.in_register = work;
@@ -58,15 +58,15 @@ impl Clock {
         }
     }
 
-    /// The pages of a move are sensed one after the other, before they cross the bus.
+    /// Senses the pages of a move one after the other, before they cross the bus.
     pub(super) fn sense_moved(&mut self, line: &mut DieLine, work: Work) {
         let sense_ns = self.timing.read_ns[self.level(work.page)];
         let class = if work.pages == 1 { EventClass::Sense } else { EventClass::Other };
         self.run(line, work, self.now, u64::from(work.pages) * sense_ns, class);
     }
 
-    /// Nothing happens on the bus between the senses of a move and its program, so they are one
-    /// event.
+    /// Moves pages inside the die. The bus is not used between the senses and the program, so they
+    /// are one event.
     #[inline]
     pub(super) fn move_inside(&mut self, line: &mut DieLine, work: Work) {
         let level = self.level(work.page);
@@ -95,7 +95,7 @@ impl Clock {
         self.timing.read_ns[level] + self.timing.program_ns[level]
     }
 
-    /// Lets a copy-back end after the page that it is at.
+    /// Ends a copy-back after its current page.
     pub(super) fn cut(&mut self, line: &mut DieLine) {
         let DieLine { die, array, at_work, began_at, .. } = *line;
         if array != CellArray::Working || at_work.kind != WorkKind::CopyBack {
@@ -122,7 +122,7 @@ impl Clock {
         self.run(line, work, self.now, self.timing.erase_ns, EventClass::Erase);
     }
 
-    /// Programs what is in the register, which is this, from `begin` on.
+    /// Programs `work`, the contents of the die's register, from `begin` on.
     #[inline(always)]
     pub(super) fn program_loaded(&mut self, line: &mut DieLine, work: Work, begin: u64) {
         line.register = Register::Free;
@@ -132,14 +132,14 @@ impl Clock {
         self.run(line, work, begin, self.timing.program_ns[level], class);
     }
 
-    /// The cell array works for a time from `begin` on.
+    /// Occupies the cell array for `work_ns` from `begin` on, and adds the event of its end.
     #[inline(always)]
     fn run(&mut self, line: &mut DieLine, work: Work, begin: u64, work_ns: u64, class: EventClass) {
         let ends = self.occupy(line, work, begin, work_ns);
         self.events.add(class, ends, Owner::Die(line.die), self.now);
     }
 
-    /// Takes the cell array for a time; returns when it ends.
+    /// Occupies the cell array for `work_ns` from `begin` on; returns the end.
     #[inline(always)]
     fn occupy(&mut self, line: &mut DieLine, work: Work, begin: u64, work_ns: u64) -> u64 {
         let programs = work.kind == WorkKind::Program;
@@ -151,7 +151,7 @@ impl Clock {
         ends
     }
 
-    /// A program's data, or moved pages, want to cross the bus.
+    /// Requests the bus for the data of a program or for moved pages.
     #[inline(always)]
     pub(super) fn load(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work) {
         line.register = Register::In;
@@ -159,7 +159,7 @@ impl Clock {
         self.request_bus(line, bus, work, Direction::In);
     }
 
-    /// Pages that were sensed want to cross the bus.
+    /// Requests the bus for sensed pages.
     #[inline]
     pub(super) fn unload(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work) {
         line.register = Register::Out;
@@ -168,7 +168,8 @@ impl Clock {
         self.request_bus(line, bus, work, Direction::Out);
     }
 
-    /// The cell array of a die has finished its work.
+    /// Handles the end of the work in a die's cell array; returns the work that is complete with
+    /// it.
     #[inline(always)]
     pub(super) fn array_ended(&mut self, line: &mut DieLine, bus: &mut BusLine) -> Option<Work> {
         let work = line.at_work;
@@ -182,7 +183,7 @@ impl Clock {
                 None
             }
             WorkKind::Move if !line.moving => {
-                // Its pages cross the bus, and come back.
+                // Its pages cross the bus and return.
                 line.array = CellArray::Holding;
                 self.load(line, bus, work);
                 None

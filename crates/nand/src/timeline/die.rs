@@ -6,11 +6,12 @@ use super::work::{Work, WorkKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CellArray {
     Idle,
-    /// At work until the die's event, on anything but what is next.
+    /// Busy until the die's event, with other work than `Programming`.
     Working,
-    /// At work until the die's event: programming what came from the bus.
+    /// Busy until the die's event, with the program of data from the bus.
     Programming,
-    /// Kept by pages that wait for the register, or are in it while there is no other.
+    /// Occupied by pages that wait for the register, or that are in it if the die has no cache
+    /// register.
     Holding,
 }
 
@@ -18,15 +19,15 @@ pub(super) enum CellArray {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Register {
     Free,
-    /// Pages that go out, or wait to.
+    /// Pages that are transferred out, or wait for the bus.
     Out,
-    /// Pages that come in, or wait to.
+    /// Pages that are transferred in, or wait for the bus.
     In,
     /// Pages that wait for the cell array.
     Loaded,
 }
 
-/// A die: a line of the processor's cache.
+/// A die, in one line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct DieLine {
@@ -44,7 +45,7 @@ pub(super) struct DieLine {
     pub(super) place: u8,
     pub(super) array: CellArray,
     pub(super) register: Register,
-    /// The cell array programs what a move has sensed.
+    /// The cell array programs the pages of a move.
     pub(super) moving: bool,
 }
 
@@ -76,13 +77,13 @@ impl Accepted {
     const PROGRAMS: Accepted = Accepted(2);
     const ALL: Accepted = Accepted(7);
 
-    /// Whether there is any.
+    /// Whether the die takes any work.
     #[inline]
     pub fn any(self) -> bool {
         self != Accepted::NONE
     }
 
-    /// Whether this is one of them.
+    /// Whether the die takes this kind of work.
     #[inline]
     pub fn has(self, kind: WorkKind) -> bool {
         let bit = match kind {
@@ -99,8 +100,8 @@ impl Accepted {
 pub(super) struct Acceptance([Accepted; 16]);
 
 impl Acceptance {
-    /// Where a die has a cache register, it senses the next page while one goes out, and loads the
-    /// next while it programs one.
+    /// With a cache register, a die senses the next page during the transfer of one, and loads the
+    /// next page during the program of one.
     pub(super) fn new(cache_read: bool, cache_program: bool) -> Acceptance {
         let mut taken = [Accepted::NONE; 16];
         let mut takes = |array, register, accepted| taken[place(array, register)] = accepted;

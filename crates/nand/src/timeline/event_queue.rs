@@ -1,14 +1,14 @@
 //! The pending events of a timeline, a FIFO queue for each class of events.
 //!
 //! All operations of a class take equally long, so the one that began first ends first: a new event
-//! belongs at the end of its class, and the next event is the first of one of the few classes.
-//! Neither costs more with more dies. The exceptions (copy-backs of few pages, transfers of
-//! several) move forward from the end of their class to where they belong, so that the order never
-//! depends on any of this.
+//! is appended to its class, and the next event is the first of one of the few classes. The cost of
+//! both does not depend on the number of dies. The exceptions (copy-backs of few pages, transfers
+//! of several) are moved forward from the end of their class to their place, so that the order of
+//! events is always exact.
 //!
-//! A key is time, then owner, then class. Ties go to dies before buses and then to the lower
-//! number, and equal runs are equal event by event; no owner has two events, so the class decides
-//! nothing.
+//! A key is the time, then the owner, then the class. At equal times dies precede buses, then the
+//! lower number comes first, so equal runs are equal event by event. An owner has at most one
+//! event, so the class never decides.
 
 use crate::timing::MAX_LEVELS;
 
@@ -53,7 +53,7 @@ pub(super) enum Owner {
     Bus(u32),
 }
 
-/// The key of no event.
+/// The key of a class without an event.
 const NEVER: u64 = u64::MAX;
 
 /// The events of a class.
@@ -61,11 +61,10 @@ const NEVER: u64 = u64::MAX;
 struct Ring {
     /// A power of two.
     keys: Box<[u64]>,
-    /// Positions of the first event and behind the last: numbers that only rise.
+    /// Positions of the first event and after the last, as wrapping counters.
     begin: u32,
     end: u32,
-    /// A key that none of the pending ones is greater than: mostly that of the last event, still
-    /// pending or not.
+    /// An upper bound of the pending keys: usually the key of the last event, still pending or not.
     last: u64,
 }
 
@@ -83,7 +82,7 @@ impl Ring {
         if self.begin == self.end { NEVER } else { first }
     }
 
-    /// Enters a key behind all others; returns whether it belongs there.
+    /// Appends a key; returns whether it is in order there.
     #[inline]
     fn push(&mut self, key: u64) -> bool {
         *self.at(self.end) = key;
@@ -93,7 +92,7 @@ impl Ring {
         in_order
     }
 
-    /// Moves the key that was pushed last forward to where it belongs.
+    /// Moves the key that was pushed last forward to its place in the order.
     #[inline(never)]
     fn settle(&mut self) {
         let mut place = self.end.wrapping_sub(1);
@@ -110,7 +109,7 @@ impl Ring {
         self.last = *self.at(self.end.wrapping_sub(1));
     }
 
-    /// Takes out a key, wherever it is.
+    /// Removes a key at any position.
     fn remove(&mut self, key: u64) {
         let mut place = self.begin;
         while place != self.end && *self.at(place) != key {
@@ -131,21 +130,21 @@ impl Ring {
 pub(super) struct EventQueue {
     rings: [Ring; CLASSES],
     /// Node `i` holds the least key below it, its children are `2i` and `2i + 1`: the second half
-    /// are the first keys of the classes, and node 1 is the next event's.
+    /// are the first keys of the classes, and node 1 is the key of the next event.
     firsts: [u64; 2 * CLASSES],
     dies: u32,
-    /// Bits below the time in a key, and the bits of them that hold the owner.
+    /// The number of bits below the time in a key (owner and class), and their mask.
     low_bits: u32,
     owner_mask: u32,
-    /// The time of key 0: keys hold times since then, so that a clock of 64 bits fits.
+    /// The time of key 0: keys hold times relative to it, so that a 64-bit clock fits.
     base: u64,
-    /// The first time that keys do not hold.
+    /// The first time that a key cannot hold.
     horizon: u64,
 }
 
 impl EventQueue {
     pub(super) fn new(dies: u32, channels: u32) -> EventQueue {
-        // Each has one event at most.
+        // Each die and each bus has at most one event.
         let places = (dies + channels).next_power_of_two() as usize;
         let ring = || Ring { keys: vec![0; places].into(), begin: 0, end: 0, last: 0 };
         let low_bits = CLASS_BITS + (dies + channels).next_power_of_two().trailing_zeros();
@@ -160,14 +159,14 @@ impl EventQueue {
         }
     }
 
-    /// When the next event is; the end of time if there is none.
+    /// The time of the next event; `u64::MAX` if there is none.
     #[inline]
     pub(super) fn next_at(&self) -> u64 {
         let next = self.firsts[1];
         if next == NEVER { u64::MAX } else { self.base + (next >> self.low_bits) }
     }
 
-    /// Adds an event. It is `now`: no pending or later event is before that.
+    /// Adds an event. No pending or later event is before `now`.
     #[inline(always)]
     pub(super) fn add(&mut self, class: EventClass, at: u64, owner: Owner, now: u64) {
         let class = class.number();
@@ -181,7 +180,7 @@ impl EventQueue {
         }
     }
 
-    /// Takes out the next event, of which there must be one.
+    /// Removes the next event; the queue must not be empty.
     #[inline]
     pub(super) fn pop(&mut self) -> Owner {
         let next = self.firsts[1];
@@ -194,7 +193,7 @@ impl EventQueue {
         if id < self.dies { Owner::Die(id) } else { Owner::Bus(id - self.dies) }
     }
 
-    /// The first event of a class is another one.
+    /// Sets the first key of a class.
     #[inline]
     fn set_first(&mut self, class: usize, key: u64) {
         let mut node = CLASSES + class % CLASSES;
@@ -207,7 +206,7 @@ impl EventQueue {
         }
     }
 
-    /// Takes out the event that was added with these arguments.
+    /// Removes the event that was added with these arguments.
     pub(super) fn remove(&mut self, class: EventClass, at: u64, owner: Owner, now: u64) {
         let class = class.number();
         let key = self.key(class, at, owner, now);
@@ -239,7 +238,7 @@ impl EventQueue {
             .iter_mut()
             .flat_map(|Ring { keys, last, .. }| keys.iter_mut().chain(std::iter::once(last)));
         for key in entered.chain(&mut self.firsts).filter(|key| **key != NEVER) {
-            // What has passed is left in the rings and means nothing.
+            // Past events remain in the rings; their keys are not used.
             *key = key.saturating_sub(shift);
         }
         self.base = now;
@@ -298,7 +297,7 @@ mod tests {
                     EventClass::Program(1),
                 ];
                 let class = classes[rng.below(5) as usize];
-                // Days, so that the base moves now and then.
+                // Days ahead, so that the base moves now and then.
                 let days = rng.chance(0.05);
                 let at = now + rng.below(if days { 1 << 52 } else { 20 });
                 match model.iter().position(|&(_, pending, _)| pending == id) {

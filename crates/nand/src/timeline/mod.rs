@@ -1,16 +1,16 @@
-//! The times of an array alone: which die and which bus is busy until when. For drives whose
-//! firmware knows the state of every block itself, and of which millions of requests a second are
-//! asked.
+//! The timing of an array alone: until when each die and each bus is busy. For drives whose
+//! firmware tracks the state of every block itself, and that simulate millions of requests a
+//! second.
 //!
-//! [`Array`](crate::Array) is the whole flash: contents, rules, faults, power cuts. This is the
-//! part of it that takes time, over the same `channel`, and the two agree on every end of every
-//! command (`tests.rs` plays random commands on both). What it leaves to its caller are the rules
-//! of the flash: pages in order, no program without erase. It does not simulate suspend, and
-//! refuses a configuration that asks for suspend.
+//! [`Array`](crate::Array) simulates the whole flash: contents, rules, faults, power cuts. The
+//! timeline simulates its times only, with the same `channel`; both complete every command at the
+//! same time (`tests.rs` runs random commands on both). The caller must keep the rules of the
+//! flash: pages in order, no program without erase. The timeline does not simulate suspend, and
+//! refuses a configuration that enables it.
 //!
-//! [`Timeline::start`] begins a piece of work on a die that [accepts](Timeline::accepts) it;
-//! [`Timeline::step`] plays the next event and says which die may have room again and what ended
-//! there.
+//! [`Timeline::start`] starts work on a die that [accepts](Timeline::accepts) it;
+//! [`Timeline::step`] processes the next event and returns its die, the kinds of work that the die
+//! accepts now, and the work that ended.
 
 mod bus;
 mod clock;
@@ -38,11 +38,11 @@ use softflash_base::Time;
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// When.
+    /// The time.
     pub at: u64,
-    /// The die that moved on.
+    /// The die of the event.
     pub die: u32,
-    /// The work that it takes now.
+    /// The kinds of work that it accepts now.
     pub accepts: Accepted,
     /// The work that ended there, if any.
     pub ended: Option<Work>,
@@ -57,7 +57,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Idle dies.
+    /// A timeline of idle dies.
     ///
     /// # Errors
     /// [`ConfigError::Suspend`] if the dies can suspend, and the errors of
@@ -84,36 +84,36 @@ impl Timeline {
         self.clock.copyback = copyback;
     }
 
-    /// The time that has been reached.
+    /// The current time.
     #[inline]
     pub fn now(&self) -> Time {
         Time(self.clock.now)
     }
 
-    /// When something happens next, unless work is started before.
+    /// The time of the next event, if no work is started before.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         let at = self.clock.events.next_at();
         (at != u64::MAX).then_some(Time(at))
     }
 
-    /// Lets time pass to `now`, before which nothing happens.
+    /// Advances the time to `now`. No event may be before it.
     ///
     /// # Panics
-    /// If something happens before `now`.
+    /// If `now` is before the current time.
     #[inline]
     pub fn pass_to(&mut self, now: Time) {
         assert!(now.0 >= self.clock.now, "time ran back from {} to {}", self.clock.now, now.0);
         self.clock.now = now.0;
     }
 
-    /// The kinds of work that a die takes now.
+    /// The kinds of work that a die accepts now.
     #[inline]
     pub fn accepts(&self, die: u32) -> Accepted {
         self.acceptance.of(&self.dies[die as usize])
     }
 
-    /// Begins work on a die, now; returns the kinds of work that it takes beside it.
+    /// Starts work on a die, now; returns the kinds of work that the die accepts in addition.
     ///
     /// # Panics
     /// In debug builds, if the die does not accept it.
@@ -137,20 +137,20 @@ impl Timeline {
         acceptance.of(line)
     }
 
-    /// Lets a copy-back end after the page that it is at; its end says how many there were. Any
-    /// other work is left alone.
+    /// Ends a copy-back after its current page; the work that ends then has the number of copied
+    /// pages. Other work is not affected.
     pub fn cut(&mut self, die: u32) {
         self.clock.cut(&mut self.dies[die as usize]);
     }
 
-    /// Plays events up to the next one at which work ends or a die may accept some; `None` when all
+    /// Processes events up to the next one at which work ends or a die accepts work; `None` if all
     /// dies are idle.
     #[inline]
     pub fn step(&mut self) -> Option<Step> {
         self.step_before(u64::MAX)
     }
 
-    /// As [`step`](Timeline::step), but plays nothing at `end` or later.
+    /// As [`step`](Timeline::step), but processes no event at `end` or later.
     #[inline(always)]
     pub fn step_before(&mut self, end: u64) -> Option<Step> {
         loop {
@@ -176,22 +176,23 @@ impl Timeline {
         self.buses.len() as u32
     }
 
-    /// Time that a die's cell array has worked, in nanoseconds, what it has begun included.
+    /// Busy time of a die's cell array in nanoseconds, including all of the work in progress.
     pub fn die_busy_ns(&self, die: DieIndex) -> u64 {
         self.dies.get(die.index()).map_or(0, |die| die.busy_ns)
     }
 
-    /// Time that a channel's bus was taken, in nanoseconds, the transfer it has begun included.
+    /// Busy time of a channel's bus in nanoseconds, including all of the transfer in progress.
     pub fn channel_busy_ns(&self, channel: ChannelIndex) -> u64 {
         self.buses.get(channel.index()).map_or(0, |bus| bus.channel.busy_ns)
     }
 
-    /// Writes down what dies and buses do, up to `most` intervals; see [`Timeline::recorded`].
+    /// Records the activities of dies and buses, up to `most` intervals; see
+    /// [`Timeline::recorded`].
     pub fn record(&mut self, most: usize) {
         self.clock.recorder = Recorder::of(most);
     }
 
-    /// The recorded intervals, each as soon as it was known.
+    /// The recorded intervals, in the order in which they were scheduled.
     pub fn recorded(&self) -> &[Interval] {
         self.clock.recorder.intervals()
     }
@@ -205,7 +206,8 @@ impl Timeline {
             + self.clock.events.memory_bytes()
     }
 
-    /// The cell array of a die has finished its work; returns the work that ended with it.
+    /// Handles the end of the work in a die's cell array; returns the work that is complete with
+    /// it.
     #[inline(always)]
     fn array_done(&mut self, die: u32) -> Option<Work> {
         let line = &mut self.dies[die as usize];

@@ -1,18 +1,18 @@
-//! A window of what dies and buses did, for a Gantt chart.
+//! A record of the activities of dies and buses, for a Gantt chart.
 
 use super::work::{Work, WorkKind};
 use crate::activity::Activity;
 
-/// A stretch of time.
+/// One activity and its times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     /// The die.
     pub die: u32,
     /// The activity.
     pub activity: Activity,
-    /// From when, in nanoseconds of the timeline.
+    /// Its begin, in nanoseconds of the timeline.
     pub begin_ns: u64,
-    /// Until when.
+    /// Its end.
     pub end_ns: u64,
 }
 
@@ -33,7 +33,7 @@ impl Interval {
     }
 }
 
-/// Keeps intervals while there is room.
+/// Records intervals up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     intervals: Vec<Interval>,
@@ -52,9 +52,11 @@ impl Recorder {
         }
     }
 
-    /// What a die's cell array began at `begin_ns` ends earlier than was noted, if it was.
+    /// Shortens the recorded interval that a die's cell array began at `begin_ns`, if it was
+    /// recorded.
     pub(super) fn shorten(&mut self, die: u32, begin_ns: u64, end_ns: u64) {
-        // Intervals are in the order of their begins; once the window is over, none is younger.
+        // Intervals are in the order of their begins, so this one is not recorded if the last one
+        // began earlier.
         if self.intervals.last().is_none_or(|last| last.begin_ns < begin_ns) {
             return;
         }

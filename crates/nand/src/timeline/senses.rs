@@ -4,20 +4,20 @@ use crate::geometry::MAX_DIES_PER_CHANNEL;
 
 const MOST: usize = MAX_DIES_PER_CHANNEL as usize;
 
-/// Senses in order of their ends, one of each die at most. Their ends are no events: the end of a
-/// transfer asks for those that are due.
+/// Senses in the order of their ends, at most one per die. Their ends are not events: the end of a
+/// transfer collects the senses that are due.
 #[derive(Debug)]
 pub(super) struct Senses {
     /// By the place of the die in its channel.
     of_dies: [Sense; MOST],
-    /// Places, the first to end first.
+    /// Places of dies, in the order of the ends of their senses.
     order: [u8; MOST],
-    /// Where in `order` they begin and end: numbers that only rise, and wrap.
+    /// The begin and end of the queue in `order`, as wrapping counters.
     begin: u8,
     end: u8,
-    /// When the first of them ends; the end of time if there is none.
+    /// When the first of them ends; `u64::MAX` if there is none.
     first_at: u64,
-    /// When the last of them ends, or a time that has passed.
+    /// When the last of them ends, or a past time.
     last_at: u64,
 }
 
@@ -43,13 +43,13 @@ impl Senses {
         }
     }
 
-    /// Whether a sense that ends then comes after all others.
+    /// Whether a sense that ends then is the last in order.
     #[inline]
     pub(super) fn is_last(&self, ends_at: u64) -> bool {
         self.last_at <= ends_at
     }
 
-    /// Takes a sense that comes after all others.
+    /// Appends a sense that is the last in order.
     #[inline]
     pub(super) fn push(&mut self, sense: Sense) {
         self.order[usize::from(self.end) % MOST] = sense.place;
@@ -59,7 +59,7 @@ impl Senses {
         self.last_at = sense.ends_at;
     }
 
-    /// Takes out the first sense, if it ends by `now`.
+    /// Removes the first sense, if it ends by `now`.
     #[inline]
     pub(super) fn pop_due(&mut self, now: u64) -> Option<Sense> {
         if self.first_at > now {
@@ -72,7 +72,7 @@ impl Senses {
         Some(first)
     }
 
-    /// Takes out the first sense, whenever it ends.
+    /// Removes the first sense, due or not.
     pub(super) fn pop(&mut self) -> Option<Sense> {
         if self.begin == self.end {
             return None;

@@ -1,4 +1,4 @@
-//! The timeline against the whole array, which is tested against the rules of the flash.
+//! The timeline compared with the whole array, which is tested against the rules of the flash.
 
 use super::*;
 use crate::activity::Activity;
@@ -110,8 +110,8 @@ fn play_array(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Times {
     }
 }
 
-/// Submits the commands that the die begins at once, as the timeline takes no others. A command
-/// that waits inside a die asks for the bus one grant earlier than a command that is submitted when
+/// Submits the commands that the die starts at once, as the timeline accepts no others. A command
+/// that waits inside a die requests the bus one grant earlier than a command that is submitted when
 /// the die has room.
 fn submit(array: &mut Array, die: u32, work: &mut VecDeque<Work>) {
     let kind_of = |work: &Work| match work.kind {
@@ -129,7 +129,7 @@ fn submit(array: &mut Array, die: u32, work: &mut VecDeque<Work>) {
     }
 }
 
-/// Plays random commands on both, once for each seed, and compares their times.
+/// Runs random commands on both, once for each seed, and compares their times.
 fn agree(name: &str, config: &ArrayConfig, seeds: u64) {
     for seed in 0..seeds {
         let mut rng = Rng::seeded(seed).fork("timeline");
@@ -261,7 +261,7 @@ fn a_window_is_recorded() {
         timeline.recorded().iter().map(|i| (i.die, i.activity, i.end_ns)).collect();
     let expected = [
         (0, Activity::Transfer, 10_000),
-        // Known as soon as its pages are on the bus.
+        // Scheduled as soon as its pages are on the bus.
         (0, Activity::Program, 210_000),
         (1, Activity::Erase, 2_000_000),
     ];

@@ -22,12 +22,12 @@ pub enum WorkKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub struct Work {
-    /// Returned at the end.
+    /// Returned with the completion.
     pub tag: u32,
-    /// The page in its block that decides how long the cells take; of a move, the page that is
-    /// programmed.
+    /// The page in its block, which determines the times of the cells; for a move, the programmed
+    /// page.
     pub page: u16,
-    /// Pages: planes that work at once; of a copy-back, pages in all.
+    /// The number of pages: one per plane; for a copy-back, all its pages.
     pub pages: u8,
     /// The kind of work.
     pub kind: WorkKind,

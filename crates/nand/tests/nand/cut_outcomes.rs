@@ -1,4 +1,4 @@
-//! What power cuts leave where the shares of the outcomes are configured.
+//! Power cuts with configured weights of the outcomes.
 
 use crate::common::{Rig, US, block, erase, program, read};
 use softflash_base::random::Rng;
@@ -9,7 +9,7 @@ use softflash_nand::{
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Programs page 1 of block 0 and cuts the power in the middle.
+/// Programs page 1 of block 0 and cuts the power during the program.
 fn cut_program(cut_pages: CutPages, seed: u64) -> (Rig, PowerCutReport) {
     let faults = FaultConfig { cut_pages, ..FaultConfig::default() };
     let mut rig = Rig::with(&presets::small(), Storage::Ram, &faults);
@@ -20,7 +20,7 @@ fn cut_program(cut_pages: CutPages, seed: u64) -> (Rig, PowerCutReport) {
     (rig, report)
 }
 
-/// Fills four pages of block 0, erases it and cuts the power in the middle.
+/// Fills four pages of block 0, erases it and cuts the power during the erase.
 fn cut_erase(cut_erases: CutErases, program_failure: f64, seed: u64) -> (Rig, PowerCutReport) {
     let faults = FaultConfig { program_failure, cut_erases, ..FaultConfig::default() };
     let mut rig = Rig::with(&presets::small(), Storage::Ram, &faults);

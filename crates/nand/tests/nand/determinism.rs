@@ -19,7 +19,7 @@ fn faults() -> FaultConfig {
     }
 }
 
-/// How a caller gets from one time to a later one.
+/// How a caller advances the time.
 #[derive(Clone, Copy)]
 enum Pace {
     AtOnce,
@@ -46,7 +46,7 @@ impl Pace {
     }
 }
 
-/// Drives a TLC array with random commands and returns everything that it said.
+/// Drives a TLC array with random commands and returns all its results.
 fn history(seed: u64, pace: Pace) -> String {
     let mut array = Array::new(&presets::tlc(), Storage::TimingOnly, &faults(), seed).unwrap();
     let mut rng = Rng::seeded(seed);
@@ -77,8 +77,8 @@ fn equal_seeds_give_equal_histories() {
     assert_ne!(history(1, Pace::AtOnce), history(2, Pace::AtOnce));
 }
 
-/// Drives an array that keeps data through commands and power cuts; returns a checksum of
-/// everything that it said, showed and was left with.
+/// Drives an array that stores data through commands and power cuts; returns a checksum of all
+/// completions, read data and final block states.
 fn digest(faults: &FaultConfig, storage: Storage, prepare: impl Fn(&mut Array)) -> u64 {
     digest_of(&presets::small(), 1, 7, faults, storage, prepare)
 }
@@ -138,7 +138,7 @@ fn digest_of(
     sum
 }
 
-/// Faults there were before there were families of them.
+/// The faults of the first version of the fault model.
 fn first_faults() -> FaultConfig {
     FaultConfig { paired_page_loss: 0.5, shorn_page_readable: 0.3, ..faults() }
 }
@@ -150,7 +150,7 @@ fn what_was_drawn_before_there_were_more_faults_is_drawn_today() {
     assert_eq!(digest(&first_faults()), 11_247_524_841_579_760_202);
 }
 
-/// Every fault there is, often.
+/// Every kind of fault, at high rates.
 fn every_fault() -> FaultConfig {
     FaultConfig {
         cut_pages: CutPages {

@@ -1,4 +1,4 @@
-//! What goes wrong, at the rates given, and what the array says of it.
+//! Faults at their configured rates, and the statuses that the array returns for them.
 
 use crate::common::{BUS, READ, Rig, US, block, erase, program, read};
 use softflash_base::Time;

@@ -1,4 +1,4 @@
-//! The NAND model, through its interface: one binary, so that what all of these share is built
+//! Tests of the NAND model through its interface: one binary, so that the shared code is built
 //! once.
 
 #![allow(

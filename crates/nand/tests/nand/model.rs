@@ -1,5 +1,5 @@
-//! Random commands, against a reference that is simple enough to be believed, and against what must
-//! hold with every feature and every fault switched on.
+//! Random commands: compared with a simple reference, and checked against invariants with every
+//! feature and every fault enabled.
 
 use crate::common;
 use crate::reference::{End, Reference};
@@ -21,7 +21,7 @@ fn tiny() -> ArrayConfig {
     config.geometry.pages_per_block = 6;
     config.geometry.chips_per_channel = 3;
     config.geometry.page_bytes = PAGE_BYTES as u32;
-    // 10 us a page, as ever.
+    // 10 us a page, as in the preset.
     config.bus.bytes_per_second = 51_200_000;
     config.bus.reads_ahead = 2;
     config
@@ -37,7 +37,7 @@ fn settings() -> ProptestConfig {
     }
 }
 
-/// What to try, and how long after the last try.
+/// A command to try, and the delay since the last one.
 #[derive(Debug, Clone)]
 struct Try {
     wait_us: u64,
@@ -131,24 +131,24 @@ proptest! {
     }
 }
 
-/// What the layer above knows of a page.
+/// The knowledge of the layer above about a page.
 #[derive(Debug, Clone, PartialEq)]
 enum Known {
     /// It was acknowledged with this tag and plane.
     Acknowledged(u64, u8),
-    /// Its program failed, or its program or erase was cut: it may hold what one of these wrote, or
-    /// nothing.
+    /// Its program failed, or its program or erase was cut: it may hold the data of one of these
+    /// programs, or nothing.
     Unsure(Vec<(u64, u8)>),
 }
 
-/// An array with all features and faults, and what is known of it.
+/// An array with all features and faults, and the expected contents.
 struct Everything {
     array: Array,
     config: ArrayConfig,
     rng: Rng,
     under_way: BTreeMap<u64, DieCommand>,
     pages: BTreeMap<(u32, u8, u32, u32), Known>,
-    /// Under way at the last cut of the power.
+    /// Commands in progress at the last power cut.
     lost: u64,
 }
 
@@ -314,7 +314,7 @@ impl Everything {
         }
     }
 
-    /// A block's erase was cut: its pages hold what they held, or nothing.
+    /// A block's erase was cut: its pages hold their old data or nothing.
     fn unsettle(&mut self, block: (u32, u8, u32)) {
         for (&(die, plane, number, _), known) in &mut self.pages {
             if (die, plane, number) == block

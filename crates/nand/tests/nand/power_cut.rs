@@ -1,4 +1,4 @@
-//! The pages that power cuts leave, and the state of blocks afterwards.
+//! The state of pages and blocks after power cuts.
 
 use crate::common::{Rig, US, block, erase, program, read};
 use softflash_base::{Time, random::Rng};

@@ -1,10 +1,10 @@
-//! An array written for clarity alone: one command a die, every search a scan, every page a value
-//! of its own. It must agree with the real one to the nanosecond.
+//! A reference array written for clarity: one command per die, linear searches, one value per page.
+//! The real array must agree with it to the nanosecond.
 
 use softflash_nand::{ArrayConfig, CommandKind, DieCommand, Finished, Geometry, PageStatus};
 use std::collections::BTreeMap;
 
-/// What the reference says of a finished command.
+/// The completion of a command, as the reference computes it.
 #[derive(Debug, PartialEq)]
 pub struct End {
     pub tag: u64,
@@ -15,7 +15,7 @@ pub struct End {
 }
 
 impl End {
-    /// What the array says of it.
+    /// The same completion from the array.
     pub fn of(ended: &Finished, data: &[u8], page_bytes: usize) -> End {
         let read = ended.kind == CommandKind::Read;
         let pages = data.chunks(page_bytes).zip(ended.statuses());
@@ -55,7 +55,7 @@ pub struct Reference {
     geometry: Geometry,
     config: ArrayConfig,
     dies: Vec<Option<Job>>,
-    /// Where each channel's round of turns stands, and how often a program was overtaken.
+    /// For each channel, the next die in round-robin order, and how often a program was overtaken.
     turns: Vec<(usize, u8)>,
     /// Pages by die, plane, block; a missing block is erased.
     blocks: BTreeMap<(u32, u8, u32), Vec<Vec<u8>>>,
@@ -79,7 +79,7 @@ impl Reference {
             .map(|plane| (command.die.0, command.plane + plane, command.blocks[plane as usize]))
     }
 
-    /// Whether the command is taken at `now`.
+    /// Submits a command at `now`; returns whether it is accepted.
     pub fn submit(&mut self, now: u64, command: &DieCommand, data: &[u8]) -> bool {
         let ordered = Self::parts(command)
             .all(|block| self.blocks.get(&block).map_or(0, Vec::len) == command.page as usize);
@@ -98,7 +98,7 @@ impl Reference {
         true
     }
 
-    /// Plays up to and including `until`.
+    /// Processes events up to and including `until`.
     pub fn advance(&mut self, until: u64) -> Vec<End> {
         let mut ends = Vec::new();
         while let Some((at, _, die)) = self.next().filter(|&(at, ..)| at <= until) {
@@ -167,7 +167,7 @@ impl Reference {
         End { tag: job.command.tag, at, submitted_at: job.submitted_at, status, data }
     }
 
-    /// Gives every idle bus to the die whose turn it is.
+    /// Grants every idle bus to the next die in round-robin order.
     fn grant(&mut self, at: u64) {
         let per_channel = self.geometry.dies_per_channel() as usize;
         for channel in 0..self.turns.len() {

@@ -1,4 +1,4 @@
-//! Faults that were planned strike where and when they were planned; dead and slow dies.
+//! Planned faults strike at their place and time; dead and slow dies.
 
 use crate::common::{BUS, ERASE, LOWER, READ, Rig, US, block, erase, program, read};
 use softflash_base::{Time, random::Rng};

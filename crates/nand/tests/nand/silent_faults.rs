@@ -1,4 +1,4 @@
-//! Operations that are acknowledged and did something else, and that they are counted.
+//! Silent faults and their counters.
 
 use crate::common::{Rig, block, erase, program, read};
 use softflash_nand::{
@@ -10,13 +10,13 @@ fn rig(silent: SilentFaults) -> Rig {
     Rig::with(&presets::small(), Storage::Ram, &faults)
 }
 
-/// Programs a page of one byte's repetition, well or so it seems.
+/// Programs a page of one repeated byte, with a status of success.
 fn put(rig: &mut Rig, number: u32, page: u32, byte: u8) {
     let data = rig.page(byte);
     assert!(rig.run(program(0, 0, number, page), &data).is_good());
 }
 
-/// The status of a read and the first byte that it shows.
+/// The status of a read and the first byte of its data.
 fn get(rig: &mut Rig, number: u32, page: u32) -> (PageStatus, u8) {
     let ended = rig.run(read(0, 0, number, page), &[]);
     (ended.status[0], rig.array.read_data(&ended)[0])
@@ -116,7 +116,8 @@ fn a_misdirected_program_can_lie_where_the_next_one_of_another_block_belongs() {
     let stray = rig.array.export_block(block(0, 0, 1)).unwrap();
     assert_eq!((stray.write_pointer, &stray.damaged[..]), (Some(0), &[(0, PageDamage::Stray)][..]));
 
-    // A plain array takes the block over. What is programmed there destroys both; nobody is told.
+    // An array without faults imports the block. A program of the page destroys both data without
+    // an error.
     let mut other = Rig::ram();
     other.array.import_block(block(0, 0, 1), &stray).unwrap();
     put(&mut other, 1, 0, 8);

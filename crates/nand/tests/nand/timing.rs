@@ -1,4 +1,4 @@
-//! Latencies worked out by hand. All times in microseconds: a page takes 10 on the bus, 50 to read,
+//! Latencies calculated by hand. All times in microseconds: a page takes 10 on the bus, 50 to read,
 //! 200 (lower) or 600 (upper) to program; an erase takes 2000.
 
 use crate::common::{BUS, ERASE, LOWER, READ, Rig, UPPER, US, erase, program, read};
@@ -53,7 +53,7 @@ fn the_beginning_of_a_page_costs_bus_time_for_itself_alone() {
     let head = |command| DieCommand { head: true, ..command };
     // The first 1 KiB of pages of 4 KiB.
     assert_eq!(rig.run(head(read(0, 0, 0, 0)), &[]).latency_ns(), READ + BUS / 4);
-    // Nothing else has a beginning to be taken alone.
+    // Only reads of one plane can transfer the beginning of a page alone.
     let both = DieCommand { planes: 2, ..read(0, 0, 0, 0) };
     assert_eq!(rig.run(head(both), &[]).latency_ns(), READ + 2 * BUS);
     assert_eq!(rig.run(head(program(0, 0, 0, 0)), &[]).latency_ns(), BUS + LOWER);

@@ -9,12 +9,14 @@ use crate::resp::reply::Reply;
 use crate::session::Session;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
-use softflash_store::Store;
+use softflash_store::{Store, Wanted};
 
 /// The entries that a command must load.
 #[derive(Clone, Copy)]
 pub(crate) enum Load {
     /// Those of all its keys.
+    Entries,
+    /// Those of all its keys, without large values.
     Keys,
     /// None: it overwrites the keys.
     Nothing,
@@ -64,6 +66,11 @@ pub(crate) enum Handler {
 
 /// A command that loads the entries of all its keys.
 pub(super) const fn keyed(run: fn(&mut Call<'_>) -> Result<Reply>) -> Handler {
+    loading(Load::Entries, run)
+}
+
+/// A command that needs to know which of its keys exist, and their expiry.
+pub(super) const fn keys_only(run: fn(&mut Call<'_>) -> Result<Reply>) -> Handler {
     loading(Load::Keys, run)
 }
 
@@ -95,8 +102,16 @@ pub(crate) fn keyed_handler(command: &Command) -> Option<&'static Keyed> {
 /// The keys whose entries a command must load.
 pub(crate) fn loads(command: &Command) -> KeyList {
     match keyed_handler(command) {
-        Some(Keyed { load: Load::Keys, .. }) => command.keys(),
+        Some(Keyed { load: Load::Entries | Load::Keys, .. }) => command.keys(),
         Some(Keyed { load: Load::If(needed), .. }) if needed(&command.args) => command.keys(),
         _ => KeyList::new(),
+    }
+}
+
+/// The part of these entries that the command needs.
+pub(crate) fn wanted(command: &Command) -> Wanted {
+    match keyed_handler(command) {
+        Some(Keyed { load: Load::Keys, .. }) => Wanted::Keys,
+        _ => Wanted::Entries,
     }
 }

@@ -30,7 +30,7 @@ mod transaction;
 pub(crate) mod wide;
 
 pub(crate) use call::Call;
-pub(crate) use handler::{Handler, Load, keyed_handler, loads};
-use handler::{blind, keyed, loading, waiting, waiting_if};
+pub(crate) use handler::{Handler, Load, keyed_handler, loads, wanted};
+use handler::{blind, keyed, keys_only, loading, waiting, waiting_if};
 pub(crate) use introspection::{unknown_command, unknown_subcommand};
 pub(crate) use table::handler as handler_of;

@@ -1,10 +1,10 @@
 //! Transactions: the queue after MULTI, the keys watched, and EXEC.
 
-use crate::command::{Command, Effects, KeyList, Keys, Scope, find};
+use crate::command::{Command, Effects, Keys, Scope, find};
 use crate::error::{CommandError, Result};
 use crate::handlers::overlay::{Changes, Overlay};
 use crate::handlers::wide::Wide;
-use crate::handlers::{Handler, handler_of, loads};
+use crate::handlers::{Handler, handler_of, loads, wanted};
 use crate::pipeline::load::Entries;
 use crate::pipeline::write::{apply, stage};
 use crate::resp::reply::Reply;
@@ -12,9 +12,10 @@ use crate::resp::words::own;
 use crate::session::Session;
 use crate::session::transaction::Watched;
 use crate::shared::recording::{self, Event};
+use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
-use softflash_store::{CommitToken, Exclusive, Store, Transaction};
+use softflash_store::{CommitToken, Exclusive, Store, Transaction, Wanted};
 
 impl Session {
     /// WATCH key [key ...]
@@ -31,8 +32,11 @@ impl Session {
             }
             let key = own(key);
             let token = store.watch(key.clone()).await?;
-            let expires =
-                store.begin().get(&key).await?.is_some_and(|entry| entry.expires_at_ms != 0);
+            let expires = store
+                .begin()
+                .find(&key, Wanted::Keys)
+                .await?
+                .is_some_and(|entry| entry.expires_at_ms != 0);
             self.watched.push(Watched { key, token, expires });
         }
         Ok(Reply::Ok)
@@ -55,10 +59,15 @@ impl Session {
         let commands = transaction.commands;
         self.identity.refresh(&self.context.acl);
         self.permit_all(store, &commands)?;
-        let mut keys: KeyList = commands.iter().flat_map(loads).collect();
-        keys.extend(watched.iter().filter(|watched| watched.expires).map(|w| w.key.clone()));
+        let of_command = |command: &Command| {
+            let wanted = wanted(command);
+            loads(command).into_iter().map(move |key| (key, wanted))
+        };
+        let of_watch = |watched: &Watched| (watched.key.clone(), Wanted::Keys);
+        let mut keys: Vec<(Bytes, Wanted)> = commands.iter().flat_map(of_command).collect();
+        keys.extend(watched.iter().filter(|watched| watched.expires).map(of_watch));
         if !keys.is_empty() {
-            store.prefetch(&keys).await;
+            store.prefetch(keys.iter().map(|(key, wanted)| (key, *wanted))).await;
         }
         let checked = planted::bug(Bug::ExecChecksBeforeGate)
             && watched.iter().all(|watched| !watched.token.touched());
@@ -180,7 +189,7 @@ impl<'a> Running<'a> {
     async fn keyed(&mut self, command: &Command, records: bool) -> Result<Reply> {
         let mut entries = Entries::new();
         for key in loads(command) {
-            entries.push(self.transaction.get(&key).await?);
+            entries.push(self.transaction.find(&key, wanted(command)).await?);
         }
         if records && command.is_read() {
             self.events.extend(recording::reads(&loads(command), &entries));

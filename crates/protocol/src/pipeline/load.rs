@@ -4,7 +4,7 @@ use crate::command::KeyList;
 use crate::error::Result;
 use crate::shared::poll::poll_once;
 use smallvec::SmallVec;
-use softflash_store::{CommitToken, Entry, Store, Transaction};
+use softflash_store::{CommitToken, Entry, Store, Transaction, Wanted};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -20,20 +20,21 @@ pub(crate) struct Loaded {
 }
 
 /// Loads keys of this thread's shard. The snapshot is taken at the first poll.
-pub(crate) async fn load(store: Store, keys: KeyList) -> Result<Loaded> {
+pub(crate) async fn load(store: Store, keys: KeyList, wanted: Wanted) -> Result<Loaded> {
     if let [key] = keys.as_slice() {
         let mut transaction = store.begin();
-        let entries = SmallVec::from_buf([transaction.get(key).await?]);
+        let entries = SmallVec::from_buf([transaction.find(key, wanted).await?]);
         return Ok(Loaded { entries, token: transaction.token().clone() });
     }
     // Boxed, to keep the future of the common read small.
-    Box::pin(load_together(keys, || store.begin())).await
+    Box::pin(load_together(keys, wanted, || store.begin())).await
 }
 
 /// Loads all keys concurrently, each through a store transaction of its own, so that flash reads
 /// overlap and all entries are from one instant.
 pub(crate) async fn load_together(
     keys: KeyList,
+    wanted: Wanted,
     transaction: impl Fn() -> Transaction,
 ) -> Result<Loaded> {
     let count = keys.len();
@@ -43,7 +44,7 @@ pub(crate) async fn load_together(
     for (index, key) in keys.into_iter().enumerate() {
         let mut transaction = transaction();
         let mut read = Box::pin(async move {
-            let entry = transaction.get(&key).await?;
+            let entry = transaction.find(&key, wanted).await?;
             Ok((entry, transaction.token().clone()))
         });
         match poll_once(read.as_mut()).await {

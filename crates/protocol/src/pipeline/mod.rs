@@ -23,7 +23,7 @@ use encoder::{Encoder, Sink};
 use load::{Loaded, load};
 use segment::{Segment, wait_durable};
 use shard_pipeline::ShardPipeline;
-use softflash_store::{CommitToken, Store};
+use softflash_store::{CommitToken, Store, Wanted};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -187,7 +187,7 @@ struct Batch<'a, F, B> {
 impl<F, B> Batch<'_, F, B>
 where
     F: Future<Output = Result<Loaded>>,
-    B: Fn(Store, KeyList) -> F,
+    B: Fn(Store, KeyList, Wanted) -> F,
 {
     /// Waits until all commands so far have taken effect and are answered.
     async fn settle(&mut self, store: &Store, origin: &Origin, encoder: &mut Encoder) {

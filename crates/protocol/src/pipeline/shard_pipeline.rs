@@ -7,7 +7,7 @@
 
 use crate::command::{Command, KeyList};
 use crate::error::Result;
-use crate::handlers::loads;
+use crate::handlers::{loads, wanted};
 use crate::pipeline::encoder::Sink;
 use crate::pipeline::load::Loaded;
 use crate::pipeline::write::{apply_read, run_single};
@@ -15,7 +15,7 @@ use crate::resp::reply::Reply;
 use crate::session::Origin;
 use crate::shared::poll::poll_once;
 use softflash_base::Time;
-use softflash_store::{CommitToken, Store};
+use softflash_store::{CommitToken, Store, Wanted};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -47,7 +47,7 @@ pub(crate) struct ShardPipeline<'a, F, B> {
 impl<'a, F, B> ShardPipeline<'a, F, B>
 where
     F: Future<Output = Result<Loaded>>,
-    B: Fn(Store, KeyList) -> F,
+    B: Fn(Store, KeyList, Wanted) -> F,
 {
     pub fn new(store: &'a Store, origin: &'a Origin, begin: B) -> ShardPipeline<'a, F, B> {
         let (waiting, spare) = (VecDeque::new(), Vec::new());
@@ -86,7 +86,8 @@ where
             self.wait_until(|pipeline| pipeline.reading < reading, sink).await;
         }
         let mut place = self.spare.pop().unwrap_or_else(|| Box::pin(None));
-        place.set(Some((self.begin)(self.store.clone(), loads(&command))));
+        let read = (self.begin)(self.store.clone(), loads(&command), wanted(&command));
+        place.set(Some(read));
         match poll_fn(|context| Poll::Ready(poll_place(&mut place, context))).await {
             Poll::Ready(loaded) => {
                 let reply = self.finish_read(&command, loaded);

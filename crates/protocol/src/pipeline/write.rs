@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Effects};
 use crate::error::Result;
-use crate::handlers::{Call, keyed_handler, loads};
+use crate::handlers::{Call, keyed_handler, loads, wanted};
 use crate::pipeline::load::{Entries, load_together};
 use crate::resp::reply::Reply;
 use crate::shared::poll::poll_once;
@@ -10,7 +10,7 @@ use crate::shared::recording::{self, Recordings};
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
-use softflash_store::{CommitToken, Store, StoreError, Transaction};
+use softflash_store::{CommitToken, Store, StoreError, Transaction, Wanted};
 use std::pin::pin;
 use std::task::Poll;
 
@@ -58,13 +58,13 @@ pub(crate) async fn run_single(
     recordings: &Recordings,
     token: &mut CommitToken,
 ) -> Reply {
-    let keys = loads(command);
+    let (keys, wanted) = (loads(command), wanted(command));
     if keys.len() > 1 {
-        store.prefetch(&keys).await;
+        store.prefetch(keys.iter().map(|key| (key, wanted))).await;
     }
     for _ in 0..TRIES {
         let mut transaction = store.begin();
-        let (mut entries, at_once) = match read_all(&mut transaction, &keys).await {
+        let (mut entries, at_once) = match read_all(&mut transaction, &keys, wanted).await {
             Ok(read) => read,
             Err(error) => return Reply::Error(error),
         };
@@ -106,11 +106,15 @@ pub(crate) async fn run_single(
 }
 
 /// Loads keys one after the other; also returns whether all are from one instant.
-async fn read_all(transaction: &mut Transaction, keys: &[Bytes]) -> Result<(Entries, bool)> {
+async fn read_all(
+    transaction: &mut Transaction,
+    keys: &[Bytes],
+    wanted: Wanted,
+) -> Result<(Entries, bool)> {
     let mut entries = Entries::new();
     let mut at_once = true;
     for key in keys {
-        let mut read = pin!(transaction.get(key));
+        let mut read = pin!(transaction.find(key, wanted));
         let entry = match poll_once(read.as_mut()).await {
             Poll::Ready(entry) => entry?,
             Poll::Pending => {
@@ -141,18 +145,18 @@ async fn try_alone(
     recordings: &Recordings,
     token: &mut CommitToken,
 ) -> Result<Reply> {
-    let keys = loads(command);
+    let (keys, wanted) = (loads(command), wanted(command));
     if !keys.is_empty() {
-        store.prefetch(&keys).await;
+        store.prefetch(keys.iter().map(|key| (key, wanted))).await;
     }
     let early = match planted::bug(Bug::AloneReadsBeforeGate) {
-        true => Some(load_together(keys.clone(), || store.begin()).await?),
+        true => Some(load_together(keys.clone(), wanted, || store.begin()).await?),
         false => None,
     };
     let exclusive = store.exclusive(shards).await?;
     let mut loaded = match early {
         Some(loaded) => loaded,
-        None => load_together(keys, || exclusive.begin()).await?,
+        None => load_together(keys, wanted, || exclusive.begin()).await?,
     };
     if command.is_read() {
         recordings.tell_reads(store, || loads(command), &loaded.entries);

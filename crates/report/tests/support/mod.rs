@@ -1,4 +1,4 @@
-//! Reads what a report has written, as strictly as XML is.
+//! Parses the output of a report as strict XML.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what cannot be read fails the test")]
 #![allow(dead_code, reason = "every test file uses a part of it")]

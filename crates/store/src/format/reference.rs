@@ -1,4 +1,4 @@
-//! References: where a separated value is, and what it must be.
+//! References: the place, the length and the checksum of a separated value.
 
 use super::codec::put_at;
 use softflash_base::cast::index;

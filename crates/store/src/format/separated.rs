@@ -1,5 +1,5 @@
-//! A separated value: written to a value block, apart from the log and the tree, which have a
-//! reference to it. Until it is written, memory has the value.
+//! A separated value: written to a value block; log and tree have only a reference to it. Until it
+//! is written, memory has the value.
 
 use super::FormatError;
 use super::record::{Body, Record};

@@ -98,7 +98,8 @@ impl Version {
         Ok(version)
     }
 
-    /// A version whose value is to be written apart, in fragments of at most `longest` bytes.
+    /// A version with a separated value that is not written yet, in fragments of at most `longest`
+    /// bytes.
     ///
     /// # Errors
     /// As [`seal`](Version::seal).

@@ -210,8 +210,8 @@ impl ReadCache {
         true
     }
 
-    /// Frees the slots of removed entries where they are the most: without evictions they do not
-    /// come to the head of their queue.
+    /// Frees the slots of removed entries when they are the majority: without evictions they do not
+    /// reach the head of their queue.
     fn sweep(&mut self) {
         let queued = self.small.slots.len() + self.main.slots.len();
         if queued < 2 * self.index.len() + 64 {

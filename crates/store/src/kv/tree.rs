@@ -1,8 +1,8 @@
 //! The patches of a slice: levels of sorted runs. A tree is immutable; an edit makes a new tree
 //! that shares unchanged levels.
 
+use crate::format::log::PatchEntry;
 use crate::kv::patch::Patch;
-use crate::shard::log::PatchEntry;
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::BlockId;
 use std::rc::Rc;

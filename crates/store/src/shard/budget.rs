@@ -18,8 +18,8 @@ pub struct Budget {
     /// Runs of level 0 that start a merge, and where space is short the most that it takes; bounds
     /// the space that a compaction needs.
     pub level0_runs: usize,
-    /// What memtables, pending log events, scan readahead, requests and the read cache share: the
-    /// cache has all that the others do not use at the moment.
+    /// The memory that memtables, pending log events, scan readahead, requests and the read cache
+    /// share: the cache has the part that the others do not use at the moment.
     pub shared_bytes: u64,
     /// The least size of the read cache.
     pub least_cache_bytes: u64,

@@ -24,7 +24,7 @@ impl Shard {
     fn note_overdraft(&self) {
         let shards = u64::from(self.layout.shards);
         let over = self.used_bytes().saturating_sub(self.budget.shared_bytes);
-        // Each shard counts its share of what is taken, this one too.
+        // Each shard counts its share of the overdraft, this one too.
         let taken = over * shards / (shards - 1).max(1);
         let before = self.caches.overdraft_bytes.replace(taken);
         if taken != before {

@@ -114,7 +114,7 @@ impl Shard {
             watches.touch(&key);
             let Ok(slice) = self.slice_of(&key) else { continue };
             let is_new = slice.insert(&key, version, segment, snapshot);
-            // A key of a memtable is only in the cache if its value was written apart.
+            // A key of a memtable is only in the cache if its value is separated.
             let may_be_cached = is_new || self.values.is_used();
             if may_be_cached && !planted::bug(Bug::CacheKeepsOld) {
                 cache.remove(&key);

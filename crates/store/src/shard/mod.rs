@@ -35,7 +35,6 @@ mod writes;
 pub(crate) use commit::ReadMark;
 pub(crate) use read::Read;
 pub use scan::ScanPage;
-pub(crate) use scan::Wanted;
 pub use watch::WatchToken;
 pub(crate) use writes::Writes;
 

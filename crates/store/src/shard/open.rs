@@ -1,5 +1,6 @@
 //! Opening a shard: mounts its units, recovers their contents, and continues the log. After each
-//! step the next opening can recover the flash, so a failure undoes only the mount.
+//! step the next opening can recover the flash, so a failure stops the tasks and undoes nothing
+//! else.
 
 use super::Shard;
 use super::budget::Budget;
@@ -69,11 +70,13 @@ struct Leftovers {
 ///
 /// | step | writes | when it fails |
 /// |---|---|---|
-/// | `mount` | nothing | the flash stops |
-/// | `recover` | nothing | the flash stops |
+/// | `mount` | releases the superblocks of superseded attempts to write a block | the flash stops |
+/// | `recover` | with parity, releases superseded attempts | the flash stops |
 /// | `prepare_flash` | deletes dead blocks, and makes room for the log | the flash stops; dead blocks stay deleted |
-/// | `begin_log` | a segment with a checkpoint | the log and the flash stop; the next opening recovers with or without the segment |
+/// | `begin_log` | a segment with a checkpoint | the flash and the value log stop; the next opening recovers with or without the segment |
 /// | `release_leftovers` | deletes orphans | as above; the next opening finds them again |
+///
+/// Free superblocks are erased in advance from the mount on.
 pub(crate) async fn open(opening: OpenShard) -> Result<Opened> {
     if let Some(problem) = opening.layout.problem() {
         return Err(StoreError::Unusable(problem));
@@ -98,7 +101,8 @@ impl OpenShard {
         let (blocks, found) = match &self.log_device {
             None => BlockLayer::new(flash, *id, uuid, &inventory, redundancy),
             Some(log_device) => {
-                let log = mount_log(log_device, &flash, layout, *id, runtime).await?;
+                let log = mount_log(log_device, &flash, layout, *id, runtime).await;
+                let log = log.inspect_err(|_| flash.stop())?;
                 BlockLayer::with_log((flash, &inventory), (log.0, &log.1), *id, uuid, redundancy)
             }
         };
@@ -131,11 +135,20 @@ impl OpenShard {
             recovered,
         );
         let shard = Rc::new(shard);
-        let has_caught_up = self.begin_log(&shard, &leftovers).await?;
-        if has_caught_up {
-            shard.release_leftovers(leftovers).await?;
+        let started = async {
+            let has_caught_up = self.begin_log(&shard, &leftovers).await?;
+            if has_caught_up {
+                shard.release_leftovers(leftovers).await?;
+            }
+            Ok(has_caught_up)
+        };
+        match started.await {
+            Ok(has_caught_up) => Ok(Opened { shard, has_caught_up }),
+            Err(error) => {
+                shard.values.close();
+                Err(error)
+            }
         }
-        Ok(Opened { shard, has_caught_up })
     }
 
     /// The options, with the fragment size limited by the block size.
@@ -271,17 +284,13 @@ async fn mount_log(
         .map_err(|error| StoreError::Unusable(error.to_string()))?;
     let (flash, inventory) = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await?;
     let shape = |flash: &Flash| (flash.payload_bytes(), flash.page_bytes());
-    if shape(&flash) != shape(main) {
-        return Err(StoreError::Unusable(
-            "the log's device must have pages and superblocks as large as those of the data's device"
-                .into(),
-        ));
-    }
-    if !inventory.damaged.is_empty() {
-        return Err(StoreError::Unusable(
-            "the log's device was interrupted by a power cut; simulations start with a new device"
-                .into(),
-        ));
-    }
-    Ok((flash, inventory))
+    let problem = if shape(&flash) != shape(main) {
+        "the log's device must have pages and superblocks as large as those of the data's device"
+    } else if !inventory.damaged.is_empty() {
+        "the log's device was interrupted by a power cut; simulations start with a new device"
+    } else {
+        return Ok((flash, inventory));
+    };
+    flash.stop();
+    Err(StoreError::Unusable(problem.into()))
 }

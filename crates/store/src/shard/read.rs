@@ -14,7 +14,7 @@ use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::kv::tree::Run;
 use crate::options::Durability;
-use crate::value::{Entry, Value};
+use crate::value::{Entry, Value, Wanted};
 use bytes::Bytes;
 use softflash_base::checksum;
 use softflash_base::planted::{self, Bug};
@@ -46,7 +46,7 @@ const MAX_LOOKUPS: usize = 64;
 
 impl Shard {
     /// Looks `key` up. Does not suspend if memory holds the answer and the gate is open.
-    pub(crate) async fn read(&self, key: &Bytes, exclusive: bool) -> Result<Read> {
+    pub(crate) async fn read(&self, key: &Bytes, exclusive: bool, wanted: Wanted) -> Result<Read> {
         if !exclusive && !self.gate.is_open() {
             self.gate.pass().await;
         }
@@ -55,7 +55,7 @@ impl Shard {
         // A missing key may be the effect of a removal of all keys, so the reply must wait until
         // that is durable.
         let cleared_seq = slice.cleared_seq.get();
-        let version = self.newest_entry(slice, key).await.inspect_err(|error| {
+        let version = self.newest_entry(slice, key, wanted).await.inspect_err(|error| {
             if is_data_loss(error) {
                 count(&self.counters.data_losses, 1);
             }
@@ -90,11 +90,13 @@ impl Shard {
         }
     }
 
-    /// The newest version of a key with its value; of an expired value only the expiry.
+    /// The newest version of a key with its value. The value of an expired version is empty, and
+    /// that of a separated one if it is not wanted.
     async fn newest_entry(
         &self,
         slice: &Slice,
         key: &Bytes,
+        wanted: Wanted,
     ) -> Result<Option<(u64, Option<Entry>)>> {
         for lookup in 1..=MAX_LOOKUPS {
             let begun_at = self.history.seq.get();
@@ -115,7 +117,7 @@ impl Shard {
             };
             let expires_at_ms = separated.expires_at_ms;
             let has_expired = expires_at_ms != 0 && expires_at_ms <= self.now_ms();
-            if has_expired {
+            if has_expired || wanted == Wanted::Keys {
                 return Ok(Some((seq, Some(Entry { value: Value::default(), expires_at_ms }))));
             }
             if let Some(value) = separated.value() {
@@ -139,7 +141,7 @@ impl Shard {
         let newest =
             |version: &Version| Newest { seq: version.seq, content: version.content().clone() };
         let in_memory = slice.in_memory(key, newest);
-        // The cache may have the value of a version whose value was written apart.
+        // The cache may have the value of a version with a separated value.
         let is_apart = |newest: &Newest| match &newest.content {
             Content::Separated(separated) => separated.is_placed(),
             Content::Deletion | Content::Inline(_) => false,

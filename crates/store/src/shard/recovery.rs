@@ -166,8 +166,8 @@ struct Classified {
 }
 
 impl<'a> Recovery<'a> {
-    /// Reads the log and the metadata of the patches. Writes nothing, so a failed recovery can be
-    /// repeated.
+    /// Reads the log and the metadata of the patches. Writes nothing, and releases only superseded
+    /// attempts to write a block, so a failed recovery can be repeated.
     pub async fn run(self) -> Result<Recovered> {
         let mut log = self.read_log().await?;
         self.check_end(&mut log)?;

@@ -11,7 +11,7 @@ use crate::kv::cursor::RunCursor;
 use crate::kv::memtable::Presence;
 use crate::kv::merge::{MemoryCursor, Merge, Source};
 use crate::kv::slice::Slice;
-use crate::value::{Entry, Value};
+use crate::value::{Entry, Value, Wanted};
 use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_base::planted::{self, Bug};
@@ -31,15 +31,6 @@ struct Scan {
     now_ms: u64,
     /// A record of the next key that was already read.
     ahead: Option<Record>,
-}
-
-/// The wanted results of a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// Keys, with their expiry; large values are empty.
-    Keys,
-    /// Keys with their entries.
-    Entries,
 }
 
 /// A page of a scan.
@@ -147,7 +138,7 @@ impl Shard {
         for attempt in 0..RANDOM_TRIES {
             let random = softflash_base::checksum::identity(&[random, attempt]);
             if let Some(key) = self.pick(random).await?
-                && self.read(&key, false).await?.entry.is_some()
+                && self.read(&key, false, Wanted::Keys).await?.entry.is_some()
             {
                 return Ok(Some(key));
             }

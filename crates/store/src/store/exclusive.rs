@@ -5,7 +5,7 @@ use super::mesh::{Job, Mesh};
 use super::transaction::Transaction;
 use super::{ScanPage, Store};
 use crate::error::Result;
-use crate::shard::Wanted;
+use crate::value::Wanted;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use softflash_base::planted::{self, Bug};

@@ -17,8 +17,9 @@ pub use transaction::Transaction;
 
 use crate::error::{Result, StoreError};
 use crate::layout::StoreLayout;
-use crate::shard::{Read, ScanPage, Shard, Wanted, WatchToken};
+use crate::shard::{Read, ScanPage, Shard, WatchToken};
 use crate::stats::StoreStats;
+use crate::value::Wanted;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use mesh::Job;
@@ -131,21 +132,28 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) async fn read(&self, shard: ShardId, key: &Bytes, exclusive: bool) -> Result<Read> {
+    pub(crate) async fn read(
+        &self,
+        shard: ShardId,
+        key: &Bytes,
+        exclusive: bool,
+        wanted: Wanted,
+    ) -> Result<Read> {
         if shard == self.local_id() {
-            return self.shard.read(key, exclusive).await;
+            return self.shard.read(key, exclusive, wanted).await;
         }
         let key = key.clone();
         self.run_on(shard, move |store| {
-            Box::pin(async move { store.shard.read(&key, exclusive).await })
+            Box::pin(async move { store.shard.read(&key, exclusive, wanted).await })
         })
         .await?
     }
 
     /// Reads keys into the cache before an exclusive transaction, so that it does not wait for
     /// flash while it blocks other tasks. Ignores errors: the transaction will get them.
-    pub async fn prefetch(&self, keys: &[Bytes]) {
-        let reads = keys.iter().map(|key| self.read(self.shard_of(key), key, false));
+    pub async fn prefetch<'k>(&self, keys: impl IntoIterator<Item = (&'k Bytes, Wanted)>) {
+        let reads =
+            keys.into_iter().map(|(key, wanted)| self.read(self.shard_of(key), key, false, wanted));
         futures_util::future::join_all(reads).await;
     }
 

@@ -7,7 +7,7 @@
 use super::{CommitToken, Store};
 use crate::error::{Result, StoreError};
 use crate::shard::{ReadMark, Writes};
-use crate::value::{Entry, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::value::{Entry, MAX_KEY_BYTES, MAX_VALUE_BYTES, Wanted};
 use bytes::Bytes;
 use softflash_base::ShardId;
 
@@ -46,6 +46,11 @@ impl Transaction {
 
     /// The entry of `key`; `None` if it does not exist or has expired.
     pub async fn get(&mut self, key: &Bytes) -> Result<Option<Entry>> {
+        self.find(key, Wanted::Entries).await
+    }
+
+    /// As [`get`](Transaction::get), for callers that may want less than the entry.
+    pub async fn find(&mut self, key: &Bytes, wanted: Wanted) -> Result<Option<Entry>> {
         if let Some(pending) = self.writes.get(key) {
             return Ok(pending.clone());
         }
@@ -53,7 +58,7 @@ impl Transaction {
             return Ok(None);
         }
         let shard = self.store.shard_of(key);
-        let read = self.store.read(shard, key, self.exclusive).await?;
+        let read = self.store.read(shard, key, self.exclusive, wanted).await?;
         self.marks.push(ReadMark { key: key.clone(), shard, at_seq: read.at_seq });
         self.seen.add(shard, read.seq);
         Ok(read.entry)
@@ -61,7 +66,7 @@ impl Transaction {
 
     /// Whether `key` exists.
     pub async fn contains(&mut self, key: &Bytes) -> Result<bool> {
-        Ok(self.get(key).await?.is_some())
+        Ok(self.find(key, Wanted::Keys).await?.is_some())
     }
 
     /// Maps `key` to `entry`.

@@ -83,7 +83,7 @@ fn damage_to_a_dead_value_is_no_problem() {
     assert!(report.is_clean() && lost == 0, "{report:#?}");
 }
 
-/// Two copies of a few separated values, and what one of them begins with.
+/// Two copies of a few separated values, and the first bytes of one of them.
 fn mirrored() -> (Mirror, Model, Bytes) {
     let mut mirror = Mirror::new(1, 2);
     mirror.options.value_threshold = Some(THRESHOLD);

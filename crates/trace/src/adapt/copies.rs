@@ -1,4 +1,4 @@
-//! The same load several times over, each copy in its own addresses.
+//! Copies of the load, each in its own address range.
 
 use super::error::AdaptError;
 use super::item::Item;
@@ -22,7 +22,8 @@ impl<I> Copies<I> {
         }
     }
 
-    /// All copies of a request have its time, so giving them out together keeps the order of time.
+    /// Makes a copy of a request. All copies have its time, so returning them together keeps the
+    /// order of times.
     fn copy(&self, mut request: Request, copy: u32) -> Result<Request, AdaptError> {
         if request.kind == Kind::Flush {
             return Ok(request);

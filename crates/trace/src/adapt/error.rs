@@ -2,19 +2,19 @@
 
 use thiserror::Error;
 
-/// Why a trace cannot be changed as asked.
+/// Why a trace cannot be adapted.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum AdaptError {
     /// Not a finite number above 0.
     #[error("speed {0} is not a number above 0; 2 replays twice as fast, 0.5 half as fast")]
     Speed(f64),
-    /// A time that 64 bits of nanoseconds do not hold.
+    /// A time beyond the limit of nanoseconds in 64 bits.
     #[error("at speed {0} the trace lasts longer than 146 years; 0.5 replays half as fast")]
     TooSlow(f64),
     /// No copies.
-    #[error("0 copies of a trace are no trace; 1 leaves it as it is")]
+    #[error("the number of copies is 0; 1 leaves the trace unchanged")]
     NoCopies,
-    /// A device without room.
+    /// A device of 0 bytes.
     #[error("addresses cannot be wrapped onto a device of 0 bytes; give the size of the device")]
     EmptyDevice,
     /// A copy's address does not fit into 64 bits.
@@ -23,11 +23,11 @@ pub enum AdaptError {
          bytes; take a smaller stride or fewer copies, or wrap the trace first"
     )]
     CopyTooFar {
-        /// Which copy, from 0.
+        /// The number of the copy, from 0.
         copy: u32,
-        /// Where the request is.
+        /// The offset of the request.
         offset_bytes: u64,
-        /// From copy to copy.
+        /// The distance between copies.
         stride_bytes: u64,
     },
     /// A request does not lie on the device.
@@ -36,15 +36,15 @@ pub enum AdaptError {
          the device of {device_bytes} bytes; take a larger device, or fold the addresses onto it with --wrap"
     )]
     BeyondDevice {
-        /// When.
+        /// The time of the request.
         at_ns: u64,
-        /// Of which device or volume.
+        /// Its device or volume.
         device: u32,
-        /// Where it begins.
+        /// Its offset.
         offset_bytes: u64,
-        /// How long it is.
+        /// Its length.
         bytes: u64,
-        /// The bytes that there are.
+        /// The size of the device.
         device_bytes: u64,
     },
 }

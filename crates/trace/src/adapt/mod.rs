@@ -1,4 +1,4 @@
-//! Changing a trace on its way: iterators over iterators of requests.
+//! Adaptors that change a trace: iterators over iterators of requests.
 
 mod copies;
 mod error;
@@ -14,15 +14,15 @@ pub use speed::Speed;
 pub use within::Within;
 pub use wrap::Wrap;
 
-/// Changes to any iterator over a trace, a [`Reader`](crate::Reader) or another change.
+/// Adaptors of any iterator over a trace: a [`Reader`](crate::Reader) or another adaptor.
 pub trait TraceExt: Iterator<Item = Item> + Sized {
-    /// Makes it `factor` times as fast: all times are divided by it.
+    /// Replays `factor` times as fast: all times are divided by `factor`.
     fn speed(self, factor: f64) -> Result<Speed<Self>, AdaptError> {
         Speed::new(self, factor)
     }
 
-    /// Multiplies the load: every request comes `copies` times at its time, copy `i` (from 0) `i *
-    /// stride_bytes` further on.
+    /// Multiplies the load: every request is repeated `copies` times at its time; copy `i` (from 0)
+    /// has an offset that is larger by `i * stride_bytes`.
     fn copies(self, copies: u32, stride_bytes: u64) -> Result<Copies<Self>, AdaptError> {
         Copies::new(self, copies, stride_bytes)
     }
@@ -32,7 +32,7 @@ pub trait TraceExt: Iterator<Item = Item> + Sized {
         Wrap::new(self, device_bytes)
     }
 
-    /// Ends with [`AdaptError::BeyondDevice`] at the first request that does not lie on a device of
+    /// Ends with [`AdaptError::BeyondDevice`] at the first request that ends beyond a device of
     /// `device_bytes`.
     fn within(self, device_bytes: u64) -> Within<Self> {
         Within::new(self, device_bytes)

@@ -1,9 +1,9 @@
-//! Faster or slower.
+//! The speed of a replay.
 
 use super::error::AdaptError;
 use super::item::Item;
 
-/// 146 years, which leaves room for what comes behind the last request.
+/// The latest time, 146 years, which leaves room after the last request.
 const LATEST_NS: f64 = (1_u64 << 62) as f64;
 
 /// See [`TraceExt::speed`](super::TraceExt::speed).
@@ -29,8 +29,8 @@ impl<I: Iterator<Item = Item>> Iterator for Speed<I> {
     #[inline]
     fn next(&mut self) -> Option<Item> {
         Some(self.trace.next()?.and_then(|mut request| {
-            // Dividing keeps the order; beyond 104 days (53 bits) nanoseconds are rounded. At speed
-            // 1 nothing is.
+            // Division keeps the order; times beyond 104 days (53 bits) are rounded. At speed 1
+            // none is.
             if self.factor != 1.0 {
                 let at_ns = request.at_ns as f64 / self.factor;
                 if at_ns > LATEST_NS {

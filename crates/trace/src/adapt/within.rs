@@ -1,4 +1,4 @@
-//! Whether a trace fits the device that it is for.
+//! A check that a trace fits onto its device.
 
 use super::error::AdaptError;
 use super::item::Item;

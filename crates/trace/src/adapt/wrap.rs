@@ -4,14 +4,14 @@ use super::error::AdaptError;
 use super::item::Item;
 use crate::request::Request;
 
-/// See [`TraceExt::wrap`](super::TraceExt::wrap). An address becomes its remainder by the device's
-/// size. A request that would cross the end goes on at the beginning, as a second request with the
-/// same time; one that is longer than the device is cut to its length, for it covers it all.
+/// See [`TraceExt::wrap`](super::TraceExt::wrap). An address is taken modulo the device's size. A
+/// request that crosses the end continues at the beginning as a second request with the same time;
+/// a request longer than the device is cut to the device's size.
 #[derive(Debug, Clone)]
 pub struct Wrap<I> {
     trace: I,
     device_bytes: u64,
-    /// The part of a request that crossed the end.
+    /// The part of a request beyond the end.
     rest: Option<Request>,
 }
 

@@ -1,8 +1,8 @@
-//! The text that `blkparse` prints of Linux's block traces, in its default form.
+//! The text output of `blkparse` for Linux block traces, in its default form.
 //!
-//! A request makes several events: queued (Q), issued to the driver (D), completed (C). One of them
-//! stands for it: Q where the first lines have any, for that is what was asked; else D, else C, for
-//! traces recorded with a mask.
+//! A request has several events: queued (Q), issued to the driver (D), completed (C). One of them
+//! is decoded as the request: Q if the first lines have any, as it is the original request;
+//! otherwise D, otherwise C, for traces recorded with a mask.
 
 use super::raw::{Decoded, Raw};
 use crate::fields::{SECTOR_BYTES, Words, number, put, sectors_of};
@@ -10,11 +10,11 @@ use crate::malformed::{FieldError, Problem};
 use crate::request::{Kind, Request};
 use std::io::Write;
 
-/// As Linux has it: 12 bits of major number, 20 of minor.
+/// As in Linux: 12 bits of major number, 20 of minor.
 const MINOR_BITS: u32 = 20;
 
 pub(crate) struct Decoder {
-    /// The event that stands for a request.
+    /// The event that is decoded as a request.
     event: u8,
     /// The statistics at the end have begun.
     ended: bool,
@@ -56,14 +56,14 @@ impl Decoder {
         Ok(kind.map(|kind| Raw { ticks, device, kind, offset_bytes, bytes }))
     }
 
-    /// Statistics stand after the last event; what `blkparse` reads stands before the first.
+    /// Statistics follow the last event; the list of input files precedes the first.
     fn is_statistics(&mut self, first: &[u8]) -> bool {
         self.ended = first.starts_with(b"CPU") || matches!(first, b"Total" | b"Throughput");
         self.ended || first == b"Input"
     }
 }
 
-/// `major,minor`; the minor number may be followed by blanks, which are cut off already.
+/// `major,minor`; blanks after the minor number are removed already.
 #[inline]
 fn device(word: &[u8]) -> Result<u32, FieldError> {
     let comma =
@@ -93,8 +93,8 @@ fn nanoseconds(word: &[u8]) -> Result<u64, FieldError> {
     total.ok_or(Problem::TooLarge.of(field))
 }
 
-/// Offset and length of `sector + sectors`; nothing where an event has no data, as a flush and a
-/// SCSI command have.
+/// Offset and length of `sector + sectors`; `None` for an event without data, such as a flush or a
+/// SCSI command.
 #[inline]
 fn data(words: &mut Words<'_>) -> Result<Option<(u64, u64)>, FieldError> {
     let bracket = |word: &[u8]| word.starts_with(b"(") || word.starts_with(b"[");
@@ -109,8 +109,8 @@ fn data(words: &mut Words<'_>) -> Result<Option<(u64, u64)>, FieldError> {
     }
 }
 
-/// The kind of request of the letters: `F` in front is a flush before, `F` behind a write-through;
-/// `S`, `M`, `A` are hints.
+/// The request kind of the letters: a leading `F` is a flush before the request, a later `F` a
+/// write-through; `S`, `M`, `A` are hints.
 #[inline]
 fn kind(rwbs: &[u8], has_data: bool) -> Result<Option<Kind>, FieldError> {
     let (flush, rest) = match rwbs.strip_prefix(b"F") {

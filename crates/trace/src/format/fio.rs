@@ -1,4 +1,4 @@
-//! The common parts of both versions of fio's log of I/O: actions, and files as devices.
+//! The common parts of both versions of fio's I/O log: actions, and files as devices.
 
 use crate::fields::{put, put_all};
 use crate::malformed::{FieldError, Problem};
@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::request::{Kind, Request};
 use hashbrown::HashSet;
 
-/// Files, numbered in the order in which they come.
+/// Files, numbered in the order of their first use.
 #[derive(Default)]
 pub(super) struct Files {
     names: Names,
@@ -25,7 +25,7 @@ pub(super) enum Action {
     Request(Kind),
     /// Waiting, in version 2.
     Wait,
-    /// Opening and the like: nothing follows.
+    /// Opening and the like: no further fields.
     Manage,
 }
 
@@ -61,7 +61,8 @@ fn put_name(device: u32, line: &mut Vec<u8>) {
     put(line, u64::from(device));
 }
 
-/// Devices that were added: fio needs each file before its first request.
+/// Devices that were added: fio requires that each file is added and opened before its first
+/// request.
 #[derive(Default)]
 pub(super) struct OpenFiles {
     known: HashSet<u32>,
@@ -79,7 +80,7 @@ impl OpenFiles {
         self.known.insert(device)
     }
 
-    /// Appends a line for a file; `time` stands before it, in version 3.
+    /// Appends a line for a file, with `time` at its beginning in version 3.
     pub(super) fn put_manage(time: Option<u64>, device: u32, action: &str, line: &mut Vec<u8>) {
         if let Some(time) = time {
             put(line, time);
@@ -90,7 +91,7 @@ impl OpenFiles {
         line.push(b'\n');
     }
 
-    /// Appends the last lines: all files are closed.
+    /// Appends the last lines, which close all files.
     pub(super) fn close(&mut self, time: Option<u64>, line: &mut Vec<u8>) {
         let mut devices: Vec<u32> = self.known.drain().collect();
         devices.sort_unstable();

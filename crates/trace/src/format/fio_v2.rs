@@ -1,8 +1,8 @@
-//! fio's log of I/O, version 2: `filename action`, `filename action offset length`.
+//! fio's I/O log, version 2: `filename action`, `filename action offset length`.
 //!
-//! Requests have no times. `wait N` holds what follows back until N milliseconds after the start:
-//! that is what fio does (3.33 measured), where its manual speaks of microseconds since the last
-//! wait.
+//! Requests have no times. `wait N` delays the following requests until N milliseconds after the
+//! start. This is fio's behaviour (measured with 3.33), although its manual describes microseconds
+//! since the last wait.
 
 use super::fio::{Action, Files, OpenFiles, action, put_request};
 use super::raw::{Decoded, Raw};
@@ -62,7 +62,7 @@ impl Encoder {
         if at_ms > self.now_ms {
             self.now_ms = at_ms;
             OpenFiles::put_manage(None, request.device, " wait ", line);
-            // Over the line's end, which comes after the numbers.
+            // Removes the line end, which follows after the numbers.
             line.pop();
             put(line, at_ms);
             line.extend_from_slice(b" 0\n");

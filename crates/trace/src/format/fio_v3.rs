@@ -1,4 +1,4 @@
-//! fio's log of I/O, version 3: `timestamp filename action`, `timestamp filename action offset
+//! fio's I/O log, version 3: `timestamp filename action`, `timestamp filename action offset
 //! length`, microseconds.
 
 use super::fio::{Action, Files, OpenFiles, action, put_request};

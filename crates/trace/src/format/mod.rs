@@ -1,4 +1,4 @@
-//! The formats: a file each, with what reads a line and what writes one.
+//! The formats: one file each, with the decoder and the encoder of a line.
 
 mod alibaba;
 mod blkparse;
@@ -26,11 +26,11 @@ use thiserror::Error;
 pub enum Format {
     /// MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
     Msr,
-    /// fio's log of I/O, version 2: no times but waits.
+    /// fio's I/O log, version 2: waits instead of times.
     FioV2,
-    /// fio's log of I/O, version 3: microseconds.
+    /// fio's I/O log, version 3: microseconds.
     FioV3,
-    /// The text that `blkparse` prints of Linux's block traces.
+    /// The text output of `blkparse` for Linux block traces.
     Blkparse,
     /// CloudPhysics: `version,time,op,size,lbn`.
     Vscsi,
@@ -43,7 +43,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All, in the order in which they are tried; see [`detect`](crate::detect()).
+    /// All formats, in the order in which they are tried; see [`detect`](crate::detect()).
     pub const ALL: [Format; 8] = [
         Format::FioV3,
         Format::FioV2,
@@ -74,7 +74,7 @@ impl Format {
         Format::ALL.map(Format::name).join(", ")
     }
 
-    /// Whether it has words for such a request; a writer leaves out what it has none for.
+    /// Whether it can represent such a request; a writer skips requests that it cannot represent.
     pub fn can_say(self, kind: Kind) -> bool {
         match self {
             Format::FioV2 | Format::FioV3 | Format::Blkparse | Format::Vscsi => true,
@@ -84,7 +84,7 @@ impl Format {
         }
     }
 
-    /// Nanoseconds of a unit of its times; `vscsi_tick_ns` is that of vscsi.
+    /// Nanoseconds per time unit; `vscsi_tick_ns` is that of vscsi.
     pub(crate) fn tick_ns(self, vscsi_tick_ns: u64) -> u64 {
         match self {
             Format::Msr => msr::TICK_NS,
@@ -132,8 +132,8 @@ pub(crate) enum Decoder {
 }
 
 impl Decoder {
-    /// For a trace that begins with `beginning`: a few formats do not say which of their variants
-    /// they are.
+    /// A decoder for a trace that begins with `beginning`: the variants of a few formats must be
+    /// detected.
     pub(crate) fn new(format: Format, beginning: &[u8]) -> Decoder {
         match format {
             Format::Msr => Decoder::Msr(msr::Decoder::default()),
@@ -216,7 +216,7 @@ impl Encoder {
         }
     }
 
-    /// Appends the lines of a request that the format can say.
+    /// Appends the lines of a request that the format can represent.
     #[inline]
     pub(crate) fn encode(&mut self, request: &Request, line: &mut Vec<u8>) {
         match self {
@@ -231,7 +231,7 @@ impl Encoder {
         }
     }
 
-    /// Appends what stands after the last request.
+    /// Appends the lines after the last request.
     pub(crate) fn end(&mut self, line: &mut Vec<u8>) {
         match self {
             Encoder::FioV2(encoder) => encoder.end(line),

@@ -11,7 +11,7 @@ pub(super) const HEADER: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,
 /// Windows counts in units of 100 ns, from the year 1601 on.
 pub(super) const TICK_NS: u64 = 100;
 
-/// 1970 in these units: where written traces begin.
+/// 1970 in these units: the start of written traces.
 const UNIX_EPOCH_TICKS: u64 = 116_444_736_000_000_000;
 
 /// Disks of hosts after the first are numbered from multiples of this on.
@@ -32,7 +32,7 @@ impl Decoder {
         let kind = kind(fields.next("Type")?)?;
         let offset_bytes = fields.number("Offset")?;
         let bytes = fields.number("Size")?;
-        // Derived traces leave it out; what is there must be a number, or this is another format.
+        // Derived traces leave it out. If present, it must be a number, or this is another format.
         if fields.more() {
             fields.number("ResponseTime")?;
         }
@@ -41,7 +41,7 @@ impl Decoder {
         Ok(Some(Raw { ticks, device, kind, offset_bytes, bytes }))
     }
 
-    /// A trace is of one host as a rule: then devices have their own numbers.
+    /// The number of a device. A trace usually has one host: then devices keep their own numbers.
     fn device(&mut self, host: &[u8], disk: u32) -> Result<u32, FieldError> {
         match self.hosts.number(host).ok_or(Problem::TooMany.of("Hostname"))? {
             0 => Ok(disk),

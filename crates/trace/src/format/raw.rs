@@ -1,12 +1,12 @@
-//! Requests before their times are nanoseconds since the beginning.
+//! Requests with the times of their format.
 
 use crate::malformed::FieldError;
 use crate::request::Kind;
 
-/// A request as its format has it.
+/// A request with the time of its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raw {
-    /// In units of the format, since whenever.
+    /// The time in units of the format, from an arbitrary origin.
     pub ticks: u64,
     pub device: u32,
     pub kind: Kind,
@@ -14,5 +14,5 @@ pub(crate) struct Raw {
     pub bytes: u64,
 }
 
-/// A request; nothing for a line that is right and holds none.
+/// A request; `None` for a valid line without a request.
 pub(super) type Decoded = Result<Option<Raw>, FieldError>;

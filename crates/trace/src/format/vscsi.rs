@@ -7,7 +7,7 @@ use crate::request::{Kind, Request};
 
 pub(super) const HEADER: &str = "version,time,op,size,lbn";
 
-/// How op codes are written: the published files do it either way and do not say which.
+/// The radix of op codes: published files have either one and do not state it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Radix {
     Hexadecimal,
@@ -50,8 +50,7 @@ impl Decoder {
     }
 }
 
-/// The kind of a SCSI command; none for one that moves no data (inquiries, mode pages,
-/// reservations).
+/// The kind of a SCSI command; `None` for one without data (inquiries, mode pages, reservations).
 #[inline]
 fn kind(code: u8) -> Option<Kind> {
     match code {
@@ -66,9 +65,9 @@ fn kind(code: u8) -> Option<Kind> {
     }
 }
 
-/// Judges by the first lines. Written as hexadecimal numbers, reads and writes have a letter or are
-/// 28 or 88, which as decimal numbers are no reads or writes; 40, 42, 136, 138 and so on are
-/// decimal unless one of those is there too.
+/// Detects the radix by the first lines. As hexadecimal numbers, reads and writes have a letter or
+/// are 28 or 88, which are no reads or writes as decimal numbers. Codes such as 40, 42, 136 and 138
+/// are decimal unless a hexadecimal code occurs too.
 fn radix_of(beginning: &[u8]) -> Radix {
     let mut decimal = false;
     for line in
@@ -102,7 +101,7 @@ pub(super) fn encode(request: &Request, tick_ns: u64, line: &mut Vec<u8>) {
         (Kind::Read, false) => b",88,",
         (Kind::Write, true) => b",2a,",
         (Kind::Write, false) => b",8a,",
-        // With its prefix, for a trace of nothing else could be one of decimal codes.
+        // With its prefix, because a trace of trims alone would be detected as decimal.
         (Kind::Trim, _) => b",0x42,",
         (Kind::Flush, _) => b",35,",
     };

@@ -1,9 +1,8 @@
-//! Which blocks are touched, how often and when again: exactly, or of a sample that is chosen by
-//! hash.
+//! Footprint and reuse of blocks: exact, or estimated from a sample that is chosen by hash.
 //!
-//! Whether a block is followed depends on its hash alone, and the bound only sinks. So a block that
-//! is followed at the end was followed from its first access on, and all that is known of it is
-//! exact; only that it stands for others is not.
+//! A block is followed if its hash is at most a bound, which only decreases. So a block that is
+//! followed at the end was followed from its first access on, and its figures are exact; only the
+//! extrapolation to all blocks is not.
 
 use super::report::{Blocks, HotSet, Reuse, Times};
 use super::sizes::{histogram, record};
@@ -34,7 +33,7 @@ impl Hasher for AsItIs {
     }
 
     fn finish(&self) -> u64 {
-        // The upper bits of a sample are all zero, and the table goes by them too.
+        // The upper bits of a sample are all zero, and the hash table uses them too.
         self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
@@ -55,8 +54,8 @@ impl Block {
 
 pub(super) struct BlockTable {
     limit: usize,
-    /// By hash of device and number. Two blocks of one hash would count as one: with a million
-    /// blocks in the table, one pair among 40 million traces.
+    /// By the hash of device and block number. Two blocks with one hash would count as one: with a
+    /// million blocks in the table, one pair in 40 million traces.
     blocks: HashMap<u64, Block, BuildHasherDefault<AsItIs>>,
     /// Hashes above it are not followed.
     bound: u64,
@@ -103,7 +102,8 @@ impl BlockTable {
         block.last_ns = request.at_ns;
         if self.blocks.len() > self.limit {
             self.bound /= 2;
-            // Removing one by one would leave marks that make the table grow to twice its size.
+            // Removing them one by one would leave tombstones that make the table grow to twice its
+            // size.
             let bound = self.bound;
             let kept: Vec<_> = self.blocks.drain().filter(|(hash, _)| *hash <= bound).collect();
             self.blocks.extend(kept);
@@ -158,7 +158,7 @@ impl BlockTable {
         })
     }
 
-    /// The hottest blocks first, until they have each share of the accesses.
+    /// For each share of the accesses, the fewest (hottest) blocks that have it.
     fn hot(&self, bytes: &dyn Fn(usize) -> u64) -> Vec<HotSet> {
         let mut accesses: Vec<u64> = self.blocks.values().map(Block::accesses).collect();
         accesses.sort_unstable_by(|a, b| b.cmp(a));

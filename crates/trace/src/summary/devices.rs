@@ -1,10 +1,10 @@
-//! Each device's share, and whether its requests follow each other.
+//! Figures of each device, and detection of its sequential requests.
 
 use super::report::{DeviceSummary, share};
 use crate::request::{Kind, Request};
 use hashbrown::HashMap;
 
-/// Streams of a kind on a device that are distinguished.
+/// Sequential streams that are distinguished for each kind on a device.
 const STREAMS: usize = 8;
 
 pub(super) struct Devices {
@@ -21,7 +21,7 @@ struct Device {
     writes: Streams,
 }
 
-/// Where the last requests ended.
+/// The ends of the last streams.
 #[derive(Default)]
 struct Streams {
     ends: [Option<u64>; STREAMS],
@@ -29,8 +29,8 @@ struct Streams {
 }
 
 impl Streams {
-    /// Whether the request goes on with one of the streams; if none, it begins one in place of the
-    /// oldest.
+    /// Whether the request continues one of the streams; if not, it begins a stream that replaces
+    /// the oldest.
     fn follows(&mut self, request: &Request) -> bool {
         let found = self.ends.iter().position(|end| *end == Some(request.offset_bytes));
         let place = found.unwrap_or(self.next);

@@ -1,9 +1,9 @@
 //! The summary of a trace, in one pass and bounded memory.
 //!
-//! Requests, bytes, rates and the sequential share are exact. What is said about blocks (footprint,
-//! reuse, hot set) is exact up to 900 000 blocks of 4 KiB, 3.4 GiB of touched addresses; beyond
-//! that it is estimated from the blocks whose hash falls below a bound, which sinks as the trace
-//! goes on so that half to all of that number are followed (SHARDS). `docs/traces.md` has all
+//! Requests, bytes, rates and the sequential share are exact. The figures of blocks (footprint,
+//! reuse, hot set) are exact up to 900 000 blocks of 4 KiB, 3.4 GiB of accessed addresses. Beyond
+//! that they are estimated from the blocks whose hash is below a bound, which decreases during the
+//! trace so that half to all of that number are followed (SHARDS). `docs/traces.md` has all
 //! definitions and errors.
 
 mod blocks;
@@ -23,20 +23,19 @@ use rate::RateMeter;
 use sizes::SizeMeter;
 use std::io::Read;
 
-/// Bytes of a block, the grain of footprint and reuse.
+/// Bytes of a block, the granularity of footprint and reuse.
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// Blocks that are followed; beyond it they are sampled.
+/// The most blocks that are followed; if there are more, blocks are sampled.
 pub const BLOCKS_FOLLOWED: usize = 900_000;
 
-/// Longest part of a request that is entered block by block: a line of noise must not keep a
-/// summary busy for years.
+/// The most blocks of a request that are counted: bounds the time for a corrupt line.
 pub const BLOCKS_OF_REQUEST: u64 = (64 << 20) / BLOCK_BYTES;
 
-/// Devices that are counted separately; all others are counted together.
+/// The most devices that are counted separately; all others are counted together.
 pub const DEVICES_FOLLOWED: usize = 16_384;
 
-/// Takes in requests and sums them up. Its memory is at most about 60 MB.
+/// Computes the summary of requests. Its memory is at most about 60 MB.
 pub struct Summarizer {
     mix: Mix,
     reads: SizeMeter,
@@ -53,8 +52,8 @@ impl Default for Summarizer {
 }
 
 impl Summarizer {
-    /// A summary that follows up to `blocks` blocks, 25 to 50 bytes of memory each; less is less
-    /// exact.
+    /// A summary that follows up to `blocks` blocks, 25 to 50 bytes of memory each; fewer blocks
+    /// are less exact.
     pub fn following(blocks: usize) -> Summarizer {
         Summarizer {
             mix: Mix::default(),
@@ -66,7 +65,7 @@ impl Summarizer {
         }
     }
 
-    /// Takes in the next request.
+    /// Adds the next request.
     pub fn add(&mut self, request: &Request) {
         self.rate.add(request);
         self.devices.add(request);
@@ -90,7 +89,7 @@ impl Summarizer {
         self.blocks.add(request);
     }
 
-    /// The summary; `tally` is what the reader saw.
+    /// The summary; `tally` has the counters of the reader.
     pub fn finish(self, tally: Tally) -> Summary {
         let mut mix = self.mix;
         mix.finish();
@@ -109,7 +108,7 @@ impl Summarizer {
     }
 }
 
-/// Reads a trace to its end and sums it up.
+/// Reads a trace to its end and summarizes it.
 pub fn summarize<R: Read>(reader: &mut Reader<R>) -> Result<Summary, TraceError> {
     let mut summarizer = Summarizer::default();
     for request in reader.by_ref() {

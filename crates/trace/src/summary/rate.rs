@@ -1,11 +1,11 @@
-//! Duration, mean rate and the fullest second.
+//! Duration, mean rate and peak second.
 
 use super::report::Rate;
 use crate::request::{Kind, Request};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Relies on times that do not run back.
+/// Requires times that do not decrease.
 #[derive(Default)]
 pub(super) struct RateMeter {
     requests: u64,

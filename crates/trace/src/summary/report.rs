@@ -8,18 +8,19 @@ use serde::Serialize;
 pub struct Summary {
     /// Requests of all kinds.
     pub requests: u64,
-    /// Of which kinds.
+    /// Counts and bytes of each kind.
     pub mix: Mix,
     /// Lengths of reads; none without reads.
     pub read_sizes: Option<Sizes>,
     /// Lengths of writes; none without writes.
     pub write_sizes: Option<Sizes>,
-    /// Share of reads and writes, in requests, that begin where one of the last eight of their kind
-    /// on their device ended. None without reads and writes.
+    /// Sequential share: reads and writes that begin at the end of one of the last eight streams of
+    /// their kind on their device, as a share of all reads and writes. None without reads and
+    /// writes.
     pub sequential: Option<f64>,
-    /// Which blocks are touched, and how often.
+    /// Footprint and reuse of blocks.
     pub blocks: Blocks,
-    /// How much at which time.
+    /// Duration and rates.
     pub rate: Rate,
     /// Each device or volume, in the order of their numbers.
     pub devices: Vec<DeviceSummary>,
@@ -60,7 +61,7 @@ impl Mix {
     }
 }
 
-/// A part of a whole; none of nothing.
+/// A part divided by the whole; `None` if the whole is 0.
 pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -81,7 +82,7 @@ pub struct Sizes {
     pub min_bytes: u64,
     /// Longest.
     pub max_bytes: u64,
-    /// By powers of two, those that there are.
+    /// Bins by powers of two, without empty ones.
     pub histogram: Vec<SizeBin>,
 }
 
@@ -90,7 +91,7 @@ pub struct Sizes {
 pub struct SizeBin {
     /// A power of two; or 0, for requests of no bytes.
     pub up_to_bytes: u64,
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
 }
 
@@ -112,15 +113,15 @@ pub struct Blocks {
     pub written_bytes: u64,
     /// Bytes of blocks that were read and written.
     pub both_bytes: u64,
-    /// Reads and writes longer than what is entered of a request, 64 MiB.
+    /// Reads and writes longer than 64 MiB, of which only the first 64 MiB are counted.
     pub cut_requests: u64,
-    /// How often blocks come again; none where no block was followed.
+    /// The reuse of blocks; none if no block was followed.
     pub reuse: Option<Reuse>,
-    /// How few blocks take most accesses; empty where no block was followed.
+    /// The fewest blocks with most accesses; empty if no block was followed.
     pub hot: Vec<HotSet>,
 }
 
-/// How often blocks come again.
+/// The reuse of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Reuse {
     /// Accesses of a block, on average.
@@ -129,14 +130,14 @@ pub struct Reuse {
     pub once_share: f64,
     /// Writes of a written block, on average; none without writes.
     pub mean_writes: Option<f64>,
-    /// Time since the last access of the same block; none where no block came again.
+    /// Time since the last access of the same block; none if no block was accessed again.
     pub times: Option<Times>,
 }
 
 /// Percentiles of times, within 0.1 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Times {
-    /// How many were taken.
+    /// The number of times.
     pub count: u64,
     /// 10th percentile.
     pub p10_ns: u64,
@@ -148,29 +149,29 @@ pub struct Times {
     pub p99_ns: u64,
 }
 
-/// The fewest blocks that take a share of all accesses.
+/// The fewest blocks that have a share of all accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct HotSet {
-    /// Of accesses.
+    /// The share of accesses.
     pub accesses_share: f64,
-    /// Of touched blocks.
+    /// These blocks as a share of the accessed blocks.
     pub blocks_share: f64,
-    /// Of touched blocks, in bytes.
+    /// The size of these blocks in bytes.
     pub bytes: u64,
 }
 
-/// How much at which time.
+/// Duration and rates.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Rate {
     /// From the first to the last request.
     pub duration_ns: u64,
-    /// Requests a second, on average; none where the trace takes no time.
+    /// Requests a second, on average; none if the trace has no duration.
     pub mean_requests_per_s: Option<f64>,
-    /// Bytes read and written a second, on average; none where the trace takes no time.
+    /// Bytes read and written a second, on average; none if the trace has no duration.
     pub mean_bytes_per_s: Option<f64>,
-    /// Most requests within a second counted from the trace's beginning.
+    /// The most requests in one second; seconds are counted from the beginning of the trace.
     pub peak_requests_in_1s: u64,
-    /// Most bytes read and written within such a second.
+    /// The most bytes read and written in such a second.
     pub peak_bytes_in_1s: u64,
 }
 
@@ -189,6 +190,6 @@ pub struct DeviceSummary {
     pub bytes_read: u64,
     /// Bytes of all writes.
     pub bytes_written: u64,
-    /// Where the furthest request ends: the device is at least that large.
+    /// The highest end of a request: the device is at least that large.
     pub end_bytes: u64,
 }

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 /// Longer requests count as this long in percentiles; bounds the memory to 350 KiB.
 const CEILING_BYTES: u64 = 1 << 50;
 
-/// An empty histogram within 0.1 %.
+/// An empty histogram with a precision of 0.1 %.
 pub(super) fn histogram() -> Histogram<u64> {
     #[expect(clippy::expect_used, reason = "only more than 5 digits are refused")]
     Histogram::new(3).expect("3 digits are a valid precision")
@@ -21,7 +21,7 @@ pub(super) fn record(histogram: &mut Histogram<u64>, value: u64) {
 
 pub(super) struct SizeMeter {
     percentiles: Histogram<u64>,
-    /// No bytes, one byte, up to 2, up to 4 ...
+    /// Requests of 0 bytes, of 1 byte, of up to 2, of up to 4 ...
     powers: [u64; 66],
     count: u64,
     sum: u128,
@@ -52,7 +52,7 @@ impl SizeMeter {
         if self.count == 0 {
             return None;
         }
-        // Lengths are round: the lower end of a histogram's step is the one that was meant.
+        // Lengths are usually round numbers: the lower end of a histogram's step is the actual one.
         let at = |percent| {
             self.percentiles.lowest_equivalent(self.percentiles.value_at_percentile(percent))
         };
@@ -75,7 +75,7 @@ impl SizeMeter {
     }
 }
 
-/// 0 for nothing, 1 for one byte, and one more for each power of two that is needed.
+/// The bin of a length: 0 for 0 bytes, 1 for 1 byte, and one more for each power of two.
 fn bin(bytes: u64) -> usize {
     match bytes {
         0 => 0,

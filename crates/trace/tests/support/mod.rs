@@ -1,4 +1,4 @@
-//! What the tests share: requests made up, and traces as bytes.
+//! Shared code of the tests: random requests, and traces as bytes.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "test helpers")]
@@ -11,7 +11,7 @@ pub fn kinds() -> impl Strategy<Value = Kind> {
     prop_oneof![5 => Just(Kind::Read), 5 => Just(Kind::Write), 1 => Just(Kind::Trim), 1 => Just(Kind::Flush)]
 }
 
-/// A trace: times that do not run back, few devices, addresses below `device_bytes`.
+/// A trace: times that do not decrease, few devices, addresses below `device_bytes`.
 pub fn traces(device_bytes: u64, longest: usize) -> impl Strategy<Value = Vec<Request>> {
     let request = (0..4_000_000_000_u64, 0..5_u32, kinds(), 0..device_bytes, 1..300_000_u64);
     proptest::collection::vec(request, 0..longest).prop_map(move |parts| {

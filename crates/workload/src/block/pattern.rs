@@ -1,4 +1,4 @@
-//! Which places are asked for.
+//! Access patterns: the places of requests.
 
 use crate::error::{Problem, count, share, some_share};
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
@@ -7,11 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use softflash_base::random::Zipf;
 use std::fmt;
 
-/// Most sequential streams.
+/// The most sequential streams.
 const MAX_STREAMS: u64 = 65_536;
 
-/// Which places are asked for: a word (`"random"`, `"sequential"`) or a table, as in
-/// `{ zipf = { exponent = 0.99 } }`.
+/// The access pattern: a word (`"random"`, `"sequential"`) or a table, as in `{ zipf = { exponent =
+/// 0.99 } }`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pattern {
@@ -28,15 +28,15 @@ pub enum Pattern {
     Zipf {
         /// 0 is uniform, 0.99 is YCSB's.
         exponent: f64,
-        /// Popular places are spread over the span; otherwise the popular ones come first.
+        /// Popular places are spread over the span; otherwise they are at its beginning.
         #[serde(default)]
         scattered: bool,
     },
-    /// A small part of the space has a large part of the accesses, and both are uniform within.
+    /// A small part of the span has a large part of the accesses; both parts are uniform within.
     HotCold {
         /// Share of the span that is hot, at its beginning.
         hot_space: f64,
-        /// Share of the accesses that go there.
+        /// Share of the accesses that go to the hot part.
         hot_accesses: f64,
     },
 }

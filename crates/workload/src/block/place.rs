@@ -1,16 +1,16 @@
-//! Where a request goes.
+//! The places of requests.
 
 use super::pattern::Pattern;
 use crate::error::Problem;
 use crate::permutation::Permutation;
 use softflash_base::random::{Rng, Zipf};
 
-/// A size of requests and where one of them may begin.
+/// A size of requests and their possible offsets.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Class {
     pub(super) bytes: u32,
     align_bytes: u32,
-    /// Offsets at which one may begin: so many multiples of the alignment, from 0.
+    /// The number of possible offsets: multiples of the alignment, from 0.
     slots: u64,
 }
 
@@ -39,9 +39,9 @@ impl Class {
     }
 }
 
-/// Where requests go. Popularity belongs to places, not to requests: all sizes share the
-/// *granules*, the smallest alignment's, and a request begins where its own alignment is at or
-/// before the granule.
+/// The distribution of places. Popularity belongs to places, not to requests: all sizes share the
+/// *granules*, which have the smallest alignment, and a request begins at the last multiple of its
+/// own alignment at or before the granule.
 #[derive(Debug, Clone)]
 pub(super) enum Places {
     Random,
@@ -58,7 +58,7 @@ impl Places {
         rng: &mut Rng,
     ) -> Result<Places, Problem> {
         let granule_bytes = classes.iter().map(|class| class.align_bytes).min().unwrap_or(1);
-        // All places where anything may begin, so that with one size each granule is a request.
+        // All places at which a request may begin, so that with one size each granule is a request.
         let granules = classes
             .iter()
             .map(|class| class.last_bytes() / u64::from(granule_bytes) + 1)
@@ -82,7 +82,7 @@ impl Places {
         }
     }
 
-    /// Where a request of `class` begins.
+    /// Draws the offset of a request of `class`.
     #[inline(always)]
     pub(super) fn draw(&mut self, class: Class, rng: &mut Rng) -> u64 {
         match self {
@@ -91,7 +91,7 @@ impl Places {
         }
     }
 
-    /// As [`draw`](Places::draw), where not all places are alike.
+    /// As [`draw`](Places::draw), for patterns other than random.
     #[inline(never)]
     fn draw_by_pattern(&mut self, class: Class, rng: &mut Rng) -> u64 {
         match self {
@@ -134,7 +134,7 @@ pub(super) struct Streams {
     turn: usize,
 }
 
-/// A part of the span that is gone through from begin to end, over and over.
+/// A part of the span that is accessed from begin to end, repeatedly.
 #[derive(Debug, Clone, Copy)]
 struct Stream {
     begin_bytes: u64,
@@ -143,7 +143,8 @@ struct Stream {
 }
 
 impl Streams {
-    /// Parts begin where the largest alignment allows it; the last one takes what is left.
+    /// Parts begin at multiples of the largest alignment; the last part includes the rest of the
+    /// span.
     fn new(count: u32, span_bytes: u64, classes: &[Class]) -> Result<Streams, Problem> {
         let align_bytes =
             u64::from(classes.iter().map(|class| class.align_bytes).max().unwrap_or(1));

@@ -1,14 +1,14 @@
-//! How large requests are.
+//! Request sizes.
 
 use crate::error::Problem;
 use crate::one_of::{BytesOr, bytes_or};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How large requests are: a number of bytes, or a list of sizes with weights.
+/// The size of requests: a number of bytes, or a list of sizes with weights.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum RequestSize {
-    /// All alike.
+    /// One size for all requests.
     Fixed(u32),
     /// Each of these in proportion to its weight.
     Mixed(Vec<SizeShare>),
@@ -20,7 +20,7 @@ pub enum RequestSize {
 pub struct SizeShare {
     /// The size.
     pub bytes: u32,
-    /// How often it comes, relative to the weights of the others.
+    /// Its frequency, relative to the weights of the others.
     pub weight: f64,
 }
 
@@ -36,7 +36,7 @@ impl<'de> Deserialize<'de> for RequestSize {
 }
 
 impl RequestSize {
-    /// Sizes that come up at all, with weights that may be anything above 0.
+    /// The sizes with weights above 0; the sum of the weights may be any number.
     pub(crate) fn shares(&self) -> Vec<SizeShare> {
         match self {
             RequestSize::Fixed(bytes) => vec![SizeShare { bytes: *bytes, weight: 1.0 }],

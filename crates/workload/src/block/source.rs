@@ -1,4 +1,4 @@
-//! One request after the other.
+//! The generator of block requests.
 
 use super::place::{Class, Places};
 use super::size::RequestSize;
@@ -8,7 +8,7 @@ use crate::error::Problem;
 use softflash_base::AccessKind;
 use softflash_base::random::Rng;
 
-/// The requests of a [`BlockWorkload`], without end. Equal seeds give equal requests.
+/// The endless sequence of requests of a [`BlockWorkload`]. Equal seeds give equal requests.
 #[derive(Debug, Clone)]
 pub struct BlockSource {
     rng: Rng,
@@ -19,7 +19,7 @@ pub struct BlockSource {
 }
 
 impl BlockSource {
-    /// `workload` is valid.
+    /// `workload` must be valid.
     pub(super) fn new(
         workload: &BlockWorkload,
         capacity_bytes: u64,
@@ -66,7 +66,7 @@ impl Mix {
         Mix { reads_below: threshold(read_fraction), trims_below }
     }
 
-    /// Draws nothing where there is nothing to choose.
+    /// Draws a kind; uses no random number if all requests are reads or all are writes.
     #[inline]
     fn draw(self, rng: &mut Rng) -> AccessKind {
         if self.reads_below == Mix::CERTAIN {
@@ -85,7 +85,7 @@ impl Mix {
     }
 }
 
-/// The sizes of a kind of requests. Most have one, so that one is kept apart.
+/// The sizes of a kind of requests. Most kinds have one size, which is stored separately.
 #[derive(Debug, Clone, Default)]
 struct Sizes {
     first: Class,
@@ -117,7 +117,7 @@ impl Sizes {
         Ok(Sizes { first, several: several.into() })
     }
 
-    /// Each of them, none where no such request is made.
+    /// All sizes; none if there are no such requests.
     fn classes(&self) -> impl Iterator<Item = Class> {
         let first = Some(self.first).filter(|class| class.bytes > 0);
         first.into_iter().chain(self.several.iter().map(|(_, class)| *class))
@@ -131,7 +131,7 @@ impl Sizes {
     fn draw_of_several(&self, rng: &mut Rng) -> Class {
         let drawn = rng.next_u64() >> 11;
         let found = self.several.partition_point(|(below, _)| *below <= drawn);
-        // Rounding may leave the last threshold a little below everything that can be drawn.
+        // By rounding the last threshold may be a little below the largest draws.
         self.several.get(found).or(self.several.last()).map_or(self.first, |(_, class)| *class)
     }
 }

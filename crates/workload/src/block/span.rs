@@ -1,4 +1,4 @@
-//! How much of a device is touched.
+//! The span: the accessed part of a device.
 
 use crate::error::{Problem, count, some_share};
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 /// Largest capacity: leaves room above for rounding up.
 const MAX_CAPACITY_BYTES: u64 = 1 << 62;
 
-/// How much of the capacity is touched, from its beginning.
+/// The accessed part of the capacity, from its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Span {
     /// A share of the capacity, above 0 and at most 1.
     Share(f64),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
 }
 
@@ -31,7 +31,7 @@ impl Span {
         }
     }
 
-    /// Bytes of a device of `capacity_bytes` that are touched.
+    /// The span in bytes on a device of `capacity_bytes`.
     pub(crate) fn of(&self, capacity_bytes: u64) -> Result<u64, Problem> {
         count("the capacity", capacity_bytes, MAX_CAPACITY_BYTES)?;
         match *self {

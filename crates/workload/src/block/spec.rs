@@ -1,4 +1,4 @@
-//! A block workload, as a preset in TOML states it.
+//! A block workload, as in a TOML preset.
 
 use super::pattern::{Pattern, word_or_table};
 use super::size::RequestSize;
@@ -9,8 +9,8 @@ use crate::load::{Load, RateCaps};
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
-/// Reads and trims may leave this much less than nothing for writes: sums of decimal fractions are
-/// not exact.
+/// The sum of the shares of reads and trims may exceed 1 by this much: sums of decimal fractions
+/// are not exact.
 const ROUNDING: f64 = 1e-12;
 
 /// The workload of a block client.
@@ -19,7 +19,7 @@ const ROUNDING: f64 = 1e-12;
 pub struct BlockWorkload {
     /// The preset's name.
     pub name: String,
-    /// One line: what it is.
+    /// A description in one line.
     #[serde(default)]
     pub title: String,
     /// Share of the requests that read, 0 to 1.
@@ -27,41 +27,41 @@ pub struct BlockWorkload {
     /// Share of the requests that trim, 0 to 1; the rest writes.
     #[serde(default)]
     pub trim_fraction: f64,
-    /// Which places are asked for.
+    /// The access pattern.
     #[serde(default, deserialize_with = "word_or_table")]
     pub pattern: Pattern,
-    /// How large requests are, unless one of the next two says otherwise.
+    /// The size of requests, unless `read_size` or `write_size` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<RequestSize>,
-    /// How large reads are.
+    /// The size of reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_size: Option<RequestSize>,
-    /// How large writes and trims are.
+    /// The size of writes and trims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_size: Option<RequestSize>,
     /// Offsets are multiples of this; each request's own size unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub align_bytes: Option<u32>,
-    /// How much of the capacity is touched.
+    /// The accessed part of the capacity.
     #[serde(default)]
     pub span: Span,
     /// When requests are made.
     #[serde(default)]
     pub load: Load,
-    /// Most bytes a second.
+    /// The most bytes per second.
     #[serde(default)]
     pub rate_caps: RateCaps,
-    /// How long a run is, in virtual nanoseconds, unless the experiment says otherwise.
+    /// The duration of a run in virtual nanoseconds, unless the experiment sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
-    /// How many requests a run makes, unless the experiment says otherwise.
+    /// The number of requests of a run, unless the experiment sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
 }
 
 impl BlockWorkload {
-    /// Half reads, half writes over the whole capacity, one at a time: a start for making one in
-    /// code.
+    /// Half reads, half writes over the whole capacity, one at a time: a starting point for
+    /// workloads in code.
     pub fn new(name: impl Into<String>, size: RequestSize, pattern: Pattern) -> BlockWorkload {
         BlockWorkload {
             name: name.into(),
@@ -81,7 +81,7 @@ impl BlockWorkload {
         }
     }
 
-    /// Whether the workload makes sense on a device that is large enough.
+    /// Checks that the workload is valid on a device that is large enough.
     pub fn validate(&self) -> Result<(), WorkloadError> {
         self.problem().map_err(|problem| problem.of(&self.name))
     }
@@ -111,13 +111,13 @@ impl BlockWorkload {
         self.rate_caps.validate()
     }
 
-    /// The sizes in bytes of which writes are made; none where nothing is written.
+    /// The sizes of writes in bytes; empty if nothing is written.
     pub fn bytes_of_writes(&self) -> Vec<u32> {
         let sizes = self.sizes_of_writes().ok().flatten().map(RequestSize::shares);
         sizes.unwrap_or_default().iter().map(|size| size.bytes).collect()
     }
 
-    /// The sizes of reads; none where nothing is read.
+    /// The sizes of reads; `None` if nothing is read.
     pub(crate) fn sizes_of_reads(&self) -> Result<Option<&RequestSize>, Problem> {
         let sizes = self.read_size.as_ref().or(self.size.as_ref());
         match self.read_fraction > 0.0 {
@@ -129,7 +129,7 @@ impl BlockWorkload {
         }
     }
 
-    /// The sizes of writes and trims; none where everything is read.
+    /// The sizes of writes and trims; `None` if all requests are reads.
     pub(crate) fn sizes_of_writes(&self) -> Result<Option<&RequestSize>, Problem> {
         let sizes = self.write_size.as_ref().or(self.size.as_ref());
         match self.read_fraction < 1.0 {
@@ -141,8 +141,8 @@ impl BlockWorkload {
         }
     }
 
-    /// The requests, without end, for a device of `capacity_bytes`. One source serves all threads
-    /// of the load.
+    /// The endless sequence of requests for a device of `capacity_bytes`. One source serves all
+    /// threads of the load.
     pub fn source(&self, capacity_bytes: u64, rng: Rng) -> Result<BlockSource, WorkloadError> {
         self.validate()?;
         BlockSource::new(self, capacity_bytes, rng).map_err(|problem| problem.of(&self.name))

@@ -1,21 +1,21 @@
-//! The contents of values: one 64-bit word over and over, derived from the key and the version. It
-//! is written and checked at the speed of memory, and compresses to next to nothing where a model
-//! keeps compressed pages.
+//! The contents of values: one repeated 64-bit word, derived from the key and the version. They are
+//! written and checked at memory speed, and compress to almost nothing in a model with compressed
+//! pages.
 
 use thiserror::Error;
 
 /// Bytes of the word.
 const WORD: usize = size_of::<u64>();
 
-/// A value that is not what was written.
+/// A value that differs from the written one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("version {version} of key {key} is wrong from byte {offset} on")]
 pub struct ContentsError {
     /// The number of the key.
     pub key: u64,
-    /// The version that it should be.
+    /// The expected version.
     pub version: u64,
-    /// The first word that is wrong begins here.
+    /// The offset of the first wrong word.
     pub offset: usize,
 }
 
@@ -28,13 +28,13 @@ pub(super) fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Versions differ in the word as they do themselves, so that [`version_of`] can undo it.
+/// The version is XORed into the word, so that [`version_of`] can recover it.
 #[inline]
 fn word(key: u64, version: u64) -> [u8; WORD] {
     (mix(key) ^ version).to_le_bytes()
 }
 
-/// Makes `value` what a version of a key contains.
+/// Fills `value` with the contents of a version of a key.
 pub fn fill_value(key: u64, version: u64, value: &mut [u8]) {
     let word = word(key, version);
     let mut words = value.chunks_exact_mut(WORD);
@@ -43,12 +43,12 @@ pub fn fill_value(key: u64, version: u64, value: &mut [u8]) {
     rest.copy_from_slice(&word[..rest.len()]);
 }
 
-/// Whether `value` is what a version of a key contains.
+/// Checks that `value` has the contents of a version of a key.
 pub fn check_value(key: u64, version: u64, value: &[u8]) -> Result<(), ContentsError> {
     let word = word(key, version);
     let (words, rest) = value.as_chunks::<WORD>();
-    // Without a branch a word, so that it runs at the speed of memory; which one is wrong is looked
-    // for only then.
+    // Without a branch per word, for memory speed; the wrong word is searched only after a
+    // mismatch.
     let strange = words.iter().fold(0, |strange, found| strange | difference(found, &word));
     if strange == 0 && *rest == word[..rest.len()] {
         return Ok(());
@@ -62,9 +62,8 @@ fn difference(one: &[u8; WORD], other: &[u8; WORD]) -> u64 {
     u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other)
 }
 
-/// Which version of a key `value` says it is, for readers that race with writers; none of a value
-/// below 8 bytes. Anything else than a version that was written is the value of another key, or
-/// damage.
+/// The version of a key in `value`, for readers that race with writers; `None` for a value below 8
+/// bytes. A version that was never written means the value of another key, or damage.
 pub fn version_of(key: u64, value: &[u8]) -> Option<u64> {
     value.first_chunk::<WORD>().map(|word| u64::from_le_bytes(*word) ^ mix(key))
 }

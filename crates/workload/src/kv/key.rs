@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 /// A key. Short ones need no allocation.
 pub type Key = SmallVec<[u8; 32]>;
 
-/// Makes the keys of a slice: a prefix, and the number in decimal digits with zeros in front, so
-/// that keys are in the order of their numbers. A prefix such as `{tag}` sends all keys of a slice
-/// to one place.
+/// Makes the keys of a slice: a prefix, and the number in decimal digits with leading zeros, so
+/// that keys are in the order of their numbers. A prefix such as `{tag}` maps all keys of a slice
+/// to one slot.
 #[derive(Debug, Clone)]
 pub struct KeyMaker {
     /// The key of number 0.
@@ -30,7 +30,7 @@ impl KeyMaker {
         Ok(KeyMaker { zero, prefix_bytes })
     }
 
-    /// The key of a number. A number that was not announced loses its first digits.
+    /// The key of a number. A number with too many digits loses its leading digits.
     pub fn key(&self, number: u64) -> Key {
         let mut key = self.zero.clone();
         let mut left = number;
@@ -41,7 +41,7 @@ impl KeyMaker {
         key
     }
 
-    /// The number of a key that was made here, none of any other.
+    /// The number of a key from this key maker; `None` for any other key.
     pub fn number(&self, key: &[u8]) -> Option<u64> {
         let (prefix, digits) = key.split_at_checked(self.prefix_bytes)?;
         if key.len() != self.zero.len() || !self.zero.starts_with(prefix) {

@@ -1,4 +1,4 @@
-//! One request after the other, of one client.
+//! The generator of a client's key-value requests.
 
 use super::spec::{KvOrder, KvWorkload, Operation, ValueSize};
 use crate::error::Problem;
@@ -10,11 +10,11 @@ use softflash_base::random::{Rng, Zipf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KvKind {
-    /// The value of a key.
+    /// Read the value of a key.
     Read,
-    /// A key gets a value.
+    /// Write the value of a key.
     Write,
-    /// A key and those after it, with their values.
+    /// Read a range of keys, from one key on, with their values.
     Scan,
 }
 
@@ -31,7 +31,7 @@ pub struct KvAccess {
     pub bytes: u64,
 }
 
-/// The requests of one client, without end.
+/// The endless sequence of requests of one client.
 #[derive(Debug, Clone)]
 pub struct KvSource {
     slice: u32,
@@ -42,7 +42,7 @@ pub struct KvSource {
 }
 
 impl KvSource {
-    /// `workload` is valid.
+    /// `workload` must be valid.
     pub(super) fn new(
         workload: &KvWorkload,
         slice: u32,
@@ -62,7 +62,7 @@ impl KvSource {
             KvOrder::Uniform => Keys::Uniform { all },
             KvOrder::Zipf { exponent } => {
                 let ranks = Zipf::new(all, exponent).map_err(Problem::Zipf)?;
-                // The clients of a slice agree on what is popular.
+                // All clients of a slice have the same popular keys.
                 let scatter = Permutation::new(all, &mut of_slice.fork("popular"));
                 Keys::Zipf { ranks, scatter }
             }
@@ -100,7 +100,7 @@ impl KvSource {
     }
 }
 
-/// Which key is next.
+/// The generator of keys.
 #[derive(Debug, Clone)]
 enum Keys {
     Uniform { all: u64 },
@@ -127,8 +127,8 @@ impl Keys {
                 let key = *next;
                 *next = key + *stride;
                 if *next >= *all {
-                    // A pass is over; the next one begins a key further on, and after the last one
-                    // the first.
+                    // A pass is over; the next one begins one key later, and after the last pass
+                    // the first one begins again.
                     *next = (key % *stride + 1) % (*stride).min(*all);
                 }
                 key

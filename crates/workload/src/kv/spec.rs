@@ -1,4 +1,4 @@
-//! A key-value workload, as a preset in TOML states it.
+//! A key-value workload, as in a TOML preset.
 
 use super::key::KeyMaker;
 use super::source::KvSource;
@@ -8,11 +8,11 @@ use crate::one_of::{BytesOr, bytes_or};
 use serde::{Deserialize, Deserializer, Serialize};
 use softflash_base::random::{Rng, Zipf};
 
-/// Most slices, clients of one, and requests of a batch.
+/// The most slices, clients of a slice, and requests of a batch.
 const MAX_CLIENTS: u64 = 65_536;
-/// Longest key.
+/// The longest key.
 const MAX_KEY_BYTES: u64 = 1024;
-/// Most keys of a slice: keeps products with sizes inside 64 bits.
+/// The most keys of a slice: keeps products with sizes inside 64 bits.
 const MAX_KEYS: u64 = 1 << 40;
 
 /// The workload of key-value clients. Every slice has the same number of clients, each a
@@ -22,7 +22,7 @@ const MAX_KEYS: u64 = 1 << 40;
 pub struct KvWorkload {
     /// The preset's name.
     pub name: String,
-    /// One line: what it is.
+    /// A description in one line.
     #[serde(default)]
     pub title: String,
     /// Slices of the key space.
@@ -34,40 +34,40 @@ pub struct KvWorkload {
     /// Requests that a client sends together.
     #[serde(default = "one")]
     pub batch: u32,
-    /// A client sends its next batch when all of the last one has ended; otherwise each request is
-    /// followed by another as soon as it has ended.
+    /// A client sends its next batch when the whole last batch has completed; otherwise each
+    /// completed request is followed by another at once.
     #[serde(default)]
     pub barrier: bool,
     /// From the end of a request (of a batch, with a barrier) to the next, in nanoseconds.
     #[serde(default)]
     pub think_ns: u64,
-    /// The workload.
+    /// The kind of operations.
     pub operation: Operation,
-    /// Which keys are asked for.
+    /// The order of keys.
     #[serde(default)]
     pub order: KvOrder,
-    /// How large values are.
+    /// The size of values.
     pub value_bytes: ValueSize,
     /// Values from this length on, in bytes, are written once to blocks of their own; by default
     /// all values are in the store's trees, as in the papers' store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_threshold: Option<u64>,
-    /// How long keys are.
+    /// The length of keys.
     #[serde(default = "sixteen")]
     pub key_bytes: u32,
-    /// Keys of each slice; or give the next.
+    /// Keys of each slice; alternatively give `data_bytes_per_slice`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys_per_slice: Option<u64>,
     /// Keys and values of each slice in bytes, from which the number of keys follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes_per_slice: Option<u64>,
-    /// Most bytes a second, of all clients together.
+    /// The most bytes per second of all clients together.
     #[serde(default)]
     pub rate_caps: RateCaps,
-    /// How long a run is, in virtual nanoseconds, unless the experiment says otherwise.
+    /// The duration of a run in virtual nanoseconds, unless the experiment sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
-    /// How many requests a run makes, unless the experiment says otherwise.
+    /// The number of requests of a run, unless the experiment sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
 }
@@ -80,27 +80,27 @@ fn sixteen() -> u32 {
     16
 }
 
-/// The workload.
+/// The kind of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Operation {
-    /// Values by key.
+    /// Read values by key.
     Read,
-    /// Values are written.
+    /// Write values.
     Write,
-    /// Some of each.
+    /// Reads and writes.
     Mixed {
         /// Share of the requests that read, 0 to 1.
         read_fraction: f64,
     },
-    /// Neighbouring keys with their values.
+    /// Scan ranges of keys with their values.
     Scan {
-        /// Bytes of keys and values that one scan goes through.
+        /// Bytes of keys and values that one scan covers.
         scan_bytes: u64,
     },
 }
 
-/// Which keys are asked for.
+/// The order of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum KvOrder {
@@ -115,24 +115,23 @@ pub enum KvOrder {
     /// One key after the other, and again from the beginning; the clients of a slice begin evenly
     /// spread. A scan begins about where the last one ended.
     InOrder,
-    /// Every key is `keys` further on than the last; after the end of the slice, the keys behind
-    /// those that were asked for, so that `keys` passes go through all of them. Each client begins
-    /// at a random key.
+    /// Each key is `keys` after the last one. After the end of the slice the next pass begins one
+    /// key later, so that `keys` passes cover all keys. Each client begins at a random key.
     ///
-    /// With as many keys as a unit of storage holds, each of a client's requests goes to the next
-    /// unit of storage, where keys in order all go to the same one.
+    /// If `keys` is the number of keys in a unit of storage, each request of a client goes to the
+    /// next unit, while keys in order would all go to the same one.
     Strided {
-        /// How much further on.
+        /// The distance from key to key.
         keys: u64,
     },
 }
 
-/// How large values are: a number of bytes, or a range such as `{ min = 100_000, max = 1_000_000 }`
+/// The size of values: a number of bytes, or a range such as `{ min = 100_000, max = 1_000_000 }`
 /// in which every size is equally likely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum ValueSize {
-    /// All alike.
+    /// One size for all values.
     Fixed(u32),
     /// Each size from `min` to `max` is equally likely. A key has the same size in every version.
     Range {
@@ -169,8 +168,8 @@ impl ValueSize {
             ValueSize::Fixed(bytes) => bytes,
             ValueSize::Range { min, max } => {
                 let sizes = u128::from(max - min) + 1;
-                // The high half of a product is even over the sizes, as the mixed key is over 64
-                // bits.
+                // The high half of the product is uniform over the sizes, as the mixed key is
+                // uniform over 64 bits.
                 min + ((u128::from(super::contents::mix(key)) * sizes) >> 64) as u32
             }
         }
@@ -200,8 +199,8 @@ impl ValueSize {
 }
 
 impl KvWorkload {
-    /// One client that reads values of 1 KiB, of a million keys in one slice: a start for making
-    /// one in code.
+    /// One client that reads values of 1 KiB, of a million keys in one slice: a starting point for
+    /// workloads in code.
     pub fn new(name: impl Into<String>) -> KvWorkload {
         KvWorkload {
             name: name.into(),
@@ -224,7 +223,7 @@ impl KvWorkload {
         }
     }
 
-    /// Whether the workload makes sense.
+    /// Checks that the workload is valid.
     pub fn validate(&self) -> Result<(), WorkloadError> {
         self.problem().map_err(|problem| problem.of(&self.name))
     }
@@ -268,7 +267,7 @@ impl KvWorkload {
         self.keys_per_slice.or(in_data).unwrap_or(0)
     }
 
-    /// Keys that a request goes through: more than one with scans.
+    /// Keys that a request covers: more than one with scans.
     pub(super) fn keys_of_a_request(&self) -> u64 {
         match self.operation {
             Operation::Scan { scan_bytes } => self.records_in(scan_bytes).max(1),
@@ -288,8 +287,8 @@ impl KvWorkload {
         KeyMaker::new(prefix, self.key_bytes, self.keys()).map_err(|problem| problem.of(&self.name))
     }
 
-    /// The requests of one client of a slice, without end. They depend on the seed of `rng`, the
-    /// slice and the client alone.
+    /// The endless sequence of requests of one client of a slice. It depends on the seed of `rng`,
+    /// the slice and the client alone.
     pub fn source(&self, slice: u32, client: u32, rng: &Rng) -> Result<KvSource, WorkloadError> {
         self.validate()?;
         KvSource::new(self, slice, client, rng).map_err(|problem| problem.of(&self.name))

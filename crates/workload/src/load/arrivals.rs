@@ -1,31 +1,31 @@
-//! When the requests of an open loop come.
+//! Arrival times of the requests of an open loop.
 
 use crate::error::{Problem, count};
 use serde::{Deserialize, Serialize};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 
-/// Most requests a second: one a nanosecond, the resolution of time.
+/// The most requests per second: one per nanosecond, the resolution of time.
 pub(super) const MAX_RATE: f64 = 1e9;
 
-/// Longest part of a cycle of bursts: an hour.
+/// The longest part of a cycle of bursts: an hour.
 const MAX_BURST_NS: u64 = 3_600_000_000_000;
 
 /// How arrivals are spread over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ArrivalPattern {
-    /// All gaps alike.
+    /// Constant gaps.
     Fixed,
     /// Independent of each other: gaps are exponential.
     #[default]
     Poisson,
-    /// Poisson while on, at a rate that makes the average come true, and nothing while off. Begins
-    /// with on.
+    /// On-off periods: Poisson while on, at a rate that gives the configured average, and no
+    /// arrivals while off. Begins with an on period.
     Bursts {
-        /// How long on, in nanoseconds.
+        /// The length of an on period, in nanoseconds.
         on_ns: u64,
-        /// How long off, in nanoseconds.
+        /// The length of an off period, in nanoseconds.
         off_ns: u64,
     },
 }
@@ -42,15 +42,15 @@ impl ArrivalPattern {
     }
 }
 
-/// The times of arrivals, one after the other without end. They never run back.
+/// An endless sequence of arrival times that never decrease.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     pattern: ArrivalPattern,
     rng: Rng,
-    /// Mean gap in nanoseconds; with bursts, of the time that is on.
+    /// Mean gap in nanoseconds; with bursts, in on periods.
     gap_ns: f64,
-    /// Whole nanoseconds of the last arrival, and the part below: a sum in floating point alone
-    /// would lose it.
+    /// Whole nanoseconds of the last arrival, and the fraction: a sum in floating point alone would
+    /// lose the fraction.
     whole_ns: u64,
     part_ns: f64,
 }
@@ -68,7 +68,7 @@ impl Arrivals {
         Arrivals { pattern, rng, gap_ns, whole_ns: 0, part_ns: 0.0 }
     }
 
-    /// When the next one comes.
+    /// The time of the next arrival.
     #[inline]
     pub fn next_at(&mut self) -> Time {
         match self.pattern {
@@ -79,8 +79,8 @@ impl Arrivals {
             }
             ArrivalPattern::Bursts { on_ns, off_ns } => {
                 let gap_ns = self.exponential_ns();
-                // Poisson has no memory, so that the time that is on can be drawn alone and cut
-                // apart after.
+                // A Poisson process has no memory, so the on periods can be drawn as one and split
+                // afterwards.
                 let at_ns = self.advance(gap_ns).0;
                 Time(at_ns.saturating_add((at_ns / on_ns).saturating_mul(off_ns)))
             }

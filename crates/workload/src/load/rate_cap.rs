@@ -4,26 +4,26 @@ use crate::error::{Problem, count};
 use serde::{Deserialize, Serialize};
 use softflash_base::{AccessKind, Time};
 
-/// Most bytes a second: far above any device, and safe to calculate with.
+/// The most bytes per second: far above any device, and without overflow in calculations.
 const MAX_BYTES_PER_SECOND: u64 = 1 << 50;
 
-/// Caps of a workload; what is absent is not capped.
+/// Caps of a workload; an absent one means no cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateCaps {
-    /// Most bytes read a second.
+    /// The most bytes read per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes_per_second: Option<u64>,
-    /// Most bytes written a second.
+    /// The most bytes written per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_bytes_per_second: Option<u64>,
-    /// Bytes that may come at once after a pause, of either; 0: evenly spaced.
+    /// Bytes of reads, and of writes, that may pass at once after a pause; 0: evenly spaced.
     #[serde(default)]
     pub burst_bytes: u64,
 }
 
 impl RateCaps {
-    /// The cap on requests of a kind, none where there is none. Trims move no data and have none.
+    /// The cap on requests of a kind, if there is one. Trims transfer no data and have none.
     pub fn of(&self, kind: AccessKind) -> Option<RateCap> {
         let bytes_per_second = match kind {
             AccessKind::Read => self.read_bytes_per_second,
@@ -46,15 +46,15 @@ impl RateCaps {
 }
 
 /// A token bucket: `bytes_per_second` flow in, at most `burst_bytes` are kept. A request begins
-/// when the bucket is not in debt for those before, so that one larger than the bucket comes
-/// through too.
+/// when the bucket has no debt from earlier requests, so that a request larger than the bucket can
+/// pass too.
 #[derive(Debug, Clone)]
 pub struct RateCap {
     bytes_per_second: u64,
     /// Times here are nanoseconds × bytes a second: whole numbers, so that nothing is lost by
     /// rounding.
     burst: u128,
-    /// When all that was let through is paid for.
+    /// The time at which all admitted requests are paid for.
     paid: u128,
 }
 
@@ -65,8 +65,8 @@ impl RateCap {
         RateCap { bytes_per_second: bytes_per_second.max(1), burst, paid: 0 }
     }
 
-    /// When a request of `bytes` that is ready `now` may begin. It is let through: asking again is
-    /// another request.
+    /// When a request of `bytes` that is ready `now` may begin. The request is admitted: another
+    /// call is another request.
     pub fn earliest(&mut self, now: Time, bytes: u64) -> Time {
         let rate = u128::from(self.bytes_per_second);
         let ready = u128::from(now.0) * rate;
@@ -111,8 +111,7 @@ mod tests {
     }
 
     proptest! {
-        /// The bytes let through in any stretch of time are at most the inflow, the bucket, and one
-        /// request.
+        /// The bytes that pass in any period are at most the inflow, the bucket, and one request.
         #[test]
         fn no_stretch_of_time_has_more_than_the_cap(
             rate in 1_u64..1_000_000_000,

@@ -5,7 +5,7 @@ use crate::error::{Problem, count};
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
-/// Most requests of a closed loop that are outstanding at a time.
+/// The most outstanding requests of a closed loop.
 const MAX_OUTSTANDING: u64 = 1 << 24;
 
 /// When requests are made.
@@ -20,22 +20,22 @@ pub enum Load {
         /// Requests, or batches, that each of them keeps outstanding.
         #[serde(default = "one")]
         queue_depth: u32,
-        /// Requests that are made together; without, each is made alone.
+        /// Requests that are made together; if absent, each is made alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<u32>,
-        /// A batch is followed by the next when all of it has ended; otherwise each request is
-        /// followed by another as soon as it has ended.
+        /// A batch is followed by the next when the whole batch has completed; otherwise each
+        /// completed request is followed by another at once.
         #[serde(default)]
         barrier: bool,
         /// From the end of a request (of a batch, with a barrier) to the next, in nanoseconds.
         #[serde(default)]
         think_ns: u64,
     },
-    /// Requests come when they come, whether the device keeps up or not.
+    /// Requests arrive at given times, whether the device keeps up or not.
     Open {
-        /// How many a second, on average.
+        /// The mean number of requests per second.
         requests_per_second: f64,
-        /// How they are spread over time.
+        /// Their distribution over time.
         #[serde(default)]
         arrivals: ArrivalPattern,
     },
@@ -57,7 +57,7 @@ impl Load {
         Load::Closed { threads, queue_depth, batch: None, barrier: false, think_ns: 0 }
     }
 
-    /// Requests that a closed loop keeps outstanding; none of an open one, which knows no bound.
+    /// Requests that a closed loop keeps outstanding; `None` for an open one, which has no bound.
     pub fn outstanding(&self) -> Option<u64> {
         match *self {
             Load::Closed { threads, queue_depth, batch, .. } => Some(
@@ -69,7 +69,7 @@ impl Load {
         }
     }
 
-    /// The arrivals of an open loop; none of a closed one.
+    /// The arrivals of an open loop; `None` for a closed one.
     pub fn arrivals(&self, rng: Rng) -> Option<Arrivals> {
         match *self {
             Load::Open { requests_per_second, arrivals } => {

@@ -16,7 +16,7 @@ pub fn pythons() -> Vec<String> {
     usual.map(str::to_owned).into_iter().collect()
 }
 
-/// The first of them.
+/// The newest of them.
 pub fn python() -> Option<String> {
     pythons().pop()
 }

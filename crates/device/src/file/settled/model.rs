@@ -1,5 +1,5 @@
-//! Under every order of the steps of two threads: once a flush was reported as failed, none is
-//! reported as successful, and all report the same error.
+//! Under every interleaving of two threads: once a flush has reported a failure, no flush reports
+//! success, and all report the same error.
 
 use super::Settled;
 use crate::command::DeviceError;

@@ -1,6 +1,6 @@
-//! Requests, looked at a little before they are made, so that the drive can bring what it will need
-//! of its map into the processor's cache. They are drawn in batches: what a batch needs is asked
-//! for at once, so that the translations of its addresses, which take longest, overlap.
+//! Prefetches for requests: requests are generated shortly before their submission, so that the
+//! drive can prefetch its map entries into the processor's cache. The prefetches of a batch are
+//! issued together, so that their address translations, which take longest, overlap.
 
 use crate::error::LabError;
 use softflash_drive::{AccessKind, Drive, HostRequest};
@@ -10,7 +10,7 @@ use softflash_workload::{Access, BlockSource};
 /// Requests of a batch; one to two batches are ahead.
 const BATCH: usize = 16;
 
-/// A request and when a trace says that it is made; 0 for a workload.
+/// A request and its time in a trace; 0 for a workload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Next {
     pub(super) at_ns: u64,
@@ -25,12 +25,12 @@ enum From<'a> {
 /// The next requests, in order.
 pub(super) struct Ahead<'a> {
     from: From<'a>,
-    /// The batch that is being taken, and how much of it is.
+    /// The current batch, and the number of requests taken from it.
     now: Vec<Next>,
     taken: usize,
-    /// The batch behind it.
+    /// The next batch.
     soon: Vec<Next>,
-    /// Why a trace ended before its end.
+    /// The error that cut a trace short.
     broken: Option<TraceError>,
 }
 
@@ -53,14 +53,14 @@ impl<'a> Ahead<'a> {
         ahead
     }
 
-    /// When the next request is made; `None` at the end.
+    /// The time of the next request; `None` at the end.
     #[inline]
     pub(super) fn at_ns(&self) -> Option<u64> {
-        // A trace that is broken off has one more to take: its error.
+        // A trace that was cut short has one more item: its error.
         self.now.get(self.taken).map(|next| next.at_ns).or(self.broken.as_ref().map(|_| 0))
     }
 
-    /// The next request; none at the end, or where a trace is [broken](Ahead::broken) off.
+    /// The next request; `None` at the end, or after an [error](Ahead::broken) of the trace.
     #[inline(always)]
     pub(super) fn take(&mut self, drive: &Drive) -> Option<HostRequest> {
         let Next { request, .. } = *self.now.get(self.taken)?;
@@ -72,13 +72,13 @@ impl<'a> Ahead<'a> {
         Some(request)
     }
 
-    /// Why there is no next request, if a trace ended before its end.
+    /// The error that cut a trace short, if there is one.
     #[cold]
     pub(super) fn broken(&mut self) -> Option<LabError> {
         self.broken.take().map(LabError::from)
     }
 
-    /// Goes on to the next batch, and draws the one behind it.
+    /// Advances to the next batch, and generates the one after it.
     #[inline(never)]
     fn next_batch(&mut self) {
         std::mem::swap(&mut self.now, &mut self.soon);
@@ -91,8 +91,9 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Has the drive expect the batches. What writes of the first replace is known by now. Nothing
-    /// else is done between two of a batch: a processor looks only so many instructions ahead.
+    /// Prefetches for both batches; the map entries of the first are in the cache by now, so the
+    /// pages that its writes replace are known. The loops do nothing else, as a processor's window
+    /// of instructions is limited.
     #[inline(never)]
     fn expect(&self, drive: &Drive) {
         for Next { request, .. } in &self.now {
@@ -134,8 +135,8 @@ fn of_access(access: &Access) -> HostRequest {
     HostRequest { tag: 0, kind, offset_bytes, bytes: bytes.into() }
 }
 
-/// The request to a drive for a request of a trace. A flush asks nothing of one that acknowledges
-/// what is safe; neither does a request for nothing.
+/// Converts a request of a trace to a request of a drive. `None` for a flush, as the drive
+/// acknowledges only safe data, and for a request of 0 bytes.
 fn of_request(request: &Request) -> Option<HostRequest> {
     let kind = request.kind.access()?;
     let Request { offset_bytes, bytes, .. } = *request;

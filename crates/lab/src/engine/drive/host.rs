@@ -1,4 +1,4 @@
-//! When requests are made: by clients that wait for theirs, or at times of their own.
+//! The times of requests: closed loops of clients, open arrivals, or a trace.
 
 use super::ahead::Ahead;
 use crate::engine::caps::Caps;
@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 pub(super) struct Host<'a> {
     requests: Ahead<'a>,
     pace: Pace,
-    /// The caps on bytes a second, if there are any.
+    /// The bandwidth caps, if there are any.
     caps: Option<Caps>,
-    /// Requests that a cap holds back, by when they may be made and in the order they came.
+    /// Requests that a cap holds back, by their earliest time and their order of arrival.
     held: BinaryHeap<Reverse<(u64, u64)>>,
     held_requests: BTreeMap<u64, HostRequest>,
     held_so_far: u64,
@@ -28,13 +28,13 @@ enum Pace {
     Trace,
 }
 
-/// Clients that wait.
+/// Clients in a closed loop.
 struct Closed {
-    /// Clients that make a request, and when; in order of time, as all think for equally long.
+    /// The times at which clients submit their next request; in time order, as all clients have the
+    /// same think time.
     ready: VecDeque<(u64, u64)>,
     think_ns: u64,
-    /// Requests of a batch that is waited for as a whole, and those of each batch that have not
-    /// ended.
+    /// With a barrier: the requests of a batch, and those of each batch that have not completed.
     barrier: Option<(u32, Vec<u32>)>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// When the next request is made; `None` while all clients wait, and at the end of a trace.
+    /// The time of the next request; `None` while all clients wait, and at the end of a trace.
     #[inline]
     pub(super) fn next_at(&self) -> Option<u64> {
         let next = match &self.pace {
@@ -84,22 +84,20 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Whether a client makes its next request as soon as one completes, whatever the others do:
-    /// then it can be [asked](Host::answer) for it there and then, and need not be put into an
-    /// order of time first.
+    /// Whether a client submits its next request at each completion, independent of the others.
+    /// Then [`answer`](Host::answer) returns it at once, without sorting by time.
     pub(super) fn answers_at_once(&self) -> bool {
         let at_once = |closed: &Closed| closed.think_ns == 0 && closed.barrier.is_none();
         matches!(&self.pace, Pace::Closed(closed) if at_once(closed)) && self.caps.is_none()
     }
 
-    /// The next request of the client whose request has just completed.
+    /// The next request of a client whose request has completed.
     #[inline(always)]
     pub(super) fn answer(&mut self, drive: &Drive) -> Option<HostRequest> {
         self.requests.take(drive)
     }
 
-    /// The request that is made now; none if a cap holds it back, or if there is none because of
-    /// [an error](Host::broken).
+    /// The request to submit now; `None` if a cap holds it back, or after [an error](Host::broken).
     #[inline]
     pub(super) fn take(&mut self, now: u64, drive: &Drive) -> Option<HostRequest> {
         if !self.held.is_empty()
@@ -123,12 +121,12 @@ impl<'a> Host<'a> {
         Some(request)
     }
 
-    /// Why there was no request to take, if it is an error.
+    /// The error that ended the requests, if there is one.
     pub(super) fn broken(&mut self) -> Option<LabError> {
         self.requests.broken()
     }
 
-    /// A request that was held back and may be made now.
+    /// A held request that may be submitted now.
     fn take_held(&mut self, now: u64) -> Option<HostRequest> {
         let &Reverse((at, place)) = self.held.peek()?;
         if at > now {
@@ -138,7 +136,7 @@ impl<'a> Host<'a> {
         self.held_requests.remove(&place)
     }
 
-    /// A request, unless a cap holds it back.
+    /// Returns a request, unless a cap holds it back.
     fn take_unless_held(&mut self, now: u64, request: HostRequest) -> Option<HostRequest> {
         let Some(at) = self.hold(now, &request) else { return Some(request) };
         self.held.push(Reverse((at, self.held_so_far)));
@@ -147,14 +145,14 @@ impl<'a> Host<'a> {
         None
     }
 
-    /// Until when a request is held back, if it is.
+    /// The time until which a request is held back, if it is.
     #[inline]
     fn hold(&mut self, now: u64, request: &HostRequest) -> Option<u64> {
         let at = self.caps.as_mut()?.hold(request.kind, request.bytes, Time(now))?;
         Some(at.0)
     }
 
-    /// A request of a client has ended.
+    /// Handles the completion of a client's request.
     #[inline]
     pub(super) fn ended(&mut self, client: u64, at: u64) {
         if let Pace::Closed(closed) = &mut self.pace {

@@ -1,12 +1,12 @@
-//! Detection of time that does not pass: a device that serves requests in no time never reaches the
-//! end of a run that lasts so long.
+//! Detects a standstill of virtual time: a device that serves requests in no time never reaches the
+//! end of a run with a time limit.
 
 use crate::error::LabError;
 
-/// More requests than any run has under way.
+/// More requests than a run has under way at once.
 const MOST_AT_ONCE: u64 = 1 << 22;
 
-/// How many requests there were when time last passed.
+/// The number of requests when time last advanced.
 #[derive(Debug, Default)]
 pub(super) struct Standstill {
     at: u64,
@@ -14,10 +14,10 @@ pub(super) struct Standstill {
 }
 
 impl Standstill {
-    /// So many requests in all, at this time.
+    /// Records the total number of requests at this time.
     ///
     /// # Errors
-    /// [`LabError::Parameter`] where time stands still.
+    /// [`LabError::Parameter`] if time stands still.
     pub(super) fn note(&mut self, now: u64, requests: u64) -> Result<(), LabError> {
         if now > self.at {
             *self = Standstill { at: now, before: requests };
@@ -27,8 +27,8 @@ impl Standstill {
             return Ok(());
         }
         Err(LabError::Parameter(format!(
-            "time stands still at {now} ns: {at_once} requests took none of it, as reads of what was never written need no flash; \
-             take precondition `fill`, or a device whose link or controller takes time"
+            "time stands still at {now} ns: {at_once} requests took no time, as reads of unwritten pages need no flash; \
+             use precondition `fill`, or a device whose link or controller takes time"
         )))
     }
 }

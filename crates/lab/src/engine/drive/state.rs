@@ -1,4 +1,4 @@
-//! The state that a drive is brought into before anything is measured.
+//! Preconditioning: brings a drive into its initial state before the run.
 
 use crate::cell::Control;
 use crate::error::LabError;
@@ -9,16 +9,16 @@ use softflash_workload::{
     SteadyState,
 };
 
-/// The share of the capacity that is overwritten between two looks at whether figures are steady.
+/// The share of the capacity that is overwritten between two checks for a steady state.
 const ROUND_SHARE: f64 = 0.25;
 
-/// After so many rounds a state is taken for steady, whatever it is.
+/// The maximum number of rounds; after them the state is accepted as steady.
 const MOST_ROUNDS: u32 = 40;
 
-/// Pages written between two looks at whether to stop.
-const UNHEARD: u64 = 1 << 22;
+/// Pages written between two checks for a stop.
+const CHECK_EVERY: u64 = 1 << 22;
 
-/// Brings a drive into a state.
+/// Brings a drive into an initial state.
 pub(in crate::engine) fn prepare(
     drive: &mut Drive,
     state: Precondition,
@@ -46,8 +46,8 @@ pub(in crate::engine) fn prepare(
     Ok(())
 }
 
-/// Whether all that a workload writes are single pages, or a whole fraction of one, anywhere with
-/// the same probability: the state that this leads to is known.
+/// Whether a workload writes only single pages, or an integer fraction of one, uniformly over the
+/// whole drive: its steady state is known in closed form.
 fn writes_uniformly(workload: &BlockWorkload, page_bytes: u32) -> bool {
     let size = workload.write_size.as_ref().or(workload.size.as_ref());
     let single = match size {
@@ -62,7 +62,7 @@ fn writes_uniformly(workload: &BlockWorkload, page_bytes: u32) -> bool {
     single && whole && untrimmed && matches!(workload.pattern, Pattern::Random)
 }
 
-/// Writes single pages, anywhere with the same probability, as many as the drive has `times` times.
+/// Writes single pages uniformly at random, `times` times the number of the drive's pages.
 fn overwrite(
     drive: &mut Drive,
     times: u32,
@@ -73,14 +73,14 @@ fn overwrite(
     let pages = drive.capacity_bytes() / page_bytes;
     for page in 0..pages * u64::from(times) {
         drive.overwrite_now(rng.below(pages) * page_bytes);
-        if page.is_multiple_of(UNHEARD) && control.stopped() {
+        if page.is_multiple_of(CHECK_EVERY) && control.stopped() {
             return Err(LabError::Stopped);
         }
     }
     Ok(())
 }
 
-/// Lets the workload write until write amplification is steady.
+/// Runs the workload's writes until write amplification is steady.
 fn settle(
     drive: &mut Drive,
     workload: &BlockWorkload,

@@ -46,7 +46,7 @@ fn a_cap_holds_requests_back_and_each_counts_once() {
     let (mut workload, cell) = cell(Load::closed(1, 8), 2000);
     workload.read_fraction = 1.0;
     let free = run((workload.clone(), cell.clone()));
-    // A tenth of what the drive gives.
+    // A tenth of the drive's bandwidth.
     let cap = (free.bytes_per_second()[0] / 10.0) as u64;
     workload.rate_caps = RateCaps { read_bytes_per_second: Some(cap), ..RateCaps::default() };
     let capped = run((workload, cell));
@@ -63,8 +63,7 @@ fn a_warm_up_takes_its_time_and_counts_for_nothing() {
     cell.parameters.warm_up_ms = 3000;
     let warm = run((workload, cell));
     assert_eq!((warm.requests, warm.completed), (2000, 2000));
-    // Three seconds of writes use up what is spare, so that collection is at work from the
-    // beginning.
+    // Three seconds of writes use up the spare blocks, so that collection runs from the beginning.
     assert!(cold.series[0].waf < 1.01 && warm.series[0].waf > 1.2, "{}", warm.series[0].waf);
 }
 
@@ -111,8 +110,7 @@ fn an_open_loop_comes_at_its_rate() {
     assert_eq!((outcome.requests, outcome.completed), (3000, 3000));
 }
 
-/// A barrier around batches of one makes no difference but that every request then goes through the
-/// order of time.
+/// A barrier around batches of one has no effect except that every request is then sorted by time.
 #[test]
 fn clients_that_answer_at_once_are_as_those_in_order_of_time() {
     for seed in 0..60 {
@@ -124,8 +122,7 @@ fn clients_that_answer_at_once_are_as_those_in_order_of_time() {
         workload.read_fraction = [0.0, 0.5, 1.0][rng.below(3) as usize];
         workload.trim_fraction = if workload.read_fraction < 1.0 { 0.1 } else { 0.0 };
         workload.size = Some(RequestSize::Fixed(PAGE_BYTES << rng.below(3) >> rng.below(2)));
-        // Not an empty drive: reads of what was never written take no time, so that a warm-up would
-        // not end.
+        // Not an empty drive: reads of unwritten pages take no time, so a warm-up would not end.
         let states = [Precondition::Fill, Precondition::Steady];
         cell.parameters.precondition = states[rng.below(2) as usize];
         cell.parameters.warm_up_ms = rng.below(2) * 5;

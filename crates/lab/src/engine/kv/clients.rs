@@ -1,4 +1,4 @@
-//! Clients of a store: each asks for one thing at a time.
+//! Clients of a store, and their requests.
 
 use super::run::failed;
 use crate::cell::Control;
@@ -15,7 +15,7 @@ use softflash_workload::{KeyMaker, KvAccess, KvKind, KvSource, fill_value, versi
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Keys that one page of a scan asks for at most.
+/// The maximum number of keys in one page of a scan.
 const SCAN_PAGE_KEYS: u64 = 64;
 
 /// The state that the clients of a slice share.
@@ -26,7 +26,7 @@ pub struct SliceClients {
     pub slice: SliceId,
     /// Its keys.
     pub keys: KeyMaker,
-    /// The version of the next write; values of another key are detected by it.
+    /// The version of the next write. Values contain key and version, so a wrong value is detected.
     pub version: Cell<u64>,
 }
 
@@ -34,17 +34,17 @@ pub struct SliceClients {
 pub struct Phase<'a> {
     /// Clock and executor.
     pub runtime: &'a RuntimeHandle,
-    /// Takes down what counts; nothing does during a warm-up.
+    /// Records the requests; `None` during a warm-up, which is not measured.
     pub tally: Option<&'a Tally>,
-    /// Asked whether to stop.
+    /// Checked for a stop.
     pub control: &'a Control<'a>,
-    /// From the end of a request to the next.
+    /// The time from a completion to the next request.
     pub think_ns: u64,
     /// Called after each request.
     pub told: &'a dyn Fn(),
 }
 
-/// A client: a stream of requests, some of which are made together.
+/// A client: a stream of requests, with one or more under way at a time.
 pub struct Client {
     slice: Rc<SliceClients>,
     source: RefCell<KvSource>,
@@ -52,18 +52,18 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that may not ask anything yet.
+    /// A client with an empty quota.
     pub fn new(slice: Rc<SliceClients>, source: KvSource) -> Client {
         let nothing = Quota { requests: Some(0), until: None };
         Client { slice, source: RefCell::new(source), quota: Cell::new(nothing) }
     }
 
-    /// Says how much the client may ask.
+    /// Sets the client's quota.
     pub fn allow(&self, quota: Quota) {
         self.quota.set(quota);
     }
 
-    /// Makes `batch` requests at a time, and the next batch when all of them have ended.
+    /// Submits `batch` requests at a time, and the next batch when all of them have completed.
     pub async fn in_batches(&self, phase: &Phase<'_>, batch: u32) -> Result<(), LabError> {
         let Phase { runtime, control, think_ns, .. } = *phase;
         let pace = client_loop::Pace { runtime, control, think_ns };
@@ -71,7 +71,7 @@ impl Client {
         client_loop::closed(&pace, batch as usize, next).await
     }
 
-    /// Keeps `batch` requests under way: each is followed by another as soon as it has ended.
+    /// Keeps `batch` requests under way: each completion is followed by the next request.
     pub async fn without_barrier(&self, phase: &Phase<'_>, batch: u32) -> Result<(), LabError> {
         try_join_all((0..batch).map(|_| self.in_batches(phase, 1))).await.map(drop)
     }
@@ -84,7 +84,7 @@ impl Client {
         allowed.then(|| self.source.borrow_mut().next())
     }
 
-    /// Makes a request and waits for its end.
+    /// Submits a request and waits for its completion.
     async fn request(&self, phase: &Phase<'_>, access: KvAccess) -> Result<(), LabError> {
         let made_at = phase.runtime.now();
         if let Some(tally) = phase.tally {
@@ -118,10 +118,10 @@ impl SliceClients {
         Ok(entry.value.len() as u64)
     }
 
-    /// Goes through keys and values from a key on, and at the end of the slice from its beginning,
-    /// until there were `bytes`; returns the bytes of values.
+    /// Scans keys and values from a key on, and wraps at the end of the slice, until it has seen
+    /// `bytes`; returns the bytes of the values.
     async fn scan(&self, number: u64, bytes: u64) -> Result<u64, LabError> {
-        // The key before the first that is wanted; none before the very first.
+        // The key before the first one of the scan; `None` for the first key of the slice.
         let mut after = number.checked_sub(1).map(|before| self.key(before));
         let (mut seen, mut value_bytes) = (0, 1);
         while seen < bytes {
@@ -162,7 +162,7 @@ impl SliceClients {
         self.store.durable(&token).await.map_err(failed)
     }
 
-    /// Whether an entry is some version of its key: all of its words are alike and name the key.
+    /// Checks that an entry is a version of its key: all of its words are equal and encode the key.
     fn check(&self, number: u64, entry: &Entry) -> Result<(), LabError> {
         let wrong = || {
             LabError::Simulation(format!("slice {}: key {number} has a wrong value", self.slice))

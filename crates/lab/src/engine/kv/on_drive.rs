@@ -1,4 +1,4 @@
-//! A store on a conventional drive, and what the drive does meanwhile.
+//! A store on a conventional drive, and the figures of the drive during the run.
 
 use super::run::Watch;
 use crate::cell::{Cell, Control, DriveIo};
@@ -14,23 +14,23 @@ use softflash_drive::spec::PageMapped;
 use softflash_drive::{Drive, DriveDevice, Extents};
 use std::sync::Arc;
 
-/// Units that a drive is cut into: as many as SDF has, so that stores are cut alike on both.
+/// Units of a drive: as many as SDF has, so that stores have the same layout on both.
 const UNITS: u16 = 44;
 
-/// A drive in the state that the cell wants, as a store's device.
+/// A drive in the cell's initial state, as a store's device.
 pub struct OnDrive {
     device: Arc<DriveDevice>,
     drive_io: DriveIo,
     begin: Time,
-    /// How long channels and dies had been busy.
+    /// Busy times of channels and dies at the beginning.
     busy_ns: (Vec<u64>, Vec<u64>),
 }
 
 impl OnDrive {
-    /// A drive that has been in use by others before the store is put on it.
+    /// A preconditioned drive, used by others before the store.
     ///
     /// # Errors
-    /// [`LabError::Parameter`] where there cannot be such a drive.
+    /// [`LabError::Parameter`] if the drive cannot be built.
     pub fn new(
         cell: &Cell,
         layout: &PageMapped,
@@ -73,7 +73,7 @@ impl Watch for OnDrive {
         let elapsed_ns = now.since_ns(self.begin).max(1) as f64;
         let shares = |after: Vec<u64>, before: &[u64]| {
             let busy = after.into_iter().zip(before).map(|(after, before)| after - before);
-            // What had begun counts as a whole, so the last may reach beyond the end.
+            // Started work counts completely, so the last may reach beyond the end.
             busy.map(|busy_ns| (busy_ns as f64 / elapsed_ns).min(1.0)).collect()
         };
         self.device.with_drive(|drive| {
@@ -93,7 +93,7 @@ impl Watch for OnDrive {
                 ("drive_erases", counters.erases as f64),
             ];
             outcome.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
-            // No page is lost or held twice, whatever the store did.
+            // No page may be lost or mapped twice.
             drive.check().map_err(LabError::Simulation)
         })
     }

@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 /// Bytes of values that are preloaded in one transaction.
 const PRELOAD_BYTES: u64 = 2 << 20;
-/// A store without traffic for this long has nothing left to compact.
+/// A store without traffic for this long has completed its compactions.
 const QUIET_NS: u64 = 300_000_000;
-/// A store that is not quiet after this is waited for no longer: it would never be.
+/// The longest wait for the end of compaction; after it, compaction is assumed never to finish.
 const PATIENCE_NS: u64 = 3_600_000_000_000;
 
 /// A run.
@@ -43,10 +43,10 @@ pub struct Run<'a> {
 pub trait Watch {
     /// The measured part begins.
     fn begins(&mut self, now: Time);
-    /// It is over.
+    /// The measured part ends.
     ///
     /// # Errors
-    /// [`LabError::Simulation`] where the simulated device is in a state that cannot be.
+    /// [`LabError::Simulation`] if the simulated device is in an invalid state.
     fn ended(&mut self, now: Time, outcome: &mut Outcome) -> Result<(), LabError>;
 }
 
@@ -63,7 +63,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Opens a store on a new device, fills it, and lets clients work on it.
+    /// Opens a store on a new device, fills it, and runs clients on it.
     pub async fn go(
         &self,
         device: Arc<dyn Device>,
@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
         Ok(outcome)
     }
 
-    /// So many requests, from the first to the end of the last.
+    /// Measures a number of requests, from the first submission to the last completion.
     async fn counted(
         &self,
         bed: &KvBed,
@@ -132,8 +132,8 @@ impl<'a> Run<'a> {
         Ok(outcome)
     }
 
-    /// So long, out of the work of clients that began when the warm-up did and go on until the end:
-    /// neither how they come to work nor how they leave off counts.
+    /// Measures a window of this length. The clients start before it and stop after it, so neither
+    /// their start nor their end counts.
     async fn window(
         &self,
         bed: &KvBed,
@@ -176,8 +176,8 @@ impl<'a> Run<'a> {
         (0..bed.layout.slices).map(slice).collect()
     }
 
-    /// Fills the slices of a shard, each in the order of its keys. They are filled at the same
-    /// time: whose next patch is full first is drawn at random.
+    /// Fills the slices of a shard, each in the order of its keys. They are filled concurrently;
+    /// the slice of each next patch is random.
     async fn preload(
         &self,
         bed: &KvBed,
@@ -200,8 +200,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Writes as many keys of a slice from `first` on as fill a patch, and waits until that is on
-    /// flash; returns the key after them.
+    /// Writes a patch of keys of a slice, from `first` on, and waits until it is on flash; returns
+    /// the next key.
     async fn preload_patch(
         &self,
         bed: &KvBed,
@@ -239,7 +239,7 @@ impl<'a> Run<'a> {
         Ok(next)
     }
 
-    /// Waits until flushes and compactions have nothing left to do.
+    /// Waits until all flushes and compactions have completed.
     async fn settle(&self, bed: &KvBed) -> Result<(), LabError> {
         let traffic = |stats: &StoreStats| (stats.flash_bytes_read, stats.flash_bytes_written);
         let give_up = bed.runtime.now() + PATIENCE_NS;
@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
             if bed.runtime.now() >= give_up {
-                return Err(LabError::Simulation("compaction does not come to an end".to_owned()));
+                return Err(LabError::Simulation("compaction does not finish".to_owned()));
             }
             if self.control.stopped() {
                 return Err(LabError::Stopped);
@@ -272,7 +272,7 @@ impl<'a> Run<'a> {
         Ok(clients)
     }
 
-    /// Lets all clients work until their quotas are used up.
+    /// Runs all clients until their quotas are used up.
     async fn phase(
         &self,
         bed: &KvBed,
@@ -304,8 +304,8 @@ struct KvBed {
 }
 
 impl KvBed {
-    /// Bytes of keys and values that certainly fit a patch: a superblock but for 3 in 128, for
-    /// headers, filters and what a record costs.
+    /// Bytes of keys and values that always fit into a patch: a superblock minus 3 in 128 for
+    /// headers, filters and the overhead of records.
     fn patch_bytes(&self) -> u64 {
         self.geometry.superblock_bytes() / 128 * 125
     }
@@ -318,7 +318,7 @@ impl KvBed {
     }
 }
 
-/// Adds the store's traffic at the flash.
+/// Adds the store's flash traffic.
 fn add_up(outcome: &mut Outcome, before: &StoreStats, after: &StoreStats, page_bytes: u64) {
     let risen = |of: fn(&StoreStats) -> u64| of(after) - of(before);
     let pages = |bytes: u64| bytes / page_bytes;
@@ -330,7 +330,7 @@ fn add_up(outcome: &mut Outcome, before: &StoreStats, after: &StoreStats, page_b
         host: pages(flushed),
         compaction: pages(compacted),
         metadata,
-        // What goes on inside a drive.
+        // The programs inside a drive.
         ..outcome.programs
     };
     outcome.erases = risen(|stats| stats.device_erases);
@@ -350,7 +350,7 @@ fn add_up(outcome: &mut Outcome, before: &StoreStats, after: &StoreStats, page_b
     outcome.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// An error of the store, in the laboratory's words.
+/// Converts an error of the store to one of the laboratory.
 pub fn failed(error: StoreError) -> LabError {
     LabError::Simulation(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! The store of a run: how it is cut, what it stands on, and where its log is.
+//! The store of a run: its layout, its options, its device and the device of its log.
 
 use super::run::failed;
 use crate::error::LabError;
@@ -14,21 +14,21 @@ use softflash_store::{
 use softflash_workload::{KvWorkload, Operation};
 use std::sync::Arc;
 
-/// Memory of each shard. A memtable gets 9/32 of it, 7.37 MB: with a value of 1 MB that makes it
-/// full, what a patch holds. A slice of the SDF paper gathered 8 MB before it wrote a patch. The
+/// Memory of each shard. A memtable gets 9/32 of it, 7.37 MB: with the value of 1 MB that fills it,
+/// the contents of a patch. A slice of the SDF paper gathered 8 MB before it wrote a patch. The
 /// read cache gets at most a half, too little to matter beside gigabytes of data.
 const SHARD_MEMORY_BYTES: u64 = 25 << 20;
-/// Superblocks of each unit of the log's device: more than a shard's log ever keeps.
+/// Superblocks of each unit of the log's device, more than the log of a shard uses.
 const LOG_SUPERBLOCKS: u32 = 96;
-/// Where the wall clock stands; nothing expires.
+/// The constant wall clock of all runs; no key expires.
 const WALL_MS: u64 = 1_000_000_000_000;
 
-/// How a store is cut for a workload.
+/// The layout of a store for a workload.
 ///
 /// Reads and scans are served by one shard over all units, as the slices of the SDF paper shared
-/// all channels. Every shard flushes and compacts by itself, one of each at a time, and so did
-/// every slice of the paper; so a store that is written to has a shard for each slice, as long as
-/// there are units, and each shard owns its part of them.
+/// all channels. Each shard runs one flush and one compaction at a time, as each slice of the paper
+/// did. So a store with writes has one shard for each slice, up to the number of units, and each
+/// shard owns a part of the units.
 pub fn store_layout(workload: &KvWorkload, units: u16) -> StoreLayout {
     let slices = u16::try_from(workload.slices).unwrap_or(u16::MAX);
     let writes = match workload.operation {
@@ -40,8 +40,9 @@ pub fn store_layout(workload: &KvWorkload, units: u16) -> StoreLayout {
     StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1, parity: 0 }
 }
 
-/// The store's settings for a workload on a layout: units are used as the layout says. What
-/// firmware does with its flash no store can choose, so on a conventional drive it runs as always.
+/// The store's settings for a workload on a layout: the layout selects placement and scheduling on
+/// units of flash. On a conventional drive the firmware decides both, so the store keeps its
+/// defaults.
 pub fn store_options(workload: &KvWorkload, layout: &LayoutKind, shards: u16) -> StoreOptions {
     let memory_bytes = SHARD_MEMORY_BYTES * u64::from(shards);
     let value_threshold = workload.value_threshold.map(|least| least as usize);
@@ -67,10 +68,10 @@ pub fn wall_ms() -> u64 {
     WALL_MS
 }
 
-/// Opens the store on a new device, with the log on a device of its own if `log_apart`.
+/// Opens the store on a new device. With `log_apart`, the log has a separate device.
 ///
 /// # Errors
-/// [`LabError::Parameter`] where the layout does not fit the device.
+/// [`LabError::Parameter`] if the layout does not fit the device.
 pub async fn open(
     device: Arc<dyn Device>,
     layout: &StoreLayout,
@@ -90,9 +91,8 @@ pub async fn open(
     opened.map_err(failed)
 }
 
-/// A device for logs that takes next to no time: every operation takes a microsecond, a channel
-/// moves 16 GB/s. The SDF paper does not say on which device its log was, only that it was not the
-/// SDF.
+/// A very fast device for logs: every operation takes a microsecond, a channel transfers 16 GB/s.
+/// The SDF paper does not name the device of its log, only that it was not the SDF.
 fn log_device(like: &UnitGeometry, units: u16) -> Result<Arc<dyn Device>, LabError> {
     let sdf = presets::sdf();
     let array = ArrayConfig {
@@ -114,7 +114,7 @@ fn log_device(like: &UnitGeometry, units: u16) -> Result<Arc<dyn Device>, LabErr
     Ok(Arc::new(device))
 }
 
-/// The prefix of a slice's keys: a hash tag that the layout sends to the slice.
+/// The prefix of a slice's keys: a hash tag that the layout maps to the slice.
 pub fn key_prefix(layout: &StoreLayout, slice: u16) -> Vec<u8> {
     (0_u32..)
         .map(|number| format!("{{{number}}}").into_bytes())

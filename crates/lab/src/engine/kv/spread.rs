@@ -1,23 +1,23 @@
-//! How the patches of a store are spread over the units, and figures of that.
+//! The distribution of a store's patches over the units, and its figures.
 
 use super::clients::SliceClients;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Counts patches by where they lie.
+/// Counts of patches by their place.
 #[derive(Debug, Default)]
 pub struct Spread {
     /// Patches on each unit.
     on_unit: BTreeMap<u16, u64>,
-    /// Patches that come after another in their run.
+    /// Patches that follow another in their run.
     followers: u64,
-    /// Those of them that lie on the unit behind that of the one before.
+    /// Those of them on the unit after that of their predecessor.
     round_robin: u64,
 }
 
 impl Spread {
-    /// Of all slices as they are now.
+    /// The current distribution of all slices.
     pub fn of(slices: &[Rc<SliceClients>]) -> Spread {
         let mut spread = Spread::default();
         for slice in slices {
@@ -28,7 +28,7 @@ impl Spread {
         spread
     }
 
-    /// Adds a run of patches in the order of their keys; `units` are all that they could lie on.
+    /// Adds a run of patches in the order of their keys; `units` are all possible units.
     fn add(&mut self, units: &Range<u16>, run: &[u16]) {
         for unit in units.clone() {
             self.on_unit.entry(unit).or_default();
@@ -43,8 +43,8 @@ impl Spread {
         }
     }
 
-    /// Patches; patches on the fullest unit over the mean of all; the share of patches that lie on
-    /// the unit behind that of their predecessor.
+    /// Patches; patches on the fullest unit over the mean of all; the share of patches on the unit
+    /// after that of their predecessor.
     pub fn figures(&self) -> [(String, f64); 3] {
         let patches: u64 = self.on_unit.values().sum();
         let fullest = self.on_unit.values().max().copied().unwrap_or(0);

@@ -47,7 +47,7 @@ fn reads_bring_values_whole_and_equal_seeds_give_equal_outcomes() {
 
 #[test]
 fn patches_lie_as_the_layout_says() {
-    // As many patches as units, in one slice, so that they are written one after the other.
+    // As many patches as units, in one slice, so that they are written in sequence.
     let with = |scheduler| {
         let mut reads = cell(1, Operation::Read, |workload| {
             (workload.keys_per_slice, workload.data_bytes_per_slice) = (Some(44 * 15), None);

@@ -1,4 +1,4 @@
-//! The blocks of a run: which superblock of which unit holds what, over the FTL that serves stores.
+//! The blocks of a run and their superblocks, over the FTL that serves stores.
 
 use crate::error::LabError;
 use softflash_base::random::Rng;
@@ -17,13 +17,13 @@ pub struct Bed {
     /// Clock and executor.
     pub runtime: RuntimeHandle,
     units: Vec<UnitBlocks>,
-    /// The unit that took the last write of a client without a unit of its own.
+    /// The unit of the last write of a client without its own unit.
     last: Cell<usize>,
-    /// Writes on their way to each unit.
+    /// Writes under way to each unit.
     writers: RefCell<Vec<u32>>,
 }
 
-/// The blocks of one unit: a place for each, the superblock in it changes with every write.
+/// The blocks of one unit: a place for each, whose superblock changes with every write.
 #[derive(Default)]
 struct UnitBlocks {
     places: RefCell<Vec<Option<Superblock>>>,
@@ -55,8 +55,7 @@ impl Bed {
         blocks as u64 * self.flash.payload_bytes() as u64
     }
 
-    /// Writes new blocks to a unit until it has `blocks`. The buffer is used for all of them and
-    /// comes back.
+    /// Writes new blocks to a unit until it has `blocks`, all with the same buffer.
     pub async fn fill(&self, unit: usize, blocks: usize, told: &dyn Fn()) -> Result<(), LabError> {
         let mut data = self.buffer();
         let stored = self.units[unit].places.borrow().len();
@@ -75,9 +74,8 @@ impl Bed {
         self.flash.buffer(self.flash.payload_bytes())
     }
 
-    /// Overwrites the block of a unit that was written longest ago: erases a superblock and writes
-    /// all of its payload. The old one is given back when the new one is written, or before where
-    /// there is no other space.
+    /// Overwrites the oldest block of a unit: erases a superblock and writes all of its payload.
+    /// The old superblock is released after the write, or before it if there is no other space.
     pub async fn overwrite(&self, unit: usize, data: IoBuf) -> Result<IoBuf, LabError> {
         let blocks = &self.units[unit];
         let oldest = blocks.written.borrow_mut().pop_front();
@@ -97,7 +95,7 @@ impl Bed {
         Ok(data)
     }
 
-    /// Puts another superblock into a place and gives back what was there.
+    /// Replaces the superblock of a place, and releases the old one.
     fn give_back(&self, unit: usize, place: usize, with: Option<Superblock>) {
         let old = std::mem::replace(&mut self.units[unit].places.borrow_mut()[place], with);
         if let Some(old) = old {
@@ -152,7 +150,7 @@ impl Bed {
             let places = self.units[unit].places.borrow();
             match places.get(place) {
                 Some(Some(superblock)) => break *superblock,
-                // Being rewritten where no space was left: its neighbour is as good.
+                // Being rewritten without a spare superblock; the read goes to its neighbour.
                 Some(None) => place = (place + 1) % places.len(),
                 None => {
                     return Err(LabError::Simulation(format!("unit {unit} has no block {place}")));
@@ -178,13 +176,13 @@ impl Bed {
         chosen
     }
 
-    /// Some unit.
+    /// A random unit.
     pub fn any(&self, rng: &mut Rng) -> usize {
         rng.below(self.units() as u64) as usize
     }
 }
 
-/// A bed as its clients share it.
+/// A bed that its clients share.
 pub type BedHandle = Rc<Bed>;
 
 fn failed(error: FtlError) -> LabError {

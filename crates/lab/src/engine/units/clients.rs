@@ -11,12 +11,13 @@ use softflash_base::{AccessKind, IoBuf, Time};
 use softflash_workload::{Access, BlockSource, BlockWorkload};
 use std::cell::{Cell, RefCell};
 
-/// Which units a client works on.
+/// The units that a client uses.
 #[derive(Debug, Clone, Copy)]
 pub enum Place {
-    /// One of its own.
+    /// Its own unit.
     Own(usize),
-    /// All: reads go where their data are, writes where the scheduler says.
+    /// All units: a read goes to the unit of its data, a write to the unit that the scheduler
+    /// chooses.
     Any(Scheduler),
 }
 
@@ -24,11 +25,11 @@ pub enum Place {
 pub struct Phase<'a> {
     /// The device.
     pub bed: &'a BedHandle,
-    /// Takes down what counts; nothing does during a warm-up.
+    /// Records the requests; `None` during a warm-up, which is not measured.
     pub tally: Option<&'a Tally>,
-    /// Asked now and then whether to stop.
+    /// Checked periodically for a stop.
     pub control: &'a Control<'a>,
-    /// The caps on bytes a second.
+    /// The bandwidth caps.
     pub caps: &'a RefCell<Caps>,
     /// Called after each request.
     pub told: &'a dyn Fn(),
@@ -46,7 +47,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that has asked nothing yet.
+    /// A client without requests so far.
     pub fn new(place: Place, source: BlockSource, rng: Rng) -> Client {
         Client {
             place,
@@ -56,8 +57,8 @@ impl Client {
         }
     }
 
-    /// Makes one request and waits for its end. One that is held back to `until` or later is not
-    /// made.
+    /// Submits one request and waits for its completion. A request that a cap holds back to `until`
+    /// or later is not submitted.
     pub async fn request(&self, phase: &Phase<'_>, until: Option<Time>) -> Result<(), LabError> {
         let (bed, access) = (phase.bed, self.source.borrow_mut().next());
         let held = phase.caps.borrow_mut().hold(access.kind, access.bytes.into(), bed.now());
@@ -93,7 +94,7 @@ impl Client {
         Ok(bytes)
     }
 
-    /// Writes a whole superblock; what counts is the payload.
+    /// Writes a whole superblock; only the payload counts.
     async fn write(&self, bed: &BedHandle, access: &Access) -> Result<u64, LabError> {
         let payload = bed.flash.payload_bytes() as u64;
         check_write(access.bytes.into(), payload)?;
@@ -109,7 +110,7 @@ impl Client {
     }
 }
 
-/// Whether units take such a workload: known before they are filled, which takes long.
+/// Checks whether units support a workload, before they are filled, which takes long.
 pub fn check_workload(workload: &BlockWorkload, payload: u64) -> Result<(), LabError> {
     if workload.trim_fraction > 0.0 && workload.trim_fraction < 1.0 {
         return Err(no_trims());
@@ -117,7 +118,8 @@ pub fn check_workload(workload: &BlockWorkload, payload: u64) -> Result<(), LabE
     workload.bytes_of_writes().into_iter().try_for_each(|bytes| check_write(bytes.into(), payload))
 }
 
-/// How much longer than its payload a write may be called: headers take two pages of it.
+/// The nominal size of a write may exceed the payload by one part in this many, as two pages of a
+/// superblock are headers.
 const HEADER_SHARE: u64 = 16;
 
 fn check_write(bytes: u64, payload: u64) -> Result<(), LabError> {
@@ -137,7 +139,7 @@ fn no_trims() -> LabError {
     )
 }
 
-/// The end of a warm-up that begins now.
+/// The end of a warm-up that begins now, if there is one.
 pub fn warm_up_end(now: Time, warm_up_ns: u64) -> Option<Time> {
     (warm_up_ns > 0).then(|| now + warm_up_ns)
 }

@@ -1,5 +1,4 @@
-//! Erases alone, at the queue pair: all blocks of a unit one after the other, as the FTL erases
-//! them.
+//! Runs erases only, at the queue pair: the blocks of a unit in sequence, as the FTL erases them.
 
 use super::hardware::Hardware;
 use crate::cell::Cell;
@@ -15,7 +14,7 @@ use softflash_device::{Command, Completion, Operation, QueuePair, Submit, Tag, T
 use softflash_runtime::VirtualExecutor;
 use softflash_workload::{BlockWorkload, Load};
 
-/// A superblock that is being erased, for each unit in use.
+/// The superblock of a unit that is being erased.
 struct Eraser {
     quota: Quota,
     next_block: u32,
@@ -23,8 +22,8 @@ struct Eraser {
     began: Time,
 }
 
-/// Erases superblocks of as many units as there are threads, each unit one at a time, all of its
-/// planes at once. Bytes are those erased and count as written.
+/// Erases superblocks on as many units as there are threads: one at a time in each unit, all of its
+/// planes at once. The erased bytes count as written.
 pub fn run(
     cell: &Cell,
     hardware: &Hardware,
@@ -84,7 +83,7 @@ pub fn run(
     Ok(outcome)
 }
 
-/// Begins the next erase of a unit, if it is to have one.
+/// Starts the next erase of a unit, if its quota allows one.
 fn start(
     queue: &mut dyn QueuePair,
     unit: u16,

@@ -1,5 +1,5 @@
-//! A device of units, as its preset states it: the array, behind link and host software, in virtual
-//! time.
+//! A device of units in virtual time, as its preset defines it: the array behind link and host
+//! software.
 
 use crate::error::LabError;
 use crate::host::{HostPath, HostPathConfig};
@@ -12,17 +12,17 @@ use softflash_nand::FaultConfig;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The longest that a completion waits for others to share an interrupt with, in nanoseconds. No
-/// source gives it; common controllers wait for some tens of microseconds.
+/// The longest that a completion waits for others to share an interrupt with, in nanoseconds. An
+/// assumption without a source; common controllers wait for some tens of microseconds.
 const INTERRUPT_WAIT_NS: u64 = 20_000;
 
-/// Channels whose dies are charted: enough to see a pattern, few enough to be legible.
+/// Channels whose dies are in the chart: enough to show a pattern, few enough to be legible.
 const CHARTED_CHANNELS: u32 = 4;
-/// The most operations that are recorded of a queue pair's flash: more than come in the window that
-/// is drawn.
+/// The maximum number of recorded operations of a queue pair's flash, more than occur in the window
+/// of the chart.
 const MOST_RECORDED: usize = 1 << 14;
 
-/// A device in virtual time, and what is observed of it from outside.
+/// A device in virtual time, and the observation of its activity.
 pub struct Hardware {
     /// The array.
     model: Arc<ModelDevice>,
@@ -31,10 +31,10 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// A new, erased device that keeps `contents` of its data.
+    /// A new, erased device that stores `contents` of its data.
     ///
     /// # Errors
-    /// [`LabError::Parameter`] where the flash cannot be built.
+    /// [`LabError::Parameter`] if the flash cannot be built.
     pub fn new(spec: &DeviceSpec, contents: Contents, seed: u64) -> Result<Hardware, LabError> {
         let config = ModelConfig {
             unit: UnitKind::Channel,
@@ -74,7 +74,7 @@ impl Hardware {
         let elapsed_ns = now.since_ns(since.begin).max(1) as f64;
         let shares = |after: &[u64], before: &[u64]| {
             let busy = after.iter().zip(before).map(|(after, before)| after - before);
-            // What had begun counts as a whole, so the last may reach beyond the end.
+            // Started work counts completely, so the last may reach beyond the end.
             busy.map(|busy_ns| (busy_ns as f64 / elapsed_ns).min(1.0)).collect()
         };
         let traffic = self.path.traffic();
@@ -90,8 +90,8 @@ impl Hardware {
         }
     }
 
-    /// A few dies for a short time from the first operation on (a store may gather in memory for
-    /// long before): the first of those that work then.
+    /// The chart of a short time from the first operation on, as a store may buffer writes in
+    /// memory for long before it. It shows the first of the dies that work in this time.
     fn gantt(&self, &Observation { begin, chart_ns, .. }: &Observation) -> Vec<Span> {
         let recorded = self.model.recorded();
         let until = recorded.first().map_or(begin, |first| first.begin) + chart_ns;
@@ -115,7 +115,7 @@ impl Hardware {
 /// The state at the beginning of an observation.
 pub struct Observation {
     begin: Time,
-    /// How long dies are charted.
+    /// The duration of the chart.
     chart_ns: u64,
     busy: BusyTimes,
     interrupts: u64,
@@ -124,15 +124,15 @@ pub struct Observation {
 
 /// An observation.
 pub struct Observed {
-    /// Share of the time that each channel's bus was taken.
+    /// Share of the time that each channel's bus was busy.
     pub channel_utilisation: Vec<f64>,
-    /// Share of the time that each die's cell array worked.
+    /// Share of the time that each die's cell array was busy.
     pub die_utilisation: Vec<f64>,
-    /// Interrupts for each command that completed.
+    /// Interrupts for each completed command.
     pub interrupts_per_completion: f64,
-    /// The first activities of some dies.
+    /// The first operations of some dies.
     pub gantt: Vec<Span>,
-    /// Memory that the simulated flash takes, for each of its pages.
+    /// Memory of the simulated flash for each of its pages.
     pub bytes_per_page: f64,
 }
 

@@ -1,4 +1,4 @@
-//! When requests are made: by clients that wait for theirs, or at times of their own.
+//! The times of requests: closed loops of clients, or open arrivals.
 
 use super::bed::BedHandle;
 use super::clients::{Client, Phase, Place};
@@ -20,14 +20,14 @@ pub struct Clients<'a> {
 }
 
 enum Pace {
-    /// Clients in a closed loop, in batches that are waited for as a whole.
+    /// Clients in a closed loop; the requests of a batch wait for each other.
     Closed { batches: Vec<Vec<Client>>, think_ns: u64 },
-    /// An open loop: clients without a request, and how many there are of them in all.
+    /// An open loop: the idle clients, and the number of all clients.
     Open { idle: Vec<Client>, made: u32 },
 }
 
 impl<'a> Clients<'a> {
-    /// The clients of a workload, on blocks that are written.
+    /// The clients of a workload, on written blocks.
     pub fn new(
         bed: &'a BedHandle,
         workload: &BlockWorkload,
@@ -64,7 +64,7 @@ impl<'a> Clients<'a> {
         let place = own.unwrap_or(Place::Any(self.scheduler));
         let unit = if let Place::Own(unit) = place { unit } else { 0 };
         let rng = self.rng.fork(thread.to_le_bytes()).fork(number.to_le_bytes());
-        // Writes alone need no data before them.
+        // A workload of writes only needs no data before it.
         let written = 2 * self.bed.flash.payload_bytes() as u64;
         let capacity = self.bed.stored_bytes(unit).max(written);
         let source = self
@@ -74,8 +74,8 @@ impl<'a> Clients<'a> {
         Ok(Client::new(place, source, rng.fork("units")))
     }
 
-    /// Runs all clients until their quotas are used up; `quota` has that of a client, by its number
-    /// and the number of clients. `name` seeds the arrivals of the phase.
+    /// Runs all clients until their quotas are used up; `quota` returns that of a client, by its
+    /// number and the number of clients. `name` seeds the arrivals of the phase.
     pub async fn work(
         &mut self,
         name: &str,

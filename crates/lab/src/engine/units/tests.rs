@@ -41,7 +41,7 @@ fn near(ours: f64, wanted: f64, tolerance: f64) {
 #[test]
 fn one_thread_reads_at_the_speed_that_its_steps_add_up_to() {
     let outcome = run(&cell(1.0, 8192, Load::closed(1, 1), 500)).unwrap();
-    // Software, sense, bus, link, and the wait of an interrupt for others that do not come.
+    // Software, sense, bus, link, and the wait of an interrupt for completions that do not arrive.
     let wanted_ns = 3_000.0 + 75_000.0 + 204_800.0 + 5_089.0 + 20_000.0;
     near(outcome.read_latency.mean_ns, wanted_ns, 0.001);
     assert_eq!((outcome.requests, outcome.completed, outcome.bytes_read), (500, 500, 500 * 8192));
@@ -120,7 +120,7 @@ fn an_open_loop_comes_at_its_rate_and_goes_to_all_units() {
     assert_eq!((outcome.requests, outcome.completed), (4000, 4000));
     near(4000.0 / (outcome.simulated_ns as f64 / 1e9), 20_000.0, 0.05);
     assert!(outcome.channel_utilisation.iter().all(|share| *share > 0.0));
-    // Some meet at their channel and wait, which one alone never does.
+    // Some requests wait for their channel; a single one never does.
     assert!(outcome.read_latency.max_ns > outcome.read_latency.p50_ns + 100_000);
 }
 

@@ -1,4 +1,4 @@
-//! From completions at the host to interrupts that announce them.
+//! Interrupt coalescing: gathers completions at the host until an interrupt announces them.
 
 use super::HostPathConfig;
 use softflash_base::Time;
@@ -6,7 +6,7 @@ use softflash_device::Completion;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A completion on its way; among equal times the one that set out first comes first.
+/// A completion on its way to the host. At equal times, completions arrive in the order of sending.
 struct Arriving {
     at: Time,
     serial: u64,
@@ -46,11 +46,11 @@ pub(super) struct Gathering {
     wait_ns: u64,
     serial: u64,
     arriving: BinaryHeap<Reverse<Arriving>>,
-    /// At the host, and not announced yet.
+    /// Completions at the host that are not announced yet.
     gathered: Vec<Completion>,
-    /// When an interrupt announces what has gathered at the latest.
+    /// The latest time of the interrupt that announces the gathered completions.
     interrupt_at: Option<Time>,
-    /// Announced; the caller may have each from its time on.
+    /// Announced completions; the caller receives each from its time on.
     announced: VecDeque<Completion>,
 }
 
@@ -68,13 +68,13 @@ impl Gathering {
         }
     }
 
-    /// A completion will be at the host at `at`.
+    /// Sends a completion, which arrives at the host at `at`.
     pub(super) fn send(&mut self, at: Time, completion: Completion) {
         self.serial += 1;
         self.arriving.push(Reverse(Arriving { at, serial: self.serial, completion }));
     }
 
-    /// Hands over what the caller may have by `now`; returns the interrupts that it took.
+    /// Delivers the completions that are due by `now`; returns the number of interrupts.
     pub(super) fn deliver(&mut self, now: Time, completions: &mut Vec<Completion>) -> u64 {
         let mut interrupts = 0;
         while let Some(at) = self.next_step().filter(|at| *at <= now) {
@@ -107,14 +107,14 @@ impl Gathering {
         earlier(self.interrupt_at, arrival)
     }
 
-    /// When there may be something to do next.
+    /// The time of the next event.
     pub(super) fn next_at(&self) -> Option<Time> {
         let seen_at = self.announced.front().map(|first| first.finished_at);
         earlier(seen_at, self.next_step())
     }
 }
 
-/// The earlier of two times that may not come.
+/// The earlier of two optional times.
 pub(super) fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     one.into_iter().chain(other).min()
 }
@@ -144,7 +144,7 @@ mod tests {
         gathering.send(Time(at), completion);
     }
 
-    /// Plays to the end; each completion with the time at which the caller has it.
+    /// Plays to the end; returns each completion with the time at which the caller receives it.
     fn play(mut gathering: Gathering) -> (Vec<(u64, u64)>, u64) {
         let (mut seen, mut interrupts) = (Vec::new(), 0);
         while let Some(at) = gathering.next_at() {

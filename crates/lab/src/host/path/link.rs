@@ -1,9 +1,9 @@
-//! The link: each direction carries one thing at a time, first come, first served.
+//! The link: each direction carries one transfer at a time, first come, first served.
 
 use super::HostPathConfig;
 use softflash_base::Time;
 
-/// Which way data go.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     /// From the device.
@@ -29,8 +29,8 @@ impl Link {
         }
     }
 
-    /// Sends `bytes` that are ready at `ready` behind what was sent before: when they have arrived,
-    /// and how long they took.
+    /// Sends `bytes`, which are ready at `ready`, after the earlier transfers; returns their
+    /// arrival and the duration of the transfer.
     pub(super) fn send(&mut self, direction: Direction, ready: Time, bytes: u64) -> (Time, u64) {
         let rate = self.bytes_per_second[direction as usize];
         let takes_ns = match rate {

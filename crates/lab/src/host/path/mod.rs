@@ -1,16 +1,16 @@
 //! The path between a device and its application: the host link and the host's software, in virtual
-//! time. A decorator around any device that knows its own times.
+//! time. A decorator around any device that knows the times of its completions.
 //!
 //! ```text
 //! submit ── submit_ns ──► link, host to device ──► device
 //!        ──► link, device to host ──► interrupt ── complete_ns ──► poll
 //! ```
 //!
-//! The data of a program cross the link before the device has the command; those of a read when the
-//! device has finished it. Each direction is first come, first served for all queue pairs of the
-//! device. Commands without data towards the device reach it at once, and what their submission
-//! costs is added behind: the same latency, and the device's own rules about room hold. A read may
-//! so overtake a program whose data are still on the link.
+//! The data of a program cross the link before the device receives the command, those of a read
+//! after its completion in the device. Each direction is first come, first served for all queue
+//! pairs of the device. Commands without data to the device reach it at once, and their submission
+//! time is added to the completion: the latency is the same, and the queue limits of the device
+//! apply. So a read can overtake a program whose data are still on the link.
 //!
 //! Interrupts announce several completions of a queue pair at a time: when
 //! [`completions_per_interrupt`](HostPathConfig::completions_per_interrupt) have gathered, or the
@@ -44,7 +44,7 @@ pub struct HostPathConfig {
     pub complete_ns: u64,
     /// Completions that one interrupt announces; 0 and 1: each its own.
     pub completions_per_interrupt: u32,
-    /// The longest that a completion waits for others to be announced with, in nanoseconds.
+    /// The longest time that a completion waits to share an interrupt with others, in nanoseconds.
     pub interrupt_wait_ns: u64,
 }
 
@@ -55,13 +55,13 @@ pub struct HostTraffic {
     pub read_bytes: u64,
     /// Bytes to the device.
     pub written_bytes: u64,
-    /// Time that data to the host have taken, in nanoseconds.
+    /// Time of transfers to the host, in nanoseconds.
     pub read_busy_ns: u64,
-    /// Time that data to the device have taken, in nanoseconds.
+    /// Time of transfers to the device, in nanoseconds.
     pub write_busy_ns: u64,
     /// Commands completed.
     pub completions: u64,
-    /// Interrupts that said so.
+    /// Interrupts that announced them.
     pub interrupts: u64,
 }
 
@@ -89,14 +89,14 @@ pub struct HostPath {
 }
 
 impl HostPath {
-    /// Puts `inner` behind a link. It must be one that knows its times:
+    /// Puts `inner` behind a link. It must know the times of its completions:
     /// [`Wake::At`](softflash_device::Wake::At).
     pub fn new(inner: Arc<dyn Device>, config: HostPathConfig) -> HostPath {
         let path = Path { link: Link::new(&config), traffic: HostTraffic::default() };
         HostPath { inner, shared: Arc::new(Shared { config, path: Mutex::new(path) }) }
     }
 
-    /// The traffic up to now, with transfers under way.
+    /// The traffic so far, including transfers under way.
     pub fn traffic(&self) -> HostTraffic {
         self.shared.path().traffic
     }

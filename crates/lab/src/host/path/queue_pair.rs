@@ -9,27 +9,28 @@ use softflash_device::{QueuePair, Submit, Wake};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A command that was accepted and whose completion the device has not given.
+/// An accepted command that the device has not completed.
 struct UnderWay {
     tag: Tag,
     die: usize,
     is_read: bool,
-    /// The time of the submission that was not spent before the device had the command.
+    /// The part of the submission time that is added to the completion, as it was not spent before
+    /// the device received the command.
     owed_ns: u64,
 }
 
-/// A queue pair whose commands and data take time to come and go.
+/// A queue pair whose commands and data take time on the host path.
 pub(super) struct HostQueuePair {
     inner: Box<dyn QueuePair>,
     shared: Arc<Shared>,
-    /// By the tag that the device knows.
+    /// By the device's tag.
     under_way: Vec<Option<UnderWay>>,
     free: Vec<usize>,
-    /// Programs that each die has or will have.
+    /// Programs that each die has or will receive.
     programs: Vec<u16>,
     /// Programs whose data are on the link, by the time of their arrival.
     outbound: VecDeque<(Time, Command)>,
-    /// Programs that have arrived and that the device has not taken yet.
+    /// Programs that have arrived and that the device has not accepted yet.
     arrived: VecDeque<Command>,
     inbound: Gathering,
     /// Reused by every poll.
@@ -52,7 +53,7 @@ impl HostQueuePair {
         }
     }
 
-    /// The die of a target; 0 where the target is wrong, which the device will say.
+    /// The die of a target; 0 for an invalid target, which the device will refuse.
     fn die_of(&self, target: &Target) -> usize {
         let unit = usize::from(target.unit.0.saturating_sub(self.inner.units().start));
         let die = unit * usize::from(self.inner.geometry().dies) + usize::from(target.die);
@@ -75,7 +76,7 @@ impl HostQueuePair {
         under_way
     }
 
-    /// Sends a program's data on their way.
+    /// Sends a program's data over the link.
     fn send_program(&mut self, now: Time, mut command: Command, bytes: usize) -> Submit {
         let die = self.die_of(&command.target);
         if self.programs[die] >= self.inner.geometry().die_queue_depth {
@@ -90,7 +91,7 @@ impl HostQueuePair {
         Submit::Accepted
     }
 
-    /// Gives the device a command without data.
+    /// Submits a command without data to the device.
     fn pass_on(&mut self, now: Time, mut command: Command) -> Submit {
         let is_read = matches!(command.operation, Operation::Read(_));
         let owed_ns = self.shared.config.submit_ns;
@@ -124,14 +125,15 @@ impl HostQueuePair {
         arrives
     }
 
-    /// A program's data have arrived. It goes behind those that arrived before and still wait.
+    /// Handles the arrival of a program's data. It queues after the programs that arrived before
+    /// and still wait.
     fn arrive(&mut self, at: Time) {
         let Some((_, command)) = self.outbound.pop_front() else { return };
         self.arrived.push_back(command);
         self.hand_over(at);
     }
 
-    /// Asks the device what has ended, and sends it on its way to the host.
+    /// Polls the device, and sends its completions to the host.
     fn collect(&mut self, at: Time) {
         let mut ended = std::mem::take(&mut self.scratch);
         self.inner.poll(at, &mut ended);
@@ -162,8 +164,8 @@ impl HostQueuePair {
         self.inbound.send(at, Completion { tag, ..completion });
     }
 
-    /// Offers the device again what it had no room for. The programs of a die stay in their order:
-    /// none is taken after one that was refused.
+    /// Submits again the programs that the device had no room for. The programs of a die stay in
+    /// order: none is submitted after one that was refused.
     fn hand_over(&mut self, at: Time) {
         let place = |command: &Command| (command.target.unit, command.target.die);
         let mut still_full = Vec::new();
@@ -206,7 +208,7 @@ impl QueuePair for HostQueuePair {
     }
 
     fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
-        // In the order of time, so that a poll that comes late changes nothing.
+        // In time order, so that a late poll changes nothing.
         loop {
             let arrives_at = self.outbound.front().map(|(at, _)| *at);
             let Some(at) = earlier(arrives_at, self.device_at()).filter(|at| *at <= now) else {

@@ -1,25 +1,24 @@
-//! Reads through an operating system's page cache instead of past it: a decorator around a device,
-//! in virtual time.
+//! Buffered reads through the page cache of an operating system, instead of direct I/O: a decorator
+//! around a device, in virtual time.
 //!
-//! This is how a store reads that keeps its blocks as files and does not ask for direct I/O. What
-//! it shows is the read-ahead of Linux (`mm/readahead.c`):
+//! A store that keeps its blocks in files without direct I/O reads like this. The model is the
+//! read-ahead of Linux (`mm/readahead.c`):
 //!
-//! - A read that is not larger than a window goes to the device as it is, unless it begins where
-//!   the last one of its blocks ended.
-//! - Any other goes to the device in windows, not as a whole. Two of them are under way at first;
-//!   each further one is asked for when the reader reaches the window before it, which is when all
-//!   before that have arrived.
-//! - The window behind the last is read as well, up to the end of what was written: in vain, unless
-//!   the next read begins where this one ended. Then it finds what was read ahead, and goes on as
-//!   if it were the same.
+//! - A read that is not larger than a window goes to the device unchanged, unless it begins where
+//!   the last read of its blocks ended.
+//! - Any other read goes to the device in windows. Two windows are under way at first; each further
+//!   one is submitted when the reader reaches the window before it, after the arrival of all
+//!   windows before that.
+//! - The window after the last is read as well, up to the end of the written data. It is useful
+//!   only if the next read begins where this one ended: that read then uses the window, and
+//!   continues the stream.
 //!
-//! Windows have their full size at once. Linux begins with smaller ones where small reads come one
-//! behind the other, and doubles them.
+//! Windows have their full size at once. For sequential small reads, Linux begins with smaller ones
+//! and doubles them.
 //!
-//! Of the page cache itself there is no more than that: what was read once is not kept for later
-//! reads, as if memory were small beside the data. Copying between cache and application takes no
-//! time. Programs and erases pass as they are; what was read ahead of a block is forgotten when it
-//! changes.
+//! The page cache is not modelled otherwise: data are not cached for later reads, as if memory were
+//! small compared with the data. Copies between cache and application take no time. Programs and
+//! erases pass unchanged; a change of a block discards its read-ahead.
 
 mod queue_pair;
 mod stream;
@@ -40,8 +39,9 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Puts `inner`, which must know its times ([`Wake::At`](softflash_device::Wake::At)), behind a
-    /// page cache that reads in windows of `window_bytes`.
+    /// Puts `inner`, which must know the times of its completions
+    /// ([`Wake::At`](softflash_device::Wake::At)), behind a page cache that reads in windows of
+    /// `window_bytes`.
     pub fn new(inner: Arc<dyn Device>, window_bytes: u32) -> ReadAhead {
         ReadAhead { inner, window_bytes }
     }

@@ -7,14 +7,14 @@ use softflash_device::{Command, Completion, Operation, Tag, Target};
 use softflash_device::{QueuePair, Submit, Wake};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Blocks whose last window is kept for the read that may come behind it.
+/// Blocks whose last window is kept for a possible next read.
 const KEPT_STREAMS: usize = 512;
 
 /// The origin of a command to the device below.
 enum UnderWay {
     /// A window of a stream.
     Window { stream: u64, window: usize },
-    /// A command that was passed on under another tag.
+    /// Another command, submitted under a new tag.
     Other(Tag),
 }
 
@@ -30,15 +30,14 @@ pub(super) struct ReadAheadQueuePair {
     inner: Box<dyn QueuePair>,
     window_bytes: u32,
     streams: BTreeMap<u64, Stream>,
-    /// The stream of each block that a next read may go on with, the one that was read longest ago
-    /// first.
+    /// The streams that a next read may continue, by block; the least recently read first.
     kept: VecDeque<(Blocks, u64)>,
-    /// Behind the last row that was programmed, of the blocks that were programmed here.
+    /// The end of the programmed rows of each block that was programmed here.
     ends: BTreeMap<Blocks, u32>,
     under_way: BTreeMap<u64, UnderWay>,
-    /// Reads that each unit has.
+    /// Reads under way in each unit.
     reads: BTreeMap<u16, u16>,
-    /// Windows that the device had no room for.
+    /// Windows that the device had no room for yet.
     waiting: VecDeque<Command>,
     /// Completions for the next poll.
     ended: Vec<Completion>,
@@ -69,7 +68,7 @@ impl ReadAheadQueuePair {
         self.serial
     }
 
-    /// The stream that a read goes on with, or a new one.
+    /// The stream that a read continues, or a new one.
     fn stream_for(&mut self, target: &Target) -> u64 {
         let blocks = blocks_of(target);
         let known = self.kept.iter().position(|(known, _)| *known == blocks);
@@ -109,7 +108,7 @@ impl ReadAheadQueuePair {
         }
     }
 
-    /// The contents of blocks change.
+    /// Handles a change of the contents of blocks.
     fn changed(&mut self, target: &Target, end: Option<u32>) {
         let blocks = blocks_of(target);
         match end {
@@ -123,7 +122,7 @@ impl ReadAheadQueuePair {
         }
     }
 
-    /// Lets a stream's reader go on, and asks for the windows that this takes.
+    /// Advances the reader of a stream, and submits the windows that this requires.
     fn advance(&mut self, now: Time, number: u64) {
         let Some(mut stream) = self.streams.remove(&number) else { return };
         let mut asked = Vec::new();
@@ -147,7 +146,7 @@ impl ReadAheadQueuePair {
         self.hand_over(now);
     }
 
-    /// Offers the device the windows that wait, in their order but for those of units without room.
+    /// Submits the waiting windows in order, except those of units without room.
     fn hand_over(&mut self, now: Time) {
         let mut full: Vec<UnitId> = Vec::new();
         for _ in 0..self.waiting.len() {
@@ -162,7 +161,7 @@ impl ReadAheadQueuePair {
         }
     }
 
-    /// Gives the device a command that is no read.
+    /// Submits a command other than a read to the device.
     fn pass_on(&mut self, now: Time, mut command: Command) -> Submit {
         let (tag, serial) = (command.tag, self.next_serial());
         command.tag = Tag(serial);
@@ -187,7 +186,7 @@ impl ReadAheadQueuePair {
         }
     }
 
-    /// A command of ours has ended.
+    /// Handles a completion of the device.
     fn take(&mut self, completion: Completion) {
         match self.under_way.remove(&completion.tag.0) {
             Some(UnderWay::Other(tag)) => self.ended.push(Completion { tag, ..completion }),

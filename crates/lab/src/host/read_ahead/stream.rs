@@ -1,17 +1,17 @@
-//! A block that is being read front to back, in windows.
+//! A sequential read of a block, in windows.
 
 use softflash_base::{IoBuf, Time};
 use softflash_device::{Completion, DeviceError, Tag, Target};
 
 /// A window of a stream.
 enum Window {
-    /// Asked for.
+    /// Submitted to the device.
     UnderWay,
     /// In memory.
     Here(IoBuf),
-    /// It could not be read.
+    /// Its read failed.
     Failed(DeviceError),
-    /// The reader has passed it.
+    /// Copied completely by the reader.
     Passed,
 }
 
@@ -19,30 +19,31 @@ enum Window {
 struct Reader {
     tag: Tag,
     buffer: IoBuf,
-    /// Rows that it wants.
+    /// The rows of the read.
     first: u32,
     end: u32,
 }
 
-/// Windows of one block, one behind the other, and the reader that goes through them.
+/// Consecutive windows of one block, and their reader.
 pub(super) struct Stream {
-    /// Where the first window begins; other rows of the same blocks are meant by the rest.
+    /// The target with the first row of the first window; further windows are other rows of the
+    /// same blocks.
     target: Target,
     window_rows: u32,
     row_bytes: usize,
-    /// Behind the last row that there is.
+    /// The end of the rows.
     end: u32,
     windows: Vec<Window>,
-    /// The window that the reader is at, or the last one was.
+    /// The window of the current reader, or of the last one.
     at: usize,
     reader: Option<Reader>,
-    /// Behind the last row that anybody wanted.
+    /// The end of the last read.
     read_to: u32,
 }
 
 impl Stream {
-    /// A stream that begins where a read does. `row_bytes` are those of a row of the target, `end`
-    /// is behind the last row.
+    /// A stream from the beginning of a read on. `row_bytes` is the size of a row of the target,
+    /// `end` the end of its rows.
     pub(super) fn new(target: Target, window_rows: u32, row_bytes: usize, end: u32) -> Stream {
         Stream {
             target,
@@ -56,7 +57,7 @@ impl Stream {
         }
     }
 
-    /// Whether a read finds the stream ahead of it, and no other reader.
+    /// Whether a read begins in the windows of the stream, and the stream has no other reader.
     pub(super) fn meets(&self, target: &Target) -> bool {
         let row = target.page;
         let ahead = self.windows.get(self.at..).unwrap_or_default();
@@ -83,14 +84,14 @@ impl Stream {
         self.reader.is_none()
     }
 
-    /// A reader comes.
+    /// Sets the reader of the stream.
     pub(super) fn read(&mut self, tag: Tag, target: &Target, buffer: IoBuf) {
         let (first, end) = (target.page, target.page + target.rows);
         self.read_to = end;
         self.reader = Some(Reader { tag, buffer, first, end });
     }
 
-    /// A window has arrived, or not.
+    /// Handles the completion of a window.
     pub(super) fn arrived(
         &mut self,
         window: usize,
@@ -107,15 +108,15 @@ impl Stream {
         }
     }
 
-    /// Lets the reader go as far as it can. Windows to ask for are given to `ask`; the completion
-    /// of the read is returned when it has all it wants.
+    /// Advances the reader as far as possible. Calls `ask` for each window to submit; returns the
+    /// completion of the read when it has all its data.
     pub(super) fn advance(
         &mut self,
         now: Time,
         mut ask: impl FnMut(usize, Target),
     ) -> Option<Completion> {
         loop {
-            // As soon as the reader is at a window, the next one is asked for.
+            // As soon as the reader is at a window, the next one is submitted.
             while self.reader.is_some() && self.windows.len() < self.at + 2 {
                 let next = self.windows.len();
                 let (page, end) = (self.first_row(next), self.end.max(self.reader_end()));

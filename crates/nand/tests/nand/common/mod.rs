@@ -1,4 +1,4 @@
-//! A small bench to put an array on.
+//! A test bench for an array.
 
 #![allow(dead_code, reason = "every test file uses its own part of it")]
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test that called")]
@@ -49,7 +49,7 @@ impl Rig {
         self.advance(u64::MAX)
     }
 
-    /// Submits now, plays to the end and returns the one command that ended.
+    /// Submits a command now, runs until the array is idle and returns the one completion.
     pub fn run(&mut self, command: DieCommand, data: &[u8]) -> Finished {
         let now = self.array.now();
         self.array.submit(now, &command, data).unwrap();

@@ -190,7 +190,7 @@ pub fn encode(event: &Event<'_>, stream: &mut Vec<u8>) {
     encode_unfilled(event, stream, &mut unfilled);
     for reference in unfilled {
         let filled = reference.fill(stream);
-        debug_assert!(filled.is_ok(), "a separated value is not written: {filled:?}");
+        assert!(filled.is_ok(), "a separated value is not written: {filled:?}");
     }
 }
 

@@ -63,9 +63,9 @@ pub struct Chain {
     /// The index from which on `superseded_from` is set. Most earlier segments are deleted and not
     /// erased yet; a large device has thousands of them, and recovery does not read them.
     bounded_from: usize,
-    /// The lowest_sequence first sequence of the segments from that index on.
+    /// The lowest first sequence of the segments from that index on.
     lowest_sequence: Option<u64>,
-    /// What a preallocated segment announces about the end of the log.
+    /// The announcement of a preallocated segment about the end of the log.
     announced: Option<Announced>,
 }
 

@@ -9,6 +9,7 @@ use crate::format::log::event::{self, Unfilled};
 use crate::format::log::frame::{self, FrameHeader, FrameRole};
 use crate::options::Durability;
 use futures_util::future::select;
+use softflash_base::cast::saturating_u32;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, Time};
 use softflash_blocks::{BlockId, BlockLayer, OpenBlock};
@@ -224,7 +225,7 @@ impl Inner {
         let next_frame = position.next_frame;
         let clock_ms = self.progress.written_clock_ms.get();
         position.open_word_lines.note(Reach { next_frame, seq, clock_ms }, safe_after);
-        if planted::bug(Bug::ExposedClockLogged) {
+        if planted::bug(Bug::OpenWordLineClockLogged) {
             self.clock.note_logged(clock_ms);
             self.progress.changed.notify_all();
         }
@@ -422,7 +423,7 @@ impl Inner {
             let header = FrameHeader {
                 shard: self.shard.0,
                 role,
-                payload_len: payload.len() as u32,
+                payload_len: saturating_u32(payload.len()),
                 segment: position.segment,
                 sequence: sequence.unwrap_or(position.next_frame),
                 durable_before: position.durable_frames

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::options::Durability;
+use crate::value::Wanted;
 use softflash_base::SliceId;
 use std::time::Duration;
 
@@ -69,6 +70,28 @@ fn a_large_value_is_written_once_and_found_in_memory_on_flash_and_after_a_restar
             Some(value(2, 300 << 10).value.to_bytes())
         );
         assert!(store.local().stats().value_bytes_live >= (320 << 10));
+    });
+}
+
+#[test]
+fn whether_a_large_value_exists_and_expires_is_known_without_a_read_of_it() {
+    let bench = bench(16);
+    bench.run(async |stores, _| {
+        let shard = stores[0].local();
+        let expires_at_ms = WALL_MS + 60_000;
+        put(&stores[0], "large", Entry { expires_at_ms, ..value(1, LARGE) }).await;
+        shard.flush_everything().await.unwrap();
+    });
+    bench.run(async |stores, _| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        let mut transaction = store.begin();
+        let read_before = shard.stats().device_reads;
+        let found = transaction.find(&bytes("large"), Wanted::Keys).await.unwrap().unwrap();
+        assert_eq!((found.value.len(), found.expires_at_ms), (0, WALL_MS + 60_000));
+        assert!(!transaction.contains(&bytes("absent")).await.unwrap());
+        assert_eq!(shard.stats().device_reads, read_before);
+        assert_eq!(got(store, "large").await.map(|entry| entry.value.len()), Some(LARGE));
+        assert!(shard.stats().device_reads > read_before, "the value is not in memory");
     });
 }
 

@@ -35,7 +35,7 @@ use futures_util::future::try_join_all;
 use ledger::Ledger;
 use reading::read_stored;
 use softflash_base::ShardId;
-use softflash_base::cast::index;
+use softflash_base::cast::{index, saturating_u16};
 use softflash_blocks::BlockLayer;
 use softflash_ftl::Hint;
 use softflash_runtime::{Notify, RuntimeHandle};
@@ -52,9 +52,9 @@ pub struct ValueLog {
 
 /// Values to be written, and their writer's signal.
 #[derive(Default)]
-struct Lane {
-    queue: RefCell<VecDeque<Item>>,
-    /// Bytes of the queue, and of values that are being written.
+struct WriteQueue {
+    items: RefCell<VecDeque<Item>>,
+    /// Bytes of the items, and of values that are being written.
     bytes: Cell<usize>,
     queued_bytes: Cell<usize>,
     work: Notify,
@@ -73,8 +73,8 @@ struct Inner {
     runtime: RuntimeHandle,
     durability: Durability,
     streams: StreamCounts,
-    fresh: Lane,
-    moved: Lane,
+    fresh: WriteQueue,
+    moved: WriteQueue,
     frontiers: RefCell<BTreeMap<ValueStream, Vec<Frontier>>>,
     ledger: RefCell<Ledger>,
     /// Bytes of values written by clients: the clock of the ages of values.
@@ -105,8 +105,8 @@ impl ValueLog {
             runtime,
             durability,
             streams,
-            fresh: Lane::default(),
-            moved: Lane::default(),
+            fresh: WriteQueue::default(),
+            moved: WriteQueue::default(),
             frontiers: RefCell::default(),
             ledger: RefCell::new(ledger),
             clock: Cell::new(0),
@@ -235,7 +235,7 @@ impl Inner {
     /// Queues the fragments of a value; returns their bytes.
     fn enqueue(
         &self,
-        lane: &Lane,
+        queue: &WriteQueue,
         key: &Bytes,
         seq: u64,
         owner: &Rc<Separated>,
@@ -249,18 +249,18 @@ impl Inner {
                 key: key.clone(),
                 seq,
                 expires_at_ms: owner.expires_at_ms,
-                fragment: fragment as u16,
-                fragments: fragments as u16,
+                fragment: saturating_u16(fragment),
+                fragments: saturating_u16(fragments),
                 value: value.clone(),
                 checksum: owner.checksum(fragment),
             };
             bytes += stored.stored_len();
             let owner = Rc::clone(owner);
-            lane.queue.borrow_mut().push_back(Item { stored, owner, stream });
+            queue.items.borrow_mut().push_back(Item { stored, owner, stream });
         }
-        lane.bytes.set(lane.bytes.get() + bytes);
-        lane.queued_bytes.set(lane.queued_bytes.get() + bytes);
-        lane.work.notify_one();
+        queue.bytes.set(queue.bytes.get() + bytes);
+        queue.queued_bytes.set(queue.queued_bytes.get() + bytes);
+        queue.work.notify_one();
         bytes
     }
 

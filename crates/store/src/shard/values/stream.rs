@@ -26,10 +26,10 @@ const FIRST_TTL_MS: u64 = 10_000;
 /// of the lifetime of short-lived blocks.
 const AGE_FACTOR: u64 = 4;
 
-/// The number of streams, which small devices have no room for.
+/// The number of streams; small devices have no room for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamCounts {
-    /// Whether fresh values are separated by the lifetime of what they replace.
+    /// Whether fresh values are grouped by the lifetime of the versions that they replace.
     by_lifetime: bool,
     expiring: u8,
     moved: u8,

@@ -1,7 +1,7 @@
 //! The tasks that write values: one for clients' values, one for those that the collector moves.
 
 use super::frontier::Started;
-use super::{Inner, Item, Lane, ValueLog, ValueStream};
+use super::{Inner, Item, ValueLog, ValueStream, WriteQueue};
 use crate::error::{Result, StoreError};
 use crate::format::reference::Reference;
 use crate::options::Durability;
@@ -47,7 +47,7 @@ impl ValueLog {
 }
 
 impl Inner {
-    fn lane(&self, which: Which) -> &Lane {
+    fn queue(&self, which: Which) -> &WriteQueue {
         match which {
             Which::Fresh => &self.fresh,
             Which::Moved => &self.moved,
@@ -55,19 +55,19 @@ impl Inner {
     }
 
     async fn write_forever(self: Rc<Self>, which: Which) -> Result<()> {
-        let lane = self.lane(which);
+        let queue = self.queue(which);
         let mut under_way: FuturesUnordered<LocalBoxFuture<'static, Result<()>>> =
             FuturesUnordered::new();
         loop {
-            while under_way.len() < DEPTH && self.has_chunk(lane, under_way.is_empty()) {
-                let Some((stream, items)) = self.next_chunk(lane) else { break };
+            while under_way.len() < DEPTH && self.has_chunk(queue, under_way.is_empty()) {
+                let Some((stream, items)) = self.next_chunk(queue) else { break };
                 let writer = Rc::clone(&self);
                 under_way.push(Box::pin(async move { writer.write(which, stream, items).await }));
             }
-            if self.is_closed.get() && under_way.is_empty() && lane.queue.borrow().is_empty() {
+            if self.is_closed.get() && under_way.is_empty() && queue.items.borrow().is_empty() {
                 return Ok(());
             }
-            let work = pin!(lane.work.notified());
+            let work = pin!(queue.work.notified());
             if under_way.is_empty() {
                 work.await;
                 continue;
@@ -80,18 +80,18 @@ impl Inner {
 
     /// Whether to start a device write now. While others are under way, and no client waits for it,
     /// a short one waits for more values.
-    fn has_chunk(&self, lane: &Lane, is_idle: bool) -> bool {
-        let bytes = lane.queued_bytes.get();
+    fn has_chunk(&self, queue: &WriteQueue, is_idle: bool) -> bool {
+        let bytes = queue.queued_bytes.get();
         let at_once = is_idle || self.durability == Durability::Flash || self.is_closed.get();
-        !lane.queue.borrow().is_empty() && (at_once || bytes >= CHUNK_BYTES)
+        !queue.items.borrow().is_empty() && (at_once || bytes >= CHUNK_BYTES)
     }
 
     /// Takes the values of the next device write: the oldest one, and others of its stream.
-    fn next_chunk(&self, lane: &Lane) -> Option<(ValueStream, Vec<Item>)> {
-        let mut queue = lane.queue.borrow_mut();
-        let stream = queue.front()?.stream;
+    fn next_chunk(&self, queue: &WriteQueue) -> Option<(ValueStream, Vec<Item>)> {
+        let mut waiting = queue.items.borrow_mut();
+        let stream = waiting.front()?.stream;
         let (mut items, mut bytes, mut place) = (Vec::new(), 0, 0);
-        while let Some(item) = queue.get(place) {
+        while let Some(item) = waiting.get(place) {
             let len = item.stored.stored_len();
             if item.stream != stream {
                 place += 1;
@@ -101,9 +101,9 @@ impl Inner {
                 break;
             }
             bytes += len;
-            items.extend(queue.remove(place));
+            items.extend(waiting.remove(place));
         }
-        lane.queued_bytes.set(lane.queued_bytes.get() - bytes);
+        queue.queued_bytes.set(queue.queued_bytes.get() - bytes);
         Some((stream, items))
     }
 
@@ -167,8 +167,8 @@ impl Inner {
             };
             counter.set(counter.get() + (pages.len() * self.blocks.page_bytes()) as u64);
             self.note_places(&items, &places);
-            let lane = self.lane(which);
-            lane.bytes.set(lane.bytes.get() - bytes);
+            let queue = self.queue(which);
+            queue.bytes.set(queue.bytes.get() - bytes);
             self.note_complete(stream, block, &pages);
             return Ok(());
         }
