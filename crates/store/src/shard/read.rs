@@ -51,15 +51,19 @@ impl Shard {
             self.gate.pass().await;
         }
         let at_seq = self.history.seq.get();
+        // The expiry is judged at the time of the lookup, not when the value has been read: of two
+        // reads, the first that begins must not find the key dead and the other one find it alive.
+        let mut now_ms = self.now_ms();
         let slice = self.slice_of(key)?;
         // A missing key may be the effect of a removal of all keys, so the reply must wait until
         // that is durable.
         let cleared_seq = slice.cleared_seq.get();
-        let version = self.newest_entry(slice, key, wanted).await.inspect_err(|error| {
-            if is_data_loss(error) {
-                count(&self.counters.data_losses, 1);
-            }
-        })?;
+        let version =
+            self.newest_entry(slice, key, wanted, &mut now_ms).await.inspect_err(|error| {
+                if is_data_loss(error) {
+                    count(&self.counters.data_losses, 1);
+                }
+            })?;
         let Some((seq, entry)) = version else {
             let seq = if planted::bug(Bug::ClearToldEarly) { 0 } else { cleared_seq };
             return Ok(Read { entry: None, seq, at_seq });
@@ -67,7 +71,7 @@ impl Shard {
         match entry {
             Some(entry)
                 if entry.expires_at_ms != 0
-                    && entry.is_expired(self.now_ms())
+                    && entry.is_expired(now_ms)
                     && !(exclusive && planted::bug(Bug::ExclusiveSeesExpired)) =>
             {
                 self.log_clock(entry.expires_at_ms).await?;
@@ -90,15 +94,21 @@ impl Shard {
         }
     }
 
-    /// The newest version of a key with its value. The value of an expired version is empty, and
-    /// that of a separated one if it is not wanted.
+    /// The newest version of a key with its value. The value of a version that has expired at
+    /// `now_ms` is empty, and that of a separated one if it is not wanted. Where the lookup is
+    /// repeated, `now_ms` is its later time.
     async fn newest_entry(
         &self,
         slice: &Slice,
         key: &Bytes,
         wanted: Wanted,
+        now_ms: &mut u64,
     ) -> Result<Option<(u64, Option<Entry>)>> {
         for lookup in 1..=MAX_LOOKUPS {
+            if lookup > 1 {
+                // The block of an expired value may have been deleted.
+                *now_ms = self.now_ms();
+            }
             let begun_at = self.history.seq.get();
             let found = match self.find_in_memory(slice, key) {
                 Some(found) => {
@@ -116,7 +126,7 @@ impl Shard {
                 Content::Separated(separated) => separated,
             };
             let expires_at_ms = separated.expires_at_ms;
-            let has_expired = expires_at_ms != 0 && expires_at_ms <= self.now_ms();
+            let has_expired = expires_at_ms != 0 && expires_at_ms <= *now_ms;
             if has_expired || wanted == Wanted::Keys {
                 return Ok(Some((seq, Some(Entry { value: Value::default(), expires_at_ms }))));
             }

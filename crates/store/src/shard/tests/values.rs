@@ -3,7 +3,7 @@
 use super::*;
 use crate::options::Durability;
 use crate::value::Wanted;
-use softflash_base::SliceId;
+use softflash_base::{SliceId, Time};
 use std::time::Duration;
 
 const LARGE: usize = 20 << 10;
@@ -92,6 +92,23 @@ fn whether_a_large_value_exists_and_expires_is_known_without_a_read_of_it() {
         assert_eq!(shard.stats().device_reads, read_before);
         assert_eq!(got(store, "large").await.map(|entry| entry.value.len()), Some(LARGE));
         assert!(shard.stats().device_reads > read_before, "the value is not in memory");
+    });
+}
+
+#[test]
+fn the_expiry_of_a_key_is_judged_when_its_lookup_begins() {
+    let bench = bench(16);
+    bench.run(async |stores, runtime| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        let expires_at_ms = WALL_MS + 1000;
+        put(store, "large", Entry { expires_at_ms, ..value(1, LARGE) }).await;
+        shard.flush_everything().await.unwrap();
+        shard.caches.read.borrow_mut().clear();
+        runtime.sleep_until(Time(SECOND_NS - 1000)).await;
+        let found = store.begin().get(&bytes("large")).await.unwrap();
+        assert!(runtime.now() >= Time(SECOND_NS), "the read takes longer than the key lives");
+        assert_eq!(found.map(|entry| entry.value.len()), Some(LARGE));
+        assert_eq!(got(store, "large").await, None);
     });
 }
 
