@@ -14,8 +14,13 @@ use std::path::{Path, PathBuf};
 /// Payload of a superblock.
 pub const SUPERBLOCK_BYTES: u64 = 8 << 20;
 
-/// Default number of slices per shard: two, so that a compaction of one does not affect the other.
-const SLICES_PER_SHARD: u16 = 2;
+/// Default limits of the slices per shard. A merge frees the space of one slice at its end, so more
+/// slices need less free space; each fills memtables of its own, so on a small device more of them
+/// would write partly filled superblocks.
+const FEWEST_SLICES: u64 = 2;
+const MOST_SLICES: u64 = 8;
+/// Superblocks per slice.
+const SUPERBLOCKS_PER_SLICE: u64 = 32;
 
 /// The device to create.
 #[derive(Debug, Clone)]
@@ -44,7 +49,7 @@ pub struct Plan {
     pub units: u16,
     /// Number of shards; none for one per core.
     pub shards: Option<u16>,
-    /// Number of slices; none for two per shard.
+    /// Number of slices; none for two to eight per shard, by the size of the device.
     pub slices: Option<u16>,
     /// Compression of each slice.
     pub compression: Compressions,
@@ -92,7 +97,8 @@ impl Plan {
         };
         let most_shards = self.units / units_each;
         let shards = self.shards.unwrap_or_else(|| host::cores().min(most_shards).max(1));
-        let slices = self.slices.unwrap_or_else(|| shards.saturating_mul(SLICES_PER_SHARD));
+        let slices =
+            self.slices.unwrap_or_else(|| shards.saturating_mul(self.slices_per_shard(shards)));
         let compression = self.compression.list(slices)?;
         let section =
             StoreSection { shards, slices, compression, copies: self.copies, parity: self.parity };
@@ -100,6 +106,17 @@ impl Plan {
             Some(problem) => Err(CliError::Usage(problem)),
             None => Ok(section),
         }
+    }
+
+    fn slices_per_shard(&self, shards: u16) -> u16 {
+        let bytes = match &self.device {
+            // All of a block device.
+            NewDevice::File { size_bytes: 0, .. } => u64::MAX,
+            NewDevice::File { size_bytes, .. } => *size_bytes,
+            NewDevice::Model(config) => config.array.geometry.bytes(),
+        };
+        let superblocks = bytes / SUPERBLOCK_BYTES / u64::from(shards.max(1));
+        (superblocks / SUPERBLOCKS_PER_SLICE).clamp(FEWEST_SLICES, MOST_SLICES) as u16
     }
 
     /// Creates the directory; a failure leaves nothing behind.

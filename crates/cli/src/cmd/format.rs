@@ -40,7 +40,7 @@ pub struct Format {
     /// Number of shards, each with a thread, a log and its own units; by default one per core
     #[arg(long, value_name = "N")]
     shards: Option<u16>,
-    /// Number of slices of the key space; by default two per shard
+    /// Number of slices of the key space; by default two to eight per shard, by the device's size
     #[arg(long, value_name = "N")]
     slices: Option<u16>,
     /// Copies of all data, on different units: with 2, the store survives the loss of a unit and

@@ -1,6 +1,6 @@
 //! Merges sorted sources of records, and drops invisible versions.
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::format::record::Record;
 use crate::kv::cursor::RunCursor;
 use crate::kv::memtable::Memtable;
@@ -76,14 +76,30 @@ impl Merge {
         Merge { sources, started: false }
     }
 
+    /// Adds a source with older records than all others. Sources that have ended are dropped, with
+    /// what they keep in memory and on flash.
+    pub fn add(&mut self, source: Source) {
+        self.sources.retain(|(head, _)| head.is_some() || !self.started);
+        self.sources.push((None, source));
+        self.started = false;
+    }
+
     /// The next record.
     pub async fn next(&mut self) -> Result<Option<Record>> {
+        self.next_up_to(None).await
+    }
+
+    /// The next record, if its key is at most `last_key`.
+    pub async fn next_up_to(&mut self, last_key: Option<&[u8]>) -> Result<Option<Record>> {
         if !self.started {
             self.started = true;
             // Concurrently, so that the flash reads of the sources overlap.
-            let first = self.sources.iter_mut().map(|(_, source)| source.next());
-            let first = try_join_all(first).await?;
-            self.sources.iter_mut().zip(first).for_each(|((head, _), record)| *head = record);
+            let new = self.sources.iter_mut().filter(|(head, _)| head.is_none());
+            let first = new.map(async |(head, source)| {
+                *head = source.next().await?;
+                Ok::<_, StoreError>(())
+            });
+            try_join_all(first).await?;
         }
         // With a handful of sources a linear search of the heads is faster than a heap.
         let heads = self.sources.iter_mut().filter(|(head, _)| head.is_some());
@@ -95,6 +111,10 @@ impl Merge {
             _ => Ordering::Equal,
         });
         let Some((head, source)) = smallest else { return Ok(None) };
+        let is_beyond = |record: &Record| last_key.is_some_and(|last| record.key[..] > *last);
+        if head.as_ref().is_some_and(is_beyond) {
+            return Ok(None);
+        }
         let next = source.next().await?;
         Ok(std::mem::replace(head, next))
     }
@@ -109,6 +129,8 @@ pub enum Fate {
     Drop,
     /// It has expired and hides older versions: a deletion takes its place.
     Bury,
+    /// The same record was judged before, from a newer source.
+    Repeat,
 }
 
 /// Decides the fate of records that come in order.
@@ -119,8 +141,8 @@ pub struct Retention {
     bottom: bool,
     now_ms: u64,
     key: Bytes,
-    /// The last version of `key` that was seen, and its fate.
-    version: Option<(u64, Fate)>,
+    /// The last version of `key` that was seen, its last fragment, and its fate.
+    version: Option<(u64, u16, Fate)>,
     /// Expired keys that the compaction removes.
     pub keys_expired: u64,
 }
@@ -138,8 +160,12 @@ impl Retention {
             self.version = None;
         }
         match self.version {
-            // Another fragment of the same version, or a duplicate record.
-            Some((seq, fate)) if seq == record.seq => {
+            Some((seq, last, _)) if seq == record.seq && record.fragment() <= last => {
+                return Fate::Repeat;
+            }
+            // Another fragment of the same version.
+            Some((seq, _, fate)) if seq == record.seq => {
+                self.version = Some((seq, record.fragment(), fate));
                 return match fate {
                     Fate::Bury => Fate::Drop,
                     fate => fate,
@@ -147,9 +173,9 @@ impl Retention {
             }
             _ => {}
         }
-        let newer = self.version.map(|(seq, _)| seq);
+        let newer = self.version.map(|(seq, ..)| seq);
         let fate = self.judge_version(record, newer);
-        self.version = Some((record.seq, fate));
+        self.version = Some((record.seq, record.fragment(), fate));
         fate
     }
 

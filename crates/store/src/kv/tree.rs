@@ -105,6 +105,11 @@ impl Tree {
         self.levels.first().map_or(0, |level| level.runs.len())
     }
 
+    /// The number of patches of level 0.
+    pub fn level0_patches(&self) -> usize {
+        self.levels.first().map_or(0, |level| level.patches().count())
+    }
+
     /// The tree without `removed` and with `added`.
     pub fn edited(&self, removed: &[BlockId], added: &[(u8, u64, Rc<Patch>)]) -> Tree {
         let depth = added.iter().map(|(level, ..)| usize::from(*level) + 1).max().unwrap_or(0);

@@ -96,6 +96,11 @@ impl PatchWriter {
         Ok(())
     }
 
+    /// The number of patches whose blocks are written, or being written.
+    pub fn patches(&self) -> usize {
+        self.done.len() + self.under_way.len()
+    }
+
     /// Ends the patch being built and starts writing it.
     async fn start_writing(&mut self) -> Result<()> {
         // A builder without records makes no patch.

@@ -12,9 +12,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 /// Runs in level 0 above which writers are throttled.
-const SLOW_RUNS: usize = 16;
+const SLOW_RUNS: usize = 22;
 /// Runs in level 0 at which writers stop.
-const STOP_RUNS: usize = 28;
+const STOP_RUNS: usize = 34;
 /// The assumed flush rate before the first measurement, in bytes per second: between that of a
 /// modelled array and that of a drive.
 const FIRST_DRAIN_BYTES: f64 = (64 << 20) as f64;
@@ -117,7 +117,8 @@ impl Shard {
             self.wait_for_space().await?;
         }
         let admits_values = separated == 0 || self.admits_values(separated);
-        if admits_values && self.has_room(bytes) && self.backlog() <= 0.0 {
+        let is_paced = grows && self.merge_pace.is_running();
+        if admits_values && !is_paced && self.has_room(bytes) && self.backlog() <= 0.0 {
             return Ok(());
         }
         let began = self.runtime.now();
@@ -198,13 +199,16 @@ impl Shard {
     }
 
     async fn wait_for_room(&self, bytes: usize, grows: bool) -> Result<()> {
-        let share = self.backlog();
+        let (now, share) = (self.runtime.now(), self.backlog());
+        let mut at = now;
         if share > 0.0 && share < 1.0 {
-            let now = self.runtime.now();
-            let at = self.throttle.admits_at(now, bytes, share);
-            if at > now + MAX_LEAD {
-                self.runtime.sleep_until(at).await;
-            }
+            at = self.throttle.admits_at(now, bytes, share);
+        }
+        if grows && self.merge_pace.is_running() {
+            at = at.max(self.merge_pace.admits_at(now, bytes, self.room_bytes()));
+        }
+        if at > now + MAX_LEAD {
+            self.runtime.sleep_until(at).await;
         }
         let deadline = self.runtime.now() + DELETE_TIMEOUT;
         let mut next_request = self.runtime.now();
@@ -225,6 +229,12 @@ impl Shard {
             let wait = self.runtime.sleep_until(self.runtime.now() + POLL_INTERVAL);
             select(wait, pin!(self.tasks.room.notified())).await;
         }
+    }
+
+    /// Bytes that writers can take before the shard refuses new data.
+    fn room_bytes(&self) -> u64 {
+        let blocks = self.available_blocks().saturating_sub(self.reserve_blocks());
+        u64::from(blocks) * self.blocks.capacity_bytes() as u64
     }
 
     /// The backlog of memory, log and level 0: 0 where throttling starts, 1 where writers stop.
@@ -305,7 +315,13 @@ impl Shard {
 
     /// Whether new data is refused for lack of space.
     pub(super) fn is_full(&self) -> bool {
-        self.blocks.free_blocks() < self.reserve_blocks()
+        self.available_blocks() < self.reserve_blocks()
+    }
+
+    /// Free blocks, and the blocks of the reserve that the running merge uses and frees at its end.
+    fn available_blocks(&self) -> u32 {
+        let held = self.merge_pace.held_blocks().min(self.budget.merge_blocks as usize);
+        self.blocks.free_blocks() + u32::try_from(held).unwrap_or(0)
     }
 
     /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as
@@ -317,7 +333,7 @@ impl Shard {
     /// Whether free space is so short that compaction should free some.
     pub(super) fn space_is_short(&self) -> bool {
         let reserve = self.reserve_blocks();
-        self.blocks.free_blocks() < reserve + reserve / 2
+        self.blocks.free_blocks() <= reserve + reserve / 8
     }
 
     /// Whether level 0 has more runs than gather while compaction keeps up.

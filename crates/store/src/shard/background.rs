@@ -4,6 +4,7 @@
 
 use super::Shard;
 use crate::error::{Result, StoreError};
+use crate::kv::compaction::leveled::payoff;
 use crate::kv::slice::Slice;
 use futures_util::future::select;
 use softflash_base::Time;
@@ -116,10 +117,18 @@ impl Shard {
         Ok(self.refresh_once(slice).await? || self.compact_once(slice).await?)
     }
 
+    /// The slices whose merge pays most first: where space is short, it may spare the others theirs.
+    fn slices_by_payoff(&self) -> Vec<&Slice> {
+        let mut slices: Vec<_> =
+            self.slices.iter().map(|slice| (payoff(&slice.tree()), slice)).collect();
+        slices.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        slices.into_iter().map(|(_, slice)| slice).collect()
+    }
+
     async fn compact_forever(&self) {
         while !self.tasks.closing.get() {
             let mut worked = false;
-            for slice in &self.slices {
+            for slice in self.slices_by_payoff() {
                 match self.refresh_or_compact(slice).await {
                     Ok(compacted) => worked |= compacted,
                     Err(StoreError::Closed) => return,

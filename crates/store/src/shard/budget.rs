@@ -29,7 +29,14 @@ pub struct Budget {
     pub compaction_step_bytes: usize,
     /// The length of the log above which a flush makes its oldest segments unneeded.
     pub log_bytes: u64,
-    /// Free blocks below which new data is refused: flushes and the largest compaction need them.
+    /// Patches of the target level in a part of a large merge.
+    pub part_blocks: u32,
+    /// Blocks for a merge in parts.
+    pub merge_blocks: u32,
+    /// Blocks for flushes and the log.
+    pub flush_blocks: u32,
+    /// Free blocks below which new data is refused: flushes, the log and a merge in parts need
+    /// them.
     pub reserve_blocks: u32,
     /// Free blocks below which deletions are refused too: compaction needs them to free space.
     pub last_blocks: u32,
@@ -37,6 +44,10 @@ pub struct Budget {
 
 /// The maximum number of runs of level 0 in one merge.
 const MAX_LEVEL0_RUNS: usize = 4;
+
+/// The most patches of the target level in a part of a merge: more would need more free space,
+/// fewer would leave more partly filled patches.
+const MOST_PART_BLOCKS: u32 = 8;
 
 /// The most bytes of separated values that wait for the device: a few tens of milliseconds of work.
 const MAX_WAITING_BYTES: usize = 8 << 20;
@@ -71,18 +82,24 @@ impl Budget {
     ) -> Budget {
         let memory = options.memory_bytes / u64::from(layout.shards);
         let device = u64::from(blocks) * block_bytes as u64;
-        // A level-0 compaction merges a few memtables with as much of level 1, and needs space for
-        // its complete output before it can free its inputs. So the device also bounds the
-        // memtables, and so does the start, which replays them from the log.
+        // A merge of level 0 keeps its runs until its end, and the inputs of a part until the
+        // outputs are complete. So the device also bounds the memtables, and so does the start,
+        // which replays them from the log.
         let total =
             (memory * 9 / 16).min(MAX_MEMTABLES_BYTES).min(device / 24).max(256 << 10) as usize;
-        let freeze = total / 2;
-        let level0_runs = (device as usize / 16 / freeze).clamp(1, MAX_LEVEL0_RUNS);
+        // The largest memtable is frozen, and others fill up while it is flushed. With more slices
+        // it is a smaller part of all, and all of them may be larger.
+        let slices = usize::from(layout.slices.div_ceil(layout.shards));
+        let freeze = (total * (slices + 1) / (slices + 3)).min(total / 4 * 3);
+        let run = total / 2;
+        let level0_runs = (device as usize / 16 / run).clamp(1, MAX_LEVEL0_RUNS);
         let log_bytes =
             (4 * total as u64).min(MAX_LOG_BYTES).min(device / 12).max(2 * block_bytes as u64);
         let blocks_of = |bytes: usize| bytes.div_ceil(block_bytes) as u32;
         let flushes = blocks_of(total) + 2;
-        let compaction = blocks_of(2 * level0_runs * freeze) + 2 * level0_runs as u32;
+        let part = (blocks / 16).clamp(2, MOST_PART_BLOCKS).max(layout.parity.into());
+        let merged = blocks_of(level0_runs.min(2) * run) + level0_runs.min(2) as u32;
+        let compaction = merged + merged.min(part + 2);
         let compaction =
             if planted::bug(Bug::ReserveFourfold) { 4 * compaction } else { compaction };
         let spare = options.spare.total_bytes() / u64::from(layout.shards);
@@ -107,6 +124,9 @@ impl Budget {
                 false => block_bytes,
             },
             log_bytes,
+            part_blocks: part,
+            merge_blocks: compaction,
+            flush_blocks: flushes + log + blocks_of(log_bytes as usize) / 2,
             reserve_blocks: flushes + compaction + log + blocks_of(log_bytes as usize) / 2,
             last_blocks: compaction / 2 + log,
         }

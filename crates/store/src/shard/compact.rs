@@ -1,5 +1,6 @@
 //! Runs the compactions that the policy chooses.
 
+use super::merge_pace::RunningMerge;
 use super::{Shard, count};
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
@@ -9,6 +10,7 @@ use crate::kv::cursor::RunCursor;
 use crate::kv::merge::{Fate, Merge, Retention, Source};
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
+use crate::kv::tree::Run;
 use crate::kv::writer::PatchWriter;
 use bytes::Bytes;
 use hashbrown::HashSet;
@@ -22,77 +24,130 @@ impl Shard {
         Options {
             level0_runs: self.budget.level0_runs,
             gathered_runs: GATHERED_RUNS.max(self.budget.level0_runs),
-            base_bytes: (self.budget.level0_runs * self.budget.freeze_bytes) as u64,
+            base_bytes: (GATHERED_RUNS * self.budget.freeze_bytes) as u64,
             fanout: 8,
             room_blocks: self.blocks.room_of_compaction(),
+            merge_blocks: self.blocks.free_blocks().saturating_sub(self.budget.flush_blocks)
+                as usize,
             spare_blocks: self.spare_blocks(),
+            part_blocks: self.budget.part_blocks as usize,
             patch_bytes: self.blocks.capacity_bytes() as u64,
         }
     }
 
-    /// Free blocks that a merge can take while writers go on: those above the reserve and a part of
-    /// it, which is for the flushes during the merge.
+    /// Free blocks above the reserve and a part of it, which is for the flushes during a merge.
     fn spare_blocks(&self) -> usize {
         let reserve = self.reserve_blocks();
-        self.blocks.free_blocks().saturating_sub(reserve + reserve / 4) as usize
+        // Writers go on while a merge frees the space of level 0 of one slice.
+        let runs = self.slices.iter().map(|slice| slice.tree.borrow().level0_patches());
+        let freed = runs.sum::<usize>() / self.slices.len().max(1);
+        let kept = (reserve + reserve / 8) as usize + freed;
+        (self.blocks.free_blocks() as usize).saturating_sub(kept)
     }
 
     /// Runs one compaction of the slice, if its policy chooses any. Returns whether one was run.
     pub(super) async fn compact_once(&self, slice: &Slice) -> Result<bool> {
-        let tree = slice.tree();
-        let pressure = self.space_is_short();
-        let choice = slice.policy.borrow_mut().choose(&tree, &self.compaction_options(), pressure);
+        let (options, pressure) = (self.compaction_options(), self.space_is_short());
+        let choice = slice.policy.borrow_mut().choose(&slice.tree(), &options, pressure);
         let Some(choice) = choice else { return Ok(false) };
-        let clears = slice.clears.get();
-        let inputs: Vec<Rc<Patch>> =
-            choice.inputs.iter().flat_map(|run| run.patches.iter().map(Rc::clone)).collect();
         tracing::debug!(slice = slice.id.0, from = choice.from, to = choice.to, "compacts");
-        let moved = is_move(&choice, self.blocks.capacity_bytes() as u64);
-        let pending = self.pending_outputs.begin(&self.blocks);
-        let (outputs, expired) =
-            if moved { (inputs.clone(), 0) } else { self.merge(slice, &choice).await? };
-        if slice.clears.get() != clears && !planted::bug(Bug::CompactedAcrossClear) {
-            if !moved {
-                outputs.iter().for_each(|patch| patch.retire());
-            }
-            return Ok(true);
+        if is_move(&choice, self.blocks.capacity_bytes() as u64) {
+            self.move_down(slice, &choice).await?;
+        } else {
+            self.merge(slice, choice, &options).await?;
         }
-        slice.live_keys.set(slice.live_keys.get().saturating_sub(expired));
-        let added = outputs.into_iter().map(|patch| (choice.to as u8, 0, patch)).collect();
-        drop(pending);
-        self.edit(slice, &inputs, added);
-        let seq = self.history.seq.get();
-        count(&self.counters.compactions, 1);
-        // The space of the inputs may be reused only when no recovery can need them.
-        if !planted::bug(Bug::InputsFreedEarly) {
-            self.log.stable_soon(seq).await?;
-        }
-        if !moved && !planted::bug(Bug::InputsLeak) {
-            inputs.iter().for_each(|patch| patch.retire());
-        }
-        drop((tree, inputs, choice));
         self.tasks.room.notify_all();
         // The collector waits for a lagging compaction.
         self.tasks.collect.notify_one();
         Ok(true)
     }
 
-    async fn merge(&self, slice: &Slice, choice: &Choice) -> Result<(Vec<Rc<Patch>>, u64)> {
-        let sources = choice.inputs.iter().map(|run| {
-            let (run, step_bytes) = (Rc::new(run.share()), self.budget.compaction_step_bytes);
-            let cursor = RunCursor::whole(run, step_bytes, Hint::COMPACTION);
-            Source::Run(Box::new(cursor))
-        });
-        let mut merge = Merge::new(sources.collect());
-        let mut retention =
-            Retention::new(self.history.snapshots.all(), choice.bottom, self.now_ms());
+    async fn move_down(&self, slice: &Slice, choice: &Choice) -> Result<()> {
+        let inputs: Vec<_> = choice.inputs.iter().flat_map(|run| run.patches.clone()).collect();
+        let added = inputs.iter().map(|patch| (choice.to as u8, 0, Rc::clone(patch))).collect();
+        self.edit(slice, &inputs, added);
+        count(&self.counters.compactions, 1);
+        self.inputs_unneeded().await
+    }
+
+    /// No recovery needs the inputs of the last edit when it is durable: their space may be reused.
+    async fn inputs_unneeded(&self) -> Result<()> {
+        match planted::bug(Bug::InputsFreedEarly) {
+            true => Ok(()),
+            false => self.log.stable_soon(self.history.seq.get()).await,
+        }
+    }
+
+    /// Merges the inputs, part by part.
+    async fn merge(&self, slice: &Slice, choice: Choice, options: &Options) -> Result<()> {
+        let (clears, to, bottom) = (slice.clears.get(), choice.to, choice.bottom);
+        let (upper, parts) = choice.into_parts(options);
+        let mut merge =
+            Merge::new(upper.iter().map(|run| self.source(run.patches.clone())).collect());
+        let mut upper: Vec<_> = upper.into_iter().flat_map(|run| run.patches).collect();
+        let below = parts.iter().flat_map(|part| &part.below);
+        let records = upper.iter().chain(below).map(|patch| patch.records()).sum();
+        let running = self.merge_pace.begin(self.runtime.now(), records);
+        // The last output of a part, if it is short: the next part fills it.
+        let mut short: Option<Rc<Patch>> = None;
+        let (mut held, last) = (0, parts.len() - 1);
+        for (number, part) in parts.into_iter().enumerate() {
+            let mut inputs: Vec<_> = short.take().into_iter().chain(part.below).collect();
+            merge.add(self.source(inputs.clone()));
+            let pending = self.pending_outputs.begin(&self.blocks);
+            let last_key = part.last_key.as_deref();
+            let (outputs, expired) =
+                self.merge_part(slice, &mut merge, last_key, bottom, (&running, held)).await?;
+            if slice.clears.get() != clears && !planted::bug(Bug::CompactedAcrossClear) {
+                outputs.iter().for_each(|patch| patch.retire());
+                return Ok(());
+            }
+            if number == last {
+                inputs.append(&mut upper);
+                count(&self.counters.compactions, 1);
+            } else {
+                let fills = |patch: &&Rc<Patch>| patch.bytes() < options.patch_bytes / 4 * 3;
+                short = outputs.last().filter(fills).map(Rc::clone);
+            }
+            held = (held + outputs.len()).saturating_sub(inputs.len());
+            slice.live_keys.set(slice.live_keys.get().saturating_sub(expired));
+            let added = outputs.into_iter().map(|patch| (to as u8, 0, patch)).collect();
+            drop(pending);
+            self.edit(slice, &inputs, added);
+            self.inputs_unneeded().await?;
+            if !planted::bug(Bug::InputsLeak) {
+                inputs.iter().for_each(|patch| patch.retire());
+            }
+            self.tasks.room.notify_all();
+        }
+        Ok(())
+    }
+
+    fn source(&self, patches: Vec<Rc<Patch>>) -> Source {
+        let run = Rc::new(Run { number: 0, patches });
+        let step_bytes = self.budget.compaction_step_bytes;
+        Source::Run(Box::new(RunCursor::whole(run, step_bytes, Hint::COMPACTION)))
+    }
+
+    /// Merges records up to `last_key`; returns the outputs and the number of expired keys.
+    async fn merge_part(
+        &self,
+        slice: &Slice,
+        merge: &mut Merge,
+        last_key: Option<&[u8]>,
+        bottom: bool,
+        (running, held): (&RunningMerge<'_>, usize),
+    ) -> Result<(Vec<Rc<Patch>>, u64)> {
+        let mut retention = Retention::new(self.history.snapshots.all(), bottom, self.now_ms());
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
         let mut kept = KeptReferences::default();
-        while let Some(record) = merge.next().await? {
+        while let Some(record) = merge.next_up_to(last_key).await? {
             if self.tasks.closing.get() {
                 return Err(StoreError::Closed);
             }
+            running.advance(|| self.runtime.now());
+            running.hold(held + writer.patches());
             match retention.judge(&record) {
                 Fate::Keep => {
                     kept.note(&record);
@@ -103,6 +158,7 @@ impl Shard {
                     writer.add(&Record::delete(record.key, record.seq)).await?;
                 }
                 Fate::Drop => self.drop_value(&record, &kept),
+                Fate::Repeat => {}
             }
         }
         let (patches, bytes) = writer.finish().await?;

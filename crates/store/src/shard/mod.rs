@@ -14,6 +14,7 @@ pub(crate) mod examination;
 pub mod flush;
 pub mod gate;
 pub mod log;
+mod merge_pace;
 pub mod open;
 mod parity;
 pub mod pending_outputs;
@@ -53,6 +54,7 @@ use clear::PendingClears;
 use clock::ExpiryClock;
 use gate::Gate;
 use log::Log;
+use merge_pace::MergePace;
 use pending_outputs::PendingOutputs;
 use recovery::Recovered;
 use snapshots::Snapshots;
@@ -85,6 +87,7 @@ pub struct Shard {
     throttle: Throttle,
     /// Throttles writers of separated values to the rate of the collector.
     throttle_values: Throttle,
+    merge_pace: MergePace,
     history: History,
     caches: Caches,
     tasks: Tasks,
@@ -210,6 +213,7 @@ impl Shard {
             clock,
             throttle: Throttle::default(),
             throttle_values: Throttle::default(),
+            merge_pace: MergePace::default(),
             tasks: Tasks::default(),
             counters: Counters::default(),
             stale_units: stale_units.len() as u64,

@@ -10,6 +10,7 @@
 //! over its target size merges one patch at a time into the next level: first those with many
 //! deletions, then in cyclic key order.
 
+use crate::kv::compaction::parts::{Part, parts};
 use crate::kv::patch::Patch;
 use crate::kv::tree::{Level, Run, Tree};
 use bytes::Bytes;
@@ -25,7 +26,10 @@ const PAYING_SHARE: f64 = 1.25;
 
 /// The most runs that gather in level 0 of a slice. A lookup of an absent key passes a filter for
 /// each.
-pub const GATHERED_RUNS: usize = 12;
+pub const GATHERED_RUNS: usize = 16;
+
+/// Partly filled patches at the end of a part.
+const SHORT_PATCHES: usize = 2;
 
 /// A patch goes first where one in this many of its records is a deletion.
 const DELETIONS_OF_RECORDS: u64 = 4;
@@ -44,8 +48,12 @@ pub struct Options {
     pub fanout: u64,
     /// Free blocks for the outputs.
     pub room_blocks: usize,
+    /// Those that flushes and the log do not need meanwhile.
+    pub merge_blocks: usize,
     /// Free blocks that outputs can take without a pause of writers.
     pub spare_blocks: usize,
+    /// Patches of the target level in a part of a merge that does not fit these.
+    pub part_blocks: usize,
     /// The most bytes of a patch.
     pub patch_bytes: u64,
 }
@@ -58,6 +66,8 @@ pub struct Choice {
     pub to: usize,
     /// Runs to merge, newest first; each is a part of a run of `from` or `to`.
     pub inputs: Vec<Run>,
+    /// Whether the last of the inputs is of level `to`.
+    pub overlaps: bool,
     /// Whether no older versions are below, so that deletions can be dropped.
     pub bottom: bool,
 }
@@ -100,11 +110,13 @@ impl Leveled {
         let mut smallest: Option<Choice> = None;
         for from in due.iter().rev().map(|(number, _)| *number).chain(worth) {
             let Some(choice) = self.of_level(tree, options, from) else { continue };
-            if choice.blocks() <= options.room_blocks {
+            if choice.blocks(options) <= options.room_blocks {
                 return Some(choice);
             }
             smallest = match smallest {
-                Some(smallest) if smallest.blocks() <= choice.blocks() => Some(smallest),
+                Some(smallest) if smallest.blocks(options) <= choice.blocks(options) => {
+                    Some(smallest)
+                }
                 _ => Some(choice),
             };
         }
@@ -149,9 +161,30 @@ fn next_patch(run: &Run, cursor: &[u8]) -> usize {
 }
 
 impl Choice {
-    /// The approximate number of output blocks, at most.
-    fn blocks(&self) -> usize {
+    /// The number of input patches.
+    fn patches(&self) -> usize {
         self.inputs.iter().map(|run| run.patches.len()).sum()
+    }
+
+    /// The most free blocks that the merge takes: until it ends, the outputs of a part, and the
+    /// records of the upper runs, which stay as long.
+    fn blocks(&self, options: &Options) -> usize {
+        let below = self.inputs.last().filter(|_| self.overlaps);
+        let below = below.map_or(0, |run| run.patches.len());
+        let upper = self.patches() - below;
+        self.patches().min(upper + options.part_blocks + SHORT_PATCHES)
+    }
+
+    /// The runs of the upper level, and the parts of the merge: one, if there is room for it.
+    pub fn into_parts(mut self, options: &Options) -> (Vec<Run>, Vec<Part>) {
+        let patches = self.patches();
+        let below = self.inputs.pop_if(|_| self.overlaps);
+        let most = match &below {
+            Some(run) if run.lost() == 0 && patches > options.spare_blocks => options.part_blocks,
+            _ => patches,
+        };
+        let below = below.map(|run| run.patches).unwrap_or_default();
+        (self.inputs, parts(&below, most))
     }
 }
 
@@ -182,14 +215,16 @@ fn score_of_level0(tree: &Tree, level: &Level, options: &Options) -> f64 {
     if runs < options.level0_runs {
         return runs as f64 / options.level0_runs as f64;
     }
-    let below = tree.levels.get(1);
-    let blocks = level.patches().count() + below.map_or(0, |below| below.patches().count());
-    if blocks >= options.spare_blocks {
+    if options.spare_blocks == 0 {
         return runs as f64 / options.level0_runs as f64;
     }
-    let below = below.map_or(0, |below| below.bytes());
-    let payoff = level.bytes() as f64 / (PAYING_SHARE * below as f64).max(1.0);
-    payoff.min(1.0).max(runs as f64 / options.gathered_runs as f64)
+    (payoff(tree) / PAYING_SHARE).min(1.0).max(runs as f64 / options.gathered_runs as f64)
+}
+
+/// The bytes of level 0 that a merge removes, for each byte of level 1 that it rewrites.
+pub fn payoff(tree: &Tree) -> f64 {
+    let bytes = |level: usize| tree.levels.get(level).map_or(0, |level| level.bytes());
+    bytes(0) as f64 / (bytes(1) as f64).max(1.0)
 }
 
 /// All runs, where their merge leaves room for writers; otherwise the oldest ones that fit: runs
@@ -203,12 +238,12 @@ fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
         return runs.get(..most).map(of);
     }
     let all = of(runs);
-    if all.blocks() <= options.spare_blocks {
+    if all.patches() <= options.spare_blocks || all.blocks(options) <= options.merge_blocks {
         return Some(all);
     }
     let oldest = |count: usize| runs.get(runs.len() - count..).map(of);
     let mut fewer = (1..=most).rev().filter_map(oldest);
-    fewer.find(|choice| choice.blocks() <= options.room_blocks).or_else(|| oldest(most))
+    fewer.find(|choice| choice.blocks(options) <= options.room_blocks).or_else(|| oldest(most))
 }
 
 /// Adds the overlapping patches of the level below to the inputs of `from`.
@@ -217,7 +252,7 @@ fn choice(tree: &Tree, options: &Options, from: usize, mut inputs: Vec<Run>) -> 
     let patches = || inputs.iter().flat_map(|run| &run.patches);
     let first = patches().map(|patch| patch.first_key()).min().unwrap_or_default().to_vec();
     let last = patches().map(|patch| patch.last_key()).max().unwrap_or_default().to_vec();
-    let (mut first, mut last) = (first, last);
+    let (mut first, mut last, mut overlaps) = (first, last, false);
     if let Some(run) = tree.levels.get(to).and_then(|level| level.runs.first()) {
         let (mut start, end) = match run.lost() {
             0 => (
@@ -238,6 +273,7 @@ fn choice(tree: &Tree, options: &Options, from: usize, mut inputs: Vec<Run>) -> 
                 last = last.max(back.last_key().to_vec());
             }
             inputs.push(Run { number: run.number, patches: overlapping });
+            overlaps = true;
         }
     }
     let bottom = !tree
@@ -246,7 +282,7 @@ fn choice(tree: &Tree, options: &Options, from: usize, mut inputs: Vec<Run>) -> 
         .skip(to + 1)
         .flat_map(|level| level.patches())
         .any(|patch| patch.first_key() <= &last[..] && patch.last_key() >= &first[..]);
-    Choice { from, to, inputs, bottom: bottom || planted::bug(Bug::DeletionsDropped) }
+    Choice { from, to, inputs, overlaps, bottom: bottom || planted::bug(Bug::DeletionsDropped) }
 }
 
 /// Whether the patch in front of place `start` and `bytes` of new data, which overlap nothing, are

@@ -102,7 +102,7 @@ fn a_deletion_beyond_the_range_of_a_compaction_still_hides_lower_levels() {
 
 #[test]
 fn a_value_over_several_patches_stays_complete_when_part_of_its_run_is_compacted() {
-    const LARGE: usize = (7 << 20) / 2;
+    const LARGE: usize = 5 << 20;
     let mut bench = Bench::new(1, 16, 2048);
     // The target size of level 1 is below the size of the value.
     bench.options.memory_bytes = 1 << 20;

@@ -73,6 +73,9 @@ pub struct Kv {
     /// Number of threads and shards
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: u16,
+    /// Number of slices of the key space; by default two to eight per shard, by the device's size
+    #[arg(long, value_name = "N")]
+    slices: Option<u16>,
     /// Concurrent operations per thread
     #[arg(long, value_name = "N", default_value_t = 16)]
     depth: u32,
@@ -142,7 +145,7 @@ impl Kv {
             device: NewDevice::File { size_bytes, discard: Discard::None, block_device: None },
             units,
             shards: Some(self.threads),
-            slices: None,
+            slices: self.slices,
             compression: Compressions::default(),
             copies: 1,
             parity: 0,

@@ -10,7 +10,9 @@ const OPTIONS: Options = Options {
     base_bytes: 10_000,
     fanout: 8,
     room_blocks: 100,
+    merge_blocks: 0,
     spare_blocks: 0,
+    part_blocks: 100,
     patch_bytes: 0,
 };
 const SPACIOUS: Options = Options { spare_blocks: 100, ..OPTIONS };
@@ -76,9 +78,12 @@ fn runs_gather_in_level_0_until_their_merge_pays() {
         assert_eq!(merged(11, &roomy, &[&large]), None);
         assert_eq!(merged(12, &roomy, &[&large]), Some(12), "lookups pass too many runs");
         let spare = |spare_blocks| Options { spare_blocks, ..SPACIOUS };
-        assert_eq!(merged(3, &spare(5), &[&below]), None);
-        assert_eq!(merged(3, &spare(4), &[&below]), Some(3), "a later merge would not fit");
-        assert_eq!(merged(3, &spare(3), &[&below]), Some(2), "nor does this one");
+        assert_eq!(merged(3, &spare(1), &[&below]), None);
+        assert_eq!(merged(3, &spare(0), &[&below]), Some(2), "writers need the space of level 0");
+        let in_parts = Options { merge_blocks: 4, ..OPTIONS };
+        assert_eq!(merged(3, &in_parts, &[&below]), Some(3), "there is room for all");
+        let in_parts = Options { merge_blocks: 3, ..OPTIONS };
+        assert_eq!(merged(3, &in_parts, &[&below]), Some(2), "there is not");
         let room = |room_blocks| Options { room_blocks, ..OPTIONS };
         assert_eq!(merged(3, &room(3), &[&below]), Some(2));
         assert_eq!(merged(3, &room(2), &[&below]), Some(1), "two do not fit");

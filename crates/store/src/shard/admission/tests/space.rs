@@ -28,8 +28,8 @@ fn limits_of_free_space_are_reached_in_order() {
     with_shard(async |_, shard, _| {
         let Budget { reserve_blocks, last_blocks, .. } = shard.budget;
         let states = [
-            (reserve_blocks * 3 / 2, false, false, true),
-            (reserve_blocks * 3 / 2 - 1, true, false, true),
+            (reserve_blocks * 9 / 8 + 1, false, false, true),
+            (reserve_blocks * 9 / 8, true, false, true),
             (reserve_blocks, true, false, true),
             (reserve_blocks - 1, true, true, true),
             (last_blocks, true, true, true),
