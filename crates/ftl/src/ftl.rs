@@ -32,6 +32,7 @@ use std::ops::Range;
 /// [`wake`](Ftl::wake) says so, and after submissions. A request that is refused at submission
 /// returns its buffer with the error.
 pub struct Ftl {
+    dispatcher: Dispatcher,
     layout: Layout,
     device_uuid: u128,
     pool: BufferPool,
@@ -40,7 +41,6 @@ pub struct Ftl {
     requests: Requests,
     commands: Commands,
     headers: Headers,
-    dispatcher: Dispatcher,
     completions: Vec<Completion>,
 }
 
