@@ -97,10 +97,10 @@ bugs! {
     ClearForgottenByFlush: "a flush after a restart restores patches that a FLUSHALL had removed", "store/src/shard/replay.rs";
     ClearNotReplayed: "a FLUSHALL is not replayed", "store/src/shard/replay.rs";
     // The flash translation layer.
-    ProgramFailureIgnored: "a failed program counts as done", "ftl/src/completion.rs";
-    HeaderNotForced: "the opening header of a superblock stays in the volatile cache", "ftl/src/lifecycle.rs";
-    WrongPageRead: "reads of the last page of a superblock read the page before", "ftl/src/transfer.rs";
-    NewestHeaderErased: "the superblock with the newest header is erased in advance", "ftl/src/erase_ahead.rs";
+    ProgramFailureIgnored: "a failed program counts as done", "ftl/src/ftl.rs";
+    HeaderNotForced: "the opening header of a superblock stays in the volatile cache", "ftl/src/headers.rs";
+    WrongPageRead: "reads of the last page of a superblock read the page before", "ftl/src/ftl/transfer.rs";
+    NewestHeaderErased: "the superblock with the newest header is erased in advance", "ftl/src/unit/choice.rs";
     WearLost: "erase counts are not restored from headers", "ftl/src/recovery.rs";
     FailedAttemptKept: "of two attempts to write a block the failed one is kept", "blocks/src/discovery.rs";
     // Copies and parity.

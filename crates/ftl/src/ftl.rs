@@ -1,21 +1,29 @@
-//! The public interface of the FTL.
+//! The FTL as a whole: its requests, and the loop that takes completions, does what follows from
+//! them, and submits the next commands.
 
-use crate::blocks::BlockUse;
+mod allocation;
+mod inspection;
+mod transfer;
+
+use crate::commands::Commands;
 use crate::config::FtlConfig;
-use crate::header::uuid_halves;
-use crate::hint::Hint;
-use crate::layout::{HEADER_PAGES, Layout};
-use crate::mount::Mounting;
-use crate::policy::wear;
-use crate::request::{Done, Op, Request, RequestId};
-use crate::slab::Slab;
-use crate::superblock::{FtlError, Superblock};
-use crate::telemetry::{SpaceAccount, UnitState, UnitTelemetry};
-use crate::unit::{State, Unit};
-use softflash_base::checksum;
-use softflash_base::{BufferPool, Time, UnitId};
-use softflash_device::{Completion, QueuePair, Wake};
-use std::collections::VecDeque;
+use crate::dispatch::Dispatcher;
+use crate::erase;
+use crate::failure::program_failed;
+use crate::headers::Headers;
+use crate::hint::{Hint, Priority};
+use crate::layout::Layout;
+use crate::op::{Next, Op, Work};
+use crate::requests::{Done, RequestId, Requests};
+use crate::scheduler::{OpKind, QueueClass};
+use crate::slab::place_of;
+use crate::slots::State;
+use crate::superblock::FtlError;
+use crate::unit::Unit;
+use crate::units::Units;
+use softflash_base::planted::{self, Bug};
+use softflash_base::{BufferPool, Time};
+use softflash_device::{Completion, DeviceError, QueuePair, Wake};
 use std::ops::Range;
 
 /// The host FTL over the units of one queue pair.
@@ -24,104 +32,44 @@ use std::ops::Range;
 /// [`wake`](Ftl::wake) says so, and after submissions. A request that is refused at submission
 /// returns its buffer with the error.
 pub struct Ftl {
-    pub(crate) queue: Box<dyn QueuePair>,
-    pub(crate) pool: BufferPool,
-    pub(crate) config: FtlConfig,
-    pub(crate) layout: Layout,
-    pub(crate) device_uuid: u128,
-    pub(crate) die_depth: u16,
-    pub(crate) range: Range<u16>,
-    pub(crate) units: Vec<Unit>,
-    pub(crate) ops: Slab<Op>,
-    pub(crate) requests: Slab<Request>,
-    pub(crate) serial: u32,
-    /// Commands that need no die: flushes, and records of bad blocks.
-    pub(crate) urgent: VecDeque<u32>,
-    /// Dies whose queue may have a command to submit, as `(unit, die)`.
-    pub(crate) ready_dies: Vec<(usize, u8)>,
-    /// Dies whose command the device refused because it was full.
-    pub(crate) stalled_dies: Vec<(usize, u8)>,
-    pub(crate) finished: Vec<Done>,
+    dispatcher: Dispatcher,
+    layout: Layout,
+    device_uuid: u128,
+    pool: BufferPool,
+    wear_spread: u32,
+    units: Units,
+    requests: Requests,
+    commands: Commands,
+    headers: Headers,
     completions: Vec<Completion>,
 }
 
 impl Ftl {
-    /// Begins a mount: [`Mounting::poll`] reads the headers on the flash and returns the FTL.
-    pub fn mount(queue: Box<dyn QueuePair>, config: FtlConfig) -> Mounting {
-        Mounting::new(queue, config)
-    }
-
     /// An FTL over recovered units.
     pub(crate) fn new(
         queue: Box<dyn QueuePair>,
-        config: FtlConfig,
+        config: &FtlConfig,
         layout: Layout,
         units: Vec<Unit>,
     ) -> Ftl {
+        let (device_uuid, pool) = (queue.device_uuid(), queue.buffers().clone());
         Ftl {
-            pool: queue.buffers().clone(),
             layout,
-            device_uuid: queue.device_uuid(),
-            die_depth: queue.geometry().die_queue_depth.min(config.max_die_depth).max(1),
-            range: queue.units(),
-            units,
-            ops: Slab::new(),
-            requests: Slab::new(),
-            serial: 0,
-            urgent: VecDeque::new(),
-            ready_dies: Vec::new(),
-            stalled_dies: Vec::new(),
-            finished: Vec::new(),
+            device_uuid,
+            wear_spread: config.wear_spread,
+            requests: Requests::new(units.len()),
+            commands: Commands::new(units.len(), config.reads_first),
+            headers: Headers::new(device_uuid, pool.clone()),
+            units: Units::new(queue.units(), units),
+            dispatcher: Dispatcher::new(queue, config),
+            pool,
             completions: Vec::new(),
-            queue,
-            config,
         }
     }
 
     /// The units of the queue pair.
     pub fn units(&self) -> Range<u16> {
-        self.range.clone()
-    }
-
-    /// Pages of a superblock that its owner can write.
-    pub fn payload_pages(&self) -> u32 {
-        self.layout.payload_pages()
-    }
-
-    /// Number of payload pages of a superblock that must be appended so that a power cut in a later
-    /// append cannot destroy any of the first `pages`. This is at least `pages`, more if pages
-    /// share cells, and at most all pages.
-    pub fn safe_after(&self, pages: u32) -> u32 {
-        self.layout.safe_after(pages, |page| self.queue.safe_after(page))
-    }
-
-    /// The payload pages that are programmed next into the die of payload page `page` once that
-    /// page is whole and safe from power cuts: if one of them has data, page `page` was programmed
-    /// completely. Empty at the end of the superblock, and if the block is bad, as it is after a
-    /// failed program.
-    pub fn successors(&self, superblock: &Superblock, page: u32) -> Range<u32> {
-        let column = self.layout.column(page + HEADER_PAGES);
-        let Ok(unit) = self.locate(superblock) else { return 0..0 };
-        let blocks = &self.units[unit].blocks;
-        match blocks.block(superblock.index, column) {
-            Some(block) if blocks.state(column, block) != BlockUse::Bad => {
-                self.layout.successors(page, |page| self.queue.safe_after(page))
-            }
-            _ => 0..0,
-        }
-    }
-
-    /// For each block of a superblock: the first payload page from `page` on, and the last payload
-    /// page. The pages of a block are programmed in order.
-    pub fn rest_of_blocks(&self, page: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
-        let layout = self.layout;
-        let end = (page + layout.columns()).min(layout.payload_pages());
-        (page..end).map(move |first| (first, layout.last_of_block(first)))
-    }
-
-    /// Bytes per page.
-    pub fn page_bytes(&self) -> u32 {
-        self.layout.page_bytes
+        self.units.ids()
     }
 
     /// The pool for the buffers of requests. Other buffers work too but may be slower.
@@ -129,50 +77,35 @@ impl Ftl {
         &self.pool
     }
 
-    /// The seed for the checksums of the data in this life of a superblock: device, unit, index and
-    /// generation.
-    pub fn identity(&self, superblock: &Superblock) -> u64 {
-        let [low, high] = uuid_halves(self.device_uuid);
-        checksum::identity(&[
-            low,
-            high,
-            u64::from(superblock.unit.0),
-            u64::from(superblock.index),
-            superblock.generation,
-        ])
-    }
-
     /// Collects the completions up to `now`, submits commands that the device can take, and erases
     /// ahead of need.
     pub fn poll(&mut self, now: Time, done: &mut Vec<Done>) {
         loop {
             let mut completions = std::mem::take(&mut self.completions);
-            self.queue.poll(now, &mut completions);
+            self.dispatcher.collect_completions(now, &mut completions);
             for completion in completions.drain(..) {
                 self.complete(now, completion);
             }
             self.completions = completions;
-            self.ready_dies.append(&mut self.stalled_dies);
+            self.commands.retry_stalled();
             self.erase_ahead(now);
             // A second poll may have to start the commands submitted here.
-            if !self.run_queues(now) {
+            if !self.dispatch(now) {
                 break;
             }
         }
-        done.append(&mut self.finished);
+        done.extend(self.requests.take_finished());
     }
 
     /// The event to wait for before the next [`poll`](Ftl::poll) can make progress.
     pub fn wake(&self) -> Wake {
-        if !self.finished.is_empty() {
+        if self.requests.any_finished() {
             return Wake::Now;
         }
-        let erase_ahead = (0..self.units.len()).filter_map(|unit| self.erase_ahead_due(unit)).min();
-        match (self.queue.wake(), erase_ahead) {
+        let erase_ahead = self.units.each().filter_map(Unit::erase_ahead_due).min();
+        match (self.dispatcher.device_wake(), erase_ahead) {
             (Wake::At(device), Some(due)) => Wake::At(device.min(due)),
-            (Wake::Idle, _) if !self.stalled_dies.is_empty() || !self.urgent.is_empty() => {
-                Wake::Now
-            }
+            (Wake::Idle, _) if self.commands.wait_for_device() => Wake::Now,
             (Wake::Idle, Some(due)) => Wake::At(due),
             // When the descriptor becomes readable, `poll` also starts the erases that are due.
             (device, _) => device,
@@ -181,142 +114,183 @@ impl Ftl {
 
     /// Whether no request or command is under way and all finished requests are collected.
     pub fn idle(&self) -> bool {
-        self.ops.len() == 0 && self.requests.len() == 0 && self.finished.is_empty()
+        self.commands.no_ops() && self.requests.none_under_way() && !self.requests.any_finished()
     }
 
     /// Requests a flush. When it is done, all appends that were done when it was requested survive
     /// a power cut.
     pub fn flush(&mut self, now: Time, _hint: Hint) -> RequestId {
-        let (place, id) = self.new_request(None);
-        self.requests.get_mut(place).remaining = 1;
-        self.queue_flush(now, place);
-        self.run_queues(now);
+        let (place, id) = self.requests.begin_flush();
+        self.commands.queue_flush(now, place);
+        self.dispatch(now);
         id
     }
 
-    /// Commands of a unit that wait or are in the device. Cheap, for placement.
-    ///
-    /// # Panics
-    /// If the unit is not in [`units`](Ftl::units).
-    pub fn load(&self, unit: UnitId) -> u32 {
-        self.unit(unit).load
-    }
-
-    /// Number of superblocks of a unit in each state.
-    ///
-    /// # Panics
-    /// If the unit is not in [`units`](Ftl::units).
-    pub fn space(&self, unit: UnitId) -> SpaceAccount {
-        self.unit(unit).space()
-    }
-
-    /// The greatest generation in the headers on the flash of the unit; 0 if there is none. It does
-    /// not decrease unless the flash loses data.
-    ///
-    /// # Panics
-    /// If the unit is not in [`units`](Ftl::units).
-    pub fn newest_generation(&self, unit: UnitId) -> u64 {
-        self.unit(unit).newest.map_or(0, |(generation, _)| generation)
-    }
-
-    /// The state and the counters of a unit. Scans all blocks, so it is too slow to call for every
-    /// request.
-    ///
-    /// # Panics
-    /// If the unit is not in [`units`](Ftl::units).
-    pub fn telemetry(&self, unit: UnitId) -> UnitTelemetry {
-        let unit = self.unit(unit);
-        let space = unit.space();
-        let (erase_count_min, erase_count_mean, erase_count_max, bad_blocks) = unit.blocks.survey();
-        let busy_ns: u64 = unit.dies.iter().map(|die| die.busy_ns).sum();
-        let state = if space.is_worn_out() {
-            UnitState::ReadOnly
-        } else if space.free() == 0 {
-            UnitState::Full
-        } else {
-            UnitState::Online
-        };
-        UnitTelemetry {
-            unit: unit.id,
-            state,
-            queue: unit.load,
-            busy_ns: busy_ns / unit.dies.len() as u64,
-            space,
-            superblock_payload_bytes: u64::from(self.layout.payload_pages())
-                * u64::from(self.layout.page_bytes),
-            erase_count_min,
-            erase_count_mean,
-            erase_count_max,
-            bad_blocks,
-            damaged_headers: unit.damaged_headers,
-            reads: unit.counters.reads,
-            programs: unit.counters.programs,
-            erases: unit.counters.erases,
-            bytes_read: unit.counters.bytes_read,
-            bytes_programmed: unit.counters.bytes_programmed,
-            errors: unit.counters.errors,
+    /// Submits as many commands as the device accepts. Returns true if there was any.
+    fn dispatch(&mut self, now: Time) -> bool {
+        let mut submitted = self.dispatcher.submit_urgent(now, &mut self.commands);
+        while let Some(refused) =
+            self.dispatcher.submit_ready(now, &mut self.units, &mut self.commands, &mut submitted)
+        {
+            self.cancel(now, refused.op, refused.error);
         }
+        submitted
     }
 
-    /// The superblock of a unit that its owner should rewrite elsewhere to level wear: its data is
-    /// so cold that its blocks have far fewer erases than the most worn block. None if wear is
-    /// level enough.
-    ///
-    /// # Panics
-    /// If the unit is not in [`units`](Ftl::units).
-    pub fn worth_moving(&self, unit: UnitId) -> Option<Superblock> {
-        let unit = self.unit(unit);
-        let live = (0_u32..)
-            .zip(&unit.slots)
-            .filter(|(_, slot)| slot.state == State::Live)
-            .map(|(index, slot)| (index, slot.wear));
-        let highest = unit.blocks.highest_erase_count();
-        let index = wear::lagging(live, highest, self.config.wear_spread)?;
-        Some(Superblock { unit: unit.id, index, generation: unit.slot(index).generation })
-    }
-
-    /// Recounts all superblocks, blocks and commands, for tests and checks.
-    ///
-    /// # Panics
-    /// If one is lost or counted twice, which is a defect.
-    pub fn check(&self) {
-        self.units.iter().for_each(Unit::check);
-    }
-
-    /// The place of a unit in the table of units.
-    pub(crate) fn place(&self, unit: UnitId) -> Result<usize, FtlError> {
-        if self.range.contains(&unit.0) {
-            Ok(usize::from(unit.0 - self.range.start))
-        } else {
-            Err(FtlError::NotOurs { unit })
-        }
-    }
-
-    fn unit(&self, unit: UnitId) -> &Unit {
-        match self.place(unit) {
-            Ok(place) => &self.units[place],
-            Err(error) => unreachable!("{error}; its units are {:?}", self.range),
-        }
-    }
-
-    /// The place of the unit of a superblock; an error if the handle is stale.
-    pub(crate) fn locate(&self, superblock: &Superblock) -> Result<usize, FtlError> {
-        let place = self.place(superblock.unit)?;
-        let slot = self.units[place].slots.get(superblock.index as usize);
-        match slot {
-            Some(slot)
-                if slot.generation == superblock.generation
-                    && matches!(slot.state, State::Open | State::Live) =>
+    /// Starts the erases ahead of need that are due.
+    fn erase_ahead(&mut self, now: Time) {
+        for place in self.units.places() {
+            let unit = &mut self.units[place];
+            if unit.erase_ahead_due().is_some_and(|due| due <= now)
+                && let Some(chosen) = unit.next_to_erase()
             {
-                Ok(place)
+                unit.set_state(chosen.index, State::Erasing);
+                let class = QueueClass::new(OpKind::Erase, Priority::Background);
+                erase::start(unit, &mut self.commands, now, chosen.index, class);
             }
-            _ => Err(FtlError::Stale { superblock: *superblock }),
         }
     }
 
-    pub(crate) fn new_request(&mut self, superblock: Option<Superblock>) -> (u32, RequestId) {
-        self.serial = self.serial.wrapping_add(1);
-        let place = self.requests.insert(Request::new(self.serial, superblock));
-        (place, RequestId::new(self.serial, place))
+    /// Handles the completion of a command.
+    fn complete(&mut self, now: Time, mut completion: Completion) {
+        let op = self.commands.take_op(place_of(completion.tag));
+        if planted::bug(Bug::ProgramFailureIgnored)
+            && completion.result == Err(DeviceError::ProgramFailed)
+        {
+            completion.result = Ok(());
+        }
+        let unit = &mut self.units[op.unit];
+        let bytes = completion.buffer.as_ref().map_or(0, |buffer| buffer.len() as u64);
+        unit.count_command(op.work, bytes, completion.result.is_err());
+        if !op.work.uses_die() {
+            return self.complete_urgent(now, op.work, completion.result);
+        }
+        unit.die_mut(op.target.die).finished(completion.finished_at);
+        self.commands.die_ready(op.unit, op.target.die);
+        let next = self.apply(now, &op, completion);
+        self.follow_up(now, &op, next);
+        self.command_ended(now, &op);
+    }
+
+    /// Applies the completion of a command of a die to its request or superblock.
+    fn apply(&mut self, now: Time, op: &Op, completion: Completion) -> Next {
+        let (unit, commands) = (&mut self.units[op.unit], &mut self.commands);
+        let superblock = unit.superblock(op.index);
+        let named = |error| FtlError::Device { superblock, error };
+        match op.work {
+            Work::Read { request, part } => {
+                self.requests.note_read(request, superblock, completion.retries);
+                let result = completion.result.map_err(named);
+                self.requests.finish_part(request, part, completion.buffer, result);
+                self.queue_flushes(now);
+                Next::Nothing
+            }
+            Work::Append { request, part } => {
+                if let Err(error) = &completion.result {
+                    program_failed(unit, commands, self.dispatcher.device(), now, op, error);
+                }
+                let result = completion.result.map_err(named);
+                self.requests.finish_part(request, part, completion.buffer, result);
+                self.queue_flushes(now);
+                Next::Nothing
+            }
+            Work::EraseHeader | Work::OpeningHeader => match completion.result {
+                Ok(()) => self.headers.programmed(unit, commands, now, op, completion.buffer),
+                Err(error) => Next::HeaderLost(error),
+            },
+            Work::Verification => self.headers.read_back(unit, commands, now, op, completion),
+            Work::Erase => {
+                let device = self.dispatcher.device();
+                erase::ended(unit, commands, device, now, op, completion.result)
+            }
+            Work::MarkBad | Work::Flush { .. } => {
+                unreachable!("flushes and records of bad blocks use no die")
+            }
+        }
+    }
+
+    /// Does what follows from a completion.
+    fn follow_up(&mut self, now: Time, op: &Op, next: Next) {
+        let (unit, commands) = (&mut self.units[op.unit], &mut self.commands);
+        let superblock = unit.superblock(op.index);
+        let named = |error| FtlError::Device { superblock, error };
+        match next {
+            Next::Nothing => {}
+            Next::WriteEraseHeader => {
+                self.headers.write_erase_header(unit, commands, now, op.index);
+            }
+            Next::EndHeaderWaits => {
+                self.requests.headers_ended(op.unit, op.index, &Ok(()));
+                self.queue_flushes(now);
+            }
+            Next::HeaderLost(error) => {
+                program_failed(unit, commands, self.dispatcher.device(), now, op, &error);
+                self.fail_waiters(now, op.unit, op.index, &named(error));
+            }
+            Next::EraseFailed(error) => {
+                self.fail_waiters(now, op.unit, op.index, &named(error));
+            }
+        }
+    }
+
+    fn complete_urgent(&mut self, now: Time, work: Work, result: Result<(), DeviceError>) {
+        match (work, result) {
+            (Work::Flush { request }, result) => {
+                if result.is_ok() {
+                    self.header_flushed(request);
+                }
+                self.requests.finish_one(request, result.map_err(FtlError::Flush));
+                self.queue_flushes(now);
+            }
+            (_, Ok(())) => {}
+            (_, Err(error)) => {
+                tracing::warn!(%error, "a bad block is not recorded; its next use fails again");
+            }
+        }
+    }
+
+    /// Records that the opening header of a superblock is durable, if the flush was for an append
+    /// to it.
+    fn header_flushed(&mut self, request: u32) {
+        let Some(superblock) = self.requests.superblock_of(request) else { return };
+        if let Ok(unit) = self.units.locate(&superblock) {
+            self.units[unit].slot_mut(superblock.index).note_header_durable();
+        }
+    }
+
+    /// Ends a command that must not be submitted.
+    fn cancel(&mut self, now: Time, id: u32, error: FtlError) {
+        let mut op = self.commands.take_op(id);
+        match op.work {
+            Work::Append { request, part } => {
+                self.requests.finish_part(request, part, op.data.take(), Err(error));
+            }
+            Work::EraseHeader | Work::OpeningHeader => {
+                self.fail_waiters(now, op.unit, op.index, &error);
+            }
+            work => unreachable!("{work:?} is never cancelled"),
+        }
+        self.command_ended(now, &op);
+    }
+
+    /// Ends all requests and programs that wait for the erase or the headers of a superblock.
+    fn fail_waiters(&mut self, now: Time, unit: usize, index: u32, error: &FtlError) {
+        self.requests.headers_ended(unit, index, &Err(error.clone()));
+        for op in self.commands.take_held(unit, index) {
+            self.cancel(now, op, error.clone());
+        }
+    }
+
+    /// Queues the flushes that end requests.
+    fn queue_flushes(&mut self, now: Time) {
+        for request in self.requests.take_flushes() {
+            self.commands.queue_flush(now, request);
+        }
+    }
+
+    fn command_ended(&mut self, now: Time, op: &Op) {
+        let unit = &mut self.units[op.unit];
+        unit.command_ended(now, op.index);
+        unit.settle(now, op.index);
     }
 }

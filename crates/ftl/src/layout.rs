@@ -148,6 +148,11 @@ impl Layout {
         Run { die: to_u8(die), plane: to_u8(plane), planes: to_u8(planes), page: row, rows }
     }
 
+    /// The stripe column of the blocks in a plane.
+    pub fn column_of_block(&self, die: u8, plane: u8) -> u32 {
+        u32::from(die) * self.planes + u32::from(plane)
+    }
+
     /// The stripe column of superblock page `page`.
     pub fn column(&self, page: u32) -> u32 {
         page % self.columns()

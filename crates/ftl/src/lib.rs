@@ -9,35 +9,40 @@
 //! never see a physical address. See [`Ftl`].
 
 mod blocks;
-mod completion;
+mod commands;
 pub mod config;
 mod convert;
+mod counters;
 mod dispatch;
+mod erase;
 mod erase_ahead;
 mod failure;
 mod ftl;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod header;
+mod headers;
 pub mod hint;
+mod inventory;
 mod layout;
-mod lifecycle;
 mod mount;
+mod op;
 pub mod policy;
 mod recovery;
-mod request;
+mod requests;
 mod scheduler;
 mod slab;
+mod slots;
 pub mod superblock;
 pub mod telemetry;
-mod transfer;
 mod unit;
-mod verification;
+mod units;
 
 pub use config::FtlConfig;
 pub use ftl::Ftl;
 pub use hint::{Hint, Priority, Stream};
-pub use mount::{DamagedSuperblock, FoundSuperblock, Inventory, Mounting};
-pub use request::{Done, RequestId};
+pub use inventory::{DamagedSuperblock, FoundSuperblock, Inventory};
+pub use mount::Mounting;
+pub use requests::{Done, RequestId};
 pub use superblock::{FtlError, OwnerTag, Superblock};
 pub use telemetry::{SpaceAccount, UnitState, UnitTelemetry};

@@ -11,11 +11,12 @@
 use crate::config::FtlConfig;
 use crate::ftl::Ftl;
 use crate::header::{Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode, encoded_bytes};
-use crate::hint::Stream;
+use crate::inventory::Inventory;
 use crate::layout::{HEADER_PAGES, Layout};
 use crate::recovery::{Finding, recover};
 use crate::slab::{Slab, place_of};
-use crate::superblock::{FtlError, OwnerTag, Superblock};
+use crate::superblock::FtlError;
+use crate::unit::Unit;
 use softflash_base::cast;
 use softflash_base::{IoBuf, Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
@@ -23,40 +24,6 @@ use softflash_device::{
     Command, Completion, DeviceError, Operation, QueuePair, Submit, Tag, Target, Wake,
 };
 use std::collections::VecDeque;
-
-/// A superblock with data of an owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundSuperblock {
-    /// The handle; the superblock is live until it is released.
-    pub superblock: Superblock,
-    /// The tag that the owner gave when it was allocated.
-    pub tag: OwnerTag,
-    /// The stream for which it was allocated.
-    pub stream: Stream,
-}
-
-/// A superblock whose opening header is damaged: either a power cut tore it, so that no data inside
-/// was ever acknowledged, or the flash lost it. The FTL cannot distinguish the two.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DamagedSuperblock {
-    /// The handle: its pages can be read, and its space is free after it is released.
-    pub superblock: Superblock,
-    /// Why the header is damaged.
-    pub reason: String,
-}
-
-/// The superblocks that a mount found. All of them are live until released.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Inventory {
-    /// Superblocks with their owners' tags, by unit and index.
-    pub superblocks: Vec<FoundSuperblock>,
-    /// Superblocks whose owner is unknown.
-    pub damaged: Vec<DamagedSuperblock>,
-    /// Superblocks, also listed above, whose erase header is damaged and whose opening header
-    /// replaces it. A power cut leaves this behind only in superblocks that were released and being
-    /// erased.
-    pub erase_headers_lost: Vec<DamagedSuperblock>,
-}
 
 /// The header pages of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,8 +76,15 @@ pub struct Mounting {
     completions: Vec<Completion>,
 }
 
+impl Ftl {
+    /// Begins a mount: [`Mounting::poll`] reads the headers on the flash and returns the FTL.
+    pub fn mount(queue: Box<dyn QueuePair>, config: FtlConfig) -> Mounting {
+        Mounting::new(queue, config)
+    }
+}
+
 impl Mounting {
-    pub(crate) fn new(queue: Box<dyn QueuePair>, config: FtlConfig) -> Mounting {
+    fn new(queue: Box<dyn QueuePair>, config: FtlConfig) -> Mounting {
         let layout = Layout::new(queue.geometry(), &config);
         let scans = match &layout {
             Ok(layout) => queue.units().map(|unit| scan(&*queue, layout, UnitId(unit))).collect(),
@@ -151,23 +125,21 @@ impl Mounting {
                 break;
             }
         }
-        if self.reads.len() > 0 || self.scans.iter().any(|scan| !scan.pending.is_empty()) {
+        if self.reads.stored() > 0 || self.scans.iter().any(|scan| !scan.pending.is_empty()) {
             self.queue = Some(queue);
             return None;
         }
         let mut inventory = Inventory::default();
         let mut units = Vec::with_capacity(self.scans.len());
-        for scan in self.scans.drain(..) {
-            let recovered =
-                recover(scan.id, &layout, &scan.bad, scan.findings, now, &mut inventory);
-            let mut unit = match recovered {
-                Ok(unit) => unit,
-                Err(error) => return Some(Err(error)),
-            };
-            unit.note_shortage(now, self.config.erased_target);
+        for (place, scan) in self.scans.drain(..).enumerate() {
+            let mut unit = Unit::new(scan.id, place, layout, &self.config, now);
+            if let Err(error) = recover(&mut unit, &scan.bad, &scan.findings, &mut inventory) {
+                return Some(Err(error));
+            }
+            unit.note_supply(now);
             units.push(unit);
         }
-        Some(Ok((Ftl::new(queue, self.config, layout, units), inventory)))
+        Some(Ok((Ftl::new(queue, &self.config, layout, units), inventory)))
     }
 
     /// The event to wait for before the next poll.

@@ -9,16 +9,16 @@
     clippy::cast_lossless
 )]
 
-use crate::blocks::BlockTable;
+use crate::blocks::{BlockTable, BlockUse};
 use crate::header::{Decoded, Header};
-use crate::layout::Layout;
-use crate::mount::{DamagedSuperblock, FoundSuperblock, Inventory};
+use crate::inventory::{DamagedSuperblock, FoundSuperblock, Inventory};
 use crate::policy::bad_block::{Draft, fit_to_spares};
+use crate::slots::State;
 use crate::superblock::{FtlError, Superblock};
-use crate::unit::{State, Unit};
+use crate::unit::Unit;
+use softflash_base::UnitId;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
-use softflash_base::{Time, UnitId};
 
 /// Generations skipped at every mount: more than can be in flight without a header on the flash
 /// when the power is cut.
@@ -89,32 +89,28 @@ impl Finding {
     }
 }
 
-/// Builds a unit from its findings and adds its superblocks to the inventory.
+/// Brings a new unit into the state of its findings and adds its superblocks to the inventory.
 pub(crate) fn recover(
-    id: UnitId,
-    layout: &Layout,
+    unit: &mut Unit,
     bad: &[(u8, u8, u32)],
-    findings: Vec<Finding>,
-    now: Time,
+    findings: &[Finding],
     inventory: &mut Inventory,
-) -> Result<Unit, FtlError> {
-    let (columns, superblocks) = (layout.columns(), layout.blocks_per_plane);
-    let mut blocks = BlockTable::new(columns, superblocks);
+) -> Result<(), FtlError> {
+    let id = unit.id();
     for (die, plane, block) in bad {
-        blocks.mark_bad(u32::from(*die) * layout.planes + u32::from(*plane), *block);
+        let column = unit.layout().column_of_block(*die, *plane);
+        unit.blocks.mark_bad(column, *block);
     }
-    let newest = recover_wear(&mut blocks, &findings);
-
-    let mut unit = Unit::new(id, blocks, superblocks, layout.dies, now);
-    unit.next_generation = generation_after_mount(id, newest)?;
-    unit.damaged_headers = findings.iter().map(Finding::damaged_headers).sum();
+    let newest = recover_wear(&mut unit.blocks, findings);
+    let next_generation = generation_after_mount(id, newest)?;
+    unit.note_mount(next_generation, findings.iter().map(Finding::damaged_headers).sum());
     for header in findings.iter().flat_map(Finding::headers) {
         unit.note_header(header.blocks[0].block, header.generation);
     }
 
     let mut free = Vec::new();
     let mut live: Vec<(u32, Verdict<'_>)> = Vec::new();
-    for (index, finding) in (0_u32..).zip(&findings) {
+    for (index, finding) in (0_u32..).zip(findings) {
         match finding.verdict() {
             Verdict::Free if finding.lead_bad => {}
             Verdict::Free => free.push(index),
@@ -123,7 +119,7 @@ pub(crate) fn recover(
             verdict => live.push((index, verdict)),
         }
     }
-    adopt(&mut unit, columns, layout.payload_pages(), &live, inventory);
+    adopt(unit, &live, inventory);
     for (index, verdict) in &live {
         let erase = findings.get(cast::index(*index)).map(|finding| &finding.erase);
         if let (Verdict::Live(header), Some(Decoded::Damaged(reason))) = (verdict, erase) {
@@ -132,14 +128,9 @@ pub(crate) fn recover(
             inventory.erase_headers_lost.push(lost);
         }
     }
-    compose(&mut unit, columns, &free);
-    let greatest = unit.slots.iter().map(|slot| slot.generation).max();
-    assert!(
-        greatest < Some(unit.next_generation),
-        "unit {id}: generation {} follows {greatest:?}",
-        unit.next_generation
-    );
-    Ok(unit)
+    compose(unit, &free);
+    unit.check_generations();
+    Ok(())
 }
 
 /// The first generation after a mount that found `newest`. Generations must rise with every erase,
@@ -174,13 +165,8 @@ fn recover_wear(blocks: &mut BlockTable, findings: &[Finding]) -> u64 {
 
 /// Assigns blocks to the superblocks that have data, the newest first: if two headers name a block,
 /// the newer superblock took it after the older one was released.
-fn adopt(
-    unit: &mut Unit,
-    columns: u32,
-    payload_pages: u32,
-    live: &[(u32, Verdict<'_>)],
-    inventory: &mut Inventory,
-) {
+fn adopt(unit: &mut Unit, live: &[(u32, Verdict<'_>)], inventory: &mut Inventory) {
+    let (columns, payload_pages) = (unit.layout().columns(), unit.layout().payload_pages());
     let header = |verdict: &Verdict<'_>| match verdict {
         Verdict::Live(header) | Verdict::Damaged(Some(header), _) => Some((*header).clone()),
         Verdict::Damaged(None, _) | Verdict::Free => None,
@@ -197,16 +183,14 @@ fn adopt(
         }
         unit.refresh_wear(index);
         unit.set_state(index, State::Live);
-        let fresh = unit.next_generation;
-        let slot = unit.slot_mut(index);
-        slot.written_pages = payload_pages;
-        (slot.erased, slot.ready, slot.opened) = (true, true, true);
-        slot.generation = header.as_ref().map_or(fresh, |header| header.generation);
-        unit.next_generation += u64::from(header.is_none());
+        let generation = match header {
+            Some(header) => header.generation,
+            None => unit.take_generation(),
+        };
+        unit.slot_mut(index).continue_life(generation, payload_pages);
     }
     for (index, verdict) in live {
-        let generation = unit.slot(*index).generation;
-        let superblock = Superblock { unit: unit.id, index: *index, generation };
+        let superblock = unit.superblock(*index);
         match verdict {
             Verdict::Live(Header { opening: Some((stream, tag)), .. }) => inventory
                 .superblocks
@@ -222,11 +206,12 @@ fn adopt(
 }
 
 /// Composes superblocks of the free blocks.
-fn compose(unit: &mut Unit, columns: u32, free: &[u32]) {
+fn compose(unit: &mut Unit, free: &[u32]) {
+    let columns = unit.layout().columns();
     let mut drafts = Vec::with_capacity(free.len());
     for index in free {
         let own = |column: u32| {
-            let spare = unit.blocks.state(column, *index) == crate::blocks::BlockUse::Spare;
+            let spare = unit.blocks.state(column, *index) == BlockUse::Spare;
             spare.then_some(*index)
         };
         let draft = Draft { index: *index, columns: (0..columns).map(own).collect() };
@@ -244,7 +229,7 @@ fn compose(unit: &mut Unit, columns: u32, free: &[u32]) {
     }
     for draft in &kept {
         let complete = unit.blocks.complete(draft.index);
-        assert!(complete, "unit {}: spares were counted and are missing", unit.id);
+        assert!(complete, "unit {}: spares were counted and are missing", unit.id());
         unit.refresh_wear(draft.index);
         unit.set_state(draft.index, State::ErasePending);
     }

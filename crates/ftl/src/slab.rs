@@ -74,8 +74,8 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Values stored.
-    pub fn len(&self) -> usize {
+    /// Number of values.
+    pub fn stored(&self) -> usize {
         self.places.len() - self.free.len()
     }
 }

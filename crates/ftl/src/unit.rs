@@ -1,82 +1,23 @@
-//! One unit: the states of its superblocks and the commands under way on its dies.
+//! One unit: its superblocks, its blocks, and the queues of its dies.
+
+mod choice;
+mod reclaim;
+mod survey;
 
 use crate::blocks::BlockTable;
-use crate::hint::{Priority, Stream};
-use crate::policy::wear::{self, Candidate, Readiness};
-use crate::scheduler::{DieQueue, OpKind, QueueClass};
-use crate::superblock::OwnerTag;
+use crate::config::FtlConfig;
+use crate::counters::Counters;
+use crate::erase_ahead::EraseAhead;
+use crate::hint::Stream;
+use crate::layout::{Layout, Run};
+use crate::op::{Op, Work};
+use crate::scheduler::{DieQueue, QueueClass};
+use crate::slots::{Slot, Slots, State};
+use crate::superblock::{FtlError, OwnerTag, Superblock};
 use crate::telemetry::SpaceAccount;
 use softflash_base::{Time, UnitId};
-
-/// The state of a superblock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    /// A stripe column has no good block.
-    OutOfService,
-    /// Free; must be erased before use.
-    ErasePending,
-    /// Being erased ahead of need.
-    Erasing,
-    /// Erased ahead of need, with its erase header on the flash.
-    Erased,
-    /// Allocated; takes appends.
-    Open,
-    /// Has data and takes no more appends.
-    Live,
-    /// Released; commands are still under way.
-    Releasing,
-}
-
-/// One superblock.
-#[derive(Debug, Clone)]
-pub(crate) struct Slot {
-    pub state: State,
-    pub generation: u64,
-    /// Erases of its most worn block.
-    pub wear: u32,
-    pub wear_unknown: bool,
-    /// Payload pages appended; all of them if the mount found the superblock.
-    pub written_pages: u32,
-    /// Commands waiting or in the device.
-    pub under_way: u32,
-    pub erases_left: u32,
-    /// Header pages whose programs have not completed.
-    pub headers_pending: u8,
-    /// All blocks are erased.
-    pub erased: bool,
-    /// The erase header is on the flash: other pages can be programmed.
-    pub ready: bool,
-    /// The opening header has been queued.
-    pub opened: bool,
-    pub header_durable: bool,
-    /// A program or erase failed: this life takes no more appends.
-    pub failed: bool,
-    /// Programs and erases in the queues of dies, all of the queue class `class`.
-    pub queued: u32,
-    pub class: QueueClass,
-}
-
-impl Slot {
-    fn new() -> Slot {
-        Slot {
-            state: State::OutOfService,
-            generation: 0,
-            wear: 0,
-            wear_unknown: false,
-            written_pages: 0,
-            under_way: 0,
-            erases_left: 0,
-            headers_pending: 0,
-            erased: false,
-            ready: false,
-            opened: false,
-            header_durable: false,
-            failed: false,
-            queued: 0,
-            class: QueueClass::new(OpKind::Erase, Priority::Background),
-        }
-    }
-}
+use softflash_device::Target;
+use softflash_device::geometry::MAX_PLANES;
 
 /// The contents of the opening header of an allocated superblock.
 pub(crate) struct Opening {
@@ -85,145 +26,139 @@ pub(crate) struct Opening {
     pub tag: OwnerTag,
 }
 
-/// Commands and bytes since the mount.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counters {
-    pub reads: u64,
-    pub programs: u64,
-    pub erases: u64,
-    pub bytes_read: u64,
-    pub bytes_programmed: u64,
-    pub errors: u64,
-}
-
 /// One unit.
 pub(crate) struct Unit {
-    pub id: UnitId,
-    pub slots: Vec<Slot>,
+    id: UnitId,
+    /// Its place in the table of units.
+    place: usize,
+    layout: Layout,
+    slots: Slots,
     pub blocks: BlockTable,
-    pub dies: Vec<DieQueue>,
-    /// Superblocks in each [`State`].
-    account: [u32; 7],
-    pub next_generation: u64,
+    dies: Vec<DieQueue>,
+    next_generation: u64,
     /// The greatest generation in a header on the flash, and the superblock of that header.
-    pub newest: Option<(u64, u32)>,
+    newest: Option<(u64, u32)>,
     /// Header pages that the mount found damaged.
-    pub damaged_headers: u32,
+    damaged_headers: u32,
     /// Allocated superblocks without an append.
-    pub openings: Vec<Opening>,
-    /// Programs that wait for their superblock's erase header, in order.
-    pub held: Vec<u32>,
-    /// Requests that wait for the headers of a superblock, as `(index, request)`.
-    pub awaiting_headers: Vec<(u32, u32)>,
+    openings: Vec<Opening>,
     /// Commands waiting or in the device.
-    pub load: u32,
+    load: u32,
     /// The time at which `load` became 0.
-    pub idle_since: Time,
-    /// The time at which the number of erased superblocks fell below the target.
-    pub short_since: Option<Time>,
-    /// The earliest time of the next erase ahead of need, after one has failed.
-    pub erase_ahead_not_before: Time,
-    pub counters: Counters,
+    idle_since: Time,
+    erase_ahead: EraseAhead,
+    counters: Counters,
 }
 
 impl Unit {
     /// A unit with all superblocks out of service; recovery sets their states.
-    pub fn new(id: UnitId, blocks: BlockTable, superblocks: u32, dies: u32, now: Time) -> Unit {
-        let mut account = [0; 7];
-        account[State::OutOfService as usize] = superblocks;
+    pub fn new(id: UnitId, place: usize, layout: Layout, config: &FtlConfig, now: Time) -> Unit {
         Unit {
             id,
-            slots: vec![Slot::new(); superblocks as usize],
-            blocks,
-            dies: (0..dies).map(|_| DieQueue::default()).collect(),
-            account,
+            place,
+            layout,
+            slots: Slots::new(id, layout.blocks_per_plane),
+            blocks: BlockTable::new(layout.columns(), layout.blocks_per_plane),
+            dies: (0..layout.dies).map(|_| DieQueue::default()).collect(),
             next_generation: 0,
             newest: None,
             damaged_headers: 0,
             openings: Vec::new(),
-            held: Vec::new(),
-            awaiting_headers: Vec::new(),
             load: 0,
             idle_since: now,
-            short_since: None,
-            erase_ahead_not_before: Time::ZERO,
+            erase_ahead: EraseAhead::new(config),
             counters: Counters::default(),
         }
     }
 
+    pub fn id(&self) -> UnitId {
+        self.id
+    }
+
+    pub fn place(&self) -> usize {
+        self.place
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     pub fn slot(&self, index: u32) -> &Slot {
-        &self.slots[index as usize]
+        self.slots.slot(index)
     }
 
     pub fn slot_mut(&mut self, index: u32) -> &mut Slot {
-        &mut self.slots[index as usize]
+        self.slots.slot_mut(index)
     }
 
-    /// Changes the state of a superblock and checks the sum over all states.
+    /// The superblock of an index that may be out of range.
+    pub fn try_slot(&self, index: u32) -> Option<&Slot> {
+        self.slots.try_slot(index)
+    }
+
+    /// Changes the state of a superblock.
     pub fn set_state(&mut self, index: u32, state: State) {
-        let old = std::mem::replace(&mut self.slots[index as usize].state, state);
-        assert!(
-            self.account[old as usize] > 0,
-            "unit {}: superblock {index} was {old:?}, and the account has none in that state",
-            self.id
-        );
-        self.account[old as usize] -= 1;
-        self.account[state as usize] += 1;
-        assert_eq!(
-            self.space().total() as usize,
-            self.slots.len(),
-            "unit {}: superblocks were lost or counted twice",
-            self.id
-        );
+        self.slots.set_state(index, state);
     }
 
-    /// Number of superblocks in a state.
-    pub fn count(&self, state: State) -> u32 {
-        self.account[state as usize]
-    }
-
+    /// Number of superblocks in each state.
     pub fn space(&self) -> SpaceAccount {
-        SpaceAccount {
-            erased: self.count(State::Erased),
-            erase_pending: self.count(State::ErasePending) + self.count(State::Erasing),
-            open: self.count(State::Open),
-            live: self.count(State::Live) + self.count(State::Releasing),
-            bad: self.count(State::OutOfService),
+        self.slots.space()
+    }
+
+    /// The queue of a die.
+    pub fn die_mut(&mut self, die: u8) -> &mut DieQueue {
+        &mut self.dies[usize::from(die)]
+    }
+
+    /// The handle of the current life of a superblock.
+    pub fn superblock(&self, index: u32) -> Superblock {
+        Superblock { unit: self.id, index, generation: self.slot(index).generation() }
+    }
+
+    /// The place of a run of superblock pages on the device.
+    pub fn target(&self, index: u32, run: Run) -> Target {
+        assert!(
+            run.page + run.rows <= self.layout.pages_per_block,
+            "superblock {index}: pages {}+{} of a block",
+            run.page,
+            run.rows
+        );
+        let column = self.layout.column_of_block(run.die, run.plane) as usize;
+        let columns = column..column + usize::from(run.planes);
+        let mut blocks = [0; MAX_PLANES];
+        for (block, used) in blocks.iter_mut().zip(&self.blocks.blocks_of(index)[columns]) {
+            *block = *used;
+        }
+        Target {
+            unit: self.id,
+            die: run.die,
+            plane: run.plane,
+            planes: run.planes,
+            blocks,
+            page: run.page,
+            rows: run.rows,
         }
     }
 
     /// Updates the wear of a superblock from its blocks.
     pub fn refresh_wear(&mut self, index: u32) {
-        let (wear, wear_unknown) = self.blocks.wear(index);
-        let slot = &mut self.slots[index as usize];
-        (slot.wear, slot.wear_unknown) = (wear, wear_unknown);
+        let wear = self.blocks.wear(index);
+        self.slot_mut(index).set_wear(wear);
     }
 
-    /// The superblocks that can be allocated.
-    pub fn candidates(&self) -> impl Iterator<Item = Candidate> {
-        (0_u32..).zip(&self.slots).filter_map(|(index, slot)| {
-            let (readiness, pending_erases) = match slot.state {
-                State::Erased => (Readiness::Erased, 0),
-                State::Erasing if slot.failed => return None,
-                State::Erasing => (Readiness::Erasing, u32::from(!slot.erased)),
-                State::ErasePending => (Readiness::ErasePending, 1),
-                _ => return None,
-            };
-            let wear = slot.wear + pending_erases;
-            Some(Candidate { index, wear, wear_unknown: slot.wear_unknown, readiness })
-        })
+    /// Takes the generation of a new life.
+    pub fn take_generation(&mut self) -> u64 {
+        let generation = self.next_generation;
+        self.next_generation += 1;
+        generation
     }
 
-    /// The free superblock to use next. The one whose header has the greatest generation is chosen
-    /// only if no other is free: after a power cut between its erase and its next header, a mount
-    /// would find smaller generations.
-    pub fn choose(&self) -> Option<Candidate> {
-        let newest = self.newest.map(|(_, index)| index);
-        let is_newest = |candidate: &Candidate| {
-            candidate.readiness == Readiness::ErasePending && Some(candidate.index) == newest
-        };
-        wear::choose(self.candidates().filter(|candidate| !is_newest(candidate)))
-            .or_else(|| wear::choose(self.candidates()))
+    /// Sets what the headers on the flash tell of the unit: the first generation that they leave
+    /// for new lives, and the number of damaged ones.
+    pub fn note_mount(&mut self, next_generation: u64, damaged_headers: u32) {
+        self.next_generation = next_generation;
+        self.damaged_headers = damaged_headers;
     }
 
     /// Records that a header is on the flash.
@@ -231,35 +166,64 @@ impl Unit {
         self.newest = self.newest.max(Some((generation, index)));
     }
 
-    /// Records whether fewer than `target` superblocks are erased.
-    pub fn note_shortage(&mut self, now: Time, target: u32) {
-        if self.count(State::Erased) >= target {
-            self.short_since = None;
-        } else {
-            self.short_since.get_or_insert(now);
+    /// Stores what the opening header of an allocated superblock contains.
+    pub fn add_opening(&mut self, opening: Opening) {
+        self.openings.push(opening);
+    }
+
+    /// Takes what the opening header of an allocated superblock contains.
+    pub fn take_opening(&mut self, index: u32) -> Opening {
+        let Some(found) = self.openings.iter().position(|opening| opening.index == index) else {
+            unreachable!("superblock {index} was opened and not allocated");
+        };
+        self.openings.swap_remove(found)
+    }
+
+    /// Commands waiting or in the device.
+    pub fn load(&self) -> u32 {
+        self.load
+    }
+
+    /// Counts a command of a superblock that waits.
+    pub fn command_added(&mut self, index: u32) {
+        self.load += 1;
+        self.slot_mut(index).command_added();
+    }
+
+    /// Counts a command of a superblock that has ended.
+    pub fn command_ended(&mut self, now: Time, index: u32) {
+        self.load -= 1;
+        if self.load == 0 {
+            self.idle_since = now;
+        }
+        self.slot_mut(index).command_ended();
+    }
+
+    /// Counts a command that the device has executed, with the bytes of its buffer.
+    pub fn count_command(&mut self, work: Work, bytes: u64, failed: bool) {
+        self.counters.add_command(work, bytes, failed);
+    }
+
+    /// Moves the waiting programs and erases of a superblock to a more urgent queue class.
+    /// `belongs` tells whether a command is of the superblock.
+    pub fn promote(&mut self, index: u32, class: QueueClass, belongs: impl Fn(u32) -> bool) {
+        if let Some(from) = self.slot_mut(index).hasten(class) {
+            for die in &mut self.dies {
+                die.promote(from, class, &belongs);
+            }
         }
     }
 
-    /// Recounts superblocks, commands and blocks.
-    ///
-    /// # Panics
-    /// If a superblock or block is lost or counted twice.
-    pub fn check(&self) {
-        let mut account = [0; 7];
-        for (index, slot) in (0_u32..).zip(&self.slots) {
-            account[slot.state as usize] += 1;
-            let blocks = self.blocks.blocks_of(index);
-            let complete =
-                (0..blocks.len()).all(|column| self.blocks.block(index, column as u32).is_some());
-            assert!(
-                complete || slot.state == State::OutOfService || slot.failed,
-                "superblock {}/{index} is in service without all of its blocks",
-                self.id
-            );
+    /// The reason why a program must not be submitted any more.
+    pub fn refusal(&self, op: &Op) -> Option<FtlError> {
+        let slot = self.slot(op.index);
+        let superblock = self.superblock(op.index);
+        match (op.work, slot.state()) {
+            (Work::Erase, _) => None,
+            (Work::EraseHeader, State::Releasing) if !slot.has_failed() => None,
+            (_, State::Releasing) => Some(FtlError::Stale { superblock }),
+            _ if slot.has_failed() => Some(FtlError::Sealed { superblock }),
+            _ => None,
         }
-        assert_eq!(account, self.account, "unit {}: superblocks by state", self.id);
-        let under_way: u32 = self.slots.iter().map(|slot| slot.under_way).sum();
-        assert_eq!(under_way, self.load, "unit {}: commands under way", self.id);
-        self.blocks.check();
     }
 }

@@ -1,16 +1,15 @@
 //! Appends and reads: splits requests into commands.
 
-use crate::ftl::Ftl;
+use super::Ftl;
 use crate::hint::Hint;
-use crate::layout::{HEADER_PAGES, Run};
-use crate::request::{Op, RequestId, Work};
+use crate::layout::HEADER_PAGES;
+use crate::op::{Op, Work};
+use crate::requests::RequestId;
 use crate::scheduler::{OpKind, QueueClass};
+use crate::slots::State;
 use crate::superblock::{FtlError, Superblock};
-use crate::unit::State;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, Time};
-use softflash_device::Target;
-use softflash_device::geometry::MAX_PLANES;
 
 impl Ftl {
     /// Appends whole pages and returns the number of the first. Appends to one superblock may be
@@ -38,26 +37,25 @@ impl Ftl {
         };
         let index = superblock.index;
         let class = QueueClass::new(OpKind::Program, hint.priority);
-        let first_page = self.units[unit].slot(index).written_pages;
+        let (state, commands) = (&mut self.units[unit], &mut self.commands);
+        let first_page = state.slot(index).written_pages();
         let whole = self.layout.run(HEADER_PAGES + first_page, pages).pages() == pages;
-        let (request, id) = self.new_request(Some(*superblock));
+        let (request, id) = self.requests.begin(Some(*superblock));
 
         // A single command is made durable by itself. Several are cheaper with one flush.
         let durable_alone = durable && whole;
-        self.write_opening_header(now, unit, index, durable_alone, class);
-        let slot = self.units[unit].slot_mut(index);
-        slot.written_pages += pages;
+        self.headers.write_opening_header(state, commands, now, index, durable_alone, class);
+        let slot = state.slot_mut(index);
+        let written_pages = slot.add_pages(pages);
         let payload_pages = self.layout.payload_pages();
-        assert!(slot.written_pages <= payload_pages, "{superblock}: an append beyond the end");
-        let full = slot.written_pages == payload_pages;
-        let header_lags = !slot.header_durable;
-        if slot.headers_pending > 0 {
-            self.units[unit].awaiting_headers.push((index, request));
-            self.requests.get_mut(request).remaining += 1;
+        assert!(written_pages <= payload_pages, "{superblock}: an append beyond the end");
+        if slot.awaits_headers() {
+            self.requests.await_headers(request, unit, index);
         }
-        self.requests.get_mut(request).flush_at_end = durable && (!whole || header_lags);
-        if full {
-            self.units[unit].set_state(index, State::Live);
+        let flush_at_end = durable && (!whole || slot.header_is_volatile());
+        self.requests.set_flush_at_end(request, flush_at_end);
+        if written_pages == payload_pages {
+            state.set_state(index, State::Live);
         }
 
         let mut page = HEADER_PAGES + first_page;
@@ -65,23 +63,23 @@ impl Ftl {
         while left > 0 {
             let run = self.layout.run(page, left);
             let piece = data.split_to((run.pages() * self.layout.page_bytes) as usize);
-            let part = self.add_part(request);
+            let part = self.requests.add_part(request);
             let op = Op {
                 work: Work::Append { request, part },
                 unit,
                 index,
-                target: self.target(unit, index, run),
+                target: state.target(index, run),
                 data: Some(piece),
                 durable: durable_alone,
                 class,
                 since: now,
             };
-            self.add_program(op);
+            commands.add_program(state, op);
             page += run.pages();
             left -= run.pages();
         }
         assert!(data.is_empty(), "{superblock}: {} bytes are not appended", data.len());
-        self.run_queues(now);
+        self.dispatch(now);
         Ok((id, first_page))
     }
 
@@ -90,11 +88,11 @@ impl Ftl {
         superblock: &Superblock,
         bytes: usize,
     ) -> Result<(usize, u32), FtlError> {
-        let unit = self.locate(superblock)?;
+        let unit = self.units.locate(superblock)?;
         let slot = self.units[unit].slot(superblock.index);
         let pages = self.whole_pages(bytes)?;
-        let room = self.layout.payload_pages() - slot.written_pages;
-        if slot.state != State::Open || slot.failed || pages > room {
+        let room = self.layout.payload_pages() - slot.written_pages();
+        if slot.state() != State::Open || slot.has_failed() || pages > room {
             return Err(FtlError::Sealed { superblock: *superblock });
         }
         Ok((unit, pages))
@@ -120,7 +118,8 @@ impl Ftl {
             Ok(unit) => unit,
             Err(error) => return Err((error, buffer)),
         };
-        let (request, id) = self.new_request(Some(*superblock));
+        let (state, commands) = (&mut self.units[unit], &mut self.commands);
+        let (request, id) = self.requests.begin(Some(*superblock));
         let mut page = HEADER_PAGES + first_page;
         let mut left = pages;
         while left > 0 {
@@ -129,24 +128,23 @@ impl Ftl {
                 run = self.layout.run(page - 1, 1);
             }
             let piece = buffer.split_to((run.pages() * self.layout.page_bytes) as usize);
-            let part = self.add_part(request);
+            let part = self.requests.add_part(request);
             let op = Op {
                 work: Work::Read { request, part },
                 unit,
                 index: superblock.index,
-                target: self.target(unit, superblock.index, run),
+                target: state.target(superblock.index, run),
                 data: Some(piece),
                 durable: false,
                 class: QueueClass::new(OpKind::Read, hint.priority),
                 since: now,
             };
-            let op = self.add_op(op);
-            self.enqueue(op);
+            commands.add(state, op);
             page += run.pages();
             left -= run.pages();
         }
         assert!(buffer.is_empty(), "{superblock}: {} bytes are not read", buffer.len());
-        self.run_queues(now);
+        self.dispatch(now);
         Ok(id)
     }
 
@@ -157,12 +155,12 @@ impl Ftl {
         pages: u32,
         bytes: usize,
     ) -> Result<usize, FtlError> {
-        let unit = self.locate(superblock)?;
+        let unit = self.units.locate(superblock)?;
         if self.whole_pages(bytes)? != pages {
             return Err(FtlError::NotWholePages { bytes, page_bytes: self.layout.page_bytes });
         }
         let end = first.saturating_add(pages);
-        if end > self.units[unit].slot(superblock.index).written_pages {
+        if end > self.units[unit].slot(superblock.index).written_pages() {
             return Err(FtlError::Unwritten { superblock: *superblock, first, end });
         }
         Ok(unit)
@@ -175,39 +173,6 @@ impl Ftl {
         match u32::try_from(pages) {
             Ok(pages) if pages > 0 && bytes.is_multiple_of(page_bytes as usize) => Ok(pages),
             _ => Err(FtlError::NotWholePages { bytes, page_bytes }),
-        }
-    }
-
-    fn add_part(&mut self, request: u32) -> u32 {
-        let request = self.requests.get_mut(request);
-        request.parts.push(None);
-        request.remaining += 1;
-        request.parts.len() as u32 - 1
-    }
-
-    /// The place of a run of superblock pages on the device.
-    pub(crate) fn target(&self, unit: usize, index: u32, run: Run) -> Target {
-        assert!(
-            run.page + run.rows <= self.layout.pages_per_block,
-            "superblock {index}: pages {}+{} of a block",
-            run.page,
-            run.rows
-        );
-        let unit = &self.units[unit];
-        let column = usize::from(run.die) * self.layout.planes as usize + usize::from(run.plane);
-        let columns = column..column + usize::from(run.planes);
-        let mut blocks = [0; MAX_PLANES];
-        for (block, used) in blocks.iter_mut().zip(&unit.blocks.blocks_of(index)[columns]) {
-            *block = *used;
-        }
-        Target {
-            unit: unit.id,
-            die: run.die,
-            plane: run.plane,
-            planes: run.planes,
-            blocks,
-            page: run.page,
-            rows: run.rows,
         }
     }
 }

@@ -1,0 +1,34 @@
+//! Counts the commands and bytes of a unit.
+
+use crate::op::Work;
+
+/// Commands and bytes since the mount.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counters {
+    pub reads: u64,
+    pub programs: u64,
+    pub erases: u64,
+    pub bytes_read: u64,
+    pub bytes_programmed: u64,
+    pub errors: u64,
+}
+
+impl Counters {
+    /// Counts a command that has ended, with the bytes of its buffer.
+    pub fn add_command(&mut self, work: Work, bytes: u64, failed: bool) {
+        match work {
+            Work::Read { .. } | Work::Verification => {
+                self.reads += 1;
+                self.bytes_read += bytes;
+            }
+            Work::Append { .. } | Work::EraseHeader | Work::OpeningHeader => {
+                self.programs += 1;
+                self.bytes_programmed += bytes;
+            }
+            Work::Erase => self.erases += 1,
+            Work::MarkBad => {}
+            Work::Flush { .. } => return,
+        }
+        self.errors += u64::from(failed);
+    }
+}

@@ -1,0 +1,38 @@
+//! What a mount found.
+
+use crate::hint::Stream;
+use crate::superblock::{OwnerTag, Superblock};
+
+/// A superblock with data of an owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundSuperblock {
+    /// The handle; the superblock is live until it is released.
+    pub superblock: Superblock,
+    /// The tag that the owner gave when it was allocated.
+    pub tag: OwnerTag,
+    /// The stream for which it was allocated.
+    pub stream: Stream,
+}
+
+/// A superblock whose opening header is damaged: either a power cut tore it, so that no data inside
+/// was ever acknowledged, or the flash lost it. The FTL cannot distinguish the two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedSuperblock {
+    /// The handle: its pages can be read, and its space is free after it is released.
+    pub superblock: Superblock,
+    /// Why the header is damaged.
+    pub reason: String,
+}
+
+/// The superblocks that a mount found. All of them are live until released.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inventory {
+    /// Superblocks with their owners' tags, by unit and index.
+    pub superblocks: Vec<FoundSuperblock>,
+    /// Superblocks whose owner is unknown.
+    pub damaged: Vec<DamagedSuperblock>,
+    /// Superblocks, also listed above, whose erase header is damaged and whose opening header
+    /// replaces it. A power cut leaves this behind only in superblocks that were released and being
+    /// erased.
+    pub erase_headers_lost: Vec<DamagedSuperblock>,
+}

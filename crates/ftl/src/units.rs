@@ -1,0 +1,82 @@
+//! The units of a queue pair, by place, id and superblock.
+
+use crate::slots::State;
+use crate::superblock::{FtlError, Superblock};
+use crate::unit::Unit;
+use softflash_base::UnitId;
+use std::ops::{Index, IndexMut, Range};
+
+/// The units in the order of their ids. The *place* of a unit is its number in this table.
+pub(crate) struct Units {
+    range: Range<u16>,
+    units: Vec<Unit>,
+}
+
+impl Units {
+    pub fn new(range: Range<u16>, units: Vec<Unit>) -> Units {
+        Units { range, units }
+    }
+
+    /// The ids of the units.
+    pub fn ids(&self) -> Range<u16> {
+        self.range.clone()
+    }
+
+    /// The places of all units.
+    pub fn places(&self) -> Range<usize> {
+        0..self.units.len()
+    }
+
+    /// All units.
+    pub fn each(&self) -> impl Iterator<Item = &Unit> {
+        self.units.iter()
+    }
+
+    /// The place of a unit.
+    pub fn place(&self, unit: UnitId) -> Result<usize, FtlError> {
+        if self.range.contains(&unit.0) {
+            Ok(usize::from(unit.0 - self.range.start))
+        } else {
+            Err(FtlError::NotOurs { unit })
+        }
+    }
+
+    /// The unit of an id.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn unit(&self, unit: UnitId) -> &Unit {
+        match self.place(unit) {
+            Ok(place) => &self.units[place],
+            Err(error) => unreachable!("{error}; its units are {:?}", self.range),
+        }
+    }
+
+    /// The place of the unit of a superblock; an error if the handle is stale.
+    pub fn locate(&self, superblock: &Superblock) -> Result<usize, FtlError> {
+        let place = self.place(superblock.unit)?;
+        match self.units[place].try_slot(superblock.index) {
+            Some(slot)
+                if slot.generation() == superblock.generation
+                    && matches!(slot.state(), State::Open | State::Live) =>
+            {
+                Ok(place)
+            }
+            _ => Err(FtlError::Stale { superblock: *superblock }),
+        }
+    }
+}
+
+impl Index<usize> for Units {
+    type Output = Unit;
+
+    fn index(&self, place: usize) -> &Unit {
+        &self.units[place]
+    }
+}
+
+impl IndexMut<usize> for Units {
+    fn index_mut(&mut self, place: usize) -> &mut Unit {
+        &mut self.units[place]
+    }
+}
