@@ -15,6 +15,7 @@ use std::rc::Rc;
 #[derive(Default)]
 pub(crate) struct Groups(RefCell<Table>);
 
+/// The groups, and the group of each block.
 #[derive(Default)]
 struct Table {
     /// By the ids of their parity blocks.

@@ -58,7 +58,7 @@ impl Rewrites {
             }
             let copies = self.directory.copies(id);
             let superblocks = attempts.iter().map(|attempt| attempt.superblock);
-            let unused: Vec<_> = superblocks.filter(|unused| !copies.contains(unused)).collect();
+            let unused: Vec<_> = superblocks.filter(|one| !copies.contains(one)).collect();
             self.pools.release(&unused, false);
         }
     }
