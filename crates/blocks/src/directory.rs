@@ -62,6 +62,11 @@ impl Directory {
         self.places.borrow().get(&id).map(about)
     }
 
+    /// Whether the mount found one of two copies of the block.
+    pub(crate) fn is_half(&self, id: BlockId) -> bool {
+        self.ask(id, |place| place.is_half).unwrap_or(false)
+    }
+
     /// Changes the place of a block; `None` for a block that is not known.
     pub(crate) fn change<T>(&self, id: BlockId, change: impl FnOnce(&mut Place) -> T) -> Option<T> {
         self.places.borrow_mut().get_mut(&id).map(change)

@@ -1,5 +1,6 @@
 //! Failures of the block layer.
 
+use crate::tag::BlockId;
 use softflash_ftl::FtlError;
 use thiserror::Error;
 
@@ -23,6 +24,13 @@ pub enum BlockError {
     /// The flash translation layer failed a request.
     #[error("flash: {0}")]
     Flash(#[from] FtlError),
+}
+
+impl BlockError {
+    /// The block is in no superblock that can be read.
+    pub(crate) fn missing(id: BlockId) -> BlockError {
+        BlockError::DataLoss(format!("{id} is missing"))
+    }
 }
 
 /// Shorthand for results of the block layer.

@@ -1,39 +1,90 @@
-//! A shard's block layer: its parts, their assembly at a mount, and the deletion of blocks.
+//! A shard's block layer: its parts, their assembly at a mount, and its blocks and space.
 
-use crate::directory::{Copies, Directory, Place};
+mod contents;
+mod upkeep;
+
+use crate::copy_reader::CopyReader;
+use crate::damage::Damage;
+use crate::directory::Directory;
 use crate::discovery::{EarlierAttempt, Found, discover};
+use crate::error::{BlockError, Result};
 use crate::health::Health;
+use crate::lifecycle::Lifecycle;
 use crate::placement::PlacementKind;
 use crate::pool::{UnitMark, UnitPool};
 use crate::pools::Pools;
-use crate::redundancy::{Deferral, Groups, Redundancy};
-use crate::tag::{BlockId, Tag};
-use softflash_base::planted::{self, Bug};
+use crate::reading::Reader;
+use crate::redundancy::{Groups, Membership, Reconstruction, Redundancy, Rewrites};
+use crate::search::Search;
+use crate::space;
+use crate::tag::BlockId;
+use crate::writer::Writer;
 use softflash_base::{ShardId, checksum};
 use softflash_flash::Flash;
-use softflash_ftl::{Inventory, Superblock};
-use std::cell::RefCell;
+use softflash_ftl::{Hint, Inventory, Superblock};
 use std::iter;
 use std::rc::Rc;
+use std::slice;
 
 /// A shard's blocks. A clone is the same layer.
 #[derive(Clone)]
 pub struct BlockLayer {
-    pub(crate) parts: Rc<Parts>,
+    parts: Rc<Parts>,
 }
 
-/// The parts of a block layer.
-pub(crate) struct Parts {
-    pub(crate) pools: Pools,
-    pub(crate) directory: Directory,
-    pub(crate) health: Health,
-    pub(crate) groups: RefCell<Groups>,
-    /// Until [`settle_rewrites`](BlockLayer::settle_rewrites).
-    pub(crate) earlier_attempts: RefCell<Vec<EarlierAttempt>>,
-    pub(crate) redundancy: Redundancy,
-    /// The units as the mount found them, before anything was erased.
-    pub(crate) mounted: Vec<UnitMark>,
+/// The parts of a block layer: what it knows of the shard, and the mechanisms that use that.
+struct Parts {
     device_uuid: u128,
+    /// The units as the mount found them, before anything was erased.
+    mounted: Vec<UnitMark>,
+    pools: Rc<Pools>,
+    directory: Rc<Directory>,
+    groups: Rc<Groups>,
+    health: Rc<Health>,
+    damage: Rc<Damage>,
+    lifecycle: Rc<Lifecycle>,
+    membership: Membership,
+    copy_reader: Rc<CopyReader>,
+    search: Search,
+    reconstruction: Rc<Reconstruction>,
+    reader: Reader,
+    writer: Rc<Writer>,
+    rewrites: Rewrites,
+}
+
+impl Parts {
+    fn new(
+        device_uuid: u128,
+        pools: Pools,
+        directory: Directory,
+        earlier_attempts: Vec<EarlierAttempt>,
+    ) -> Parts {
+        let mounted = pools.main().marks();
+        let (pools, directory) = (&Rc::new(pools), &Rc::new(directory));
+        let (groups, health) = (&Rc::default(), &Rc::default());
+        let damage = &Rc::new(Damage::new(pools, directory, groups, health));
+        let lifecycle = &Rc::new(Lifecycle::new(pools, directory, groups, health, damage));
+        let copy_reader = &Rc::new(CopyReader::new(pools, directory, damage));
+        let reconstruction =
+            &Rc::new(Reconstruction::new(pools, directory, groups, damage, copy_reader));
+        Parts {
+            device_uuid,
+            mounted,
+            pools: Rc::clone(pools),
+            directory: Rc::clone(directory),
+            groups: Rc::clone(groups),
+            health: Rc::clone(health),
+            damage: Rc::clone(damage),
+            lifecycle: Rc::clone(lifecycle),
+            membership: Membership::new(pools, directory, groups, health, damage),
+            copy_reader: Rc::clone(copy_reader),
+            search: Search::new(pools, directory, damage, copy_reader),
+            reconstruction: Rc::clone(reconstruction),
+            reader: Reader::new(pools, directory, groups, damage, copy_reader, reconstruction),
+            writer: Rc::new(Writer::new(pools, directory, groups, damage, lifecycle)),
+            rewrites: Rewrites::new(pools, directory, groups, lifecycle, earlier_attempts),
+        }
+    }
 }
 
 /// Ids skipped after a crash: more than could have been assigned without a trace on the flash.
@@ -78,7 +129,7 @@ impl BlockLayer {
         let directory = Directory::default();
         let mut earlier = Vec::new();
         let mut found = discover(&main.0, main.1, false, &directory, &mut earlier);
-        if !matches!(redundancy, Redundancy::Parity { .. }) {
+        if !redundancy.is_parity() {
             earlier.drain(..).for_each(|earlier| main.0.release(&earlier.superblock));
         }
         if let Some((flash, inventory)) = &log {
@@ -94,31 +145,21 @@ impl BlockLayer {
             .flat_map(|inventory| &inventory.erase_headers_lost)
             .map(|lost| lost.superblock)
             .collect();
-        let main = UnitPool::new(main.0, redundancy);
-        let parts = Parts {
-            mounted: main.marks(),
-            pools: Pools::new(main, log.map(|(flash, _)| UnitPool::new(flash, redundancy))),
-            directory,
-            health: Health::default(),
-            groups: RefCell::default(),
-            earlier_attempts: RefCell::new(earlier),
-            redundancy,
-            device_uuid,
-        };
+        let pool = |flash| UnitPool::new(flash, redundancy);
+        let pools = Pools::new(pool(main.0), log.map(|(flash, _)| pool(flash)));
+        let parts = Parts::new(device_uuid, pools, directory, earlier);
         let lacks_copy = |found: &&Found| {
             let copies = parts.directory.copies(found.id);
             copies.len() < usize::from(redundancy.copies_of(found.kind))
                 || redundancy.is_some() && copies.iter().any(|copy| headless.contains(copy))
         };
-        for found in found.iter().filter(lacks_copy) {
-            parts.health.note_degraded(found.id, parts.pools.main.is_redundant());
-        }
+        found.iter().filter(lacks_copy).for_each(|found| parts.damage.note_damaged(found.id));
         (BlockLayer { parts: Rc::new(parts) }, found)
     }
 
     /// Sets the policy that places new blocks.
     pub fn place_by(&self, placement: PlacementKind) {
-        self.parts.pools.iter().for_each(|pool| pool.place_by(placement));
+        self.parts.pools.place_by(placement);
     }
 
     /// The seed of all checksums inside a block: the device and the block's id.
@@ -129,12 +170,12 @@ impl BlockLayer {
 
     /// The flash of patches, and of the log unless it has its own.
     pub fn flash(&self) -> &Flash {
-        &self.parts.pools.main.flash
+        self.parts.pools.flash()
     }
 
     /// The flash of the log's blocks.
     pub fn log_flash(&self) -> &Flash {
-        &self.parts.pools.of(true).flash
+        self.parts.pools.of(true).flash()
     }
 
     /// Bytes that fit a block.
@@ -144,7 +185,7 @@ impl BlockLayer {
 
     /// Bytes per page.
     pub fn page_bytes(&self) -> usize {
-        self.flash().page_bytes()
+        self.parts.pools.page_bytes()
     }
 
     /// Raises the next id to `next`, if it is lower.
@@ -177,61 +218,67 @@ impl BlockLayer {
         self.parts.directory.copies(id).to_vec()
     }
 
-    /// Adds a block that is being written to the directory, and notes it as degraded if it lacks a
-    /// copy.
-    pub(crate) fn enter(&self, tag: Tag, copies: Copies, on_log: bool) {
-        let Tag { id, kind, attempt, .. } = tag;
-        let lacks = copies.len() < usize::from(self.parts.redundancy.copies_of(kind));
-        let place = Place { copies, on_log, attempt, is_half: false };
-        self.parts.directory.insert(id, place);
-        self.parts.pools.note_change();
-        if lacks {
-            self.note_degraded(id);
-        }
-    }
-
-    /// Moves a block that was rewritten under its id to its new superblocks, and releases the old
-    /// ones.
-    pub(crate) fn replace(&self, id: BlockId, copies: Copies, attempt: u8) {
-        let place = Place { copies, on_log: false, attempt, is_half: false };
-        let before = self.parts.directory.replace(id, place);
-        let before = before.map(|place| place.copies).unwrap_or_default();
-        before.iter().for_each(|copy| self.flash().release(copy));
-        self.parts.health.forget(id);
-        self.parts.groups.borrow_mut().note_change();
-        self.parts.pools.note_change();
-    }
-
-    /// Releases the copies of a block that are not among `kept`.
-    pub(crate) fn keep_copies(&self, id: BlockId, kept: &[Superblock]) {
-        let Some((dropped, on_log)) = self.parts.directory.keep_copies(id, kept) else { return };
-        let flash = &self.parts.pools.of(on_log).flash;
-        dropped.iter().for_each(|copy| flash.release(copy));
-        self.parts.pools.note_change();
-    }
-
     /// Releases a block's space, unless other blocks of its group need it. Unknown ids are ignored:
     /// a delete is idempotent.
     pub fn delete(&self, id: BlockId) {
-        let is_suspect = self.is_degraded(id);
-        self.parts.health.forget(id);
-        let deferral = self.parts.groups.borrow_mut().defer_erase(id, is_suspect);
-        match deferral {
-            Deferral::No => self.erase(id),
-            Deferral::Pinned => self.parts.health.pinned.notify_one(),
-            Deferral::GroupIsFree(blocks) => blocks.into_iter().for_each(|id| self.erase(id)),
-        }
+        self.parts.lifecycle.delete(id);
     }
 
-    fn erase(&self, id: BlockId) {
-        let place = self.parts.directory.remove(id);
-        self.parts.health.forget(id);
-        if let Some(Place { copies, on_log, .. }) = place {
-            if !planted::bug(Bug::FreeCountStale) {
-                self.parts.pools.note_change();
-            }
-            let flash = &self.parts.pools.of(on_log).flash;
-            copies.iter().for_each(|copy| flash.release(copy));
-        }
+    /// Blocks that can be written.
+    pub fn free_blocks(&self) -> u32 {
+        self.parts.pools.free_blocks()
+    }
+
+    /// As [`free_blocks`](BlockLayer::free_blocks), counted unit by unit, to verify the cached
+    /// count.
+    pub fn count_free_blocks(&self) -> u32 {
+        self.parts.pools.main().free_blocks()
+    }
+
+    /// Blocks that empty flash can hold, without bad superblocks.
+    pub fn total_blocks(&self) -> u32 {
+        self.parts.pools.main().total_blocks()
+    }
+
+    /// The number of units, except those taken, that have room for a block.
+    pub fn units_besides(&self, taken: &[u16]) -> usize {
+        self.parts.pools.main().units_besides(taken)
+    }
+
+    /// Blocks that a compaction can write.
+    pub fn room_of_compaction(&self) -> usize {
+        space::room_of_compaction(&self.parts.pools)
+    }
+
+    /// The error of a write that finds no free superblock: the flash is full, or worn out.
+    pub fn lack_of_space(&self) -> BlockError {
+        self.parts.pools.main().lack_of_space()
+    }
+
+    /// Checks that a patch leaves room for the writes that must follow it: a log without a block
+    /// for its next segment fails, a start without one for its first segment can release nothing,
+    /// and the inputs of a compaction stay until the flush that the log waits for is done.
+    ///
+    /// # Errors
+    /// [`BlockError::OutOfSpace`] or [`BlockError::WornOut`] where the room does not suffice.
+    pub fn leave_room(&self, hint: Hint) -> Result<()> {
+        space::leave_room(&self.parts.pools, hint)
+    }
+
+    /// Frees superblocks until a starting log has room: first `torn` superblocks, then `unlisted`
+    /// patches. Where there is room, both stay until the log has begun, because a frame that is
+    /// temporarily unreadable may name them. Without room the log cannot begin, and the store
+    /// cannot start.
+    pub fn make_room_for_log<'a>(
+        &self,
+        torn: impl Iterator<Item = &'a Superblock>,
+        unlisted: &[BlockId],
+    ) {
+        space::make_room_for_log(&self.parts.pools, &self.parts.lifecycle, torn, unlisted);
+    }
+
+    /// Releases a superblock that holds no block.
+    pub fn release_torn(&self, torn: &Superblock) {
+        self.parts.pools.release(slice::from_ref(torn), false);
     }
 }

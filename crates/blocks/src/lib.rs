@@ -11,29 +11,38 @@
 //! in either copy. With [`Redundancy::Parity`], each group of blocks has one more block, the XOR of
 //! the group.
 //!
-//! From the bottom up: [`tag`] (a superblock's claim to a block), `pool` (the units that take
-//! blocks) with [`placement`], `directory` (ids to superblocks), `health` (blocks to refresh),
-//! `redundancy/` (groups, stripes, reconstruction), `open_block` and `reading`.
+//! From the bottom up: [`tag`] is a superblock's claim to a block. Four parts know the blocks:
+//! `pools` (the units that take blocks) with `placement`, `directory` (ids to superblocks),
+//! `health` (blocks to refresh) and the groups of `redundancy/`. The mechanisms name the parts
+//! that they use: `damage`, `lifecycle`, `writer` with `open_block`, `copy_reader` with `search`
+//! and `reading`, reconstruction and stripes. `layer` is the public face; no other file uses it.
 
+mod anti_affinity;
+mod copy_reader;
+mod damage;
 mod directory;
 mod discovery;
 mod error;
 mod health;
 mod layer;
+mod lifecycle;
 mod open_block;
-pub mod placement;
+mod placement;
 mod pool;
 mod pools;
 mod reading;
 mod redundancy;
+mod search;
 pub mod space;
 mod stale_units;
 pub mod tag;
+mod writer;
 
+pub use anti_affinity::AntiAffinity;
 pub use discovery::Found;
 pub use error::BlockError;
 pub use layer::BlockLayer;
-pub use open_block::{AntiAffinity, OpenBlock};
+pub use open_block::OpenBlock;
 pub use placement::PlacementKind;
 pub use pool::UnitMark;
 pub use redundancy::{GroupChange, GroupState, Member, ParityGroup, Redundancy, Stripe, xor_into};

@@ -2,12 +2,14 @@
 //! continue on the other copy. But acknowledged data should be in both: [`OpenBlock::lacks_copy`]
 //! reports that another block would have all copies, and the writer continues there.
 
+use crate::damage::Damage;
 use crate::directory::Copies;
 use crate::error::{BlockError, Result};
-use crate::layer::BlockLayer;
+use crate::lifecycle::Lifecycle;
+use crate::pool::UnitPool;
+use crate::pools::Pools;
 use crate::tag::{BlockId, BlockKind, Tag};
 use futures_util::future::{Either, join};
-use smallvec::SmallVec;
 use softflash_base::IoBuf;
 use softflash_base::planted::{self, Bug};
 use softflash_flash::Outcome;
@@ -16,41 +18,14 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-/// Attempts to write a block, each on another unit if there is one, before the write fails. As many
-/// as for a log segment: on flash with program failures four in a row fail now and then.
-const MAX_ATTEMPTS: u8 = 8;
-
 /// A block that takes appends. Dropping it ends the appends and keeps the block.
 pub struct OpenBlock(Rc<Appends>);
 
-/// Blocks that belong on different units, and the units that they have taken so far. A clone is the
-/// same set.
-#[derive(Clone, Default)]
-pub struct AntiAffinity(Rc<RefCell<Vec<(BlockId, u16)>>>);
-
-impl AntiAffinity {
-    /// A set with blocks that exist, and their units.
-    pub fn of(taken: impl IntoIterator<Item = (BlockId, u16)>) -> AntiAffinity {
-        AntiAffinity(Rc::new(RefCell::new(taken.into_iter().collect())))
-    }
-
-    /// The units taken.
-    pub fn units(&self) -> Vec<u16> {
-        self.0.borrow().iter().map(|(_, unit)| *unit).collect()
-    }
-
-    fn take(&self, id: BlockId, copies: &[Superblock]) {
-        self.0.borrow_mut().extend(copies.iter().map(|copy| (id, copy.unit.0)));
-    }
-
-    fn release(&self, id: BlockId) {
-        self.0.borrow_mut().retain(|(taker, _)| *taker != id);
-    }
-}
-
 /// The state of an open block, shared with its appends under way.
 struct Appends {
-    layer: BlockLayer,
+    pools: Rc<Pools>,
+    lifecycle: Rc<Lifecycle>,
+    damage: Rc<Damage>,
     id: BlockId,
     kind: BlockKind,
     on_log: bool,
@@ -68,185 +43,33 @@ struct CopyFate {
     failure: RefCell<Option<FtlError>>,
 }
 
-/// Deletes a block that is being written whole, if the writer is dropped before the end.
-struct Unfinished<'a> {
-    layer: &'a BlockLayer,
-    id: Option<BlockId>,
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        if let Some(id) = self.id {
-            self.layer.delete(id);
-        }
-    }
-}
-
-/// Releases superblocks when dropped, unless a block has been moved to them.
-struct Unused<'a> {
-    layer: &'a BlockLayer,
-    copies: Option<Copies>,
-}
-
-impl Drop for Unused<'_> {
-    fn drop(&mut self) {
-        if let Some(copies) = self.copies.take() {
-            copies.iter().for_each(|copy| self.layer.flash().release(copy));
-            self.layer.parts.pools.note_change();
-        }
-    }
-}
-
-impl BlockLayer {
-    /// Writes a whole block from pieces of whole pages. A unit that fails is replaced by another
-    /// unit. The block exists when this returns, with all copies if the flash has room for them,
-    /// and is durable after the next flush.
-    pub async fn put(
-        &self,
-        id: BlockId,
-        kind: BlockKind,
-        pieces: Vec<IoBuf>,
-        hint: Hint,
-    ) -> Result<()> {
-        self.put_avoiding(id, kind, pieces, hint, &AntiAffinity::default()).await
-    }
-
-    /// As [`put`](BlockLayer::put), on a unit that the set has not taken, if such a unit has room.
-    pub async fn put_avoiding(
-        &self,
-        id: BlockId,
-        kind: BlockKind,
-        mut pieces: Vec<IoBuf>,
-        hint: Hint,
-        anti_affinity: &AntiAffinity,
-    ) -> Result<()> {
-        let mut unfinished = Unfinished { layer: self, id: Some(id) };
-        let mut failed: SmallVec<[u16; 4]> = SmallVec::new();
-        for attempt in 0..MAX_ATTEMPTS {
-            anti_affinity.release(id);
-            let taken = self.avoided(anti_affinity, &failed, self.parts.redundancy.copies_of(kind));
-            let block = self.attempt(Tag { id, kind, attempt, copy: None }, &taken, hint)?;
-            anti_affinity.take(id, &block.0.copies);
-            let is_last = attempt + 1 == MAX_ATTEMPTS;
-            pieces = match block.write_all(pieces, hint).await {
-                Ok(Some(returned)) if !is_last && block.lacks_copy().is_some() => returned,
-                Ok(_) => {
-                    block.seal();
-                    unfinished.id = None;
-                    return Ok(());
-                }
-                Err((error, returned)) => returned.ok_or(error)?,
-            };
-            failed.extend(block.0.copies.iter().map(|copy| copy.unit.0));
-            self.delete(id);
-        }
-        Err(BlockError::DataLoss(format!("{id} could not be written in {MAX_ATTEMPTS} attempts")))
-    }
-
-    /// Units to avoid, as far as the other units have room for all copies: units taken by the rest
-    /// of the group, and units that have just failed, which are the least loaded. Failed units are
-    /// avoided before taken ones: a write to them fails.
-    fn avoided(
-        &self,
-        anti_affinity: &AntiAffinity,
-        failed: &[u16],
-        copies: u8,
-    ) -> SmallVec<[u16; 4]> {
-        let has_room = |taken: &[u16]| self.units_besides(taken) >= usize::from(copies);
-        let taken_units =
-            if planted::bug(Bug::GroupOnOneUnit) { Vec::new() } else { anti_affinity.units() };
-        let choices: [SmallVec<[u16; 4]>; 3] = [
-            taken_units.iter().chain(failed).copied().collect(),
-            failed.into(),
-            taken_units.into(),
-        ];
-        choices.into_iter().find(|taken| has_room(taken)).unwrap_or_default()
-    }
-
-    /// Rewrites a block of a group: the same bytes under the same id, on a unit that no other block
-    /// of the group has. The new superblock replaces the old one once it is durable.
-    pub async fn rewrite(
-        &self,
-        id: BlockId,
-        kind: BlockKind,
-        mut pieces: Vec<IoBuf>,
-        hint: Hint,
-        anti_affinity: &AntiAffinity,
-    ) -> Result<()> {
-        let before = self.parts.directory.ask(id, |place| place.attempt);
-        let first = before.map_or(Some(0), |attempt| attempt.checked_add(1));
-        let attempts =
-            first.into_iter().flat_map(|first| first..first.saturating_add(MAX_ATTEMPTS));
-        for attempt in attempts {
-            let (tag, taken) = (Tag { id, kind, attempt, copy: None }, anti_affinity.units());
-            if self.units_besides(&taken) == 0 {
-                return Err(self.lack_of_space());
-            }
-            let copies = self.parts.pools.main.allocate(tag, &taken, hint)?;
-            let mut unused = Unused { layer: self, copies: Some(copies.clone()) };
-            let block = self.opened(tag, false, copies.clone());
-            pieces = match block.write_all(pieces, hint).await {
-                Ok(_) => {
-                    block.seal();
-                    self.flash().flush(hint).await?;
-                    if self.in_group(id) {
-                        unused.copies = None;
-                        self.replace(id, copies, attempt);
-                    }
-                    return Ok(());
-                }
-                Err((error, returned)) => returned.ok_or(error)?,
-            };
-        }
-        Err(BlockError::DataLoss(format!("{id} could not be written again")))
-    }
-
-    /// Opens a new block for appends, on the unit that the placement policy chooses.
-    pub fn open(&self, id: BlockId, kind: BlockKind, hint: Hint) -> Result<OpenBlock> {
-        self.attempt(Tag { id, kind, attempt: 0, copy: None }, &[], hint)
-    }
-
-    /// As [`open`](BlockLayer::open), on units that block `other` does not have, if such a unit has
-    /// room.
-    pub fn open_avoiding(
-        &self,
-        id: BlockId,
-        kind: BlockKind,
-        hint: Hint,
-        other: Option<BlockId>,
-    ) -> Result<OpenBlock> {
-        let others = other.map(|other| self.superblocks(other)).unwrap_or_default();
-        let taken: SmallVec<[u16; 2]> = others.iter().map(|other| other.unit.0).collect();
-        let on_log = self.is_on_log(kind);
-        let taken =
-            if self.parts.pools.of(on_log).units_besides(&taken) == 0 { &[] } else { &taken[..] };
-        self.attempt(Tag { id, kind, attempt: 0, copy: None }, taken, hint)
-    }
-
-    /// Whether blocks of this kind go to the log's own flash.
-    fn is_on_log(&self, kind: BlockKind) -> bool {
-        self.parts.pools.has_log() && matches!(kind, BlockKind::Log { .. })
-    }
-
-    fn attempt(&self, tag: Tag, taken: &[u16], hint: Hint) -> Result<OpenBlock> {
-        let on_log = self.is_on_log(tag.kind);
-        let copies = self.parts.pools.of(on_log).allocate(tag, taken, hint)?;
-        self.enter(tag, copies.clone(), on_log);
-        Ok(self.opened(tag, on_log, copies))
-    }
-
-    fn opened(&self, Tag { id, kind, .. }: Tag, on_log: bool, copies: Copies) -> OpenBlock {
-        let (layer, fates) = (self.clone(), Default::default());
-        OpenBlock(Rc::new(Appends { layer, id, kind, on_log, copies, fates }))
-    }
-
-    /// The number of units, except those taken, that have room for a block.
-    pub fn units_besides(&self, taken: &[u16]) -> usize {
-        self.parts.pools.main.units_besides(taken)
-    }
-}
-
 impl OpenBlock {
+    /// A block whose copies were just allocated.
+    pub(crate) fn new(
+        pools: &Rc<Pools>,
+        lifecycle: &Rc<Lifecycle>,
+        damage: &Rc<Damage>,
+        Tag { id, kind, .. }: Tag,
+        on_log: bool,
+        copies: Copies,
+    ) -> OpenBlock {
+        OpenBlock(Rc::new(Appends {
+            pools: Rc::clone(pools),
+            lifecycle: Rc::clone(lifecycle),
+            damage: Rc::clone(damage),
+            id,
+            kind,
+            on_log,
+            copies,
+            fates: Default::default(),
+        }))
+    }
+
+    /// The superblocks of its copies.
+    pub(crate) fn copies(&self) -> &[Superblock] {
+        &self.0.copies
+    }
+
     /// The block's id.
     pub fn id(&self) -> BlockId {
         self.0.id
@@ -262,7 +85,7 @@ impl OpenBlock {
         durable: bool,
         hint: Hint,
     ) -> Result<(u32, impl Future<Output = Outcome> + use<>), (FtlError, IoBuf)> {
-        let flash = &self.0.layer.parts.pools.of(self.0.on_log).flash;
+        let flash = self.0.pool().flash();
         assert!(
             !data.is_empty() && data.len().is_multiple_of(flash.page_bytes()),
             "an append of {} bytes to {} is not whole pages",
@@ -303,20 +126,19 @@ impl OpenBlock {
 
     /// The failure of a copy, where another block would have all copies.
     pub fn lacks_copy(&self) -> Option<FtlError> {
-        let Appends { layer, on_log, fates, .. } = &*self.0;
-        let failure = fates.iter().find_map(|fate| fate.failure.borrow().clone())?;
-        layer.parts.pools.of(*on_log).takes_copies().then_some(failure)
+        let failure = self.0.fates.iter().find_map(|fate| fate.failure.borrow().clone())?;
+        self.0.pool().takes_copies().then_some(failure)
     }
 
     /// Ends the appends.
     pub fn seal(&self) {
-        let flash = &self.0.layer.parts.pools.of(self.0.on_log).flash;
+        let flash = self.0.pool().flash();
         self.0.copies.iter().for_each(|copy| flash.seal(copy));
     }
 
     /// Appends all pieces. Returns their buffers for another attempt, if the flash returned all of
     /// them.
-    async fn write_all(
+    pub(crate) async fn write_all(
         &self,
         pieces: Vec<IoBuf>,
         hint: Hint,
@@ -343,7 +165,7 @@ impl OpenBlock {
             let (result, piece) = outcome.await;
             written.extend(piece);
             if let Err(error) = result {
-                if self.0.layer.has_parity() {
+                if self.0.pools.redundancy().is_parity() {
                     // This error may be the first sign that the unit is lost.
                     self.0.note_outcome(0, &error);
                 }
@@ -361,17 +183,21 @@ impl OpenBlock {
 
 impl Drop for OpenBlock {
     fn drop(&mut self) {
-        let Appends { layer, id, copies, .. } = &*self.0;
-        let pool = layer.parts.pools.of(self.0.on_log);
+        let Appends { lifecycle, id, copies, .. } = &*self.0;
+        let pool = self.0.pool();
         copies.iter().for_each(|copy| pool.count_writer(copy.unit.0, -1));
         let kept: Copies = self.0.worth_keeping().collect();
         if kept.len() < copies.len() && !kept.is_empty() {
-            layer.keep_copies(*id, &kept);
+            lifecycle.keep_only(*id, &kept);
         }
     }
 }
 
 impl Appends {
+    fn pool(&self) -> &UnitPool {
+        self.pools.of(self.on_log)
+    }
+
     /// The copies that take appends, with their numbers.
     fn left(&self) -> impl Iterator<Item = (usize, &Superblock)> {
         let takes_more = |fate: &CopyFate| fate.failure.borrow().is_none();
@@ -427,14 +253,14 @@ impl Appends {
         let Some(fate) = self.fates.get(number) else { return };
         if fate.failure.borrow_mut().replace(error.clone()).is_none() {
             tracing::warn!(block = %self.id, %error, "a copy of the block failed");
-            self.layer.note_failed_copy(self.id);
+            self.damage.note_failed_write(self.id);
         }
         self.note_outcome(number, error);
     }
 
     fn note_outcome(&self, number: usize, error: &FtlError) {
         if let Some(copy) = self.copies.get(number) {
-            self.layer.note_outcome(copy.unit.0, self.on_log, Some(error));
+            self.damage.note_command(copy.unit.0, self.on_log, Some(error));
         }
     }
 }

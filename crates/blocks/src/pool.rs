@@ -7,13 +7,16 @@ use crate::placement::{Candidate, Placement, PlacementKind};
 use crate::redundancy::Redundancy;
 use crate::tag::{self, Tag};
 use smallvec::SmallVec;
+use softflash_base::IoBuf;
 use softflash_device::DeviceError;
-use softflash_flash::Flash;
-use softflash_ftl::{FtlError, Hint, SpaceAccount};
+use softflash_flash::{Flash, ReadPages};
+use softflash_ftl::{FtlError, Hint, SpaceAccount, Superblock};
 use std::cell::{Cell, RefCell};
 
 /// Consecutive I/O errors of the operating system after which a unit counts as lost.
 const ERRORS_OF_LOST_UNIT: u32 = 16;
+/// Bytes per append of a block that is written whole.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// The state of a unit.
 #[derive(Default)]
@@ -37,7 +40,7 @@ pub struct UnitMark {
 
 /// Flash that blocks are placed on.
 pub(crate) struct UnitPool {
-    pub(crate) flash: Flash,
+    flash: Flash,
     redundancy: Redundancy,
     units: Vec<Unit>,
     placement: RefCell<Box<dyn Placement>>,
@@ -48,6 +51,14 @@ impl UnitPool {
         let units = flash.units().map(|_| Unit::default()).collect();
         let placement = RefCell::new(PlacementKind::default().policy());
         UnitPool { flash, redundancy, units, placement }
+    }
+
+    pub(crate) fn flash(&self) -> &Flash {
+        &self.flash
+    }
+
+    pub(crate) fn redundancy(&self) -> Redundancy {
+        self.redundancy
     }
 
     pub(crate) fn place_by(&self, placement: PlacementKind) {
@@ -188,13 +199,62 @@ impl UnitPool {
                     copies.push(superblock);
                 }
                 Err(error) => {
-                    copies.iter().for_each(|copy| self.flash.release(copy));
+                    self.release(&copies);
                     return Err(error);
                 }
             }
         }
         copies.iter().for_each(|copy| self.count_writer(copy.unit.0, 1));
         Ok(copies)
+    }
+
+    /// Reads pages of a superblock.
+    pub(crate) async fn read(
+        &self,
+        superblock: &Superblock,
+        first_page: u32,
+        pages: u32,
+        hint: Hint,
+    ) -> Result<ReadPages, FtlError> {
+        self.flash.read(superblock, first_page, pages, hint).await
+    }
+
+    /// Whether a superblock that holds no known block was written beyond page `page`, as far as
+    /// reads of the flash show.
+    pub(crate) async fn was_written_beyond(
+        &self,
+        superblock: &Superblock,
+        page: u32,
+        hint: Hint,
+    ) -> Result<bool> {
+        if self.is_lost(superblock.unit.0) {
+            return Ok(false);
+        }
+        match self.flash.was_written_beyond(superblock, page, hint).await {
+            Err(FtlError::Device { error: DeviceError::DeadDie, .. }) => Ok(false),
+            // The other copies decide.
+            Err(FtlError::Device { error: DeviceError::Io { .. }, .. }) if self.is_redundant() => {
+                Ok(false)
+            }
+            written => Ok(written?),
+        }
+    }
+
+    pub(crate) fn release(&self, superblocks: &[Superblock]) {
+        superblocks.iter().for_each(|superblock| self.flash.release(superblock));
+    }
+
+    /// Copies bytes to buffers of whole pages.
+    pub(crate) fn pieces_of(&self, bytes: &[u8]) -> Vec<IoBuf> {
+        let piece_of = |chunk: &[u8]| {
+            let whole_pages = chunk.len().next_multiple_of(self.flash.page_bytes());
+            let mut piece = self.flash.buffer(whole_pages);
+            let (front, padding) = piece.split_at_mut(chunk.len());
+            front.copy_from_slice(chunk);
+            padding.fill(0);
+            piece
+        };
+        bytes.chunks(PIECE_BYTES).map(piece_of).collect()
     }
 
     /// Adds `by` to the number of blocks that are being written to the unit.

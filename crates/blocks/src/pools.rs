@@ -1,11 +1,16 @@
 //! The unit pools of a shard, and its count of free blocks.
 
+use crate::placement::PlacementKind;
 use crate::pool::UnitPool;
+use crate::redundancy::Redundancy;
+use crate::tag::BlockKind;
+use softflash_flash::Flash;
+use softflash_ftl::Superblock;
 use std::cell::Cell;
 
 /// The units that blocks are placed on.
 pub(crate) struct Pools {
-    pub(crate) main: UnitPool,
+    main: UnitPool,
     /// The units of log blocks, where the log has a device of its own.
     log: Option<UnitPool>,
     /// The cached number of blocks that can be written. `None` after a change.
@@ -17,8 +22,9 @@ impl Pools {
         Pools { main, log, free: Cell::new(None) }
     }
 
-    pub(crate) fn has_log(&self) -> bool {
-        self.log.is_some()
+    /// The units of all blocks, except log blocks that have units of their own.
+    pub(crate) fn main(&self) -> &UnitPool {
+        &self.main
     }
 
     pub(crate) fn of(&self, on_log: bool) -> &UnitPool {
@@ -28,8 +34,38 @@ impl Pools {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &UnitPool> {
-        [&self.main].into_iter().chain(&self.log)
+    /// The flash of the main units.
+    pub(crate) fn flash(&self) -> &Flash {
+        self.main.flash()
+    }
+
+    /// Bytes per page.
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.flash().page_bytes()
+    }
+
+    /// Whether blocks of this kind go to the log's own flash.
+    pub(crate) fn is_on_log(&self, kind: BlockKind) -> bool {
+        self.log.is_some() && matches!(kind, BlockKind::Log { .. })
+    }
+
+    pub(crate) fn redundancy(&self) -> Redundancy {
+        self.main.redundancy()
+    }
+
+    /// Whether a new block survives the loss of a unit.
+    pub(crate) fn are_redundant(&self) -> bool {
+        self.main.is_redundant()
+    }
+
+    pub(crate) fn place_by(&self, placement: PlacementKind) {
+        [&self.main].into_iter().chain(&self.log).for_each(|pool| pool.place_by(placement));
+    }
+
+    /// Releases superblocks, which changes the count.
+    pub(crate) fn release(&self, superblocks: &[Superblock], on_log: bool) {
+        self.of(on_log).release(superblocks);
+        self.note_change();
     }
 
     /// Invalidates the count: blocks were written or deleted, or a unit was lost.

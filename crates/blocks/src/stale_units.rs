@@ -4,8 +4,7 @@
 //! The generation of a unit's superblocks rises with every erase, and the FTL keeps the greatest
 //! one on the flash. The log, whose copies are on other units, records it as a [`UnitMark`].
 
-use crate::layer::BlockLayer;
-use crate::pool::UnitMark;
+use crate::pool::{UnitMark, UnitPool};
 
 /// A unit that was restored from an old image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,22 +33,14 @@ impl std::fmt::Display for StaleUnit {
 /// next header.
 const MISSED_SESSION: u64 = 1 << 16;
 
-impl BlockLayer {
-    /// The marks of all units, for the log.
-    pub fn unit_marks(&self) -> Vec<UnitMark> {
-        self.parts.pools.main.marks()
-    }
-
-    /// Units whose generations at the mount are behind the log's marks. They matter only where a
-    /// block in use lacks a copy.
-    pub fn stale_units(&self, marks: &[UnitMark]) -> Vec<StaleUnit> {
-        let stale = |mark: &UnitMark| {
-            let mounted = self.parts.mounted.iter().find(|mounted| mounted.unit == mark.unit)?;
-            let (found, was) = (mounted.generation, mark.generation);
-            let is_stale =
-                found + MISSED_SESSION <= was && !self.parts.pools.main.is_lost(mark.unit);
-            is_stale.then_some(StaleUnit { unit: mark.unit, found, was })
-        };
-        marks.iter().filter_map(stale).collect()
-    }
+/// Units whose generations were behind the log's marks when they were `mounted`, without lost
+/// units.
+pub(crate) fn find(mounted: &[UnitMark], marks: &[UnitMark], pool: &UnitPool) -> Vec<StaleUnit> {
+    let stale = |mark: &UnitMark| {
+        let mounted = mounted.iter().find(|mounted| mounted.unit == mark.unit)?;
+        let (found, was) = (mounted.generation, mark.generation);
+        let is_stale = found + MISSED_SESSION <= was && !pool.is_lost(mark.unit);
+        is_stale.then_some(StaleUnit { unit: mark.unit, found, was })
+    };
+    marks.iter().filter_map(stale).collect()
 }

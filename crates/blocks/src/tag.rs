@@ -11,7 +11,7 @@
     )
 )]
 
-use softflash_base::{ShardId, cast};
+use softflash_base::ShardId;
 use softflash_ftl::OwnerTag;
 
 /// The permanent name of a block: ids are never used twice. The upper 16 bits are the shard.
@@ -22,11 +22,6 @@ impl BlockId {
     /// The first id of a shard.
     pub fn first(shard: ShardId) -> BlockId {
         BlockId(u64::from(shard.0) << 48 | 1)
-    }
-
-    /// The shard that made the block.
-    pub fn shard(self) -> ShardId {
-        ShardId(cast::low_u16(self.0 >> 48))
     }
 }
 

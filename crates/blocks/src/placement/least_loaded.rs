@@ -5,7 +5,7 @@ use super::{Candidate, Placement};
 /// The least loaded unit; among equally loaded units the one with the most free space, and among
 /// those the next in cyclic order, so that blocks spread evenly over idle units.
 #[derive(Debug, Default)]
-pub struct LeastLoaded {
+pub(crate) struct LeastLoaded {
     last: u16,
 }
 

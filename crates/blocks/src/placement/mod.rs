@@ -3,22 +3,22 @@
 mod least_loaded;
 mod round_robin;
 
-pub use least_loaded::LeastLoaded;
-pub use round_robin::RoundRobin;
+use least_loaded::LeastLoaded;
+use round_robin::RoundRobin;
 
 /// The load and the free space of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// The unit.
-    pub unit: u16,
+    pub(crate) unit: u16,
     /// Requests queued or under way, and blocks being written.
-    pub load: u32,
+    pub(crate) load: u32,
     /// Superblocks that can be allocated.
-    pub free: u32,
+    pub(crate) free: u32,
 }
 
 /// Chooses a unit for a new block, or `None` if no unit has space.
-pub trait Placement {
+pub(crate) trait Placement {
     /// `candidates` are in order of their units. Returns a unit among them.
     fn choose(&mut self, candidates: &[Candidate]) -> Option<u16>;
 }
@@ -26,16 +26,16 @@ pub trait Placement {
 /// The placements that a store can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PlacementKind {
-    /// [`LeastLoaded`].
+    /// The least loaded unit.
     #[default]
     LeastLoaded,
-    /// [`RoundRobin`].
+    /// The units in cyclic order.
     RoundRobin,
 }
 
 impl PlacementKind {
     /// A new policy of this kind.
-    pub fn policy(self) -> Box<dyn Placement> {
+    pub(crate) fn policy(self) -> Box<dyn Placement> {
         match self {
             PlacementKind::LeastLoaded => Box::new(LeastLoaded::default()),
             PlacementKind::RoundRobin => Box::new(RoundRobin::default()),

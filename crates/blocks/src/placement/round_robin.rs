@@ -7,7 +7,7 @@ use super::{Candidate, Placement};
 /// by their ids. Where log blocks and patches alternate on the same flash, and the number of units
 /// is even, patches use every second unit only: not suitable for a server.
 #[derive(Debug, Default)]
-pub struct RoundRobin {
+pub(crate) struct RoundRobin {
     last: Option<u16>,
 }
 

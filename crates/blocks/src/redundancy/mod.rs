@@ -2,6 +2,7 @@
 //! parity; `open_block.rs` writes the copies of a block, `reading.rs` reads them.
 
 mod groups;
+mod membership;
 mod parity_group;
 mod reconstruct;
 mod rewrites;
@@ -9,8 +10,11 @@ mod stripe;
 
 pub use groups::GroupState;
 pub(crate) use groups::{Deferral, Groups};
+pub(crate) use membership::Membership;
 pub use parity_group::{GroupChange, Member, ParityGroup};
+pub(crate) use reconstruct::Reconstruction;
 pub use reconstruct::xor_into;
+pub(crate) use rewrites::Rewrites;
 pub use stripe::Stripe;
 
 use crate::tag::BlockKind;
@@ -35,6 +39,11 @@ impl Redundancy {
     /// Whether blocks have redundancy.
     pub fn is_some(self) -> bool {
         self != Redundancy::None
+    }
+
+    /// Whether each patch should be in a parity group.
+    pub(crate) fn is_parity(self) -> bool {
+        matches!(self, Redundancy::Parity { .. })
     }
 
     /// Copies that a block of the kind should have.

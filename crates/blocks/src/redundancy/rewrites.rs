@@ -5,51 +5,81 @@
 //! the later one may be incomplete. The mount keeps both until the groups are known, which define
 //! the number of pages of each block; then the latest complete attempt counts.
 
+use super::groups::Groups;
 use super::parity_group::Member;
+use crate::directory::Directory;
 use crate::discovery::EarlierAttempt;
-use crate::layer::BlockLayer;
+use crate::lifecycle::Lifecycle;
+use crate::pools::Pools;
 use crate::tag::BlockId;
 use softflash_ftl::{Hint, Superblock};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Pages that are read at a time.
 const STEP_PAGES: u32 = 64;
 
-impl BlockLayer {
-    /// Chooses the latest complete attempt of each block that a power cut found in a rewrite, and
-    /// releases the other superblocks. Called once, when the groups are known.
-    pub async fn settle_rewrites(&self) {
-        let mut earlier = self.parts.earlier_attempts.take();
-        earlier.sort_unstable_by_key(|earlier| (earlier.id, std::cmp::Reverse(earlier.attempt)));
-        for attempts in earlier.chunk_by(|left, right| left.id == right.id) {
-            let Some(first) = attempts.first() else { continue };
-            if let Some(complete) = self.earlier_that_counts(first.id, attempts).await {
-                self.return_to(complete);
-            }
-            let is_unused =
-                |superblock: &Superblock| !self.superblocks(first.id).contains(superblock);
-            let unused = attempts.iter().map(|attempt| attempt.superblock).filter(is_unused);
-            unused.for_each(|superblock| self.flash().release(&superblock));
-            self.parts.pools.note_change();
+/// The rewrites that a mount found.
+pub(crate) struct Rewrites {
+    pools: Rc<Pools>,
+    directory: Rc<Directory>,
+    groups: Rc<Groups>,
+    lifecycle: Rc<Lifecycle>,
+    /// Until [`settle`](Rewrites::settle).
+    earlier_attempts: RefCell<Vec<EarlierAttempt>>,
+}
+
+impl Rewrites {
+    pub(crate) fn new(
+        pools: &Rc<Pools>,
+        directory: &Rc<Directory>,
+        groups: &Rc<Groups>,
+        lifecycle: &Rc<Lifecycle>,
+        earlier_attempts: Vec<EarlierAttempt>,
+    ) -> Rewrites {
+        Rewrites {
+            pools: Rc::clone(pools),
+            directory: Rc::clone(directory),
+            groups: Rc::clone(groups),
+            lifecycle: Rc::clone(lifecycle),
+            earlier_attempts: RefCell::new(earlier_attempts),
         }
     }
 
-    /// The latest complete one of the earlier attempts; `None` where the last attempt is complete,
-    /// too, or where no group has the block.
+    /// Chooses the latest complete attempt of each block that a power cut found in a rewrite, and
+    /// releases the other superblocks.
+    pub(crate) async fn settle(&self) {
+        let mut earlier = self.earlier_attempts.take();
+        earlier.sort_unstable_by_key(|earlier| (earlier.id, std::cmp::Reverse(earlier.attempt)));
+        for attempts in earlier.chunk_by(|left, right| left.id == right.id) {
+            let Some(EarlierAttempt { id, .. }) = attempts.first().copied() else { continue };
+            if let Some(complete) = self.earlier_that_counts(id, attempts).await {
+                self.lifecycle.return_to(id, complete);
+            }
+            let copies = self.directory.copies(id);
+            let superblocks = attempts.iter().map(|attempt| attempt.superblock);
+            let unused: Vec<_> = superblocks.filter(|one| !copies.contains(one)).collect();
+            self.pools.release(&unused, false);
+        }
+    }
+
+    /// The superblock of the latest complete one of the earlier attempts; `None` where the last
+    /// attempt is complete, too, or where no group has the block.
     async fn earlier_that_counts(
         &self,
         id: BlockId,
         attempts: &[EarlierAttempt],
-    ) -> Option<EarlierAttempt> {
-        let group = self.group_of(id)?;
+    ) -> Option<Superblock> {
+        let group = self.groups.of(id)?;
         let block = group.blocks().find(|block| block.block == id.0)?;
-        for last in self.superblocks(id) {
+        for last in self.directory.copies(id) {
             if self.is_complete(block, &last).await {
                 return None;
             }
         }
         for attempt in attempts {
             if self.is_complete(block, &attempt.superblock).await {
-                return Some(*attempt);
+                return Some(attempt.superblock);
             }
         }
         None
@@ -59,23 +89,10 @@ impl BlockLayer {
     async fn is_complete(&self, block: Member, superblock: &Superblock) -> bool {
         for first in (0..block.pages).step_by(STEP_PAGES as usize) {
             let pages = STEP_PAGES.min(block.pages - first);
-            if self.flash().read(superblock, first, pages, Hint::COMPACTION).await.is_err() {
+            if self.pools.main().read(superblock, first, pages, Hint::COMPACTION).await.is_err() {
                 return false;
             }
         }
         true
-    }
-
-    /// The block is in the superblock of this earlier attempt. It was rewritten for a reason, which
-    /// holds still.
-    fn return_to(&self, earlier: EarlierAttempt) {
-        let EarlierAttempt { id, superblock, .. } = earlier;
-        // The number of the last attempt stays: the next rewrite must have a higher one.
-        let incomplete = self.parts.directory.change(id, |place| {
-            std::mem::replace(&mut place.copies, [superblock].into_iter().collect())
-        });
-        incomplete.iter().flatten().for_each(|superblock| self.flash().release(superblock));
-        self.parts.groups.borrow_mut().note_change();
-        self.note_degraded(id);
     }
 }

@@ -3,57 +3,52 @@
 
 use super::parity_group::{Member, ParityGroup};
 use super::reconstruct::xor_into;
+use crate::anti_affinity::AntiAffinity;
+use crate::directory::Directory;
 use crate::error::Result;
-use crate::layer::BlockLayer;
-use crate::open_block::AntiAffinity;
+use crate::pools::Pools;
+use crate::space;
 use crate::tag::{BlockId, BlockKind};
+use crate::writer::Writer;
 use softflash_base::IoBuf;
 use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
-
-/// Bytes per append of a parity block.
-const PIECE_BYTES: usize = 1 << 20;
+use std::rc::Rc;
 
 /// A parity group that is being written.
 pub struct Stripe {
-    blocks: BlockLayer,
+    pools: Rc<Pools>,
+    directory: Rc<Directory>,
+    writer: Rc<Writer>,
     members: Vec<Member>,
     parity: Vec<u8>,
     anti_affinity: AntiAffinity,
 }
 
-impl BlockLayer {
+impl Stripe {
     /// A new stripe, where the store keeps parity and more than one unit serves.
-    pub fn new_stripe(&self) -> Option<Stripe> {
-        (self.group_width() > 0).then(|| Stripe {
-            blocks: self.clone(),
+    pub(crate) fn new(
+        pools: &Rc<Pools>,
+        directory: &Rc<Directory>,
+        writer: &Rc<Writer>,
+    ) -> Option<Stripe> {
+        (pools.main().group_width() > 0).then(|| Stripe {
+            pools: Rc::clone(pools),
+            directory: Rc::clone(directory),
+            writer: Rc::clone(writer),
             members: Vec::new(),
             parity: Vec::new(),
             anti_affinity: AntiAffinity::default(),
         })
     }
 
-    /// Copies bytes to buffers of whole pages.
-    pub fn pieces_of(&self, bytes: &[u8]) -> Vec<IoBuf> {
-        let piece_of = |chunk: &[u8]| {
-            let mut piece = self.flash().buffer(chunk.len().next_multiple_of(self.page_bytes()));
-            let (front, padding) = piece.split_at_mut(chunk.len());
-            front.copy_from_slice(chunk);
-            padding.fill(0);
-            piece
-        };
-        bytes.chunks(PIECE_BYTES).map(piece_of).collect()
-    }
-}
-
-impl Stripe {
     /// Whether enough units are left for another patch and the parity.
     pub fn takes_another(&self) -> bool {
         let taken = self.anti_affinity.units();
         // Members whose unit is not chosen yet.
         let unplaced = self.members.len().saturating_sub(taken.len());
-        self.members.len() < self.blocks.group_width()
-            && self.blocks.units_besides(&taken) >= unplaced + 2
+        let pool = self.pools.main();
+        self.members.len() < pool.group_width() && pool.units_besides(&taken) >= unplaced + 2
     }
 
     /// Adds a patch. The caller writes it with the returned set, which keeps it on a unit of its
@@ -69,7 +64,7 @@ impl Stripe {
             xor_into(self.parity.get_mut(at..).unwrap_or_default(), piece);
             at += piece.len();
         }
-        let page_bytes = self.blocks.page_bytes();
+        let page_bytes = self.pools.page_bytes();
         assert!(bytes.is_multiple_of(page_bytes), "{id} of {bytes} bytes is not whole pages");
         let pages = (bytes / page_bytes) as u32;
         self.members.push(Member { block: id.0, pages });
@@ -79,11 +74,11 @@ impl Stripe {
     /// Writes the parity. The group is durable after the next flush that follows the writes of its
     /// patches.
     pub async fn close(self, hint: Hint) -> Result<ParityGroup> {
-        let Stripe { blocks, members, parity, anti_affinity } = self;
-        let id = blocks.new_id();
-        let pieces = blocks.pieces_of(&parity);
-        blocks.leave_room(hint)?;
-        blocks.put_avoiding(id, BlockKind::Parity, pieces, hint, &anti_affinity).await?;
+        let Stripe { pools, directory, writer, members, parity, anti_affinity } = self;
+        let id = directory.new_id();
+        let pieces = pools.main().pieces_of(&parity);
+        space::leave_room(&pools, hint)?;
+        writer.write_whole(id, BlockKind::Parity, pieces, hint, &anti_affinity).await?;
         Ok(ParityGroup { parity: id.0, members })
     }
 }
