@@ -15,7 +15,7 @@ pub(crate) struct Dispatch<'a> {
     space: &'a mut Space,
     dies: &'a mut Dies,
     pages: &'a mut Pages,
-    buffer: Option<&'a mut Buffer>,
+    buffer: &'a mut Option<Buffer>,
 }
 
 impl<'a> Dispatch<'a> {
@@ -24,7 +24,7 @@ impl<'a> Dispatch<'a> {
         space: &'a mut Space,
         dies: &'a mut Dies,
         pages: &'a mut Pages,
-        buffer: Option<&'a mut Buffer>,
+        buffer: &'a mut Option<Buffer>,
     ) -> Dispatch<'a> {
         Dispatch { space, dies, pages, buffer }
     }
@@ -35,7 +35,8 @@ impl<'a> Dispatch<'a> {
         if !self.space.has_work(die) {
             self.feed_reads(die, accepts);
         } else if accepts.any() {
-            self.feed_all(die, accepts);
+            let Dispatch { space, dies, pages, buffer } = self;
+            feed_all(space, dies, pages, buffer, die, accepts);
         }
     }
 
@@ -43,16 +44,6 @@ impl<'a> Dispatch<'a> {
     #[inline(always)]
     fn feed_reads(self, die: u32, mut accepts: Accepted) {
         while let Some(further) = self.dies.begin_read(die, accepts, self.pages) {
-            accepts = further;
-        }
-    }
-
-    /// As [`feed`](Dispatch::feed), for a die that has writes or collection.
-    #[inline(never)]
-    fn feed_all(mut self, die: u32, mut accepts: Accepted) {
-        while accepts.any()
-            && let Some(further) = self.begin_next(die, accepts)
-        {
             accepts = further;
         }
     }
@@ -134,13 +125,14 @@ impl<'a> Dispatch<'a> {
             let work = Work { tag: write, page: page as u16, pages: 1, kind: WorkKind::Program };
             return Some(self.dies.begin(die, work));
         }
-        Some(self.program_row(die, frontier, most))
+        let Dispatch { space, dies, pages, buffer } = self;
+        Some(Dispatch::new(space, dies, pages, buffer).program_row(die, frontier, most))
     }
 
     /// As [`program`](Dispatch::program), if several pages are programmed together, or some are
     /// parity.
     #[inline(never)]
-    fn program_row(&mut self, die: u32, frontier: u32, most: u32) -> Accepted {
+    fn program_row(mut self, die: u32, frontier: u32, most: u32) -> Accepted {
         let row_begins = self.space.frontier(frontier).next();
         let row = self.space.shape().row_of(row_begins);
         let row_ends = self.space.shape().row_end(row);
@@ -174,7 +166,7 @@ impl<'a> Dispatch<'a> {
         let write = self.space.take_write(die, frontier, self.pages)?;
         let logical = self.pages.logical(write);
         self.space.place_at(frontier, page, logical);
-        if let Some(buffer) = &mut self.buffer {
+        if let Some(buffer) = self.buffer {
             buffer.begin_program(logical);
         }
         Some(write)
@@ -185,5 +177,24 @@ impl<'a> Dispatch<'a> {
     fn frontier_went_on(&mut self, frontier: u32, page: u32, data: u32) {
         self.space.expect_next_writes(frontier, self.pages);
         self.space.advance(frontier, page, data);
+    }
+}
+
+/// As [`Dispatch::feed`], for a die that has writes or collection. The parts are separate arguments
+/// because those are passed in registers.
+#[inline(never)]
+fn feed_all(
+    space: &mut Space,
+    dies: &mut Dies,
+    pages: &mut Pages,
+    buffer: &mut Option<Buffer>,
+    die: u32,
+    mut accepts: Accepted,
+) {
+    let mut dispatch = Dispatch::new(space, dies, pages, buffer);
+    while accepts.any()
+        && let Some(further) = dispatch.begin_next(die, accepts)
+    {
+        accepts = further;
     }
 }

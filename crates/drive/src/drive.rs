@@ -237,6 +237,6 @@ impl Drive {
     #[inline(always)]
     fn feed(&mut self, die: u32, accepts: Accepted) {
         let Drive { space, dies, pages, buffer, .. } = self;
-        Dispatch::new(space, dies, pages, buffer.as_mut()).feed(die, accepts);
+        Dispatch::new(space, dies, pages, buffer).feed(die, accepts);
     }
 }

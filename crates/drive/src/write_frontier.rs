@@ -206,22 +206,24 @@ impl WriteFrontier {
     pub(crate) fn move_chunk(&mut self, shape: &Shape, map: &mut Map, blocks: &mut Blocks) {
         let end = shape.first_page_of(self.victim + 1);
         let open = shape.first_page_of(self.open);
+        let WriteFrontier { number, mut next, mut cursor, .. } = *self;
         let mut pages = 0;
         while pages < CHUNK_PAGES
-            && self.cursor < end
-            && let Some(page) = map.next_valid(self.cursor, end)
+            && cursor < end
+            && let Some(page) = map.next_valid(cursor, end)
         {
-            while shape.is_parity(self.number, self.next) {
-                self.next += 1;
+            while shape.is_parity(number, next) {
+                next += 1;
             }
-            map.relocate(page, open + self.next);
-            self.next += 1;
-            self.cursor = page + 1;
+            map.relocate(page, open + next);
+            next += 1;
+            cursor = page + 1;
             pages += 1;
         }
+        (self.next, self.cursor) = (next, cursor);
         self.pace.moved += u32::from(pages);
         blocks.move_valid(self.victim, self.open, pages);
-        map.expect_behind(open + self.next);
+        map.expect_behind(open + next);
         self.expect_chunk(shape, map);
     }
 
