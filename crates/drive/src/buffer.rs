@@ -40,14 +40,14 @@ impl Buffer {
     }
 
     /// The program of the waiting version begins.
-    pub(crate) fn begin(&mut self, logical: u32) {
+    pub(crate) fn begin_program(&mut self, logical: u32) {
         if let Some(state) = self.pages.get_mut(&logical) {
             *state = (*state & !WAITS) + 1;
         }
     }
 
     /// A version is on flash.
-    pub(crate) fn end(&mut self, logical: u32) {
+    pub(crate) fn end_program(&mut self, logical: u32) {
         self.used_pages -= 1;
         if let Some(state) = self.pages.get_mut(&logical) {
             *state -= 1;

@@ -90,6 +90,10 @@ pub(crate) struct Front {
     reads: Queue,
     writes: Queue,
     in_service: Option<(u64, PageJob)>,
+    /// Time of the next event; `u64::MAX` while there is none.
+    event_at: u64,
+    /// Whether requests in each direction never wait here.
+    straight: [bool; 2],
     /// Caches the length and duration of the last transfer in each direction; most transfers have
     /// the same length.
     known: [(u64, u64); 2],
@@ -111,7 +115,12 @@ fn direction_of(kind: AccessKind) -> usize {
 }
 
 impl Front {
-    pub(crate) fn new(device: &DeviceSpec) -> Front {
+    /// The front of a device, with a write buffer behind it or without.
+    pub(crate) fn new(device: &DeviceSpec, buffered: bool) -> Front {
+        let ControllerSpec { request_ns, read_page_ns, write_page_ns, .. } = device.controller;
+        let fixed_ns = request_ns + device.host.submit_ns;
+        let reads_take = fixed_ns + read_page_ns;
+        let writes_take = fixed_ns + write_page_ns + device.link.write_bytes_per_second;
         Front {
             link: device.link,
             controller: device.controller,
@@ -120,22 +129,18 @@ impl Front {
             reads: Queue::new(),
             writes: Queue::new(),
             in_service: None,
+            event_at: u64::MAX,
+            straight: [reads_take == 0, writes_take == 0 && !buffered],
             known: [(0, 0); 2],
             entered: [0; 2],
             passed: [0; 2],
         }
     }
 
-    /// Whether reads pass the front in no time.
-    pub(crate) fn is_free_for_reads(&self) -> bool {
-        let ControllerSpec { request_ns, read_page_ns, .. } = self.controller;
-        request_ns + read_page_ns + self.host.submit_ns == 0
-    }
-
-    /// Whether writes pass the front in no time.
-    pub(crate) fn is_free_for_writes(&self) -> bool {
-        let ControllerSpec { request_ns, write_page_ns, .. } = self.controller;
-        request_ns + write_page_ns + self.host.submit_ns + self.link.write_bytes_per_second == 0
+    /// Whether requests of a kind never wait in the front.
+    #[inline]
+    pub(crate) fn is_straight(&self, kind: AccessKind) -> bool {
+        self.straight[direction_of(kind)]
     }
 
     /// The time that the host's software adds to a completion.
@@ -217,14 +222,22 @@ impl Front {
         (ends, takes_ns)
     }
 
-    /// When the next page leaves or enters service; `u64::MAX` if none does. `room`: whether the
-    /// buffer has room for a written page.
+    /// When the next page leaves or enters service; `u64::MAX` if none does.
     #[inline]
-    pub(crate) fn next_at(&self, room: bool) -> u64 {
-        match self.in_service {
+    pub(crate) fn event_at(&self) -> u64 {
+        self.event_at
+    }
+
+    /// Updates the time of the next event, after a change of the front or of the room in the
+    /// buffer. `room`: whether the buffer has room for a written page. A page that waited for room
+    /// may have been ready long ago.
+    #[inline]
+    pub(crate) fn update(&mut self, now: u64, room: bool) {
+        let event_at = match self.in_service {
             Some((ends, _)) => ends,
             None => self.reads.first_at.min(self.writes_at(room)),
-        }
+        };
+        self.event_at = event_at.max(now);
     }
 
     #[inline]
@@ -232,10 +245,10 @@ impl Front {
         if room { self.writes.first_at } else { u64::MAX }
     }
 
-    /// Plays the event at [`next_at`](Front::next_at): returns the page that has passed the
-    /// firmware, if there is one.
+    /// Plays the event at [`event_at`](Front::event_at): returns the page that has passed the
+    /// firmware, if there is one. [`update`](Front::update) follows.
     #[inline(always)]
-    pub(crate) fn play(&mut self, now: u64, room: bool) -> Option<PageJob> {
+    pub(crate) fn pass_page(&mut self, now: u64, room: bool) -> Option<PageJob> {
         let page = match self.in_service {
             Some((_, page)) => {
                 self.in_service = None;

@@ -24,36 +24,42 @@
 //!
 //! - [`spec`]: devices and layouts, as presets define them; `shape`: numbering and capacity,
 //!   computed from both;
-//! - `map`: logical to physical pages and back; `write_frontier`: blocks that are written and
-//!   collected together;
+//! - `map`: logical to physical pages and back; `blocks`: their valid pages, and which are erased
+//!   or can be collected; `write_frontier`: blocks that are written and collected together;
+//!   `space`: these three, without time;
 //! - `pages`: requests under way in a slab, and the FIFO queues of their pages;
 //! - `policy`: which block is collected next;
-//! - [`mod@drive`]: the state machine; `front`: link and firmware, where requests come in;
-//!   `dispatch`: the order of a die's commands; `collect`: garbage collection; `buffer`: the write
-//!   buffer; `completions`: pending completions;
-//! - `figures`: capacity, busy times, memory and other figures of a drive;
-//! - `ahead`: advancing to a time, and lower bounds of completion times;
-//! - [`precondition`]: fills a drive, or sets its steady state, in no virtual time;
+//! - `front`: link and firmware, where requests come in; `buffer`: the write buffer; `dies`: the
+//!   flash, and the pages to be read; `dispatch`: the order of a die's commands; `collect`: the
+//!   commands of garbage collection; `completions`: pending completions; `host_queue`: requests
+//!   beyond the queue depth, and completions that the host has not taken;
+//! - [`mod@drive`]: the state machine, which assembles these parts; `drive/requests`: the way of a
+//!   request through them; `drive/figures`: capacity, busy times, memory and other figures;
+//! - `ahead`: lower bounds of completion times;
+//! - `precondition`: fills a drive, or sets its steady state, in no virtual time;
 //! - [`as_device`]: a drive as a device of units, for stores.
 
 mod ahead;
 pub mod as_device;
+mod blocks;
 mod buffer;
 mod collect;
 mod completions;
 mod counters;
+mod dies;
 mod dispatch;
 pub mod drive;
 mod error;
-mod figures;
 mod front;
+mod host_queue;
 mod map;
 mod memory;
 mod pages;
 mod policy;
-pub mod precondition;
+mod precondition;
 mod request;
 mod shape;
+mod space;
 pub mod spec;
 mod write_frontier;
 

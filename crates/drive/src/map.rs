@@ -92,6 +92,23 @@ impl Map {
         std::iter::successors(next(from), |&page| next(page + 1)).count() as u32
     }
 
+    /// Checks that both directions agree, and that `valid` pages are mapped.
+    pub(crate) fn check(&self, valid: u64) -> Result<(), String> {
+        let mut mapped = 0_u64;
+        for (logical, &physical) in (0_u32..).zip(&self.physical_of) {
+            if physical != NONE {
+                mapped += 1;
+                if self.logical_of(physical) != logical {
+                    return Err(format!("page {physical} does not hold logical page {logical}"));
+                }
+            }
+        }
+        if mapped != valid {
+            return Err(format!("{mapped} logical pages lie in {valid} valid ones"));
+        }
+        Ok(())
+    }
+
     /// Prefetches the physical page of a logical one.
     #[inline]
     pub(crate) fn expect(&self, logical: u32) {

@@ -11,7 +11,7 @@ use softflash_base::{AccessKind, Time};
 /// A request, a page of a request, or both: one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-pub(crate) struct Page {
+struct Page {
     tag: u64,
     bytes: u64,
     submitted_at: u64,
@@ -20,15 +20,15 @@ pub(crate) struct Page {
     kind: AccessKind,
     /// The request of the page; [`NONE`] if no request waits for it, as it is in the write buffer.
     request: u32,
-    pub(crate) logical: u32,
+    logical: u32,
     /// The next page in its queue.
     next: u32,
     /// Its order of arrival at the die: a counter that wraps.
-    pub(crate) order: u32,
+    order: u32,
     /// The row to read in its block.
-    pub(crate) row: u16,
+    row: u16,
     /// Whether it is read because a write covers a part of it.
-    pub(crate) merges: bool,
+    merges: bool,
 }
 
 impl Page {
@@ -53,6 +53,8 @@ pub(crate) struct Pages {
     places: Vec<Page>,
     free: Vec<u32>,
     requests: usize,
+    /// Pages that have arrived at a die so far: a counter that wraps.
+    arrived: u32,
 }
 
 impl Pages {
@@ -82,7 +84,7 @@ impl Pages {
     /// The entry of a page of a request: the request's own if it is the only page.
     #[inline]
     pub(crate) fn page_of(&mut self, request: u32, logical: u32) -> u32 {
-        if self.get(request).request == request {
+        if self.entry(request).request == request {
             return request;
         }
         self.add_page(request, logical)
@@ -107,38 +109,86 @@ impl Pages {
     }
 
     #[inline]
-    pub(crate) fn get(&self, page: u32) -> &Page {
+    fn entry(&self, page: u32) -> &Page {
         &self.places[page as usize]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, page: u32) -> &mut Page {
+    fn entry_mut(&mut self, page: u32) -> &mut Page {
         &mut self.places[page as usize]
+    }
+
+    #[inline]
+    pub(crate) fn logical(&self, page: u32) -> u32 {
+        self.entry(page).logical
+    }
+
+    /// The row to read in the block of a page.
+    #[inline]
+    pub(crate) fn row(&self, page: u32) -> u16 {
+        self.entry(page).row
+    }
+
+    /// A page to program arrives at its die.
+    #[inline]
+    pub(crate) fn arrive(&mut self, page: u32) {
+        self.arrived = self.arrived.wrapping_add(1);
+        let order = self.arrived;
+        self.entry_mut(page).order = order;
+    }
+
+    /// A page to read arrives at its die.
+    #[inline]
+    pub(crate) fn arrive_to_read(&mut self, page: u32, row: u16) {
+        self.arrive(page);
+        self.entry_mut(page).row = row;
+    }
+
+    /// Whether a page arrived at its die before another.
+    #[inline]
+    pub(crate) fn is_before(&self, page: u32, other: u32) -> bool {
+        (self.entry(page).order.wrapping_sub(self.entry(other).order) as i32) < 0
+    }
+
+    /// Marks a page as one that is read because a write covers a part of it.
+    pub(crate) fn begin_merge(&mut self, page: u32) {
+        self.entry_mut(page).merges = true;
+    }
+
+    /// Whether a page is read because a write covers a part of it.
+    #[inline]
+    pub(crate) fn merges(&self, page: u32) -> bool {
+        self.entry(page).merges
+    }
+
+    /// The old contents of a page have been read.
+    pub(crate) fn end_merge(&mut self, page: u32) {
+        self.entry_mut(page).merges = false;
     }
 
     /// The page behind a page in its queue; [`NONE`] behind the last.
     #[inline]
     pub(crate) fn behind(&self, page: u32) -> u32 {
-        self.get(page).next
+        self.entry(page).next
     }
 
     /// Makes a page the last of its queue.
     #[inline]
     pub(crate) fn end_queue(&mut self, last: u32) {
-        self.get_mut(last).next = NONE;
+        self.entry_mut(last).next = NONE;
     }
 
     /// Completes a page; returns its request if no other page of it is left.
     #[inline]
     pub(crate) fn complete_page(&mut self, page: u32) -> Option<u32> {
-        let request = self.get(page).request;
+        let request = self.entry(page).request;
         if request != page {
             self.free.push(page);
         }
         if request == NONE {
             return None;
         }
-        let left = &mut self.get_mut(request).pages_left;
+        let left = &mut self.entry_mut(request).pages_left;
         *left -= 1;
         (*left == 0).then_some(request)
     }
@@ -148,7 +198,7 @@ impl Pages {
     pub(crate) fn complete_request(&mut self, request: u32, at: u64) -> Done {
         self.requests -= 1;
         self.free.push(request);
-        let &Page { tag, kind, bytes, submitted_at, .. } = self.get(request);
+        let &Page { tag, kind, bytes, submitted_at, .. } = self.entry(request);
         Done { tag, kind, bytes, submitted_at: Time(submitted_at), at: Time(at) }
     }
 
@@ -196,8 +246,8 @@ impl Queue {
         // page is linked to itself for a moment.
         let alone = self.first == NONE;
         let before = if alone { page } else { self.last };
-        pages.get_mut(before).next = page;
-        pages.get_mut(page).next = NONE;
+        pages.entry_mut(before).next = page;
+        pages.entry_mut(page).next = NONE;
         self.first = if alone { page } else { self.first };
         self.last = page;
     }
@@ -271,7 +321,7 @@ mod tests {
         let request = pages.add_request(5, &write(9), (70, 2));
         let [first, second] = [70, 71].map(|logical| pages.page_of(request, logical));
         let buffered = pages.add_page(NONE, 70);
-        assert_eq!(pages.get(second).logical, 71);
+        assert_eq!(pages.logical(second), 71);
         assert_eq!((pages.complete_page(second), pages.complete_page(buffered)), (None, None));
         assert_eq!(pages.complete_page(first), Some(request));
         let done = pages.complete_request(request, 25);

@@ -1,202 +1,142 @@
-//! Preconditioning: puts a drive into a used state, in no virtual time.
+//! Preconditioning: puts the space of a drive into a used state, in no virtual time.
 //!
-//! [`Drive::fill`] and [`Drive::overwrite_now`] update map, frontiers and collection as timed
-//! writes do. [`Drive::make_steady`] sets the steady state of uniform random writes of single pages
-//! directly: random logical pages in blocks whose numbers of valid pages follow the known
-//! distributions. A wrong distribution would show as drift in the run that follows.
+//! [`write`] updates map, frontiers and collection as timed writes do. [`make_steady`] sets the
+//! steady state of uniform random writes of single pages directly: random logical pages in blocks
+//! whose numbers of valid pages follow the known distributions. A wrong distribution would show as
+//! drift in the run that follows.
 
-use crate::drive::Drive;
 use crate::map::NONE;
-use crate::policy::NOT_CLOSED;
+use crate::space::Space;
 use crate::spec::VictimPolicy;
+use crate::write_frontier::Due;
 use softflash_base::random::Rng;
 
-impl Drive {
-    /// Writes every logical page once, in order.
-    pub fn fill(&mut self) {
-        for logical in 0..self.shape.logical_pages {
-            self.write_now(logical);
+/// Writes a logical page. Nothing may be under way.
+pub(crate) fn write(space: &mut Space, logical: u32) {
+    let frontier = space.shape().frontier_of(logical);
+    loop {
+        if program_parity(space, frontier) {
+            continue;
         }
+        if space.due(frontier) == Due::Collection {
+            collect_more(space, frontier);
+            continue;
+        }
+        place(space, frontier, logical);
+        return advance(space, frontier, 1);
     }
+}
 
-    /// Writes the page at this offset, in no virtual time. Nothing may be under way.
-    pub fn overwrite_now(&mut self, offset_bytes: u64) {
-        let logical = offset_bytes / u64::from(self.shape.page_bytes);
-        if logical < u64::from(self.shape.logical_pages) {
-            self.write_now(logical as u32);
-        }
+/// Programs the next page of a write frontier if it is parity.
+fn program_parity(space: &mut Space, frontier: u32) -> bool {
+    let parity = space.shape().is_parity(frontier, space.frontier(frontier).next());
+    if parity {
+        space.count_parity(1);
+        advance(space, frontier, 0);
     }
+    parity
+}
 
-    fn write_now(&mut self, logical: u32) {
-        let frontier = self.shape.frontier_of(logical);
-        loop {
-            let state = &self.blocks.frontiers[frontier as usize];
-            let parity = self.shape.is_parity(frontier, state.next);
-            if state.collects() && !parity {
-                let left = self.left_to_move(state);
-                if left == 0 {
-                    let victim = self.take_victim(frontier);
-                    self.erased(victim);
-                    continue;
-                }
-                let room = self.shape.data_pages_from(frontier, state.next).saturating_sub(left);
-                if room == 0 || state.pace.owes() {
-                    self.move_now(frontier);
-                    continue;
-                }
-            }
-            if parity {
-                self.counters.programmed_for_parity += 1;
-            } else {
-                self.place(frontier, logical);
-                self.blocks.frontiers[frontier as usize].pace.written += 1;
-                self.counters.programmed_for_host += 1;
-                self.counters.host_pages_written += 1;
-            }
-            self.pass_page(frontier);
-            if !parity {
-                return;
-            }
-        }
+/// Moves the next pages of a write frontier's victim; after the last, erases it.
+fn collect_more(space: &mut Space, frontier: u32) {
+    if space.left_to_move(frontier) == 0 {
+        return erase_victim(space, frontier);
     }
-
-    /// Moves the next pages of a write frontier's victim.
-    fn move_now(&mut self, frontier: u32) {
-        let from = self.blocks.frontiers[frontier as usize].next;
-        self.move_chunk(frontier);
-        let state = &mut self.blocks.frontiers[frontier as usize];
-        let to = std::mem::replace(&mut state.next, from);
-        for page in from..to {
-            if self.shape.is_parity(frontier, page) {
-                self.counters.programmed_for_parity += 1;
-            } else {
-                self.counters.programmed_for_collection += 1;
-            }
-            self.pass_page(frontier);
-        }
+    space.move_chunk(frontier);
+    while space.frontier(frontier).is_moving() {
+        space.take_moved_row(frontier);
+        reopen(space, frontier);
     }
+}
 
-    /// Advances the frontier by a page.
-    fn pass_page(&mut self, frontier: u32) {
-        let state = &mut self.blocks.frontiers[frontier as usize];
-        state.next += 1;
-        state.programmed = state.next;
-        if state.next == self.shape.pages_per_block {
-            self.close(frontier);
-            let state = &self.blocks.frontiers[frontier as usize];
-            if state.open == NONE && state.collects() {
-                assert_eq!(
-                    self.left_to_move(state),
-                    0,
-                    "a frontier has no room for what it collects"
-                );
-                let victim = self.take_victim(frontier);
-                self.erased(victim);
-            }
-        }
+/// Maps a logical page to the next page of its write frontier.
+fn place(space: &mut Space, frontier: u32, logical: u32) {
+    space.place_at(frontier, space.frontier(frontier).next(), logical);
+}
+
+/// Advances a write frontier by a page, which holds `data` pages of the host.
+fn advance(space: &mut Space, frontier: u32, data: u32) {
+    space.advance(frontier, space.frontier(frontier).next() + 1, data);
+    reopen(space, frontier);
+}
+
+/// Erases the victim of a write frontier that has no other block to write.
+fn reopen(space: &mut Space, frontier: u32) {
+    let state = space.frontier(frontier);
+    if state.open_block() == NONE && state.collects() {
+        let left = space.left_to_move(frontier);
+        assert_eq!(left, 0, "a frontier has no room for what it collects");
+        erase_victim(space, frontier);
     }
+}
 
-    /// Sets the steady state of uniform random writes of single pages over the whole drive. The
-    /// drive must be new.
-    pub fn make_steady(&mut self, seed: u64) {
-        let rng = Rng::seeded(seed).fork("steady");
-        for place in 0..self.shape.frontiers {
-            self.make_frontier_steady(place, &mut rng.fork(place.to_le_bytes()));
-        }
+fn erase_victim(space: &mut Space, frontier: u32) {
+    let victim = space.take_victim(frontier);
+    space.erased(victim);
+}
+
+/// Sets the steady state of uniform random writes of single pages over the whole drive, which must
+/// be new.
+pub(crate) fn make_steady(space: &mut Space, seed: u64) {
+    let rng = Rng::seeded(seed).fork("steady");
+    for place in 0..space.shape().frontiers() {
+        make_frontier_steady(space, place, &mut rng.fork(place.to_le_bytes()));
     }
+}
 
-    fn make_frontier_steady(&mut self, place: u32, rng: &mut Rng) {
-        let frontier = self.shape.stripe[place as usize];
-        let mut logical: Vec<u32> =
-            (place..self.shape.logical_pages).step_by(self.shape.frontiers as usize).collect();
-        rng.shuffle(&mut logical);
-        let mut logical = logical.into_iter();
+/// As [`make_steady`], for the write frontier of the logical pages from `first` on, one in every
+/// stripe.
+fn make_frontier_steady(space: &mut Space, first: u32, rng: &mut Rng) {
+    let shape = space.shape();
+    let frontier = shape.frontier_of(first);
+    let mut logical: Vec<u32> =
+        (first..shape.logical_pages()).step_by(shape.frontiers() as usize).collect();
+    rng.shuffle(&mut logical);
+    let mut logical = logical.into_iter();
 
-        // One block is open, at any stage of being written; one is erased; the others are closed.
-        let closed = self.shape.blocks_per_frontier - 2;
-        let in_block = self.shape.data_pages_from(frontier, 0);
-        let pages = logical.len() as u32;
-        let most_open = in_block.min(pages);
-        let least_open = pages.saturating_sub(closed * in_block);
-        let open = least_open + rng.below(u64::from(most_open - least_open) + 1) as u32;
-        let counts = match self.layout.victim {
-            VictimPolicy::Greedy => greedy_counts(pages - open, closed, in_block),
-            VictimPolicy::Fifo => fifo_counts(pages - open, closed, in_block),
-        };
-        for count in counts {
-            self.write_block(frontier, count, &mut logical);
-        }
-        for logical in logical {
-            while self.shape.is_parity(frontier, self.blocks.frontiers[frontier as usize].next) {
-                self.pass_page(frontier);
-            }
-            self.place(frontier, logical);
-            self.pass_page(frontier);
-        }
+    // One block is open, at any stage of being written; one is erased; the others are closed.
+    let closed = shape.blocks_of(frontier).len() as u32 - 2;
+    let in_block = shape.data_pages_from(frontier, 0);
+    let pages = logical.len() as u32;
+    let most_open = in_block.min(pages);
+    let least_open = pages.saturating_sub(closed * in_block);
+    let open = least_open + rng.below(u64::from(most_open - least_open) + 1) as u32;
+    let counts = match space.victim_policy() {
+        VictimPolicy::Greedy => greedy_counts(pages - open, closed, in_block),
+        VictimPolicy::Fifo => fifo_counts(pages - open, closed, in_block),
+    };
+    for count in counts {
+        write_block(space, frontier, count, &mut logical);
     }
-
-    /// Writes a block of which `count` pages are still valid, spread evenly.
-    fn write_block(&mut self, frontier: u32, count: u32, logical: &mut impl Iterator<Item = u32>) {
-        let in_block = self.shape.data_pages_from(frontier, 0);
-        let mut due = 0;
-        for page in 0..self.shape.pages_per_block {
-            if !self.shape.is_parity(frontier, page) {
-                due += count;
-                if due >= in_block
-                    && let Some(logical) = logical.next()
-                {
-                    due -= in_block;
-                    self.place(frontier, logical);
-                }
-            }
-            self.pass_page(frontier);
+    for logical in logical {
+        while space.shape().is_parity(frontier, space.frontier(frontier).next()) {
+            advance(space, frontier, 0);
         }
+        place(space, frontier, logical);
+        advance(space, frontier, 0);
     }
+}
 
-    /// Checks all state: both directions of the map agree, the valid counts of blocks are right,
-    /// and every block is free, open, closed, or being collected or erased. Returns the first
-    /// error.
-    pub fn check(&self) -> Result<(), String> {
-        let mut valid = 0_u64;
-        for block in 0..self.shape.blocks_end() {
-            let first = block * self.shape.pages_per_block;
-            let found = self.map.count_valid(first, first + self.shape.pages_per_block);
-            let counted = u32::from(self.blocks.valid[block as usize] & !NOT_CLOSED);
-            if found != counted {
-                return Err(format!(
-                    "block {block} is counted for {counted} valid pages, not {found}"
-                ));
-            }
-            valid += u64::from(found);
-        }
-        let mut mapped = 0_u64;
-        for logical in 0..self.shape.logical_pages {
-            let physical = self.map.physical_of(logical);
-            if physical != NONE {
-                mapped += 1;
-                if self.map.logical_of(physical) != logical {
-                    return Err(format!("page {physical} does not hold logical page {logical}"));
-                }
+/// Writes a block of which `count` pages are still valid, spread evenly.
+fn write_block(
+    space: &mut Space,
+    frontier: u32,
+    count: u32,
+    logical: &mut impl Iterator<Item = u32>,
+) {
+    let in_block = space.shape().data_pages_from(frontier, 0);
+    let mut due = 0;
+    for page in 0..space.shape().pages_per_block() {
+        if !space.shape().is_parity(frontier, page) {
+            due += count;
+            if due >= in_block
+                && let Some(logical) = logical.next()
+            {
+                due -= in_block;
+                place(space, frontier, logical);
             }
         }
-        if mapped != valid {
-            return Err(format!("{mapped} logical pages lie in {valid} valid ones"));
-        }
-        for (frontier, state) in self.blocks.frontiers.iter().enumerate() {
-            let first = self.shape.first_block_of(frontier as u32) as usize;
-            let blocks = &self.blocks.valid[first..first + self.shape.blocks_per_frontier as usize];
-            let not_closed = blocks.iter().filter(|&&valid| valid & NOT_CLOSED != 0).count();
-            let known = self.blocks.free[frontier].len()
-                + usize::from(state.open != NONE)
-                + usize::from(state.victim != NONE);
-            // An erase of one more may be under way.
-            if not_closed < known || not_closed > known + 1 {
-                return Err(format!(
-                    "frontier {frontier}: {not_closed} blocks are in use, {known} known"
-                ));
-            }
-        }
-        Ok(())
+        advance(space, frontier, 0);
     }
 }
 

@@ -9,6 +9,7 @@
 use crate::error::DriveError;
 use crate::spec::{DeviceSpec, FrontierScope, PageMapped};
 use softflash_nand::Geometry;
+use std::ops::Range;
 
 /// Counts of valid pages have 15 bits.
 const MOST_PAGES_PER_BLOCK: u32 = 0x7fff;
@@ -43,24 +44,25 @@ impl Divisor {
 /// The numbering and the sizes of a drive.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
-    pub(crate) page_bytes: u32,
-    pub(crate) frontiers: u32,
-    pub(crate) frontiers_per_die: u32,
+    page_bytes: u32,
+    page_shift: u32,
+    dies: u32,
+    frontiers: u32,
+    frontiers_per_die: u32,
     /// Pages that one command can program: planes of a write frontier.
-    pub(crate) row_pages: u32,
-    pub(crate) blocks_per_frontier: u32,
+    row_pages: u32,
+    blocks_per_frontier: u32,
     /// The distance from the first block of a write frontier to that of the next. Write frontiers
     /// mostly have a power of two of blocks, and advance in step for long. With an odd stride,
     /// their state does not share a few sets of the processor's caches.
     block_stride: u32,
-    pub(crate) pages_per_block: u32,
+    pages_per_block: u32,
     /// Every so many pages of a block one is parity; 0: none.
-    pub(crate) parity_period: u32,
-    pub(crate) logical_pages: u32,
+    parity_period: u32,
+    logical_pages: u32,
     /// The write frontier of each page of a stripe, channels first: neighbouring logical pages lie
     /// on different channels.
-    pub(crate) stripe: Vec<u32>,
-    pub(crate) page_shift: u32,
+    stripe: Vec<u32>,
     by_frontiers: Divisor,
     by_pages_per_block: Divisor,
     by_block_stride: Divisor,
@@ -109,6 +111,8 @@ impl Shape {
             if numbers > MOST_PAGES { geometry.blocks_per_plane } else { block_stride };
         let mut shape = Shape {
             page_bytes: geometry.page_bytes,
+            page_shift: geometry.page_bytes.trailing_zeros(),
+            dies: geometry.dies(),
             frontiers,
             frontiers_per_die,
             row_pages,
@@ -118,7 +122,6 @@ impl Shape {
             parity_period,
             logical_pages: 0,
             stripe: stripe(geometry, frontiers_per_die),
-            page_shift: geometry.page_bytes.trailing_zeros(),
             by_frontiers: Divisor::new(frontiers),
             by_pages_per_block: Divisor::new(pages_per_block),
             by_block_stride: Divisor::new(block_stride),
@@ -142,11 +145,57 @@ impl Shape {
         u64::from(self.frontiers) * u64::from(blocks) * u64::from(of_block)
     }
 
+    #[inline]
+    pub(crate) fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    #[inline]
+    pub(crate) fn pages_per_block(&self) -> u32 {
+        self.pages_per_block
+    }
+
+    #[inline]
+    pub(crate) fn logical_pages(&self) -> u32 {
+        self.logical_pages
+    }
+
+    pub(crate) fn frontiers(&self) -> u32 {
+        self.frontiers
+    }
+
+    pub(crate) fn dies(&self) -> u32 {
+        self.dies
+    }
+
+    /// The logical page at an offset of the host, in bytes.
+    #[inline]
+    pub(crate) fn page_at(&self, offset_bytes: u64) -> u32 {
+        (offset_bytes >> self.page_shift) as u32
+    }
+
+    /// The end of the logical pages that the host's bytes up to this offset touch.
+    #[inline]
+    pub(crate) fn pages_up_to(&self, end_bytes: u64) -> u32 {
+        self.page_at(end_bytes + u64::from(self.page_bytes) - 1)
+    }
+
+    /// Whether an offset of the host lies inside a page.
+    #[inline]
+    pub(crate) fn cuts_page(&self, offset_bytes: u64) -> bool {
+        offset_bytes & (u64::from(self.page_bytes) - 1) != 0
+    }
+
     /// Pages of the flash.
     pub(crate) fn flash_pages(&self) -> u64 {
         u64::from(self.frontiers)
             * u64::from(self.blocks_per_frontier)
             * u64::from(self.pages_per_block)
+    }
+
+    /// Pages of one block of every write frontier.
+    pub(crate) fn frontier_pages(&self) -> u64 {
+        u64::from(self.frontiers) * u64::from(self.pages_per_block)
     }
 
     /// The end of the numbers of blocks.
@@ -159,10 +208,22 @@ impl Shape {
         self.blocks_end() as usize * self.pages_per_block as usize
     }
 
-    /// The first block of a write frontier.
+    /// The blocks of a write frontier.
+    pub(crate) fn blocks_of(&self, frontier: u32) -> Range<u32> {
+        let first = frontier * self.block_stride;
+        first..first + self.blocks_per_frontier
+    }
+
+    /// The write frontiers of a die.
     #[inline]
-    pub(crate) fn first_block_of(&self, frontier: u32) -> u32 {
-        frontier * self.block_stride
+    pub(crate) fn frontiers_of(&self, die: u32) -> Range<u32> {
+        die * self.frontiers_per_die..(die + 1) * self.frontiers_per_die
+    }
+
+    /// The first page of a block.
+    #[inline]
+    pub(crate) fn first_page_of(&self, block: u32) -> u32 {
+        block * self.pages_per_block
     }
 
     /// Bytes that the host sees.
@@ -205,6 +266,18 @@ impl Shape {
         self.by_row_pages.divide(page_in_block) as u16
     }
 
+    /// The end of the pages of a row of a block.
+    #[inline]
+    pub(crate) fn row_end(&self, row: u16) -> u32 {
+        (u32::from(row) + 1) * self.row_pages
+    }
+
+    /// The row of a physical page in its erase block.
+    #[inline]
+    pub(crate) fn row_of_physical(&self, page: u32) -> u16 {
+        self.row_of(page - self.first_page_of(self.block_of(page)))
+    }
+
     /// Whether pages are programmed one by one, and none is parity.
     #[inline]
     pub(crate) fn is_row_a_page(&self) -> bool {
@@ -228,6 +301,10 @@ impl Shape {
         }
         let parity_before = |page: u32| (page + frontier) / self.parity_period;
         all - (parity_before(self.pages_per_block) - parity_before(page_in_block))
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.stripe.capacity() * size_of::<u32>()) as u64
     }
 }
 

@@ -1,57 +1,90 @@
 //! The write frontier of the blocks that are written and collected together: it takes the host's
 //! pages and those that collection moves, and has at most one victim at a time.
 
-use crate::map::NONE;
-use crate::pages::Queue;
+use crate::blocks::Blocks;
+use crate::map::{Map, NONE};
+use crate::pages::{Pages, Queue};
+use crate::shape::Shape;
+
+/// Pages that collection moves in the map at once.
+const CHUNK_PAGES: u16 = 16;
 
 /// A write frontier: one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct WriteFrontier {
     /// Pages that wait to be programmed.
-    pub(crate) writes: Queue,
+    writes: Queue,
+    /// Its number.
+    number: u32,
     /// The block being written; [`NONE`] while there is none to write.
-    pub(crate) open: u32,
+    open: u32,
     /// The next page of it to be mapped.
-    pub(crate) next: u32,
+    next: u32,
     /// The next page of it to be programmed: moved pages are mapped in chunks, and programmed row
     /// by row.
-    pub(crate) programmed: u32,
+    programmed: u32,
     /// Blocks closed so far.
-    pub(crate) closed: u32,
+    closed: u32,
     /// The block being collected; [`NONE`] while none is.
-    pub(crate) victim: u32,
+    victim: u32,
     /// The page from which on its valid pages are still to be moved.
-    pub(crate) cursor: u32,
-    /// Valid pages of the victim when it was chosen, those moved since, the room that they leave in
-    /// the open block, and the pages of it that the host has written.
-    pub(crate) pace: Pace,
+    cursor: u32,
+    /// The progress of the host and of collection since the victim was chosen.
+    pace: Pace,
 }
 
 /// Keeps the host's writes and collection in step, so that neither waits for the whole of the
 /// other.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pace {
-    pub(crate) to_move: u32,
-    pub(crate) moved: u32,
-    pub(crate) room: u32,
-    pub(crate) written: u32,
+struct Pace {
+    /// Valid pages of the victim when it was chosen.
+    to_move: u32,
+    /// Pages moved since.
+    moved: u32,
+    /// The room that the moved pages leave in the open block.
+    room: u32,
+    /// Pages of this room that the host has written.
+    written: u32,
 }
 
 impl Pace {
     /// Whether collection has fallen behind its share.
     #[inline]
-    pub(crate) fn owes(&self) -> bool {
+    fn owes(&self) -> bool {
         u64::from(self.written) * u64::from(self.to_move)
             > u64::from(self.moved) * u64::from(self.room)
     }
 }
 
+/// What a write frontier can do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Collection.
+    Collection,
+    /// The program of so many pages of the host, at most.
+    Program { most: u32 },
+    /// Nothing: no block is open.
+    Nothing,
+}
+
+/// Moved pages that are programmed together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MovedRow {
+    /// The row in the block.
+    pub(crate) row: u16,
+    /// Pages with data.
+    pub(crate) data: u32,
+    /// Pages with parity.
+    pub(crate) parity: u32,
+}
+
 impl WriteFrontier {
     /// A write frontier that writes its first block.
-    pub(crate) fn new(first_block: u32) -> WriteFrontier {
+    pub(crate) fn new(number: u32, first_block: u32) -> WriteFrontier {
         WriteFrontier {
             writes: Queue::EMPTY,
+            number,
             open: first_block,
             next: 0,
             programmed: 0,
@@ -60,6 +93,36 @@ impl WriteFrontier {
             cursor: 0,
             pace: Pace::default(),
         }
+    }
+
+    /// Pages that wait to be programmed.
+    #[inline]
+    pub(crate) fn writes(&self) -> Queue {
+        self.writes
+    }
+
+    /// Adds a page to be programmed.
+    #[inline]
+    pub(crate) fn queue_write(&mut self, page: u32, pages: &mut Pages) {
+        self.writes.push(pages, page);
+    }
+
+    /// Takes the oldest page that waits to be programmed.
+    #[inline]
+    pub(crate) fn take_write(&mut self, pages: &Pages) -> Option<u32> {
+        self.writes.pop(pages)
+    }
+
+    /// The next page of the open block to be mapped.
+    #[inline]
+    pub(crate) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// The block being written; [`NONE`] while there is none to write.
+    #[inline]
+    pub(crate) fn open_block(&self) -> u32 {
+        self.open
     }
 
     /// Whether mapped pages of moved data are still to be programmed.
@@ -71,5 +134,147 @@ impl WriteFrontier {
     #[inline]
     pub(crate) fn collects(&self) -> bool {
         self.victim != NONE
+    }
+
+    /// Valid pages that the victim still has. There must be one.
+    #[inline]
+    pub(crate) fn left_to_move(&self, blocks: &Blocks) -> u32 {
+        blocks.valid_in(self.victim)
+    }
+
+    /// What is to be done next: collection, if the host's writes have left it behind or leave it no
+    /// room.
+    #[inline(always)]
+    pub(crate) fn due(&self, shape: &Shape, blocks: &Blocks) -> Due {
+        if self.collects() {
+            let left = self.left_to_move(blocks);
+            let most = shape.data_pages_from(self.number, self.next).saturating_sub(left);
+            if self.is_moving() || left == 0 || most == 0 || self.pace.owes() {
+                return Due::Collection;
+            }
+            return Due::Program { most };
+        }
+        if self.open == NONE { Due::Nothing } else { Due::Program { most: u32::MAX } }
+    }
+
+    /// Advances to this page of the open block, by `data` pages of the host.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, page: u32, data: u32) {
+        (self.next, self.programmed) = (page, page);
+        self.pace.written += data;
+    }
+
+    /// Closes the open block, which is full.
+    pub(crate) fn close_block(&mut self, blocks: &mut Blocks) {
+        let block = std::mem::replace(&mut self.open, NONE);
+        blocks.close(block, self.closed);
+        self.closed = self.closed.wrapping_add(1);
+    }
+
+    /// Opens a free block, if there is one. Returns whether a victim must be chosen: after the
+    /// last free block, unless there is a victim.
+    pub(crate) fn open_next(&mut self, blocks: &mut Blocks) -> bool {
+        let Some(block) = blocks.take_free(self.number) else { return false };
+        (self.open, self.next, self.programmed) = (block, 0, 0);
+        !blocks.has_free(self.number) && !self.collects()
+    }
+
+    /// The number of the next block to be closed.
+    pub(crate) fn closed(&self) -> u32 {
+        self.closed
+    }
+
+    /// Begins to collect a block.
+    pub(crate) fn begin_collection(
+        &mut self,
+        victim: u32,
+        shape: &Shape,
+        map: &Map,
+        blocks: &Blocks,
+    ) {
+        let to_move = blocks.valid_in(victim);
+        let room = shape.data_pages_from(self.number, self.next).saturating_sub(to_move);
+        self.victim = victim;
+        self.cursor = shape.first_page_of(victim);
+        self.pace = Pace { to_move, moved: 0, room, written: 0 };
+        map.expect_block(self.cursor);
+        self.expect_chunk(shape, map);
+    }
+
+    /// Moves the next pages of the victim in the map. Their places are known, so the map is written
+    /// and not read.
+    pub(crate) fn move_chunk(&mut self, shape: &Shape, map: &mut Map, blocks: &mut Blocks) {
+        let end = shape.first_page_of(self.victim + 1);
+        let open = shape.first_page_of(self.open);
+        let WriteFrontier { number, mut next, mut cursor, .. } = *self;
+        let mut pages = 0;
+        while pages < CHUNK_PAGES
+            && cursor < end
+            && let Some(page) = map.next_valid(cursor, end)
+        {
+            while shape.is_parity(number, next) {
+                next += 1;
+            }
+            map.relocate(page, open + next);
+            next += 1;
+            cursor = page + 1;
+            pages += 1;
+        }
+        (self.next, self.cursor) = (next, cursor);
+        self.pace.moved += u32::from(pages);
+        blocks.move_valid(self.victim, self.open, pages);
+        map.expect_behind(open + next);
+        self.expect_chunk(shape, map);
+    }
+
+    /// Prefetches the map entries of the victim's next chunk, as far as it is known: they are
+    /// scattered over memory.
+    fn expect_chunk(&self, shape: &Shape, map: &Map) {
+        let mut cursor = self.cursor;
+        let end = shape.first_page_of(self.victim + 1);
+        for _ in 0..CHUNK_PAGES {
+            if cursor >= end {
+                return;
+            }
+            let Some(page) = map.next_valid(cursor, end) else { return };
+            map.expect(map.logical_of(page));
+            cursor = page + 1;
+        }
+        map.expect_behind(cursor);
+    }
+
+    /// Mapped pages of moved data that are still to be programmed, and the row of the first.
+    #[inline]
+    pub(crate) fn to_program(&self, shape: &Shape) -> (u16, u32) {
+        (shape.row_of(self.programmed), self.next - self.programmed)
+    }
+
+    /// Takes the next row of moved pages to be programmed.
+    #[inline]
+    pub(crate) fn take_moved_row(&mut self, shape: &Shape) -> MovedRow {
+        let row = shape.row_of(self.programmed);
+        let row_ends = shape.row_end(row).min(self.next);
+        let pages = row_ends - self.programmed;
+        let data = shape.data_pages_from(self.number, self.programmed)
+            - shape.data_pages_from(self.number, row_ends);
+        self.programmed = row_ends;
+        MovedRow { row, data, parity: pages - data }
+    }
+
+    /// So many pages of moved data have been programmed.
+    pub(crate) fn moved(&mut self, pages: u32) {
+        self.programmed += pages;
+    }
+
+    /// Whether the open block has been programmed to its end.
+    #[inline]
+    pub(crate) fn is_full(&self, shape: &Shape) -> bool {
+        self.programmed == shape.pages_per_block()
+    }
+
+    /// Returns the victim for its erase, after the move of all its valid pages.
+    #[inline]
+    pub(crate) fn take_victim(&mut self) -> u32 {
+        std::mem::replace(&mut self.victim, NONE)
     }
 }

@@ -167,7 +167,7 @@ impl QueuePair for DriveQueuePair {
                 return Submit::Accepted;
             }
         };
-        match state.start(self.owner(), self.request(kind, &target)) {
+        match state.submit_for(self.owner(), self.request(kind, &target)) {
             Ok(place) => {
                 let unit = self.place(&target);
                 self.in_units[unit] += 1;

@@ -64,7 +64,7 @@ impl State {
     }
 
     /// Submits a request at the current time of the drive; returns the tag of its completion.
-    pub(super) fn start(
+    pub(super) fn submit_for(
         &mut self,
         owner: u16,
         mut request: HostRequest,

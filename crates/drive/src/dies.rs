@@ -1,0 +1,176 @@
+//! The dies of a drive: their flash, and the pages that wait to be read from each.
+
+use crate::error::DriveError;
+use crate::pages::{Pages, Queue};
+use crate::shape::Shape;
+use crate::spec::{DeviceSpec, PageMapped, Schedule};
+use softflash_base::Time;
+use softflash_nand::timeline::{Accepted, Interval, Step};
+use softflash_nand::{ChannelIndex, DieIndex, Timeline, Work, WorkKind};
+
+/// The dies of a drive.
+pub(crate) struct Dies {
+    flash: Timeline,
+    dies: Vec<Die>,
+    schedule: Schedule,
+    /// Pages are moved one by one inside their die.
+    copies_back: bool,
+}
+
+/// A die.
+#[derive(Debug, Clone)]
+struct Die {
+    /// Pages that wait to be read.
+    reads: Queue,
+    /// Whether it is copying back; a read cuts that short.
+    copies_back: bool,
+}
+
+impl Dies {
+    /// Idle dies.
+    pub(crate) fn new(
+        device: &DeviceSpec,
+        layout: &PageMapped,
+        shape: &Shape,
+    ) -> Result<Dies, DriveError> {
+        let array = match (layout.suspend, device.array()) {
+            (false, array) => array.without_suspend(),
+            (true, array) => array,
+        };
+        if let Some(key) = array.suspend_key() {
+            return Err(DriveError::Suspend { device: device.name.clone(), key });
+        }
+        let mut flash = Timeline::new(&array)?;
+        flash.set_copyback(layout.copyback);
+        let idle = Die { reads: Queue::EMPTY, copies_back: false };
+        Ok(Dies {
+            flash,
+            dies: vec![idle; shape.dies() as usize],
+            schedule: layout.schedule,
+            copies_back: layout.copyback && shape.is_row_a_page(),
+        })
+    }
+
+    /// Whether reads go before the programs that wait.
+    #[inline]
+    pub(crate) fn reads_first(&self) -> bool {
+        self.schedule == Schedule::ReadsFirst
+    }
+
+    /// Whether collected pages are moved one by one inside their die.
+    #[inline]
+    pub(crate) fn copies_back(&self) -> bool {
+        self.copies_back
+    }
+
+    /// The time of the next event; `u64::MAX` if none is pending.
+    #[inline]
+    pub(crate) fn event_at(&self) -> u64 {
+        self.flash.next_at().map_or(u64::MAX, |at| at.0)
+    }
+
+    /// Advances the time to `now`.
+    #[inline]
+    pub(crate) fn pass_to(&mut self, now: u64) {
+        self.flash.pass_to(Time(now));
+    }
+
+    /// Plays the next events before `end`, up to one that concerns the firmware.
+    #[inline(always)]
+    pub(crate) fn step_before(&mut self, end: u64) -> Option<Step> {
+        self.flash.step_before(end)
+    }
+
+    /// The kinds of work that a die accepts now.
+    #[inline]
+    pub(crate) fn accepts(&self, die: u32) -> Accepted {
+        self.flash.accepts(die)
+    }
+
+    /// Starts work on a die; returns the kinds of work that it still accepts.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, die: u32, work: Work) -> Accepted {
+        self.flash.start(die, work)
+    }
+
+    /// Adds a page to be read.
+    #[inline(always)]
+    pub(crate) fn queue_read(&mut self, die: u32, page: u32, pages: &mut Pages) {
+        let state = &mut self.dies[die as usize];
+        state.reads.push(pages, page);
+        if state.copies_back {
+            self.flash.cut(die);
+        }
+    }
+
+    /// The oldest page that waits to be read; [`NONE`](crate::map::NONE) if there is none.
+    #[inline]
+    pub(crate) fn first_read(&self, die: u32) -> u32 {
+        self.dies[die as usize].reads.first()
+    }
+
+    /// Starts the next read, if the die accepts it; returns the kinds of work that it still
+    /// accepts.
+    #[inline(always)]
+    pub(crate) fn begin_read(
+        &mut self,
+        die: u32,
+        accepts: Accepted,
+        pages: &Pages,
+    ) -> Option<Accepted> {
+        if !accepts.has(WorkKind::Read) {
+            return None;
+        }
+        let page = self.dies[die as usize].reads.pop(pages)?;
+        let work = Work { tag: page, page: pages.row(page), pages: 1, kind: WorkKind::Read };
+        Some(self.begin(die, work))
+    }
+
+    /// Starts the copyback of up to `pages` pages of a write frontier, the first of them in `row`;
+    /// of one page only if a read waits.
+    #[inline]
+    pub(crate) fn copy_back(
+        &mut self,
+        die: u32,
+        frontier: u32,
+        (row, pages): (u16, u32),
+    ) -> Accepted {
+        let state = &mut self.dies[die as usize];
+        state.copies_back = true;
+        let pages = if state.reads.is_empty() { pages } else { 1 };
+        let kind = WorkKind::CopyBack;
+        self.begin(die, Work { tag: frontier, page: row, pages: pages as u8, kind })
+    }
+
+    /// A copyback has completed.
+    pub(crate) fn end_copy_back(&mut self, die: u32) {
+        self.dies[die as usize].copies_back = false;
+    }
+
+    pub(crate) fn channels(&self) -> u32 {
+        self.flash.channels()
+    }
+
+    /// Time that a die's cell array has worked, in nanoseconds.
+    pub(crate) fn die_busy_ns(&self, die: u32) -> u64 {
+        self.flash.die_busy_ns(DieIndex(die))
+    }
+
+    /// Time that a channel's bus was taken, in nanoseconds.
+    pub(crate) fn channel_busy_ns(&self, channel: u32) -> u64 {
+        self.flash.channel_busy_ns(ChannelIndex(channel))
+    }
+
+    /// Records the activity of dies and buses from now on, up to `most` intervals.
+    pub(crate) fn record(&mut self, most: usize) {
+        self.flash.record(most);
+    }
+
+    pub(crate) fn recorded(&self) -> &[Interval] {
+        self.flash.recorded()
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.dies.capacity() * size_of::<Die>()) as u64 + self.flash.memory_bytes()
+    }
+}

@@ -1,0 +1,230 @@
+//! The way of a request through the parts of a drive: from its admission over the arrival of its
+//! pages and the work of the dies to its completion.
+
+use super::Drive;
+use crate::collect;
+use crate::front::PageJob;
+use crate::map::NONE;
+use crate::request::HostRequest;
+use softflash_base::AccessKind;
+use softflash_nand::{Work, WorkKind};
+
+impl Drive {
+    /// Admits a request to the device.
+    #[inline(always)]
+    pub(super) fn admit(&mut self, since: u64, request: &HostRequest) {
+        let shape = self.space.shape();
+        let logical = shape.page_at(request.offset_bytes);
+        let cut_begin = shape.cuts_page(request.offset_bytes);
+        // Most requests are for one whole page.
+        if request.bytes == u64::from(shape.page_bytes()) && !cut_begin {
+            return self.admit_pages(since, request, (logical, 1), [false; 2]);
+        }
+        let end_bytes = request.offset_bytes + request.bytes;
+        let cut_end = shape.cuts_page(end_bytes);
+        let pages = shape.pages_up_to(end_bytes) - logical;
+        let partial = [cut_begin || (pages == 1 && cut_end), cut_end];
+        self.admit_pages(since, request, (logical, pages), partial);
+    }
+
+    /// Admits a request for so many pages from a logical one on. It may cover the first and the
+    /// last in part.
+    #[inline(always)]
+    fn admit_pages(
+        &mut self,
+        since: u64,
+        request: &HostRequest,
+        (logical, pages): (u32, u32),
+        partial: [bool; 2],
+    ) {
+        let place = self.pages.add_request(since, request, (logical, pages));
+        match request.kind {
+            AccessKind::Read => self.counters.host_pages_read += u64::from(pages),
+            AccessKind::Write => self.counters.host_pages_written += u64::from(pages),
+            AccessKind::Trim => return self.trim(place, request),
+        }
+        if self.front.is_straight(request.kind) {
+            for page in 0..pages {
+                let die = self.page_arrived(PageJob {
+                    request: place,
+                    logical: logical + page,
+                    kind: request.kind,
+                    partial: (page == 0 && partial[0]) || (page + 1 == pages && partial[1]),
+                });
+                if let Some(die) = die {
+                    self.feed(die, self.dies.accepts(die));
+                }
+            }
+        } else {
+            let what = ((logical, pages), (request.bytes, partial));
+            self.front.enter(self.now, place, request.kind, what.0, what.1);
+            self.front_changed();
+        }
+    }
+
+    /// Unmaps the pages that the request covers as a whole.
+    #[cold]
+    fn trim(&mut self, place: u32, request: &HostRequest) {
+        let page_bytes = u64::from(self.space.shape().page_bytes());
+        let first = request.offset_bytes.div_ceil(page_bytes) as u32;
+        let end = ((request.offset_bytes + request.bytes) / page_bytes) as u32;
+        for logical in first..end {
+            self.space.forget(logical);
+        }
+        self.complete_request(place, AccessKind::Trim, self.now);
+    }
+
+    /// Handles a page that has passed the front; returns the die that has new work.
+    #[inline(always)]
+    pub(super) fn page_arrived(&mut self, arrived: PageJob) -> Option<u32> {
+        let PageJob { request, logical, kind, partial } = arrived;
+        let page = self.pages.page_of(request, logical);
+        if kind == AccessKind::Read {
+            self.read_page(page, logical)
+        } else if partial && self.space.physical_of(logical) != NONE {
+            self.read_for_merge(page, logical)
+        } else {
+            self.write_page(page, logical)
+        }
+    }
+
+    #[inline(always)]
+    fn read_page(&mut self, page: u32, logical: u32) -> Option<u32> {
+        let buffered = self.is_buffered(logical);
+        let physical = self.space.physical_of(logical);
+        if buffered || physical == NONE {
+            self.counters.read_without_flash += 1;
+            self.complete_read(page);
+            return None;
+        }
+        self.counters.read_for_host += 1;
+        Some(self.queue_read(page, logical, physical))
+    }
+
+    #[cold]
+    fn read_for_merge(&mut self, page: u32, logical: u32) -> Option<u32> {
+        if self.is_buffered(logical) {
+            return self.write_page(page, logical);
+        }
+        self.counters.read_for_partial_writes += 1;
+        self.pages.begin_merge(page);
+        Some(self.queue_read(page, logical, self.space.physical_of(logical)))
+    }
+
+    #[inline(always)]
+    fn is_buffered(&self, logical: u32) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| buffer.holds(logical))
+    }
+
+    #[inline(always)]
+    fn queue_read(&mut self, page: u32, logical: u32, physical: u32) -> u32 {
+        let shape = self.space.shape();
+        // A page never leaves its write frontier.
+        let die = shape.die_of(shape.frontier_of(logical));
+        self.pages.arrive_to_read(page, shape.row_of_physical(physical));
+        self.dies.queue_read(die, page, &mut self.pages);
+        die
+    }
+
+    /// Queues a page that is complete, and acknowledges it if there is a buffer.
+    #[inline(always)]
+    fn write_page(&mut self, mut page: u32, logical: u32) -> Option<u32> {
+        if let Some(buffer) = &mut self.buffer {
+            let new = buffer.put(logical);
+            self.complete_write(page);
+            if !new {
+                self.counters.absorbed += 1;
+                return None;
+            }
+            page = self.pages.add_page(NONE, logical);
+        }
+        Some(self.space.queue_write(logical, page, &mut self.pages))
+    }
+
+    /// Work on a die has completed.
+    #[inline(always)]
+    pub(super) fn work_completed(&mut self, die: u32, work: Work) {
+        match work.kind {
+            WorkKind::Read if self.pages.merges(work.tag) => self.old_page_read(work.tag),
+            WorkKind::Read => self.complete_read(work.tag),
+            WorkKind::Program => self.programmed(work.tag),
+            _ => collect::completed(&mut self.space, &mut self.dies, die, work),
+        }
+    }
+
+    /// The page that a partial write changes has been read.
+    #[cold]
+    fn old_page_read(&mut self, page: u32) {
+        self.pages.end_merge(page);
+        self.write_page(page, self.pages.logical(page));
+        self.front_changed();
+    }
+
+    /// A queue of the host's pages has been programmed.
+    #[inline(always)]
+    fn programmed(&mut self, mut page: u32) {
+        while page != NONE {
+            let behind = self.pages.behind(page);
+            match &mut self.buffer {
+                Some(buffer) => {
+                    buffer.end_program(self.pages.logical(page));
+                    self.pages.complete_page(page);
+                }
+                None => self.complete_write(page),
+            }
+            page = behind;
+        }
+        if self.buffer.is_some() {
+            self.front_changed();
+        }
+    }
+
+    /// Transfers a page that was read to the host, after those before it.
+    #[inline(always)]
+    fn complete_read(&mut self, page: u32) {
+        let through = self.front.leave(self.now, self.space.shape().page_bytes().into());
+        self.complete_page(page, AccessKind::Read, through);
+    }
+
+    /// Acknowledges a written page, which is on flash or in the buffer.
+    #[inline(always)]
+    fn complete_write(&mut self, page: u32) {
+        self.complete_page(page, AccessKind::Write, self.now);
+    }
+
+    /// A page has completed; its transfer ends at `through`.
+    #[inline(always)]
+    fn complete_page(&mut self, page: u32, kind: AccessKind, through: u64) {
+        if let Some(request) = self.pages.complete_page(page) {
+            self.complete_request(request, kind, through);
+        }
+    }
+
+    /// A request has completed; its transfer ends at `through`.
+    #[inline(always)]
+    fn complete_request(&mut self, request: u32, kind: AccessKind, through: u64) {
+        let at = through + self.front.complete_ns();
+        if at == self.now {
+            self.complete(at, request);
+        } else {
+            self.completions.push(kind, at, request);
+        }
+    }
+
+    /// A request completes for the host.
+    #[inline(always)]
+    pub(super) fn complete(&mut self, at: u64, request: u32) {
+        self.host.add_completed(self.pages.complete_request(request, at));
+        self.counters.completed += 1;
+        if self.host.waiting() > 0 {
+            self.admit_next();
+        }
+    }
+
+    #[cold]
+    fn admit_next(&mut self) {
+        if let Some((since, request)) = self.host.take_waiting() {
+            self.admit(since, &request);
+        }
+    }
+}

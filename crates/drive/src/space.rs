@@ -1,0 +1,324 @@
+//! The space of a drive: which pages hold the host's data, which blocks are written, and which are
+//! collected. It has no notion of time.
+
+use crate::blocks::Blocks;
+use crate::counters::DriveCounters;
+use crate::map::{ENTRIES_PER_LINE, Map, NONE};
+use crate::pages::Pages;
+use crate::shape::Shape;
+use crate::spec::VictimPolicy;
+use crate::write_frontier::{Due, MovedRow, WriteFrontier};
+
+/// The space of a drive.
+pub(crate) struct Space {
+    shape: Shape,
+    map: Map,
+    blocks: Blocks,
+    frontiers: Vec<WriteFrontier>,
+    /// What the write frontiers of each die have to do.
+    loads: Vec<Load>,
+    victim: VictimPolicy,
+    programs: Programs,
+}
+
+/// What the write frontiers of a die have to do.
+#[derive(Debug, Clone, Default)]
+struct Load {
+    /// Pages that wait to be programmed.
+    writes: u32,
+    /// Write frontiers that collect.
+    collecting: u32,
+    /// The write frontier whose turn it is, counted from the first of the die.
+    turn: u32,
+}
+
+/// Pages programmed, and blocks erased.
+#[derive(Debug, Clone, Copy, Default)]
+struct Programs {
+    for_host: u64,
+    for_collection: u64,
+    for_parity: u64,
+    erases: u64,
+}
+
+impl Space {
+    /// Empty space.
+    pub(crate) fn new(shape: Shape, victim: VictimPolicy) -> Space {
+        let frontiers = 0..shape.frontiers();
+        let first_block = |of| shape.blocks_of(of).start;
+        Space {
+            map: Map::new(shape.logical_pages(), shape.pages_end()),
+            blocks: Blocks::new(&shape),
+            frontiers: frontiers.map(|of| WriteFrontier::new(of, first_block(of))).collect(),
+            loads: vec![Load::default(); shape.dies() as usize],
+            victim,
+            programs: Programs::default(),
+            shape,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub(crate) fn victim_policy(&self) -> VictimPolicy {
+        self.victim
+    }
+
+    #[inline]
+    pub(crate) fn frontier(&self, frontier: u32) -> &WriteFrontier {
+        &self.frontiers[frontier as usize]
+    }
+
+    /// The write frontiers of a die.
+    #[inline]
+    pub(crate) fn frontiers_of(&self, die: u32) -> &[WriteFrontier] {
+        let range = self.shape.frontiers_of(die);
+        &self.frontiers[range.start as usize..range.end as usize]
+    }
+
+    /// The physical page of a logical one; [`NONE`] if it has none.
+    #[inline]
+    pub(crate) fn physical_of(&self, logical: u32) -> u32 {
+        self.map.physical_of(logical)
+    }
+
+    /// Prefetches the physical page of a logical one.
+    #[inline]
+    pub(crate) fn expect_lookup(&self, logical: u32) {
+        self.map.expect(logical);
+    }
+
+    /// Prefetches the state that changes when a logical page is replaced.
+    #[inline]
+    pub(crate) fn expect_old_page(&self, logical: u32) {
+        let physical = self.map.physical_of(logical);
+        self.map.expect_change(physical);
+        self.blocks.expect_count(self.shape.block_of(physical));
+    }
+
+    /// Prefetches the map entries of the next programs of a write frontier: their requests may have
+    /// arrived long ago. The number of waiting writes is unpredictable, so no branch depends on it:
+    /// if one is missing, the one before it is prefetched again.
+    #[inline(always)]
+    pub(crate) fn expect_next_writes(&self, frontier: u32, pages: &Pages) {
+        let next = self.frontier(frontier).writes().first_or_last();
+        self.expect_old_page(pages.logical(next));
+        let after = pages.behind(next);
+        let after = if after == NONE { next } else { after };
+        self.map.expect(pages.logical(after));
+    }
+
+    /// Whether a die has pages to program or blocks to collect.
+    #[inline]
+    pub(crate) fn has_work(&self, die: u32) -> bool {
+        let load = &self.loads[die as usize];
+        load.writes + load.collecting != 0
+    }
+
+    /// Whether pages wait to be programmed on a die.
+    #[inline]
+    pub(crate) fn has_writes(&self, die: u32) -> bool {
+        self.loads[die as usize].writes != 0
+    }
+
+    /// The write frontier of a die whose turn it is, counted from the first.
+    #[inline]
+    pub(crate) fn turn(&self, die: u32) -> u32 {
+        self.loads[die as usize].turn
+    }
+
+    #[inline]
+    pub(crate) fn set_turn(&mut self, die: u32, turn: u32) {
+        self.loads[die as usize].turn = turn;
+    }
+
+    /// Adds a page to be programmed in the write frontier of its logical page; returns the die.
+    #[inline(always)]
+    pub(crate) fn queue_write(&mut self, logical: u32, page: u32, pages: &mut Pages) -> u32 {
+        let frontier = self.shape.frontier_of(logical);
+        pages.arrive(page);
+        self.frontiers[frontier as usize].queue_write(page, pages);
+        let die = self.shape.die_of(frontier);
+        self.loads[die as usize].writes += 1;
+        die
+    }
+
+    /// Takes the oldest waiting page of a write frontier.
+    #[inline(always)]
+    pub(crate) fn take_write(&mut self, die: u32, frontier: u32, pages: &Pages) -> Option<u32> {
+        let write = self.frontiers[frontier as usize].take_write(pages)?;
+        self.loads[die as usize].writes -= 1;
+        Some(write)
+    }
+
+    /// Maps a logical page to this page of the block that its write frontier writes, and
+    /// invalidates its old page.
+    #[inline(always)]
+    pub(crate) fn place_at(&mut self, frontier: u32, page: u32, logical: u32) {
+        let block = self.frontier(frontier).open_block();
+        let new = self.shape.first_page_of(block) + page;
+        if page.is_multiple_of(ENTRIES_PER_LINE) {
+            self.map.expect_behind(new);
+        }
+        let old = self.map.put(logical, new);
+        self.blocks.add_valid(block);
+        self.invalidate(old);
+    }
+
+    /// Unmaps a logical page.
+    pub(crate) fn forget(&mut self, logical: u32) {
+        let old = self.map.forget(logical);
+        self.invalidate(old);
+    }
+
+    /// Removes a physical page from the valid pages of its block; [`NONE`] has no effect.
+    #[inline]
+    fn invalidate(&mut self, physical: u32) {
+        if physical != NONE {
+            self.blocks.remove_valid(self.shape.block_of(physical));
+        }
+    }
+
+    /// Advances a write frontier to this page, by `data` pages of the host.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, frontier: u32, page: u32, data: u32) {
+        self.programs.for_host += u64::from(data);
+        self.frontiers[frontier as usize].advance(page, data);
+        if page == self.shape.pages_per_block() {
+            self.close(frontier);
+        }
+    }
+
+    /// Counts programmed pages of parity.
+    #[inline]
+    pub(crate) fn count_parity(&mut self, pages: u32) {
+        self.programs.for_parity += u64::from(pages);
+    }
+
+    /// What a write frontier can do next.
+    #[inline(always)]
+    pub(crate) fn due(&self, frontier: u32) -> Due {
+        self.frontier(frontier).due(&self.shape, &self.blocks)
+    }
+
+    /// Valid pages that the victim of a write frontier still has.
+    #[inline]
+    pub(crate) fn left_to_move(&self, frontier: u32) -> u32 {
+        self.frontier(frontier).left_to_move(&self.blocks)
+    }
+
+    /// Moves the next pages of a write frontier's victim in the map.
+    pub(crate) fn move_chunk(&mut self, frontier: u32) {
+        let state = &mut self.frontiers[frontier as usize];
+        state.move_chunk(&self.shape, &mut self.map, &mut self.blocks);
+    }
+
+    /// Takes the next row of moved pages of a write frontier to be programmed.
+    #[inline]
+    pub(crate) fn take_moved_row(&mut self, frontier: u32) -> MovedRow {
+        let state = &mut self.frontiers[frontier as usize];
+        let moved = state.take_moved_row(&self.shape);
+        let full = state.is_full(&self.shape);
+        self.programs.for_collection += u64::from(moved.data);
+        self.count_parity(moved.parity);
+        if full {
+            self.close(frontier);
+        }
+        moved
+    }
+
+    /// So many moved pages of a write frontier have been programmed.
+    pub(crate) fn moved(&mut self, frontier: u32, pages: u32) {
+        self.programs.for_collection += u64::from(pages);
+        let state = &mut self.frontiers[frontier as usize];
+        state.moved(pages);
+        if state.is_full(&self.shape) {
+            self.close(frontier);
+        }
+    }
+
+    /// Closes the frontier's block, which is full, and opens a free one if there is one.
+    fn close(&mut self, frontier: u32) {
+        self.frontiers[frontier as usize].close_block(&mut self.blocks);
+        self.open(frontier);
+    }
+
+    /// Opens a free block; after the last one, chooses a victim for collection.
+    fn open(&mut self, frontier: u32) {
+        if self.frontiers[frontier as usize].open_next(&mut self.blocks) {
+            self.choose_victim(frontier);
+        }
+    }
+
+    fn choose_victim(&mut self, frontier: u32) {
+        let Space { shape, map, blocks, .. } = self;
+        let state = &mut self.frontiers[frontier as usize];
+        let range = shape.blocks_of(frontier);
+        let chosen = blocks.choose_victim(range, self.victim, state.closed());
+        let Some(victim) = chosen else { return };
+        state.begin_collection(victim, shape, map, blocks);
+        self.loads[shape.die_of(frontier) as usize].collecting += 1;
+    }
+
+    /// Returns the victim of a write frontier for its erase, after the move of all its valid pages.
+    #[inline]
+    pub(crate) fn take_victim(&mut self, frontier: u32) -> u32 {
+        self.loads[self.shape.die_of(frontier) as usize].collecting -= 1;
+        self.frontiers[frontier as usize].take_victim()
+    }
+
+    /// As [`take_victim`](Space::take_victim), for an erase that is counted.
+    #[inline]
+    pub(crate) fn begin_erase(&mut self, frontier: u32) -> u32 {
+        self.programs.erases += 1;
+        self.take_victim(frontier)
+    }
+
+    /// Adds an erased block to the free blocks, and opens it if the frontier has no open block.
+    #[inline]
+    pub(crate) fn erased(&mut self, block: u32) {
+        let frontier = self.shape.frontier_of_block(block);
+        self.blocks.add_free(frontier, block);
+        if self.frontier(frontier).open_block() == NONE {
+            self.open(frontier);
+        }
+    }
+
+    /// Adds the counters of programs and erases to those of the drive.
+    pub(crate) fn add_counters(&self, counters: &mut DriveCounters) {
+        let Programs { for_host, for_collection, for_parity, erases } = self.programs;
+        counters.programmed_for_host += for_host;
+        counters.programmed_for_collection += for_collection;
+        counters.programmed_for_parity += for_parity;
+        counters.erases += erases;
+    }
+
+    /// Sets the counters to 0.
+    pub(crate) fn clear_counters(&mut self) {
+        self.programs = Programs::default();
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let frontiers = self.frontiers.capacity() * size_of::<WriteFrontier>();
+        let loads = self.loads.capacity() * size_of::<Load>();
+        (frontiers + loads) as u64
+            + self.blocks.memory_bytes()
+            + self.map.memory_bytes()
+            + self.shape.memory_bytes()
+    }
+
+    /// Checks that both directions of the map agree, that the valid counts of blocks are right, and
+    /// that every block is free, open, closed, or being collected or erased. Returns the first
+    /// error.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let valid = self.blocks.check_counts(&self.shape, &self.map)?;
+        self.map.check(valid)?;
+        for (frontier, state) in (0..).zip(&self.frontiers) {
+            let in_use = usize::from(state.open_block() != NONE) + usize::from(state.collects());
+            self.blocks.check_use(&self.shape, frontier, in_use)?;
+        }
+        Ok(())
+    }
+}
