@@ -1,6 +1,6 @@
 //! Runs the compactions that the policy chooses.
 
-use super::{Shard, count};
+use super::Shard;
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
 use crate::format::reference::Reference;
@@ -61,8 +61,8 @@ impl Shard {
         let added = outputs.into_iter().map(|patch| (choice.to as u8, 0, patch)).collect();
         drop(pending);
         self.edit(slice, &inputs, added);
-        let seq = self.history.seq.get();
-        count(&self.counters.compactions, 1);
+        let seq = self.history.seq();
+        self.counters.count_compaction();
         // The space of the inputs may be reused only when no recovery can need them.
         if !planted::bug(Bug::InputsFreedEarly) {
             self.log.stable_soon(seq).await?;
@@ -71,9 +71,9 @@ impl Shard {
             inputs.iter().for_each(|patch| patch.retire());
         }
         drop((tree, inputs, choice));
-        self.tasks.room.notify_all();
+        self.tasks.announce_room();
         // The collector waits for a lagging compaction.
-        self.tasks.collect.notify_one();
+        self.tasks.request_collection();
         Ok(true)
     }
 
@@ -85,12 +85,12 @@ impl Shard {
         });
         let mut merge = Merge::new(sources.collect());
         let mut retention =
-            Retention::new(self.history.snapshots.all(), choice.bottom, self.now_ms());
+            Retention::new(self.history.snapshots().all(), choice.bottom, self.clock.now_ms());
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
         let mut kept = KeptReferences::default();
         while let Some(record) = merge.next().await? {
-            if self.tasks.closing.get() {
+            if self.tasks.is_closing() {
                 return Err(StoreError::Closed);
             }
             match retention.judge(&record) {
@@ -106,7 +106,7 @@ impl Shard {
             }
         }
         let (patches, bytes) = writer.finish().await?;
-        count(&self.counters.compaction_bytes, bytes);
+        self.counters.count_merge(bytes);
         Ok((patches, retention.keys_expired))
     }
 }
@@ -140,7 +140,7 @@ impl Shard {
     fn drop_value(&self, record: &Record, kept: &KeptReferences) {
         let Some(reference) = record.reference() else { return };
         let mut ledger = self.values.ledger().borrow_mut();
-        match record.is_expired(self.now_ms()) {
+        match record.is_expired(self.clock.now_ms()) {
             true => ledger.remove_expired(reference, record.expires_at_ms().unwrap_or(0)),
             false if kept.has(record, reference) => {}
             false => ledger.remove(reference),
