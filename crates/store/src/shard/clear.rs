@@ -38,7 +38,7 @@ impl Clear<'_> {
     }
 
     /// Removes all keys from memory. [`Self::drop_cleared_patches`] removes them from flash.
-    pub(super) fn clear_memory(&self, seq: u64) {
+    pub(super) fn remove_all(&self, seq: u64) {
         let first_segment = self.manifest.log_start();
         let mut patches = Vec::new();
         for slice in self.slices {

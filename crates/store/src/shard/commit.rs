@@ -3,6 +3,7 @@
 use super::Shard;
 use super::admission::Demand;
 use super::cache_room::CacheRoom;
+use super::caches::Caches;
 use super::clear::Clear;
 use super::clock::ExpiryClock;
 use super::counters::Counters;
@@ -37,7 +38,8 @@ pub(crate) struct Committer<'a> {
     blocks: &'a BlockLayer,
     options: &'a StoreOptions,
     clock: &'a ExpiryClock,
-    cache: CacheRoom<'a>,
+    caches: &'a Caches,
+    cache_room: CacheRoom<'a>,
     counters: &'a Counters,
     room: WriteRoom<'a>,
     clear: Clear<'a>,
@@ -56,7 +58,8 @@ impl Committer<'_> {
             blocks,
             options,
             clock: &shard.clock,
-            cache: shard.cache_room(),
+            caches: &shard.caches,
+            cache_room: shard.cache_room(),
             counters: &shard.counters,
             room: WriteRoom::of(shard),
             clear: Clear::of(shard),
@@ -126,7 +129,7 @@ impl Committer<'_> {
         };
         let segment = self.log.append(&event, seq);
         if clear {
-            self.clear.clear_memory(seq);
+            self.clear.remove_all(seq);
         }
         if clear && transaction.is_none() {
             self.clear.drop_cleared_patches(None);
@@ -141,17 +144,17 @@ impl Committer<'_> {
             // A key of a memtable is only in the cache if its value is separated.
             let may_be_cached = is_new || self.values.is_used();
             if may_be_cached && !planted::bug(Bug::CacheKeepsOld) {
-                self.cache.caches.remove(&key);
+                self.caches.remove(&key);
             }
         }
-        self.cache.fit();
+        self.cache_room.fit();
         self.room.start_due_flushes();
         seq
     }
 
     /// Whether a value of this length goes to a value block. Values of parity groups and of
     /// compressed slices stay in the tree: value blocks have neither parity nor compression.
-    pub(super) fn is_separated(&self, key: &[u8], len: usize) -> bool {
+    fn is_separated(&self, key: &[u8], len: usize) -> bool {
         let is_large = self.options.value_threshold.is_some_and(|least| len >= least.max(1));
         let longest = stored_len(key.len(), len.min(self.options.fragment_bytes));
         is_large

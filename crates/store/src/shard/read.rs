@@ -2,6 +2,7 @@
 
 use super::Shard;
 use super::cache_room::CacheRoom;
+use super::caches::Caches;
 use super::clock::ExpiryClock;
 use super::counters::Counters;
 use super::gate::Gate;
@@ -57,7 +58,8 @@ pub(crate) struct Reader<'a> {
     history: &'a History,
     clock: &'a ExpiryClock,
     slices: &'a Slices,
-    cache: CacheRoom<'a>,
+    caches: &'a Caches,
+    cache_room: CacheRoom<'a>,
     values: &'a ValueLog,
     log: &'a Log,
     counters: &'a Counters,
@@ -66,9 +68,9 @@ pub(crate) struct Reader<'a> {
 impl Reader<'_> {
     /// The parts of a shard that lookups use.
     pub(crate) fn of(shard: &Shard) -> Reader<'_> {
-        let Shard { gate, history, clock, slices, values, log, counters, .. } = shard;
-        let cache = shard.cache_room();
-        Reader { gate, history, clock, slices, cache, values, log, counters }
+        let Shard { gate, history, clock, slices, caches, values, log, counters, .. } = shard;
+        let cache_room = shard.cache_room();
+        Reader { gate, history, clock, slices, caches, cache_room, values, log, counters }
     }
 
     /// Looks `key` up. Does not suspend if memory holds the answer and the gate is open.
@@ -160,7 +162,6 @@ impl Reader<'_> {
     }
 
     fn find_in_memory(&self, slice: &Slice, key: &[u8]) -> Option<Newest> {
-        let caches = self.cache.caches;
         let newest =
             |version: &Version| Newest { seq: version.seq, content: version.content().clone() };
         let in_memory = slice.in_memory(key, newest);
@@ -170,11 +171,11 @@ impl Reader<'_> {
             Content::Deletion | Content::Inline(_) => false,
         };
         if let Some(version) = in_memory
-            && (!is_apart(&version) || caches.get(key).is_none())
+            && (!is_apart(&version) || self.caches.get(key).is_none())
         {
             return Some(version);
         }
-        let cached = caches.get(key)?;
+        let cached = self.caches.get(key)?;
         Some(Newest { seq: cached.seq, content: Content::Inline(cached.entry) })
     }
 
@@ -227,8 +228,8 @@ impl Reader<'_> {
         };
         let entry = Entry { value, expires_at_ms: entry.expires_at_ms };
         let key = Bytes::copy_from_slice(key);
-        let room_bytes = self.cache.room_bytes();
-        self.cache.caches.insert(key, Cached { entry, seq }, room_bytes);
+        let room_bytes = self.cache_room.room_bytes();
+        self.caches.insert(key, Cached { entry, seq }, room_bytes);
     }
 }
 

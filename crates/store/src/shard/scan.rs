@@ -2,6 +2,7 @@
 
 use super::Shard;
 use super::cache_room::CacheRoom;
+use super::caches::Caches;
 use super::clock::ExpiryClock;
 use super::gate::Gate;
 use super::history::History;
@@ -48,7 +49,8 @@ pub(crate) struct Scanner<'a> {
     gate: &'a Gate,
     history: &'a History,
     slices: &'a Slices,
-    cache: CacheRoom<'a>,
+    caches: &'a Caches,
+    cache_room: CacheRoom<'a>,
     values: &'a ValueLog,
     clock: &'a ExpiryClock,
     log: &'a Log,
@@ -57,8 +59,9 @@ pub(crate) struct Scanner<'a> {
 impl Scanner<'_> {
     /// The parts of a shard that scans use.
     pub(crate) fn of(shard: &Shard) -> Scanner<'_> {
-        let Shard { gate, history, slices, values, clock, log, .. } = shard;
-        Scanner { gate, history, slices, cache: shard.cache_room(), values, clock, log }
+        let Shard { gate, history, slices, caches, values, clock, log, .. } = shard;
+        let cache_room = shard.cache_room();
+        Scanner { gate, history, slices, caches, cache_room, values, clock, log }
     }
 
     /// Up to `limit` live keys of a slice in order, from the first after `after` on. The page after
@@ -83,7 +86,7 @@ impl Scanner<'_> {
         wanted: Wanted,
     ) -> Result<ScanPage> {
         // The previous page may have left readahead.
-        self.cache.fit();
+        self.cache_room.fit();
         let skips = planted::bug(Bug::ScanSkipsKey) && after.is_some();
         let mut scan = self.start_scan(slice, after)?;
         scan.with_values = wanted == Wanted::Entries;
@@ -130,7 +133,7 @@ impl Scanner<'_> {
         let mut sources = vec![memory(slice.active())];
         sources.extend(slice.frozen.borrow().iter().rev().map(|f| memory(Rc::clone(&f.table))));
         for run in slice.tree().runs() {
-            let readahead = Rc::clone(self.cache.caches.scans());
+            let readahead = Rc::clone(self.caches.scans());
             let (run, from) = (Rc::clone(run), from.clone());
             let cursor = RunCursor::page(run, from, Hint::FOREGROUND, readahead);
             sources.push(Source::Run(Box::new(cursor)));

@@ -21,9 +21,11 @@ mod references;
 mod tests;
 
 pub use block::{Block, block_len, decode_block};
+#[cfg(test)]
+pub use builder::PatchImage;
 pub use builder::{Added, BuilderConfig, PatchBuilder};
 pub use header::{HEADER_BYTES, PatchHeader, metadata_len};
 pub use index::{PatchIndex, decode_metadata};
 pub use references::{KeyHashes, ReferenceEntry};
 #[cfg(any(test, fuzzing))]
-pub use {block::BLOCK_HEADER_BYTES, builder::PatchImage, header::VERSION};
+pub use {block::BLOCK_HEADER_BYTES, header::VERSION};
