@@ -50,7 +50,7 @@ pub fn is_probe(key: &[u8]) -> bool {
 /// The count is too small.
 pub fn free_blocks_are_known(stores: &[Store]) -> Result<(), Trouble> {
     for store in stores {
-        let blocks = store.local().blocks();
+        let blocks = store.blocks();
         let (known, free) = (blocks.free_blocks(), blocks.count_free_blocks());
         if known + UNDER_WAY < free {
             let shard = store.local_id();
@@ -65,10 +65,7 @@ pub fn free_blocks_are_known(stores: &[Store]) -> Result<(), Trouble> {
 /// Whether a shard has so few free blocks that it takes no new data. The rest is the reserve of
 /// flushes and compactions, which cannot rewrite all blocks that lost a unit.
 pub fn lacks_room(stores: &[Store]) -> bool {
-    stores.iter().any(|store| {
-        let shard = store.local();
-        shard.blocks().free_blocks() < shard.reserve_blocks()
-    })
+    stores.iter().any(|store| store.blocks().free_blocks() < store.reserve_blocks())
 }
 
 /// A write was refused: some shard must have few free superblocks.
@@ -87,7 +84,7 @@ pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<()
     let mut shortages = Vec::new();
     for (store, units) in stores.iter().zip(units.chunks(scenario.units_of_a_shard())) {
         let free = blocks(units, scenario, |unit| unit.space.allocatable());
-        let reserve = store.local().reserve_blocks();
+        let reserve = store.reserve_blocks();
         // A few may have been released since the refusal.
         if free < reserve + reserve / 2 {
             return Ok(());

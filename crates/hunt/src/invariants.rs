@@ -123,7 +123,7 @@ impl SpaceAccounting {
 pub fn groups_are_on_different_units(stores: &[Store]) -> Result<(), String> {
     for store in stores {
         let shard = store.local_id();
-        let blocks = store.local().blocks();
+        let blocks = store.blocks();
         for group in blocks.groups() {
             let mut units = BTreeSet::new();
             for member in group.blocks() {

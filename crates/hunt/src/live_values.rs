@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use crate::session::scan_all;
 use crate::trouble::Trouble;
 use softflash_store::Store;
-use softflash_store::format::value::stored_len;
+use softflash_store::on_flash::stored_len;
 use std::time::Duration;
 
 /// Attempts to find no value that is being moved, which counts twice, and the pause between them.

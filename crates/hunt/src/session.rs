@@ -17,8 +17,8 @@ use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::{SliceId, Time};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
-use softflash_store::check::{Finding, Progress};
-use softflash_store::{Store, check, open_all};
+use softflash_store::check::{Finding, Progress, check};
+use softflash_store::{Store, open_all};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -318,7 +318,7 @@ fn watches_are_swept(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
     let watched = plan.scenario.resp.as_ref().map_or(1, |resp| resp.watched);
     let held = u64::from(plan.scenario.clients.count) * 4 * (watched + 1);
     let most = plan.scenario.options(plan.number).watch_sweep + held as usize;
-    match stores.iter().map(|store| store.local().watch_tokens()).max() {
+    match stores.iter().map(|store| store.watch_tokens()).max() {
         Some(kept) if kept > most => {
             Err(Trouble::Wrong(format!("{kept} watches are kept, the limit is {most}")))
         }

@@ -2,7 +2,8 @@
 
 use crate::budget::{Permit, ReplyBudget, RequestBudget, RequestTooLarge, Reservation};
 use softflash_protocol::Admission;
-use softflash_store::{SpareMemory, Store};
+use softflash_store::Store;
+use softflash_store::memory::SpareMemory;
 use std::time::Duration;
 
 /// A body of this size may be larger than the store's memtables: before it is received, the store

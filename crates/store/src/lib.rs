@@ -1,17 +1,17 @@
 //! Stores on software-defined flash: formats, the log and the key-value engine.
 //!
-//! All code here is `async` on a [`softflash_runtime::Runtime`] and single-threaded: one [`Shard`]
-//! per core owns its units, its log and its slices, and shares nothing. [`Store`] is one thread's
+//! All code here is `async` on a [`softflash_runtime::Runtime`] and single-threaded: one shard per
+//! core owns its units, its log and its slices, and shares nothing. [`Store`] is one thread's
 //! handle to all shards.
 
 pub mod check;
 mod error;
-pub mod format;
+mod format;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod kv;
 pub mod layout;
-mod options;
+pub mod options;
 pub mod repair;
 mod shard;
 mod spare;
@@ -19,15 +19,28 @@ pub mod stats;
 mod store;
 pub mod value;
 
-pub use check::{CheckReport, check};
 pub use error::StoreError;
 pub use layout::StoreLayout;
 pub use options::{Durability, StoreOptions};
-pub use shard::budget::REQUEST_SHARE;
-pub use shard::{ScanPage, Shard, WatchToken};
-pub use softflash_blocks::PlacementKind;
-pub use spare::SpareMemory;
-pub use store::{
-    CommitToken, Exclusive, Inbox, Mesh, ShardSpec, Store, Transaction, open_all, open_all_with_log,
-};
-pub use value::{Entry, Value, Wanted};
+pub use shard::{ScanPage, WatchToken};
+pub use store::{CommitToken, Exclusive, Store, Transaction, open_all};
+pub use value::Entry;
+
+/// The opening of shards on threads of their own, and of stores with a separate log device.
+pub mod opening {
+    pub use crate::store::{Inbox, Mesh, ShardSpec, open_all_with_log};
+}
+
+/// Memory that the store shares with its owner.
+pub mod memory {
+    pub use crate::shard::budget::REQUEST_SHARE;
+    pub use crate::spare::SpareMemory;
+}
+
+/// Encodings on flash, for tests and tools that read or change raw flash.
+pub mod on_flash {
+    pub use crate::format::Version;
+    pub use crate::format::log::{event, frame};
+    pub use crate::format::patch::{HEADER_BYTES, PatchHeader};
+    pub use crate::format::value::{VALUE_HEADER_BYTES, stored_len};
+}

@@ -2,7 +2,7 @@
 
 use crate::format::record::MAX_FRAGMENT_BYTES;
 use crate::spare::SpareMemory;
-use softflash_blocks::PlacementKind;
+pub use softflash_blocks::PlacementKind;
 use softflash_ftl::FtlConfig;
 use std::time::Duration;
 

@@ -6,8 +6,8 @@
 use softflash_base::random::Rng;
 use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_runtime::VirtualExecutor;
-use softflash_store::check::Progress;
-use softflash_store::{CheckReport, StoreLayout, StoreOptions, check, open_all};
+use softflash_store::check::{CheckReport, Progress, check};
+use softflash_store::{StoreLayout, StoreOptions, open_all};
 use softflash_testing::faulty::{Faults, FaultyDevice};
 use softflash_testing::model::{key, value};
 use softflash_testing::{Model, VirtualBed};
@@ -50,7 +50,7 @@ fn written() -> (VirtualBed, Model) {
             }
             for store in stores {
                 // Moves the values of the session before.
-                store.local().collect().await.unwrap();
+                store.collect_values().await.unwrap();
                 store.close().await.unwrap();
             }
         });

@@ -81,7 +81,7 @@ impl Bench {
                 if number == STEPS / 2 {
                     for store in &stores {
                         // The value blocks of the session before.
-                        let collect = store.local().collect();
+                        let collect = store.collect_values();
                         outcome = in_time(&runtime, "the collector", collect).await.and(outcome);
                     }
                 }

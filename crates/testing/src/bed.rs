@@ -2,8 +2,8 @@
 
 use softflash_device::{Device, FileFormat, format_file, open};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
-use softflash_store::check::Progress;
-use softflash_store::{CheckReport, Store, StoreLayout, StoreOptions, check, open_all};
+use softflash_store::check::{CheckReport, Progress, check};
+use softflash_store::{Store, StoreLayout, StoreOptions, open_all};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;

@@ -5,7 +5,7 @@ use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use serde::Serialize;
-use softflash_store::CheckReport;
+use softflash_store::check::CheckReport;
 use softflash_store::repair::{self, OnLogLoss, ParityDamage, RepairReport, RepairedPatch};
 use std::path::Path;
 use std::process::ExitCode;

@@ -5,7 +5,8 @@ use crate::error::{CommandError, Result};
 use crate::resp::number::parse_i64;
 use crate::resp::reply::Reply;
 use bytes::Bytes;
-use softflash_store::{Entry, Store, Value};
+use softflash_store::value::Value;
+use softflash_store::{Entry, Store};
 
 static EMPTY: Bytes = Bytes::new();
 

@@ -9,7 +9,8 @@ use crate::resp::reply::Reply;
 use crate::session::Session;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
-use softflash_store::{Store, Wanted};
+use softflash_store::Store;
+use softflash_store::value::Wanted;
 
 /// The entries that a command must load.
 #[derive(Clone, Copy)]

@@ -7,7 +7,8 @@ use crate::resp::reply::Reply;
 use crate::resp::words::is;
 use crate::session::Session;
 use bytes::Bytes;
-use softflash_store::{Store, Value};
+use softflash_store::Store;
+use softflash_store::value::Value;
 
 /// OBJECT ENCODING key: the encoding that Redis would use for a value written by SET
 pub(crate) fn encoding(call: &mut Call<'_>) -> Result<Reply> {

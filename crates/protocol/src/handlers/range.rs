@@ -5,7 +5,8 @@ use crate::handlers::Call;
 use crate::handlers::set::check_length;
 use crate::resp::reply::Reply;
 use bytes::{Bytes, BytesMut};
-use softflash_store::{Entry, Value};
+use softflash_store::Entry;
+use softflash_store::value::Value;
 use std::ops::Range;
 
 /// GETRANGE key start end; SUBSTR is its old name

@@ -15,7 +15,8 @@ use crate::shared::recording::{self, Event};
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
-use softflash_store::{CommitToken, Exclusive, Store, Transaction, Wanted};
+use softflash_store::value::Wanted;
+use softflash_store::{CommitToken, Exclusive, Store, Transaction};
 
 impl Session {
     /// WATCH key [key ...]

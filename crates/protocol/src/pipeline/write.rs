@@ -10,7 +10,8 @@ use crate::shared::recording::{self, Recordings};
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
-use softflash_store::{CommitToken, Store, StoreError, Transaction, Wanted};
+use softflash_store::value::Wanted;
+use softflash_store::{CommitToken, Store, StoreError, Transaction};
 use std::pin::pin;
 use std::task::Poll;
 

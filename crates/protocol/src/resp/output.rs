@@ -3,7 +3,7 @@
 use crate::error::CommandError;
 use crate::resp::reply::{Protocol, Reply};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use softflash_store::Value;
+use softflash_store::value::Value;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 

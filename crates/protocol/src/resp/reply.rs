@@ -2,7 +2,7 @@
 
 use crate::error::CommandError;
 use bytes::Bytes;
-use softflash_store::Value;
+use softflash_store::value::Value;
 
 /// The RESP version of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

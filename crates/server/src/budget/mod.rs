@@ -8,13 +8,13 @@ mod tests;
 pub use replies::{Permit, ReplyBudget};
 pub use requests::{RequestBudget, RequestTooLarge, Reservation};
 
-use softflash_store::SpareMemory;
+use softflash_store::memory::SpareMemory;
 
 /// Minimum memory of a server, in bytes.
 pub const MIN_MEMORY_BYTES: u64 = 32 << 20;
 
 /// Share of its memory that the store leaves to requests: one part in this many.
-const STORE_LEAVES: u64 = softflash_store::REQUEST_SHARE;
+const STORE_LEAVES: u64 = softflash_store::memory::REQUEST_SHARE;
 
 /// Memory for a value of maximum size, and the same again for other requests.
 const COMFORTABLE_BYTES: u64 = 128 << 20;

@@ -5,7 +5,7 @@
 //! size is charged until the reply has been sent. One execution is always allowed.
 
 use softflash_protocol::ReplyPermit;
-use softflash_store::SpareMemory;
+use softflash_store::memory::SpareMemory;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;

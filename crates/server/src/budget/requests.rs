@@ -7,7 +7,7 @@
 //! gets its memory beyond the budget, and keeps this right until its request is done. So the memory
 //! held never exceeds the budget plus one request.
 
-use softflash_store::SpareMemory;
+use softflash_store::memory::SpareMemory;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;

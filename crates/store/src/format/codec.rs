@@ -50,11 +50,6 @@ impl<'a> Reader<'a> {
         Reader { bytes, at: at.min(bytes.len()), what }
     }
 
-    /// Bytes read so far, the start included.
-    pub fn at(&self) -> usize {
-        self.at
-    }
-
     /// Bytes left.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
@@ -144,16 +139,6 @@ impl<'a> Reader<'a> {
         T::try_from(value).map_err(|_| self.malformed("a number is out of range"))
     }
 
-    /// A count of items of at least `item_bytes` bytes each; never more than the remaining bytes
-    /// can hold.
-    pub fn count(&mut self, item_bytes: usize) -> Result<usize, FormatError> {
-        let count: usize = self.varint_as()?;
-        if count > self.remaining() / item_bytes.max(1) {
-            return Err(FormatError::Truncated { what: self.what });
-        }
-        Ok(count)
-    }
-
     /// Fails if bytes are left over.
     pub fn expect_end(&self) -> Result<(), FormatError> {
         if self.remaining() == 0 { Ok(()) } else { Err(self.malformed("bytes are left over")) }
@@ -190,12 +175,5 @@ mod tests {
         }] {
             assert!(Reader::new(bytes, "test").varint().is_err(), "{bytes:x?}");
         }
-    }
-
-    #[test]
-    fn counts_beyond_the_bytes_are_refused() {
-        let bytes = [5, 0, 0, 0, 0, 0];
-        assert_eq!(Reader::new(&bytes, "test").count(1), Ok(5));
-        assert!(Reader::new(&bytes, "test").count(2).is_err());
     }
 }

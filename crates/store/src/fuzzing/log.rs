@@ -1,11 +1,9 @@
 //! Events, and logs from a short script: frames, torn and stale pages, unreadable pages.
 
 use crate::format::FormatError;
-use crate::format::log::event::{self, Replayed};
+use crate::format::log::event::{self, Event, KeyChange, Replayed};
 use crate::format::log::frame::{self, HEADER_BYTES};
-use crate::format::log::{
-    End, Event, EventStream, Frame, FrameHeader, FrameRole, KeyChange, LogScanner,
-};
+use crate::format::log::{End, EventStream, Frame, FrameHeader, FrameRole, LogScanner};
 use crate::format::version::Version;
 use crate::value::{Entry, Value};
 use bytes::{Buf, Bytes};
@@ -238,7 +236,7 @@ fn taken<'a>(data: &mut &'a [u8], len: usize) -> &'a [u8] {
 
 #[cfg(test)]
 pub(super) fn event_seeds() -> Vec<Vec<u8>> {
-    use crate::format::log::{Checkpoint, Edit, PatchEntry, SliceState};
+    use crate::format::log::event::{Checkpoint, Edit, PatchEntry, SliceState};
     use softflash_blocks::{GroupChange, Member, ParityGroup, UnitMark};
     let patches = vec![PatchEntry { block: 4, level: 1, run: 9 }; 2];
     let edit = Edit {

@@ -28,11 +28,11 @@ use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
-use crate::shard::Shard;
 use crate::shard::decisions::Decisions;
 use crate::shard::examination::{Examination, Examined};
 use crate::shard::recovery::LogLoss;
 pub use crate::shard::recovery::OnLogLoss;
+use crate::shard::{RepairEdits, Shard};
 use crate::store::open_all_for_repair;
 use futures_util::future::join_all;
 use rewrite_range::{RewriteRange, rewrite_ranges_of};
@@ -260,12 +260,13 @@ fn whole_log(shard: ShardId, problem: String) -> LogDamage {
 }
 
 async fn repair_shard(shard: &Shard, facts: &Facts, report: &mut RepairReport) -> Result<()> {
-    for slice in shard.all_slices() {
-        repair_slice(shard.id(), slice, facts, shard.blocks(), Some(shard), report).await?;
+    let edits = RepairEdits::of(shard);
+    for slice in shard.slices() {
+        repair_slice(shard.id(), slice, facts, shard.blocks(), Some(&edits), report).await?;
     }
     values::repair_values(shard, report).await?;
     report.parities = parity::repair(shard).await?;
-    if facts.log_is_damaged { shard.release_old_log().await } else { Ok(()) }
+    if facts.log_is_damaged { edits.release_old_log().await } else { Ok(()) }
 }
 
 /// Examines every run of a slice, from the oldest on, and rewrites damaged patches if a writer is
@@ -275,7 +276,7 @@ async fn repair_slice(
     slice: &Slice,
     facts: &Facts,
     blocks: &BlockLayer,
-    writer: Option<&Shard>,
+    writer: Option<&RepairEdits<'_>>,
     report: &mut RepairReport,
 ) -> Result<()> {
     let tree = slice.tree();

@@ -2,7 +2,7 @@
 
 use super::report::ParityDamage;
 use crate::error::Result;
-use crate::shard::Shard;
+use crate::shard::{ParityKeeper, Shard};
 use softflash_base::ShardId;
 use softflash_blocks::{BlockId, BlockLayer};
 use softflash_ftl::Hint;
@@ -24,7 +24,8 @@ pub(super) async fn examine(shard: ShardId, blocks: &BlockLayer) -> Vec<ParityDa
 /// Repairs all groups, and removes rewritten patches from them.
 pub(super) async fn repair(shard: &Shard) -> Result<Vec<ParityDamage>> {
     let damaged = examine(shard.id(), shard.blocks()).await;
-    shard.rewrite_groups().await?;
-    while shard.reconstruct_once().await? {}
+    let keeper = ParityKeeper::of(shard);
+    keeper.rewrite_groups().await?;
+    while keeper.reconstruct_once().await? {}
     Ok(damaged)
 }

@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::kv::slice::Slice;
 use crate::shard::values::examine::examine;
 use crate::shard::values::ledger::Ledger;
-use crate::shard::{Shard, Writes};
+use crate::shard::values::{Collection, Mover};
+use crate::shard::{Committer, Shard, Writes};
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_blocks::{BlockId, BlockLayer};
@@ -43,21 +44,22 @@ pub(super) async fn repair_values(shard: &Shard, report: &mut RepairReport) -> R
         // Without clients and background tasks nothing changes the ledger meanwhile.
         let ledger = std::mem::take(&mut *shard.value_log().ledger().borrow_mut());
         let facts = (&ledger, shard.blocks(), shard.now_ms());
-        let examined = examine_values(shard.id(), shard.all_slices(), facts, report).await;
+        let examined = examine_values(shard.id(), shard.slices(), facts, report).await;
         *shard.value_log().ledger().borrow_mut() = ledger;
         examined?
     };
     if !keys.is_empty() {
         let deletions: Writes = keys.into_iter().map(|key| (key, None)).collect();
-        let seq = shard.commit(deletions, &[], false).await?;
+        let seq = Committer::of(shard).commit(deletions, &[], false).await?;
         shard.log().written_soon(seq).await?;
     }
     for block in damaged {
-        shard.collect_block(block.0).await?;
+        Mover::of(shard).empty_block(block.0).await?;
     }
     if !report.value_blocks.is_empty() {
         shard.log().written_soon(shard.last_seq()).await?;
-        while shard.collect_once().await? {}
+        let collection = Collection::of(shard);
+        while collection.collect_once().await? {}
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Admission of writes, by memory, free space, and the backlog of compaction.
 
+use super::Shard;
 use super::budget::Budget;
-use super::{Shard, count};
 use crate::error::{Result, StoreError};
 use crate::kv::compaction::leveled::GATHERED_RUNS;
 use futures_util::future::select;
@@ -105,7 +105,7 @@ impl Shard {
     pub(super) async fn admit(&self, demand: Demand) -> Result<()> {
         let admitted = self.wait_until_admitted(demand).await;
         if let Err(StoreError::OutOfSpace | StoreError::WornOut { .. }) = admitted {
-            count(&self.counters.refused_writes, 1);
+            self.counters.count_refused_write();
         }
         admitted
     }
@@ -126,7 +126,7 @@ impl Shard {
             self.wait_for_values(separated).await?;
         }
         let admitted = self.wait_for_room(bytes, grows).await;
-        count(&self.counters.stall_us, self.runtime.now().since_ns(began) / 1000);
+        self.counters.count_stall(self.runtime.now().since_ns(began) / 1000);
         admitted
     }
 
@@ -147,14 +147,14 @@ impl Shard {
                 self.make_room();
             }
             let flushing = self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
-            let cannot_free_space = self.tasks.compaction_idle.get()
+            let cannot_free_space = self.tasks.is_compaction_idle()
                 && !flushing
                 && !self.has_value_garbage(EXPIRY_WAIT);
             if has_frozen && cannot_free_space || self.runtime.now() >= deadline {
                 return Err(self.blocks.lack_of_space().into());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + POLL_INTERVAL);
-            select(wait, pin!(self.tasks.room.notified())).await;
+            select(wait, pin!(self.tasks.room_announced())).await;
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Shard {
     async fn wait_for_values(&self, bytes: usize) -> Result<()> {
         let share = self.value_space_backlog();
         if share > 0.0 {
-            self.tasks.collect.notify_one();
+            self.tasks.request_collection();
             let now = self.runtime.now();
             let at = self.throttle_values.admits_at(now, bytes, share.min(MAX_SHARE));
             if at > now + MAX_LEAD {
@@ -193,7 +193,7 @@ impl Shard {
     /// starts, 1 where writers stop.
     fn value_space_backlog(&self) -> f64 {
         let (free, stop, slow) =
-            (self.blocks.free_blocks(), self.reserve_blocks(), self.collect_below());
+            (self.blocks.free_blocks(), self.reserve_blocks(), self.space().collect_below());
         let used = f64::from(slow.saturating_sub(free));
         used / f64::from(slow.saturating_sub(stop).max(1))
     }
@@ -227,7 +227,7 @@ impl Shard {
                 return Err(self.blocks.lack_of_space().into());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + POLL_INTERVAL);
-            select(wait, pin!(self.tasks.room.notified())).await;
+            select(wait, pin!(self.tasks.room_announced())).await;
         }
     }
 
@@ -253,14 +253,14 @@ impl Shard {
 
     /// Bytes of memtables and of pending log events, which are a second copy in memory.
     pub(super) fn unwritten_bytes(&self) -> usize {
-        self.memtable_bytes() + self.log.backlog_bytes()
+        self.slices.memtable_bytes() + self.log.backlog_bytes()
     }
 
     /// Whether memtables, log and flash have room for `bytes`.
     fn has_room(&self, bytes: usize) -> bool {
         let total = self.budget.memtables_total_bytes;
         // A value larger than the budget is admitted when the memtables are empty.
-        let alone = self.memtable_bytes() == 0 && !planted::bug(Bug::LargeValueNotExempt);
+        let alone = self.slices.memtable_bytes() == 0 && !planted::bug(Bug::LargeValueNotExempt);
         let fits = alone || self.unwritten_bytes() + bytes <= total;
         fits && self.log.backlog_bytes() <= total
             && self.log.live_bytes() <= self.budget.log_bytes + self.budget.log_bytes / 2
@@ -276,17 +276,17 @@ impl Shard {
 
     /// The error of a shard that has failed or closes.
     pub(super) fn check_health(&self) -> Result<()> {
-        if self.tasks.closing.get() {
+        if self.tasks.is_closing() {
             return Err(StoreError::Closed);
         }
-        if let Some(failure) = self.tasks.failure.borrow().as_ref() {
-            return Err(failure.clone());
+        if let Some(failure) = self.tasks.failure() {
+            return Err(failure);
         }
         self.log.check()
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.tasks.failure.borrow().is_some() || self.log.check().is_err()
+        self.tasks.failure().is_some() || self.log.check().is_err()
     }
 
     /// Starts the tasks that free memory and flash space.
@@ -298,18 +298,18 @@ impl Shard {
     /// Wakes compaction. It counts as working at once: a writer that looks before it runs must not
     /// find that nothing can free space.
     pub(super) fn wake_compaction(&self) {
-        self.tasks.compaction_idle.set(false);
-        self.tasks.compact.notify_one();
+        self.tasks.set_compaction_idle(false);
+        self.tasks.request_compaction();
     }
 
     /// As [`make_room`](Self::make_room), without a flush: the patch of a small memtable takes a
     /// whole block.
     fn start_freeing(&self) {
-        self.tasks.flush.notify_one();
+        self.tasks.request_flush();
         self.wake_compaction();
         if self.values.is_used() {
-            self.collector.is_idle.set(false);
-            self.tasks.collect.notify_one();
+            self.collector.set_idle(false);
+            self.tasks.request_collection();
         }
     }
 
@@ -327,7 +327,7 @@ impl Shard {
     /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as
     /// long as compaction has the space that it needs.
     pub(super) fn can_rebuild(&self) -> bool {
-        self.blocks.free_blocks() >= self.last_blocks()
+        self.space().allows_rebuild()
     }
 
     /// Whether free space is so short that compaction should free some.
@@ -352,9 +352,9 @@ impl Shard {
         let largest = self.slices.iter().max_by_key(|slice| slice.active_bytes());
         if let Some(slice) = largest
             && slice.frozen.borrow().is_empty()
-            && slice.freeze(self.history.seq.get())
+            && slice.freeze(self.history.seq())
         {
-            self.tasks.flush.notify_one();
+            self.tasks.request_flush();
         }
     }
 }

@@ -3,6 +3,11 @@
 //! lower.
 
 use super::Shard;
+use super::parity::ParityKeeper;
+use super::rebuild::Rebuild;
+use super::refresh::Refresh;
+use super::scrub::Scrub;
+use super::values::Collection;
 use crate::error::{Result, StoreError};
 use crate::kv::compaction::leveled::payoff;
 use crate::kv::slice::Slice;
@@ -26,30 +31,29 @@ impl Shard {
         self.start(async move { flusher.flush_forever().await });
         self.start(async move { compactor.compact_forever().await });
         let collector = Rc::clone(self);
-        self.start(async move { collector.collect_forever().await });
+        self.start(async move { Collection::of(&collector).collect_forever().await });
         if let Some(period) = self.options.scrub {
             let scrubber = Rc::clone(self);
-            self.start(async move { scrubber.scrub_forever(period).await });
+            self.start(async move { Scrub::of(&scrubber).scrub_forever(period).await });
         }
         if self.layout.redundancy().is_some() {
             let rebuilder = Rc::clone(self);
-            self.start(async move { rebuilder.rebuild_forever().await });
+            self.start(async move { Rebuild::of(&rebuilder).rebuild_forever().await });
         }
     }
 
     fn start(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
         let shard = Rc::clone(self);
-        shard.tasks.running.set(shard.tasks.running.get() + 1);
+        shard.tasks.note_start();
         self.runtime.spawn(Box::pin(async move {
             task.await;
-            shard.tasks.running.set(shard.tasks.running.get() - 1);
-            shard.tasks.room.notify_all();
+            shard.tasks.note_end();
         }));
     }
 
     async fn flush_forever(&self) {
         let mut deadline: Option<Time> = None;
-        while !self.tasks.closing.get() {
+        while !self.tasks.is_closing() {
             self.freeze_for_log();
             let waiting = self
                 .slices
@@ -60,27 +64,26 @@ impl Shard {
                 Some(slice) => self.flush_oldest(slice).await,
                 None if self.has_idle_log() => self.trim_log().await,
                 None => {
-                    self.tasks.flush.notified().await;
+                    self.tasks.flush_requested().await;
                     continue;
                 }
             };
             if let Err(error) = worked {
-                if self.tasks.closing.get() && matches!(error, StoreError::Closed) {
+                if self.tasks.is_closing() && matches!(error, StoreError::Closed) {
                     return;
                 }
                 let now = self.runtime.now();
                 let give_up_at = *deadline.get_or_insert(now + SPACE_TIMEOUT_NS);
-                let may_wait = !self.tasks.closing.get() && now < give_up_at;
+                let may_wait = !self.tasks.is_closing() && now < give_up_at;
                 if may_wait && matches!(error, StoreError::OutOfSpace) {
                     // Compaction may free space. Until then new writes wait or are refused.
-                    self.tasks.compact.notify_one();
+                    self.tasks.request_compaction();
                     self.runtime.sleep_until(now + PAUSE_WITHOUT_SPACE_NS).await;
                     continue;
                 }
                 // Memtables stay readable and are in the log; the shard refuses further writes.
                 tracing::error!(shard = self.id.0, %error, "a memtable could not be flushed");
-                *self.tasks.failure.borrow_mut() = Some(error);
-                self.tasks.room.notify_all();
+                self.tasks.fail(error);
                 return;
             }
             deadline = None;
@@ -94,7 +97,7 @@ impl Shard {
             if let Some(slice) = oldest
                 && slice.frozen.borrow().is_empty()
             {
-                slice.freeze(self.history.seq.get());
+                slice.freeze(self.history.seq());
             }
         }
     }
@@ -110,11 +113,12 @@ impl Shard {
         if self.layout.redundancy().is_some() {
             // A rebuild can be long: it alternates with compaction, so that writers do not wait.
             let refreshed = self.can_rebuild()
-                && (self.reconstruct_once().await? || self.refresh_once(slice).await?);
+                && (ParityKeeper::of(self).reconstruct_once().await?
+                    || Refresh::of(self).refresh_once(slice).await?);
             let compacted = self.compact_once(slice).await?;
-            return Ok(self.rewrite_groups().await? || compacted || refreshed);
+            return Ok(ParityKeeper::of(self).rewrite_groups().await? || compacted || refreshed);
         }
-        Ok(self.refresh_once(slice).await? || self.compact_once(slice).await?)
+        Ok(Refresh::of(self).refresh_once(slice).await? || self.compact_once(slice).await?)
     }
 
     /// The slices whose merge pays most first: where space is short, it may spare the others theirs.
@@ -126,7 +130,7 @@ impl Shard {
     }
 
     async fn compact_forever(&self) {
-        while !self.tasks.closing.get() {
+        while !self.tasks.is_closing() {
             let mut worked = false;
             for slice in self.slices_by_payoff() {
                 match self.refresh_or_compact(slice).await {
@@ -138,16 +142,16 @@ impl Shard {
                         self.runtime.sleep_until(resume_at).await;
                     }
                 }
-                if self.tasks.closing.get() {
+                if self.tasks.is_closing() {
                     return;
                 }
             }
             if !worked {
-                self.tasks.compaction_idle.set(true);
-                self.tasks.room.notify_all();
+                self.tasks.set_compaction_idle(true);
+                self.tasks.announce_room();
                 let pinned = pin!(self.blocks.pinned_bell().notified());
-                select(pin!(self.tasks.compact.notified()), pinned).await;
-                self.tasks.compaction_idle.set(false);
+                select(pin!(self.tasks.compaction_requested()), pinned).await;
+                self.tasks.set_compaction_idle(false);
             }
         }
     }

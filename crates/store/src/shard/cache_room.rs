@@ -1,39 +1,56 @@
 //! The room of the read cache: all memory of the shard that nothing else uses at the moment.
 
-use super::Shard;
+use super::budget::Budget;
+use super::caches::Caches;
+use super::log::Log;
+use super::slices::Slices;
+use super::values::ValueLog;
+use crate::spare::SpareMemory;
 
-impl Shard {
+/// The caches, and everything that shares their memory.
+pub(super) struct CacheRoom<'a> {
+    pub(super) caches: &'a Caches,
+    pub(super) slices: &'a Slices,
+    pub(super) log: &'a Log,
+    pub(super) values: &'a ValueLog,
+    pub(super) budget: &'a Budget,
+    pub(super) spare: &'a SpareMemory,
+    /// The number of shards that share the spare memory.
+    pub(super) shards: u16,
+}
+
+impl CacheRoom<'_> {
     /// Bytes that the read cache may use now.
-    pub(super) fn cache_room(&self) -> u64 {
-        let taken = self.options.spare.taken_bytes() / u64::from(self.layout.shards);
+    pub(super) fn room_bytes(&self) -> u64 {
+        let taken = self.spare.taken_bytes() / u64::from(self.shards);
         let room = self.budget.shared_bytes.saturating_sub(self.used_bytes() + taken);
         room.max(self.budget.least_cache_bytes)
     }
 
     /// Shrinks the read cache to its room, after something else has grown.
-    pub(crate) fn fit_cache(&self) {
+    pub(super) fn fit(&self) {
         self.note_overdraft();
-        let mut cache = self.caches.read.borrow_mut();
-        if cache.bytes() > 0 {
-            cache.shrink_to(self.cache_room());
+        if self.caches.read_bytes() > 0 {
+            self.caches.shrink_to(self.room_bytes());
         }
     }
 
     /// A shard may use more than its part, for a large value that is admitted alone. The other
     /// shards' caches leave that memory.
     fn note_overdraft(&self) {
-        let shards = u64::from(self.layout.shards);
+        let shards = u64::from(self.shards);
         let over = self.used_bytes().saturating_sub(self.budget.shared_bytes);
         // Each shard counts its share of the overdraft, this one too.
         let taken = over * shards / (shards - 1).max(1);
-        let before = self.caches.overdraft_bytes.replace(taken);
+        let before = self.caches.note_overdraft(taken);
         if taken != before {
-            self.options.spare.change(before, taken);
+            self.spare.change(before, taken);
         }
     }
 
     fn used_bytes(&self) -> u64 {
+        let unwritten = self.slices.memtable_bytes() + self.log.backlog_bytes();
         let waiting = self.values.waiting_bytes();
-        (self.unwritten_bytes() + waiting + self.caches.scans.memory_bytes()) as u64
+        (unwritten + waiting + self.caches.scans().memory_bytes()) as u64
     }
 }

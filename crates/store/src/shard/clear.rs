@@ -5,51 +5,43 @@
 //! the log keeps the events of the memtables.
 
 use super::Shard;
-use crate::kv::patch::Patch;
+use super::caches::Caches;
+use super::history::History;
+use super::log::Log;
+use super::manifest::Manifest;
+use super::pending_clears::PendingClear;
+use super::slices::Slices;
+use super::tasks::Tasks;
+use super::values::ValueLog;
 use softflash_base::planted::{self, Bug};
-use std::cell::RefCell;
-use std::collections::VecDeque;
+use softflash_runtime::RuntimeHandle;
 use std::rc::Rc;
 
-/// Removals that a crash may undo, oldest first.
-#[derive(Default)]
-pub(super) struct PendingClears {
-    pending: RefCell<VecDeque<Pending>>,
+/// Removes all keys of a shard.
+pub(super) struct Clear<'a> {
+    slices: &'a Slices,
+    values: &'a ValueLog,
+    caches: &'a Caches,
+    history: &'a History,
+    log: &'a Log,
+    tasks: &'a Tasks,
+    runtime: &'a RuntimeHandle,
+    manifest: Manifest<'a>,
 }
 
-struct Pending {
-    seq: u64,
-    /// The first segment of the log with events of the memtables before the removal.
-    first_segment: u64,
-    /// The patches of each slice.
-    patches: Vec<Vec<Rc<Patch>>>,
-}
-
-impl PendingClears {
-    /// The first segment of the log that is needed to undo them; `u64::MAX` if there are none.
-    pub(super) fn first_segment_needed(&self) -> u64 {
-        let pending = self.pending.borrow();
-        pending.iter().map(|clear| clear.first_segment).min().unwrap_or(u64::MAX)
+impl Clear<'_> {
+    /// The parts of a shard that have keys.
+    pub(super) fn of(shard: &Shard) -> Clear<'_> {
+        let Shard { slices, values, caches, history, log, tasks, runtime, .. } = shard;
+        let manifest = Manifest::of(shard);
+        Clear { slices, values, caches, history, log, tasks, runtime, manifest }
     }
 
-    /// Takes the oldest removal, if it is older than every undecided transaction.
-    fn take_decided(&self, undecided_from: u64) -> Option<Pending> {
-        let mut pending = self.pending.borrow_mut();
-        let undecided_from =
-            undecided_from.saturating_add(planted::bug(Bug::UndecidedDoomed).into());
-        if pending.front()?.seq >= undecided_from {
-            return None;
-        }
-        pending.pop_front()
-    }
-}
-
-impl Shard {
-    /// Removes all keys from memory. [`Shard::drop_cleared_patches`] removes them from flash.
-    pub(super) fn clear(&self, seq: u64) {
-        let first_segment = self.first_segment_needed();
+    /// Removes all keys from memory. [`Self::drop_cleared_patches`] removes them from flash.
+    pub(super) fn remove_all(&self, seq: u64) {
+        let first_segment = self.manifest.log_start();
         let mut patches = Vec::new();
-        for slice in &self.slices {
+        for slice in self.slices {
             slice.clears.set(slice.clears.get() + 1);
             slice.cleared_seq.set(seq);
             slice.each_newest_in_memory(|_, version| {
@@ -63,15 +55,15 @@ impl Shard {
             patches.push(tree.patches().map(|(.., patch)| Rc::clone(patch)).collect());
         }
         self.values.ledger().borrow_mut().clear();
-        self.tasks.collect.notify_one();
-        self.history.clears.pending.borrow_mut().push_back(Pending { seq, first_segment, patches });
+        self.tasks.request_collection();
+        self.history.clears().add(PendingClear { seq, first_segment, patches });
         if !planted::bug(Bug::ClearKeepsCache) {
-            self.caches.read.borrow_mut().clear();
+            self.caches.clear();
         }
         if !planted::bug(Bug::ClearTouchesNoWatch) {
-            self.history.watches.borrow_mut().touch_all();
+            self.history.touch_all();
         }
-        self.tasks.room.notify_all();
+        self.tasks.announce_room();
     }
 
     /// Drops the patches of decided removals from the manifest, and retires them once that is
@@ -79,10 +71,10 @@ impl Shard {
     pub(super) fn drop_cleared_patches(&self, decided: Option<u64>) {
         let undecided_from = self.log.undecided_from(decided);
         let mut dropped = Vec::new();
-        while let Some(clear) = self.history.clears.take_decided(undecided_from) {
+        while let Some(clear) = self.history.clears().take_decided(undecided_from) {
             for (slice, patches) in self.slices.iter().zip(clear.patches) {
                 if !patches.is_empty() {
-                    self.edit(slice, &patches, Vec::new());
+                    self.manifest.note(slice, &patches, Vec::new());
                     dropped.extend(patches);
                 }
             }
@@ -90,7 +82,7 @@ impl Shard {
         if dropped.is_empty() {
             return;
         }
-        let (log, seq) = (self.log.clone(), self.history.seq.get());
+        let (log, seq) = (self.log.clone(), self.history.seq());
         self.runtime.spawn(Box::pin(async move {
             if log.stable_soon(seq).await.is_ok() {
                 dropped.iter().for_each(|patch| patch.retire());
@@ -98,6 +90,3 @@ impl Shard {
         }));
     }
 }
-
-#[cfg(test)]
-mod tests;

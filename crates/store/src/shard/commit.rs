@@ -1,31 +1,71 @@
 //! Applies a transaction: checks its reads for conflicts, then makes its writes visible atomically.
 
+use super::Shard;
 use super::admission::Demand;
-use super::log::Event;
+use super::cache_room::CacheRoom;
+use super::caches::Caches;
+use super::clear::Clear;
+use super::clock::ExpiryClock;
+use super::counters::Counters;
+use super::gate::Gate;
+use super::history::History;
 use super::log::event::KeyChange;
-use super::watch::WatchToken;
+use super::log::{Event, Log};
+use super::read_mark::ReadMark;
+use super::slices::Slices;
+use super::values::ValueLog;
+use super::write_room::WriteRoom;
 use super::writes::Writes;
-use super::{Shard, count};
 use crate::error::{Result, StoreError};
 use crate::format::reference::Reference;
 use crate::format::value::stored_len;
 use crate::kv::memtable::{OVERHEAD_BYTES, Version};
 use crate::layout::Compression;
+use crate::options::StoreOptions;
 use bytes::Bytes;
 use smallvec::SmallVec;
-use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
+use softflash_blocks::BlockLayer;
 use std::rc::Rc;
 
-/// A key that was read, and the state of its shard then.
-#[derive(Debug, Clone)]
-pub(crate) struct ReadMark {
-    pub(crate) key: Bytes,
-    pub(crate) shard: ShardId,
-    pub(crate) at_seq: u64,
+/// Applies the writes of a shard.
+pub(crate) struct Committer<'a> {
+    gate: &'a Gate,
+    history: &'a History,
+    slices: &'a Slices,
+    log: &'a Log,
+    values: &'a ValueLog,
+    blocks: &'a BlockLayer,
+    options: &'a StoreOptions,
+    clock: &'a ExpiryClock,
+    caches: &'a Caches,
+    cache_room: CacheRoom<'a>,
+    counters: &'a Counters,
+    room: WriteRoom<'a>,
+    clear: Clear<'a>,
 }
 
-impl Shard {
+impl Committer<'_> {
+    /// The parts of a shard that writes change.
+    pub(crate) fn of(shard: &Shard) -> Committer<'_> {
+        let Shard { gate, history, slices, log, values, blocks, options, .. } = shard;
+        Committer {
+            gate,
+            history,
+            slices,
+            log,
+            values,
+            blocks,
+            options,
+            clock: &shard.clock,
+            caches: &shard.caches,
+            cache_room: shard.cache_room(),
+            counters: &shard.counters,
+            room: WriteRoom::of(shard),
+            clear: Clear::of(shard),
+        }
+    }
+
     /// Applies writes of this shard alone; returns their sequence number.
     pub(crate) async fn commit(
         &self,
@@ -45,7 +85,7 @@ impl Shard {
         // No await follows, so no other write comes between the check and the change. An exclusive
         // transaction has read under the gate it holds; a flush since then may have raised
         // `flushed_seq` by the numbers of edits, which is no conflict.
-        if !exclusive && marks.iter().any(|mark| self.has_changed(mark)) {
+        if !exclusive && marks.iter().any(|mark| mark.is_outdated(self.history, self.slices)) {
             return Err(StoreError::Conflict);
         }
         Ok(self.apply(writes, None))
@@ -59,23 +99,12 @@ impl Shard {
             let len = entry.as_ref().map_or(0, |entry| entry.value.len());
             if self.is_separated(key, len) { separated += len } else { bytes += len }
         }
-        self.admit(Demand { bytes, separated, grows: writes.grow() }).await
-    }
-
-    /// Whether a key may have been written after it was read.
-    pub(super) fn has_changed(&self, mark: &ReadMark) -> bool {
-        if self.history.seq.get() == mark.at_seq {
-            return false;
-        }
-        let Ok(slice) = self.slice_of(&mark.key) else { return true };
-        slice.flushed_seq.get() > mark.at_seq
-            || (slice.cleared_seq.get() > mark.at_seq && !planted::bug(Bug::ClearIgnoredByCommit))
-            || slice.in_memory(&mark.key, |version| version.seq > mark.at_seq) == Some(true)
+        self.room.await_admission(Demand { bytes, separated, grows: writes.grow() }).await
     }
 
     /// Writes to the log and the memtables; with a transaction, as a prepare that needs a commit.
     pub(super) fn apply(&self, writes: Writes, transaction: Option<u64>) -> u64 {
-        let seq = self.next_seq();
+        let seq = self.history.next_seq();
         let bytes = writes.bytes() as u64;
         let clear = writes.clear;
         let changes: SmallVec<[KeyChange; 1]> = writes
@@ -100,46 +129,38 @@ impl Shard {
         };
         let segment = self.log.append(&event, seq);
         if clear {
-            self.clear(seq);
+            self.clear.remove_all(seq);
         }
         if clear && transaction.is_none() {
-            self.drop_cleared_patches(None);
+            self.clear.drop_cleared_patches(None);
         }
-        count(&self.counters.host_bytes, bytes);
-        let snapshot = self.history.snapshots.newest();
-        let (mut cache, mut watches) =
-            (self.caches.read.borrow_mut(), self.history.watches.borrow_mut());
+        self.counters.count_host_bytes(bytes);
+        let snapshot = self.history.snapshots().newest();
         for (key, version) in changes {
             self.note_values(&key, &version);
-            watches.touch(&key);
-            let Ok(slice) = self.slice_of(&key) else { continue };
+            self.history.touch(&key);
+            let Ok(slice) = self.slices.of_key(&key) else { continue };
             let is_new = slice.insert(&key, version, segment, snapshot);
             // A key of a memtable is only in the cache if its value is separated.
             let may_be_cached = is_new || self.values.is_used();
             if may_be_cached && !planted::bug(Bug::CacheKeepsOld) {
-                cache.remove(&key);
+                self.caches.remove(&key);
             }
         }
-        drop((cache, watches));
-        self.fit_cache();
-        if self.active_bytes() >= self.budget.freeze_bytes {
-            self.freeze_largest();
-        }
-        if self.log.live_bytes() > self.budget.log_bytes {
-            self.tasks.flush.notify_one();
-        }
+        self.cache_room.fit();
+        self.room.start_due_flushes();
         seq
     }
 
     /// Whether a value of this length goes to a value block. Values of parity groups and of
     /// compressed slices stay in the tree: value blocks have neither parity nor compression.
-    pub(super) fn is_separated(&self, key: &[u8], len: usize) -> bool {
+    fn is_separated(&self, key: &[u8], len: usize) -> bool {
         let is_large = self.options.value_threshold.is_some_and(|least| len >= least.max(1));
         let longest = stored_len(key.len(), len.min(self.options.fragment_bytes));
         is_large
             && longest <= self.blocks.capacity_bytes()
             && !self.blocks.has_parity()
-            && self.slice_of(key).is_ok_and(|slice| slice.compression == Compression::None)
+            && self.slices.of_key(key).is_ok_and(|slice| slice.compression == Compression::None)
     }
 
     /// Gives a separated value to the value log, and notes the death of the one that the key had.
@@ -150,14 +171,14 @@ impl Shard {
         let replaced = self.supersede_value(key);
         if let Some(separated) = version.as_separated() {
             let expires_ms = separated.expires_at_ms;
-            let ttl_ms = (expires_ms != 0).then(|| expires_ms.saturating_sub(self.now_ms()));
+            let ttl_ms = (expires_ms != 0).then(|| expires_ms.saturating_sub(self.clock.now_ms()));
             self.values.write(key, version.seq, separated, ttl_ms, replaced);
         }
     }
 
     /// The value that a key has is dead. Returns its reference, if it is in a value block.
     fn supersede_value(&self, key: &Bytes) -> Option<Reference> {
-        let slice = self.slice_of(key).ok()?;
+        let slice = self.slices.of_key(key).ok()?;
         let before = slice.in_memory(key, |version| version.as_separated().map(Rc::clone));
         if let Some(in_memory) = before {
             let separated = in_memory?;
@@ -168,14 +189,5 @@ impl Shard {
         let mut ledger = self.values.ledger().borrow_mut();
         on_flash.iter().for_each(|entry| ledger.remove(&entry.reference));
         on_flash.first().map(|entry| entry.reference)
-    }
-
-    /// Registers a token that is marked when the key is written.
-    pub(crate) async fn watch(&self, key: Bytes, token: WatchToken) -> Result<()> {
-        self.gate.pass().await;
-        // The expiry of a watched key counts as a change only once a command reads or writes the
-        // key; `EXEC` reads it.
-        self.history.watches.borrow_mut().add(key, token);
-        Ok(())
     }
 }

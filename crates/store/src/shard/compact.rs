@@ -1,7 +1,7 @@
 //! Runs the compactions that the policy chooses.
 
+use super::Shard;
 use super::merge_pace::RunningMerge;
-use super::{Shard, count};
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
 use crate::format::reference::Reference;
@@ -56,9 +56,9 @@ impl Shard {
         } else {
             self.merge(slice, choice, &options).await?;
         }
-        self.tasks.room.notify_all();
+        self.tasks.announce_room();
         // The collector waits for a lagging compaction.
-        self.tasks.collect.notify_one();
+        self.tasks.request_collection();
         Ok(true)
     }
 
@@ -66,7 +66,7 @@ impl Shard {
         let inputs: Vec<_> = choice.inputs.iter().flat_map(|run| run.patches.clone()).collect();
         let added = inputs.iter().map(|patch| (choice.to as u8, 0, Rc::clone(patch))).collect();
         self.edit(slice, &inputs, added);
-        count(&self.counters.compactions, 1);
+        self.counters.count_compaction();
         self.inputs_unneeded().await
     }
 
@@ -74,7 +74,7 @@ impl Shard {
     async fn inputs_unneeded(&self) -> Result<()> {
         match planted::bug(Bug::InputsFreedEarly) {
             true => Ok(()),
-            false => self.log.stable_soon(self.history.seq.get()).await,
+            false => self.log.stable_soon(self.history.seq()).await,
         }
     }
 
@@ -104,7 +104,7 @@ impl Shard {
             }
             if number == last {
                 inputs.append(&mut upper);
-                count(&self.counters.compactions, 1);
+                self.counters.count_compaction();
             } else {
                 let fills = |patch: &&Rc<Patch>| patch.bytes() < options.patch_bytes / 4 * 3;
                 short = outputs.last().filter(fills).map(Rc::clone);
@@ -118,7 +118,7 @@ impl Shard {
             if !planted::bug(Bug::InputsLeak) {
                 inputs.iter().for_each(|patch| patch.retire());
             }
-            self.tasks.room.notify_all();
+            self.tasks.announce_room();
         }
         Ok(())
     }
@@ -138,12 +138,13 @@ impl Shard {
         bottom: bool,
         (running, held): (&RunningMerge<'_>, usize),
     ) -> Result<(Vec<Rc<Patch>>, u64)> {
-        let mut retention = Retention::new(self.history.snapshots.all(), bottom, self.now_ms());
+        let mut retention =
+            Retention::new(self.history.snapshots().all(), bottom, self.clock.now_ms());
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
         let mut kept = KeptReferences::default();
         while let Some(record) = merge.next_up_to(last_key).await? {
-            if self.tasks.closing.get() {
+            if self.tasks.is_closing() {
                 return Err(StoreError::Closed);
             }
             running.advance(|| self.runtime.now());
@@ -162,7 +163,7 @@ impl Shard {
             }
         }
         let (patches, bytes) = writer.finish().await?;
-        count(&self.counters.compaction_bytes, bytes);
+        self.counters.count_merge(bytes);
         Ok((patches, retention.keys_expired))
     }
 }
@@ -196,7 +197,7 @@ impl Shard {
     fn drop_value(&self, record: &Record, kept: &KeptReferences) {
         let Some(reference) = record.reference() else { return };
         let mut ledger = self.values.ledger().borrow_mut();
-        match record.is_expired(self.now_ms()) {
+        match record.is_expired(self.clock.now_ms()) {
             true => ledger.remove_expired(reference, record.expires_at_ms().unwrap_or(0)),
             false if kept.has(record, reference) => {}
             false => ledger.remove(reference),

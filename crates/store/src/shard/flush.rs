@@ -1,7 +1,7 @@
 //! Flushing: a frozen memtable becomes a run of patches in level 0.
 
+use super::Shard;
 use super::log::{Edit, Event, PatchEntry};
-use super::{Shard, count};
 use crate::error::Result;
 use crate::kv::cache::Cached;
 use crate::kv::memtable::{Presence, Version};
@@ -49,9 +49,8 @@ impl Shard {
             self.throttle.note_flush(bytes, self.runtime.now().since_ns(began));
         }
         self.install_flush(slice, &frozen, patches, live_keys);
-        let (edit_seq, needed) = (self.history.seq.get(), self.first_segment_needed());
-        count(&self.counters.flush_bytes, bytes);
-        count(&self.counters.flushes, 1);
+        let (edit_seq, needed) = (self.history.seq(), self.first_segment_needed());
+        self.counters.count_flush(bytes);
         self.move_to_cache(&frozen).await;
         if !planted::bug(Bug::SegmentsFreedEarly) {
             self.log.stable_soon(edit_seq).await?;
@@ -59,7 +58,7 @@ impl Shard {
         // The durable edit records that the segments are not needed.
         self.log.release_before(needed);
         self.fit_cache();
-        self.tasks.room.notify_all();
+        self.tasks.announce_room();
         Ok(())
     }
 
@@ -67,10 +66,10 @@ impl Shard {
     pub(super) async fn trim_log(&self) -> Result<()> {
         let Some(slice) = self.slices.first() else { return Ok(()) };
         self.edit(slice, &[], Vec::new());
-        let (edit_seq, needed) = (self.history.seq.get(), self.first_segment_needed());
+        let (edit_seq, needed) = (self.history.seq(), self.first_segment_needed());
         self.log.stable_soon(edit_seq).await?;
         self.log.release_before(needed);
-        self.tasks.room.notify_all();
+        self.tasks.announce_room();
         Ok(())
     }
 
@@ -109,7 +108,7 @@ impl Shard {
         slice.next_run.set(run + 1);
         slice.live_keys.set(live_keys);
         let all = planted::bug(Bug::FlushedTooMuch);
-        slice.flushed_seq.set(if all { self.history.seq.get() } else { frozen.last_seq });
+        slice.flushed_seq.set(if all { self.history.seq() } else { frozen.last_seq });
         let added: Vec<_> = patches.into_iter().map(|patch| (0, run, patch)).collect();
         slice.frozen.borrow_mut().retain(|other| !Rc::ptr_eq(other, frozen));
         self.edit(slice, &[], added);
@@ -131,7 +130,7 @@ impl Shard {
         self.note_groups();
         let tree = slice.tree().edited(&removed, &added);
         *slice.tree.borrow_mut() = Rc::new(tree);
-        let seq = self.next_seq();
+        let seq = self.history.next_seq();
         self.log.append(
             &Event::Edit(&Edit {
                 slice: slice.id.0,
@@ -150,7 +149,7 @@ impl Shard {
     /// Logs changes of the parity groups, before a tree lists the new patches.
     fn note_groups(&self) {
         if let Some(change) = self.blocks.take_group_change() {
-            self.log.append(&Event::Groups(&change), self.history.seq.get());
+            self.log.append(&Event::Groups(&change), self.history.seq());
         }
     }
 
@@ -158,7 +157,7 @@ impl Shard {
     /// restored from an old image.
     pub(super) fn note_units(&self) {
         if self.layout.redundancy().is_some() {
-            self.log.append(&Event::Units(&self.blocks.unit_marks()), self.history.seq.get());
+            self.log.append(&Event::Units(&self.blocks.unit_marks()), self.history.seq());
         }
     }
 
@@ -203,13 +202,14 @@ impl Shard {
                 yield_now().await;
             }
             let Some(entry) = version.inline().cloned() else { continue };
-            let Ok(slice) = self.slice_of(&key) else { continue };
+            let Ok(slice) = self.slices.of_key(&key) else { continue };
             let rewritten = slice.flushed_seq.get() > frozen.last_seq
                 || slice.cleared_seq.get() > frozen.last_seq
                 || slice.in_memory(&key, |_| ()).is_some();
             if !rewritten {
-                let (cached, room) = (Cached { entry, seq: version.seq }, self.cache_room());
-                self.caches.read.borrow_mut().insert(key, cached, room);
+                let (cached, room) =
+                    (Cached { entry, seq: version.seq }, self.cache_room().room_bytes());
+                self.caches.insert(key, cached, room);
             }
         }
     }
@@ -219,21 +219,21 @@ impl Shard {
         let slices = self.slices.iter().map(Slice::first_segment_needed);
         let forgotten = planted::bug(Bug::PendingClearsForgotten);
         let undoable =
-            if forgotten { u64::MAX } else { self.history.clears.first_segment_needed() };
+            if forgotten { u64::MAX } else { self.history.clears().first_segment_needed() };
         slices.min().unwrap_or(u64::MAX).min(undoable).min(self.log.segment())
     }
 
     /// Freezes all memtables and waits until the background task has flushed them.
     pub async fn flush(&self) -> Result<()> {
-        let last = self.history.seq.get();
+        let last = self.history.seq();
         for slice in &self.slices {
             slice.freeze(last);
         }
-        self.tasks.flush.notify_one();
+        self.tasks.request_flush();
         let waiting = |slice: &Slice| slice.frozen.borrow().iter().any(|f| f.last_seq <= last);
         while self.slices.iter().any(waiting) {
             self.check_health()?;
-            self.tasks.room.notified().await;
+            self.tasks.room_announced().await;
         }
         Ok(())
     }
@@ -241,7 +241,7 @@ impl Shard {
     /// Flushes every memtable in this task.
     pub(super) async fn flush_everything(&self) -> Result<()> {
         for slice in &self.slices {
-            slice.freeze(self.history.seq.get());
+            slice.freeze(self.history.seq());
             while !slice.frozen.borrow().is_empty() {
                 self.flush_oldest(slice).await?;
             }

@@ -5,9 +5,11 @@
 use super::Shard;
 use super::budget::Budget;
 use super::clock::ExpiryClock;
+use super::coordinator::Coordinator;
 use super::decisions::{COORDINATOR, Decisions};
 use super::log::event;
 use super::log::event::{Checkpoint, Event, SliceState};
+use super::participant::Participant;
 use super::recovery::{OnFlash, OnLogLoss, Recovered, Recovery};
 use crate::error::{Result, StoreError};
 use crate::layout::StoreLayout;
@@ -206,13 +208,13 @@ impl OpenShard {
     /// Returns false on worn-out flash.
     async fn begin_log(&self, shard: &Rc<Shard>, leftovers: &Leftovers) -> Result<bool> {
         // Taken before new commits, which decide no transaction of an earlier session.
-        let decided_here = shard.recovered_commits();
+        let decided_here = Coordinator::of(shard).recovered_commits();
         let maker: Weak<Shard> = Rc::downgrade(shard);
         shard.values.start();
         shard.log.start(Box::new(move || {
             maker.upgrade().map(|shard| shard.checkpoint()).unwrap_or_default()
         }));
-        let noted = shard.note_recovered(&leftovers.decided_elsewhere).await;
+        let noted = Participant::of(shard).note_recovered(&leftovers.decided_elsewhere).await;
         if self.id == COORDINATOR && matches!(noted, Ok(()) | Err(StoreError::WornOut { .. })) {
             // The commits are durable now: another shard may act on them, and every later recovery
             // finds them.
@@ -256,7 +258,7 @@ impl Shard {
         let checkpoint = Checkpoint {
             shards: self.layout.shards,
             slices: self.layout.slices,
-            seq: self.history.seq.get(),
+            seq: self.history.seq(),
             next_block: self.blocks.next_id(),
             next_transaction: self.transactions.next(),
             log_start: self.first_segment_needed(),

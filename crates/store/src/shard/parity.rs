@@ -5,25 +5,46 @@
 //! Only the compaction task or an offline repair may do this, so that it never works on patches
 //! that a compaction removes.
 
-use super::{Shard, count};
+use super::Shard;
+use super::counters::Counters;
+use super::manifest::Manifest;
+use super::slices::Slices;
+use super::tasks::Tasks;
 use crate::error::{Result, StoreError};
 use crate::kv::patch_image;
 use crate::kv::slice::Slice;
 use bytes::Bytes;
+use softflash_base::ShardId;
 use softflash_blocks::{
-    AntiAffinity, BlockId, BlockKind, GroupState, Member, ParityGroup, xor_into,
+    AntiAffinity, BlockId, BlockKind, BlockLayer, GroupState, Member, ParityGroup, xor_into,
 };
 use softflash_ftl::Hint;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-impl Shard {
+/// Keeps the parity groups of a shard whole.
+pub(crate) struct ParityKeeper<'a> {
+    id: ShardId,
+    blocks: &'a BlockLayer,
+    slices: &'a Slices,
+    tasks: &'a Tasks,
+    counters: &'a Counters,
+    manifest: Manifest<'a>,
+}
+
+impl ParityKeeper<'_> {
+    /// The parts of a shard that its parity groups depend on.
+    pub(crate) fn of(shard: &Shard) -> ParityKeeper<'_> {
+        let Shard { id, blocks, slices, tasks, counters, .. } = shard;
+        ParityKeeper { id: *id, blocks, slices, tasks, counters, manifest: Manifest::of(shard) }
+    }
+
     /// Reconstructs one missing or damaged block of a group. Returns whether there was one.
     pub(crate) async fn reconstruct_once(&self) -> Result<bool> {
         let Some(id) = self.blocks.take_reconstructible() else { return Ok(false) };
         let Some(group) = self.blocks.group_of(id) else { return Ok(true) };
         if let Err(error) = self.reconstruct(id, &group).await {
-            if self.tasks.closing.get() {
+            if self.tasks.is_closing() {
                 return Err(StoreError::Closed);
             }
             // The rebuild retries later.
@@ -41,8 +62,8 @@ impl Shard {
         if self.blocks.units_besides(&anti_affinity.units()) == 0 {
             // The group is wider than the number of remaining units: one of its patches must leave
             // it.
-            let leaving = group.members.iter().rev().map(|member| BlockId(member.block));
-            let leaving = leaving.filter(|id| !self.blocks.is_pinned(*id)).last();
+            let mut members = group.members.iter().map(|member| BlockId(member.block));
+            let leaving = members.find(|id| !self.blocks.is_pinned(*id));
             let leaving = member.map_or(leaving, |_| Some(id));
             leaving.into_iter().for_each(|id| self.blocks.note_needs_refresh(id));
             return Ok(());
@@ -50,15 +71,14 @@ impl Shard {
         let (image, kind) = match member {
             Some(member) => {
                 let Some(kind) = self.kind_of_patch(id) else { return Ok(()) };
-                let image =
-                    patch_image::reconstruct(&self.blocks, group, *member, Hint::COMPACTION);
+                let image = patch_image::reconstruct(self.blocks, group, *member, Hint::COMPACTION);
                 (image.await?, kind)
             }
             None => (self.parity_of(&group.members).await?, BlockKind::Parity),
         };
         let pieces = self.blocks.pieces_of(&image);
         self.blocks.rewrite(id, kind, pieces, Hint::COMPACTION, &anti_affinity).await?;
-        count(&self.counters.refreshed_bytes, image.len() as u64);
+        self.counters.count_refreshed(image.len() as u64);
         Ok(())
     }
 
@@ -79,7 +99,7 @@ impl Shard {
     pub(crate) async fn rewrite_groups(&self) -> Result<bool> {
         let (mut any, mut tried) = (false, BTreeSet::new());
         while let Some(state) = self.blocks.group_with_pinned(&tried) {
-            if self.tasks.closing.get() {
+            if self.tasks.is_closing() {
                 return Err(StoreError::Closed);
             }
             tried.insert(state.group.parity);
@@ -92,13 +112,13 @@ impl Shard {
             }
         }
         if any {
-            self.tasks.room.notify_all();
+            self.tasks.announce_room();
         }
         Ok(any)
     }
 
     async fn rewrite_group(&self, state: GroupState) -> Result<()> {
-        let pending = self.pending_outputs.begin(&self.blocks);
+        let pending = self.manifest.begin_output();
         let groups = self.groups_to_merge(state);
         let members: Vec<Member> = groups.iter().flat_map(GroupState::needed).collect();
         let sources: Vec<Member> = groups.iter().flat_map(GroupState::rest).collect();
@@ -127,8 +147,7 @@ impl Shard {
             self.blocks.delete(id);
             return Ok(());
         };
-        self.edit(slice, &[], Vec::new());
-        self.log.stable_soon(self.history.seq.get()).await?;
+        self.manifest.replace(slice, &[], Vec::new()).await?;
         released.into_iter().for_each(|id| self.blocks.delete(id));
         Ok(())
     }
@@ -194,7 +213,7 @@ impl Shard {
         let pages = members.iter().map(|member| member.pages).max().unwrap_or(0);
         let read =
             async |first, pages| self.blocks.xor_of(sources, first, pages, Hint::COMPACTION).await;
-        patch_image::collect(&self.blocks, pages, read).await
+        patch_image::collect(self.blocks, pages, read).await
     }
 
     /// The parity of patches, each verified first: parity from wrong bytes could not reconstruct
@@ -202,10 +221,10 @@ impl Shard {
     async fn parity_of(&self, members: &[Member]) -> Result<Bytes> {
         let mut parity = Vec::new();
         for member in members {
-            if self.tasks.closing.get() {
+            if self.tasks.is_closing() {
                 return Err(StoreError::Closed);
             }
-            let image = patch_image::read(&self.blocks, *member, Hint::COMPACTION).await?;
+            let image = patch_image::read(self.blocks, *member, Hint::COMPACTION).await?;
             if image.len() > parity.len() {
                 parity.resize(image.len(), 0);
             }

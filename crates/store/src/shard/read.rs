@@ -1,6 +1,15 @@
 //! Point lookups: memory first, then the runs from the newest to the oldest.
 
-use super::{Shard, count};
+use super::Shard;
+use super::cache_room::CacheRoom;
+use super::caches::Caches;
+use super::clock::ExpiryClock;
+use super::counters::Counters;
+use super::gate::Gate;
+use super::history::History;
+use super::log::Log;
+use super::slices::Slices;
+use super::values::ValueLog;
 use crate::error::is_data_loss;
 use crate::error::{Result, StoreError};
 use crate::format::patch::KeyHashes;
@@ -13,7 +22,6 @@ use crate::kv::memtable::Version;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::kv::tree::Run;
-use crate::options::Durability;
 use crate::value::{Entry, Value, Wanted};
 use bytes::Bytes;
 use softflash_base::checksum;
@@ -44,24 +52,44 @@ const SHARED_BLOCK_BYTES: usize = 4096;
 /// Lookups of a key whose value is moved again and again, before the lookup fails.
 const MAX_LOOKUPS: usize = 64;
 
-impl Shard {
+/// Looks keys up in a shard.
+pub(crate) struct Reader<'a> {
+    gate: &'a Gate,
+    history: &'a History,
+    clock: &'a ExpiryClock,
+    slices: &'a Slices,
+    caches: &'a Caches,
+    cache_room: CacheRoom<'a>,
+    values: &'a ValueLog,
+    log: &'a Log,
+    counters: &'a Counters,
+}
+
+impl Reader<'_> {
+    /// The parts of a shard that lookups use.
+    pub(crate) fn of(shard: &Shard) -> Reader<'_> {
+        let Shard { gate, history, clock, slices, caches, values, log, counters, .. } = shard;
+        let cache_room = shard.cache_room();
+        Reader { gate, history, clock, slices, caches, cache_room, values, log, counters }
+    }
+
     /// Looks `key` up. Does not suspend if memory holds the answer and the gate is open.
     pub(crate) async fn read(&self, key: &Bytes, exclusive: bool, wanted: Wanted) -> Result<Read> {
         if !exclusive && !self.gate.is_open() {
             self.gate.pass().await;
         }
-        let at_seq = self.history.seq.get();
+        let at_seq = self.history.seq();
         // The expiry is judged at the time of the lookup, not when the value has been read: of two
         // reads, the first that begins must not find the key dead and the other one find it alive.
-        let mut now_ms = self.now_ms();
-        let slice = self.slice_of(key)?;
+        let mut now_ms = self.clock.now_ms();
+        let slice = self.slices.of_key(key)?;
         // A missing key may be the effect of a removal of all keys, so the reply must wait until
         // that is durable.
         let cleared_seq = slice.cleared_seq.get();
         let version =
             self.newest_entry(slice, key, wanted, &mut now_ms).await.inspect_err(|error| {
                 if is_data_loss(error) {
-                    count(&self.counters.data_losses, 1);
+                    self.counters.count_data_loss();
                 }
             })?;
         let Some((seq, entry)) = version else {
@@ -74,23 +102,10 @@ impl Shard {
                     && entry.is_expired(now_ms)
                     && !(exclusive && planted::bug(Bug::ExclusiveSeesExpired)) =>
             {
-                self.log_clock(entry.expires_at_ms).await?;
+                self.log.note_seen_expired(entry.expires_at_ms).await?;
                 Ok(Read { entry: None, seq, at_seq })
             }
             entry => Ok(Read { entry, seq, at_seq }),
-        }
-    }
-
-    /// A client has seen that a key has expired at `expired_at_ms`. The clock must be logged, so
-    /// that no restart finds the key alive, even with an earlier wall clock.
-    pub(super) async fn log_clock(&self, expired_at_ms: u64) -> Result<()> {
-        if self.clock.is_logged(expired_at_ms) {
-            return Ok(());
-        }
-        self.log.request_clock();
-        match self.options.durability {
-            Durability::Flash => self.log.clock_logged(expired_at_ms).await,
-            Durability::Interval(_) => Ok(()),
         }
     }
 
@@ -107,13 +122,13 @@ impl Shard {
         for lookup in 1..=MAX_LOOKUPS {
             if lookup > 1 {
                 // The block of an expired value may have been deleted.
-                *now_ms = self.now_ms();
+                *now_ms = self.clock.now_ms();
             }
-            let begun_at = self.history.seq.get();
+            let begun_at = self.history.seq();
             let found = match self.find_in_memory(slice, key) {
                 Some(found) => {
                     if !matches!(&found.content, Content::Separated(value) if value.is_placed()) {
-                        count(&self.counters.memory_hits, 1);
+                        self.counters.count_memory_hit();
                     }
                     Some(found)
                 }
@@ -134,7 +149,7 @@ impl Shard {
                 return Ok(Some((seq, Some(Entry { value, expires_at_ms }))));
             }
             if lookup == 1 {
-                count(&self.counters.flash_lookups, 1);
+                self.counters.count_flash_lookup();
             }
             let references = separated.references().unwrap_or_default();
             let read = self.values.read(key, &references, expires_at_ms, Hint::FOREGROUND).await?;
@@ -147,7 +162,6 @@ impl Shard {
     }
 
     fn find_in_memory(&self, slice: &Slice, key: &[u8]) -> Option<Newest> {
-        let cache = self.caches.read.borrow();
         let newest =
             |version: &Version| Newest { seq: version.seq, content: version.content().clone() };
         let in_memory = slice.in_memory(key, newest);
@@ -157,17 +171,17 @@ impl Shard {
             Content::Deletion | Content::Inline(_) => false,
         };
         if let Some(version) = in_memory
-            && (!is_apart(&version) || cache.get(key).is_none())
+            && (!is_apart(&version) || self.caches.get(key).is_none())
         {
             return Some(version);
         }
-        let cached = cache.get(key)?;
-        Some(Newest { seq: cached.seq, content: Content::Inline(cached.entry.clone()) })
+        let cached = self.caches.get(key)?;
+        Some(Newest { seq: cached.seq, content: Content::Inline(cached.entry) })
     }
 
     pub(super) async fn find_on_flash(&self, slice: &Slice, key: &Bytes) -> Result<Option<Newest>> {
         // A snapshot of the tree: a write during the lookup does not change the result.
-        let (tree, hash, begun_at) = (slice.tree(), checksum::hash64(key), self.history.seq.get());
+        let (tree, hash, begun_at) = (slice.tree(), checksum::hash64(key), self.history.seq());
         let mut is_counted = false;
         for run in tree.runs() {
             let Some(place) = run.patch_for(key) else { continue };
@@ -180,10 +194,10 @@ impl Shard {
                 return Ok(Some(newest));
             }
             if !std::mem::replace(&mut is_counted, true) {
-                count(&self.counters.flash_lookups, 1);
+                self.counters.count_flash_lookup();
             }
             let Some(first) = patch.find(key, u64::MAX, Hint::FOREGROUND).await? else {
-                count(&self.counters.false_positives, 1);
+                self.counters.count_false_positive();
                 continue;
             };
             let seq = first.seq;
@@ -198,7 +212,7 @@ impl Shard {
 
     /// Caches an entry that was read from flash, unless the key may have been written since.
     fn cache_entry(&self, slice: &Slice, key: &Bytes, entry: &Entry, seq: u64, begun_at: u64) {
-        let changed = self.history.seq.get() != begun_at
+        let changed = self.history.seq() != begun_at
             && (slice.flushed_seq.get() > begun_at
                 || (slice.cleared_seq.get() > begun_at
                     && !planted::bug(Bug::RememberedAcrossClear))
@@ -214,8 +228,8 @@ impl Shard {
         };
         let entry = Entry { value, expires_at_ms: entry.expires_at_ms };
         let key = Bytes::copy_from_slice(key);
-        let room = self.cache_room();
-        self.caches.read.borrow_mut().insert(key, Cached { entry, seq }, room);
+        let room_bytes = self.cache_room.room_bytes();
+        self.caches.insert(key, Cached { entry, seq }, room_bytes);
     }
 }
 

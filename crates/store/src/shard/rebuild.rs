@@ -6,7 +6,12 @@
 //! is retried with growing pauses: each attempt wears the flash.
 
 use super::Shard;
+use super::log_refresh::LogRefresh;
+use super::tasks::Tasks;
 use futures_util::future::select;
+use softflash_base::ShardId;
+use softflash_blocks::BlockLayer;
+use softflash_runtime::RuntimeHandle;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -14,14 +19,29 @@ use std::time::Duration;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
-impl Shard {
+/// Rebuilds the blocks of a shard.
+pub(super) struct Rebuild<'a> {
+    id: ShardId,
+    runtime: &'a RuntimeHandle,
+    blocks: &'a BlockLayer,
+    tasks: &'a Tasks,
+    log: LogRefresh<'a>,
+}
+
+impl Rebuild<'_> {
+    /// The parts of a shard that a rebuild uses.
+    pub(super) fn of(shard: &Shard) -> Rebuild<'_> {
+        let Shard { id, runtime, blocks, tasks, .. } = shard;
+        Rebuild { id: *id, runtime, blocks, tasks, log: LogRefresh::of(shard) }
+    }
+
     /// Rebuilds until the shard closes.
     pub(super) async fn rebuild_forever(&self) {
         let (mut pause, mut before) = (FIRST_PAUSE, 0);
-        while !self.tasks.closing.get() {
-            self.refresh_log().await;
-            self.tasks.compact.notify_one();
-            self.tasks.collect.notify_one();
+        while !self.tasks.is_closing() {
+            self.log.refresh_log().await;
+            self.tasks.request_compaction();
+            self.tasks.request_collection();
             let degraded = self.blocks.degraded_blocks();
             if before == 0 && degraded > 0 {
                 tracing::warn!(

@@ -1,18 +1,26 @@
 //! Edits that a repair makes in a shard without clients.
 
 use super::Shard;
+use super::manifest::Manifest;
 use crate::error::Result;
 use crate::format::record::Record;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::kv::writer::PatchWriter;
+use softflash_blocks::BlockLayer;
 use softflash_ftl::Hint;
 use std::rc::Rc;
 
-impl Shard {
-    /// The shard's slices.
-    pub(crate) fn all_slices(&self) -> &[Slice] {
-        &self.slices
+/// Changes the trees and the log of a shard.
+pub(crate) struct RepairEdits<'a> {
+    blocks: &'a BlockLayer,
+    manifest: Manifest<'a>,
+}
+
+impl RepairEdits<'_> {
+    /// The parts of a shard that a repair changes.
+    pub(crate) fn of(shard: &Shard) -> RepairEdits<'_> {
+        RepairEdits { blocks: &shard.blocks, manifest: Manifest::of(shard) }
     }
 
     /// Replaces patches of a run by new patches with these records, which are in key order.
@@ -23,7 +31,7 @@ impl Shard {
         old: &[Rc<Patch>],
         records: Vec<Record>,
     ) -> Result<()> {
-        let pending = self.pending_outputs.begin(&self.blocks);
+        let pending = self.manifest.begin_output();
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
         for record in &records {
@@ -32,22 +40,12 @@ impl Shard {
         let (patches, _) = writer.finish().await?;
         drop(pending);
         let added = patches.into_iter().map(|patch| (level, run, patch)).collect();
-        self.edit(slice, old, added);
-        // Until the edit is durable a recovery may need the patches that it removes.
-        self.log.stable_soon(self.history.seq.get()).await?;
-        old.iter().for_each(|patch| patch.retire());
-        Ok(())
+        self.manifest.replace(slice, old, added).await
     }
 
     /// Flushes all memtables and deletes the older segments, so that the log holds only the
     /// segments of this opening.
     pub(crate) async fn release_old_log(&self) -> Result<()> {
-        self.flush_everything().await?;
-        let Some(slice) = self.slices.first() else { return Ok(()) };
-        self.edit(slice, &[], Vec::new());
-        let needed = self.first_segment_needed();
-        self.log.stable_soon(self.history.seq.get()).await?;
-        self.log.release_before(needed);
-        Ok(())
+        self.manifest.release_old_log().await
     }
 }

@@ -1,25 +1,27 @@
-//! Ordered scans, key counts and random keys.
+//! Ordered scans.
 
 use super::Shard;
+use super::cache_room::CacheRoom;
+use super::caches::Caches;
+use super::clock::ExpiryClock;
+use super::gate::Gate;
+use super::history::History;
+use super::log::Log;
 use super::read::content_of;
+use super::slices::Slices;
 use super::snapshots::Snapshot;
 use super::values::ValueLog;
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
 use crate::format::version::Content;
 use crate::kv::cursor::RunCursor;
-use crate::kv::memtable::Presence;
 use crate::kv::merge::{MemoryCursor, Merge, Source};
-use crate::kv::slice::Slice;
 use crate::value::{Entry, Value, Wanted};
 use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::rc::Rc;
-
-/// Random picks before the search falls back to the first live key.
-const RANDOM_TRIES: u64 = 32;
 
 /// A scan of one slice at one point in time.
 struct Scan {
@@ -42,7 +44,26 @@ pub struct ScanPage {
     pub next: Option<Bytes>,
 }
 
-impl Shard {
+/// Scans the slices of a shard.
+pub(crate) struct Scanner<'a> {
+    gate: &'a Gate,
+    history: &'a History,
+    slices: &'a Slices,
+    caches: &'a Caches,
+    cache_room: CacheRoom<'a>,
+    values: &'a ValueLog,
+    clock: &'a ExpiryClock,
+    log: &'a Log,
+}
+
+impl Scanner<'_> {
+    /// The parts of a shard that scans use.
+    pub(crate) fn of(shard: &Shard) -> Scanner<'_> {
+        let Shard { gate, history, slices, caches, values, clock, log, .. } = shard;
+        let cache_room = shard.cache_room();
+        Scanner { gate, history, slices, caches, cache_room, values, clock, log }
+    }
+
     /// Up to `limit` live keys of a slice in order, from the first after `after` on. The page after
     /// `next` may be empty.
     pub(crate) async fn scan(
@@ -65,14 +86,14 @@ impl Shard {
         wanted: Wanted,
     ) -> Result<ScanPage> {
         // The previous page may have left readahead.
-        self.fit_cache();
+        self.cache_room.fit();
         let skips = planted::bug(Bug::ScanSkipsKey) && after.is_some();
         let mut scan = self.start_scan(slice, after)?;
         scan.with_values = wanted == Wanted::Entries;
         if skips {
             scan.next().await?;
         }
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms();
         let (mut page, mut hidden_ms) = (ScanPage::default(), 0);
         // Stops at the last key of the page: the next page would read further keys again.
         while page.items.len() < limit {
@@ -97,96 +118,29 @@ impl Shard {
         if expired_at_ms == 0 || planted::bug(Bug::ScanHidesUnlogged) {
             return Ok(());
         }
-        self.log_clock(expired_at_ms).await
+        self.log.note_seen_expired(expired_at_ms).await
     }
 
     fn start_scan(&self, slice: SliceId, after: Option<Bytes>) -> Result<Scan> {
-        let snapshot = self.history.snapshots.take(self.history.seq.get());
+        let snapshot = self.history.take_snapshot();
         // The lowest key after `after`: the same with a zero byte appended.
         let from = match &after {
             None => Bytes::new(),
             Some(after) => after.iter().copied().chain([0]).collect(),
         };
-        let slice = self.slice(slice)?;
+        let slice = self.slices.with_id(slice)?;
         let memory = |table| Source::Memory(MemoryCursor::new(table, after.clone()));
         let mut sources = vec![memory(slice.active())];
         sources.extend(slice.frozen.borrow().iter().rev().map(|f| memory(Rc::clone(&f.table))));
         for run in slice.tree().runs() {
-            let readahead = Rc::clone(&self.caches.scans);
+            let readahead = Rc::clone(self.caches.scans());
             let (run, from) = (Rc::clone(run), from.clone());
             let cursor = RunCursor::page(run, from, Hint::FOREGROUND, readahead);
             sources.push(Source::Run(Box::new(cursor)));
         }
-        let (values, now_ms) = (self.values.clone(), self.now_ms());
+        let (values, now_ms) = (self.values.clone(), self.clock.now_ms());
         let with_values = true;
         Ok(Scan { merge: Merge::new(sources), snapshot, values, with_values, now_ms, ahead: None })
-    }
-
-    /// The number of keys. It is exact for keys in memtables that were read before they were
-    /// written, and else as accurate as the filters.
-    pub(crate) async fn key_count(&self) -> Result<u64> {
-        self.gate.pass().await;
-        Ok(self.key_estimate())
-    }
-
-    pub(crate) fn key_estimate(&self) -> u64 {
-        self.slices.iter().map(count_keys).sum()
-    }
-
-    /// A live key, chosen by `random`.
-    pub(crate) async fn random_key(&self, random: u64) -> Result<Option<Bytes>> {
-        for attempt in 0..RANDOM_TRIES {
-            let random = softflash_base::checksum::identity(&[random, attempt]);
-            if let Some(key) = self.pick(random).await?
-                && self.read(&key, false, Wanted::Keys).await?.entry.is_some()
-            {
-                return Ok(Some(key));
-            }
-        }
-        // Few keys are live: take the first one.
-        for slice in &self.slices {
-            if let Some((key, _)) = self.scan(slice.id, None, 1, Wanted::Keys).await?.items.pop() {
-                return Ok(Some(key));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The key of a random record; memtables and patches are weighted by their records.
-    async fn pick(&self, random: u64) -> Result<Option<Bytes>> {
-        let Some(slice) = self.slices.get(random as usize % self.slices.len().max(1)) else {
-            return Ok(None);
-        };
-        let random = random >> 8;
-        let tree = slice.tree();
-        let on_flash: u64 = tree
-            .patches()
-            .map(|(.., patch)| patch.index().map_or(0, |index| index.entries()))
-            .sum();
-        let active = slice.active();
-        let in_memory = active.borrow().len() as u64;
-        let mut place = random % (on_flash + in_memory).max(1);
-        if place < in_memory {
-            let table = active.borrow();
-            return Ok(table.newest_after(None).nth(place as usize).map(|(key, ..)| key.clone()));
-        }
-        place -= in_memory;
-        for (.., patch) in tree.patches() {
-            let index = patch.index()?;
-            if place < index.entries() {
-                let number = (place * index.block_count() as u64 / index.entries()) as usize;
-                let block = patch.read_block(number, Hint::FOREGROUND).await?;
-                let offset = index.block_range(number).start;
-                let keys: Vec<Bytes> = block
-                    .into_records()
-                    .map(|record| record.map(|record| record.key))
-                    .collect::<std::result::Result<_, _>>()
-                    .map_err(|error| patch.damaged(offset, &error))?;
-                return Ok(keys.get(random as usize % keys.len().max(1)).cloned());
-            }
-            place -= index.entries();
-        }
-        Ok(None)
     }
 }
 
@@ -266,47 +220,4 @@ impl Scan {
         }
         Ok(())
     }
-}
-
-/// Live keys of a slice: the count of the tree, corrected by the memtables.
-fn count_keys(slice: &Slice) -> u64 {
-    let mut live = slice.live_keys.get() as i64;
-    let frozen: Vec<_> = slice.frozen.borrow().iter().map(Rc::clone).collect();
-    for (age, table) in frozen.iter().enumerate() {
-        let older = frozen.get(..age).unwrap_or_default();
-        live += delta(slice, &mut table.table.borrow_mut(), older);
-    }
-    live += delta(slice, &mut slice.active().borrow_mut(), &frozen);
-    live.max(0) as u64
-}
-
-/// The change of the key count by a memtable, given the older memtables.
-fn delta(
-    slice: &Slice,
-    table: &mut crate::kv::memtable::Memtable,
-    older: &[Rc<crate::kv::slice::Frozen>],
-) -> i64 {
-    let mut delta = 0;
-    let mut learned = Vec::new();
-    for (key, version, presence) in table.newest_after(None) {
-        let before = older.iter().rev().find_map(|frozen| {
-            frozen.table.borrow().get(key, u64::MAX).map(|version| version.is_put())
-        });
-        let existed = match (before, presence) {
-            (Some(existed), _) => existed,
-            (None, Presence::New) => false,
-            (None, Presence::Replaces) => true,
-            (None, Presence::Unknown) => {
-                let existed = slice.probably_on_flash(key);
-                learned.push((key.clone(), existed));
-                existed
-            }
-        };
-        delta += i64::from(version.is_put()) - i64::from(existed);
-    }
-    for (key, existed) in learned {
-        let presence = if existed { Presence::Replaces } else { Presence::New };
-        table.set_presence(&key, presence);
-    }
-    delta
 }

@@ -6,18 +6,23 @@
 //! it, its patch or log segment *needs refresh*: compaction rewrites the patch, and the log rotates
 //! to a new segment. Healthy data is only read, so that an idle shard does not wear its flash.
 
+use super::Shard;
+use super::counters::Counters;
+use super::log::Log;
+use super::log_refresh::LogRefresh;
+use super::slices::Slices;
+use super::tasks::Tasks;
+use super::values::ValueLog;
 use super::values::reading::read_unnamed_everywhere;
-use super::{Shard, count};
 use crate::error::{Result, StoreError};
 use crate::format::reference::Reference;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
-use crate::kv::writer::PatchWriter;
 use futures_util::future::select;
-use softflash_base::Time;
-use softflash_base::planted::Bug;
-use softflash_blocks::BlockId;
+use softflash_base::{ShardId, Time};
+use softflash_blocks::{BlockId, BlockLayer};
 use softflash_ftl::Hint;
+use softflash_runtime::RuntimeHandle;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -25,10 +30,30 @@ use std::time::Duration;
 /// Blocks of a patch that are read in one step, about 256 KiB.
 const STEP_BLOCKS: usize = 64;
 
-impl Shard {
+/// Reads all data of a shard.
+pub(super) struct Scrub<'a> {
+    id: ShardId,
+    runtime: &'a RuntimeHandle,
+    blocks: &'a BlockLayer,
+    slices: &'a Slices,
+    values: &'a ValueLog,
+    log: &'a Log,
+    log_refresh: LogRefresh<'a>,
+    tasks: &'a Tasks,
+    counters: &'a Counters,
+}
+
+impl Scrub<'_> {
+    /// The parts of a shard that have data.
+    pub(super) fn of(shard: &Shard) -> Scrub<'_> {
+        let Shard { id, runtime, blocks, slices, values, log, tasks, counters, .. } = shard;
+        let log_refresh = LogRefresh::of(shard);
+        Scrub { id: *id, runtime, blocks, slices, values, log, log_refresh, tasks, counters }
+    }
+
     /// Scrubs until the shard closes.
     pub(super) async fn scrub_forever(&self, period: Duration) {
-        while !self.tasks.closing.get() {
+        while !self.tasks.is_closing() {
             let end = self.runtime.now() + period;
             // Parity is compared with patches that this pass has verified.
             let share = if self.blocks.has_parity() { period / 2 } else { period };
@@ -37,11 +62,11 @@ impl Shard {
             self.scrub_values(share.mul_f64(of_values)).await;
             self.scrub_groups(period - share).await;
             self.wait_until(end).await;
-            if self.tasks.closing.get() {
+            if self.tasks.is_closing() {
                 return;
             }
             self.scrub_log().await;
-            count(&self.counters.patrols, 1);
+            self.counters.count_patrol();
         }
     }
 
@@ -63,13 +88,13 @@ impl Shard {
                 let read = passed + bytes * first as u64 / blocks.max(1) as u64;
                 self.wait_until(began + period.mul_f64(read as f64 / total.max(1) as f64)).await;
                 let Some(patch) = patch.upgrade() else { break };
-                if self.tasks.closing.get() {
+                if self.tasks.is_closing() {
                     return;
                 }
                 let end = blocks.min(first + STEP_BLOCKS);
                 if let Err(error) = self.scrub_blocks(&patch, first, end).await {
                     tracing::error!(shard = self.id.0, %error, "the scrub has found lost data");
-                    count(&self.counters.data_losses, 1);
+                    self.counters.count_data_loss();
                 }
             }
             passed += bytes;
@@ -98,7 +123,7 @@ impl Shard {
             for (offset, len) in live {
                 let share = passed as f64 / total.max(1) as f64;
                 self.wait_until(began + period.mul_f64(share.min(1.0))).await;
-                if self.tasks.closing.get() {
+                if self.tasks.is_closing() {
                     return;
                 }
                 passed += u64::from(len);
@@ -108,15 +133,15 @@ impl Shard {
                 if handle.is_none() || !is_live {
                     continue;
                 }
-                match read_unnamed_everywhere(&self.blocks, &place, Hint::COMPACTION).await {
-                    Ok(_) => count(&self.counters.patrolled_bytes, len.into()),
+                match read_unnamed_everywhere(self.blocks, &place, Hint::COMPACTION).await {
+                    Ok(_) => self.counters.count_patrolled(len.into()),
                     Err(error) => {
                         tracing::error!(shard = self.id.0, %error, "the scrub has found a lost value");
-                        count(&self.counters.data_losses, 1);
+                        self.counters.count_data_loss();
                     }
                 }
                 if self.blocks.any_needs_refresh() {
-                    self.tasks.collect.notify_one();
+                    self.tasks.request_collection();
                 }
             }
         }
@@ -128,7 +153,7 @@ impl Shard {
         for (number, group) in groups.iter().enumerate() {
             let passed = number as f64 / groups.len() as f64;
             self.wait_until(began + period.mul_f64(passed)).await;
-            if self.tasks.closing.get() {
+            if self.tasks.is_closing() {
                 return;
             }
             let exists = self.blocks.group_of(BlockId(group.parity)).is_some();
@@ -138,7 +163,7 @@ impl Shard {
                     parity = group.parity,
                     "the scrub has found parity that does not match its patches"
                 );
-                self.tasks.compact.notify_one();
+                self.tasks.request_compaction();
             }
         }
     }
@@ -153,10 +178,10 @@ impl Shard {
             for record in block.into_records() {
                 record.map_err(|error| StoreError::DataLoss(format!("{}: {error}", patch.id())))?;
             }
-            count(&self.counters.patrolled_bytes, patch.block_bytes(number));
+            self.counters.count_patrolled(patch.block_bytes(number));
         }
         if self.blocks.any_needs_refresh() {
-            self.tasks.compact.notify_one();
+            self.tasks.request_compaction();
         }
         Ok(())
     }
@@ -177,95 +202,13 @@ impl Shard {
                 tracing::warn!(shard = self.id.0, %error, "the scrub could not read the log");
             }
         }
-        self.refresh_log().await;
-    }
-
-    /// Rotates the log if one of its segments is hard to read or lacks a copy.
-    pub(super) async fn refresh_log(&self) {
-        if !self.can_rebuild() {
-            // The log fails if it has no space for its next segment.
-            return;
-        }
-        let segments = self.log.segments();
-        let to_refresh = segments.iter().filter(|segment| self.blocks.needs_refresh(**segment));
-        if to_refresh.map(|segment| self.blocks.clear_refresh(*segment)).count() == 0 {
-            return;
-        }
-        if let Err(error) = self.rewrite_log().await
-            && !self.tasks.closing.get()
-        {
-            tracing::warn!(shard = self.id.0, %error, "the log could not be rewritten");
-        }
+        self.log_refresh.refresh_log().await;
     }
 
     async fn wait_until(&self, due: Time) {
-        while !self.tasks.closing.get() && self.runtime.now() < due {
-            let woken = self.tasks.scrub.notified();
+        while !self.tasks.is_closing() && self.runtime.now() < due {
+            let woken = self.tasks.scrub_woken();
             select(self.runtime.sleep_until(due), pin!(woken)).await;
         }
     }
-
-    /// Flushes all memtables and rotates the log, so that no older segment is needed.
-    async fn rewrite_log(&self) -> Result<()> {
-        self.flush().await?;
-        self.rotate_log().await
-    }
-
-    /// Rewrites a patch of the slice that needs refresh. Returns whether there was one. Only the
-    /// compaction task may call it, so that the two never work on the same patch.
-    pub(super) async fn refresh_once(&self, slice: &Slice) -> Result<bool> {
-        if !self.blocks.any_needs_refresh() {
-            return Ok(false);
-        }
-        let tree = slice.tree();
-        let found = tree.patches().find(|(.., patch)| self.blocks.needs_refresh(patch.id()));
-        let Some((level, run, patch)) = found else { return Ok(false) };
-        let of_run = tree.patches().filter(|(l, r, _)| (*l, *r) == (level, run));
-        let of_run: Vec<Rc<Patch>> = of_run.map(|(.., patch)| Rc::clone(patch)).collect();
-        let inputs = sharing_keys(&of_run, patch.id());
-        // If the rewrite fails, the patches stay unchanged until the next pass.
-        inputs.iter().for_each(|input| self.blocks.clear_refresh(input.id()));
-        let clears = slice.clears.get();
-        let pending = self.pending_outputs.begin(&self.blocks);
-        let mut writer =
-            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
-        let blocks = inputs
-            .iter()
-            .flat_map(|input| (0..input.block_count()).map(move |number| (input, number)));
-        for (input, number) in blocks {
-            if self.tasks.closing.get() {
-                return Err(StoreError::Closed);
-            }
-            for record in input.read_block(number, Hint::COMPACTION).await?.into_records() {
-                let record = record
-                    .map_err(|error| StoreError::DataLoss(format!("{}: {error}", input.id())))?;
-                writer.add(&record).await?;
-            }
-        }
-        let (patches, bytes) = writer.finish_unless(Bug::CopyAgainNotFlushed).await?;
-        if slice.clears.get() != clears {
-            patches.iter().for_each(|patch| patch.retire());
-            return Ok(true);
-        }
-        drop(pending);
-        let added = patches.into_iter().map(|patch| (level as u8, run, patch)).collect();
-        self.edit(slice, inputs, added);
-        let seq = self.history.seq.get();
-        self.log.stable_soon(seq).await?;
-        inputs.iter().for_each(|input| input.retire());
-        count(&self.counters.refreshed_bytes, bytes);
-        Ok(true)
-    }
-}
-
-/// The consecutive patches of a run around `id` in which each shares its last key with the first
-/// key of the next: the fragments of a large value can span several patches. They are rewritten
-/// together, because the order of patches with equal keys is by age.
-fn sharing_keys(run: &[Rc<Patch>], id: BlockId) -> &[Rc<Patch>] {
-    let shares = |left: &Rc<Patch>, right: &Rc<Patch>| {
-        left.damage().is_none() && right.damage().is_none() && left.last_key() == right.first_key()
-    };
-    run.chunk_by(shares)
-        .find(|group| group.iter().any(|patch| patch.id() == id))
-        .unwrap_or_default()
 }

@@ -14,13 +14,9 @@
 //! transactions into its own log before it serves commands. Until every shard has done so the
 //! coordinator's checkpoints repeat the commits, so recovery after a second crash finds them too.
 //!
-//! This file has the state of coordinator and participants; `store/two_phase.rs` has their
-//! messages.
+//! This file has the coordinator's state; `coordinator.rs` and `participant.rs` have the steps, and
+//! `store/two_phase.rs` the messages.
 
-use super::Shard;
-use super::log::Event;
-use super::writes::Writes;
-use crate::error::Result;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 use std::cell::{Cell, RefCell};
@@ -40,16 +36,6 @@ pub(super) struct Transactions {
     recovered: RefCell<BTreeSet<u64>>,
     /// Shards that have not logged the commits of their recovered transactions.
     not_caught_up: RefCell<BTreeSet<ShardId>>,
-}
-
-/// A committed transaction, whose commit is in the coordinator's log.
-pub(crate) struct Decided {
-    /// Its number.
-    pub(crate) number: u64,
-    /// The shards that take part.
-    pub(crate) participants: Vec<ShardId>,
-    /// The sequence number of the commit in the coordinator's log.
-    pub(crate) seq: u64,
 }
 
 struct Waiting {
@@ -80,8 +66,13 @@ impl Transactions {
         recovered.iter().chain(committed.keys()).copied().collect()
     }
 
+    /// Commits recovered from the coordinator's log; none at another shard.
+    pub(super) fn recovered_commits(&self) -> BTreeSet<u64> {
+        self.recovered.borrow().clone()
+    }
+
     /// A shard has logged the outcome of its transactions before the crash.
-    fn caught_up(&self, shard: ShardId) {
+    pub(super) fn caught_up(&self, shard: ShardId) {
         let mut not_caught_up = self.not_caught_up.borrow_mut();
         not_caught_up.remove(&shard);
         if not_caught_up.is_empty() {
@@ -89,7 +80,8 @@ impl Transactions {
         }
     }
 
-    fn register(&self, participants: &[ShardId]) -> u64 {
+    /// Registers a transaction with these participants. Returns its number.
+    pub(super) fn register(&self, participants: &[ShardId]) -> u64 {
         let number = self.next.get();
         self.next.set(number + 1);
         let waiting = Waiting {
@@ -101,7 +93,7 @@ impl Transactions {
     }
 
     /// A participant's prepare is durable. Returns the transactions to commit now, in number order.
-    fn prepared(&self, number: u64, shard: ShardId) -> Vec<(u64, Vec<ShardId>)> {
+    pub(super) fn prepared(&self, number: u64, shard: ShardId) -> Vec<(u64, Vec<ShardId>)> {
         let mut waiting = self.waiting.borrow_mut();
         if let Some(transaction) = waiting.get_mut(&number) {
             transaction.missing.remove(&shard);
@@ -122,7 +114,14 @@ impl Transactions {
         ready
     }
 
-    fn forget(&self, number: u64, shard: ShardId) {
+    /// A transaction is committed: its participants may need the commit after a crash.
+    pub(super) fn note_decided(&self, number: u64, participants: &[ShardId]) {
+        let not_logged = participants.iter().copied().collect();
+        self.committed.borrow_mut().insert(number, not_logged);
+    }
+
+    /// A participant has the commit in its own log.
+    pub(super) fn forget(&self, number: u64, shard: ShardId) {
         let mut committed = self.committed.borrow_mut();
         if let Some(participants) = committed.get_mut(&number) {
             participants.remove(&shard);
@@ -130,71 +129,6 @@ impl Transactions {
                 committed.remove(&number);
             }
         }
-    }
-}
-
-impl Shard {
-    /// Writes the commits that only the coordinator's log records into this shard's log, durably.
-    pub(super) async fn note_recovered(&self, decided_elsewhere: &[u64]) -> Result<()> {
-        for number in decided_elsewhere.iter().filter(|_| !planted::bug(Bug::CommitsNotNoted)) {
-            let seq = self.next_seq();
-            self.log.append(&Event::Commit(*number), seq);
-        }
-        self.log.written_soon(self.history.seq.get()).await
-    }
-
-    /// Commits recovered from the coordinator's log; none at another shard.
-    pub(super) fn recovered_commits(&self) -> BTreeSet<u64> {
-        self.transactions.recovered.borrow().clone()
-    }
-
-    /// At a participant: applies its part of the transaction as a prepare. Returns its sequence
-    /// number.
-    pub(crate) fn prepare(&self, number: u64, writes: Writes) -> u64 {
-        let seq = self.apply(writes, Some(number));
-        self.log.hold(seq, number);
-        seq
-    }
-
-    /// At the coordinator: registers a transaction with these participants. Returns its number.
-    pub(crate) fn register(&self, participants: &[ShardId]) -> u64 {
-        self.transactions.register(participants)
-    }
-
-    /// At the coordinator: the prepare of `shard` is durable. Logs the commits of the transactions
-    /// whose prepares are now all durable.
-    pub(crate) fn note_prepared(&self, number: u64, shard: ShardId) -> Vec<Decided> {
-        let complete = self.transactions.prepared(number, shard).into_iter();
-        let commit = |(number, participants): (u64, Vec<ShardId>)| {
-            let not_logged = participants.iter().copied().collect();
-            self.transactions.committed.borrow_mut().insert(number, not_logged);
-            let seq = self.next_seq();
-            self.log.append(&Event::Commit(number), seq);
-            Decided { number, participants, seq }
-        };
-        complete.map(commit).collect()
-    }
-
-    /// At a participant: the transaction is committed. Returns the sequence number of the commit in
-    /// this shard's log. Once that is durable, the coordinator may forget the transaction for this
-    /// shard.
-    pub(crate) fn note_committed(&self, number: u64) -> u64 {
-        let seq = self.next_seq();
-        self.log.append(&Event::Commit(number), seq);
-        // Before a later write can be flushed: see `shard/clear.rs`.
-        self.drop_cleared_patches(Some(number));
-        self.log.release_hold(number);
-        seq
-    }
-
-    /// At the coordinator: `shard` has the commit in its own log.
-    pub(crate) fn forget_commit(&self, number: u64, shard: ShardId) {
-        self.transactions.forget(number, shard);
-    }
-
-    /// At the coordinator: `shard` has logged the outcome of its transactions before the crash.
-    pub(crate) fn note_caught_up(&self, shard: ShardId) {
-        self.transactions.caught_up(shard);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::transaction::Transaction;
 use super::{CommitToken, Store};
 use crate::error::{Result, StoreError};
-use crate::shard::{ReadMark, Writes};
+use crate::shard::{Committer, ReadMark, Writes};
 use softflash_base::ShardId;
 
 impl Store {
@@ -44,10 +44,12 @@ impl Store {
         exclusive: bool,
     ) -> Result<u64> {
         if shard == self.local_id() {
-            return self.shard.commit(writes, &marks, exclusive).await;
+            return Committer::of(&self.shard).commit(writes, &marks, exclusive).await;
         }
         self.run_on(shard, move |store| {
-            Box::pin(async move { store.shard.commit(writes, &marks, exclusive).await })
+            Box::pin(
+                async move { Committer::of(&store.shard).commit(writes, &marks, exclusive).await },
+            )
         })
         .await?
     }

@@ -5,6 +5,7 @@ use super::mesh::{Job, Mesh};
 use super::transaction::Transaction;
 use super::{ScanPage, Store};
 use crate::error::Result;
+use crate::shard::Scanner;
 use crate::value::Wanted;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
@@ -33,7 +34,7 @@ impl Exclusive {
         let shard = self.store.layout().shard_of_slice(slice);
         let job = move |store: Store| -> LocalBoxFuture<'static, Result<ScanPage>> {
             Box::pin(async move {
-                store.shard.scan_exclusively(slice, after, limit, Wanted::Keys).await
+                Scanner::of(&store.shard).scan_exclusively(slice, after, limit, Wanted::Keys).await
             })
         };
         self.store.run_on(shard, job).await?
@@ -65,7 +66,7 @@ impl Store {
             let guard = self
                 .run_on(shard, move |store| {
                     Box::pin(async move {
-                        store.shard.gate.hold().await;
+                        store.shard.gate().hold().await;
                         GateGuard { shard: store.shard.id(), mesh }
                     })
                 })
@@ -85,7 +86,7 @@ struct GateGuard {
 impl Drop for GateGuard {
     fn drop(&mut self) {
         let release: Job = Box::new(|store| {
-            store.local().gate.release();
+            store.local().gate().release();
             Box::pin(std::future::ready(()))
         });
         // Ignore the error: a shard that has stopped needs no gate.

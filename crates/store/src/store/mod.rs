@@ -2,6 +2,7 @@
 
 mod commit;
 mod exclusive;
+mod inspect;
 mod mesh;
 mod open;
 mod token;
@@ -17,7 +18,7 @@ pub use transaction::Transaction;
 
 use crate::error::{Result, StoreError};
 use crate::layout::StoreLayout;
-use crate::shard::{Read, ScanPage, Shard, WatchToken};
+use crate::shard::{RandomKeys, Read, Reader, ScanPage, Scanner, Shard, WatchToken};
 use crate::stats::StoreStats;
 use crate::value::Wanted;
 use bytes::Bytes;
@@ -61,7 +62,7 @@ impl Store {
     }
 
     /// The thread's own shard.
-    pub fn local(&self) -> &Rc<Shard> {
+    pub(crate) fn local(&self) -> &Rc<Shard> {
         &self.shard
     }
 
@@ -121,10 +122,10 @@ impl Store {
     pub async fn durable(&self, token: &CommitToken) -> Result<()> {
         for &(shard, seq) in &token.seqs {
             if shard == self.local_id() {
-                self.shard.durable(seq).await?;
+                self.shard.log().durable(seq).await?;
             } else {
                 self.run_on(shard, move |store| {
-                    Box::pin(async move { store.shard.durable(seq).await })
+                    Box::pin(async move { store.shard.log().durable(seq).await })
                 })
                 .await??;
             }
@@ -140,11 +141,11 @@ impl Store {
         wanted: Wanted,
     ) -> Result<Read> {
         if shard == self.local_id() {
-            return self.shard.read(key, exclusive, wanted).await;
+            return Reader::of(&self.shard).read(key, exclusive, wanted).await;
         }
         let key = key.clone();
         self.run_on(shard, move |store| {
-            Box::pin(async move { store.shard.read(&key, exclusive, wanted).await })
+            Box::pin(async move { Reader::of(&store.shard).read(&key, exclusive, wanted).await })
         })
         .await?
     }
@@ -164,7 +165,7 @@ impl Store {
         self.run_on(shard, move |store| {
             Box::pin(async move { store.shard.watch(key, registered).await })
         })
-        .await??;
+        .await?;
         Ok(token)
     }
 
@@ -198,7 +199,9 @@ impl Store {
     ) -> Result<ScanPage> {
         let shard = self.layout().shard_of_slice(slice);
         self.run_on(shard, move |store| {
-            Box::pin(async move { store.shard.scan(slice, after, limit, wanted).await })
+            Box::pin(
+                async move { Scanner::of(&store.shard).scan(slice, after, limit, wanted).await },
+            )
         })
         .await?
     }
@@ -207,7 +210,7 @@ impl Store {
     pub async fn key_count(&self) -> Result<u64> {
         let counts =
             self.run_on_all(|store| Box::pin(async move { store.shard.key_count().await }));
-        counts.await?.into_iter().sum()
+        Ok(counts.await?.into_iter().sum())
     }
 
     /// A live key chosen by `random`, if there is any.
@@ -217,7 +220,9 @@ impl Store {
             let shard = ShardId(((random + step) % shards) as u16);
             let found = self
                 .run_on(shard, move |store| {
-                    Box::pin(async move { store.shard.random_key(random / shards).await })
+                    Box::pin(async move {
+                        RandomKeys::of(&store.shard).pick_live(random / shards).await
+                    })
                 })
                 .await??;
             if found.is_some() {
@@ -241,7 +246,7 @@ impl Store {
     }
 
     /// Shrinks the read caches of all shards, after much of the
-    /// [spare memory](crate::SpareMemory) has been taken.
+    /// [spare memory](crate::memory::SpareMemory) has been taken.
     pub async fn fit_caches(&self) -> Result<()> {
         self.run_on_all(|store| Box::pin(async move { store.shard.fit_cache() })).await.map(drop)
     }

@@ -4,9 +4,8 @@
 use super::transaction::Transaction;
 use super::{CommitToken, Store};
 use crate::error::{Result, StoreError};
-use crate::shard::Writes;
 use crate::shard::decisions::COORDINATOR;
-use crate::shard::transactions::Decided;
+use crate::shard::{Committer, Coordinator, Decided, Participant, Writes};
 use futures_util::future::try_join_all;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
@@ -23,7 +22,7 @@ impl Store {
         try_join_all(parts.iter().map(|(shard, writes)| {
             let writes = writes.clone();
             self.run_on(*shard, move |store| {
-                Box::pin(async move { store.shard.admit_writes(&writes).await })
+                Box::pin(async move { Committer::of(&store.shard).admit_writes(&writes).await })
             })
         }))
         .await?
@@ -54,7 +53,9 @@ impl Store {
         parts: BTreeMap<ShardId, Writes>,
         shards: Vec<ShardId>,
     ) -> Result<CommitToken> {
-        let number = self.call(COORDINATOR, move |store| store.shard.register(&shards)).await?;
+        let number = self
+            .call(COORDINATOR, move |store| Coordinator::of(&store.shard).register(&shards))
+            .await?;
         let prepares = parts.into_iter().map(|(shard, writes)| async move {
             let prepared = self.call(shard, move |store| store.prepare(number, writes)).await;
             prepared.map(|seq| (shard, seq))
@@ -69,7 +70,7 @@ impl Store {
     /// At a participant: applies its part as a prepare, and reports to the coordinator when that is
     /// durable.
     fn prepare(&self, number: u64, writes: Writes) -> u64 {
-        let seq = self.shard.prepare(number, writes);
+        let seq = Participant::of(&self.shard).prepare(number, writes);
         let store = self.clone();
         self.runtime().spawn(Box::pin(async move {
             let shard = store.local_id();
@@ -86,7 +87,9 @@ impl Store {
 
     /// At the coordinator: commits the transactions whose prepares are all durable.
     fn note_prepared(&self, number: u64, shard: ShardId) {
-        for Decided { number, participants, seq } in self.shard.note_prepared(number, shard) {
+        for Decided { number, participants, seq } in
+            Coordinator::of(&self.shard).note_prepared(number, shard)
+        {
             let store = self.clone();
             self.runtime().spawn(Box::pin(async move {
                 if !planted::bug(Bug::CommitNotAwaited)
@@ -106,12 +109,12 @@ impl Store {
     /// At a participant: the transaction is committed. Once this shard's log has the commit
     /// durably, the coordinator may forget it.
     fn note_committed(&self, number: u64) {
-        let (store, seq) = (self.clone(), self.shard.note_committed(number));
+        let (store, seq) = (self.clone(), Participant::of(&self.shard).note_committed(number));
         self.runtime().spawn(Box::pin(async move {
             let shard = store.local_id();
             if store.shard.log().written(seq).await.is_ok() {
                 let notice = store.call(COORDINATOR, move |coordinator| {
-                    coordinator.shard.forget_commit(number, shard);
+                    Coordinator::of(&coordinator.shard).forget_commit(number, shard);
                 });
                 let _ = notice.await;
             }
@@ -123,8 +126,9 @@ impl Store {
     pub(super) fn report_caught_up(&self) {
         let (store, shard) = (self.clone(), self.local_id());
         self.runtime().spawn(Box::pin(async move {
-            let report =
-                store.call(COORDINATOR, move |coordinator| coordinator.shard.note_caught_up(shard));
+            let report = store.call(COORDINATOR, move |coordinator| {
+                Coordinator::of(&coordinator.shard).note_caught_up(shard)
+            });
             // Ignore the error: a stopped coordinator still has the commits in its log.
             let _ = report.await;
         }));

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use softflash_device::{Device, ModelConfig, ModelDevice, OpenError};
 use softflash_runtime::VirtualExecutor;
-use softflash_store::{Store, StoreError, open_all, open_all_with_log};
+use softflash_store::opening::open_all_with_log;
+use softflash_store::{Store, StoreError, open_all};
 use softflash_testing::{Model, VirtualBed, model};
 use std::sync::Arc;
 

@@ -10,9 +10,9 @@
 use crate::log_support::{FoundFrame, FoundSegment, PAGE, Raw, get, try_open};
 use bytes::Bytes;
 use softflash_base::random::Rng;
-use softflash_store::format::Version;
-use softflash_store::format::log::FrameRole;
-use softflash_store::format::log::event::{self, Event, Replayed};
+use softflash_store::on_flash::Version;
+use softflash_store::on_flash::event::{self, Event, Replayed};
+use softflash_store::on_flash::frame::FrameRole;
 use softflash_store::{Durability, Entry, StoreError};
 use softflash_testing::model::{key, value};
 use softflash_testing::{Bed, Model};

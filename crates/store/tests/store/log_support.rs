@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use softflash_runtime::RealExecutor;
-use softflash_store::format::log::frame::{self, HEADER_BYTES, Slot};
-use softflash_store::format::log::{FrameHeader, FrameRole};
+use softflash_store::on_flash::frame::{self, HEADER_BYTES, Slot};
+use softflash_store::on_flash::frame::{FrameHeader, FrameRole};
 use softflash_store::{Store, StoreError, open_all};
 use softflash_testing::Bed;
 use std::fs::{File, OpenOptions};

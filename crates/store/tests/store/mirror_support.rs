@@ -6,9 +6,9 @@
 use softflash_base::random::Rng;
 use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
-use softflash_store::check::Progress;
+use softflash_store::check::{CheckReport, Progress, check};
 use softflash_store::repair::{self, OnLogLoss, RepairReport};
-use softflash_store::{CheckReport, Store, StoreLayout, StoreOptions, check, open_all};
+use softflash_store::{Store, StoreLayout, StoreOptions, open_all};
 use softflash_testing::Model;
 use softflash_testing::faulty::{Faults, FaultyDevice};
 use softflash_testing::model::{key, value};

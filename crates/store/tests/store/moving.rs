@@ -28,7 +28,7 @@ async fn load(
             bytes.resize(VALUE_BYTES, 7);
             model.put(store, key(number(patch * VALUES + place)), bytes.into()).await;
         }
-        store.local().flush().await.unwrap();
+        store.flush().await.unwrap();
     }
     runtime.sleep_until(runtime.now() + 5_000_000_000).await;
     store.stats().await.unwrap().compaction_bytes_written

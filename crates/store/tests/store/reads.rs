@@ -43,7 +43,7 @@ fn flushed(compression: Vec<Compression>) -> (Bed, u64) {
             transaction.put(key(number), Entry::new(value(number))).unwrap();
             stores[0].commit(transaction).await.unwrap();
         }
-        stores[0].local().flush().await.unwrap();
+        stores[0].flush().await.unwrap();
         stores[0].stats().await.unwrap().flush_bytes_written
     });
     (bed, bytes)
@@ -140,7 +140,7 @@ fn each_of_many_concurrent_scans_reads_each_page_once() {
                 .unwrap();
             store.commit(transaction).await.unwrap();
         }
-        store.local().flush().await.unwrap();
+        store.flush().await.unwrap();
         rest(store, runtime).await;
         let before = store.stats().await.unwrap().flash_bytes_read;
         let scans = (0..SCANS).map(|scan| async move {

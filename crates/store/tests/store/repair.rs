@@ -14,7 +14,7 @@ use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_base::random::Rng;
 use softflash_store::StoreError;
-use softflash_store::format::log::FrameRole;
+use softflash_store::on_flash::frame::FrameRole;
 use softflash_store::repair::OnLogLoss;
 use softflash_testing::Bed;
 use softflash_testing::model::{key, value};
@@ -37,7 +37,7 @@ fn prepared(shards: u16) -> (Bed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
     let mut random = Rng::seeded(11);
     let ids = bed.run(async |stores, _| {
         let ids = || {
-            let ids = stores.iter().flat_map(|store| store.local().blocks().ids());
+            let ids = stores.iter().flat_map(|store| store.blocks().ids());
             ids.map(|id| id.0).collect::<Vec<_>>()
         };
         for number in 0..KEYS {
@@ -45,7 +45,7 @@ fn prepared(shards: u16) -> (Bed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
             history.write(&stores[0], key(number), Some(value)).await;
         }
         for store in stores {
-            store.local().flush().await.unwrap();
+            store.flush().await.unwrap();
         }
         let older = ids();
         for number in (0..KEYS).filter(|number| number % 3 != 0) {
@@ -53,7 +53,7 @@ fn prepared(shards: u16) -> (Bed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
             history.write(&stores[0], key(number), value).await;
         }
         for store in stores {
-            store.local().flush().await.unwrap();
+            store.flush().await.unwrap();
         }
         let newer: Vec<u64> = ids().into_iter().filter(|id| !older.contains(id)).collect();
         for number in KEYS..KEYS + 10 {
@@ -220,10 +220,10 @@ fn a_value_with_a_lost_part_is_lost_as_a_whole() {
             random.fill(&mut large);
             history.write(&stores[0], key(number), Some(Bytes::from(large))).await;
         }
-        stores[0].local().flush().await.unwrap();
+        stores[0].flush().await.unwrap();
         // Waits for the end of compaction.
         runtime.sleep_until(runtime.now() + 2_000_000_000).await;
-        stores[0].local().blocks().ids().iter().map(|id| id.0).collect()
+        stores[0].blocks().ids().iter().map(|id| id.0).collect()
     });
     let patches = patches(&bed, &ids, superblock);
     assert!(patches.len() > 5, "values lie across patches: {}", patches.len());

@@ -10,9 +10,9 @@ use softflash_base::random::Rng;
 use softflash_device::{Device, DeviceError, ModelDevice};
 use softflash_ftl::Superblock;
 use softflash_runtime::VirtualExecutor;
-use softflash_store::check::Progress;
+use softflash_store::check::{Progress, check};
+use softflash_store::open_all;
 use softflash_store::repair::{self, OnLogLoss, RepairReport};
-use softflash_store::{check, open_all};
 use softflash_testing::VirtualBed;
 use softflash_testing::faulty::{Faults, OperationKind};
 use softflash_testing::model::{key, value};
@@ -50,12 +50,12 @@ fn prepare(bed: &VirtualBed, history: &mut History) -> Vec<Superblock> {
                 history.write(&stores[0], key(number), value).await;
             }
             for store in stores {
-                store.local().flush().await.unwrap();
+                store.flush().await.unwrap();
             }
         }
         history.write(&stores[0], key(999), Some(Bytes::from_static(b"in the log"))).await;
         let places = |store: &softflash_store::Store| {
-            let blocks = store.local().blocks().clone();
+            let blocks = store.blocks().clone();
             blocks.ids().into_iter().flat_map(move |id| blocks.superblocks(id))
         };
         let places: Vec<_> = stores.iter().flat_map(places).collect();

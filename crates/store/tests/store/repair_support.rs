@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use softflash_device::Device;
 use softflash_runtime::{RealExecutor, RuntimeHandle};
-use softflash_store::format::patch::{HEADER_BYTES, PatchHeader};
+use softflash_store::on_flash::{HEADER_BYTES, PatchHeader};
 use softflash_store::repair::{self, Bound, KeyText, OnLogLoss, Plan, RepairReport, RepairedPatch};
 use softflash_store::{Entry, Store, StoreLayout};
 use softflash_testing::Bed;

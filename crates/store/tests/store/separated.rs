@@ -6,8 +6,8 @@ use crate::mirror_support::{Mirror, close, rebuilt};
 use crate::repair_support::{History, SUPERBLOCK, flip, repair_and_compare};
 use bytes::Bytes;
 use softflash_base::random::Rng;
-use softflash_store::CheckReport;
-use softflash_store::format::value::VALUE_HEADER_BYTES;
+use softflash_store::check::CheckReport;
+use softflash_store::on_flash::VALUE_HEADER_BYTES;
 use softflash_testing::model::{key, value};
 use softflash_testing::{Bed, Model};
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn prepared() -> (Bed, History) {
             let value = value(&mut random, if number % 5 == 0 { 1000 } else { 50_000 });
             history.write(&stores[0], key(number), Some(value)).await;
         }
-        stores[0].local().flush().await.unwrap();
+        stores[0].flush().await.unwrap();
         history.write(&stores[0], key(4), None).await;
         let last = value(&mut random, 30_000);
         history.write(&stores[0], key(6), Some(last)).await;

@@ -235,7 +235,7 @@ impl<'a> Run<'a> {
         if !batch.is_empty() {
             slice.write_some(&batch).await?;
         }
-        slice.store.local().flush().await.map_err(failed)?;
+        slice.store.flush().await.map_err(failed)?;
         Ok(next)
     }
 

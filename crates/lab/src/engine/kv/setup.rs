@@ -8,9 +8,9 @@ use softflash_device::{Contents, Device, ModelConfig, ModelDevice, UnitGeometry}
 use softflash_ftl::FtlConfig;
 use softflash_nand::{ArrayConfig, BusTiming, DieTiming, Geometry, presets};
 use softflash_runtime::RuntimeHandle;
-use softflash_store::{
-    PlacementKind, Store, StoreLayout, StoreOptions, open_all, open_all_with_log,
-};
+use softflash_store::opening::open_all_with_log;
+use softflash_store::options::PlacementKind;
+use softflash_store::{Store, StoreLayout, StoreOptions, open_all};
 use softflash_workload::{KvWorkload, Operation};
 use std::sync::Arc;
 

@@ -21,9 +21,9 @@ impl Spread {
     pub fn of(slices: &[Rc<SliceClients>]) -> Spread {
         let mut spread = Spread::default();
         for slice in slices {
-            let shard = slice.store.local();
-            let units = shard.blocks().flash().units();
-            shard.patch_units(slice.slice).iter().for_each(|run| spread.add(&units, run));
+            let store = &slice.store;
+            let units = store.blocks().flash().units();
+            store.patch_units(slice.slice).iter().for_each(|run| spread.add(&units, run));
         }
         spread
     }

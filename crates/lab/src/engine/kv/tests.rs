@@ -4,7 +4,8 @@ use crate::layout::{LayoutKind, Order, Scheduler, Units};
 use crate::workload::Workload;
 use crate::{Outcome, presets};
 use softflash_base::SliceId;
-use softflash_store::{PlacementKind, StoreOptions};
+use softflash_store::StoreOptions;
+use softflash_store::options::PlacementKind;
 use softflash_workload::{KvOrder, KvWorkload, Operation, ValueSize};
 use std::sync::atomic::AtomicBool;
 

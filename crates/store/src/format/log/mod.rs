@@ -9,9 +9,9 @@ pub mod frame;
 pub mod scan;
 pub mod stream;
 
-pub use event::{Checkpoint, Edit, Event, KeyChange, PatchEntry, Replayed, SliceState};
+pub use event::{PatchEntry, Replayed};
 pub use frame::{FrameHeader, FrameRole};
-pub use scan::{End, Frame, LogScanner, Position, Rest};
+pub use scan::{End, Frame, LogScanner, Position};
 pub use stream::EventStream;
 
 /// The version of the format of frames and events that this program writes.

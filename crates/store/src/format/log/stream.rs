@@ -28,6 +28,7 @@ pub struct EventStream {
 
 impl EventStream {
     /// Events without an end.
+    #[cfg(test)]
     pub fn abandoned(&self) -> u64 {
         self.abandoned
     }

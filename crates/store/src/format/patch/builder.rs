@@ -164,12 +164,8 @@ impl PatchBuilder {
         self.entries == 0
     }
 
-    /// Bytes of blocks so far.
-    pub fn data_bytes(&self) -> usize {
-        self.data.len()
-    }
-
     /// Whether a record can be added.
+    #[cfg(test)]
     pub fn fits(&mut self, record: &Record) -> bool {
         let fields = record.fields();
         self.has_room_for(&fields, fields.encoded_len(0))

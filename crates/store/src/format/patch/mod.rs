@@ -20,8 +20,12 @@ mod references;
 #[cfg(test)]
 mod tests;
 
-pub use block::{BLOCK_HEADER_BYTES, Block, Records, block_len, decode_block};
-pub use builder::{Added, BuilderConfig, PatchBuilder, PatchImage};
-pub use header::{HEADER_BYTES, PatchHeader, VERSION, metadata_len};
+pub use block::{Block, block_len, decode_block};
+#[cfg(test)]
+pub use builder::PatchImage;
+pub use builder::{Added, BuilderConfig, PatchBuilder};
+pub use header::{HEADER_BYTES, PatchHeader, metadata_len};
 pub use index::{PatchIndex, decode_metadata};
-pub use references::{KeyHashes, ReferenceEntry, ReferenceTable};
+pub use references::{KeyHashes, ReferenceEntry};
+#[cfg(any(test, fuzzing))]
+pub use {block::BLOCK_HEADER_BYTES, header::VERSION};

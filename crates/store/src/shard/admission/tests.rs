@@ -1,9 +1,9 @@
 use super::*;
 use crate::format::version::Version;
 use crate::kv::memtable::OVERHEAD_BYTES;
-use crate::shard::Writes;
 use crate::shard::log::{Event, event};
 use crate::shard::tests::{Bench, SECOND_NS, bytes, entry, found, put, rest, within};
+use crate::shard::{Committer, Writes};
 use crate::store::Store;
 use futures_util::future::join;
 use softflash_runtime::RuntimeHandle;
@@ -38,16 +38,17 @@ async fn timed<T>(runtime: &RuntimeHandle, work: impl Future<Output = T>) -> (T,
 fn fill(shard: &Shard, wanted: usize) {
     let key = |number: usize| bytes(&format!("{number:06}"));
     for number in 0.. {
-        let missing = wanted - shard.memtable_bytes();
+        let missing = wanted - shard.slices.memtable_bytes();
         if missing == 0 {
             break;
         }
         let cost = OVERHEAD_BYTES + key(number).len();
         let value = if missing < 20_000 { missing } else { 10_000 } - cost;
-        let version = Version::seal(&key(number), shard.next_seq(), Some(entry(value))).unwrap();
+        let version =
+            Version::seal(&key(number), shard.history.next_seq(), Some(entry(value))).unwrap();
         shard.slices[0].insert(&key(number), version, 1, None);
     }
-    assert_eq!(shard.memtable_bytes(), wanted);
+    assert_eq!(shard.slices.memtable_bytes(), wanted);
 }
 
 /// Bytes of memtables at this backlog.
@@ -58,7 +59,7 @@ fn memory_at(shard: &Shard, share: f64) -> usize {
 
 /// Appends `encoded_bytes` to the log, and nothing to memtables.
 fn append(shard: &Shard, encoded_bytes: usize) {
-    let seq = shard.next_seq();
+    let seq = shard.history.next_seq();
     let with = |len: usize| {
         let key = bytes("key");
         let entries = [(key.clone(), Version::seal(&key, seq, Some(entry(len))).unwrap())];
@@ -81,7 +82,7 @@ fn a_value_larger_than_the_budget_is_admitted_to_empty_memtables() {
         assert!(total < MIB, "{total}");
         let large = within(runtime, SECOND_NS, put(store, "large", entry(2 * MIB))).await;
         assert!(large.is_some(), "admitted to an empty memtable");
-        assert!(shard.memtable_bytes() > 2 * MIB);
+        assert!(shard.slices.memtable_bytes() > 2 * MIB);
         // Not with any other entry, however small.
         let small = within(runtime, SECOND_NS, put(store, "small", entry(1))).await;
         assert!(small.is_none(), "it would exceed the budget further");
@@ -95,7 +96,7 @@ fn a_value_larger_than_the_budget_is_admitted_to_empty_memtables() {
         let (_, took_ns) = timed(runtime, both).await;
         assert!((3 * SECOND_NS..4 * SECOND_NS).contains(&took_ns), "{took_ns}");
         assert_eq!(found(store, "large").await, Some(3 * MIB));
-        let waited_us = shard.counters.stall_us.get();
+        let waited_us = shard.stats().stall_us;
         assert!((3_000_000..4_000_000).contains(&waited_us), "{waited_us} us");
     });
 }
@@ -108,7 +109,7 @@ fn a_transaction_counts_the_overhead_of_its_keys() {
         let admit = async |keys: usize, len: usize| {
             let puts = (0..keys).map(|n| (bytes(&n.to_string()), Some(entry(len))));
             let writes: Writes = puts.collect();
-            within(runtime, SECOND_NS, shard.admit_writes(&writes)).await
+            within(runtime, SECOND_NS, Committer::of(shard).admit_writes(&writes)).await
         };
         assert_eq!(admit(keys / 2, 1).await, Some(Ok(())));
         assert_eq!(admit(keys + 1, 1).await, None, "many small ones");
@@ -136,7 +137,7 @@ fn a_log_with_too_long_a_backlog_admits_no_writes() {
     with_shard(async |_, shard, runtime| {
         let total = shard.budget.memtables_total_bytes;
         append(shard, total);
-        assert_eq!((shard.memtable_bytes(), shard.log.backlog_bytes()), (0, total));
+        assert_eq!((shard.slices.memtable_bytes(), shard.log.backlog_bytes()), (0, total));
         assert!(shard.has_room(1));
         append(shard, 1000);
         assert!(!shard.has_room(1));
@@ -226,7 +227,7 @@ fn writers_are_throttled_once_there_is_a_backlog() {
             fill(shard, memory_at(shard, share));
             let (admitted, took_ns) = timed(runtime, shard.admit(Demand::of(bytes, true))).await;
             assert_eq!((admitted, took_ns), (Ok(()), expected_ns), "{bytes} bytes at {share}");
-            assert_eq!(shard.counters.stall_us.get(), expected_ns / 1000);
+            assert_eq!(shard.stats().stall_us, expected_ns / 1000);
         });
     }
 }
@@ -279,12 +280,12 @@ fn a_waiting_writer_starts_flush_and_compaction() {
     with_shard(async |_, shard, runtime| {
         let frozen = || shard.slices[0].frozen.borrow().len();
         fill(shard, 1000);
-        shard.tasks.compaction_idle.set(true);
+        shard.tasks.set_compaction_idle(true);
         assert_eq!(shard.admit(Demand::of(1, true)).await, Ok(()));
-        assert_eq!((frozen(), shard.tasks.compaction_idle.get()), (0, true), "there is room");
+        assert_eq!((frozen(), shard.tasks.is_compaction_idle()), (0, true), "there is room");
         let total = shard.budget.memtables_total_bytes;
         assert_eq!(within(runtime, MS_NS, shard.admit(Demand::of(total, true))).await, None);
-        assert_eq!((frozen(), shard.tasks.compaction_idle.get()), (1, false));
+        assert_eq!((frozen(), shard.tasks.is_compaction_idle()), (1, false));
     });
 }
 
@@ -319,23 +320,19 @@ fn a_shard_that_has_failed_or_closes_admits_no_writes() {
     with_shard(async |_, shard, _| {
         assert_eq!((shard.check_health(), shard.has_failed()), (Ok(()), false));
         let lost = StoreError::DataLoss("a test says so".into());
-        *shard.tasks.failure.borrow_mut() = Some(lost.clone());
+        shard.tasks.fail(lost.clone());
         assert!(shard.has_failed());
         assert_eq!(
             (shard.check_health(), shard.admit(Demand::of(1, true)).await),
             (Err(lost.clone()), Err(lost))
         );
-        shard.tasks.failure.take();
+        shard.tasks.forget_failure();
         shard.log.fail("a test says so");
         assert!(
             shard.has_failed() && matches!(shard.check_health(), Err(StoreError::LogFailed(_)))
         );
-        assert_eq!(
-            shard.counters.refused_writes.get(),
-            0,
-            "only lack of space counts as a refusal"
-        );
-        shard.tasks.closing.set(true);
+        assert_eq!(shard.stats().refused_writes, 0, "only lack of space counts as a refusal");
+        shard.tasks.begin_closing();
         assert_eq!(shard.admit(Demand::of(1, false)).await, Err(StoreError::Closed));
     });
 }
@@ -344,7 +341,7 @@ fn a_shard_that_has_failed_or_closes_admits_no_writes() {
 fn a_write_to_a_long_log_wakes_the_flush_task() {
     with_shard(async |store, shard, runtime| {
         let is_woken =
-            async || within(runtime, MS_NS, shard.tasks.flush.notified()).await.is_some();
+            async || within(runtime, MS_NS, shard.tasks.flush_requested()).await.is_some();
         put(store, "key", entry(1)).await;
         assert!(!is_woken().await);
         while shard.log.live_bytes() <= shard.budget.log_bytes {

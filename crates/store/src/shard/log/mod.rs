@@ -333,6 +333,15 @@ impl Log {
         self.written(seq).await
     }
 
+    /// Waits until all writes up to `seq` are durable; returns at once where the store's durability
+    /// is an interval.
+    pub async fn durable(&self, seq: u64) -> Result<()> {
+        match self.inner.durability {
+            Durability::Flash => self.stable(seq).await,
+            Durability::Interval(_) => self.check(),
+        }
+    }
+
     fn request_sync(&self, seq: u64) {
         if self.inner.progress.durable_seq.get() < seq {
             self.inner.requests.sync.set(true);
@@ -402,6 +411,19 @@ impl Log {
     /// Waits until the log carries a clock of at least `ms`.
     pub async fn clock_logged(&self, ms: u64) -> Result<()> {
         self.wait_until(|log| log.clock.is_logged(ms)).await
+    }
+
+    /// A client has seen that a key has expired at `expired_at_ms`. The clock must be logged, so
+    /// that no restart finds the key alive, even with an earlier wall clock.
+    pub async fn note_seen_expired(&self, expired_at_ms: u64) -> Result<()> {
+        if self.inner.clock.is_logged(expired_at_ms) {
+            return Ok(());
+        }
+        self.request_clock();
+        match self.inner.durability {
+            Durability::Flash => self.clock_logged(expired_at_ms).await,
+            Durability::Interval(_) => Ok(()),
+        }
     }
 
     /// The blocks of the segments, oldest first.

@@ -142,7 +142,7 @@ fn a_token_has_the_sequence_numbers_of_writes_and_reads() {
         put_in(&mut transaction, "key", 1);
         let token = store.commit(transaction).await.unwrap();
         assert!(!token.is_empty());
-        assert_eq!(token, CommitToken::of(ShardId(0), shard.history.seq.get()));
+        assert_eq!(token, CommitToken::of(ShardId(0), shard.history.seq()));
         store.durable(&token).await.unwrap();
         let mut reading = store.begin();
         reading.get(&bytes("key")).await.unwrap();
@@ -171,16 +171,13 @@ fn a_write_removes_its_key_from_the_cache_and_touches_its_watches() {
         let (store, shard) = (&stores[0], stores[0].local());
         put(store, "key", entry(1)).await;
         shard.flush_everything().await.unwrap();
-        assert!(
-            shard.caches.read.borrow_mut().get(b"key").is_some(),
-            "flushed entries are in the cache"
-        );
+        assert!(shard.caches.get(b"key").is_some(), "flushed entries are in the cache");
         let token = store.watch(bytes("key")).await.unwrap();
         put(store, "other", entry(1)).await;
         assert!(!token.touched());
         put(store, "key", entry(2)).await;
         assert!(token.touched());
-        assert!(shard.caches.read.borrow_mut().get(b"key").is_none());
+        assert!(shard.caches.get(b"key").is_none());
     });
 }
 
@@ -193,7 +190,7 @@ fn the_largest_memtable_is_frozen_when_the_total_reaches_the_limit() {
         put(store, "a", entry(full / 2)).await;
         assert_eq!(frozen(), 0, "half full");
         put(store, "b", entry(full / 2)).await;
-        assert_eq!((frozen(), shard.active_bytes()), (1, 0));
+        assert_eq!((frozen(), shard.slices.active_bytes()), (1, 0));
         // One at a time, so that frozen memtables do not pile up.
         put(store, "c", entry(full / 4)).await;
         shard.freeze_largest();
@@ -223,7 +220,7 @@ fn a_removal_clears_memory_at_once_and_flash_once_it_is_durable() {
         store.commit(transaction).await.unwrap();
         assert!(token.touched());
         assert_eq!(shard.slices[0].clears.get(), clears + 1);
-        assert!(shard.history.clears.first_segment_needed() == u64::MAX, "no crash can undo it");
+        assert!(shard.history.clears().first_segment_needed() == u64::MAX, "no crash can undo it");
         for (key, len) in [("flushed", None), ("in memory", None), ("new", Some(3))] {
             assert_eq!(found(store, key).await, len, "{key}");
         }
@@ -246,16 +243,16 @@ fn the_cache_has_the_memory_that_memtables_and_requests_leave() {
     bench.options.spare = SpareMemory::new(32 << 20);
     bench.run(async |stores, _| {
         let shards = [stores[0].local(), stores[1].local()];
-        let rooms = || shards.map(|shard| shard.cache_room());
+        let rooms = || shards.map(|shard| shard.cache_room().room_bytes());
         let at_rest = rooms();
         assert!(at_rest[0] > 16 << 20, "{at_rest:?}");
         let spare = &stores[0].local().options.spare;
         spare.change(0, 10 << 20);
         assert_eq!(rooms(), at_rest.map(|room| room - (5 << 20)), "a half of it in each shard");
         spare.change(10 << 20, 0);
-        let used = shards[0].memtable_bytes() + shards[0].log.backlog_bytes();
+        let used = shards[0].slices.memtable_bytes() + shards[0].log.backlog_bytes();
         put(&stores[0], &key_of(&stores[0], 0), entry(300_000)).await;
-        let grown = shards[0].memtable_bytes() + shards[0].log.backlog_bytes() - used;
+        let grown = shards[0].slices.memtable_bytes() + shards[0].log.backlog_bytes() - used;
         assert_eq!(rooms()[0], at_rest[0] - grown as u64);
         assert_eq!(rooms()[1], at_rest[1], "the other shard does not need to leave any");
     });
@@ -267,10 +264,14 @@ fn the_other_shards_leave_the_memory_of_a_value_larger_than_a_shards_part() {
     bench.options.memory_bytes = 4 << 20;
     bench.run(async |stores, _| {
         let (shard, other) = (stores[0].local(), stores[1].local());
-        let at_rest = other.cache_room();
+        let at_rest = other.cache_room().room_bytes();
         put(&stores[0], &key_of(&stores[0], 0), entry(2 << 20)).await;
-        assert!(other.cache_room() < at_rest / 2, "{} of {at_rest}", other.cache_room());
+        assert!(
+            other.cache_room().room_bytes() < at_rest / 2,
+            "{} of {at_rest}",
+            other.cache_room().room_bytes()
+        );
         shard.flush_everything().await.unwrap();
-        assert_eq!(other.cache_room(), at_rest);
+        assert_eq!(other.cache_room().room_bytes(), at_rest);
     });
 }

@@ -61,7 +61,7 @@ fn an_expired_version_that_is_dropped_does_not_bring_an_older_one_back() {
             if level == 2 {
                 assert_eq!(levels(slice), [0, 1, 1], "the older version still exists");
             }
-            let seq = shard.history.seq.get();
+            let seq = shard.history.seq();
             shard.log.stable_soon(seq).await.unwrap();
         });
         bench.run(async |stores, _| still_dead(stores).await);
@@ -94,7 +94,7 @@ fn a_deletion_beyond_the_range_of_a_compaction_still_hides_lower_levels() {
         compact(store, shard, slice, "k").await;
         assert_eq!(levels(slice), [0, 1, 2]);
         still_deleted(stores).await;
-        let seq = shard.history.seq.get();
+        let seq = shard.history.seq();
         shard.log.stable_soon(seq).await.unwrap();
     });
     bench.run(async |stores, _| still_deleted(stores).await);

@@ -7,6 +7,7 @@ mod values;
 
 use super::recovery::OnLogLoss;
 use super::*;
+use crate::error::StoreError;
 use crate::store::open_all_for_repair;
 use crate::store::{CommitToken, Store};
 use crate::value::Entry;
@@ -77,7 +78,7 @@ pub(in crate::shard) async fn delete(store: &Store, key: &str) {
 
 /// The length of a value, read from memtables and flash without the cache.
 pub(in crate::shard) async fn found(store: &Store, key: &str) -> Option<usize> {
-    store.local().caches.read.borrow_mut().clear();
+    store.local().caches.clear();
     let entry = store.begin().get(&bytes(key)).await.unwrap();
     entry.map(|entry| entry.value.to_bytes().len())
 }

@@ -116,7 +116,7 @@ fn a_removal_in_a_transaction_keeps_the_patches_until_the_commit() {
         for store in stores {
             let shard = store.local();
             assert_ne!(
-                shard.history.clears.first_segment_needed(),
+                shard.history.clears().first_segment_needed(),
                 u64::MAX,
                 "a crash may undo it"
             );
@@ -124,7 +124,7 @@ fn a_removal_in_a_transaction_keeps_the_patches_until_the_commit() {
         assert_eq!(blocks(), before, "the patches are still needed");
         rest(runtime, SECOND_NS).await;
         for store in stores {
-            assert_eq!(store.local().history.clears.first_segment_needed(), u64::MAX);
+            assert_eq!(store.local().history.clears().first_segment_needed(), u64::MAX);
         }
         assert_eq!(blocks(), before - 2);
         assert_eq!(lengths(&stores[1], &keys).await, [Some(2); 2]);

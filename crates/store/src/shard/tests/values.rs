@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::options::Durability;
+use crate::shard::values::{Collection, Mover};
 use crate::value::Wanted;
 use softflash_base::{SliceId, Time};
 use std::time::Duration;
@@ -21,7 +22,7 @@ fn value(number: usize, len: usize) -> Entry {
 }
 
 async fn got(store: &Store, key: &str) -> Option<Entry> {
-    store.local().caches.read.borrow_mut().clear();
+    store.local().caches.clear();
     store.begin().get(&bytes(key)).await.unwrap()
 }
 
@@ -32,10 +33,10 @@ fn key(number: usize) -> String {
 /// Runs the collector until it has no work.
 async fn collect(store: &Store) {
     let shard = store.local();
-    while shard.collect_once().await.unwrap() {}
+    while Collection::of(shard).collect_once().await.unwrap() {}
     // Empty blocks are deleted once the events up to then are durable.
-    shard.log().written_soon(shard.history.seq.get()).await.unwrap();
-    while shard.collect_once().await.unwrap() {}
+    shard.log().written_soon(shard.history.seq()).await.unwrap();
+    while Collection::of(shard).collect_once().await.unwrap() {}
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn a_large_value_is_written_once_and_found_in_memory_on_flash_and_after_a_restar
         put(store, "huge", value(2, 300 << 10)).await;
         put(store, "small", value(3, 100)).await;
         let shard = store.local();
-        shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+        shard.log().written_soon(shard.history.seq()).await.unwrap();
         assert_eq!(got(store, "large").await, Some(value(1, LARGE)), "from its block");
         shard.flush_everything().await.unwrap();
         assert_eq!(got(store, "large").await, Some(value(1, LARGE)), "through the tree");
@@ -103,7 +104,7 @@ fn the_expiry_of_a_key_is_judged_when_its_lookup_begins() {
         let expires_at_ms = WALL_MS + 1000;
         put(store, "large", Entry { expires_at_ms, ..value(1, LARGE) }).await;
         shard.flush_everything().await.unwrap();
-        shard.caches.read.borrow_mut().clear();
+        shard.caches.clear();
         runtime.sleep_until(Time(SECOND_NS - 1000)).await;
         let found = store.begin().get(&bytes("large")).await.unwrap();
         assert!(runtime.now() >= Time(SECOND_NS), "the read takes longer than the key lives");
@@ -125,7 +126,7 @@ fn overwritten_values_are_dead_at_once_and_their_blocks_are_deleted() {
                 shard.flush_everything().await.unwrap();
             }
         }
-        shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+        shard.log().written_soon(shard.history.seq()).await.unwrap();
         let live = shard.stats().value_bytes_live;
         assert!((20 * LARGE as u64..21 * LARGE as u64).contains(&live), "{live}");
         let before = shard.stats().value_blocks;
@@ -162,12 +163,12 @@ fn collected_values_are_found_before_and_after_a_restart() {
         };
         assert!(victims.len() >= 3, "{victims:?}");
         for victim in &victims {
-            shard.collect_block(*victim).await.unwrap();
+            Mover::of(shard).empty_block(*victim).await.unwrap();
         }
         collect(store).await;
         assert!(victims.iter().all(|id| !shard.blocks.contains(softflash_blocks::BlockId(*id))));
         check(store).await;
-        shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+        shard.log().written_soon(shard.history.seq()).await.unwrap();
     });
     bench.run(async |stores, _| {
         check(&stores[0]).await;
@@ -185,7 +186,7 @@ fn blocks_of_expired_values_are_deleted_without_a_move() {
             let expires_at_ms = WALL_MS + 2_000;
             put(store, &key(number), Entry { expires_at_ms, ..value(number, LARGE) }).await;
         }
-        shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+        shard.log().written_soon(shard.history.seq()).await.unwrap();
         let before = shard.stats().value_blocks;
         rest(runtime, 3 * SECOND_NS).await;
         collect(store).await;
@@ -207,9 +208,9 @@ fn with_interval_durability_a_value_is_durable_before_its_reference() {
         for number in 0..30 {
             put(store, &key(number), value(number, LARGE)).await;
         }
-        assert!(!shard.log().is_stable(shard.history.seq.get()));
+        assert!(!shard.log().is_stable(shard.history.seq()));
         rest(runtime, 2 * SECOND_NS).await;
-        assert!(shard.log().is_stable(shard.history.seq.get()));
+        assert!(shard.log().is_stable(shard.history.seq()));
     });
     bench.run(async |stores, _| {
         for number in 0..30 {
@@ -231,7 +232,7 @@ fn removing_everything_frees_all_value_blocks() {
         let mut transaction = store.begin();
         transaction.clear();
         store.commit(transaction).await.unwrap();
-        shard.log().written_soon(shard.history.seq.get()).await.unwrap();
+        shard.log().written_soon(shard.history.seq()).await.unwrap();
         collect(store).await;
         let stats = shard.stats();
         assert_eq!(stats.value_bytes_live, 0);

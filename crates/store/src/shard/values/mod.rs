@@ -5,14 +5,16 @@
 //! the values; the shard's log waits until they are durable before it writes the frame with their
 //! references. So after a crash each reference that recovery reads has its value.
 //!
-//! The [`ledger`] lists the live values of each block. The collector (`collect.rs`) moves the live
-//! values of blocks that a policy ([`victim`]) chooses, and deletes empty blocks.
+//! The [`ledger`] lists the live values of each block. The collector (`collect.rs`) has the
+//! live values of blocks that a policy ([`victim`]) chooses moved (`moving.rs`), and deletes empty
+//! blocks.
 
 mod block;
 mod collect;
 pub(crate) mod examine;
 mod frontier;
 pub mod ledger;
+mod moving;
 pub(crate) mod reading;
 mod recovery;
 mod retiring;
@@ -20,6 +22,8 @@ mod stream;
 mod victim;
 mod writer;
 
+pub(crate) use collect::Collection;
+pub(crate) use moving::Mover;
 pub use retiring::Collector;
 pub use stream::ValueStream;
 

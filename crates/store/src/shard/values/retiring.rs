@@ -1,6 +1,6 @@
 //! The state of the collector: empty blocks on their way to deletion.
 
-use super::ledger::Empty;
+use super::ledger::{Empty, Ledger};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
@@ -8,7 +8,39 @@ use std::collections::VecDeque;
 #[derive(Default)]
 pub struct Collector {
     /// Blocks to delete, each with the last sequence number before it was empty.
-    pub(super) retiring: RefCell<VecDeque<(u64, Empty)>>,
+    retiring: RefCell<VecDeque<(u64, Empty)>>,
     /// It has no work.
-    pub(crate) is_idle: Cell<bool>,
+    is_idle: Cell<bool>,
+}
+
+impl Collector {
+    /// The collector has no work, or may have some.
+    pub(in crate::shard) fn set_idle(&self, is_idle: bool) {
+        self.is_idle.set(is_idle);
+    }
+
+    /// A block is empty after the write with this sequence number.
+    pub(super) fn note_empty(&self, seq: u64, empty: Empty) {
+        self.retiring.borrow_mut().push_back((seq, empty));
+    }
+
+    /// Of the next block to delete: the last sequence number before it was empty, and the time at
+    /// which its last expired value did, 0 if none has.
+    pub(super) fn next_to_delete(&self) -> Option<(u64, u64)> {
+        let retiring = self.retiring.borrow();
+        retiring.front().map(|(seq, empty)| (*seq, empty.expired_ms))
+    }
+
+    /// Takes the next block to delete.
+    pub(super) fn take_next(&self) -> Option<Empty> {
+        self.retiring.borrow_mut().pop_front().map(|(_, empty)| empty)
+    }
+
+    /// Whether something can be taken back: blocks wait for their deletion, are worth collecting,
+    /// or expire by this time.
+    pub(in crate::shard) fn has_garbage(&self, ledger: &Ledger, by_ms: u64) -> bool {
+        !self.retiring.borrow().is_empty()
+            || !self.is_idle.get() && !ledger.is_empty()
+            || ledger.next_expiry_ms().is_some_and(|expires_ms| expires_ms <= by_ms)
+    }
 }

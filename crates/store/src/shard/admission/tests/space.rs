@@ -50,18 +50,18 @@ fn new_data_is_refused_when_no_task_can_free_space() {
         // Compaction checks once more, and has no work.
         let compaction = async {
             rest(runtime, SECOND_NS).await;
-            shard.tasks.compaction_idle.set(true);
+            shard.tasks.set_compaction_idle(true);
         };
         let ((admitted, ()), took_ns) =
             timed(runtime, join(shard.admit(Demand::of(1, true)), compaction)).await;
         assert_eq!(admitted, FULL);
         assert!((SECOND_NS..SECOND_NS + 50 * MS_NS).contains(&took_ns), "{took_ns}");
-        assert_eq!(shard.counters.refused_writes.get(), 1);
+        assert_eq!(shard.stats().refused_writes, 1);
         let (admitted, took_ns) = timed(runtime, shard.admit(Demand::of(1, false))).await;
         assert_eq!((admitted, took_ns), (Ok(()), 0), "deletions are admitted");
         leave_free(shard, shard.budget.reserve_blocks).await;
         assert_eq!(shard.admit(Demand::of(1, true)).await, Ok(()));
-        assert_eq!(shard.counters.refused_writes.get(), 1);
+        assert_eq!(shard.stats().refused_writes, 1);
     });
 }
 
@@ -76,14 +76,14 @@ fn new_data_waits_while_a_compaction_or_a_flush_may_free_space() {
             }
             let compaction = async {
                 rest(runtime, MS_NS).await;
-                shard.tasks.compaction_idle.set(flushing);
+                shard.tasks.set_compaction_idle(flushing);
             };
             let ((admitted, ()), took_ns) =
                 timed(runtime, join(shard.admit(Demand::of(1, true)), compaction)).await;
             assert_eq!(admitted, FULL, "refused after the timeout");
             assert!((30 * SECOND_NS..31 * SECOND_NS).contains(&took_ns), "{took_ns}");
             let room = async {
-                shard.tasks.compaction_idle.set(flushing);
+                shard.tasks.set_compaction_idle(flushing);
                 rest(runtime, 5 * SECOND_NS).await;
                 leave_free(shard, shard.budget.reserve_blocks).await;
             };

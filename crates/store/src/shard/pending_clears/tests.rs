@@ -1,7 +1,7 @@
 use super::*;
 
 fn pending(clears: &[(u64, u64)]) -> PendingClears {
-    let clear = |(seq, first_segment): &(u64, u64)| Pending {
+    let clear = |(seq, first_segment): &(u64, u64)| PendingClear {
         seq: *seq,
         first_segment: *first_segment,
         patches: Vec::new(),

@@ -1,0 +1,116 @@
+//! The counters of [`StoreStats`] that no other part of the shard keeps.
+
+use crate::stats::StoreStats;
+use std::cell::Cell;
+
+/// Counters since the shard was opened.
+#[derive(Default)]
+pub(super) struct Counters {
+    host_bytes: Cell<u64>,
+    flush_bytes: Cell<u64>,
+    compaction_bytes: Cell<u64>,
+    memory_hits: Cell<u64>,
+    flash_lookups: Cell<u64>,
+    false_positives: Cell<u64>,
+    flushes: Cell<u64>,
+    compactions: Cell<u64>,
+    stall_us: Cell<u64>,
+    refused_writes: Cell<u64>,
+    data_losses: Cell<u64>,
+    patrols: Cell<u64>,
+    patrolled_bytes: Cell<u64>,
+    refreshed_bytes: Cell<u64>,
+}
+
+fn count(counter: &Cell<u64>, by: u64) {
+    counter.set(counter.get() + by);
+}
+
+impl Counters {
+    /// A client has written `bytes` of keys and values.
+    pub(super) fn count_host_bytes(&self, bytes: u64) {
+        count(&self.host_bytes, bytes);
+    }
+
+    /// A flush has written `bytes`.
+    pub(super) fn count_flush(&self, bytes: u64) {
+        count(&self.flush_bytes, bytes);
+        count(&self.flushes, 1);
+    }
+
+    /// A merge has written `bytes`.
+    pub(super) fn count_merge(&self, bytes: u64) {
+        count(&self.compaction_bytes, bytes);
+    }
+
+    /// A compaction is in the tree.
+    pub(super) fn count_compaction(&self) {
+        count(&self.compactions, 1);
+    }
+
+    /// A lookup was answered from memory.
+    pub(super) fn count_memory_hit(&self) {
+        count(&self.memory_hits, 1);
+    }
+
+    /// A lookup reads flash.
+    pub(super) fn count_flash_lookup(&self) {
+        count(&self.flash_lookups, 1);
+    }
+
+    /// A filter has not excluded a key that its patch does not have.
+    pub(super) fn count_false_positive(&self) {
+        count(&self.false_positives, 1);
+    }
+
+    /// A write has waited for its admission, in microseconds.
+    pub(super) fn count_stall(&self, us: u64) {
+        count(&self.stall_us, us);
+    }
+
+    /// A write was refused for lack of space.
+    pub(super) fn count_refused_write(&self) {
+        count(&self.refused_writes, 1);
+    }
+
+    /// Data was found lost.
+    pub(super) fn count_data_loss(&self) {
+        count(&self.data_losses, 1);
+    }
+
+    /// The scrub has read everything once.
+    pub(super) fn count_patrol(&self) {
+        count(&self.patrols, 1);
+    }
+
+    /// The scrub has read `bytes`.
+    pub(super) fn count_patrolled(&self, bytes: u64) {
+        count(&self.patrolled_bytes, bytes);
+    }
+
+    /// Data that was hard to read was rewritten as `bytes`.
+    pub(super) fn count_refreshed(&self, bytes: u64) {
+        count(&self.refreshed_bytes, bytes);
+    }
+
+    /// The statistics, with zeros for those that are not counted here.
+    pub(super) fn stats(&self) -> StoreStats {
+        StoreStats {
+            host_bytes_written: self.host_bytes.get(),
+            flush_bytes_written: self.flush_bytes.get(),
+            compaction_bytes_written: self.compaction_bytes.get(),
+            memory_hits: self.memory_hits.get(),
+            flash_lookups: self.flash_lookups.get(),
+            filter_false_positives: self.false_positives.get(),
+            flushes: self.flushes.get(),
+            compactions: self.compactions.get(),
+            stall_us: self.stall_us.get(),
+            refused_writes: self.refused_writes.get(),
+            data_losses: self.data_losses.get(),
+            patrols: self.patrols.get(),
+            patrolled_bytes: self.patrolled_bytes.get(),
+            refreshed_bytes: self.refreshed_bytes.get(),
+            ..StoreStats::default()
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Changes of the trees, and of the part of the log that a recovery needs, for the mechanisms that
+//! rewrite data. `flush.rs` logs them.
+
+use super::Shard;
+use super::history::History;
+use super::log::Log;
+use super::pending_outputs::PendingOutput;
+use crate::error::Result;
+use crate::kv::patch::Patch;
+use crate::kv::slice::Slice;
+use std::rc::Rc;
+
+/// The patches that the trees list, and the start of the log.
+pub(super) struct Manifest<'a> {
+    shard: &'a Shard,
+    history: &'a History,
+    log: &'a Log,
+}
+
+impl<'a> Manifest<'a> {
+    /// The manifest of a shard.
+    pub(super) fn of(shard: &'a Shard) -> Manifest<'a> {
+        Manifest { shard, history: &shard.history, log: &shard.log }
+    }
+
+    /// Marks the patches written from here on as pending. Drop the result in the step that lists
+    /// them.
+    pub(super) fn begin_output(&self) -> PendingOutput<'a> {
+        self.shard.pending_outputs.begin(&self.shard.blocks)
+    }
+
+    /// Changes a slice's tree, and logs the change.
+    pub(super) fn note(&self, slice: &Slice, removed: &[Rc<Patch>], added: Vec<Placed>) {
+        self.shard.edit(slice, removed, added);
+    }
+
+    /// As [`note`](Self::note), and deletes the removed patches when the change is durable: until
+    /// then a recovery may need them.
+    pub(super) async fn replace(
+        &self,
+        slice: &Slice,
+        removed: &[Rc<Patch>],
+        added: Vec<Placed>,
+    ) -> Result<()> {
+        self.note(slice, removed, added);
+        self.log.stable_soon(self.history.seq()).await?;
+        removed.iter().for_each(|patch| patch.retire());
+        Ok(())
+    }
+
+    /// The first segment of the log that a recovery needs.
+    pub(super) fn log_start(&self) -> u64 {
+        self.shard.first_segment_needed()
+    }
+
+    /// Flushes all memtables and rotates the log, so that no older segment is needed.
+    pub(super) async fn rewrite_log(&self) -> Result<()> {
+        self.shard.flush().await?;
+        self.shard.rotate_log().await
+    }
+
+    /// In a shard without clients: flushes all memtables and deletes the older segments, so that
+    /// the log holds only the segments of this opening.
+    pub(super) async fn release_old_log(&self) -> Result<()> {
+        self.shard.flush_everything().await?;
+        let Some(slice) = self.shard.slices.first() else { return Ok(()) };
+        self.note(slice, &[], Vec::new());
+        let needed = self.log_start();
+        self.log.stable_soon(self.history.seq()).await?;
+        self.log.release_before(needed);
+        Ok(())
+    }
+}
+
+/// A patch with its level and its run.
+pub(super) type Placed = (u8, u64, Rc<Patch>);

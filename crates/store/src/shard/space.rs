@@ -1,0 +1,65 @@
+//! Free blocks, and the parts of them that flush, compaction, log and collector need.
+
+use super::budget::Budget;
+use super::log::Log;
+use super::slices::Slices;
+use super::values::ValueLog;
+use softflash_blocks::BlockLayer;
+
+/// The smallest reserve of blocks: two each for the log, a flush and the collector, and two more
+/// for blocks that fail.
+const LEAST_RESERVE: usize = 8;
+/// Free blocks by which the collector keeps ahead of the writers: this share of all blocks, as a
+/// divisor, and at least so many. They are lost to the data, so that there are few.
+const LEAD_SHARE: u32 = 128;
+const LEAST_LEAD: u32 = 3;
+
+/// The space of a shard.
+pub(super) struct Space<'a> {
+    pub(super) blocks: &'a BlockLayer,
+    pub(super) budget: &'a Budget,
+    pub(super) slices: &'a Slices,
+    pub(super) log: &'a Log,
+    pub(super) values: &'a ValueLog,
+}
+
+impl Space<'_> {
+    /// Free blocks below which new data is refused.
+    pub(super) fn reserve(&self) -> u32 {
+        if !self.values.is_used() {
+            return self.budget.reserve_blocks;
+        }
+        // A small tree, as that of large values, needs little room for its compaction.
+        let tree: usize =
+            self.slices.iter().map(|slice| slice.tree.borrow().patches().count()).sum();
+        let unwritten = self.slices.memtable_bytes() + self.log.backlog_bytes();
+        let flush = unwritten.div_ceil(self.blocks.capacity_bytes());
+        let waiting = self.values.waiting_bytes().div_ceil(self.blocks.capacity_bytes());
+        let needed = LEAST_RESERVE + tree + 2 * flush;
+        let of_tree = self.budget.reserve_blocks as usize;
+        u32::try_from(needed.min(of_tree) + waiting).unwrap_or(u32::MAX)
+    }
+
+    /// Free blocks below which deletions are refused too.
+    pub(super) fn last_reserve(&self) -> u32 {
+        self.budget.last_blocks.min(self.reserve() / 2)
+    }
+
+    /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as
+    /// long as compaction has the space that it needs.
+    pub(super) fn allows_rebuild(&self) -> bool {
+        self.blocks.free_blocks() >= self.last_reserve()
+    }
+
+    /// Free blocks below which the collector works: it keeps ahead of the writers, so that they
+    /// never wait for a whole block.
+    pub(super) fn collect_below(&self) -> u32 {
+        let share = self.blocks.total_blocks() / LEAD_SHARE;
+        self.reserve() + share.max(LEAST_LEAD)
+    }
+
+    /// Whether free space is so short that blocks should be collected.
+    pub(super) fn is_short_for_values(&self) -> bool {
+        self.blocks.free_blocks() < self.collect_below()
+    }
+}

@@ -1,0 +1,66 @@
+//! The room for writes, for the mechanisms that write to memtables and log. `admission.rs` measures
+//! it and makes it.
+
+use super::Shard;
+use super::admission::Demand;
+use super::budget::Budget;
+use super::log::Log;
+use super::slices::Slices;
+use super::tasks::Tasks;
+use crate::error::Result;
+
+/// The room of a shard's memtables and log.
+pub(super) struct WriteRoom<'a> {
+    shard: &'a Shard,
+    budget: &'a Budget,
+    slices: &'a Slices,
+    log: &'a Log,
+    tasks: &'a Tasks,
+}
+
+impl<'a> WriteRoom<'a> {
+    /// The room of a shard.
+    pub(super) fn of(shard: &'a Shard) -> WriteRoom<'a> {
+        let Shard { budget, slices, log, tasks, .. } = shard;
+        WriteRoom { shard, budget, slices, log, tasks }
+    }
+
+    /// Waits until new data may be written.
+    ///
+    /// # Errors
+    /// Those of [`Shard::admit`].
+    pub(super) async fn await_admission(&self, demand: Demand) -> Result<()> {
+        self.shard.admit(demand).await
+    }
+
+    /// The error of a shard that has failed or closes.
+    pub(super) fn check(&self) -> Result<()> {
+        self.shard.check_health()
+    }
+
+    /// Whether there is room for a value that the collector moves.
+    pub(super) fn takes_moves(&self) -> bool {
+        self.shard.has_room_to_move()
+    }
+
+    /// Whether compaction does not keep up with the flushes.
+    pub(super) fn waits_for_compaction(&self) -> bool {
+        self.shard.compaction_lags()
+    }
+
+    /// Starts a flush of the largest memtable.
+    pub(super) fn make(&self) {
+        self.shard.freeze_largest();
+        self.tasks.request_flush();
+    }
+
+    /// Starts the flushes that are due after a write.
+    pub(super) fn start_due_flushes(&self) {
+        if self.slices.active_bytes() >= self.budget.freeze_bytes {
+            self.shard.freeze_largest();
+        }
+        if self.log.live_bytes() > self.budget.log_bytes {
+            self.tasks.request_flush();
+        }
+    }
+}
