@@ -121,7 +121,8 @@ impl Shard {
         Ok(Refresh::of(self).refresh_once(slice).await? || self.compact_once(slice).await?)
     }
 
-    /// The slices whose merge pays most first: where space is short, it may spare the others theirs.
+    /// The slices, those first whose merge pays most: where space is short, it may spare the others
+    /// theirs.
     fn slices_by_payoff(&self) -> Vec<&Slice> {
         let mut slices: Vec<_> =
             self.slices.iter().map(|slice| (payoff(&slice.tree()), slice)).collect();
