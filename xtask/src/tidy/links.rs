@@ -1,6 +1,6 @@
 //! Links in Markdown documents to files of the project and to headings in them.
 
-use super::{exists, resolve};
+use super::places::{exists, resolve};
 use crate::files::SourceFile;
 use crate::findings::Findings;
 

@@ -1,6 +1,6 @@
 //! Finds sources that no module names: they are not compiled, and no warning says so.
 
-use super::exists;
+use super::places::{exists, parents};
 use crate::files::SourceFile;
 use crate::findings::Findings;
 
@@ -28,12 +28,6 @@ pub fn check(files: &[SourceFile], findings: &mut Findings) {
             findings.add(&file.path, format!("no `mod {module};` names this file"));
         }
     }
-}
-
-/// The files that may declare the modules of a directory.
-fn parents(directory: &str) -> Vec<String> {
-    let within = ["mod.rs", "lib.rs", "main.rs"].map(|name| format!("{directory}/{name}"));
-    within.into_iter().chain([format!("{directory}.rs")]).collect()
 }
 
 fn declares(text: &str, module: &str) -> bool {

@@ -5,7 +5,7 @@
 //! sources. In all other files (in sources: in comments), names of the form `docs/*.md` are
 //! checked.
 
-use super::{exists, resolve};
+use super::places::{exists, resolve};
 use crate::files::SourceFile;
 use crate::findings::Findings;
 

@@ -2,6 +2,17 @@
 //!
 //! Independent of stores and sockets: encodes and decodes records.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_lossless
+    )
+)]
+
 mod reader;
 #[cfg(test)]
 mod tests;

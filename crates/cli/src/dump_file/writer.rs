@@ -1,7 +1,5 @@
 //! Writing a dump file.
 
-#![deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
-
 use super::{
     DumpError, END, FORMAT_VERSION, FRAME_BYTES, FRAME_HEADER_BYTES, Record, frame_checksum, header,
 };

@@ -1,5 +1,16 @@
 //! The formats: one file each, with the decoder and the encoder of a line.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_lossless
+    )
+)]
+
 mod alibaba;
 mod blkparse;
 mod fio;
