@@ -73,8 +73,10 @@ struct Leftovers {
 /// | `mount` | releases the superblocks of superseded attempts to write a block | the flash stops |
 /// | `recover` | with parity, releases superseded attempts | the flash stops |
 /// | `prepare_flash` | deletes dead blocks, and makes room for the log | the flash stops; dead blocks stay deleted |
-/// | `begin_log` | a segment with a checkpoint | the flash and the value log stop; the next opening recovers with or without the segment |
-/// | `release_leftovers` | deletes orphans | as above; the next opening finds them again |
+/// | `begin_log` | a segment with a checkpoint | the log, the value log and the flash stop; the next opening recovers with or without the segment |
+/// | `release_leftovers` | deletes orphans; flushes memtables after a cut of the log | as above; the log writes its pending events first; the next opening finds the orphans again |
+///
+/// Nothing stops where the caller drops the future: it has to run to its end.
 ///
 /// Free superblocks are erased in advance from the mount on.
 pub(crate) async fn open(opening: OpenShard) -> Result<Opened> {
@@ -145,6 +147,8 @@ impl OpenShard {
         match started.await {
             Ok(has_caught_up) => Ok(Opened { shard, has_caught_up }),
             Err(error) => {
+                // Ends the writer of the log, if it has not failed. The first error counts.
+                let _ = shard.log.close().await;
                 shard.values.close();
                 Err(error)
             }

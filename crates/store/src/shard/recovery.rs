@@ -166,8 +166,18 @@ struct Classified {
 }
 
 impl<'a> Recovery<'a> {
-    /// Reads the log and the metadata of the patches. Writes nothing, and releases only superseded
-    /// attempts to write a block, so a failed recovery can be repeated.
+    /// Reads the log and the metadata of the patches. Starts no task and writes nothing, so a
+    /// failed recovery can be repeated, and `blocks` can be read after it. Nothing is undone:
+    ///
+    /// | step | changes besides its result | when it fails |
+    /// |---|---|---|
+    /// | `read_log` | the clock rises to that of the frames; `blocks` notes damaged copies | both stay, in memory |
+    /// | `check_end` | nothing | the changes of `read_log` stay |
+    /// | `resolve_transactions` | nothing | as above; it fails where the decisions are not known, as another shard has failed |
+    /// | `build_trees` | `blocks` learns used ids and parity groups; with parity, releases attempts to write a block that do not count | does not fail: a patch that cannot be read is damaged |
+    /// | [`Ledger::recover`] | nothing | does not fail |
+    /// | `classify_blocks` | nothing | the attempts stay released: the next mount finds only those that count |
+    /// | `stale_units`, `resume` | nothing | do not fail |
     pub async fn run(self) -> Result<Recovered> {
         let mut log = self.read_log().await?;
         self.check_end(&mut log)?;

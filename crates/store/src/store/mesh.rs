@@ -29,8 +29,24 @@ impl Mesh {
         (mesh, receivers.into_iter().map(Inbox).collect())
     }
 
+    /// Refuses all further jobs, and ends the tasks that serve the inboxes.
+    pub(super) fn close(&self) {
+        for inbox in &*self.inboxes {
+            inbox.close();
+        }
+    }
+
     pub(crate) fn send(&self, shard: ShardId, job: Job) -> Result<()> {
         let inbox = self.inboxes.get(shard.index()).ok_or(StoreError::Closed)?;
         inbox.try_send(job).map_err(|_| StoreError::Closed)
+    }
+}
+
+impl Inbox {
+    /// Refuses all jobs, also those that were sent: their senders get [`StoreError::Closed`].
+    pub(super) fn refuse_jobs(self) {
+        self.0.close();
+        // A channel without receiver keeps its messages as long as it has a sender.
+        while self.0.try_recv().is_ok() {}
     }
 }

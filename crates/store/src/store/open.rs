@@ -9,7 +9,8 @@ use crate::shard::open::{OpenShard, Opened, open};
 use crate::shard::recovery::OnLogLoss;
 use softflash_base::ShardId;
 use softflash_device::Device;
-use softflash_runtime::RuntimeHandle;
+use softflash_runtime::{RuntimeHandle, yield_now};
+use std::cell::RefCell;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -58,6 +59,7 @@ impl Store {
         match open(opening).await {
             Err(error) => {
                 mesh.decisions.abandon(id, &error);
+                inbox.refuse_jobs();
                 Err(error)
             }
             Ok(Opened { shard, has_caught_up }) => {
@@ -107,6 +109,8 @@ pub async fn open_all_with_log(
     open_each(&device, layout, options, runtime, open).await
 }
 
+/// Where a shard fails, the error is the first one, all tasks of the others have ended, and the
+/// device can be opened again.
 async fn open_each<F: Future<Output = Result<Store>>>(
     device: &Arc<dyn Device>,
     layout: &StoreLayout,
@@ -115,8 +119,9 @@ async fn open_each<F: Future<Output = Result<Store>>>(
     open: impl Fn(ShardSpec) -> F,
 ) -> Result<Vec<Store>> {
     let (mesh, inboxes) = Mesh::new(layout.shards);
-    let shards = inboxes.into_iter().zip(0..).map(|(inbox, id)| {
-        open(ShardSpec {
+    let first_error = RefCell::new(None);
+    let openings = inboxes.into_iter().zip(0..).map(|(inbox, id)| {
+        let opening = open(ShardSpec {
             id: ShardId(id),
             layout: layout.clone(),
             options: options.clone(),
@@ -124,7 +129,34 @@ async fn open_each<F: Future<Output = Result<Store>>>(
             runtime: runtime.clone(),
             mesh: mesh.clone(),
             inbox,
-        })
+        });
+        let first_error = &first_error;
+        async move {
+            let note = |error| _ = first_error.borrow_mut().get_or_insert(error);
+            opening.await.map_err(note).ok()
+        }
     });
-    futures_util::future::try_join_all(shards).await
+    // A failure does not end the other openings: one that is dropped leaves its tasks behind.
+    let stores = futures_util::future::join_all(openings).await.into_iter().flatten().collect();
+    match first_error.take() {
+        None => Ok(stores),
+        Some(error) => {
+            close_all(stores, &mesh).await;
+            Err(error)
+        }
+    }
+}
+
+/// Ends all tasks of the shards that were opened, where another one has failed.
+async fn close_all(stores: Vec<Store>, mesh: &Mesh) {
+    for store in &stores {
+        if let Err(error) = store.close().await {
+            let shard = store.local_id();
+            tracing::warn!(shard = shard.0, %error, "closed with an error, as another shard failed");
+        }
+    }
+    mesh.close();
+    drop(stores);
+    // The tasks hold the units of the device until they run for the last time.
+    yield_now().await;
 }

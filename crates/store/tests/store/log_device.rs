@@ -11,7 +11,7 @@ const SHARDS: u16 = 2;
 const WALL_MS: u64 = 1_000_000;
 
 /// A device with a unit for each shard and the superblock size of a bed, adjusted by `change`.
-fn log_device(change: impl FnOnce(&mut ModelConfig)) -> Result<Arc<dyn Device>, OpenError> {
+pub fn log_device(change: impl FnOnce(&mut ModelConfig)) -> Result<Arc<dyn Device>, OpenError> {
     let mut config = ModelConfig::model();
     config.array.geometry.channels = SHARDS;
     config.array.geometry.blocks_per_plane = 24;

@@ -4,6 +4,7 @@
 mod backlog;
 mod durability;
 mod expiry;
+mod failed_opening;
 mod log_device;
 mod log_recovery;
 mod log_support;
