@@ -5,6 +5,7 @@
 mod circles;
 mod formats;
 mod links;
+mod methods;
 mod modules;
 mod paths;
 mod places;

@@ -1,6 +1,8 @@
 //! Circular dependencies between the files of a crate: such files cannot be read or changed
-//! independently.
+//! independently. A file depends on those that its paths name, and on those whose inherent methods
+//! it calls.
 
+use super::methods::{Homes, Methods};
 use super::uses::Uses;
 use crate::files::SourceFile;
 use crate::findings::Findings;
@@ -10,23 +12,68 @@ use std::collections::{BTreeMap, BTreeSet};
 const LARGEST: usize = 4;
 
 /// The files of a crate by module path; without the crate root, which only names the others.
-type Modules<'a> = BTreeMap<Vec<String>, (&'a SourceFile, Uses)>;
+type Modules = BTreeMap<Vec<String>, Module>;
+
+struct Module {
+    uses: Uses,
+    methods: Methods,
+}
+
+/// Modules that use each other, directly or indirectly.
+type Circle = Vec<Vec<String>>;
 
 /// Finds the cycles of each crate.
 pub fn check(files: &[SourceFile], findings: &mut Findings) {
-    let crates: BTreeSet<&str> =
+    let directories: BTreeSet<&str> =
         files.iter().filter_map(|file| Some(file.path.split_once("/src/")?.0)).collect();
-    for directory in crates {
-        let circles = circles(&modules(directory, files, findings));
+    let modules = |directory| (directory, modules(directory, files, findings));
+    let crates: BTreeMap<&str, Modules> = directories.into_iter().map(modules).collect();
+    for (directory, modules) in &crates {
+        let needed = dependencies(directory, files);
+        let needed = needed.iter().filter_map(|needed| crates.get(needed.as_str()));
+        let elsewhere = needed.flat_map(BTreeMap::values).flat_map(|it| it.methods.exported());
+        let homes = homes(modules, &elsewhere.collect());
+        let circles = circles(modules, &homes);
         for circle in circles.iter().filter(|circle| circle.len() > LARGEST) {
-            let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
-            let problem = format!("{} files use each other: {}", names.len(), names.join(", "));
-            findings.add(directory, problem);
+            findings.add(directory, describe(circle, modules, &homes));
         }
     }
 }
 
-fn modules<'a>(directory: &str, files: &'a [SourceFile], findings: &mut Findings) -> Modules<'a> {
+/// The directories of the project's crates that a crate depends on outside of its tests.
+fn dependencies(directory: &str, files: &[SourceFile]) -> Vec<String> {
+    let manifest = format!("{directory}/Cargo.toml");
+    let manifest = files.iter().find(|file| file.path == manifest);
+    let text = manifest.map_or("", |file| file.text.as_str());
+    let before_tests = text.split("[dev-dependencies]").next().unwrap_or_default();
+    let names = before_tests.lines().filter_map(|line| line.strip_prefix("softflash-"));
+    let end = |sign: char| !sign.is_alphanumeric() && sign != '-' && sign != '_';
+    names.filter_map(|name| Some(format!("crates/{}", name.split(end).next()?))).collect()
+}
+
+/// The files of a circle, and the calls of methods between them.
+fn describe(circle: &Circle, modules: &Modules, homes: &Homes<'_>) -> String {
+    let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
+    let mut described = format!("{} files use each other: {}", names.len(), names.join(", "));
+    for (from, name) in circle.iter().zip(&names) {
+        let mut called: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
+        let calls = modules.get(from).into_iter().flat_map(|it| it.methods.calls(from, homes));
+        for (method, home) in calls.filter(|(_, home)| circle.iter().any(|file| file == home)) {
+            called.entry(home).or_default().push(method);
+        }
+        for (home, methods) in called {
+            let (home, methods) = (home.join("::"), methods.join(", "));
+            described.push_str(&format!("\n    {name} calls {methods} of {home}"));
+        }
+    }
+    described
+}
+
+fn homes<'a>(modules: &'a Modules, elsewhere: &BTreeSet<&str>) -> Homes<'a> {
+    Methods::homes(modules.iter().map(|(module, it)| (&module[..], &it.methods)), elsewhere)
+}
+
+fn modules(directory: &str, files: &[SourceFile], findings: &mut Findings) -> Modules {
     let mut modules = Modules::new();
     for file in files {
         let inside = file.path.strip_prefix(directory).and_then(|path| path.strip_prefix("/src/"));
@@ -36,25 +83,27 @@ fn modules<'a>(directory: &str, files: &'a [SourceFile], findings: &mut Findings
         if names.iter().any(|name| name == "tests") || ["lib", "main"].contains(&path) {
             continue;
         }
-        match Uses::of(&file.text) {
-            Ok(uses) => drop(modules.insert(names, (file, uses))),
+        match syn::parse_file(&file.text) {
+            Ok(parsed) => {
+                let module = Module { uses: Uses::of(&parsed), methods: Methods::of(&parsed) };
+                modules.insert(names, module);
+            }
             Err(error) => findings.add(&file.path, error),
         }
     }
     modules
 }
 
-/// Groups of modules that use each other, directly or indirectly.
-fn circles(modules: &Modules<'_>) -> Vec<Vec<Vec<String>>> {
+fn circles(modules: &Modules, homes: &Homes<'_>) -> Vec<Circle> {
     let edges: BTreeMap<&[String], BTreeSet<Vec<String>>> =
-        modules.keys().map(|module| (&module[..], used_by(module, modules))).collect();
+        modules.keys().map(|module| (&module[..], used_by(module, modules, homes))).collect();
     let reached: BTreeMap<&[String], BTreeSet<Vec<String>>> =
         edges.keys().map(|module| (*module, reach(module, &edges))).collect();
     let mut circles = BTreeSet::new();
     for (module, others) in &reached {
         let back =
             |other: &&Vec<String>| reached.get(&other[..]).is_some_and(|r| r.contains(*module));
-        let circle: Vec<Vec<String>> = others.iter().filter(back).cloned().collect();
+        let circle: Circle = others.iter().filter(back).cloned().collect();
         if circle.len() > 1 {
             circles.insert(circle);
         }
@@ -78,26 +127,27 @@ fn reach(
 }
 
 /// The modules that a module uses.
-fn used_by(module: &[String], modules: &Modules<'_>) -> BTreeSet<Vec<String>> {
-    let Some((_, uses)) = modules.get(module) else { return BTreeSet::new() };
+fn used_by(module: &[String], modules: &Modules, homes: &Homes<'_>) -> BTreeSet<Vec<String>> {
+    let Some(Module { uses, methods }) = modules.get(module) else { return BTreeSet::new() };
     let needed = uses.handed_on.iter().filter(|(_, here)| uses.words.contains(here));
     let paths = uses.paths.iter().chain(needed.map(|(path, _)| path));
-    let used = paths.filter_map(|path| resolve(module, path, modules, 0));
-    used.filter(|used| used != module).collect()
+    let named = paths.filter_map(|path| resolve(module, path, modules, 0));
+    let called = methods.calls(module, homes).map(|(_, home)| home.to_vec());
+    named.chain(called).filter(|used| used != module).collect()
 }
 
 /// The module to which a path leads, followed through re-exports.
 fn resolve(
     from: &[String],
     path: &[String],
-    modules: &Modules<'_>,
+    modules: &Modules,
     depth: usize,
 ) -> Option<Vec<String>> {
     let absolute = absolute(from, path, modules)?;
     let length =
         (1..=absolute.len()).rev().find(|length| modules.contains_key(&absolute[..*length]))?;
     let (module, rest) = absolute.split_at(length);
-    let handed_on = &modules.get(module)?.1.handed_on;
+    let handed_on = &modules.get(module)?.uses.handed_on;
     let passed = rest.first().and_then(|name| handed_on.iter().find(|(_, here)| here == name));
     match passed {
         Some((path, _)) if depth < 4 => {
@@ -108,7 +158,7 @@ fn resolve(
 }
 
 /// A path relative to the crate root; none if it leaves the crate.
-fn absolute(from: &[String], path: &[String], modules: &Modules<'_>) -> Option<Vec<String>> {
+fn absolute(from: &[String], path: &[String], modules: &Modules) -> Option<Vec<String>> {
     let (first, rest) = path.split_first()?;
     match first.as_str() {
         "crate" => Some(rest.to_vec()),
@@ -140,7 +190,8 @@ mod tests {
             })
             .collect();
         let mut findings = Findings::new("tidy");
-        let circles = circles(&modules("crates/x", &files, &mut findings));
+        let modules = modules("crates/x", &files, &mut findings);
+        let circles = circles(&modules, &homes(&modules, &BTreeSet::new()));
         assert!(findings.all().is_empty());
         circles
             .iter()
@@ -167,5 +218,56 @@ mod tests {
         // Through the facade to the defining module.
         let low = ("b/d.rs", "use crate::e::E;");
         assert_eq!(found(&[facade, low, ("e.rs", "use crate::b::D;")]), ["b::d e"]);
+    }
+
+    #[test]
+    fn a_call_of_an_inherent_method_is_a_use() {
+        let root = ("a/mod.rs", "mod b;\npub struct A;\nimpl A { fn f(&self) { self.settle(); } }");
+        let part = ("a/b.rs", "use super::A;\nimpl A { pub fn settle(&self) {} }");
+        assert_eq!(found(&[root, part]), ["a a::b"]);
+        // As a path, and in a macro.
+        for call in ["fn f(it: &A) { A::settle(it) }", "fn f(it: A) { assert!(it.settle(1)); }"] {
+            let call = format!("mod b;\npub struct A;\n{call}");
+            assert_eq!(found(&[("a/mod.rs", &call), part]), ["a a::b"]);
+        }
+        let tests = "mod b;\npub struct A;\n#[cfg(test)]\nfn f(it: A) { it.settle() }";
+        assert!(found(&[("a/mod.rs", tests), part]).is_empty());
+    }
+
+    #[test]
+    fn a_call_whose_name_does_not_tell_the_method_is_no_use() {
+        let root = ("a/mod.rs", "mod b;\npub struct A;\nimpl A { fn f(&self) { self.settle(); } }");
+        let part = ("a/b.rs", "use super::A;\nimpl A { pub fn settle(&self) {} }");
+        let other = ("c.rs", "trait C { fn settle(&self); }");
+        assert!(found(&[root, part, other]).is_empty(), "two files define it");
+        let part = ("a/b.rs", "use super::A;\nimpl Settle for A { fn settle(&self) {} }");
+        assert!(found(&[root, part]).is_empty(), "a method of a trait");
+        let root = ("a/mod.rs", "mod b;\npub struct A;\nfn f(it: Vec<A>) { it.push(A); }");
+        let part = ("a/b.rs", "use super::A;\nimpl A { pub fn push(&self) {} }");
+        assert!(found(&[root, part]).is_empty(), "a method of the standard library");
+    }
+
+    #[test]
+    fn a_name_that_a_dependency_exports_does_not_tell_the_method() {
+        let source = |path: &str, text: &str| SourceFile { path: path.into(), text: text.into() };
+        let links = |file: u32| format!("use crate::f{}::F;\npub struct F;\n", file + 1);
+        let mut files: Vec<SourceFile> =
+            (0..5).map(|file| source(&format!("crates/x/src/f{file}.rs"), &links(file))).collect();
+        files.push(source("crates/x/src/f5.rs", "pub struct F;\nfn f(it: &Y) { it.settle(); }"));
+        files[0].text.push_str("impl F { fn settle(&self) {} }");
+        let problems = |files: &[SourceFile]| {
+            let mut findings = Findings::new("tidy");
+            check(files, &mut findings);
+            findings.all().to_vec()
+        };
+        let found = problems(&files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("crates/x: 6 files use each other: f0, f1"), "{found:?}");
+        assert!(found[0].ends_with("\n    f5 calls settle of f0"), "{found:?}");
+        let manifest = "[dependencies]\nsoftflash-y.workspace = true\n";
+        files.push(source("crates/x/Cargo.toml", manifest));
+        files.push(source("crates/y/src/lib.rs", "mod y;"));
+        files.push(source("crates/y/src/y.rs", "impl Y { pub fn settle(&self) {} }"));
+        assert_eq!(problems(&files), [""; 0]);
     }
 }

@@ -16,12 +16,11 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Parses a source.
-    pub fn of(text: &str) -> Result<Uses, String> {
-        let file: File = syn::parse_file(text).map_err(|error| error.to_string())?;
+    /// The uses of a parsed source.
+    pub fn of(file: &File) -> Uses {
         let mut uses = Uses::default();
-        uses.visit_file(&file);
-        Ok(uses)
+        uses.visit_file(file);
+        uses
     }
 
     fn add(&mut self, tree: &UseTree, before: &[String], handed_on: bool) {
@@ -48,7 +47,19 @@ impl Uses {
     }
 }
 
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+/// Whether an item is compiled for tests only.
+pub fn is_item_for_tests(item: &Item) -> bool {
+    match item {
+        Item::Mod(module) => is_for_tests(&module.attrs),
+        Item::Fn(function) => is_for_tests(&function.attrs),
+        Item::Impl(block) => is_for_tests(&block.attrs),
+        Item::Use(declaration) => is_for_tests(&declaration.attrs),
+        _ => false,
+    }
+}
+
+/// Whether these attributes exclude their item from builds that are not for tests.
+pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let is_test = |path: &Path| path.is_ident("test");
         attribute.path().is_ident("cfg")
@@ -59,10 +70,7 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
 impl<'ast> Visit<'ast> for Uses {
     fn visit_item(&mut self, item: &'ast Item) {
         match item {
-            Item::Mod(module) if is_for_tests(&module.attrs) => {}
-            Item::Fn(function) if is_for_tests(&function.attrs) => {}
-            Item::Impl(block) if is_for_tests(&block.attrs) => {}
-            Item::Use(declaration) if is_for_tests(&declaration.attrs) => {}
+            item if is_item_for_tests(item) => {}
             Item::Use(declaration) => {
                 let handed_on = !matches!(declaration.vis, Visibility::Inherited);
                 self.add(&declaration.tree, &[], handed_on);

@@ -3,8 +3,8 @@
 pub mod settings;
 
 use crate::acl::{Acl, FixedPassword, Reason, Salts, UserFile, Users};
-use crate::command::{COMMANDS, Spec};
 use crate::shared::clients::Clients;
+use crate::shared::command_counts::CommandCounts;
 use crate::shared::cursors::Cursors;
 use crate::shared::recording::Recordings;
 use crate::shared::slowlog::Slowlog;
@@ -161,7 +161,7 @@ pub struct Context {
     info: Box<dyn Fn() -> Vec<InfoField> + Send + Sync>,
     shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     shutdown_requested: AtomicBool,
-    per_command: Box<[AtomicU64]>,
+    pub(crate) command_counts: CommandCounts,
     pub(crate) cursors: Cursors,
     /// The recordings of FLASH.RECORD.
     pub(crate) recordings: Recordings,
@@ -198,7 +198,7 @@ impl Context {
             info,
             shutdown,
             shutdown_requested: AtomicBool::new(false),
-            per_command: COMMANDS.iter().map(|_| AtomicU64::new(0)).collect(),
+            command_counts: CommandCounts::new(),
             cursors: Cursors::new(started_at_ms),
             recordings: Recordings::default(),
             clients: Clients::default(),
@@ -258,22 +258,9 @@ impl Context {
         next_random(&self.random)
     }
 
-    pub(crate) fn count_commands(&self, index: usize, count: u64) {
-        if let Some(counter) = self.per_command.get(index) {
-            counter.fetch_add(count, Ordering::Relaxed);
-        }
-        self.counters.commands.fetch_add(count, Ordering::Relaxed);
-    }
-
-    /// Number of calls of each command, without commands never called.
-    pub fn command_counts(&self) -> Vec<(&'static Spec, u64)> {
-        let counts = self.per_command.iter().map(|count| count.load(Ordering::Relaxed));
-        COMMANDS.iter().zip(counts).filter(|(_, count)| *count > 0).collect()
-    }
-
     pub(crate) fn reset_counters(&self) {
         self.counters.all().iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
-        self.per_command.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+        self.command_counts.reset();
     }
 }
 

@@ -1,16 +1,13 @@
 //! The kinds of handlers.
 
-use crate::command::{Command, KeyList};
 use crate::error::Result;
 use crate::handlers::call::Call;
-use crate::handlers::table::handler;
 use crate::handlers::wide::Wide;
 use crate::resp::reply::Reply;
 use crate::session::Session;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use softflash_store::Store;
-use softflash_store::value::Wanted;
 
 /// The entries that a command must load.
 #[derive(Clone, Copy)]
@@ -90,29 +87,4 @@ pub(super) const fn waiting(run: WaitingHandler) -> Handler {
 
 pub(super) const fn waiting_if(takes_long: fn(&[Bytes]) -> bool, run: WaitingHandler) -> Handler {
     Handler::Waiting(Waiting { run, takes_long })
-}
-
-/// The handler of a command on entries.
-pub(crate) fn keyed_handler(command: &Command) -> Option<&'static Keyed> {
-    match handler(command.spec) {
-        Handler::Keyed(keyed) => Some(keyed),
-        _ => None,
-    }
-}
-
-/// The keys whose entries a command must load.
-pub(crate) fn loads(command: &Command) -> KeyList {
-    match keyed_handler(command) {
-        Some(Keyed { load: Load::Entries | Load::Keys, .. }) => command.keys(),
-        Some(Keyed { load: Load::If(needed), .. }) if needed(&command.args) => command.keys(),
-        _ => KeyList::new(),
-    }
-}
-
-/// The part of these entries that the command needs.
-pub(crate) fn wanted(command: &Command) -> Wanted {
-    match keyed_handler(command) {
-        Some(Keyed { load: Load::Keys, .. }) => Wanted::Keys,
-        _ => Wanted::Entries,
-    }
 }

@@ -38,11 +38,11 @@ pub(crate) async fn text(wide: &Wide<'_>) -> Result<String> {
             text.push_str("\r\n");
         }
         let mut lines = Lines { text: &mut text };
-        lines.title(section);
+        lines.write_title(section);
         write_section(&mut lines, section, wide).await?;
         for InfoField { section: of, name, value } in &extra {
             if section.eq_ignore_ascii_case(of) {
-                lines.field(name, value);
+                lines.write_field(name, value);
             }
         }
     }
@@ -54,12 +54,12 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn title(&mut self, name: &str) {
+    fn write_title(&mut self, name: &str) {
         // Writing to a string does not fail.
         let _ = write!(self.text, "# {name}\r\n");
     }
 
-    fn field(&mut self, name: &str, value: impl Display) {
+    fn write_field(&mut self, name: &str, value: impl Display) {
         let _ = write!(self.text, "{name}:{value}\r\n");
     }
 }
@@ -75,12 +75,12 @@ async fn write_section(lines: &mut Lines<'_>, section: &str, wide: &Wide<'_>) ->
         "Keyspace" => {
             let keys = wide.key_count().await?;
             if keys > 0 {
-                lines.field("db0", format_args!("keys={keys},expires=0,avg_ttl=0"));
+                lines.write_field("db0", format_args!("keys={keys},expires=0,avg_ttl=0"));
             }
         }
         "Flash" => {
             for (name, value) in wide.store.stats().await?.fields() {
-                lines.field(name, value);
+                lines.write_field(name, value);
             }
         }
         // Memory and CPU: known only to the server's process.
@@ -92,62 +92,62 @@ async fn write_section(lines: &mut Lines<'_>, section: &str, wide: &Wide<'_>) ->
 fn server(lines: &mut Lines<'_>, wide: &Wide<'_>) {
     let now_ms = wide.store.now_ms();
     let uptime_s = now_ms.saturating_sub(wide.context.started_at_ms()) / 1000;
-    lines.field("redis_version", crate::handlers::connection::REDIS_VERSION);
-    lines.field("softflash_version", env!("CARGO_PKG_VERSION"));
-    lines.field("redis_mode", "standalone");
-    lines.field("os", std::env::consts::OS);
-    lines.field("arch_bits", usize::BITS);
-    lines.field("server_time_usec", now_ms * 1000);
-    lines.field("uptime_in_seconds", uptime_s);
-    lines.field("uptime_in_days", uptime_s / 86_400);
-    lines.field("shards", wide.store.layout().shards);
-    lines.field("slices", wide.store.layout().slices);
+    lines.write_field("redis_version", crate::handlers::connection::REDIS_VERSION);
+    lines.write_field("softflash_version", env!("CARGO_PKG_VERSION"));
+    lines.write_field("redis_mode", "standalone");
+    lines.write_field("os", std::env::consts::OS);
+    lines.write_field("arch_bits", usize::BITS);
+    lines.write_field("server_time_usec", now_ms * 1000);
+    lines.write_field("uptime_in_seconds", uptime_s);
+    lines.write_field("uptime_in_days", uptime_s / 86_400);
+    lines.write_field("shards", wide.store.layout().shards);
+    lines.write_field("slices", wide.store.layout().slices);
 }
 
 fn clients(lines: &mut Lines<'_>, wide: &Wide<'_>) {
-    lines.field("connected_clients", wide.context.clients.count());
-    lines.field("blocked_clients", 0);
+    lines.write_field("connected_clients", wide.context.clients.count());
+    lines.write_field("blocked_clients", 0);
 }
 
 fn persistence(lines: &mut Lines<'_>) {
     // All acknowledged data are on flash; monitors of Redis look for these fields.
-    lines.field("loading", 0);
-    lines.field("rdb_bgsave_in_progress", 0);
-    lines.field("rdb_last_bgsave_status", "ok");
-    lines.field("aof_enabled", 1);
-    lines.field("aof_rewrite_in_progress", 0);
-    lines.field("aof_last_write_status", "ok");
+    lines.write_field("loading", 0);
+    lines.write_field("rdb_bgsave_in_progress", 0);
+    lines.write_field("rdb_last_bgsave_status", "ok");
+    lines.write_field("aof_enabled", 1);
+    lines.write_field("aof_rewrite_in_progress", 0);
+    lines.write_field("aof_last_write_status", "ok");
 }
 
 fn stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
     let Counters { connections, rejected_connections, commands, errors, input_bytes, output_bytes } =
         &wide.context.counters;
-    lines.field("total_connections_received", connections.load(Relaxed));
-    lines.field("total_commands_processed", commands.load(Relaxed));
-    lines.field("total_net_input_bytes", input_bytes.load(Relaxed));
-    lines.field("total_net_output_bytes", output_bytes.load(Relaxed));
-    lines.field("rejected_connections", rejected_connections.load(Relaxed));
-    lines.field("total_error_replies", errors.load(Relaxed));
-    let counts = wide.context.command_counts();
+    lines.write_field("total_connections_received", connections.load(Relaxed));
+    lines.write_field("total_commands_processed", commands.load(Relaxed));
+    lines.write_field("total_net_input_bytes", input_bytes.load(Relaxed));
+    lines.write_field("total_net_output_bytes", output_bytes.load(Relaxed));
+    lines.write_field("rejected_connections", rejected_connections.load(Relaxed));
+    lines.write_field("total_error_replies", errors.load(Relaxed));
+    let counts = wide.context.command_counts.called();
     let sum = |flag| -> u64 {
         counts.iter().filter(|(spec, _)| spec.flags.has(flag)).map(|(_, count)| count).sum()
     };
-    lines.field("total_read_commands", sum(Flags::READONLY));
-    lines.field("total_write_commands", sum(Flags::WRITE));
+    lines.write_field("total_read_commands", sum(Flags::READONLY));
+    lines.write_field("total_write_commands", sum(Flags::WRITE));
     let denied = |reason| wide.context.acl.log.count(reason);
-    lines.field("acl_access_denied_auth", denied(Reason::Authentication));
-    lines.field("acl_access_denied_cmd", denied(Reason::Command));
-    lines.field("acl_access_denied_key", denied(Reason::Key));
-    lines.field("slowlog_entries", wide.context.slowlog.len());
+    lines.write_field("acl_access_denied_auth", denied(Reason::Authentication));
+    lines.write_field("acl_access_denied_cmd", denied(Reason::Command));
+    lines.write_field("acl_access_denied_key", denied(Reason::Key));
+    lines.write_field("slowlog_entries", wide.context.slowlog.len());
 }
 
 fn replication(lines: &mut Lines<'_>) {
-    lines.field("role", "master");
-    lines.field("connected_slaves", 0);
+    lines.write_field("role", "master");
+    lines.write_field("connected_slaves", 0);
 }
 
 fn command_stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
-    for (spec, count) in wide.context.command_counts() {
-        lines.field(&format!("cmdstat_{}", spec.name), format_args!("calls={count}"));
+    for (spec, count) in wide.context.command_counts.called() {
+        lines.write_field(&format!("cmdstat_{}", spec.name), format_args!("calls={count}"));
     }
 }

@@ -14,6 +14,7 @@ mod flash;
 mod handler;
 mod info;
 mod introspection;
+mod keyed;
 mod keyspace;
 mod multi_key;
 mod object;
@@ -30,7 +31,7 @@ mod transaction;
 pub(crate) mod wide;
 
 pub(crate) use call::Call;
-pub(crate) use handler::{Handler, Load, keyed_handler, loads, wanted};
-use handler::{blind, keyed, keys_only, loading, waiting, waiting_if};
+pub(crate) use handler::Handler;
 pub(crate) use introspection::{unknown_command, unknown_subcommand};
-pub(crate) use table::handler as handler_of;
+pub(crate) use keyed::{keyed_handler, loads, wanted};
+pub(crate) use table::handler_of;

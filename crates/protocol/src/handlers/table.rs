@@ -1,7 +1,13 @@
 //! Maps each command to its handler. Names, arity, flags and keys are in [`crate::command`].
 
-use super::*;
 use crate::command::{CommandId, Spec};
+use crate::handlers::handler::{
+    Handler, Load, blind, keyed, keys_only, loading, waiting, waiting_if,
+};
+use crate::handlers::{
+    acl, client, config, connection, counter, debug, expire, flash, introspection, keyspace,
+    multi_key, object, range, record, rename, server, set, slowlog, transaction,
+};
 
 /// The handlers, in the order of [`CommandId::ALL`].
 static HANDLERS: [Handler; CommandId::ALL.len()] = handlers();
@@ -17,7 +23,7 @@ const fn handlers() -> [Handler; CommandId::ALL.len()] {
 }
 
 /// The handler of a command.
-pub(crate) fn handler(spec: &Spec) -> &'static Handler {
+pub(crate) fn handler_of(spec: &Spec) -> &'static Handler {
     HANDLERS.get(spec.id as usize).unwrap_or(&Handler::Container)
 }
 
@@ -155,7 +161,7 @@ mod tests {
         for spec in commands {
             assert!(!seen.contains(&spec.id), "{}", spec.name);
             seen.push(spec.id);
-            let does_nothing = matches!(handler(spec), Handler::Container);
+            let does_nothing = matches!(handler_of(spec), Handler::Container);
             assert_eq!(does_nothing, spec.is_container, "{}", spec.name);
             assert_eq!(CommandId::ALL[spec.id as usize], spec.id, "{}", spec.name);
         }

@@ -161,10 +161,12 @@ impl Pipeline {
 
     /// Adds to the shared counters, once per batch.
     fn account(&mut self, store: &Store) {
-        self.session.tally.flush(&self.session.context);
+        let Session { tally, context, .. } = &mut self.session;
+        let commands = tally.flush(&context.command_counts);
+        context.counters.commands.fetch_add(commands, Ordering::Relaxed);
         let errors = std::mem::take(&mut self.encoder.errors);
         if errors > 0 {
-            self.session.context.counters.errors.fetch_add(errors, Ordering::Relaxed);
+            context.counters.errors.fetch_add(errors, Ordering::Relaxed);
         }
         self.session.publish(store);
     }

@@ -1,7 +1,10 @@
 //! The state of a client: user, protocol version, transaction, watched keys.
 
 mod identity;
+mod login;
 mod origin;
+mod permission;
+mod slow_job;
 mod tally;
 pub(crate) mod transaction;
 
@@ -111,6 +114,12 @@ impl Session {
         });
     }
 
+    /// Publishes the user name for CLIENT LIST.
+    fn publish_user(&self) {
+        let user = self.identity.user().map(|user| Arc::clone(user.name_handle()));
+        self.client.update(|activity| activity.user = user);
+    }
+
     pub(crate) fn set_name(&mut self, name: Bytes) {
         self.name = name.clone();
         self.client.update(|activity| activity.name = name);
@@ -124,7 +133,8 @@ impl Session {
     pub(crate) fn reset(&mut self) {
         self.protocol = Protocol::default();
         self.set_name(Bytes::new());
-        self.log_out();
+        self.identity.become_guest(&self.context.acl);
+        self.publish_user();
         self.transaction = None;
         self.watched.clear();
         self.reply_mode = ReplyMode::On;

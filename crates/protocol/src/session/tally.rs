@@ -1,6 +1,6 @@
 //! Batched command counters.
 
-use crate::context::Context;
+use crate::shared::command_counts::CommandCounts;
 
 /// Counted commands that have not been added to the shared counters: clients mostly repeat the same
 /// command.
@@ -17,9 +17,13 @@ impl Tally {
         }
     }
 
-    pub fn flush(&mut self, context: &Context) {
+    /// Adds the counted commands to the shared counts; returns how many they are.
+    pub fn flush(&mut self, counts: &CommandCounts) -> u64 {
+        let mut all = 0;
         for (index, count) in self.runs.drain(..) {
-            context.count_commands(index, count);
+            counts.count_calls(index, count);
+            all += count;
         }
+        all
     }
 }

@@ -2,6 +2,7 @@
 //! depends on handlers or sessions.
 
 pub mod clients;
+pub(crate) mod command_counts;
 pub(crate) mod cursors;
 pub(crate) mod glob;
 mod kill;
