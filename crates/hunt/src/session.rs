@@ -2,7 +2,6 @@
 //! reference, and the clients work.
 
 use crate::client::Client;
-use crate::fault_plan::{self, Strikes};
 use crate::fullness::{self, REST};
 use crate::invariants::{SpaceAccounting, groups_are_on_different_units};
 use crate::live_values::DeadValues;
@@ -12,6 +11,7 @@ use crate::resp;
 use crate::resp::ledger::{Found, Slack};
 use crate::resp::semantics::Window;
 use crate::scenario::Scenario;
+use crate::strikes::{self, Strikes};
 use crate::trouble::Trouble;
 use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
@@ -250,7 +250,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 let accounting = SpaceAccounting::of(&stores[0]).await?;
                 fullness::free_blocks_are_known(&stores)?;
                 accounting.have_no_leak(scenario).map_err(Trouble::Wrong)?;
-                let dead = fault_plan::dead_dies(strikes);
+                let dead = strikes::dead_dies(strikes);
                 lacks_room.set(fullness::lacks_room(&stores));
                 if !lacks_room.get() {
                     accounting.have_all_copies(scenario, &dead).map_err(Trouble::Wrong)?;
