@@ -128,12 +128,12 @@ impl Crew {
     }
 
     fn has_removed(&self) -> bool {
-        matches!(self, Crew::Resp(crew) if crew.has_removed())
+        matches!(self, Crew::Resp(crew) if crew.common.has_removed())
     }
 
     fn begins_session(&self) {
         if let Crew::Resp(crew) = self {
-            crew.begins_session();
+            crew.common.begins_session();
         }
     }
 
@@ -153,7 +153,7 @@ impl Crew {
     fn requests_made(&self) -> u64 {
         match self {
             Crew::Direct(_) => 0,
-            Crew::Resp(crew) => crew.requests_made(),
+            Crew::Resp(crew) => crew.common.requests_made(),
         }
     }
 
@@ -198,7 +198,7 @@ impl Crew {
     pub fn trace(&self) -> u64 {
         match self {
             Crew::Direct(_) => 0,
-            Crew::Resp(crew) => crew.trace(),
+            Crew::Resp(crew) => crew.common.trace(),
         }
     }
 }
@@ -343,7 +343,7 @@ async fn until(
             && requests.or(removals).is_some()
         {
             let (requests, removals) = (requests.unwrap_or(0), removals.unwrap_or(0));
-            let begun = pin!(counting.begun(requests, removals));
+            let begun = pin!(counting.common.begun(requests, removals));
             if let Either::Right((trouble, _)) =
                 select(begun, pin!(stall(crew, scenario, runtime))).await
             {
