@@ -1,7 +1,9 @@
 //! Many seeds on all cores.
 
-use crate::scenario::{Profile, Scenario, Size};
+use crate::profile::Profile;
+use crate::scenario::Scenario;
 use crate::shrink::shrink;
+use crate::size::Size;
 use crate::trial::{self, Record};
 use serde::Serialize;
 use std::cell::RefCell;

@@ -2,7 +2,8 @@
 //! seeds, runs the store in virtual time, cuts the power repeatedly, and compares the recovered
 //! data with an independent reference.
 //!
-//! - [`scenario`]: the parameters of a run, drawn from a seed or read from a file;
+//! - [`scenario`]: the parameters of a run, read from a file or drawn from a seed, which `draw`,
+//!   `width` and `value_log` do;
 //! - [`reference`](mod@reference): the acknowledged writes, and which contents are correct after a
 //!   cut;
 //! - [`client`]: calls the store and records each write in the reference;
@@ -12,7 +13,8 @@
 //! - [`medium`]: the simulated flash array, or a [drive] with a volatile cache;
 //! - [`session`]: one run of the store from power on to power off;
 //! - [`profile`]: which faults are injected, by name; [`size`]: how large scenarios are;
-//! - [`fault_plan`]: dies that fail, units restored from an old image;
+//! - [`fault_plan`]: how often dies fail and units are restored from an old image; `fault_state`:
+//!   draws these faults for each session; `strikes`: the faults of one session;
 //! - [`invariants`]: invariants of the flash's space accounting, and `headers`: of the headers on
 //!   flash between sessions;
 //! - `live_values`: whether the ledgers of value blocks list exactly the live values;
@@ -30,10 +32,12 @@
 pub mod campaign;
 pub mod client;
 pub mod client_model;
+mod draw;
 pub mod drive;
 pub mod duration;
 pub mod exhaustive;
 pub mod fault_plan;
+mod fault_state;
 pub mod fullness;
 mod headers;
 pub mod invariants;
@@ -50,6 +54,7 @@ pub mod session;
 pub mod shrink;
 pub mod size;
 pub mod small_scenario;
+mod strikes;
 pub mod trial;
 pub mod trouble;
 mod value_log;

@@ -1,8 +1,8 @@
 //! The simulated medium of a scenario's store.
 
 use crate::drive::{self, Drive};
-use crate::fault_plan::{self, Strikes};
 use crate::scenario::Scenario;
+use crate::strikes::{self, Strikes};
 use softflash_base::{Time, UnitId};
 use softflash_device::{Device, ModelDevice, UnitsImage};
 use softflash_runtime::RuntimeHandle;
@@ -52,7 +52,7 @@ impl Medium {
     /// Sets the faults of a session that begins.
     pub fn plan(&self, strikes: &Strikes, runtime: &RuntimeHandle) {
         match self {
-            Medium::Flash(flash) => fault_plan::plan(strikes, flash, runtime),
+            Medium::Flash(flash) => strikes::plan(strikes, flash, runtime),
             Medium::Drive(drive) => drive.plan(strikes),
         }
     }

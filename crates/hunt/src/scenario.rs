@@ -2,19 +2,15 @@
 
 use crate::client_model::{Pace, Resp};
 use crate::fault_plan::FaultPlan;
-pub use crate::profile::Profile;
-pub use crate::size::Size;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 use softflash_device::ModelConfig;
-use softflash_nand::faults::{CutErases, CutPages, FaultConfig, SilentFaults, SlowOperations};
+use softflash_nand::faults::{FaultConfig, SilentFaults};
 use softflash_store::layout::one_copy;
 use softflash_store::{Durability, StoreLayout, StoreOptions};
 use std::time::Duration;
 
 const PAGE_BYTES: u32 = 4096;
-/// Share of scenarios that run on a drive.
-const DRIVES: f64 = 0.25;
 /// Period of the scrub: short enough to find every damaged copy before a scenario ends.
 const SCRUB_PERIOD: Duration = Duration::from_secs(10);
 
@@ -164,70 +160,6 @@ impl Clients {
 }
 
 impl Scenario {
-    /// Draws the scenario of a seed. Each property has its own probability, and each scenario has
-    /// only some kinds of faults, so that one fault does not always hide another.
-    pub fn drawn(seed: u64, profile: Profile) -> Scenario {
-        let profile = profile.of_seed(seed);
-        let mut rng = Rng::seeded(seed).fork("world");
-        let mut extra_rng = Rng::seeded(seed).fork("medium");
-        let shards = 1 + rng.below(2) as u16;
-        let channels = shards * (1 + rng.below(2) as u16);
-        let planes = 1 + rng.below(2) as u8;
-        let (blocks, pages) = (32 + rng.below(25) as u32, 8 << rng.below(3));
-        // Small blocks: the store needs more of them to have room for cleaning.
-        let blocks = if pages == 8 { 5 * blocks / 2 } else { blocks };
-        let flash = Flash { channels, planes, blocks, pages };
-        let interval = shards == 1 && rng.chance(0.25);
-        let store = StoreShape {
-            shards,
-            slices: shards * (1 + rng.below(2) as u16),
-            memory_kib: 512 << rng.below(3),
-            memory_varies: extra_rng.chance(0.3),
-            eager_erases: extra_rng.chance(0.3),
-            interval_ms: if interval { 1 + rng.below(20) } else { 0 },
-            copies: one_copy(),
-            parity: 0,
-            fragment_bytes: 0,
-            watch_sweep: 0,
-            value_threshold: 0,
-        };
-        let value_bytes = [16, 200, 3000, 12_000][rng.below(4) as usize];
-        let count = 1 + rng.below(4) as u16;
-        // At most an eighth of the flash holds live data, so that there is always room for
-        // cleaning.
-        let most_keys = flash.bytes() / 8 / (u64::from(count) * (value_bytes / 2 + 64));
-        let clients = Clients {
-            count,
-            keys: (1 + rng.below(60)).min(most_keys.max(1)),
-            value_bytes,
-            batch: 1 + rng.below(5),
-            requests: 1 << rng.below(7),
-            reads: 0.3 * rng.unit_f64(),
-            deletes: 0.4 * rng.unit_f64(),
-            larges: 0.0,
-            large_bytes: 0,
-        };
-        let on_drive = profile.may_be_on_drive() && extra_rng.chance(DRIVES);
-        let drive = on_drive.then(|| DriveShape { discards: extra_rng.chance(0.5) });
-        let faults = faults(&mut rng, profile);
-        Scenario {
-            seed,
-            flash,
-            drive,
-            store,
-            clients,
-            cuts: 4 + rng.below(12) as u32,
-            faults: if on_drive { FaultConfig::default() } else { faults },
-            resp: None,
-            pace: Pace::default(),
-            fault_plan: FaultPlan::default(),
-        }
-        .with_more_shards()
-        .with_client_model(profile)
-        .with_width()
-        .with_value_log()
-    }
-
     /// Reads a scenario from a file.
     ///
     /// # Errors
@@ -235,22 +167,6 @@ impl Scenario {
     pub fn read(path: &str) -> Result<Scenario, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
         toml::from_str(&text).map_err(|error| format!("{path}: {error}"))
-    }
-
-    /// Uses random streams of its own, so that earlier seeds keep their meaning.
-    fn with_client_model(mut self, profile: Profile) -> Scenario {
-        let mut rng = Rng::seeded(self.seed).fork("habits");
-        let firm = self.store.interval_ms == 0;
-        profile.add(&mut self, &mut rng);
-        // Where data may be lost, only the reference of RESP clients knows how much.
-        let speaks = rng.chance(0.6) || self.may_lose();
-        let mut extra_rng = Rng::seeded(self.seed).fork("speech");
-        self.resp = speaks.then(|| Resp::drawn(&mut rng, &mut extra_rng, firm && !self.may_lose()));
-        if speaks {
-            self.pace = Pace::drawn(&mut rng, firm);
-        }
-        profile.force(&mut self, &mut rng);
-        self
     }
 
     /// Number of units of each shard.
@@ -337,63 +253,5 @@ impl Flash {
     pub(crate) fn bytes(&self) -> u64 {
         let pages = u64::from(self.blocks) * u64::from(self.pages) * u64::from(self.planes);
         pages * u64::from(PAGE_BYTES) * u64::from(self.channels)
-    }
-}
-
-/// Draws which kinds of faults occur.
-fn faults(rng: &mut Rng, profile: Profile) -> FaultConfig {
-    let program_failure = 1e-4 * 30_f64.powf(rng.unit_f64());
-    let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
-    let mut faults = FaultConfig {
-        factory_bad_block: some(0.03, 0.3),
-        program_failure: some(program_failure, 0.3),
-        erase_failure: some(10.0 * program_failure, 0.3),
-        shorn_page_readable: some(0.5, 0.5),
-        slow: SlowOperations { rate: some(0.01, 0.2), factor: 100.0 },
-        ..FaultConfig::default()
-    };
-    // Otherwise the outcome depends on the progress of the operation.
-    if rng.chance(0.5) {
-        let unstable = if profile == Profile::Decaying { 1.0 } else { 0.0 };
-        let (untouched, whole, shorn, random) = (1.0, 1.0, 1.0, 1.0);
-        faults.cut_pages =
-            CutPages { untouched, whole, shorn, random, unstable, ..CutPages::default() };
-    }
-    if rng.chance(0.5) {
-        let (looks_erased, part_old, random) = (1.0, 1.0, 1.0);
-        faults.cut_erases =
-            CutErases { looks_erased, part_old, random, program_failure_factor: 10.0 };
-    }
-    if profile == Profile::Paired {
-        faults.paired_page_loss = 0.5;
-    }
-    faults
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_seed_is_a_scenario_and_a_scenario_is_a_file() {
-        for seed in 0..200 {
-            let scenario = Scenario::drawn(seed, Profile::Paired);
-            assert_eq!(scenario, Scenario::drawn(seed, Profile::Paired));
-            assert_eq!(scenario, toml::from_str(&toml::to_string(&scenario).unwrap()).unwrap());
-            scenario.device().array.validate().unwrap();
-            assert_eq!(scenario.layout().problem(), None, "seed {seed}");
-            let longest = scenario.options(0).fragment_bytes as u64;
-            assert!(scenario.clients.larges == 0.0 || longest < scenario.flash.block_bytes() / 2);
-            let mirrored = Scenario::drawn(seed, Profile::Mirrored);
-            assert_eq!(mirrored.layout().problem(), None, "seed {seed}");
-            assert_eq!((mirrored.store.copies, mirrored.may_lose()), (2, false));
-            let parity = Scenario::drawn(seed, Profile::Parity);
-            assert_eq!(
-                (parity.layout().problem(), parity.may_lose()),
-                (None, false),
-                "seed {seed}"
-            );
-        }
-        assert_ne!(Scenario::drawn(1, Profile::Survived), Scenario::drawn(2, Profile::Survived));
     }
 }

@@ -2,7 +2,6 @@
 //! reference, and the clients work.
 
 use crate::client::Client;
-use crate::fault_plan::{self, Strikes};
 use crate::fullness::{self, REST};
 use crate::invariants::{SpaceAccounting, groups_are_on_different_units};
 use crate::live_values::DeadValues;
@@ -12,6 +11,7 @@ use crate::resp;
 use crate::resp::ledger::{Found, Slack};
 use crate::resp::semantics::Window;
 use crate::scenario::Scenario;
+use crate::strikes::{self, Strikes};
 use crate::trouble::Trouble;
 use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
@@ -128,12 +128,12 @@ impl Crew {
     }
 
     fn has_removed(&self) -> bool {
-        matches!(self, Crew::Resp(crew) if crew.has_removed())
+        matches!(self, Crew::Resp(crew) if crew.common.has_removed())
     }
 
     fn begins_session(&self) {
         if let Crew::Resp(crew) = self {
-            crew.begins_session();
+            crew.common.begins_session();
         }
     }
 
@@ -153,7 +153,7 @@ impl Crew {
     fn requests_made(&self) -> u64 {
         match self {
             Crew::Direct(_) => 0,
-            Crew::Resp(crew) => crew.requests_made(),
+            Crew::Resp(crew) => crew.common.requests_made(),
         }
     }
 
@@ -198,7 +198,7 @@ impl Crew {
     pub fn trace(&self) -> u64 {
         match self {
             Crew::Direct(_) => 0,
-            Crew::Resp(crew) => crew.trace(),
+            Crew::Resp(crew) => crew.common.trace(),
         }
     }
 }
@@ -250,7 +250,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 let accounting = SpaceAccounting::of(&stores[0]).await?;
                 fullness::free_blocks_are_known(&stores)?;
                 accounting.have_no_leak(scenario).map_err(Trouble::Wrong)?;
-                let dead = fault_plan::dead_dies(strikes);
+                let dead = strikes::dead_dies(strikes);
                 lacks_room.set(fullness::lacks_room(&stores));
                 if !lacks_room.get() {
                     accounting.have_all_copies(scenario, &dead).map_err(Trouble::Wrong)?;
@@ -343,7 +343,7 @@ async fn until(
             && requests.or(removals).is_some()
         {
             let (requests, removals) = (requests.unwrap_or(0), removals.unwrap_or(0));
-            let begun = pin!(counting.begun(requests, removals));
+            let begun = pin!(counting.common.begun(requests, removals));
             if let Either::Right((trouble, _)) =
                 select(begun, pin!(stall(crew, scenario, runtime))).await
             {

@@ -85,10 +85,11 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Profile;
 
     #[test]
     fn irrelevant_properties_are_removed() {
-        let scenario = Scenario::drawn(5, crate::scenario::Profile::Paired);
+        let scenario = Scenario::drawn(5, Profile::Paired);
         let mut fat = scenario.clone();
         fat.clients.requests = 64;
         fat.cuts = 12;
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn properties_of_width_are_removed_unless_they_matter() {
-        let mut fat = Scenario::drawn(5, crate::scenario::Profile::Parity);
+        let mut fat = Scenario::drawn(5, Profile::Parity);
         fat.set_shards(4);
         fat.store.fragment_bytes = 300;
         fat.store.watch_sweep = 2;

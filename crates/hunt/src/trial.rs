@@ -1,7 +1,7 @@
 //! Runs one scenario from beginning to end.
 
 use crate::client_model::Pace;
-use crate::fault_plan::FaultState;
+use crate::fault_state::FaultState;
 use crate::headers::Headers;
 use crate::invariants::SpaceAccounting;
 use crate::medium::Medium;

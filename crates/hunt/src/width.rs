@@ -171,7 +171,8 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Profile, Size};
+    use crate::profile::Profile;
+    use crate::size::Size;
 
     #[test]
     fn widths_are_drawn_with_their_shares() {

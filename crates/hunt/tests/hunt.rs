@@ -6,7 +6,9 @@
 
 use softflash_hunt::campaign::{self, Campaign};
 use softflash_hunt::exhaustive::{self, Sweep};
-use softflash_hunt::scenario::{Profile, Scenario, Size};
+use softflash_hunt::profile::Profile;
+use softflash_hunt::scenario::Scenario;
+use softflash_hunt::size::Size;
 use softflash_hunt::small_scenario::Step;
 use softflash_hunt::trial;
 use std::path::Path;

@@ -1,7 +1,9 @@
 //! Hunts for planted bugs one by one, which measures the hunter itself.
 
 use crate::campaign::{attempt, kind};
-use crate::scenario::{Profile, Scenario, Size};
+use crate::profile::Profile;
+use crate::scenario::Scenario;
+use crate::size::Size;
 use serde::Serialize;
 use softflash_base::planted::{Bug, plant};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,12 +1,12 @@
-//! A RESP client: makes one request after the other, and compares every reply with its reference.
-//! Requests of several steps are in `transaction`, `scan`, `sharing`, `watching`.
+//! A RESP client: its keys, its pipelines of commands, and the comparison of every reply with its
+//! reference.
 
-use super::Session;
 use super::command::Command;
 use super::ledger::{Ledger, Sent};
 use super::line::Line;
 use super::requests::Draw;
 use super::semantics::{Change, Impossible, Possible, State, Window};
+use super::session::Session;
 use super::wire::Reply;
 use crate::client_model::Resp;
 use crate::scenario::Scenario;
@@ -16,19 +16,15 @@ use softflash_base::random::Rng;
 use std::cell::RefCell;
 use std::time::Duration;
 
+/// The client waits for the expiry of a key if it is at most this far away.
+const LONGEST_WAIT_MS: u64 = 10_000;
+
 /// A client of a scenario.
 pub struct RespClient {
     pub(super) number: u16,
     rng: RefCell<Rng>,
     /// The reference of the client's own keys.
     pub(super) ledger: RefCell<Ledger>,
-}
-
-/// Whether the client continues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Stays,
-    Gone,
 }
 
 impl RespClient {
@@ -47,6 +43,11 @@ impl RespClient {
         key.starts_with(format!("client{:02}:", self.number).as_bytes())
     }
 
+    /// The random numbers of its next session.
+    pub(super) fn rng_of_session(&self) -> Rng {
+        Rng::seeded(self.rng.borrow_mut().next_u64())
+    }
+
     /// Any of its keys.
     pub(super) fn any_key(&self, session: &Session<'_>, rng: &mut Rng) -> Bytes {
         self.key(rng.below(session.scenario.clients.keys))
@@ -62,73 +63,21 @@ impl RespClient {
         Bytes::from(format!("client{:02}:{number}:{padding}", self.number))
     }
 
-    /// Makes the requests of a session.
-    pub(super) async fn work(&self, session: &Session<'_>) -> Result<(), Trouble> {
-        let scenario = session.scenario;
-        let Some(resp) = &scenario.resp else { return Ok(()) };
-        let mut rng = Rng::seeded(self.rng.borrow_mut().next_u64());
-        let mut line = Line::connect(session, &mut rng);
-        for _ in 0..scenario.clients.requests {
-            self.pause(session, &mut rng).await;
-            session.crew.note_request();
-            if rng.chance(resp.clears) {
-                self.clear(session, resp.clears_beside, &mut line, &mut rng).await?;
-                continue;
-            }
-            let _turn = session.gate.acquire(1).await;
-            match self.request(session, resp, &mut line, &mut rng).await? {
-                Next::Stays => {}
-                Next::Gone => {
-                    session.crew.lost.set(true);
-                    let (commands, partial) = self.last_words(session, resp, &mut rng);
-                    line.vanish(&commands, &partial, &mut rng).await;
-                    return Ok(());
-                }
-            }
+    /// Waits until one of these keys has expired, if one does soon.
+    pub(super) async fn outlive(&self, session: &Session<'_>, keys: &[Bytes]) {
+        let now_ms = session.clock_ms().to_ms;
+        let ends = |key: &Bytes| {
+            let possible = self.possible(session, key);
+            possible.into_iter().filter_map(|held| held?.dies).map(|dies| dies.to_ms).max()
+        };
+        let soon = now_ms..now_ms + LONGEST_WAIT_MS;
+        let end = keys.iter().filter_map(ends).filter(|end_ms| soon.contains(end_ms)).min();
+        if let Some(end_ms) = end {
+            session.sleep(Duration::from_millis(end_ms - now_ms + 1)).await;
         }
-        Ok(())
     }
 
-    pub(super) async fn pause(&self, session: &Session<'_>, rng: &mut Rng) {
-        let pace = &session.scenario.pace;
-        if !rng.chance(pace.pauses) {
-            return;
-        }
-        let longest = (pace.longest_pause_ms.max(1) as f64).log2();
-        let ms = (longest * rng.unit_f64()).exp2() as u64;
-        let runtime = session.stores[0].runtime();
-        runtime.sleep_until(runtime.now() + Duration::from_millis(ms)).await;
-    }
-
-    async fn request<'a>(
-        &self,
-        session: &'a Session<'a>,
-        resp: &Resp,
-        line: &mut Line<'a>,
-        rng: &mut Rng,
-    ) -> Result<Next, Trouble> {
-        if rng.chance(resp.vanishing) {
-            return Ok(Next::Gone);
-        }
-        if rng.chance(0.02) {
-            *line = Line::connect(session, rng);
-        }
-        if resp.litter > 0.0 && rng.chance(resp.litter) {
-            self.litter(session, resp, line, rng).await?;
-        } else if rng.chance(resp.scans) {
-            self.scan(session, line, rng).await?;
-        } else if resp.lists > 0 && rng.chance(resp.list_share) {
-            self.list(session, line, rng).await?;
-        } else if rng.chance(resp.transactions) {
-            self.transaction(session, resp, line, rng).await?;
-        } else {
-            let count = 1 + rng.below(resp.pipeline);
-            let commands = self.draw(session, resp, count, rng);
-            self.pipeline(session, line, &commands, rng).await?;
-        }
-        Ok(Next::Stays)
-    }
-
+    /// Draws commands on its keys.
     pub(super) fn draw(
         &self,
         session: &Session<'_>,
@@ -170,6 +119,7 @@ impl RespClient {
         refused.map_or(Ok(()), Err)
     }
 
+    /// The effect of a command that was answered.
     pub(super) fn answered(
         &self,
         state: &State,
@@ -188,51 +138,6 @@ impl RespClient {
         let sent = Sent { commands: commands.to_vec(), from_ms, together };
         self.ledger.borrow_mut().sends(sent);
     }
-
-    /// FLUSHALL, concurrent with other clients or alone.
-    async fn clear<'a>(
-        &self,
-        session: &'a Session<'a>,
-        beside: bool,
-        line: &mut Line<'a>,
-        rng: &mut Rng,
-    ) -> Result<(), Trouble> {
-        let all = session.gate.capacity();
-        let _turn = session.gate.acquire(if beside { 1 } else { all }).await;
-        let _only = session.removal.acquire(1).await;
-        if session.crew.lost.get() && !beside {
-            // Commands sent by disconnected clients may run after it.
-            return Ok(());
-        }
-        session.crew.removal_begins();
-        let reply = line.ask(&[vec!["FLUSHALL".into()]], rng).await?.pop();
-        match reply.as_ref().and_then(Trouble::of_reply) {
-            Some(trouble) => return Err(trouble),
-            None if reply != Some(Reply::OK) => return unexpected("FLUSHALL", reply),
-            None => session.crew.removal_ended(),
-        }
-        Ok(())
-    }
-
-    /// Commands that are sent as the connection ends: some whole, and the beginning of another.
-    fn last_words(
-        &self,
-        session: &Session<'_>,
-        resp: &Resp,
-        rng: &mut Rng,
-    ) -> (Vec<Vec<Bytes>>, Vec<Bytes>) {
-        let count = rng.below(resp.pipeline + 1);
-        let commands = self.draw(session, resp, count, rng);
-        let partial = self.draw(session, resp, 1, rng);
-        let mut words: Vec<Vec<Bytes>> = commands.iter().map(Command::words).collect();
-        if rng.chance(0.3) {
-            // Without EXEC the transaction has no effect.
-            words.insert(0, vec!["MULTI".into()]);
-        } else {
-            self.sends(&commands, session.clock_ms().from_ms, false);
-        }
-        (words, partial.iter().flat_map(Command::words).collect())
-    }
 }
 
 /// Checks replies that have a single possible value.
@@ -243,6 +148,7 @@ pub(super) fn expect(replies: Vec<Reply>, expected: &[Reply]) -> Result<(), Trou
     }
 }
 
+/// The error of a reply that is not among the possible ones.
 pub(super) fn unexpected<T>(command: &str, reply: Option<Reply>) -> Result<T, Trouble> {
     let Some(reply) = reply else {
         return Err(Trouble::Wrong(format!("{command} was not answered")));

@@ -1,7 +1,7 @@
 //! A client's connection: requests and replies are split at random places.
 
-use super::Session;
 use super::admission::TightAdmission;
+use super::session::Session;
 use super::wire::{Reply, replies, request};
 use crate::trouble::Trouble;
 use bytes::{Buf, Bytes};
@@ -48,7 +48,7 @@ impl<'a> Line<'a> {
             rest = later;
         }
         let received = std::mem::take(&mut self.received);
-        self.session.crew.note_received(&received);
+        self.session.common.note_received(&received);
         let replies = replies(&received).map_err(Trouble::Wrong)?;
         if replies.len() != commands.len() {
             let (sent, answered) = (commands.len(), replies.len());

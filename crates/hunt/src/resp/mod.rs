@@ -9,61 +9,57 @@
 //! - [`lists`]: keys that all clients write;
 //! - `admission`: the server's memory, which may be small;
 //! - [`mod@line`]: a connection that splits its data, and may be lost;
-//! - [`client`]: makes requests and records them in the references;
-//! - `transaction`, `scan`, `sharing`, `watching`: requests of several steps;
-//! - [`requests`]: draws requests.
+//! - `common`: what all clients share; `session`: what they need in one session; `pauses`: how long
+//!   they pause;
+//! - [`client`]: a client, its keys and its pipelines of commands;
+//! - `transaction`, `scan`, `sharing`, `watching`, `litter`: requests of several steps;
+//! - `work`: makes the requests of a session; [`requests`]: draws their commands.
 
 mod admission;
 pub mod client;
 pub mod command;
+mod common;
 mod firm;
 pub mod ledger;
 pub mod line;
 pub mod lists;
+mod litter;
+mod pauses;
 pub mod requests;
 mod scan;
 pub mod semantics;
+mod session;
 mod sharing;
 pub mod stages;
 mod transaction;
 mod watching;
 pub mod wire;
+mod work;
 
 use crate::scenario::Scenario;
 use crate::trouble::Trouble;
 use admission::SharedMemory;
 use bytes::Bytes;
 use client::RespClient;
+use common::Common;
 use futures_util::future::try_join_all;
 use ledger::{Found, Slack};
-use lists::Lists;
 use semantics::Window;
-use softflash_base::checksum::{hash64, identity};
+use session::Session;
 use softflash_base::random::Rng;
 use softflash_protocol::{Context, ContextOptions};
-use softflash_runtime::{ByteSemaphore, Notify};
+use softflash_runtime::ByteSemaphore;
 use softflash_store::{Store, StoreLayout};
-use stages::Removals;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All clients of a scenario, and the references that they share.
 pub struct Crew {
     clients: Vec<RespClient>,
-    lists: RefCell<Lists>,
-    list_keys: Vec<Bytes>,
-    /// Hash of all bytes received.
-    trace: Cell<u64>,
-    /// A client has disconnected in this session; the commands it sent may still run.
-    lost: Cell<bool>,
+    pub(crate) common: Common,
     /// Writes were refused for lack of space since the last comparison, possibly without a reply.
     refused: Cell<bool>,
-    /// Requests started in this session.
-    requests: Cell<u64>,
-    /// Removals of all keys started in this session.
-    cleared: Cell<u64>,
-    begins: Notify,
 }
 
 /// Records at the end of a session whether the store has refused writes.
@@ -80,38 +76,6 @@ impl Drop for NoteRefusals<'_> {
     }
 }
 
-/// The state that the clients of a session share.
-pub(crate) struct Session<'a> {
-    pub crew: &'a Crew,
-    pub scenario: &'a Scenario,
-    pub stores: &'a [Store],
-    pub context: Arc<Context>,
-    /// Every request takes a share; a FLUSHALL that must run alone takes all.
-    pub gate: ByteSemaphore,
-    /// Held by a FLUSHALL that runs concurrently with others.
-    pub removal: ByteSemaphore,
-    /// The server's memory for requests and replies.
-    pub memory: SharedMemory,
-}
-
-impl Session<'_> {
-    /// Range of the current time: the clocks of shards may differ where the wall clock has been set
-    /// back.
-    pub fn clock_ms(&self) -> Window {
-        let wall_ms = self.stores.first().map_or(0, |store| store.runtime().wall_ms());
-        if !self.scenario.pace.steps_back {
-            return Window { from_ms: wall_ms, to_ms: wall_ms };
-        }
-        let clocks = || self.stores.iter().map(Store::now_ms);
-        Window { from_ms: clocks().min().unwrap_or(0), to_ms: clocks().max().unwrap_or(0) }
-    }
-
-    /// The shard of a key.
-    pub fn shard_of(&self, key: &[u8]) -> u16 {
-        self.stores.first().map_or(0, |store| store.shard_of(key).0)
-    }
-}
-
 impl Crew {
     /// The clients of a scenario, if they speak RESP.
     pub fn of(scenario: &Scenario) -> Option<Crew> {
@@ -121,24 +85,7 @@ impl Crew {
             (0..scenario.clients.count).map(|number| RespClient::new(number, &rng)).collect();
         let list_keys =
             (0..resp.lists).map(|number| Bytes::from(format!("list:{number}"))).collect();
-        Some(Crew {
-            clients,
-            lists: RefCell::default(),
-            list_keys,
-            trace: Cell::new(0),
-            lost: Cell::new(false),
-            refused: Cell::new(false),
-            requests: Cell::new(0),
-            cleared: Cell::new(0),
-            begins: Notify::new(),
-        })
-    }
-
-    /// A session starts.
-    pub fn begins_session(&self) {
-        self.lost.set(false);
-        self.requests.set(0);
-        self.cleared.set(0);
+        Some(Crew { clients, common: Common::new(list_keys), refused: Cell::new(false) })
     }
 
     /// Runs all clients.
@@ -146,7 +93,8 @@ impl Crew {
         let options = ContextOptions::new(stores[0].now_ms(), scenario.seed);
         let memory = scenario.resp.as_ref().map(|resp| resp.memory.clone()).unwrap_or_default();
         let session = Session {
-            crew: self,
+            common: &self.common,
+            ledgers: self.clients.iter().map(|client| &client.ledger).collect(),
             scenario,
             stores,
             context: Arc::new(Context::new(options)),
@@ -163,7 +111,7 @@ impl Crew {
     /// Every key that may exist.
     pub fn keys(&self, scenario: &Scenario) -> Vec<Bytes> {
         let own = self.clients.iter().flat_map(|client| client.keys(scenario));
-        own.chain(self.list_keys.iter().cloned()).collect()
+        own.chain(self.common.list_keys.iter().cloned()).collect()
     }
 
     /// Compares the contents found with the reference; `slack` defines the permitted losses. The
@@ -204,6 +152,7 @@ impl Crew {
             ledger.settle(&own);
         }
         let lists: BTreeMap<Bytes, Bytes> = self
+            .common
             .list_keys
             .iter()
             .filter_map(|key| rest.remove_entry(key))
@@ -214,7 +163,7 @@ impl Crew {
         }
         self.refused.set(false);
         let clears = clears.unwrap_or_else(|| [0].into());
-        self.lists.borrow_mut().found(&lists, slack, &clears)
+        self.common.lists.borrow_mut().found(&lists, slack, &clears)
     }
 
     /// Compares each key by itself, except those that the store reports as lost.
@@ -237,60 +186,5 @@ impl Crew {
             client.ledger.borrow().judge_each(&own, unreadable, at, &shard_of, slack)?;
         }
         Ok(())
-    }
-
-    /// Waits until this many requests and removals of all keys have started in this session.
-    pub async fn begun(&self, requests: u64, removals: u64) {
-        while self.requests.get() < requests || self.cleared.get() < removals {
-            self.begins.notified().await;
-        }
-    }
-
-    /// Requests started in this session.
-    pub fn requests_made(&self) -> u64 {
-        self.requests.get()
-    }
-
-    fn note_request(&self) {
-        self.requests.set(self.requests.get() + 1);
-        self.begins.notify_all();
-    }
-
-    /// Hash of all bytes that clients received.
-    pub fn trace(&self) -> u64 {
-        self.trace.get()
-    }
-
-    /// Removals of all keys since the last comparison.
-    fn removals(&self) -> Removals {
-        self.lists.borrow().removals()
-    }
-
-    /// Whether a removal of all keys has started in this session.
-    pub fn has_removed(&self) -> bool {
-        self.cleared.get() > 0
-    }
-
-    /// A removal of the keys of all clients has started.
-    fn removal_begins(&self) {
-        self.lists.borrow_mut().removal_begins();
-        self.cleared.set(self.cleared.get() + 1);
-        self.begins.notify_all();
-        for client in &self.clients {
-            client.ledger.borrow_mut().removal_begins();
-        }
-    }
-
-    /// It was answered.
-    fn removal_ended(&self) {
-        self.lists.borrow_mut().removal_ended();
-        let ended = self.removals().ended;
-        for client in &self.clients {
-            client.ledger.borrow_mut().removals_ended(ended);
-        }
-    }
-
-    fn note_received(&self, bytes: &[u8]) {
-        self.trace.set(identity(&[self.trace.get(), hash64(bytes)]));
     }
 }

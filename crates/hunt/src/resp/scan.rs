@@ -1,10 +1,10 @@
 //! SCAN over all keys.
 
-use super::Session;
 use super::client::{RespClient, unexpected};
 use super::ledger::Sent;
 use super::line::Line;
 use super::semantics::{Change, Held, Possible, Window};
+use super::session::Session;
 use super::stages::Removals;
 use super::wire::Reply;
 use crate::client_model::few_scans;
@@ -28,7 +28,7 @@ impl RespClient {
         }
         let from_ms = session.clock_ms().from_ms;
         self.ledger.borrow_mut().sends(Sent { commands: Vec::new(), from_ms, together: false });
-        let since = session.crew.removals();
+        let since = session.common.removals();
         let seen = self.iterate(line, rng).await?;
         let at = Window { from_ms, to_ms: session.clock_ms().to_ms };
         let outcome = self.shown(session, &seen, since, at);
@@ -85,7 +85,7 @@ impl RespClient {
         let mut ledger = self.ledger.borrow_mut();
         let known = ledger.current().each().flat_map(|(_, state, _)| state.keys());
         let keys: BTreeSet<Bytes> = known.chain(seen).cloned().collect();
-        let removed = since.may_precede(session.crew.removals());
+        let removed = since.may_precede(session.common.removals());
         for key in keys {
             let shown = seen.contains(&key);
             let possible = ledger.current().possible(&key, shard_of(&key));

@@ -1,10 +1,10 @@
 //! A client's transactions on its own keys.
 
-use super::Session;
 use super::client::{RespClient, expect};
 use super::command::Command;
 use super::line::Line;
 use super::semantics::{Change, State, Window};
+use super::session::Session;
 use super::watching::Watch;
 use super::wire::Reply;
 use crate::client_model::Resp;
@@ -40,11 +40,11 @@ impl RespClient {
         if !at_once {
             let queued = std::mem::take(&mut words);
             expect(line.ask(&queued, rng).await?, &expected)?;
-            self.pause(session, rng).await;
+            session.pause(rng).await;
         }
         let due = watch.as_ref().and_then(|watch| {
             let now_ms = session.clock_ms().from_ms;
-            watch.must_refuse(session.crew.removals(), now_ms, |key| self.possible(session, key))
+            watch.must_refuse(session.common.removals(), now_ms, |key| self.possible(session, key))
         });
         let from_ms = session.clock_ms().from_ms;
         self.sends(&commands, from_ms, true);
@@ -108,7 +108,7 @@ impl RespClient {
         let expired = match watch {
             None => Some(Vec::new()),
             Some(watch) => {
-                let removals = session.crew.removals();
+                let removals = session.common.removals();
                 watch.may_have_expired(removals, at.to_ms, |key| self.possible(session, key))
             }
         };

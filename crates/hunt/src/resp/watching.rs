@@ -1,23 +1,16 @@
-//! WATCH: for which changes a transaction may and must be refused, and watches that are never used.
+//! WATCH: for which changes a transaction may and must be refused.
 
-use super::Session;
 use super::client::{RespClient, expect};
 use super::command::Command;
 use super::line::Line;
 use super::semantics::{Held, Possible};
+use super::session::Session;
 use super::stages::Removals;
 use super::wire::Reply;
 use crate::client_model::Resp;
 use crate::trouble::Trouble;
 use bytes::Bytes;
 use softflash_base::random::Rng;
-use std::time::Duration;
-
-/// Longest pause of a client between two steps of a request, as a power of two nanoseconds.
-const LONGEST_THOUGHT: u64 = 23;
-
-/// The client waits for the expiry of a key if it is at most this far away.
-const LONGEST_WAIT_MS: u64 = 10_000;
 
 /// Watched keys of a client, and the changes since.
 pub(super) struct Watch {
@@ -88,7 +81,7 @@ impl RespClient {
         line: &mut Line<'_>,
         rng: &mut Rng,
     ) -> Result<Watch, Trouble> {
-        let (asked, asked_ms) = (session.crew.removals(), session.clock_ms().from_ms);
+        let (asked, asked_ms) = (session.common.removals(), session.clock_ms().from_ms);
         let mut keys = vec![self.any_key(session, rng)];
         if resp.watched > 1 {
             keys.extend((0..rng.below(resp.watched)).map(|_| self.any_key(session, rng)));
@@ -98,7 +91,7 @@ impl RespClient {
             }
         }
         expect(line.ask(&[watch_words(&keys)], rng).await?, &[Reply::OK])?;
-        let answered = session.crew.removals();
+        let answered = session.common.removals();
         let answered_ms = session.clock_ms().to_ms;
         let touched = rng.chance(0.2);
         if touched {
@@ -106,83 +99,17 @@ impl RespClient {
             let append = Command::Append(keys[place].clone(), "touched".into());
             self.pipeline(session, line, &[append], rng).await?;
         }
-        self.pause(session, rng).await;
-        self.linger(session, rng).await;
+        session.pause(rng).await;
+        session.linger(rng).await;
         if resp.watched > 1 && rng.chance(0.3) {
             self.outlive(session, &keys).await;
         }
         Ok(Watch { keys, touched, asked, asked_ms, answered, answered_ms })
     }
-
-    /// Pauses briefly, so that other clients may interfere.
-    pub(super) async fn linger(&self, session: &Session<'_>, rng: &mut Rng) {
-        let Some(resp) = &session.scenario.resp else { return };
-        if (resp.clears_beside || resp.litter > 0.0) && rng.chance(0.5) {
-            let runtime = session.stores[0].runtime();
-            let thought = Duration::from_nanos(1 << rng.below(LONGEST_THOUGHT));
-            runtime.sleep_until(runtime.now() + thought).await;
-        }
-    }
-
-    /// Waits until one of these keys has expired, if one does soon.
-    pub(super) async fn outlive(&self, session: &Session<'_>, keys: &[Bytes]) {
-        let now_ms = session.clock_ms().to_ms;
-        let ends = |key: &Bytes| {
-            let possible = self.possible(session, key);
-            possible.into_iter().filter_map(|held| held?.dies).map(|dies| dies.to_ms).max()
-        };
-        let soon = now_ms..now_ms + LONGEST_WAIT_MS;
-        let end = keys.iter().filter_map(ends).filter(|end_ms| soon.contains(end_ms)).min();
-        if let Some(end_ms) = end {
-            let runtime = session.stores[0].runtime();
-            let rest = Duration::from_millis(end_ms - now_ms + 1);
-            runtime.sleep_until(runtime.now() + rest).await;
-        }
-    }
-
-    /// Watches keys and drops the watches in one of several ways: no transaction may be refused
-    /// because of them. A connection that ends leaves its watches behind.
-    pub(super) async fn litter<'a>(
-        &self,
-        session: &'a Session<'a>,
-        resp: &Resp,
-        line: &mut Line<'a>,
-        rng: &mut Rng,
-    ) -> Result<(), Trouble> {
-        let mut keys: Vec<Bytes> =
-            (0..1 + rng.below(8)).map(|_| self.any_key(session, rng)).collect();
-        if rng.chance(0.3) {
-            keys.extend(session.crew.list_keys.iter().cloned());
-        }
-        expect(line.ask(&[watch_words(&keys)], rng).await?, &[Reply::OK])?;
-        self.linger(session, rng).await;
-        let said = |word: &'static str| vec![Bytes::from(word)];
-        match rng.below(4) {
-            0 => expect(line.ask(&[said("UNWATCH")], rng).await?, &[Reply::OK])?,
-            1 => {
-                let get = Command::Get(keys[0].clone()).words();
-                let words = [said("MULTI"), get, said("DISCARD")];
-                let queued = Reply::Status("QUEUED".into());
-                expect(line.ask(&words, rng).await?, &[Reply::OK, queued, Reply::OK])?;
-            }
-            2 => {
-                let reset = Reply::Status("RESET".into());
-                expect(line.ask(&[said("RESET")], rng).await?, &[reset])?;
-            }
-            _ => *line = Line::connect(session, rng),
-        }
-        if rng.chance(0.5) {
-            let append = Command::Append(keys[0].clone(), "behind".into());
-            self.pipeline(session, line, &[append], rng).await?;
-            if resp.transactions > 0.0 {
-                self.transaction(session, resp, line, rng).await?;
-            }
-        }
-        Ok(())
-    }
 }
 
-fn watch_words(keys: &[Bytes]) -> Vec<Bytes> {
+/// WATCH of these keys.
+pub(super) fn watch_words(keys: &[Bytes]) -> Vec<Bytes> {
     [Bytes::from("WATCH")].iter().chain(keys).cloned().collect()
 }
 

@@ -1,0 +1,114 @@
+//! Draws the faults of a scenario's fault plan from session to session, and keeps those that last.
+
+use crate::fault_plan::FaultPlan;
+use crate::medium::{Image, Medium};
+use crate::scenario::Scenario;
+use crate::strikes::{Strikes, death};
+use softflash_base::Time;
+use softflash_base::random::Rng;
+use softflash_nand::faults::{FaultPlace, FaultTime, PlannedFault, Strike};
+
+/// The faults that have occurred in a scenario.
+#[derive(Default)]
+pub struct FaultState {
+    dead: Vec<u32>,
+    /// The unit of the image, and the image.
+    image: Option<(u16, Image)>,
+    /// A unit was restored from an old image.
+    is_old: bool,
+}
+
+/// Maximum sequence number, per kind of command, of a command with a fault.
+const LATEST_COMMAND: u64 = 400;
+
+impl FaultState {
+    /// Whether a unit may have lost information that it had earlier.
+    pub fn is_forgetful(&self) -> bool {
+        self.is_old || !self.dead.is_empty()
+    }
+
+    /// Faults that keep dead dies dead.
+    pub fn dead(&self) -> Strikes {
+        self.dead.iter().map(|die| death(*die, Time::ZERO)).collect()
+    }
+
+    /// Whether a fault of the plan has struck the unit, or may have.
+    pub fn has_struck(&self, unit: u16, scenario: &Scenario) -> bool {
+        let is_old = self.is_old && self.image.as_ref().is_some_and(|(old, _)| *old == unit);
+        let does_otherwise = scenario.fault_plan.strikes > 0 && struck_unit(scenario) == unit;
+        is_old || does_otherwise || self.dead.contains(&u32::from(unit))
+    }
+
+    /// Draws the faults of the next session; dead dies stay dead. With redundancy, sessions without
+    /// client work have no new faults, because they must restore full redundancy.
+    pub fn strikes(&mut self, scenario: &Scenario, rng: &mut Rng, works: bool) -> Strikes {
+        let mut strikes = self.dead();
+        let has_copies = scenario.store.is_redundant();
+        if has_copies && (!works || !self.dead.is_empty()) {
+            return strikes;
+        }
+        if rng.chance(scenario.fault_plan.deaths) {
+            let die = rng.below(u64::from(scenario.flash.channels)) as u32;
+            strikes.push(death(die, Time(1 << (10 + rng.below(22)))));
+            self.dead.push(die);
+        }
+        let unit = u32::from(struck_unit(scenario));
+        for _ in 0..scenario.fault_plan.strikes {
+            let command = 1 + rng.below(LATEST_COMMAND);
+            let (when, what) = match rng.below(6) {
+                0 => (FaultTime::Program(command), Strike::Phantom),
+                1 => (FaultTime::Program(command), Strike::Misdirect),
+                2 => (FaultTime::Read(command), Strike::Misdirect),
+                3 => (FaultTime::Read(command), Strike::Stale),
+                4 => (FaultTime::Read(command), Strike::Miscorrect),
+                _ => (FaultTime::Read(command), Strike::Fail),
+            };
+            strikes.push(PlannedFault { place: FaultPlace::Die(unit), when, what });
+        }
+        strikes
+    }
+
+    /// Takes an image of a unit, or restores one, while the power is off.
+    ///
+    /// # Errors
+    /// Errors of the device, which are not expected.
+    pub fn strike(
+        &mut self,
+        scenario: &Scenario,
+        medium: &Medium,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
+        let FaultPlan { old_images, replacements, .. } = scenario.fault_plan;
+        let once = scenario.store.is_redundant() || replacements > 0.0;
+        if old_images + replacements == 0.0 || once && self.is_old {
+            return Ok(());
+        }
+        let failed = |error: String| format!("an image: {error}");
+        match &self.image {
+            Some((unit, image)) if rng.chance(replacements) => {
+                let replaced = match rng.below(3) {
+                    0 => medium.restore(image),
+                    1 => medium.overwrite(*unit, |_| {}),
+                    _ => medium.overwrite(*unit, |page| rng.fill(page)),
+                };
+                replaced.map_err(failed)?;
+                self.is_old = true;
+            }
+            Some((_, image)) if rng.chance(old_images) => {
+                medium.restore(image).map_err(failed)?;
+                self.is_old = true;
+            }
+            Some(_) => {}
+            None => {
+                let unit = rng.below(u64::from(scenario.flash.channels)) as u16;
+                self.image = Some((unit, medium.image(unit).map_err(failed)?));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The unit of a scenario whose commands have silent faults.
+fn struck_unit(scenario: &Scenario) -> u16 {
+    (scenario.seed % u64::from(scenario.flash.channels)) as u16
+}

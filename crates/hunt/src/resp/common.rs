@@ -1,0 +1,102 @@
+//! What the clients of a scenario share: the reference of the keys that all of them write, and
+//! what has happened in the session.
+
+use super::lists::Lists;
+use super::stages::Removals;
+use bytes::Bytes;
+use softflash_base::checksum::{hash64, identity};
+use softflash_runtime::Notify;
+use std::cell::{Cell, RefCell};
+
+/// What the clients of a scenario share.
+pub(crate) struct Common {
+    /// The reference of the keys that all clients write.
+    pub lists: RefCell<Lists>,
+    /// These keys.
+    pub list_keys: Vec<Bytes>,
+    /// Hash of all bytes received.
+    trace: Cell<u64>,
+    /// A client has disconnected in this session; the commands it sent may still run.
+    lost: Cell<bool>,
+    /// Requests started in this session.
+    requests: Cell<u64>,
+    /// Removals of all keys started in this session.
+    cleared: Cell<u64>,
+    begins: Notify,
+}
+
+impl Common {
+    pub fn new(list_keys: Vec<Bytes>) -> Common {
+        Common {
+            lists: RefCell::default(),
+            list_keys,
+            trace: Cell::new(0),
+            lost: Cell::new(false),
+            requests: Cell::new(0),
+            cleared: Cell::new(0),
+            begins: Notify::new(),
+        }
+    }
+
+    /// A session starts.
+    pub fn begins_session(&self) {
+        self.lost.set(false);
+        self.requests.set(0);
+        self.cleared.set(0);
+    }
+
+    /// Waits until this many requests and removals of all keys have started in this session.
+    pub async fn begun(&self, requests: u64, removals: u64) {
+        while self.requests.get() < requests || self.cleared.get() < removals {
+            self.begins.notified().await;
+        }
+    }
+
+    /// Requests started in this session.
+    pub fn requests_made(&self) -> u64 {
+        self.requests.get()
+    }
+
+    /// A request starts.
+    pub fn note_request(&self) {
+        self.requests.set(self.requests.get() + 1);
+        self.begins.notify_all();
+    }
+
+    /// A client disconnects; the commands that it sent may run later.
+    pub fn note_lost_client(&self) {
+        self.lost.set(true);
+    }
+
+    /// Whether a client has disconnected in this session.
+    pub fn has_lost_client(&self) -> bool {
+        self.lost.get()
+    }
+
+    /// A removal of all keys starts.
+    pub fn note_removal(&self) {
+        self.lists.borrow_mut().removal_begins();
+        self.cleared.set(self.cleared.get() + 1);
+        self.begins.notify_all();
+    }
+
+    /// Whether a removal of all keys has started in this session.
+    pub fn has_removed(&self) -> bool {
+        self.cleared.get() > 0
+    }
+
+    /// Removals of all keys since the last comparison.
+    pub fn removals(&self) -> Removals {
+        self.lists.borrow().removals()
+    }
+
+    /// A client has received these bytes.
+    pub fn note_received(&self, bytes: &[u8]) {
+        self.trace.set(identity(&[self.trace.get(), hash64(bytes)]));
+    }
+
+    /// Hash of all bytes that clients received.
+    pub fn trace(&self) -> u64 {
+        self.trace.get()
+    }
+}
