@@ -43,9 +43,14 @@ impl<'a> Manifest<'a> {
         added: Vec<Placed>,
     ) -> Result<()> {
         self.note(slice, removed, added);
-        self.log.stable_soon(self.history.seq()).await?;
+        self.durable().await?;
         removed.iter().for_each(|patch| patch.retire());
         Ok(())
+    }
+
+    /// Waits until the last change is durable: no recovery needs the patches that it removed.
+    pub(super) async fn durable(&self) -> Result<()> {
+        self.log.stable_soon(self.history.seq()).await
     }
 
     /// The first segment of the log that a recovery needs.
@@ -66,7 +71,7 @@ impl<'a> Manifest<'a> {
         let Some(slice) = self.shard.slices.first() else { return Ok(()) };
         self.note(slice, &[], Vec::new());
         let needed = self.log_start();
-        self.log.stable_soon(self.history.seq()).await?;
+        self.durable().await?;
         self.log.release_before(needed);
         Ok(())
     }

@@ -22,6 +22,7 @@ pub mod log;
 mod log_refresh;
 mod manifest;
 mod merge_pace;
+mod merging;
 pub mod open;
 mod parity;
 mod participant;

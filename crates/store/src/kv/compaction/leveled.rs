@@ -2,9 +2,8 @@
 //!
 //! Level 0 holds a run for each flush. A merge of level 0 into level 1 writes all data of level 1
 //! again, so it pays by the bytes of level 0 that it removes: the runs gather until they are about
-//! as large as level 1 (lazy leveling: Dayan and Idreos, "Dostoevsky", SIGMOD 2018), as long as the
-//! merge of all of them fits the free space. Otherwise the oldest [`Options::level0_runs`] are
-//! merged.
+//! as large as level 1 (lazy leveling: Dayan and Idreos, "Dostoevsky", SIGMOD 2018), as long as
+//! writers do not need their space. A merge that does not fit the free space runs in [`parts`].
 //!
 //! Every deeper level is one run, [`Options::fanout`] times as large as the level above. A level
 //! over its target size merges one patch at a time into the next level: first those with many
