@@ -88,9 +88,11 @@ impl Budget {
         let total =
             (memory * 9 / 16).min(MAX_MEMTABLES_BYTES).min(device / 24).max(256 << 10) as usize;
         // The largest memtable is frozen, and others fill up while it is flushed. With more slices
-        // it is a smaller part of all, and all of them may be larger.
+        // it is a smaller part of all, and all of them may be larger. It has two parts in (slices +
+        // 1) of all memtables, where slices are written alike; it should fill one block, not two.
         let slices = usize::from(layout.slices.div_ceil(layout.shards));
-        let freeze = (total * (slices + 1) / (slices + 3)).min(total / 4 * 3);
+        let most = (total * (slices + 1) / (slices + 3)).min(total / 4 * 3);
+        let freeze = most.min((slices + 1) * block_bytes / 2).max(total / 2);
         let run = total / 2;
         let level0_runs = (device as usize / 16 / run).clamp(1, MAX_LEVEL0_RUNS);
         let log_bytes =

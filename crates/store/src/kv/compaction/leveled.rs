@@ -226,8 +226,9 @@ pub fn payoff(tree: &Tree) -> f64 {
     bytes(0) as f64 / (bytes(1) as f64).max(1.0)
 }
 
-/// All runs, where their merge leaves room for writers; otherwise the oldest ones that fit: runs
-/// that stay in level 0 must be newer than the data below.
+/// All runs, where their merge leaves room for writers; otherwise as many as fit beside the flushes
+/// meanwhile, and where few fit, those that fit instead of them. The oldest, because runs that stay
+/// in level 0 must be newer than the data below.
 fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
     let runs = &tree.levels.first()?.runs;
     let of =
@@ -237,10 +238,14 @@ fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
         return runs.get(..most).map(of);
     }
     let all = of(runs);
-    if all.patches() <= options.spare_blocks || all.blocks(options) <= options.merge_blocks {
+    if all.patches() <= options.spare_blocks {
         return Some(all);
     }
     let oldest = |count: usize| runs.get(runs.len() - count..).map(of);
+    let mut many = (most..=runs.len()).rev().filter_map(oldest);
+    if let Some(choice) = many.find(|choice| choice.blocks(options) <= options.merge_blocks) {
+        return Some(choice);
+    }
     let mut fewer = (1..=most).rev().filter_map(oldest);
     fewer.find(|choice| choice.blocks(options) <= options.room_blocks).or_else(|| oldest(most))
 }
