@@ -39,8 +39,8 @@ pub mod memory {
 
 /// Encodings on flash, for tests and tools that read or change raw flash.
 pub mod on_flash {
-    pub use crate::format::{FormatError, Version};
     pub use crate::format::log::{event, frame};
     pub use crate::format::patch::{HEADER_BYTES, PatchHeader};
     pub use crate::format::value::{VALUE_HEADER_BYTES, stored_len};
+    pub use crate::format::{FormatError, Version};
 }

@@ -1,5 +1,6 @@
 //! The division of a shard's memory and space.
 
+use crate::kv::compaction::leveled::GATHERED_RUNS;
 use crate::kv::cursor::STEP_BYTES;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
@@ -18,6 +19,8 @@ pub struct Budget {
     /// Runs of level 0 that start a merge, and where space is short the most that it takes; bounds
     /// the space that a compaction needs.
     pub level0_runs: usize,
+    /// The target size of level 1 of a slice.
+    pub level1_bytes: u64,
     /// The memory that memtables, pending log events, scan readahead, requests and the read cache
     /// share: the cache has the part that the others do not use at the moment.
     pub shared_bytes: u64,
@@ -95,6 +98,9 @@ impl Budget {
         let freeze = most.min((slices + 1) * block_bytes / 2).max(total / 2);
         let run = total / 2;
         let level0_runs = (device as usize / 16 / run).clamp(1, MAX_LEVEL0_RUNS);
+        // As large as what gathers above it, as far as merges of the whole level stay short.
+        let level1_bytes = (GATHERED_RUNS * freeze) as u64;
+        let level1_bytes = level1_bytes.min(device / 8).max((level0_runs * run) as u64);
         let log_bytes =
             (4 * total as u64).min(MAX_LOG_BYTES).min(device / 12).max(2 * block_bytes as u64);
         let blocks_of = |bytes: usize| bytes.div_ceil(block_bytes) as u32;
@@ -114,6 +120,7 @@ impl Budget {
             memtables_total_bytes: total,
             values_waiting_bytes: total.min(MAX_WAITING_BYTES),
             level0_runs,
+            level1_bytes,
             shared_bytes: shared - work,
             least_cache_bytes: (memory / 16).max(64 << 10),
             scan_readahead_bytes: (memory as usize / 16)

@@ -15,7 +15,7 @@ impl Shard {
         Options {
             level0_runs: self.budget.level0_runs,
             gathered_runs: GATHERED_RUNS.max(self.budget.level0_runs),
-            base_bytes: (GATHERED_RUNS * self.budget.freeze_bytes) as u64,
+            base_bytes: self.budget.level1_bytes,
             fanout: 8,
             room_blocks: self.blocks.room_of_compaction(),
             merge_blocks: self.blocks.free_blocks().saturating_sub(self.budget.flush_blocks)
