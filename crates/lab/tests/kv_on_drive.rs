@@ -9,6 +9,9 @@ use softflash_lab::{Cell, Outcome, Parameters, Workload, engine, presets};
 use softflash_workload::{Operation, Precondition, ValueSize};
 use std::sync::atomic::AtomicBool;
 
+/// More than gather in level 0.
+const REQUESTS: u64 = 7000;
+
 /// Clients that write to four slices on a small Gen3.
 fn run(precondition: Precondition) -> Outcome {
     let (_, Workload::Kv(mut workload)) = presets::workload("kv-write-large").unwrap() else {
@@ -28,7 +31,7 @@ fn run(precondition: Precondition) -> Outcome {
         device,
         layout,
         workload: Workload::Kv(workload),
-        parameters: Parameters { requests: Some(3500), precondition, ..Parameters::default() },
+        parameters: Parameters { requests: Some(REQUESTS), precondition, ..Parameters::default() },
         seed: 3,
     };
     let stop = AtomicBool::new(false);
@@ -39,7 +42,7 @@ fn run(precondition: Precondition) -> Outcome {
 fn what_a_used_drive_collects_is_counted_beside_what_the_store_compacts() {
     let [filled, used] = [Precondition::Fill, Precondition::Steady].map(run);
     for outcome in [&filled, &used] {
-        assert_eq!((outcome.requests, outcome.completed), (3500, 3500));
+        assert_eq!((outcome.requests, outcome.completed), (REQUESTS, REQUESTS));
         assert!(
             outcome.programs.host > 0 && outcome.programs.compaction > 0,
             "{:?}",

@@ -231,10 +231,11 @@ impl Shard {
         }
     }
 
-    /// Bytes that writers can take before the shard refuses new data.
+    /// Bytes that writers can take until the end of the running merge.
     fn room_bytes(&self) -> u64 {
-        let blocks = self.available_blocks().saturating_sub(self.reserve_blocks());
-        u64::from(blocks) * self.blocks.capacity_bytes() as u64
+        let kept = self.reserve_blocks() as usize + self.merge_pace.blocks_to_take();
+        let blocks = (self.blocks.free_blocks() as usize).saturating_sub(kept);
+        blocks as u64 * self.blocks.capacity_bytes() as u64
     }
 
     /// The backlog of memory, log and level 0: 0 where throttling starts, 1 where writers stop.
@@ -315,13 +316,7 @@ impl Shard {
 
     /// Whether new data is refused for lack of space.
     pub(super) fn is_full(&self) -> bool {
-        self.available_blocks() < self.reserve_blocks()
-    }
-
-    /// Free blocks, and the blocks of the reserve that the running merge uses and frees at its end.
-    fn available_blocks(&self) -> u32 {
-        let held = self.merge_pace.held_blocks().min(self.budget.merge_blocks as usize);
-        self.blocks.free_blocks() + u32::try_from(held).unwrap_or(0)
+        self.blocks.free_blocks() < self.reserve_blocks()
     }
 
     /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as

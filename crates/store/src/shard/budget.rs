@@ -34,8 +34,6 @@ pub struct Budget {
     pub log_bytes: u64,
     /// Patches of the target level in a part of a large merge.
     pub part_blocks: u32,
-    /// Blocks for a merge in parts.
-    pub merge_blocks: u32,
     /// Blocks for flushes and the log.
     pub flush_blocks: u32,
     /// Free blocks below which new data is refused: flushes, the log and a merge in parts need
@@ -51,6 +49,9 @@ const MAX_LEVEL0_RUNS: usize = 4;
 /// The most patches of the target level in a part of a merge: more would need more free space,
 /// fewer would leave more partly filled patches.
 const MOST_PART_BLOCKS: u32 = 8;
+
+/// The least reserve of a merge, as far as the largest merge needs it.
+const LEAST_MERGE_BLOCKS: u32 = 16;
 
 /// The most bytes of separated values that wait for the device: a few tens of milliseconds of work.
 const MAX_WAITING_BYTES: usize = 8 << 20;
@@ -106,8 +107,10 @@ impl Budget {
         let blocks_of = |bytes: usize| bytes.div_ceil(block_bytes) as u32;
         let flushes = blocks_of(total) + 2;
         let part = (blocks / 16).clamp(2, MOST_PART_BLOCKS).max(layout.parity.into());
-        let merged = blocks_of(level0_runs.min(2) * run) + level0_runs.min(2) as u32;
-        let compaction = merged + merged.min(part + 2);
+        let merged = |runs: usize| blocks_of(runs * run) + runs as u32;
+        let compaction = merged(level0_runs.min(2)) + merged(level0_runs.min(2)).min(part + 2);
+        // On a small device a run can be much larger than a memtable should be, by its last batch.
+        let compaction = compaction.max((2 * merged(level0_runs)).min(LEAST_MERGE_BLOCKS));
         let compaction =
             if planted::bug(Bug::ReserveFourfold) { 4 * compaction } else { compaction };
         let spare = options.spare.total_bytes() / u64::from(layout.shards);
@@ -134,7 +137,6 @@ impl Budget {
             },
             log_bytes,
             part_blocks: part,
-            merge_blocks: compaction,
             flush_blocks: flushes + log + blocks_of(log_bytes as usize) / 2,
             reserve_blocks: flushes + compaction + log + blocks_of(log_bytes as usize) / 2,
             last_blocks: compaction / 2 + log,

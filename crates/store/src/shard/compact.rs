@@ -29,10 +29,11 @@ impl Shard {
     /// Free blocks above the reserve and a part of it, which is for the flushes during a merge.
     fn spare_blocks(&self) -> usize {
         let reserve = self.reserve_blocks();
-        // Writers go on while a merge frees the space of level 0 of one slice.
+        // A merge holds the blocks of level 0 of its slice and of a part, and writers get as many
+        // blocks as it frees.
         let runs = self.slices.iter().map(|slice| slice.tree.borrow().level0_patches());
         let freed = runs.sum::<usize>() / self.slices.len().max(1);
-        let kept = (reserve + reserve / 8) as usize + freed;
+        let kept = (reserve + reserve / 8 + self.budget.part_blocks) as usize + 2 * freed;
         (self.blocks.free_blocks() as usize).saturating_sub(kept)
     }
 

@@ -20,6 +20,8 @@ pub struct MergePace {
     remaining: Cell<u64>,
     /// Blocks that the running merge holds more than before it began, and frees at its end.
     held_blocks: Cell<usize>,
+    /// The most blocks that it will hold.
+    most_held: Cell<usize>,
     /// Input records per second.
     rate: Cell<f64>,
     /// The time of the last measurement, and the records merged since.
@@ -33,6 +35,7 @@ impl Default for MergePace {
         MergePace {
             remaining: Cell::default(),
             held_blocks: Cell::default(),
+            most_held: Cell::default(),
             rate: Cell::new(FIRST_RATE),
             measured: Cell::default(),
             paid_until: Cell::default(),
@@ -44,8 +47,9 @@ impl Default for MergePace {
 pub struct RunningMerge<'a>(&'a MergePace);
 
 impl MergePace {
-    /// A merge of `records` begins.
-    pub fn begin(&self, now: Time, records: u64) -> RunningMerge<'_> {
+    /// A merge of `records` begins, which will hold up to `most_held` blocks.
+    pub fn begin(&self, now: Time, records: u64, most_held: usize) -> RunningMerge<'_> {
+        self.most_held.set(most_held);
         self.remaining.set(records);
         self.measured.set((now, 0));
         RunningMerge(self)
@@ -61,9 +65,9 @@ impl MergePace {
         at
     }
 
-    /// Blocks that the running merge holds more than before it began, and frees at its end.
-    pub fn held_blocks(&self) -> usize {
-        self.held_blocks.get()
+    /// Blocks that the running merge will take before it frees any.
+    pub fn blocks_to_take(&self) -> usize {
+        self.most_held.get().saturating_sub(self.held_blocks.get())
     }
 
     /// Whether a merge runs.
@@ -98,6 +102,7 @@ impl Drop for RunningMerge<'_> {
     fn drop(&mut self) {
         self.0.remaining.set(0);
         self.0.held_blocks.set(0);
+        self.0.most_held.set(0);
     }
 }
 
@@ -110,7 +115,7 @@ mod tests {
         let pace = MergePace::default();
         assert!(!pace.is_running());
         let records = FIRST_RATE as u64;
-        let running = pace.begin(Time(0), records);
+        let running = pace.begin(Time(0), records, 0);
         // One second of work is left, and room for 1000 writes of 1 KiB.
         let room_bytes = 1000 << 10;
         assert_eq!(pace.admits_at(Time(0), 1 << 10, room_bytes), Time(1_000_000));
@@ -124,12 +129,12 @@ mod tests {
     #[test]
     fn a_writer_without_room_sleeps_shortly_and_delays_no_later_one() {
         let pace = MergePace::default();
-        let running = pace.begin(Time(0), 1 << 20);
+        let running = pace.begin(Time(0), 1 << 20, 5);
         assert_eq!(pace.admits_at(Time(0), 1 << 20, 0), Time(0) + LONGEST_SLEEP);
         running.hold(3);
-        assert_eq!(pace.held_blocks(), 3);
+        assert_eq!(pace.blocks_to_take(), 2);
         drop(running);
-        assert_eq!(pace.held_blocks(), 0);
+        assert_eq!(pace.blocks_to_take(), 0);
         let later = Time(0) + LONGEST_SLEEP;
         assert_eq!(pace.admits_at(later, 1, 1), later);
     }
@@ -137,7 +142,7 @@ mod tests {
     #[test]
     fn the_rate_follows_the_merge() {
         let pace = MergePace::default();
-        let running = pace.begin(Time(0), 1 << 20);
+        let running = pace.begin(Time(0), 1 << 20, 5);
         let mut now = Time(0);
         // A thousand records a second.
         for _ in 0..60 * MEASURED_RECORDS {

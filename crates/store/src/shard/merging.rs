@@ -12,7 +12,7 @@ use super::values::ValueLog;
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
 use crate::format::reference::Reference;
-use crate::kv::compaction::leveled::{Choice, Options};
+use crate::kv::compaction::leveled::{Choice, Options, SHORT_PATCHES};
 use crate::kv::compaction::parts::Part;
 use crate::kv::cursor::RunCursor;
 use crate::kv::merge::{Fate, Merge, Retention, Source};
@@ -86,7 +86,9 @@ impl<'a> Merger<'a> {
         let mut upper: Vec<_> = upper.into_iter().flat_map(|run| run.patches).collect();
         let below = parts.iter().flat_map(|part| &part.below);
         let records = upper.iter().chain(below).map(|patch| patch.records()).sum();
-        let running = self.pace.begin(self.runtime.now(), records);
+        let largest = parts.iter().map(|part| part.below.len()).max().unwrap_or(0);
+        let most_held = upper.len() + largest + SHORT_PATCHES;
+        let running = self.pace.begin(self.runtime.now(), records, most_held);
         let mut under_way = UnderWay { slice, bottom, merge, running, held: 0, short: None };
         let last = parts.len() - 1;
         for (number, part) in parts.into_iter().enumerate() {

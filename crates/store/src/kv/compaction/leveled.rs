@@ -28,7 +28,7 @@ const PAYING_SHARE: f64 = 1.25;
 pub const GATHERED_RUNS: usize = 16;
 
 /// Partly filled patches at the end of a part.
-const SHORT_PATCHES: usize = 2;
+pub const SHORT_PATCHES: usize = 2;
 
 /// A patch goes first where one in this many of its records is a deletion.
 const DELETIONS_OF_RECORDS: u64 = 4;
@@ -76,6 +76,8 @@ pub struct Choice {
 pub struct Leveled {
     /// The key after which each level continues.
     cursors: Vec<Bytes>,
+    /// Whether level 0 was merged since the store was opened.
+    has_merged: bool,
 }
 
 impl Leveled {
@@ -124,7 +126,12 @@ impl Leveled {
 
     /// The next compaction of a level into the level below.
     fn of_level(&mut self, tree: &Tree, options: &Options, from: usize) -> Option<Choice> {
-        if from == 0 { level0(tree, options) } else { self.one_patch(tree, options, from) }
+        if from > 0 {
+            return self.one_patch(tree, options, from);
+        }
+        // The first merge is a short one: long ones would never end where a store restarts often.
+        let has_merged = std::mem::replace(&mut self.has_merged, true);
+        level0(tree, options, if has_merged { usize::MAX } else { options.level0_runs })
     }
 
     fn one_patch(&mut self, tree: &Tree, options: &Options, from: usize) -> Option<Choice> {
@@ -227,9 +234,9 @@ pub fn payoff(tree: &Tree) -> f64 {
 }
 
 /// All runs, where their merge leaves room for writers; otherwise as many as fit beside the flushes
-/// meanwhile, and where few fit, those that fit instead of them. The oldest, because runs that stay
+/// meanwhile, up to `limit`, and where few fit, those that fit instead of them. The oldest, because runs that stay
 /// in level 0 must be newer than the data below.
-fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
+fn level0(tree: &Tree, options: &Options, limit: usize) -> Option<Choice> {
     let runs = &tree.levels.first()?.runs;
     let of =
         |runs: &[Rc<Run>]| choice(tree, options, 0, runs.iter().map(|run| run.share()).collect());
@@ -242,12 +249,12 @@ fn level0(tree: &Tree, options: &Options) -> Option<Choice> {
         return Some(all);
     }
     let oldest = |count: usize| runs.get(runs.len() - count..).map(of);
-    let mut many = (most..=runs.len()).rev().filter_map(oldest);
+    let mut many = (most..=runs.len().min(limit)).rev().filter_map(oldest);
     if let Some(choice) = many.find(|choice| choice.blocks(options) <= options.merge_blocks) {
         return Some(choice);
     }
     let mut fewer = (1..=most).rev().filter_map(oldest);
-    fewer.find(|choice| choice.blocks(options) <= options.room_blocks).or_else(|| oldest(most))
+    fewer.find(|choice| choice.blocks(options) <= options.room_blocks).or_else(|| oldest(1))
 }
 
 /// Adds the overlapping patches of the level below to the inputs of `from`.

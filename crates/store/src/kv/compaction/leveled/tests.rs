@@ -65,7 +65,8 @@ fn runs_gather_in_level_0_until_their_merge_pays() {
         let merged = |count: usize, options: &Options, below: &[&Rc<Patch>]| {
             let above = (1..).zip(&runs[..count]).map(|(run, patch)| (0, run, patch));
             let all: Vec<_> = above.chain(below.iter().map(|patch| (1, 0, *patch))).collect();
-            let choice = Leveled::default().choose(&tree(&all), options, false);
+            let mut policy = Leveled { has_merged: true, ..Leveled::default() };
+            let choice = policy.choose(&tree(&all), options, false);
             choice.map(|choice| choice.inputs.len() - below.len())
         };
         let share = below.bytes() as f64 * PAYING_SHARE / runs[0].bytes() as f64;
@@ -87,7 +88,7 @@ fn runs_gather_in_level_0_until_their_merge_pays() {
         let room = |room_blocks| Options { room_blocks, ..OPTIONS };
         assert_eq!(merged(3, &room(3), &[&below]), Some(2));
         assert_eq!(merged(3, &room(2), &[&below]), Some(1), "two do not fit");
-        assert_eq!(merged(3, &room(1), &[&below]), Some(2), "nothing fits");
+        assert_eq!(merged(3, &room(1), &[&below]), Some(1), "nothing fits");
     });
 }
 
@@ -352,7 +353,7 @@ fn new_data_that_overlap_nothing_fill_the_small_patch_in_front_of_them() {
         let inputs = |options: &Options, below: &[&Rc<Patch>]| {
             let below = below.iter().map(|patch| (1, 0, *patch));
             let all: Vec<_> = [(0, 1, &new)].into_iter().chain(below).collect();
-            level0(&tree(&all), options).unwrap().inputs.len()
+            level0(&tree(&all), options, usize::MAX).unwrap().inputs.len()
         };
         let options = Options { patch_bytes: 4000, ..OPTIONS };
         let [small, large] = [500, 1500].map(|bytes| patch(blocks, "a", "b", bytes));
@@ -370,7 +371,7 @@ fn new_data_that_overlap_nothing_fill_the_small_patch_in_front_of_them() {
             (2, 1),
             "a small one only"
         );
-        let choice = level0(&tree(&[(0, 1, &new), (1, 0, &small)]), &options).unwrap();
+        let choice = level0(&tree(&[(0, 1, &new), (1, 0, &small)]), &options, usize::MAX).unwrap();
         assert_eq!(bounds(&choice)[1], pairs(&[("a", "b")]));
     });
 }
