@@ -234,8 +234,8 @@ pub fn payoff(tree: &Tree) -> f64 {
 }
 
 /// All runs, where their merge leaves room for writers; otherwise as many as fit beside the flushes
-/// meanwhile, up to `limit`, and where few fit, those that fit instead of them. The oldest, because runs that stay
-/// in level 0 must be newer than the data below.
+/// meanwhile, up to `limit`; and where few fit beside those, the few that fit at all. The oldest,
+/// because runs that stay in level 0 must be newer than the data below.
 fn level0(tree: &Tree, options: &Options, limit: usize) -> Option<Choice> {
     let runs = &tree.levels.first()?.runs;
     let of =
