@@ -1,6 +1,6 @@
 //! Checks that the compiler does not do: paths and links to missing files, overlong files,
 //! unfinished work, sources that no module names, formats that allow lossy casts, paths of one
-//! machine, circular dependencies of files.
+//! machine, circular dependencies of files, wrong places of planted bugs.
 
 mod circles;
 mod formats;
@@ -9,6 +9,7 @@ mod methods;
 mod modules;
 mod paths;
 mod places;
+mod planted;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -23,10 +24,13 @@ pub fn check() -> Outcome<Findings> {
     let files = files::all()?;
     let mut findings = Findings::new("tidy");
     look(&files, &mut findings);
+    formats::check_lists(&files, &mut findings);
+    planted::check(&files, &mut findings);
     findings.looked_at(format!("{} files", files.len()));
     Ok(findings)
 }
 
+/// The checks that hold for any project.
 fn look(files: &[SourceFile], findings: &mut Findings) {
     for file in files {
         text::check(file, findings);

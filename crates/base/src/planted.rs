@@ -50,7 +50,7 @@ bugs! {
     RunNumberReused: "runs of level 0 are renumbered after a restart", "store/src/shard/replay.rs";
     ReplayedForgotten: "replayed data do not retain their log segments", "store/src/shard/replay.rs";
     UndecidedCounts: "a transaction without a commit counts as committed", "store/src/shard/replay.rs";
-    CommitsNotNoted: "commits reported by the coordinator are not recorded in the shard's own log", "store/src/shard/transactions.rs";
+    CommitsNotNoted: "commits reported by the coordinator are not recorded in the shard's own log", "store/src/shard/participant.rs";
     CutTailKept: "a truncated tail is not removed from the log", "store/src/shard/open.rs";
     BlocksLeak: "unreferenced blocks are not released at a restart", "store/src/shard/open.rs";
     // Transactions.
@@ -64,10 +64,10 @@ bugs! {
     FlushedTooMuch: "a flush marks writes that arrived meanwhile as flushed", "store/src/shard/flush.rs";
     FrozenForgotten: "a checkpoint leaves out the memtable that is being flushed", "store/src/kv/slice.rs";
     SegmentsFreedEarly: "log segments are released before the edit is durable", "store/src/shard/flush.rs";
-    CopyAgainNotFlushed: "a patch rewritten by rebuild or scrub is still in the volatile cache when it replaces the old one", "store/src/shard/scrub.rs";
+    CopyAgainNotFlushed: "a patch rewritten by rebuild or scrub is still in the volatile cache when it replaces the old one", "store/src/shard/refresh.rs";
     PatchNotFlushed: "an edit is written while its patches are in the device's volatile cache", "store/src/kv/writer.rs";
-    InputsFreedEarly: "the inputs of a compaction are released before its edit is durable", "store/src/shard/compact.rs";
-    InputsLeak: "the inputs of a compaction are not released", "store/src/shard/compact.rs";
+    InputsFreedEarly: "the inputs of a compaction are released before its edit is durable", "store/src/shard/merging.rs";
+    InputsLeak: "the inputs of a compaction are not released", "store/src/shard/merging.rs";
     FreedUnderReader: "a patch is released during a read", "store/src/kv/patch.rs";
     MemoryStepSkipsKey: "a flush or scan skips a key after every 128 of a memtable", "store/src/kv/merge.rs";
     MergeKeepsOlder: "a merge keeps the older of two versions of a key", "store/src/kv/merge.rs";
@@ -81,7 +81,7 @@ bugs! {
     FinishedPatchesLeak: "finished patches are not released when their writer fails", "store/src/kv/writer.rs";
     // Space management.
     ReserveFourfold: "compactions reserve four times as many blocks as they need", "store/src/shard/budget.rs";
-    FreeCountStale: "the count of free blocks is not updated when a block is released", "blocks/src/layer.rs";
+    FreeCountStale: "the count of free blocks is not updated when a block is released", "blocks/src/lifecycle.rs";
     LargeValueNotExempt: "a value larger than the memtables waits for ever", "store/src/shard/admission.rs";
     SweepDropsLive: "the sweep of watches drops watches that are in use", "store/src/shard/watch.rs";
     SweepKeepsOrphans: "the sweep of watches keeps watches that are not in use", "store/src/shard/watch.rs";
@@ -107,7 +107,7 @@ bugs! {
     SecondCopyUnwritten: "appends are written to one of two copies", "blocks/src/open_block.rs";
     FailedCopyHidden: "a copy with a failed program counts as intact", "blocks/src/open_block.rs";
     ParityForgetsPatch: "the second patch of a group is not in its parity", "blocks/src/redundancy/stripe.rs";
-    GroupOnOneUnit: "patches of a parity group are placed without anti-affinity and without a check", "blocks/src/redundancy/groups.rs";
+    GroupOnOneUnit: "patches of a parity group are placed without anti-affinity and without a check", "blocks/src/redundancy/membership.rs";
     // The value log.
     ReferenceBeforeValue: "a frame is written before the values to which it refers", "store/src/shard/log/writer.rs";
     ValueNotForced: "a value stays in the device's volatile cache", "store/src/shard/values/frontier.rs";
@@ -116,18 +116,18 @@ bugs! {
     SupersededValueLive: "a value that is superseded before it is written stays live for ever", "store/src/shard/values/writer.rs";
     ValueBlockFreedEarly: "an empty value block is deleted before the writes that emptied it are durable", "store/src/shard/values/collect.rs";
     ValueBlockFreedUnderScan: "a value block is deleted while a scan reads an older version", "store/src/shard/values/collect.rs";
-    MovedOverWrite: "the collector moves a value over a newer write", "store/src/shard/values/collect.rs";
+    MovedOverWrite: "the collector moves a value over a newer write", "store/src/shard/values/moving.rs";
     ExpiredValueClockNotLogged: "a block of expired values is deleted before the expiry clock is logged", "store/src/shard/values/ledger.rs";
     ValueLiveForgotten: "values on flash are not listed as live after a restart", "store/src/shard/values/recovery.rs";
     // Concurrent removal of all keys.
-    UndecidedDoomed: "the patches of an undecided FLUSHALL are released", "store/src/shard/clear.rs";
+    UndecidedDoomed: "the patches of an undecided FLUSHALL are released", "store/src/shard/pending_clears.rs";
     ClearKeepsCache: "a FLUSHALL does not invalidate the read cache", "store/src/shard/clear.rs";
     ClearTouchesNoWatch: "a FLUSHALL does not invalidate watches", "store/src/shard/clear.rs";
-    ClearIgnoredByCommit: "a commit does not detect a FLUSHALL after its reads", "store/src/shard/commit.rs";
+    ClearIgnoredByCommit: "a commit does not detect a FLUSHALL after its reads", "store/src/shard/read_mark.rs";
     ClearToldEarly: "a read shows a FLUSHALL before it is durable", "store/src/shard/read.rs";
     RememberedAcrossClear: "a read caches a value that was removed while it waited", "store/src/shard/read.rs";
     FlushedAcrossClear: "a flush restores data that were removed while it wrote", "store/src/shard/flush.rs";
-    CompactedAcrossClear: "a compaction restores data that were removed while it merged", "store/src/shard/compact.rs";
+    CompactedAcrossClear: "a compaction restores data that were removed while it merged", "store/src/shard/merging.rs";
     // Reads and watches of transactions.
     ExclusiveSeesExpired: "transactions over several keys see expired keys", "store/src/shard/read.rs";
     ScanHidesUnlogged: "a scan hides expired keys without logging the expiry clock", "store/src/shard/scan.rs";

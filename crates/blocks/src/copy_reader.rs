@@ -115,7 +115,7 @@ impl CopyReader {
         on_log: bool,
     ) -> Result<IoBuf, FtlError> {
         let Extent { id, first_page, pages, hint } = extent;
-        let read = self.pools.of(on_log).read(copy, first_page, pages, hint).await;
+        let read = self.pools.of(on_log).flash().read(copy, first_page, pages, hint).await;
         self.damage.note_command(copy.unit.0, on_log, read.as_ref().err());
         let read = read?;
         assert_eq!(
@@ -124,14 +124,14 @@ impl CopyReader {
             "the FTL read another number of pages of {id}"
         );
         if read.retries >= REFRESH_RETRIES {
-            self.damage.note_hard_to_read(id);
+            self.damage.note_needs_refresh(id);
         }
         Ok(read.bytes)
     }
 
     /// Reads a page of a superblock that holds no known block. `None` where its unit is lost, whose
     /// blocks have their other copies elsewhere.
-    pub(crate) async fn read_unclaimed(
+    pub(crate) async fn read_unknown(
         &self,
         superblock: &Superblock,
         page: u32,
@@ -141,7 +141,7 @@ impl CopyReader {
         if pool.is_lost(superblock.unit.0) {
             return Ok(None);
         }
-        let read = pool.read(superblock, page, 1, hint).await;
+        let read = pool.flash().read(superblock, page, 1, hint).await;
         self.damage.note_command(superblock.unit.0, false, read.as_ref().err());
         match read {
             Ok(read) => Ok(Some(read.bytes)),

@@ -1,100 +1,79 @@
 //! Notes damage. The health of a block records which refresh it needs: that depends on whether it
 //! is in a parity group, and on the units that are left.
 
-use crate::directory::Directory;
-use crate::health::Health;
-use crate::pools::Pools;
-use crate::redundancy::Groups;
+use crate::state::State;
 use crate::tag::BlockId;
 use softflash_ftl::FtlError;
-use std::rc::Rc;
 
 /// Notes the damage of blocks and units.
 pub(crate) struct Damage {
-    pools: Rc<Pools>,
-    directory: Rc<Directory>,
-    groups: Rc<Groups>,
-    health: Rc<Health>,
+    state: State,
 }
 
 impl Damage {
-    pub(crate) fn new(
-        pools: &Rc<Pools>,
-        directory: &Rc<Directory>,
-        groups: &Rc<Groups>,
-        health: &Rc<Health>,
-    ) -> Damage {
-        Damage {
-            pools: Rc::clone(pools),
-            directory: Rc::clone(directory),
-            groups: Rc::clone(groups),
-            health: Rc::clone(health),
-        }
+    pub(crate) fn new(state: &State) -> Damage {
+        Damage { state: state.clone() }
     }
 
     /// The block needs a refresh while it can be read.
-    pub(crate) fn note_hard_to_read(&self, id: BlockId) {
-        if self.directory.contains(id) {
-            self.health.note_needs_refresh(id);
+    pub(crate) fn note_needs_refresh(&self, id: BlockId) {
+        if self.state.directory.contains(id) {
+            self.state.health.note_needs_refresh(id);
         }
     }
 
     /// A copy of the block is missing or damaged.
-    pub(crate) fn note_damaged(&self, id: BlockId) {
-        if self.groups.contains(id) {
-            self.health.note_reconstructible(id);
-        } else if self.directory.contains(id) {
-            self.health.note_degraded(id, self.pools.are_redundant());
+    pub(crate) fn note_degraded(&self, id: BlockId) {
+        if self.state.groups.contains(id) {
+            self.state.health.note_reconstructible(id);
+        } else if self.state.directory.contains(id) {
+            self.state.health.note_degraded(id, self.state.pools.are_redundant());
         }
     }
 
     /// A block that is being written has lost a copy.
-    pub(crate) fn note_failed_write(&self, id: BlockId) {
-        if self.directory.contains(id) {
-            self.health.note_failed_copy(id);
+    pub(crate) fn note_failed_copy(&self, id: BlockId) {
+        if self.state.directory.contains(id) {
+            self.state.health.note_failed_copy(id);
         }
     }
 
     /// Records the outcome of a command to a unit. All blocks of a lost unit are degraded.
     pub(crate) fn note_command(&self, unit: u16, on_log: bool, error: Option<&FtlError>) {
-        if self.pools.of(on_log).note_outcome(unit, error) {
-            self.pools.note_change();
+        if self.state.pools.of(on_log).note_outcome(unit, error) {
+            self.state.pools.note_change();
             self.distrust(unit, on_log);
         }
     }
 
     /// Marks all blocks of the unit as degraded.
     pub(crate) fn distrust(&self, unit: u16, on_log: bool) {
-        let curable = self.pools.are_redundant();
-        for id in self.directory.ids_on(unit, on_log) {
-            match self.groups.contains(id) {
-                true => self.health.note_reconstructible(id),
-                false => self.health.note_degraded(id, curable),
-            }
+        for id in self.state.directory.ids_on(unit, on_log) {
+            self.note_degraded(id);
         }
     }
 
     /// Requests a refresh of all degraded blocks, if a refresh can make them whole.
     pub(crate) fn retry(&self) {
-        if self.pools.are_redundant() {
-            self.health.try_again(|id| self.groups.contains(id));
+        if self.state.pools.are_redundant() {
+            self.state.health.try_again(|id| self.state.groups.contains(id));
         }
     }
 
     /// The damage of a block's copies, for reports.
     pub(crate) fn describe(&self, id: BlockId) -> Option<String> {
-        if !self.health.is_degraded(id) || !self.pools.are_redundant() {
+        if !self.state.health.is_degraded(id) || !self.state.pools.are_redundant() {
             return None;
         }
-        let in_group = self.groups.contains(id);
-        Some(match &self.directory.copies(id)[..] {
+        let in_group = self.state.groups.contains(id);
+        Some(match &self.state.directory.copies(id)[..] {
             [] if in_group => {
                 "it is missing and can be reconstructed from its parity group".to_owned()
             }
             [only] if in_group => {
                 format!("it is damaged in {only} and can be reconstructed from its parity group")
             }
-            [only] if self.pools.redundancy().is_parity() => {
+            [only] if self.state.pools.redundancy().is_parity() => {
                 format!("it has no redundancy: the loss of {only} loses it")
             }
             [] => "it is missing".to_owned(),

@@ -17,6 +17,7 @@ use crate::reading::Reader;
 use crate::redundancy::{Groups, Membership, Reconstruction, Redundancy, Rewrites};
 use crate::search::Search;
 use crate::space;
+use crate::state::State;
 use crate::tag::BlockId;
 use crate::writer::Writer;
 use softflash_base::{ShardId, checksum};
@@ -32,7 +33,7 @@ pub struct BlockLayer {
     parts: Rc<Parts>,
 }
 
-/// The parts of a block layer: what it knows of the shard, and the mechanisms that use that.
+/// The parts of a block layer: the state of the shard's blocks, and the mechanisms that use it.
 struct Parts {
     device_uuid: u128,
     /// The units as the mount found them, before anything was erased.
@@ -60,10 +61,10 @@ impl Parts {
         earlier_attempts: Vec<EarlierAttempt>,
     ) -> Parts {
         let mounted = pools.main().marks();
-        let (pools, directory) = (&Rc::new(pools), &Rc::new(directory));
-        let (groups, health) = (&Rc::default(), &Rc::default());
-        let damage = &Rc::new(Damage::new(pools, directory, groups, health));
-        let lifecycle = &Rc::new(Lifecycle::new(pools, directory, groups, health, damage));
+        let state = &State::new(pools, directory);
+        let State { pools, directory, groups, health } = state;
+        let damage = &Rc::new(Damage::new(state));
+        let lifecycle = &Rc::new(Lifecycle::new(state, damage));
         let copy_reader = &Rc::new(CopyReader::new(pools, directory, damage));
         let reconstruction =
             &Rc::new(Reconstruction::new(pools, directory, groups, damage, copy_reader));
@@ -76,7 +77,7 @@ impl Parts {
             health: Rc::clone(health),
             damage: Rc::clone(damage),
             lifecycle: Rc::clone(lifecycle),
-            membership: Membership::new(pools, directory, groups, health, damage),
+            membership: Membership::new(state, damage),
             copy_reader: Rc::clone(copy_reader),
             search: Search::new(pools, directory, damage, copy_reader),
             reconstruction: Rc::clone(reconstruction),
@@ -153,7 +154,7 @@ impl BlockLayer {
             copies.len() < usize::from(redundancy.copies_of(found.kind))
                 || redundancy.is_some() && copies.iter().any(|copy| headless.contains(copy))
         };
-        found.iter().filter(lacks_copy).for_each(|found| parts.damage.note_damaged(found.id));
+        found.iter().filter(lacks_copy).for_each(|found| parts.damage.note_degraded(found.id));
         (BlockLayer { parts: Rc::new(parts) }, found)
     }
 

@@ -11,11 +11,12 @@
 //! in either copy. With [`Redundancy::Parity`], each group of blocks has one more block, the XOR of
 //! the group.
 //!
-//! From the bottom up: [`tag`] is a superblock's claim to a block. Four parts know the blocks:
-//! `pools` (the units that take blocks) with `placement`, `directory` (ids to superblocks),
-//! `health` (blocks to refresh) and the groups of `redundancy/`. The mechanisms name the parts
-//! that they use: `damage`, `lifecycle`, `writer` with `open_block`, `copy_reader` with `search`
-//! and `reading`, reconstruction and stripes. `layer` is the public face; no other file uses it.
+//! From the bottom up: [`tag`] is a superblock's claim to a block. Four parts hold the state of the
+//! shard's blocks: `pools` (the units that take blocks) with `placement`, `directory` (ids to
+//! superblocks), `health` (blocks to refresh) and the groups of `redundancy/`. Each mechanism holds
+//! the parts that it uses: `damage`, `lifecycle`, `writer` with `open_block`, `copy_reader` with
+//! `search` and `reading`, reconstruction and stripes. `layer` assembles the parts and is the
+//! public interface; no other file uses it.
 
 mod anti_affinity;
 mod copy_reader;
@@ -35,6 +36,7 @@ mod redundancy;
 mod search;
 pub mod space;
 mod stale_units;
+mod state;
 pub mod tag;
 mod writer;
 

@@ -253,7 +253,7 @@ impl Appends {
         let Some(fate) = self.fates.get(number) else { return };
         if fate.failure.borrow_mut().replace(error.clone()).is_none() {
             tracing::warn!(block = %self.id, %error, "a copy of the block failed");
-            self.damage.note_failed_write(self.id);
+            self.damage.note_failed_copy(self.id);
         }
         self.note_outcome(number, error);
     }

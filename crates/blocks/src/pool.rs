@@ -9,7 +9,7 @@ use crate::tag::{self, Tag};
 use smallvec::SmallVec;
 use softflash_base::IoBuf;
 use softflash_device::DeviceError;
-use softflash_flash::{Flash, ReadPages};
+use softflash_flash::Flash;
 use softflash_ftl::{FtlError, Hint, SpaceAccount, Superblock};
 use std::cell::{Cell, RefCell};
 
@@ -206,17 +206,6 @@ impl UnitPool {
         }
         copies.iter().for_each(|copy| self.count_writer(copy.unit.0, 1));
         Ok(copies)
-    }
-
-    /// Reads pages of a superblock.
-    pub(crate) async fn read(
-        &self,
-        superblock: &Superblock,
-        first_page: u32,
-        pages: u32,
-        hint: Hint,
-    ) -> Result<ReadPages, FtlError> {
-        self.flash.read(superblock, first_page, pages, hint).await
     }
 
     /// Whether a superblock that holds no known block was written beyond page `page`, as far as

@@ -60,7 +60,7 @@ impl Reader {
             match read.map_err(E::from).and_then(&make) {
                 Ok(made) => {
                     if failure.is_some() {
-                        self.damage.note_damaged(id);
+                        self.damage.note_degraded(id);
                     }
                     return Ok(made);
                 }
@@ -73,7 +73,7 @@ impl Reader {
             return made.ok_or(failure);
         }
         if copies.len() > 1 {
-            self.damage.note_damaged(id);
+            self.damage.note_degraded(id);
             let mixed = self.read_mixed(extent, &copies, on_log).await;
             return mixed.map_err(E::from).and_then(&make).map_err(|_| failure);
         }
@@ -97,13 +97,13 @@ impl Reader {
         for copy in others {
             let read = self.copy_reader.read_copy(extent, copy, on_log).await.map_err(E::from);
             if read.and_then(&make).is_err() {
-                self.damage.note_damaged(id);
+                self.damage.note_degraded(id);
             }
         }
         let read = self.copy_reader.read_copy(extent, last, on_log).await.map_err(E::from);
         match read.and_then(&make) {
             Err(_) if !others.is_empty() => {
-                self.damage.note_damaged(id);
+                self.damage.note_degraded(id);
                 self.read_any(extent, make).await
             }
             Err(_) if self.groups.contains(id) => self.read_any(extent, make).await,
@@ -112,7 +112,7 @@ impl Reader {
     }
 
     /// Whether [`read_any`](Reader::read_any) has other sources than the block's first copy.
-    pub(crate) fn has_alternative(&self, id: BlockId) -> bool {
+    pub(crate) fn has_other_copy(&self, id: BlockId) -> bool {
         let has_copies = self.directory.ask(id, |place| place.copies.len() > 1);
         has_copies.unwrap_or(false) || self.groups.contains(id)
     }

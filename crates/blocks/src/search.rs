@@ -106,7 +106,7 @@ impl Search {
         let readings = findings.readings(extent, self.directory.is_half(id))?;
         let is_degraded = readings.len() > 1 && readings.last().is_some_and(Option::is_some);
         if is_degraded {
-            self.damage.note_damaged(id);
+            self.damage.note_degraded(id);
         }
         Ok(readings.into_iter().flatten().next())
     }

@@ -178,7 +178,8 @@ impl Writer {
         let others = other.map(|other| self.directory.copies(other)).unwrap_or_default();
         let taken: SmallVec<[u16; 2]> = others.iter().map(|other| other.unit.0).collect();
         let pool = self.pools.of(self.pools.is_on_log(kind));
-        let taken = if pool.units_besides(&taken) == 0 { &[] } else { &taken[..] };
+        let has_others = !taken.is_empty() && pool.units_besides(&taken) > 0;
+        let taken = if has_others { &taken[..] } else { &[] };
         self.attempt(Tag { id, kind, attempt: 0, copy: None }, taken, hint)
     }
 

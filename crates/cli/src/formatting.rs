@@ -9,6 +9,8 @@ use softflash_device::{FileFormat, ModelConfig, ModelFormat, format_file, format
 use softflash_server::data_dir::{Manifest, NewDataDir, StoreSection, leftovers};
 use softflash_server::{DataDir, DataDirError};
 use softflash_store::layout::{Compression, LEAST_UNITS_OF_PARITY};
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Payload of a superblock.
@@ -36,6 +38,25 @@ pub enum NewDevice {
     },
     /// A model of a flash array, in a sparse file in the directory.
     Model(Box<ModelConfig>),
+}
+
+impl NewDevice {
+    /// Superblocks of the device, bad ones included. 0 where that cannot be found out: the creation
+    /// of the device reports why.
+    fn superblocks(&self) -> u64 {
+        match self {
+            NewDevice::File { size_bytes: 0, block_device: Some(path), .. } => {
+                let end = File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0)));
+                end.unwrap_or_default() / SUPERBLOCK_BYTES
+            }
+            NewDevice::File { size_bytes, .. } => size_bytes / SUPERBLOCK_BYTES,
+            NewDevice::Model(config) => {
+                let geometry = config.unit_geometry();
+                let each = geometry.map_or(SUPERBLOCK_BYTES, |unit| unit.superblock_bytes());
+                config.array.geometry.bytes() / each.max(1)
+            }
+        }
+    }
 }
 
 /// Parameters of the data directory.
@@ -109,13 +130,7 @@ impl Plan {
     }
 
     fn slices_per_shard(&self, shards: u16) -> u16 {
-        let bytes = match &self.device {
-            // All of a block device.
-            NewDevice::File { size_bytes: 0, .. } => u64::MAX,
-            NewDevice::File { size_bytes, .. } => *size_bytes,
-            NewDevice::Model(config) => config.array.geometry.bytes(),
-        };
-        let superblocks = bytes / SUPERBLOCK_BYTES / u64::from(shards.max(1));
+        let superblocks = self.device.superblocks() / u64::from(shards.max(1));
         (superblocks / SUPERBLOCKS_PER_SLICE).clamp(FEWEST_SLICES, MOST_SLICES) as u16
     }
 
@@ -177,4 +192,31 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         format!("`{text}` is not a size; write bytes, or a number with KiB, MiB, GiB or TiB")
     })?;
     Ok(size.as_u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block_device(path: &Path) -> NewDevice {
+        let block_device = Some(path.to_owned());
+        NewDevice::File { size_bytes: 0, discard: Discard::None, block_device }
+    }
+
+    #[test]
+    fn all_of_a_block_device_counts_by_its_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("device");
+        assert_eq!(block_device(&path).superblocks(), 0, "it does not exist");
+        File::create(&path).unwrap().set_len(40 * SUPERBLOCK_BYTES + 1).unwrap();
+        assert_eq!(block_device(&path).superblocks(), 40);
+    }
+
+    #[test]
+    fn superblocks_of_a_model_have_the_size_of_its_array() {
+        let mut config = ModelConfig::model();
+        assert_eq!(NewDevice::Model(Box::new(config.clone())).superblocks(), 4 * 64);
+        config.array.geometry.pages_per_block *= 4;
+        assert_eq!(NewDevice::Model(Box::new(config)).superblocks(), 4 * 64);
+    }
 }

@@ -120,7 +120,9 @@ impl Front {
         let ControllerSpec { request_ns, read_page_ns, write_page_ns, .. } = device.controller;
         let fixed_ns = request_ns + device.host.submit_ns;
         let reads_take = fixed_ns + read_page_ns;
-        let writes_take = fixed_ns + write_page_ns + device.link.write_bytes_per_second;
+        let writes_take = fixed_ns + write_page_ns;
+        let writes_are_straight =
+            writes_take == 0 && device.link.write_bytes_per_second == 0 && !buffered;
         Front {
             link: device.link,
             controller: device.controller,
@@ -130,7 +132,7 @@ impl Front {
             writes: Queue::new(),
             in_service: None,
             event_at: u64::MAX,
-            straight: [reads_take == 0, writes_take == 0 && !buffered],
+            straight: [reads_take == 0, writes_are_straight],
             known: [(0, 0); 2],
             entered: [0; 2],
             passed: [0; 2],

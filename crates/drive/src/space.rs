@@ -1,5 +1,5 @@
-//! The space of a drive: which pages hold the host's data, which blocks are written, and which are
-//! collected. It has no notion of time.
+//! The space of a drive: the page map, the blocks and their collection, and the pages that wait to
+//! be programmed. It has no time.
 
 use crate::blocks::Blocks;
 use crate::counters::DriveCounters;
@@ -15,13 +15,13 @@ pub(crate) struct Space {
     map: Map,
     blocks: Blocks,
     frontiers: Vec<WriteFrontier>,
-    /// What the write frontiers of each die have to do.
+    /// The pending work of the write frontiers of each die.
     loads: Vec<Load>,
     victim: VictimPolicy,
     programs: Programs,
 }
 
-/// What the write frontiers of a die have to do.
+/// The pending work of the write frontiers of a die.
 #[derive(Debug, Clone, Default)]
 struct Load {
     /// Pages that wait to be programmed.
@@ -197,7 +197,7 @@ impl Space {
         self.programs.for_parity += u64::from(pages);
     }
 
-    /// What a write frontier can do next.
+    /// The next operation of a write frontier.
     #[inline(always)]
     pub(crate) fn due(&self, frontier: u32) -> Due {
         self.frontier(frontier).due(&self.shape, &self.blocks)

@@ -57,7 +57,7 @@ impl Pace {
     }
 }
 
-/// What a write frontier can do next.
+/// The next operation of a write frontier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Collection.
@@ -142,8 +142,8 @@ impl WriteFrontier {
         blocks.valid_in(self.victim)
     }
 
-    /// What is to be done next: collection, if the host's writes have left it behind or leave it no
-    /// room.
+    /// The next operation of a write frontier: collection, if the host's writes have left it behind
+    /// or leave it no room.
     #[inline(always)]
     pub(crate) fn due(&self, shape: &Shape, blocks: &Blocks) -> Due {
         if self.collects() {

@@ -1,12 +1,12 @@
-//! The commands that wait: in the queue of a die, until their superblock can be programmed, or,
-//! if they need no die, in order.
+//! All commands until they end. A command waits in the queue of its die (`unit.rs`), among the held
+//! programs until its superblock can be programmed, or, if it needs no die, in `urgent`.
 
 use crate::hint::Priority;
 use crate::op::{Op, Work};
 use crate::scheduler::{OpKind, QueueClass, Waiting};
 use crate::slab::Slab;
 use crate::unit::Unit;
-use softflash_base::{IoBuf, Time, UnitId};
+use softflash_base::{Time, UnitId};
 use softflash_device::Target;
 use softflash_device::geometry::MAX_PLANES;
 use std::collections::VecDeque;
@@ -101,7 +101,7 @@ impl Commands {
 
     /// Puts a command into the queue of its die. Programs and erases of one superblock share a
     /// queue class, so that none overtakes another: the most urgent of them determines the class.
-    fn enqueue(&mut self, unit: &mut Unit, id: u32) {
+    pub fn enqueue(&mut self, unit: &mut Unit, id: u32) {
         let op = self.ops.get(id);
         let (index, die, since) = (op.index, op.target.die, op.since);
         let (mut class, mutation) = (op.class, op.work.is_mutation());
@@ -124,32 +124,7 @@ impl Commands {
         unit.promote(index, class, |op| self.ops.get(op).index == index);
     }
 
-    /// Queues the programs that were held until the superblock could be programmed. Their targets
-    /// are computed again, because a block may have been replaced meanwhile. `opening_header`
-    /// encodes the opening header.
-    pub fn queue_held(
-        &mut self,
-        unit: &mut Unit,
-        index: u32,
-        opening_header: impl Fn(&mut Unit) -> IoBuf,
-    ) {
-        let mut held = std::mem::take(&mut self.held[unit.place()]);
-        held.retain(|id| {
-            let op = self.ops.get_mut(*id);
-            let ours = op.index == index;
-            if ours {
-                op.target = unit.target(index, op.run());
-                if op.work == Work::OpeningHeader {
-                    op.data = Some(opening_header(unit));
-                }
-                self.enqueue(unit, *id);
-            }
-            !ours
-        });
-        self.held[unit.place()] = held;
-    }
-
-    /// Takes the held programs of a superblock that cannot be programmed.
+    /// Takes the held programs of a superblock.
     pub fn take_held(&mut self, unit: usize, index: u32) -> Vec<u32> {
         let ops = &self.ops;
         self.held[unit].extract_if(.., |id| ops.get(*id).index == index).collect()

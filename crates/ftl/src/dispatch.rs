@@ -8,7 +8,7 @@ use crate::superblock::FtlError;
 use crate::unit::Unit;
 use crate::units::Units;
 use softflash_base::Time;
-use softflash_device::{Command, Completion, Operation, QueuePair, Submit, Tag, Wake};
+use softflash_device::{Command, Completion, Operation, QueuePair, Submit, Tag};
 
 /// A command that must not be submitted any more.
 pub(crate) struct Refused {
@@ -16,7 +16,7 @@ pub(crate) struct Refused {
     pub error: FtlError,
 }
 
-/// The device, and the limits on what it gets.
+/// The device, and the limits of its queues.
 pub(crate) struct Dispatcher {
     device: Box<dyn QueuePair>,
     die_depth: u16,
@@ -39,11 +39,6 @@ impl Dispatcher {
     /// Collects the completions up to `now`.
     pub fn collect_completions(&mut self, now: Time, completions: &mut Vec<Completion>) {
         self.device.poll(now, completions);
-    }
-
-    /// The event after which the device has completions.
-    pub fn device_wake(&self) -> Wake {
-        self.device.wake()
     }
 
     /// Submits commands that need no die. Returns true if the device accepted any.

@@ -1,5 +1,5 @@
-//! The FTL as a whole: its requests, and the loop that takes completions, does what follows from
-//! them, and submits the next commands.
+//! The FTL as a whole: its requests, and the loop that collects completions, applies them and
+//! submits the next commands.
 
 mod allocation;
 mod inspection;
@@ -34,8 +34,6 @@ use std::ops::Range;
 pub struct Ftl {
     dispatcher: Dispatcher,
     layout: Layout,
-    device_uuid: u128,
-    pool: BufferPool,
     wear_spread: u32,
     units: Units,
     requests: Requests,
@@ -52,17 +50,14 @@ impl Ftl {
         layout: Layout,
         units: Vec<Unit>,
     ) -> Ftl {
-        let (device_uuid, pool) = (queue.device_uuid(), queue.buffers().clone());
         Ftl {
             layout,
-            device_uuid,
             wear_spread: config.wear_spread,
             requests: Requests::new(units.len()),
             commands: Commands::new(units.len(), config.reads_first),
-            headers: Headers::new(device_uuid, pool.clone()),
+            headers: Headers::new(queue.device_uuid(), queue.buffers().clone()),
             units: Units::new(queue.units(), units),
             dispatcher: Dispatcher::new(queue, config),
-            pool,
             completions: Vec::new(),
         }
     }
@@ -74,7 +69,7 @@ impl Ftl {
 
     /// The pool for the buffers of requests. Other buffers work too but may be slower.
     pub fn buffers(&self) -> &BufferPool {
-        &self.pool
+        self.dispatcher.device().buffers()
     }
 
     /// Collects the completions up to `now`, submits commands that the device can take, and erases
@@ -103,7 +98,7 @@ impl Ftl {
             return Wake::Now;
         }
         let erase_ahead = self.units.each().filter_map(Unit::erase_ahead_due).min();
-        match (self.dispatcher.device_wake(), erase_ahead) {
+        match (self.dispatcher.device().wake(), erase_ahead) {
             (Wake::At(device), Some(due)) => Wake::At(device.min(due)),
             (Wake::Idle, _) if self.commands.wait_for_device() => Wake::Now,
             (Wake::Idle, Some(due)) => Wake::At(due),
@@ -209,7 +204,7 @@ impl Ftl {
         }
     }
 
-    /// Does what follows from a completion.
+    /// Executes the next step after a completion.
     fn follow_up(&mut self, now: Time, op: &Op, next: Next) {
         let (unit, commands) = (&mut self.units[op.unit], &mut self.commands);
         let superblock = unit.superblock(op.index);

@@ -20,7 +20,7 @@ use softflash_base::planted::{self, Bug};
 use softflash_base::{BufferPool, IoBuf, Time, cast};
 use softflash_device::{Completion, DeviceError};
 
-/// What all headers of a device need.
+/// Encodes and writes the headers of a device.
 pub(crate) struct Headers {
     device_uuid: u128,
     pool: BufferPool,
@@ -128,13 +128,26 @@ impl Headers {
             let generation = slot.generation();
             unit.note_header(index, generation);
             unit.blocks.erases_recorded(index);
-            commands.queue_held(unit, index, |unit| self.encode_opening(unit, index));
+            self.queue_held(unit, commands, index);
         }
         if unit.slot(index).state() == State::Erasing {
             unit.set_state(index, State::Erased);
             unit.note_supply(now);
         }
         if all { Next::EndHeaderWaits } else { Next::Nothing }
+    }
+
+    /// Queues the programs that were held until the superblock could be programmed. Their targets
+    /// are computed again, because a block may have been replaced meanwhile.
+    fn queue_held(&self, unit: &mut Unit, commands: &mut Commands, index: u32) {
+        for id in commands.take_held(unit.place(), index) {
+            let op = commands.op_mut(id);
+            op.target = unit.target(index, op.run());
+            if op.work == Work::OpeningHeader {
+                op.data = Some(self.encode_opening(unit, index));
+            }
+            commands.enqueue(unit, id);
+        }
     }
 
     fn is_opening_header(&self, unit: &Unit, index: u32, page: &[u8]) -> bool {

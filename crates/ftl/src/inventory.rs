@@ -1,4 +1,4 @@
-//! What a mount found.
+//! The superblocks that a mount found.
 
 use crate::hint::Stream;
 use crate::superblock::{OwnerTag, Superblock};

@@ -66,7 +66,7 @@ impl Op {
     }
 }
 
-/// What must be done for the superblock of a command that has ended.
+/// The next step for the superblock of a command that has ended.
 pub(crate) enum Next {
     Nothing,
     /// All blocks are erased.

@@ -154,8 +154,8 @@ impl Unit {
         generation
     }
 
-    /// Sets what the headers on the flash tell of the unit: the first generation that they leave
-    /// for new lives, and the number of damaged ones.
+    /// Sets the first generation for new lives and the number of damaged headers, as the mount
+    /// found them.
     pub fn note_mount(&mut self, next_generation: u64, damaged_headers: u32) {
         self.next_generation = next_generation;
         self.damaged_headers = damaged_headers;
@@ -166,12 +166,12 @@ impl Unit {
         self.newest = self.newest.max(Some((generation, index)));
     }
 
-    /// Stores what the opening header of an allocated superblock contains.
+    /// Stores the contents of the opening header of an allocated superblock.
     pub fn add_opening(&mut self, opening: Opening) {
         self.openings.push(opening);
     }
 
-    /// Takes what the opening header of an allocated superblock contains.
+    /// Takes the contents of the opening header of an allocated superblock.
     pub fn take_opening(&mut self, index: u32) -> Opening {
         let Some(found) = self.openings.iter().position(|opening| opening.index == index) else {
             unreachable!("superblock {index} was opened and not allocated");

@@ -1,7 +1,7 @@
 //! Formats: the code that encodes and decodes bytes of a medium denies lossy casts, so that no
 //! number is cut to the width of its field unnoticed.
 
-use super::places::ancestors;
+use super::places::{ancestors, exists};
 use crate::files::SourceFile;
 use crate::findings::Findings;
 use syn::punctuated::Punctuated;
@@ -41,6 +41,13 @@ pub fn check(files: &[SourceFile], findings: &mut Findings) {
             );
             findings.add(&file.path, problem);
         }
+    }
+}
+
+/// Checks that the files of the lists exist.
+pub fn check_lists(files: &[SourceFile], findings: &mut Findings) {
+    for path in OTHERS.into_iter().chain(NO_FORMATS).filter(|path| !exists(files, path)) {
+        findings.add("xtask/src/tidy/formats.rs", format!("{path} does not exist"));
     }
 }
 
@@ -130,12 +137,23 @@ mod tests {
             for around in ["x/format/log.rs", "x/format/log/mod.rs", "x/mod.rs", "x.rs", "lib.rs"] {
                 let around = format!("crates/a/src/{around}");
                 let problems = found(&[inner, (&around, denial)]);
-                let itself = format!("{around}: ");
-                let others = problems.iter().filter(|problem| !problem.starts_with(&itself));
-                assert_eq!(others.count(), 0, "{around}: {problems:?}");
+                assert!(problems.is_empty(), "{around}: {problems:?}");
             }
             assert_eq!(found(&[inner, ("crates/a/src/x/other.rs", denial)]).len(), 1);
         }
+    }
+
+    #[test]
+    fn a_listed_file_that_does_not_exist_is_found() {
+        let listed = OTHERS.into_iter().chain(NO_FORMATS);
+        let mut files: Vec<SourceFile> =
+            listed.map(|path| SourceFile { path: path.into(), text: String::new() }).collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        let gone = files.remove(0).path;
+        let mut findings = Findings::new("tidy");
+        check_lists(&files, &mut findings);
+        let problem = format!("xtask/src/tidy/formats.rs: {gone} does not exist");
+        assert_eq!(findings.all(), [problem]);
     }
 
     #[test]

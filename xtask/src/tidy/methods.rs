@@ -16,17 +16,16 @@ use syn::{
 
 /// Names that a crate may define and that are also methods of types of `std`, or of a library such
 /// as `bytes`: a call does not tell which one is meant. A name that one file of a crate defines
-/// belongs into this list if the sources call a method of a library by it.
+/// belongs in this list if the sources call a method of a library by it.
 const STANDARD: &str = "\
-    abs add advance all any append as_bytes as_mut as_ref as_slice as_str borrow borrow_mut \
-    by_ref bytes capacity chain clear clone close cmp collect contains contains_key count drain \
-    drop entry eq extend fill filter find finish first flush fmt fold format freeze get get_mut \
-    has_remaining hash id index insert into_inner is_closed is_empty is_none is_ready is_some \
-    iter iter_mut join keys kind last len lines load lock map max metadata min name next \
-    notify_one nth open parse path peek poll pop position push put range read recv remaining \
-    remove replace reserve resize retain rev scan seek send set shutdown skip slice sort spawn \
-    split split_at start store sub sum swap take then trim truncate update upgrade values wait \
-    wake write zip";
+    abs add advance all any append as_bytes as_mut as_ref as_slice as_str borrow borrow_mut by_ref \
+    bytes capacity chain clear clone close cmp collect contains contains_key count drain drop \
+    entry eq extend field fill filter find finish first flush fmt fold format freeze get get_mut \
+    has_remaining hash id index insert into_inner is_closed is_empty is_none is_ready is_some iter \
+    iter_mut join keys kind last len lines load lock map max metadata min name next notify_one nth \
+    open parse path peek poll pop position push put range read recv remaining remove replace \
+    reserve resize retain rev scan seek send set shutdown skip slice sort spawn split split_at \
+    start store sub sum swap take then trim truncate update upgrade values wait wake write zip";
 
 /// The methods of a source, without tests.
 #[derive(Debug, Default)]

@@ -109,7 +109,7 @@ impl BlockLayer {
 
     /// Whether [`read_as`](BlockLayer::read_as) has other sources than the block's first copy.
     pub fn has_other_copy(&self, id: BlockId) -> bool {
-        self.parts.reader.has_alternative(id)
+        self.parts.reader.has_other_copy(id)
     }
 
     /// As [`read`](BlockLayer::read), of pages that may not exist: `None` where a page is lost or
@@ -148,7 +148,7 @@ impl BlockLayer {
         page: u32,
         hint: Hint,
     ) -> Result<Option<IoBuf>, FtlError> {
-        self.parts.copy_reader.read_unclaimed(superblock, page, hint).await
+        self.parts.copy_reader.read_unknown(superblock, page, hint).await
     }
 
     /// Whether a superblock that holds no known block was written beyond page `page`, as far as

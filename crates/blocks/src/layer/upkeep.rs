@@ -16,7 +16,7 @@ use std::rc::Rc;
 impl BlockLayer {
     /// The block needs a refresh while it can be read.
     pub fn note_needs_refresh(&self, id: BlockId) {
-        self.parts.damage.note_hard_to_read(id);
+        self.parts.damage.note_needs_refresh(id);
     }
 
     /// Whether the block should be rewritten: it is hard to read, or lacks a copy.
@@ -41,7 +41,7 @@ impl BlockLayer {
 
     /// A copy of the block is missing or damaged.
     pub fn note_degraded(&self, id: BlockId) {
-        self.parts.damage.note_damaged(id);
+        self.parts.damage.note_degraded(id);
     }
 
     /// Whether a copy of the block is known to be missing or damaged.
@@ -148,7 +148,7 @@ impl BlockLayer {
     /// A patch was written. It is degraded if it should be in a group and is in none, because the
     /// write of the parity failed.
     pub fn note_written(&self, id: BlockId) {
-        self.parts.membership.note_patch(id);
+        self.parts.membership.note_written(id);
     }
 
     /// Replaces groups by one group with their members in use. Returns the blocks to delete once
@@ -201,7 +201,7 @@ impl BlockLayer {
     /// Whether the parity of a group can be read and equals the XOR of its patches; otherwise it is
     /// noted as degraded. `true` where a patch cannot be read: the read has noted that.
     pub async fn parity_agrees(&self, group: &ParityGroup, hint: Hint) -> bool {
-        self.parts.reconstruction.is_parity_whole(group, hint).await
+        self.parts.reconstruction.parity_agrees(group, hint).await
     }
 
     /// Whole pages of a block, reconstructed from the other blocks of its group.

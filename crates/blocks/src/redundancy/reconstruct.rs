@@ -52,7 +52,7 @@ impl Reconstruction {
 
     /// Whether the parity of a group can be read and equals the XOR of its patches; otherwise it is
     /// noted as degraded. `true` where a patch cannot be read: the read has noted that.
-    pub(crate) async fn is_parity_whole(&self, group: &ParityGroup, hint: Hint) -> bool {
+    pub(crate) async fn parity_agrees(&self, group: &ParityGroup, hint: Hint) -> bool {
         let version = self.groups.version();
         let blocks: Vec<Member> = group.blocks().collect();
         for first in (0..group.pages()).step_by(STEP_PAGES as usize) {
@@ -67,7 +67,7 @@ impl Reconstruction {
             };
             if !agrees {
                 if version == self.groups.version() {
-                    self.damage.note_damaged(BlockId(group.parity));
+                    self.damage.note_degraded(BlockId(group.parity));
                 }
                 return false;
             }
@@ -90,7 +90,7 @@ impl Reconstruction {
             if let Ok(made) = made {
                 // Other superblocks show that the block was rewritten during the read.
                 if self.directory.copies(extent.id)[..] == *tried {
-                    self.damage.note_damaged(extent.id);
+                    self.damage.note_degraded(extent.id);
                 }
                 return Some(made);
             }
@@ -99,7 +99,7 @@ impl Reconstruction {
             }
         }
         if self.directory.copies(extent.id)[..] == *tried {
-            self.damage.note_damaged(extent.id);
+            self.damage.note_degraded(extent.id);
         }
         None
     }

@@ -1,5 +1,4 @@
-//! The way of a request through the parts of a drive: from its admission over the arrival of its
-//! pages and the work of the dies to its completion.
+//! Takes a request through a drive: admission, arrival of its pages, work of the dies, completion.
 
 use super::Drive;
 use crate::collect;
@@ -56,8 +55,13 @@ impl Drive {
                 }
             }
         } else {
-            let what = ((logical, pages), (request.bytes, partial));
-            self.front.enter(self.now, place, request.kind, what.0, what.1);
+            self.front.enter(
+                self.now,
+                place,
+                request.kind,
+                (logical, pages),
+                (request.bytes, partial),
+            );
             self.front_changed();
         }
     }

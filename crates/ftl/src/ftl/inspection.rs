@@ -1,4 +1,4 @@
-//! What users can ask of an FTL without a request: dimensions, identities, counts.
+//! Dimensions, identities and counts of an FTL.
 
 use super::Ftl;
 use crate::blocks::BlockUse;
@@ -55,7 +55,7 @@ impl Ftl {
     /// The seed for the checksums of the data in this life of a superblock: device, unit, index and
     /// generation.
     pub fn identity(&self, superblock: &Superblock) -> u64 {
-        let [low, high] = uuid_halves(self.device_uuid);
+        let [low, high] = uuid_halves(self.dispatcher.device().device_uuid());
         checksum::identity(&[
             low,
             high,

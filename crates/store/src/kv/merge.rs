@@ -63,7 +63,7 @@ impl Source {
 }
 
 /// Merges sources. Where two sources hold the same record, as after a crash between a flush and its
-/// edit, the record of the first source comes first.
+/// edit, or while a merge runs in parts, the record of the first source comes first.
 pub struct Merge {
     sources: Vec<(Option<Record>, Source)>,
     started: bool,
@@ -101,7 +101,7 @@ impl Merge {
             });
             try_join_all(first).await?;
         }
-        // With a handful of sources a linear search of the heads is faster than a heap.
+        // A linear search: mostly a handful of sources, a few tens where many runs have gathered.
         let heads = self.sources.iter_mut().filter(|(head, _)| head.is_some());
         let smallest = heads.min_by(|(a, _), (b, _)| match (a, b) {
             (Some(a), Some(b)) if planted::bug(Bug::MergeKeepsOlder) => {

@@ -176,7 +176,7 @@ impl Slice {
     }
 
     /// Whether the newest version of `key` on flash is a value, by filters alone: wrong for about
-    /// one absent key in ten thousand.
+    /// one absent key in four thousand where 16 runs have gathered.
     pub fn probably_on_flash(&self, key: &[u8]) -> bool {
         let hash = checksum::hash64(key);
         let tree = self.tree.borrow();

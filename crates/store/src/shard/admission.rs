@@ -319,22 +319,27 @@ impl Shard {
         self.blocks.free_blocks() < self.reserve_blocks()
     }
 
-    /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as
-    /// long as compaction has the space that it needs.
-    pub(super) fn can_rebuild(&self) -> bool {
-        self.space().allows_rebuild()
-    }
-
     /// Whether free space is so short that compaction should free some.
     pub(super) fn space_is_short(&self) -> bool {
         let reserve = self.reserve_blocks();
         self.blocks.free_blocks() <= reserve + reserve / 8
     }
 
+    /// Free blocks above the reserve and a part of it, which is for the flushes during a merge.
+    pub(super) fn spare_blocks(&self) -> usize {
+        let reserve = self.reserve_blocks();
+        // A merge holds the blocks of level 0 of its slice and of a part, and writers get as many
+        // blocks as it frees.
+        let runs = self.slices.iter().map(|slice| slice.tree.borrow().level0_patches());
+        let freed = runs.sum::<usize>() / self.slices.len().max(1);
+        let kept = (reserve + reserve / 8 + self.budget.part_blocks) as usize + 2 * freed;
+        (self.blocks.free_blocks() as usize).saturating_sub(kept)
+    }
+
     /// Whether level 0 has more runs than gather while compaction keeps up.
     pub(super) fn compaction_lags(&self) -> bool {
         let level0_runs = self.budget.level0_runs;
-        let kept = if self.space_is_short() { level0_runs } else { GATHERED_RUNS };
+        let kept = if self.spare_blocks() == 0 { level0_runs } else { GATHERED_RUNS };
         self.level0_runs() > kept + level0_runs
     }
 

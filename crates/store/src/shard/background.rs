@@ -112,7 +112,7 @@ impl Shard {
     async fn refresh_or_compact(&self, slice: &Slice) -> Result<bool> {
         if self.layout.redundancy().is_some() {
             // A rebuild can be long: it alternates with compaction, so that writers do not wait.
-            let refreshed = self.can_rebuild()
+            let refreshed = self.space().allows_rebuild()
                 && (ParityKeeper::of(self).reconstruct_once().await?
                     || Refresh::of(self).refresh_once(slice).await?);
             let compacted = self.compact_once(slice).await?;

@@ -16,8 +16,8 @@ pub struct Budget {
     pub memtables_total_bytes: usize,
     /// Separated values that are not written.
     pub values_waiting_bytes: usize,
-    /// Runs of level 0 that start a merge, and where space is short the most that it takes; bounds
-    /// the space that a compaction needs.
+    /// Runs of level 0 that start a merge where space is short, and the most that the first merge
+    /// after a start takes then.
     pub level0_runs: usize,
     /// The target size of level 1 of a slice.
     pub level1_bytes: u64,
@@ -43,7 +43,7 @@ pub struct Budget {
     pub last_blocks: u32,
 }
 
-/// The maximum number of runs of level 0 in one merge.
+/// The most of these runs.
 const MAX_LEVEL0_RUNS: usize = 4;
 
 /// The most patches of the target level in a part of a merge: more would need more free space,
@@ -97,17 +97,18 @@ impl Budget {
         let slices = usize::from(layout.slices.div_ceil(layout.shards));
         let most = (total * (slices + 1) / (slices + 3)).min(total / 4 * 3);
         let freeze = most.min((slices + 1) * block_bytes / 2).max(total / 2);
-        let run = total / 2;
-        let level0_runs = (device as usize / 16 / run).clamp(1, MAX_LEVEL0_RUNS);
-        // As large as what gathers above it, as far as merges of the whole level stay short.
+        let level0_runs = (device as usize / 16 / freeze).clamp(1, MAX_LEVEL0_RUNS);
+        // As large as the runs that gather above it. The limit is of one slice: the slices of a
+        // shard together may fill the device, which then has no level 2.
         let level1_bytes = (GATHERED_RUNS * freeze) as u64;
-        let level1_bytes = level1_bytes.min(device / 8).max((level0_runs * run) as u64);
+        let level1_bytes = level1_bytes.min(device / 8).max((level0_runs * freeze) as u64);
         let log_bytes =
             (4 * total as u64).min(MAX_LOG_BYTES).min(device / 12).max(2 * block_bytes as u64);
         let blocks_of = |bytes: usize| bytes.div_ceil(block_bytes) as u32;
         let flushes = blocks_of(total) + 2;
         let part = (blocks / 16).clamp(2, MOST_PART_BLOCKS).max(layout.parity.into());
-        let merged = |runs: usize| blocks_of(runs * run) + runs as u32;
+        // Where one slice gets all writes, its runs are as large as a memtable may be.
+        let merged = |runs: usize| blocks_of(runs * freeze) + runs as u32;
         let compaction = merged(level0_runs.min(2)) + merged(level0_runs.min(2)).min(part + 2);
         // On a small device a run can be much larger than a memtable should be, by its last batch.
         let compaction = compaction.max((2 * merged(level0_runs)).min(LEAST_MERGE_BLOCKS));
@@ -118,6 +119,7 @@ impl Budget {
         let work = (WORK_BLOCKS * block_bytes as u64).min(shared * 5 / MAX_WORK_SHARE);
         // One segment: the announced one is already allocated.
         let log = 1;
+        let flush_blocks = flushes + log + blocks_of(log_bytes as usize) / 2;
         Budget {
             freeze_bytes: freeze,
             memtables_total_bytes: total,
@@ -137,8 +139,8 @@ impl Budget {
             },
             log_bytes,
             part_blocks: part,
-            flush_blocks: flushes + log + blocks_of(log_bytes as usize) / 2,
-            reserve_blocks: flushes + compaction + log + blocks_of(log_bytes as usize) / 2,
+            flush_blocks,
+            reserve_blocks: flush_blocks + compaction,
             last_blocks: compaction / 2 + log,
         }
     }

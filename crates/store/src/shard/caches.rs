@@ -24,6 +24,11 @@ impl Caches {
         }
     }
 
+    /// Whether the read cache has `key`.
+    pub(super) fn has(&self, key: &[u8]) -> bool {
+        self.read.borrow().get(key).is_some()
+    }
+
     /// The cached entry of `key`.
     pub(super) fn get(&self, key: &[u8]) -> Option<Cached> {
         self.read.borrow().get(key).cloned()

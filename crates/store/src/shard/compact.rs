@@ -14,7 +14,7 @@ impl Shard {
     pub(super) fn compaction_options(&self) -> Options {
         Options {
             level0_runs: self.budget.level0_runs,
-            gathered_runs: GATHERED_RUNS.max(self.budget.level0_runs),
+            gathered_runs: GATHERED_RUNS,
             base_bytes: self.budget.level1_bytes,
             fanout: 8,
             room_blocks: self.blocks.room_of_compaction(),
@@ -26,17 +26,6 @@ impl Shard {
         }
     }
 
-    /// Free blocks above the reserve and a part of it, which is for the flushes during a merge.
-    fn spare_blocks(&self) -> usize {
-        let reserve = self.reserve_blocks();
-        // A merge holds the blocks of level 0 of its slice and of a part, and writers get as many
-        // blocks as it frees.
-        let runs = self.slices.iter().map(|slice| slice.tree.borrow().level0_patches());
-        let freed = runs.sum::<usize>() / self.slices.len().max(1);
-        let kept = (reserve + reserve / 8 + self.budget.part_blocks) as usize + 2 * freed;
-        (self.blocks.free_blocks() as usize).saturating_sub(kept)
-    }
-
     /// Runs one compaction of the slice, if its policy chooses any. Returns whether one was run.
     pub(super) async fn compact_once(&self, slice: &Slice) -> Result<bool> {
         let (options, pressure) = (self.compaction_options(), self.space_is_short());
@@ -46,7 +35,11 @@ impl Shard {
         if is_move(&choice, self.blocks.capacity_bytes() as u64) {
             self.move_down(slice, &choice).await?;
         } else {
+            let of_level0 = choice.from == 0;
             Merger::of(self).merge(slice, choice, &options).await?;
+            if of_level0 {
+                slice.policy.borrow_mut().note_merged();
+            }
         }
         self.tasks.announce_room();
         // The collector waits for a lagging compaction.

@@ -2,8 +2,6 @@
 //! rewrite data. `flush.rs` logs them.
 
 use super::Shard;
-use super::history::History;
-use super::log::Log;
 use super::pending_outputs::PendingOutput;
 use crate::error::Result;
 use crate::kv::patch::Patch;
@@ -13,14 +11,12 @@ use std::rc::Rc;
 /// The patches that the trees list, and the start of the log.
 pub(super) struct Manifest<'a> {
     shard: &'a Shard,
-    history: &'a History,
-    log: &'a Log,
 }
 
 impl<'a> Manifest<'a> {
     /// The manifest of a shard.
     pub(super) fn of(shard: &'a Shard) -> Manifest<'a> {
-        Manifest { shard, history: &shard.history, log: &shard.log }
+        Manifest { shard }
     }
 
     /// Marks the patches written from here on as pending. Drop the result in the step that lists
@@ -50,7 +46,7 @@ impl<'a> Manifest<'a> {
 
     /// Waits until the last change is durable: no recovery needs the patches that it removed.
     pub(super) async fn durable(&self) -> Result<()> {
-        self.log.stable_soon(self.history.seq()).await
+        self.shard.log.stable_soon(self.shard.history.seq()).await
     }
 
     /// The first segment of the log that a recovery needs.
@@ -68,12 +64,7 @@ impl<'a> Manifest<'a> {
     /// the log holds only the segments of this opening.
     pub(super) async fn release_old_log(&self) -> Result<()> {
         self.shard.flush_everything().await?;
-        let Some(slice) = self.shard.slices.first() else { return Ok(()) };
-        self.note(slice, &[], Vec::new());
-        let needed = self.log_start();
-        self.durable().await?;
-        self.log.release_before(needed);
-        Ok(())
+        self.shard.trim_log().await
     }
 }
 

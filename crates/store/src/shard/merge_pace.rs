@@ -18,10 +18,8 @@ const WEIGHT: f64 = 0.2;
 pub struct MergePace {
     /// Input records that the running merge has not read; 0 while none runs.
     remaining: Cell<u64>,
-    /// Blocks that the running merge holds more than before it began, and frees at its end.
-    held_blocks: Cell<usize>,
-    /// The most blocks that it will hold.
-    most_held: Cell<usize>,
+    /// Blocks that the running merge will take before it frees any.
+    blocks_to_take: Cell<usize>,
     /// Input records per second.
     rate: Cell<f64>,
     /// The time of the last measurement, and the records merged since.
@@ -34,8 +32,7 @@ impl Default for MergePace {
     fn default() -> MergePace {
         MergePace {
             remaining: Cell::default(),
-            held_blocks: Cell::default(),
-            most_held: Cell::default(),
+            blocks_to_take: Cell::default(),
             rate: Cell::new(FIRST_RATE),
             measured: Cell::default(),
             paid_until: Cell::default(),
@@ -44,19 +41,23 @@ impl Default for MergePace {
 }
 
 /// The merge runs until this is dropped.
-pub struct RunningMerge<'a>(&'a MergePace);
+pub struct RunningMerge<'a> {
+    pace: &'a MergePace,
+    /// The most blocks that it holds more than before it began.
+    most_held: usize,
+}
 
 impl MergePace {
     /// A merge of `records` begins, which will hold up to `most_held` blocks.
     pub fn begin(&self, now: Time, records: u64, most_held: usize) -> RunningMerge<'_> {
-        self.most_held.set(most_held);
+        self.blocks_to_take.set(most_held);
         self.remaining.set(records);
         self.measured.set((now, 0));
-        RunningMerge(self)
+        RunningMerge { pace: self, most_held }
     }
 
     /// The time at which `bytes` may be written, where `room_bytes` have to last until the end of
-    /// the running merge.
+    /// the running merge; at most [`LONGEST_SLEEP`] from now.
     pub fn admits_at(&self, now: Time, bytes: usize, room_bytes: u64) -> Time {
         let remaining_ns = self.remaining.get() as f64 * 1e9 / self.rate.get();
         let cost_ns = bytes as f64 * remaining_ns / (room_bytes as f64).max(1.0);
@@ -67,7 +68,7 @@ impl MergePace {
 
     /// Blocks that the running merge will take before it frees any.
     pub fn blocks_to_take(&self) -> usize {
-        self.most_held.get().saturating_sub(self.held_blocks.get())
+        self.blocks_to_take.get()
     }
 
     /// Whether a merge runs.
@@ -79,12 +80,12 @@ impl MergePace {
 impl RunningMerge<'_> {
     /// The merge holds this many blocks more than before it began.
     pub fn hold(&self, blocks: usize) {
-        self.0.held_blocks.set(blocks);
+        self.pace.blocks_to_take.set(self.most_held.saturating_sub(blocks));
     }
 
     /// The merge has read one more record.
     pub fn advance(&self, now: impl FnOnce() -> Time) {
-        let MergePace { remaining, rate, measured, .. } = self.0;
+        let MergePace { remaining, rate, measured, .. } = self.pace;
         // Patches that could not be read have no count: a merge that runs has work to do.
         remaining.set(remaining.get().saturating_sub(1).max(1));
         let (since, merged) = measured.get();
@@ -100,9 +101,8 @@ impl RunningMerge<'_> {
 
 impl Drop for RunningMerge<'_> {
     fn drop(&mut self) {
-        self.0.remaining.set(0);
-        self.0.held_blocks.set(0);
-        self.0.most_held.set(0);
+        self.pace.remaining.set(0);
+        self.pace.blocks_to_take.set(0);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::{Result, StoreError};
 use crate::format::record::Record;
 use crate::format::reference::Reference;
 use crate::kv::compaction::leveled::{Choice, Options, SHORT_PATCHES};
-use crate::kv::compaction::parts::Part;
+use crate::kv::compaction::parts::{Part, longest};
 use crate::kv::cursor::RunCursor;
 use crate::kv::merge::{Fate, Merge, Retention, Source};
 use crate::kv::patch::Patch;
@@ -60,7 +60,8 @@ struct Merged {
     /// Its patches of the target level.
     inputs: Vec<Rc<Patch>>,
     outputs: Vec<Rc<Patch>>,
-    keys_expired: u64,
+    /// Expired keys that the part dropped.
+    expired: u64,
 }
 
 impl<'a> Merger<'a> {
@@ -86,28 +87,29 @@ impl<'a> Merger<'a> {
         let mut upper: Vec<_> = upper.into_iter().flat_map(|run| run.patches).collect();
         let below = parts.iter().flat_map(|part| &part.below);
         let records = upper.iter().chain(below).map(|patch| patch.records()).sum();
-        let largest = parts.iter().map(|part| part.below.len()).max().unwrap_or(0);
-        let most_held = upper.len() + largest + SHORT_PATCHES;
+        let most_held = upper.len() + longest(&parts) + SHORT_PATCHES;
         let running = self.pace.begin(self.runtime.now(), records, most_held);
         let mut under_way = UnderWay { slice, bottom, merge, running, held: 0, short: None };
-        let last = parts.len() - 1;
-        for (number, part) in parts.into_iter().enumerate() {
+        let mut keys_expired = 0;
+        for part in parts {
             let pending = self.manifest.begin_output();
-            let Merged { mut inputs, outputs, keys_expired } =
+            let Merged { mut inputs, outputs, expired } =
                 self.merge_part(&mut under_way, &part).await?;
             if slice.clears.get() != clears && !planted::bug(Bug::CompactedAcrossClear) {
                 outputs.iter().for_each(|patch| patch.retire());
                 return Ok(());
             }
-            if number == last {
+            keys_expired += expired;
+            if part.last_key.is_none() {
                 inputs.append(&mut upper);
+                // Until now level 0 has these keys.
+                slice.live_keys.set(slice.live_keys.get().saturating_sub(keys_expired));
                 self.counters.count_compaction();
             } else {
                 let is_short = |patch: &&Rc<Patch>| patch.bytes() < options.patch_bytes / 4 * 3;
                 under_way.short = outputs.last().filter(is_short).map(Rc::clone);
             }
             under_way.held = (under_way.held + outputs.len()).saturating_sub(inputs.len());
-            slice.live_keys.set(slice.live_keys.get().saturating_sub(keys_expired));
             let added = outputs.into_iter().map(|patch| (to as u8, 0, patch)).collect();
             drop(pending);
             self.manifest.note(slice, &inputs, added);
@@ -160,7 +162,7 @@ impl<'a> Merger<'a> {
         }
         let (outputs, bytes) = writer.finish().await?;
         self.counters.count_merge(bytes);
-        Ok(Merged { inputs, outputs, keys_expired: retention.keys_expired })
+        Ok(Merged { inputs, outputs, expired: retention.keys_expired })
     }
 
     /// A version is dropped: its separated value is dead, but for the fragments that newer versions

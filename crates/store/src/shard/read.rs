@@ -171,7 +171,7 @@ impl Reader<'_> {
             Content::Deletion | Content::Inline(_) => false,
         };
         if let Some(version) = in_memory
-            && (!is_apart(&version) || self.caches.get(key).is_none())
+            && (!is_apart(&version) || !self.caches.has(key))
         {
             return Some(version);
         }

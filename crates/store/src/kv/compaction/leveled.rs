@@ -9,7 +9,7 @@
 //! over its target size merges one patch at a time into the next level: first those with many
 //! deletions, then in cyclic key order.
 
-use crate::kv::compaction::parts::{Part, parts};
+use crate::kv::compaction::parts::{Part, longest, parts};
 use crate::kv::patch::Patch;
 use crate::kv::tree::{Level, Run, Tree};
 use bytes::Bytes;
@@ -36,8 +36,8 @@ const DELETIONS_OF_RECORDS: u64 = 4;
 /// The target shape of the tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// The fewest runs in level 0 that start a compaction, and where room is short the most runs
-    /// that it merges.
+    /// Runs of level 0 that start a merge where space is short, and the most that the first merge
+    /// after a start takes then.
     pub level0_runs: usize,
     /// Runs in level 0 that start a compaction of any payoff.
     pub gathered_runs: usize,
@@ -47,11 +47,12 @@ pub struct Options {
     pub fanout: u64,
     /// Free blocks for the outputs.
     pub room_blocks: usize,
-    /// Those that flushes and the log do not need meanwhile.
+    /// Free blocks that flushes and the log do not need during a merge.
     pub merge_blocks: usize,
     /// Free blocks that outputs can take without a pause of writers.
     pub spare_blocks: usize,
-    /// Patches of the target level in a part of a merge that does not fit these.
+    /// The most patches of the target level in a part of a merge that does not fit
+    /// `spare_blocks`.
     pub part_blocks: usize,
     /// The most bytes of a patch.
     pub patch_bytes: u64,
@@ -76,11 +77,16 @@ pub struct Choice {
 pub struct Leveled {
     /// The key after which each level continues.
     cursors: Vec<Bytes>,
-    /// Whether level 0 was merged since the store was opened.
+    /// Whether a merge of level 0 has ended since the store was opened.
     has_merged: bool,
 }
 
 impl Leveled {
+    /// A merge of level 0 has ended.
+    pub fn note_merged(&mut self) {
+        self.has_merged = true;
+    }
+
     /// The next compaction, if any. Under space `pressure`, levels within their targets are merged
     /// down too, because merging drops dead data.
     pub fn choose(&mut self, tree: &Tree, options: &Options, pressure: bool) -> Option<Choice> {
@@ -129,9 +135,8 @@ impl Leveled {
         if from > 0 {
             return self.one_patch(tree, options, from);
         }
-        // The first merge is a short one: long ones would never end where a store restarts often.
-        let has_merged = std::mem::replace(&mut self.has_merged, true);
-        level0(tree, options, if has_merged { usize::MAX } else { options.level0_runs })
+        // The first merge is short: long ones would never end where a store restarts often.
+        level0(tree, options, if self.has_merged { usize::MAX } else { options.level0_runs })
     }
 
     fn one_patch(&mut self, tree: &Tree, options: &Options, from: usize) -> Option<Choice> {
@@ -172,13 +177,14 @@ impl Choice {
         self.inputs.iter().map(|run| run.patches.len()).sum()
     }
 
-    /// The most free blocks that the merge takes: until it ends, the outputs of a part, and the
-    /// records of the upper runs, which stay as long.
+    /// The most free blocks that the merge takes: until it ends, the records of the upper runs,
+    /// which stay as long, and the outputs of a part.
     fn blocks(&self, options: &Options) -> usize {
         let below = self.inputs.last().filter(|_| self.overlaps);
-        let below = below.map_or(0, |run| run.patches.len());
-        let upper = self.patches() - below;
-        self.patches().min(upper + options.part_blocks + SHORT_PATCHES)
+        let Some(below) = below.filter(|run| run.lost() == 0) else { return self.patches() };
+        let upper = self.patches() - below.patches.len();
+        let part = longest(&parts(&below.patches, options.part_blocks));
+        self.patches().min(upper + part + SHORT_PATCHES)
     }
 
     /// The runs of the upper level, and the parts of the merge: one, if there is room for it.
@@ -214,14 +220,11 @@ fn score(tree: &Tree, number: usize, level: &Level, options: &Options) -> f64 {
     level.bytes() as f64 / target as f64
 }
 
-/// At least 1 where a merge of level 0 is due: it pays, lookups have to pass too many runs, or a
-/// later merge would find too little space.
+/// At least 1 where a merge of level 0 is due: it pays, lookups have to pass too many runs, or
+/// writers need their space.
 fn score_of_level0(tree: &Tree, level: &Level, options: &Options) -> f64 {
     let runs = level.runs.len();
-    if runs < options.level0_runs {
-        return runs as f64 / options.level0_runs as f64;
-    }
-    if options.spare_blocks == 0 {
+    if runs < options.level0_runs || options.spare_blocks == 0 {
         return runs as f64 / options.level0_runs as f64;
     }
     (payoff(tree) / PAYING_SHARE).min(1.0).max(runs as f64 / options.gathered_runs as f64)

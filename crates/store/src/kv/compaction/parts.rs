@@ -15,14 +15,15 @@ pub struct Part {
     pub last_key: Option<Bytes>,
 }
 
-/// Parts of about `most` patches of the target level. No key has versions in two parts.
+/// Parts of equal length, of at most `most` patches of the target level; longer where one key has
+/// versions in more. No key has versions in two parts.
 pub fn parts(below: &[Rc<Patch>], most: usize) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut rest = below;
-    // The last part is up to half as long again: a short one would cost a partly filled block.
-    while rest.len() > most + most / 2 {
-        let end = cut(rest, most.max(1));
-        let (part, after) = rest.split_at(end);
+    // Of equal length: a short last part would cost a partly filled block.
+    let count = below.len().div_ceil(most.max(1)).max(1);
+    let len = below.len().div_ceil(count);
+    let (mut parts, mut rest) = (Vec::new(), below);
+    while rest.len() > len {
+        let (part, after) = rest.split_at(cut(rest, len));
         if after.is_empty() {
             break;
         }
@@ -32,6 +33,11 @@ pub fn parts(below: &[Rc<Patch>], most: usize) -> Vec<Part> {
     }
     parts.push(Part { below: rest.to_vec(), last_key: None });
     parts
+}
+
+/// The most patches of the target level in a part.
+pub fn longest(parts: &[Part]) -> usize {
+    parts.iter().map(|part| part.below.len()).max().unwrap_or(0)
 }
 
 /// The first cut at `end` or later that no key has versions on both sides of.
@@ -52,7 +58,7 @@ mod tests {
     use softflash_testing::on_blocks;
 
     #[test]
-    fn a_cut_is_between_two_keys_and_no_part_is_short() {
+    fn a_cut_is_between_two_keys_and_parts_are_of_equal_length() {
         on_blocks(Redundancy::None, async |blocks, _| {
             let below =
                 ["ab", "cd", "de", "fg", "hi", "jk"].map(|k| patch(blocks, &k[..1], &k[1..], 10));
@@ -64,8 +70,8 @@ mod tests {
             };
             let key = |key: &'static str| Some(Bytes::from_static(key.as_bytes()));
             assert_eq!(cut(6), (vec![6], vec![None]));
-            assert_eq!(cut(4), (vec![6], vec![None]), "two would be left");
-            assert_eq!(cut(2), (vec![3, 3], vec![key("e"), None]), "`d` is in two patches");
+            assert_eq!(cut(5), (vec![3, 3], vec![key("e"), None]), "not five and one");
+            assert_eq!(cut(2), (vec![3, 2, 1], vec![key("e"), key("i"), None]), "`d` is in two");
             let keys = vec![key("b"), key("e"), key("g"), key("i"), None];
             assert_eq!(cut(1), (vec![1, 2, 1, 1, 1], keys));
             assert_eq!(parts(&[], 2).len(), 1);

@@ -1,4 +1,4 @@
-use super::Fate::{Bury, Drop, Keep};
+use super::Fate::{Bury, Drop, Keep, Repeat};
 use super::*;
 use crate::format::version::Version;
 use crate::kv::testing::{deletion, expiring, fragment, value};
@@ -80,6 +80,16 @@ fn a_deletion_that_hides_a_version_is_kept_as_long_as_a_snapshot_needs_the_versi
     }
 }
 
+#[test]
+fn a_record_that_was_judged_before_is_a_repeat() {
+    let records = [value("a", 9, 10), value("a", 9, 10), value("a", 5, 10), value("b", 9, 10)];
+    assert_eq!(fates(&[], false, &records).0, [Keep, Repeat, Drop, Keep]);
+    let twice = [0, 0, 1, 1, 2, 2].map(|number| fragment("a", 9, number, 0));
+    assert_eq!(fates(&[], false, &twice).0, [Keep, Repeat, Keep, Repeat, Keep, Repeat]);
+    let expired = [0, 0, 1, 1].map(|number| fragment("a", 9, number, NOW_MS));
+    assert_eq!(fates(&[], false, &expired), (vec![Bury, Repeat, Drop, Repeat], 1));
+}
+
 /// A memtable with these keys, all of one sequence number.
 fn table(seq: u64, keys: impl Iterator<Item = u64>, deleted: bool) -> Source {
     let mut table = Memtable::default();
@@ -125,4 +135,19 @@ fn of_two_sources_with_the_same_record_the_first_comes_first() {
     let mut take = || merge.next().now_or_never().unwrap().unwrap().map(|r| r.is_delete());
     let order: Vec<_> = std::iter::from_fn(&mut take).collect();
     assert_eq!(order, [true, false, true, false]);
+}
+
+#[test]
+fn a_merge_stops_at_the_last_key_of_a_part_and_goes_on_with_the_next_source() {
+    let mut merge = Merge::new(vec![table(9, 0..4, false)]);
+    let up_to = |merge: &mut Merge, last: Option<&[u8]>| {
+        let next = |merge: &mut Merge| merge.next_up_to(last).now_or_never().unwrap().unwrap();
+        let key = |record: Record| String::from_utf8_lossy(&record.key).parse::<u64>().unwrap();
+        std::iter::from_fn(|| next(merge).map(|record| (key(record.clone()), record.seq)))
+            .collect::<Vec<_>>()
+    };
+    merge.add(table(5, 0..2, false));
+    assert_eq!(up_to(&mut merge, Some(b"0001")), [(0, 9), (0, 5), (1, 9), (1, 5)]);
+    merge.add(table(5, 2..4, false));
+    assert_eq!(up_to(&mut merge, None), [(2, 9), (2, 5), (3, 9), (3, 5)]);
 }

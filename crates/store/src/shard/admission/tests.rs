@@ -159,6 +159,7 @@ fn a_log_with_too_long_a_backlog_admits_no_writes() {
 
 #[test]
 fn the_backlog_is_the_maximum_of_memory_log_and_runs() {
+    assert_eq!((GATHERED_RUNS, SLOW_RUNS, STOP_RUNS), (16, 22, 34));
     let close = |shard: &Shard, share: f64| (shard.backlog() - share).abs() < 1e-9;
     with_shard(async |_, shard, _| {
         assert!(close(shard, -1.0), "empty: {}", shard.backlog());

@@ -1,4 +1,7 @@
 use super::*;
+use crate::kv::compaction::leveled::Options;
+use crate::shard::merging::Merger;
+use futures_util::future::join;
 
 /// The only shard of a store, and its only slice.
 fn only(stores: &[Store]) -> (&Store, &Shard, &Slice) {
@@ -136,4 +139,134 @@ fn a_value_over_several_patches_stays_complete_when_part_of_its_run_is_compacted
 fn flush_to_level_1(shard: &Shard, slice: &Slice) {
     let patches: Vec<_> = slice.tree().patches().map(|(.., patch)| Rc::clone(patch)).collect();
     shard.edit(slice, &patches, patches.iter().map(|p| (1, 0, Rc::clone(p))).collect());
+}
+
+/// Writes these keys with values of this length, in one run of `level`.
+async fn run_of(
+    store: &Store,
+    shard: &Shard,
+    level: u8,
+    keys: impl Iterator<Item = u32>,
+    len: usize,
+) {
+    for key in keys {
+        put(store, &format!("{key:04}"), entry(len)).await;
+    }
+    flush_to(shard, level).await;
+}
+
+/// A merge of all runs of level 0 in parts of one patch each; returns the number of parts.
+async fn merge_in_parts(shard: &Shard, slice: &Slice) -> usize {
+    let options = Options { spare_blocks: 0, part_blocks: 1, ..shard.compaction_options() };
+    // Spare blocks make the policy take all runs.
+    let all = Options { spare_blocks: usize::MAX, ..options };
+    let choice = slice.policy.borrow_mut().choose(&slice.tree(), &all, true).unwrap();
+    let parts = levels(slice)[1];
+    Merger::of(shard).merge(slice, choice, &options).await.unwrap();
+    parts
+}
+
+const PART_KEYS: u32 = 60;
+
+/// Three patches in level 1 with all keys; two runs in level 0 that overwrite, delete and expire.
+async fn fill_for_parts(store: &Store, shard: &Shard) {
+    run_of(store, shard, 1, 0..PART_KEYS, 10_000).await;
+    run_of(store, shard, 0, (0..PART_KEYS).step_by(2), 100).await;
+    for key in (0..PART_KEYS).step_by(3) {
+        delete(store, &format!("{key:04}")).await;
+    }
+    let expires_at_ms = WALL_MS + 1000;
+    put(store, "0007", Entry { expires_at_ms, ..entry(7) }).await;
+    flush_to(shard, 0).await;
+}
+
+async fn is_as_filled(store: &Store) {
+    for key in 0..PART_KEYS {
+        let expected = match key {
+            _ if key % 3 == 0 || key == 7 => None,
+            _ if key % 2 == 0 => Some(100),
+            _ => Some(10_000),
+        };
+        assert_eq!(found(store, &format!("{key:04}")).await, expected, "key {key}");
+    }
+}
+
+#[test]
+fn a_merge_in_parts_gives_what_a_whole_one_gives() {
+    let bench = Bench::new(1, 32, 256);
+    bench.run(async |stores, runtime| {
+        let (store, shard, slice) = only(stores);
+        fill_for_parts(store, shard).await;
+        rest(runtime, 2 * SECOND_NS).await;
+        is_as_filled(store).await;
+        let before = slice.live_keys.get();
+        assert!(merge_in_parts(shard, slice).await >= 3);
+        is_as_filled(store).await;
+        assert_eq!(slice.tree().level0_runs(), 0);
+        assert_eq!(slice.live_keys.get(), before - 1, "one key has expired");
+        let records: u64 = slice.tree().patches().map(|(.., patch)| patch.records()).sum();
+        assert_eq!(records, 39, "no deletion, no older version, no record twice");
+        assert_eq!(shard.merge_pace.blocks_to_take(), 0);
+    });
+    bench.run(async |stores, _| is_as_filled(&stores[0]).await);
+}
+
+#[test]
+fn a_merge_that_ends_after_its_first_part_loses_nothing_and_can_be_repeated() {
+    let bench = Bench::new(1, 32, 256);
+    let keys = bench.run(async |stores, runtime| {
+        let (store, shard, slice) = only(stores);
+        fill_for_parts(store, shard).await;
+        rest(runtime, 2 * SECOND_NS).await;
+        let keys = slice.live_keys.get();
+        let before = slice.tree().level0_patches();
+        let first = slice.tree().levels[1].runs[0].patches[0].id();
+        let replaced = async {
+            while slice.tree().patches().any(|(.., patch)| patch.id() == first) {
+                runtime.sleep_until(runtime.now() + Duration::from_micros(10)).await;
+            }
+        };
+        let merge = merge_in_parts(shard, slice);
+        match select(pin!(merge), pin!(replaced)).await {
+            Either::Left(_) => panic!("the merge has ended"),
+            Either::Right(_) => {}
+        }
+        assert_eq!(slice.tree().level0_patches(), before, "level 0 stays until the end");
+        is_as_filled(store).await;
+        let seq = shard.history.seq();
+        shard.log.stable_soon(seq).await.unwrap();
+        keys
+    });
+    bench.run(async |stores, runtime| {
+        let (store, shard, slice) = only(stores);
+        rest(runtime, 2 * SECOND_NS).await;
+        is_as_filled(store).await;
+        merge_in_parts(shard, slice).await;
+        is_as_filled(store).await;
+        assert_eq!(slice.live_keys.get(), keys - 1, "the expired key counts once");
+        let records: u64 = slice.tree().patches().map(|(.., patch)| patch.records()).sum();
+        assert_eq!(records, 39);
+    });
+}
+
+#[test]
+fn a_clear_ends_a_merge_in_parts() {
+    let bench = Bench::new(1, 32, 256);
+    bench.run(async |stores, runtime| {
+        let (store, shard, slice) = only(stores);
+        fill_for_parts(store, shard).await;
+        let first = slice.tree().levels[1].runs[0].patches[0].id();
+        let clear = async {
+            while slice.tree().patches().any(|(.., patch)| patch.id() == first) {
+                runtime.sleep_until(runtime.now() + Duration::from_micros(10)).await;
+            }
+            let mut transaction = store.begin();
+            transaction.clear();
+            store.commit(transaction).await.unwrap();
+            put(store, "0001", entry(5)).await;
+        };
+        join(merge_in_parts(shard, slice), clear).await;
+        assert_eq!(slice.tree().patches().count(), 0);
+        assert_eq!((found(store, "0001").await, found(store, "0002").await), (Some(5), None));
+    });
 }

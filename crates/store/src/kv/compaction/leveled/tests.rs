@@ -85,6 +85,12 @@ fn runs_gather_in_level_0_until_their_merge_pays() {
         assert_eq!(merged(3, &in_parts, &[&below]), Some(3), "there is room for all");
         let in_parts = Options { merge_blocks: 3, ..OPTIONS };
         assert_eq!(merged(3, &in_parts, &[&below]), Some(2), "there is not");
+        let roomy = Options { merge_blocks: 100, ..OPTIONS };
+        assert_eq!(merged(3, &roomy, &[]), Some(3));
+        let three = tree(&[(0, 1, &runs[0]), (0, 2, &runs[1]), (0, 3, &runs[2])]);
+        let first = Leveled::default().choose(&three, &roomy, false);
+        let first = first.map(|choice| choice.inputs.len());
+        assert_eq!(first, Some(2), "the first merge after a start is short");
         let room = |room_blocks| Options { room_blocks, ..OPTIONS };
         assert_eq!(merged(3, &room(3), &[&below]), Some(2));
         assert_eq!(merged(3, &room(2), &[&below]), Some(1), "two do not fit");
