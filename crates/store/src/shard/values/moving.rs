@@ -37,7 +37,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Values that are moved at the same time.
-const MOVES: usize = 16;
+pub(super) const MOVES: usize = 16;
 /// The most bytes of a read of neighbouring values, and the largest gap between them that is read
 /// as well.
 const READ_BYTES: usize = 1 << 20;

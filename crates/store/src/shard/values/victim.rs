@@ -5,8 +5,11 @@ use super::ledger::Candidate;
 /// A block with more live bytes than this share of its capacity is not worth a move.
 const WORTH_NUM: u64 = 31;
 const WORTH_DEN: u64 = 32;
-/// Bytes of the log that the move of a value takes, about.
-const LOG_BYTES: u64 = 512;
+/// Bytes of the log that the record of a moved value takes, about.
+const RECORD_BYTES: u64 = 96;
+/// Moved values that share a frame of the log, which is padded to whole pages: as many as are moved
+/// at the same time.
+const VALUES_PER_FRAME: u64 = super::moving::MOVES as u64;
 /// Pages of the log that the moves of a block take besides: frames are padded to whole pages and
 /// word lines.
 const LOG_PAGES: u64 = 2;
@@ -27,7 +30,8 @@ pub fn choose(
     let worth = |candidate: &Candidate| {
         let Candidate { live_bytes, values, .. } = *candidate;
         let values = values as u64;
-        let of_log = values * LOG_BYTES + LOG_PAGES * page_bytes;
+        let log_bytes = RECORD_BYTES + page_bytes / VALUES_PER_FRAME;
+        let of_log = values * log_bytes + LOG_PAGES * page_bytes;
         let taken = live_bytes + live_bytes / values.max(1) + of_log;
         values == 0 || taken * WORTH_DEN <= capacity * WORTH_NUM
     };
@@ -68,6 +72,13 @@ mod tests {
         let four_values = Candidate { values: 4, ..candidate(1, 80, 0) };
         assert_eq!(chosen(&[four_values], 1_000), None);
         assert_eq!(chosen(&[candidate(1, 80, 0)], 1_000), Some(1));
+    }
+
+    #[test]
+    fn a_block_of_small_values_is_chosen_if_their_records_take_less_than_it_frees() {
+        let with = |values| Candidate { values, ..candidate(1, 50, 0) };
+        assert_eq!(chosen(&[with(250)], 1_000), Some(1));
+        assert_eq!(chosen(&[with(500)], 1_000), None);
     }
 
     #[test]
