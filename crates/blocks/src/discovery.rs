@@ -54,7 +54,7 @@ pub(crate) fn discover(
     let mut found = Vec::new();
     for entry in &inventory.superblocks {
         let Some(Tag { id, kind, attempt, copy }) = tag::decode(&entry.tag) else {
-            // It belongs to another owner, so that no id of this layer names it.
+            // The inventory has only superblocks of this owner: no id names this one.
             flash.release(&entry.superblock);
             continue;
         };

@@ -1,8 +1,12 @@
 //! Configuration of the FTL.
 
+use crate::superblock::Owner;
+
 /// Settings of an [`Ftl`](crate::Ftl). The default suits most devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FtlConfig {
+    /// The owner of the superblocks that are allocated. A mount reports only its superblocks.
+    pub owner: Owner,
     /// Superblocks per unit that are kept erased ahead of need.
     pub erased_target: u32,
     /// The largest command in bytes, on devices that accept several rows of pages in one command.
@@ -29,6 +33,7 @@ pub struct FtlConfig {
 impl Default for FtlConfig {
     fn default() -> FtlConfig {
         FtlConfig {
+            owner: Owner::BLOCKS,
             erased_target: 2,
             max_command_bytes: 1 << 20,
             max_die_depth: u16::MAX,

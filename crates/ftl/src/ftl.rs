@@ -55,7 +55,7 @@ impl Ftl {
             wear_spread: config.wear_spread,
             requests: Requests::new(units.len()),
             commands: Commands::new(units.len(), config.reads_first),
-            headers: Headers::new(queue.device_uuid(), queue.buffers().clone()),
+            headers: Headers::new(queue.device_uuid(), config.owner, queue.buffers().clone()),
             units: Units::new(queue.units(), units),
             dispatcher: Dispatcher::new(queue, config),
             completions: Vec::new(),

@@ -14,12 +14,15 @@
 )]
 
 use crate::hint::Stream;
-use crate::superblock::OwnerTag;
+use crate::superblock::{Owner, OwnerTag};
 use softflash_base::cast;
 use softflash_base::checksum::{checksum64, identity};
 
-/// The newest format version that this program reads and writes.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+/// The newest format version that this program reads, and writes where an owner is named.
+pub(crate) const FORMAT_VERSION: u32 = 3;
+/// The version of headers without an owner. Those of the block layer have none, so that programs
+/// that know no other owner read them.
+const WITHOUT_OWNER: u32 = 2;
 /// The oldest format version that this program reads. Its checksum is at the end of the page and
 /// covers the whole page.
 const OLDEST_VERSION: u32 = 1;
@@ -79,8 +82,16 @@ pub(crate) struct Header {
     pub unused_from: u32,
     /// The block in each stripe column.
     pub blocks: Vec<ColumnRecord>,
-    /// The stream and the tag of the owner; none in an erase header.
-    pub opening: Option<(Stream, OwnerTag)>,
+    /// The purpose of the superblock; none in an erase header.
+    pub opening: Option<Purpose>,
+}
+
+/// The purpose for which a superblock was allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Purpose {
+    pub stream: Stream,
+    pub owner: Owner,
+    pub tag: OwnerTag,
 }
 
 impl Header {
@@ -88,6 +99,13 @@ impl Header {
         match self.opening {
             None => HeaderKind::Erase,
             Some(_) => HeaderKind::Opening,
+        }
+    }
+
+    fn version(&self) -> u32 {
+        match self.opening {
+            None | Some(Purpose { owner: Owner::BLOCKS, .. }) => WITHOUT_OWNER,
+            Some(_) => FORMAT_VERSION,
         }
     }
 }
@@ -117,7 +135,7 @@ pub(crate) fn encode(place: HeaderPlace, header: &Header, page: &mut [u8]) {
     page.fill(0);
     let kind = header.kind();
     put(page, 0, &kind.magic());
-    put(page, 8, &FORMAT_VERSION.to_le_bytes());
+    put(page, 8, &header.version().to_le_bytes());
     put(page, 12, &columns.to_le_bytes());
     put(page, 16, &place.device_uuid.to_le_bytes());
     put(page, 32, &place.index.to_le_bytes());
@@ -125,9 +143,11 @@ pub(crate) fn encode(place: HeaderPlace, header: &Header, page: &mut [u8]) {
     put(page, 40, &header.generation.to_le_bytes());
     put(page, 48, &header.highest_erase_count.to_le_bytes());
     put(page, 52, &header.unused_from.to_le_bytes());
-    if let Some((stream, tag)) = &header.opening {
+    if let Some(Purpose { stream, owner, tag }) = &header.opening {
         page[38] = stream_code(*stream);
         put(page, 56, &tag.0);
+        page[120] = owner.layer;
+        put(page, 122, &owner.domain.to_le_bytes());
     }
     for (column, record) in header.blocks.iter().enumerate() {
         let at = FIXED_BYTES + column * BLOCK_BYTES;
@@ -212,7 +232,12 @@ pub(crate) fn decode(
     let opening = match kind {
         HeaderKind::Erase => None,
         HeaderKind::Opening => match stream_of(page[38]) {
-            Some(stream) => Some((stream, OwnerTag(array(page, 56)))),
+            Some(stream) => {
+                let named =
+                    Owner { layer: page[120], domain: u16::from_le_bytes(array(page, 122)) };
+                let owner = if version > WITHOUT_OWNER { named } else { Owner::BLOCKS };
+                Some(Purpose { stream, owner, tag: OwnerTag(array(page, 56)) })
+            }
             None => return damaged("the stream is unknown"),
         },
     };

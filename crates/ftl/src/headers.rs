@@ -9,12 +9,13 @@
 
 use crate::commands::Commands;
 use crate::header::{
-    ColumnRecord, Decoded, Header, HeaderKind, HeaderPlace, decode, encode, named_stream,
+    ColumnRecord, Decoded, Header, HeaderKind, HeaderPlace, Purpose, decode, encode, named_stream,
 };
 use crate::hint::{Priority, Stream};
 use crate::op::{Next, Op, Work};
 use crate::scheduler::{OpKind, QueueClass};
 use crate::slots::State;
+use crate::superblock::Owner;
 use crate::unit::{Opening, Unit};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{BufferPool, IoBuf, Time, cast};
@@ -23,12 +24,13 @@ use softflash_device::{Completion, DeviceError};
 /// Encodes and writes the headers of a device.
 pub(crate) struct Headers {
     device_uuid: u128,
+    owner: Owner,
     pool: BufferPool,
 }
 
 impl Headers {
-    pub fn new(device_uuid: u128, pool: BufferPool) -> Headers {
-        Headers { device_uuid, pool }
+    pub fn new(device_uuid: u128, owner: Owner, pool: BufferPool) -> Headers {
+        Headers { device_uuid, owner, pool }
     }
 
     /// Writes the erase header once all blocks are erased. The header is durable, and no other page
@@ -174,7 +176,7 @@ impl Headers {
             highest_erase_count: unit.blocks.highest_erase_count(),
             unused_from: unit.blocks.unused_from(),
             blocks: blocks.collect(),
-            opening: opening.map(|opening| (opening.stream, opening.tag)),
+            opening: opening.map(|opening| self.purpose(opening)),
         };
         let mut page = self.pool.take(cast::index(unit.layout().page_bytes));
         encode(self.place(unit, index), &header, &mut page);
@@ -185,6 +187,10 @@ impl Headers {
             unit.id()
         );
         page
+    }
+
+    fn purpose(&self, opening: &Opening) -> Purpose {
+        Purpose { stream: opening.stream, owner: self.owner, tag: opening.tag }
     }
 
     fn decode(&self, unit: &Unit, kind: HeaderKind, index: u32, page: &[u8]) -> Decoded {

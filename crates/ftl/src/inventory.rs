@@ -1,7 +1,7 @@
 //! The superblocks that a mount found.
 
 use crate::hint::Stream;
-use crate::superblock::{OwnerTag, Superblock};
+use crate::superblock::{Owner, OwnerTag, Superblock};
 
 /// A superblock with data of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +24,24 @@ pub struct DamagedSuperblock {
     pub reason: String,
 }
 
+/// A superblock that the FTL keeps for another owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptSuperblock {
+    /// The handle.
+    pub superblock: Superblock,
+    /// The owner; none if the opening header is damaged.
+    pub owner: Option<Owner>,
+}
+
 /// The superblocks that a mount found. All of them are live until released.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inventory {
-    /// Superblocks with their owners' tags, by unit and index.
+    /// Superblocks with their tags, by unit and index.
     pub superblocks: Vec<FoundSuperblock>,
-    /// Superblocks whose owner is unknown.
+    /// Superblocks of another owner than that of the FTL, which must not release them. A damaged
+    /// superblock in a unit with any of them may be one of them, and is in this list too.
+    pub of_others: Vec<KeptSuperblock>,
+    /// Superblocks whose opening header is damaged, in units without superblocks of other owners.
     pub damaged: Vec<DamagedSuperblock>,
     /// Superblocks, also listed above, whose erase header is damaged and whose opening header
     /// replaces it. A power cut leaves this behind only in superblocks that were released and being

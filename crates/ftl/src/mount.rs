@@ -133,7 +133,9 @@ impl Mounting {
         let mut units = Vec::with_capacity(self.scans.len());
         for (place, scan) in self.scans.drain(..).enumerate() {
             let mut unit = Unit::new(scan.id, place, layout, &self.config, now);
-            if let Err(error) = recover(&mut unit, &scan.bad, &scan.findings, &mut inventory) {
+            if let Err(error) =
+                recover(&mut unit, self.config.owner, &scan.bad, &scan.findings, &mut inventory)
+            {
                 return Some(Err(error));
             }
             unit.note_supply(now);

@@ -10,11 +10,11 @@
 )]
 
 use crate::blocks::{BlockTable, BlockUse};
-use crate::header::{Decoded, Header};
-use crate::inventory::{DamagedSuperblock, FoundSuperblock, Inventory};
+use crate::header::{Decoded, Header, Purpose};
+use crate::inventory::{DamagedSuperblock, FoundSuperblock, Inventory, KeptSuperblock};
 use crate::policy::bad_block::{Draft, fit_to_spares};
 use crate::slots::State;
-use crate::superblock::{FtlError, Superblock};
+use crate::superblock::{FtlError, Owner, Superblock};
 use crate::unit::Unit;
 use softflash_base::UnitId;
 use softflash_base::cast;
@@ -89,9 +89,11 @@ impl Finding {
     }
 }
 
-/// Brings a new unit into the state of its findings and adds its superblocks to the inventory.
+/// Brings a new unit into the state of its findings and adds its superblocks to the inventory of
+/// their owner.
 pub(crate) fn recover(
     unit: &mut Unit,
+    owner: Owner,
     bad: &[(u8, u8, u32)],
     findings: &[Finding],
     inventory: &mut Inventory,
@@ -119,10 +121,13 @@ pub(crate) fn recover(
             verdict => live.push((index, verdict)),
         }
     }
-    adopt(unit, &live, inventory);
+    adopt(unit, &live);
+    list(unit, owner, &live, inventory);
     for (index, verdict) in &live {
         let erase = findings.get(cast::index(*index)).map(|finding| &finding.erase);
-        if let (Verdict::Live(header), Some(Decoded::Damaged(reason))) = (verdict, erase) {
+        if let (Verdict::Live(header), Some(Decoded::Damaged(reason))) = (verdict, erase)
+            && header.opening.is_some_and(|purpose| purpose.owner == owner)
+        {
             let superblock = Superblock { unit: id, index: *index, generation: header.generation };
             let lost = DamagedSuperblock { superblock, reason: reason.clone() };
             inventory.erase_headers_lost.push(lost);
@@ -165,7 +170,7 @@ fn recover_wear(blocks: &mut BlockTable, findings: &[Finding]) -> u64 {
 
 /// Assigns blocks to the superblocks that have data, the newest first: if two headers name a block,
 /// the newer superblock took it after the older one was released.
-fn adopt(unit: &mut Unit, live: &[(u32, Verdict<'_>)], inventory: &mut Inventory) {
+fn adopt(unit: &mut Unit, live: &[(u32, Verdict<'_>)]) {
     let (columns, payload_pages) = (unit.layout().columns(), unit.layout().payload_pages());
     let header = |verdict: &Verdict<'_>| match verdict {
         Verdict::Live(header) | Verdict::Damaged(Some(header), _) => Some((*header).clone()),
@@ -189,15 +194,35 @@ fn adopt(unit: &mut Unit, live: &[(u32, Verdict<'_>)], inventory: &mut Inventory
         };
         unit.slot_mut(index).continue_life(generation, payload_pages);
     }
+}
+
+/// Adds the superblocks with data to the inventory of `owner`.
+fn list(unit: &Unit, owner: Owner, live: &[(u32, Verdict<'_>)], inventory: &mut Inventory) {
+    let is_of_another = |verdict: &Verdict<'_>| match verdict {
+        Verdict::Live(header) => header.opening.is_some_and(|purpose| purpose.owner != owner),
+        Verdict::Damaged(..) | Verdict::Free => false,
+    };
+    let is_shared = live.iter().any(|(_, verdict)| is_of_another(verdict));
     for (index, verdict) in live {
         let superblock = unit.superblock(*index);
         match verdict {
-            Verdict::Live(Header { opening: Some((stream, tag)), .. }) => inventory
-                .superblocks
-                .push(FoundSuperblock { superblock, tag: *tag, stream: *stream }),
-            Verdict::Damaged(_, reason) => inventory
-                .damaged
-                .push(DamagedSuperblock { superblock, reason: (*reason).to_owned() }),
+            Verdict::Live(Header { opening: Some(Purpose { stream, tag, .. }), .. })
+                if !is_of_another(verdict) =>
+            {
+                let (tag, stream) = (*tag, *stream);
+                inventory.superblocks.push(FoundSuperblock { superblock, tag, stream });
+            }
+            Verdict::Live(Header { opening: Some(purpose), .. }) => {
+                let owner = Some(purpose.owner);
+                inventory.of_others.push(KeptSuperblock { superblock, owner });
+            }
+            Verdict::Damaged(..) if is_shared => {
+                inventory.of_others.push(KeptSuperblock { superblock, owner: None });
+            }
+            Verdict::Damaged(_, reason) => {
+                let reason = (*reason).to_owned();
+                inventory.damaged.push(DamagedSuperblock { superblock, reason });
+            }
             Verdict::Live(_) | Verdict::Free => {
                 unreachable!("a superblock is live without an opening header")
             }

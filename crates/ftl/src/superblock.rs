@@ -23,6 +23,21 @@ impl fmt::Display for Superblock {
     }
 }
 
+/// The layer that interprets the tags of superblocks, and its domain: a set of units with one
+/// purpose. An FTL works for one owner and keeps the superblocks of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// The number of the layer: 0 is the block layer.
+    pub layer: u8,
+    /// The domain.
+    pub domain: u16,
+}
+
+impl Owner {
+    /// The block layer, in its only domain.
+    pub const BLOCKS: Owner = Owner { layer: 0, domain: 0 };
+}
+
 /// Data that the owner of a superblock reads back at a mount. The FTL does not interpret the tag;
 /// the opening header stores it under its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

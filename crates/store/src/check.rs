@@ -14,7 +14,7 @@ use serde::Serialize;
 use softflash_base::{ShardId, checksum};
 use softflash_blocks::{BlockId, BlockLayer, ParityGroup};
 use softflash_device::Device;
-use softflash_ftl::{Hint, Superblock};
+use softflash_ftl::{Hint, Owner, Superblock};
 use softflash_runtime::{RuntimeHandle, yield_now};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,6 +136,14 @@ async fn check_shard(
     let examination =
         Examination { shard, device: &device, layout, decisions, runtime: &runtime, on_log_loss };
     let Examined { flash, inventory, blocks, found, recovered, now_ms } = examination.run().await?;
+    for kept in &inventory.of_others {
+        let owner = match kept.owner {
+            Some(Owner { layer, domain }) => format!("layer {layer}, domain {domain}"),
+            None => "unknown, because its opening header is damaged".to_owned(),
+        };
+        let problem = format!("it is not the store's (owner: {owner}) and is kept");
+        report.remark(kept.superblock.to_string(), problem);
+    }
     for torn in &inventory.damaged {
         report.remark(torn.superblock.to_string(), torn.reason.clone());
     }

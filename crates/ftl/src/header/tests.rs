@@ -9,7 +9,11 @@ fn header(kind: HeaderKind) -> Header {
     let blocks = [3, 9, 3, 12].map(|block| ColumnRecord { block, erase_count: 100 + block });
     let opening = match kind {
         HeaderKind::Erase => None,
-        HeaderKind::Opening => Some((Stream::Compaction, OwnerTag([0xa5; 64]))),
+        HeaderKind::Opening => Some(Purpose {
+            stream: Stream::Compaction,
+            owner: Owner::BLOCKS,
+            tag: OwnerTag([0xa5; 64]),
+        }),
     };
     Header {
         generation: 77,
@@ -37,6 +41,31 @@ fn headers_read_back_as_written() {
         }
         let short = decode(kind, PLACE, 4, 16, &page[..encoded_bytes(4) - 1]);
         assert!(matches!(short, Decoded::Damaged(_)));
+    }
+}
+
+/// Headers of the block layer keep the version that programs without owners read.
+#[test]
+fn an_owner_other_than_the_block_layer_needs_version_3() {
+    let version = |page: &[u8]| u32::from_le_bytes(array(page, 8));
+    assert_eq!(version(&encoded(HeaderKind::Erase)), 2);
+    assert_eq!(version(&encoded(HeaderKind::Opening)), 2);
+    for owner in [Owner { layer: 1, domain: 0x0203 }, Owner { layer: 0, domain: 9 }] {
+        let mut header = header(HeaderKind::Opening);
+        header.opening = header.opening.map(|purpose| Purpose { owner, ..purpose });
+        let mut page = vec![0; 512];
+        encode(PLACE, &header, &mut page);
+        assert_eq!(version(&page), 3);
+        assert_eq!(page[120], owner.layer);
+        assert_eq!(page[122..124], owner.domain.to_le_bytes());
+        assert_eq!(decode(HeaderKind::Opening, PLACE, 4, 16, &page), Decoded::Valid(header));
+        // Without the version the bytes have no meaning.
+        put(&mut page, 8, &2_u32.to_le_bytes());
+        seal(HeaderKind::Opening, PLACE, 4, &mut page);
+        let Decoded::Valid(read) = decode(HeaderKind::Opening, PLACE, 4, 16, &page) else {
+            panic!("a header of version 2")
+        };
+        assert_eq!(read.opening.map(|purpose| purpose.owner), Some(Owner::BLOCKS));
     }
 }
 

@@ -13,6 +13,7 @@ mod mirror;
 mod mirror_bytes;
 mod mirror_support;
 mod moving;
+mod owners;
 mod parity;
 mod reads;
 mod repair;

@@ -1,0 +1,64 @@
+//! An FTL keeps the superblocks of other owners.
+
+use crate::support::{Flash, Media, Rig, geometry};
+use softflash_base::{Time, UnitId};
+use softflash_ftl::{FtlConfig, Owner};
+
+const OTHER: Owner = Owner { layer: 1, domain: 0x0203 };
+
+fn of(owner: Owner) -> FtlConfig {
+    FtlConfig { owner, ..FtlConfig::default() }
+}
+
+#[test]
+fn superblocks_of_another_owner_are_listed_and_never_erased() {
+    let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
+    let (mut rig, _) = Rig::mount(&flash, of(OTHER));
+    let theirs = rig.fill(0, 1);
+    drop(rig);
+
+    let (mut rig, inventory) = Rig::mount(&flash, of(Owner::BLOCKS));
+    assert_eq!(inventory.superblocks, []);
+    let kept: Vec<_> =
+        inventory.of_others.iter().map(|kept| (kept.superblock, kept.owner)).collect();
+    assert_eq!(kept, [(theirs, Some(OTHER))]);
+    assert_eq!(rig.ftl.space(UnitId(0)).free(), 7);
+    while let Ok(ours) = rig.try_allocate(0, 2) {
+        let pages = rig.ftl.payload_pages();
+        let request = rig.append(&ours, 0, pages);
+        rig.wait(request).result.unwrap();
+        if rig.now < Time(10_000_000_000) {
+            assert!(rig.ftl.release(rig.now, &ours));
+        }
+    }
+    drop(rig);
+
+    let (mut rig, inventory) = Rig::mount(&flash, of(OTHER));
+    let found: Vec<_> = inventory.superblocks.iter().map(|found| found.superblock).collect();
+    assert_eq!(found, [theirs]);
+    assert!(inventory.of_others.iter().all(|kept| kept.owner == Some(Owner::BLOCKS)));
+    let pages = rig.ftl.payload_pages();
+    rig.verify(&theirs, 0, pages);
+}
+
+#[test]
+fn a_damaged_superblock_beside_those_of_another_owner_is_kept() {
+    let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
+    let (mut rig, _) = Rig::mount(&flash, of(OTHER));
+    let (damaged, whole) = (rig.fill(0, 1), rig.fill(0, 2));
+    flash.borrow_mut().corrupt(0, 0, 1, damaged.index, 0, 60);
+    drop(rig);
+    for (owner, expected) in [(Owner::BLOCKS, [None, Some(OTHER)]), (OTHER, [None; 2])] {
+        let (rig, inventory) = Rig::mount(&flash, of(owner));
+        let is_ours = owner == OTHER;
+        let places: Vec<_> = inventory.damaged.iter().map(|damaged| damaged.superblock).collect();
+        assert_eq!(places, if is_ours { vec![damaged] } else { vec![] });
+        let kept = [damaged, whole].map(|superblock| {
+            let kept = inventory.of_others.iter().find(|kept| kept.superblock == superblock);
+            kept.and_then(|kept| kept.owner)
+        });
+        assert_eq!(kept, expected);
+        assert_eq!(inventory.of_others.len(), if is_ours { 0 } else { 2 });
+        assert_eq!(rig.ftl.space(UnitId(0)).live, 2);
+    }
+}
