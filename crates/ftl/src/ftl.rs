@@ -97,8 +97,7 @@ impl Ftl {
         if self.requests.any_finished() {
             return Wake::Now;
         }
-        let erase_ahead = self.units.each().filter_map(Unit::erase_ahead_due).min();
-        match (self.dispatcher.device().wake(), erase_ahead) {
+        match (self.dispatcher.device().wake(), self.units.next_due()) {
             (Wake::At(device), Some(due)) => Wake::At(device.min(due)),
             (Wake::Idle, _) if self.commands.wait_for_device() => Wake::Now,
             (Wake::Idle, Some(due)) => Wake::At(due),
@@ -134,11 +133,9 @@ impl Ftl {
 
     /// Starts the erases ahead of need that are due.
     fn erase_ahead(&mut self, now: Time) {
-        for place in self.units.places() {
+        for place in self.units.due(now) {
             let unit = &mut self.units[place];
-            if unit.erase_ahead_due().is_some_and(|due| due <= now)
-                && let Some(chosen) = unit.next_to_erase()
-            {
+            if let Some(chosen) = unit.next_to_erase() {
                 unit.set_state(chosen.index, State::Erasing);
                 let class = QueueClass::new(OpKind::Erase, Priority::Background);
                 erase::start(unit, &mut self.commands, now, chosen.index, class);

@@ -14,9 +14,11 @@ pub mod config;
 mod convert;
 mod counters;
 mod dispatch;
+mod due;
 mod erase;
 mod erase_ahead;
 mod failure;
+mod free_index;
 mod ftl;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

@@ -4,6 +4,8 @@ mod slot;
 
 pub(crate) use slot::{Slot, State};
 
+use crate::free_index::FreeIndex;
+use crate::policy::wear::{Candidate, Readiness};
 use crate::telemetry::SpaceAccount;
 use softflash_base::UnitId;
 
@@ -13,6 +15,7 @@ pub(crate) struct Slots {
     slots: Vec<Slot>,
     /// Superblocks in each [`State`].
     account: [u32; 7],
+    free: FreeIndex,
 }
 
 impl Slots {
@@ -20,7 +23,8 @@ impl Slots {
     pub fn new(unit: UnitId, superblocks: u32) -> Slots {
         let mut account = [0; 7];
         account[State::OutOfService as usize] = superblocks;
-        Slots { unit, slots: vec![Slot::new(); superblocks as usize], account }
+        let (slots, free) = (vec![Slot::new(); superblocks as usize], FreeIndex::new(superblocks));
+        Slots { unit, slots, account, free }
     }
 
     pub fn slot(&self, index: u32) -> &Slot {
@@ -28,6 +32,7 @@ impl Slots {
     }
 
     pub fn slot_mut(&mut self, index: u32) -> &mut Slot {
+        self.free.note_change(index);
         &mut self.slots[index as usize]
     }
 
@@ -43,6 +48,7 @@ impl Slots {
 
     /// Changes the state of a superblock and checks the sum over all states.
     pub fn set_state(&mut self, index: u32, state: State) {
+        self.free.note_change(index);
         let old = self.slots[index as usize].replace_state(state);
         assert!(
             self.account[old as usize] > 0,
@@ -57,6 +63,13 @@ impl Slots {
             "unit {}: superblocks were lost or counted twice",
             self.unit
         );
+    }
+
+    /// The free superblocks, by the order of the wear policy.
+    pub fn free(&mut self) -> &FreeIndex {
+        let slots = &self.slots;
+        self.free.refresh(|index| candidate(index, &slots[index as usize]));
+        &self.free
     }
 
     /// Number of superblocks in a state.
@@ -86,5 +99,40 @@ impl Slots {
         assert_eq!(account, self.account, "unit {}: superblocks by state", self.unit);
         let under_way: u32 = self.slots.iter().map(Slot::under_way).sum();
         assert_eq!(under_way, load, "unit {}: commands under way", self.unit);
+        self.free.check(|index| candidate(index, &self.slots[index as usize]));
+    }
+}
+
+/// A superblock as a candidate for allocation; none if it cannot be allocated.
+fn candidate(index: u32, slot: &Slot) -> Option<Candidate> {
+    let (readiness, pending_erases) = match slot.state() {
+        State::Erased => (Readiness::Erased, 0),
+        State::Erasing if slot.has_failed() => return None,
+        State::Erasing => (Readiness::Erasing, u32::from(!slot.is_erased())),
+        State::ErasePending => (Readiness::ErasePending, 1),
+        _ => return None,
+    };
+    let (wear, wear_unknown) = slot.wear();
+    Some(Candidate { index, wear: wear + pending_erases, wear_unknown, readiness })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_free_superblocks_follows_their_wear() {
+        let mut slots = Slots::new(UnitId(0), 3);
+        for (index, wear) in [(0, 4), (1, 3), (2, 5)] {
+            slots.set_state(index, State::ErasePending);
+            slots.slot_mut(index).set_wear((wear, false));
+        }
+        let first = |slots: &mut Slots| {
+            slots.free().first(Readiness::ErasePending, None).map(|first| (first.index, first.wear))
+        };
+        assert_eq!(first(&mut slots), Some((1, 4)), "with the erase that is due");
+        slots.slot_mut(1).set_wear((6, false));
+        assert_eq!(first(&mut slots), Some((0, 5)));
+        slots.check(0);
     }
 }

@@ -1,20 +1,23 @@
 //! The units of a queue pair, by place, id and superblock.
 
+use crate::due::Due;
 use crate::slots::State;
 use crate::superblock::{FtlError, Superblock};
 use crate::unit::Unit;
-use softflash_base::UnitId;
+use softflash_base::{Time, UnitId};
 use std::ops::{Index, IndexMut, Range};
 
 /// The units in the order of their ids. The *place* of a unit is its number in this table.
 pub(crate) struct Units {
     range: Range<u16>,
     units: Vec<Unit>,
+    /// The next erase ahead of need of each unit.
+    due: Due,
 }
 
 impl Units {
     pub fn new(range: Range<u16>, units: Vec<Unit>) -> Units {
-        Units { range, units }
+        Units { range, due: Due::new(units.len()), units }
     }
 
     /// The ids of the units.
@@ -22,14 +25,25 @@ impl Units {
         self.range.clone()
     }
 
-    /// The places of all units.
-    pub fn places(&self) -> Range<usize> {
-        0..self.units.len()
+    /// The places of the units with an erase ahead of need that is due.
+    pub fn due(&mut self, now: Time) -> Vec<usize> {
+        let units = &self.units;
+        self.due.refresh(|place| units[place].erase_ahead_due());
+        self.due.up_to(now)
     }
 
-    /// All units.
-    pub fn each(&self) -> impl Iterator<Item = &Unit> {
-        self.units.iter()
+    /// The time of the next erase ahead of need.
+    pub fn next_due(&self) -> Option<Time> {
+        self.due.first(|place| self.units[place].erase_ahead_due())
+    }
+
+    /// Recounts superblocks, commands and blocks.
+    ///
+    /// # Panics
+    /// If any is lost or counted twice.
+    pub fn check(&self) {
+        self.units.iter().for_each(Unit::check);
+        self.due.check(|place| self.units[place].erase_ahead_due());
     }
 
     /// The place of a unit.
@@ -77,6 +91,7 @@ impl Index<usize> for Units {
 
 impl IndexMut<usize> for Units {
     fn index_mut(&mut self, place: usize) -> &mut Unit {
+        self.due.note_change(place);
         &mut self.units[place]
     }
 }

@@ -6,7 +6,6 @@ use crate::header::uuid_halves;
 use crate::layout::HEADER_PAGES;
 use crate::superblock::Superblock;
 use crate::telemetry::{SpaceAccount, UnitTelemetry};
-use crate::unit::Unit;
 use softflash_base::{UnitId, checksum};
 use std::ops::Range;
 
@@ -114,6 +113,6 @@ impl Ftl {
     /// # Panics
     /// If one is lost or counted twice, which is a defect.
     pub fn check(&self) {
-        self.units.each().for_each(Unit::check);
+        self.units.check();
     }
 }

@@ -30,13 +30,28 @@ pub struct Candidate {
     pub readiness: Readiness,
 }
 
-/// The superblock to use: the least worn; among equals the one that can be written soonest, then
+/// The place of a candidate in the order of this policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank(u32, Readiness, Reverse<bool>, u32);
+
+impl Rank {
+    /// The index of the candidate.
+    pub fn index(&self) -> u32 {
+        self.3
+    }
+}
+
+/// The order of use: the least worn first; among equals the one that can be written soonest, then
 /// one of unknown wear (so that flash that was never used is used before the rest wears further),
 /// then the lowest index.
+pub fn rank(candidate: &Candidate) -> Rank {
+    let Candidate { index, wear, wear_unknown, readiness } = *candidate;
+    Rank(wear, readiness, Reverse(wear_unknown), index)
+}
+
+/// The superblock to use: the first by [`rank`].
 pub fn choose(candidates: impl Iterator<Item = Candidate>) -> Option<Candidate> {
-    candidates.min_by_key(|candidate| {
-        (candidate.wear, candidate.readiness, Reverse(candidate.wear_unknown), candidate.index)
-    })
+    candidates.min_by_key(rank)
 }
 
 /// The least worn superblock with data, if its erase count is more than `spread` below `highest`:

@@ -12,31 +12,18 @@ use softflash_base::Time;
 use softflash_base::planted::{self, Bug};
 
 impl Unit {
-    /// The superblocks that can be allocated.
-    fn candidates(&self) -> impl Iterator<Item = Candidate> {
-        self.slots.numbered().filter_map(|(index, slot)| {
-            let (readiness, pending_erases) = match slot.state() {
-                State::Erased => (Readiness::Erased, 0),
-                State::Erasing if slot.has_failed() => return None,
-                State::Erasing => (Readiness::Erasing, u32::from(!slot.is_erased())),
-                State::ErasePending => (Readiness::ErasePending, 1),
-                _ => return None,
-            };
-            let (wear, wear_unknown) = slot.wear();
-            Some(Candidate { index, wear: wear + pending_erases, wear_unknown, readiness })
-        })
-    }
-
     /// The free superblock to use next. The one whose header has the greatest generation is chosen
     /// only if no other is free: after a power cut between its erase and its next header, a mount
     /// would find smaller generations.
-    pub fn choose(&self) -> Option<Candidate> {
+    pub fn choose(&mut self) -> Option<Candidate> {
         let newest = self.newest.map(|(_, index)| index);
-        let is_newest = |candidate: &Candidate| {
-            candidate.readiness == Readiness::ErasePending && Some(candidate.index) == newest
+        let free = self.slots.free();
+        let ready = || [Readiness::Erased, Readiness::Erasing].map(|ready| free.first(ready, None));
+        let best = |except| {
+            let pending = free.first(Readiness::ErasePending, except);
+            wear::choose(ready().into_iter().chain([pending]).flatten())
         };
-        wear::choose(self.candidates().filter(|candidate| !is_newest(candidate)))
-            .or_else(|| wear::choose(self.candidates()))
+        best(newest).or_else(|| best(None))
     }
 
     /// Records whether erased superblocks are short.
@@ -62,12 +49,9 @@ impl Unit {
     }
 
     /// The superblock to erase ahead of need.
-    pub fn next_to_erase(&self) -> Option<Candidate> {
+    pub fn next_to_erase(&mut self) -> Option<Candidate> {
         let newest = self.newest_index();
-        let may_be_erased = |candidate: &Candidate| {
-            candidate.readiness == Readiness::ErasePending && Some(candidate.index) != newest
-        };
-        wear::choose(self.candidates().filter(may_be_erased))
+        self.slots.free().first(Readiness::ErasePending, newest)
     }
 
     /// The superblock whose header has the greatest generation.
