@@ -5,6 +5,7 @@ use crate::error::CliError;
 use crate::host;
 use bytesize::ByteSize;
 use softflash_device::file::Discard;
+use softflash_device::model::UnitKind;
 use softflash_device::{FileFormat, ModelConfig, ModelFormat, format_file, format_model};
 use softflash_server::data_dir::{Manifest, NewDataDir, StoreSection, leftovers};
 use softflash_server::{DataDir, DataDirError};
@@ -116,8 +117,7 @@ impl Plan {
             0 => u16::from(self.copies.max(1)),
             _ => LEAST_UNITS_OF_PARITY,
         };
-        let most_shards = self.units / units_each;
-        let shards = self.shards.unwrap_or_else(|| host::cores().min(most_shards).max(1));
+        let shards = self.number_of_shards(self.units / units_each)?;
         let slices =
             self.slices.unwrap_or_else(|| shards.saturating_mul(self.slices_per_shard(shards)));
         let compression = self.compression.list(slices)?;
@@ -126,6 +126,27 @@ impl Plan {
         match Manifest::new("", section.clone()).layout(self.units).problem() {
             Some(problem) => Err(CliError::Usage(problem)),
             None => Ok(section),
+        }
+    }
+
+    /// The requested number of shards, or one per core, `most` at most. Units that share a channel
+    /// belong to one shard.
+    fn number_of_shards(&self, most: u16) -> Result<u16, CliError> {
+        let default = host::cores().min(most).max(1);
+        let channels = match &self.device {
+            NewDevice::Model(config) if config.unit == UnitKind::Chip => {
+                config.array.geometry.channels
+            }
+            _ => return Ok(self.shards.unwrap_or(default)),
+        };
+        let splits_no_channel = |shards: &u16| *shards > 0 && channels.is_multiple_of(*shards);
+        match self.shards {
+            None => Ok((1..=default).rev().find(splits_no_channel).unwrap_or(1)),
+            Some(shards) if splits_no_channel(&shards) => Ok(shards),
+            Some(shards) => Err(CliError::Usage(format!(
+                "--shards {shards}: the units of a channel belong to one shard, and {channels} channels cannot be \
+                 divided by {shards}; use a divisor of {channels}"
+            ))),
         }
     }
 
@@ -210,6 +231,25 @@ mod tests {
         assert_eq!(block_device(&path).superblocks(), 0, "it does not exist");
         File::create(&path).unwrap().set_len(40 * SUPERBLOCK_BYTES + 1).unwrap();
         assert_eq!(block_device(&path).superblocks(), 40);
+    }
+
+    #[test]
+    fn a_shard_has_whole_channels() {
+        let plan = |shards| Plan {
+            path: PathBuf::new(),
+            device: NewDevice::Model(Box::new(ModelConfig::preset("tssd").unwrap())),
+            units: 204,
+            shards,
+            slices: None,
+            compression: Compressions::default(),
+            copies: 1,
+            parity: 0,
+            force: false,
+        };
+        assert_eq!(plan(Some(3)).number_of_shards(204).unwrap(), 3);
+        assert_eq!(plan(None).number_of_shards(2).unwrap(), 1);
+        let problem = plan(Some(2)).number_of_shards(204).unwrap_err().to_string();
+        assert!(problem.contains("--shards 2") && problem.contains("a divisor of 51"), "{problem}");
     }
 
     #[test]

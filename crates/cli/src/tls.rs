@@ -24,7 +24,7 @@ pub struct TlsArguments {
     #[arg(long, value_name = "FILE", requires = "tls_port")]
     tls_ca: Option<PathBuf>,
     /// Whether clients must show a certificate; by default `required` with --tls-ca, else `no`
-    #[arg(long, value_name = "WHETHER", requires = "tls_port")]
+    #[arg(long, value_name = "no|optional|required", requires = "tls_port")]
     tls_client_auth: Option<Whether>,
 }
 

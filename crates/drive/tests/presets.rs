@@ -55,6 +55,7 @@ fn capacities_are_those_of_the_originals() {
         ("huawei-gen3", 704 * GIB),
         ("intel-320", 160 * GIB),
         ("memblaze-q520", 1024 * GIB),
+        ("tssd", 204 * 8 * GIB),
         ("mqsim-default", 512 * GIB),
     ];
     for (name, bytes) in capacities {
@@ -82,6 +83,7 @@ fn sdf_and_gen3_have_the_same_flash() {
     let devices = devices();
     assert_eq!(devices["sdf"].array(), presets::sdf());
     assert_eq!(devices["huawei-gen3"].array(), presets::sdf());
+    assert_eq!(devices["tssd"].array(), presets::tssd());
     assert_eq!(devices["huawei-gen3"].link, devices["sdf"].link);
 }
 

@@ -1,6 +1,7 @@
 //! Layouts: how a device uses its flash. Experiments vary the layout on the same hardware.
 
 use serde::{Deserialize, Serialize};
+use softflash_device::model::UnitKind;
 use softflash_drive::spec::PageMapped;
 
 /// A layout, as a preset in TOML states it.
@@ -28,9 +29,9 @@ pub enum LayoutKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Units {
-    /// Channels of a unit.
-    #[serde(default = "one")]
-    pub unit_channels: u16,
+    /// The flash of a unit.
+    #[serde(default)]
+    pub unit: UnitKind,
     /// Which unit takes the next write.
     #[serde(default)]
     pub scheduler: Scheduler,
@@ -59,10 +60,6 @@ pub enum Order {
     ReadsFirst,
     /// In the order of arrival.
     Fifo,
-}
-
-fn one() -> u16 {
-    1
 }
 
 impl Layout {

@@ -48,6 +48,48 @@ pub fn sdf() -> ArrayConfig {
     }
 }
 
+/// The flash of Tencent's TSSD: 51 channels (3 controllers of 17) with 4 chips of 8 GiB each, 1.6
+/// TiB in all, pages of 4 KiB and flash blocks of 512 KiB.
+///
+/// The paper names no part and no times. They are those of the MLC family with these pages and
+/// blocks in chips of 64 Gbit, Micron MT29F64G08 (data sheet "16, 32, 64, 128Gb NAND Flash
+/// Memory"): four dies of two planes of 2048 blocks, tR 50 us, tPROG 900 us, tBERS 3.5 ms, 25 ns a
+/// byte on the bus, cache reads and cache programs. One time for lower and upper pages, as the data
+/// sheet has only that. The spare bytes of a page (218) cross the bus, because its ECC is in the
+/// controller.
+pub fn tssd() -> ArrayConfig {
+    ArrayConfig {
+        geometry: Geometry {
+            channels: 51,
+            chips_per_channel: 4,
+            dies_per_chip: 4,
+            planes_per_die: 2,
+            blocks_per_plane: 2048,
+            pages_per_block: 128,
+            page_bytes: 4096,
+            spare_bytes: 218,
+        },
+        die: DieTiming {
+            cell: Cell::Mlc,
+            pairing: Pairing::Shadow,
+            read_ns: vec![50_000],
+            program_ns: vec![900_000],
+            erase_ns: 3_500_000,
+            retry_ns: None,
+            cache_read: true,
+            cache_program: true,
+            program_suspend: None,
+            erase_suspend: None,
+        },
+        bus: BusTiming {
+            bytes_per_second: 40_000_000,
+            command_overhead_ns: 0,
+            transfer_spare: true,
+            reads_ahead: 8,
+        },
+    }
+}
+
 /// A small MLC array for tests: 2 channels x 2 chips x 2 planes x 8 blocks x 16 pages of 4 KiB,
 /// with round times that are easy to add up, no cache registers and no suspend. A page takes 10 us
 /// on the bus, 50 us to read, 200 us (lower) or 600 us (upper) to program; an erase takes 2 ms.

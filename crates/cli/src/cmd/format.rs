@@ -60,7 +60,7 @@ pub struct Format {
     /// How the file system or drive below treats erased space
     #[arg(long, value_enum, default_value_t)]
     discard: DiscardName,
-    /// The flash array of a model: model, small, sdf, tlc, or a TOML file
+    /// The flash array of a model: model, small, sdf, tssd, tlc, or a TOML file
     #[arg(long, value_name = "NAME|FILE")]
     preset: Option<String>,
     /// Use a block device instead of a file in the directory

@@ -52,7 +52,7 @@ pub struct ModelConfig {
 }
 
 /// The names of the presets of [`ModelConfig::preset`].
-pub const PRESETS: [&str; 4] = ["model", "small", "sdf", "tlc"];
+pub const PRESETS: [&str; 5] = ["model", "small", "sdf", "tssd", "tlc"];
 
 impl ModelConfig {
     /// A faultless array with channels as units.
@@ -66,6 +66,10 @@ impl ModelConfig {
             "model" => Some(ModelConfig::model()),
             "small" => Some(ModelConfig::small()),
             "sdf" => Some(ModelConfig::sdf()),
+            "tssd" => {
+                let chips = ModelConfig::new(presets::tssd());
+                Some(ModelConfig { unit: UnitKind::Chip, ..chips })
+            }
             "tlc" => Some(ModelConfig::new(presets::tlc())),
             _ => None,
         }

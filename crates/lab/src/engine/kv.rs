@@ -31,8 +31,8 @@ const CHART_NS: u64 = 20_000_000;
 /// Runs a key-value workload.
 pub fn run(cell: &Cell, workload: &KvWorkload, control: &Control) -> Result<Outcome, LabError> {
     match &cell.layout.kind {
-        LayoutKind::Units(_) => {
-            let hardware = Hardware::new(&cell.device, Contents::Packed, cell.seed)?;
+        LayoutKind::Units(layout) => {
+            let hardware = Hardware::new(&cell.device, layout.unit, Contents::Packed, cell.seed)?;
             let device = hardware.device();
             run_on(device, true, cell, workload, control, &mut OnUnits { hardware, since: None })
         }

@@ -78,21 +78,14 @@ impl<'a> Run<'a> {
         workload: &'a BlockWorkload,
         control: &'a Control<'a>,
     ) -> Result<Run<'a>, LabError> {
-        let wrong = |what: String| Err(LabError::Parameter(format!("{}: {what}", cell.key)));
         workload.validate().map_err(|error| LabError::Parameter(error.to_string()))?;
-        if layout.unit_channels != 1 {
-            return wrong(format!(
-                "units of {} channels; the array has units of one channel",
-                layout.unit_channels
-            ));
-        }
         Ok(Run {
             cell,
             workload,
             layout,
             control,
             limits: cell.limits(),
-            hardware: Hardware::new(&cell.device, Contents::Nothing, cell.seed)?,
+            hardware: Hardware::new(&cell.device, layout.unit, Contents::Nothing, cell.seed)?,
             rng: Rng::seeded(cell.seed).fork("units"),
         })
     }

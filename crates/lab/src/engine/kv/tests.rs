@@ -4,6 +4,7 @@ use crate::layout::{LayoutKind, Order, Scheduler, Units};
 use crate::workload::Workload;
 use crate::{Outcome, presets};
 use softflash_base::SliceId;
+use softflash_device::model::UnitKind;
 use softflash_store::StoreOptions;
 use softflash_store::options::PlacementKind;
 use softflash_workload::{KvOrder, KvWorkload, Operation, ValueSize};
@@ -65,8 +66,11 @@ fn patches_lie_as_the_layout_says() {
     let options = |kind: &LayoutKind| store_options(&workload, kind, 2);
     let sdf = options(&layout.kind);
     assert_eq!((sdf.placement, sdf.ftl.reads_first), (PlacementKind::RoundRobin, false));
-    let other =
-        Units { unit_channels: 1, scheduler: Scheduler::LoadAware, order: Order::ReadsFirst };
+    let other = Units {
+        unit: UnitKind::Channel,
+        scheduler: Scheduler::LoadAware,
+        order: Order::ReadsFirst,
+    };
     let other = options(&LayoutKind::Units(other));
     assert_eq!((other.placement, other.ftl.reads_first), (PlacementKind::LeastLoaded, true));
     let default = StoreOptions { value_threshold: None, ..StoreOptions::default() };

@@ -31,13 +31,18 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// A new, erased device that stores `contents` of its data.
+    /// A new, erased device of units of a kind, which stores `contents` of its data.
     ///
     /// # Errors
     /// [`LabError::Parameter`] if the flash cannot be built.
-    pub fn new(spec: &DeviceSpec, contents: Contents, seed: u64) -> Result<Hardware, LabError> {
+    pub fn new(
+        spec: &DeviceSpec,
+        unit: UnitKind,
+        contents: Contents,
+        seed: u64,
+    ) -> Result<Hardware, LabError> {
         let config = ModelConfig {
-            unit: UnitKind::Channel,
+            unit,
             seed: seed >> 1,
             array: spec.array(),
             faults: FaultConfig::default(),

@@ -3,6 +3,7 @@ use crate::engine::limits::physical_limits;
 use crate::layout::{Layout, LayoutKind, Order, Scheduler, Units};
 use crate::workload::Workload;
 use crate::{LabError, Outcome, presets};
+use softflash_device::model::UnitKind;
 use softflash_workload::{BlockWorkload, Load, Pattern, Precondition, RequestSize, Span};
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +17,8 @@ fn cell(read_fraction: f64, bytes: u32, load: Load, requests: u64) -> Cell {
     workload.read_fraction = read_fraction;
     workload.align_bytes = Some(8192);
     workload.load = load;
-    let units = Units { unit_channels: 1, scheduler: Scheduler::RoundRobin, order: Order::Fifo };
+    let units =
+        Units { unit: UnitKind::Channel, scheduler: Scheduler::RoundRobin, order: Order::Fifo };
     Cell {
         key: "test".to_owned(),
         layout_name: "sdf".to_owned(),
@@ -71,6 +73,26 @@ fn a_write_takes_its_erase_its_headers_and_its_pages() {
     // The first superblock of each unit was erased ahead, its erase header written.
     assert_eq!(outcome.programs.metadata, 8 * 2 - 2);
     assert_eq!(outcome.erases, (8 - 2) * 4);
+}
+
+/// A chip of TSSD senses a page in 50 us and sends it with its spare bytes at 40 MB/s; four chips
+/// share a channel.
+#[test]
+fn units_of_one_chip_share_the_bus_of_their_channel() {
+    let reads = |threads| {
+        let mut cell = cell(1.0, 4096, Load::closed(threads, 1), 2_000);
+        cell.device = presets::device("tssd").unwrap();
+        cell.device.geometry.blocks_per_plane = 4;
+        cell.device.geometry.channels = 1;
+        let (_, layout) = presets::layout("tssd").unwrap();
+        cell.layout = layout;
+        run(&cell).unwrap()
+    };
+    let (one, many) = (reads(1), reads(64));
+    let (sense_ns, transfer_ns) = (50_000.0, (4096.0 + 218.0) * 25.0);
+    assert!(one.read_latency.mean_ns > sense_ns + transfer_ns, "{}", one.read_latency.mean_ns);
+    near(one.channel_utilisation[0], transfer_ns / one.read_latency.mean_ns, 0.01);
+    near(many.channel_utilisation[0], 1.0, 0.01);
 }
 
 #[test]
@@ -147,8 +169,4 @@ fn what_units_cannot_do_is_refused_with_a_remedy() {
     let mut empty = cell(1.0, 8192, Load::closed(1, 1), 1);
     empty.parameters.precondition = Precondition::None;
     assert!(refusal(empty).contains("nothing to read"));
-    let mut wide = cell(1.0, 8192, Load::closed(1, 1), 1);
-    let LayoutKind::Units(units) = &mut wide.layout.kind else { unreachable!() };
-    units.unit_channels = 2;
-    assert!(refusal(wide).contains("unit"));
 }
