@@ -6,8 +6,8 @@
 //! host's writes wait for it.
 
 use crate::dies::Dies;
-use crate::map::NONE;
 use crate::space::Space;
+use softflash_mapping::NONE;
 use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
 
@@ -28,7 +28,7 @@ pub(crate) fn step(
         if space.left_to_move(frontier) == 0 {
             let victim = space.begin_erase(frontier);
             let work = Work { tag: victim, page: 0, pages: 1, kind: WorkKind::Erase };
-            return Some(dies.begin(die, work));
+            return Some(dies.begin_on(die, victim, work));
         }
         space.move_chunk(frontier);
     }
@@ -36,7 +36,8 @@ pub(crate) fn step(
         let to_program = space.frontier(frontier).to_program(space.shape());
         dies.copy_back(die, frontier, to_program)
     } else {
-        dies.begin(die, program_moved(space, frontier))
+        let block = space.frontier(frontier).open_block();
+        dies.begin_on(die, block, program_moved(space, frontier))
     })
 }
 
@@ -54,11 +55,14 @@ fn program_moved(space: &mut Space, frontier: u32) -> Work {
 #[inline(never)]
 pub(crate) fn completed(space: &mut Space, dies: &mut Dies, die: u32, work: Work) {
     match work.kind {
-        WorkKind::Erase => space.erased(work.tag),
+        WorkKind::Erase => {
+            dies.end_oldest(die);
+            space.erased(work.tag);
+        }
         WorkKind::CopyBack => {
             dies.end_copy_back(die);
             space.moved(work.tag, work.pages.into());
         }
-        _ => {}
+        _ => dies.end_oldest(die),
     }
 }

@@ -1,4 +1,7 @@
 //! The dies of a drive: their flash, and the pages that wait to be read from each.
+//!
+//! On flash that can suspend, a die takes a read while it programs or erases. The block of the read
+//! decides whether it may suspend this work, so the blocks under work are kept here.
 
 use crate::error::DriveError;
 use crate::pages::{Pages, Queue};
@@ -15,6 +18,8 @@ pub(crate) struct Dies {
     schedule: Schedule,
     /// Pages are moved one by one inside their die.
     copies_back: bool,
+    /// Reads may pass programs and erases.
+    suspends: bool,
 }
 
 /// A die.
@@ -24,6 +29,19 @@ struct Die {
     reads: Queue,
     /// Whether it is copying back; a read cuts that short.
     copies_back: bool,
+    /// If it suspends: the blocks of its programs and erases that have not ended, the oldest first.
+    under_work: [Option<u32>; 2],
+}
+
+impl Die {
+    fn add_work(&mut self, block: u32) {
+        let place = usize::from(self.under_work[0].is_some());
+        self.under_work[place] = Some(block);
+    }
+
+    fn end_work(&mut self) {
+        self.under_work = [self.under_work[1], None];
+    }
 }
 
 impl Dies {
@@ -37,17 +55,15 @@ impl Dies {
             (false, array) => array.without_suspend(),
             (true, array) => array,
         };
-        if let Some(key) = array.suspend_key() {
-            return Err(DriveError::Suspend { device: device.name.clone(), key });
-        }
         let mut flash = Timeline::new(&array)?;
         flash.set_copyback(layout.copyback);
-        let idle = Die { reads: Queue::EMPTY, copies_back: false };
+        let idle = Die { reads: Queue::EMPTY, copies_back: false, under_work: [None; 2] };
         Ok(Dies {
             flash,
             dies: vec![idle; shape.dies() as usize],
             schedule: layout.schedule,
             copies_back: layout.copyback && shape.is_row_a_page(),
+            suspends: array.die.program_suspend.is_some() || array.die.erase_suspend.is_some(),
         })
     }
 
@@ -93,6 +109,23 @@ impl Dies {
         self.flash.start(die, work)
     }
 
+    /// As [`begin`](Dies::begin), for a program, an erase or a move into this block.
+    #[inline(always)]
+    pub(crate) fn begin_on(&mut self, die: u32, block: u32, work: Work) -> Accepted {
+        if self.suspends {
+            self.dies[die as usize].add_work(block);
+        }
+        self.begin(die, work)
+    }
+
+    /// The oldest program, erase or move of a die has completed.
+    #[inline(always)]
+    pub(crate) fn end_oldest(&mut self, die: u32) {
+        if self.suspends {
+            self.dies[die as usize].end_work();
+        }
+    }
+
     /// Adds a page to be read.
     #[inline(always)]
     pub(crate) fn queue_read(&mut self, die: u32, page: u32, pages: &mut Pages) {
@@ -103,7 +136,7 @@ impl Dies {
         }
     }
 
-    /// The oldest page that waits to be read; [`NONE`](crate::map::NONE) if there is none.
+    /// The oldest page that waits to be read; [`NONE`](softflash_mapping::NONE) if there is none.
     #[inline]
     pub(crate) fn first_read(&self, die: u32) -> u32 {
         self.dies[die as usize].reads.first()
@@ -123,7 +156,20 @@ impl Dies {
         }
         let page = self.dies[die as usize].reads.pop(pages)?;
         let work = Work { tag: page, page: pages.row(page), pages: 1, kind: WorkKind::Read };
+        if accepts.read_passes() {
+            return Some(self.begin_passing(die, pages.block(page), work));
+        }
         Some(self.begin(die, work))
+    }
+
+    /// Starts a read on a die that programs or erases: it suspends this work, unless it is for the
+    /// same block.
+    #[inline(never)]
+    fn begin_passing(&mut self, die: u32, block: u32, read: Work) -> Accepted {
+        if self.dies[die as usize].under_work[0] == Some(block) {
+            return self.flash.start_behind(die, read);
+        }
+        self.flash.start(die, read)
     }
 
     /// Starts the copyback of up to `pages` pages of a write frontier, the first of them in `row`;

@@ -3,10 +3,10 @@
 use crate::buffer::Buffer;
 use crate::collect;
 use crate::dies::Dies;
-use crate::map::NONE;
 use crate::pages::Pages;
 use crate::space::Space;
 use crate::write_frontier::Due;
+use softflash_mapping::NONE;
 use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
 
@@ -48,8 +48,9 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// Starts the next work: reads before or after older writes, as the schedule requires;
-    /// collection before writes if it has fallen behind, otherwise in idle time. Returns the kinds
+    /// Starts the next work: reads before or after older writes, as the schedule requires, but
+    /// always before those that the die does not accept; collection before writes if it has fallen
+    /// behind, otherwise in idle time. Returns the kinds
     /// of work that the die still accepts; `None` if no work was started.
     #[inline(always)]
     fn begin_next(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
@@ -119,11 +120,12 @@ impl<'a> Dispatch<'a> {
     fn program(&mut self, die: u32, frontier: u32, most: u32) -> Option<Accepted> {
         if self.space.shape().is_row_a_page() {
             let page = self.space.frontier(frontier).next();
+            let block = self.space.frontier(frontier).open_block();
             let write = self.place_next_write(die, frontier, page)?;
             self.pages.end_queue(write);
             self.frontier_went_on(frontier, page + 1, 1);
             let work = Work { tag: write, page: page as u16, pages: 1, kind: WorkKind::Program };
-            return Some(self.dies.begin(die, work));
+            return Some(self.dies.begin_on(die, block, work));
         }
         let Dispatch { space, dies, pages, buffer } = self;
         Some(Dispatch::new(space, dies, pages, buffer).program_row(die, frontier, most))
@@ -134,6 +136,7 @@ impl<'a> Dispatch<'a> {
     #[inline(never)]
     fn program_row(mut self, die: u32, frontier: u32, most: u32) -> Accepted {
         let row_begins = self.space.frontier(frontier).next();
+        let block = self.space.frontier(frontier).open_block();
         let row = self.space.shape().row_of(row_begins);
         let row_ends = self.space.shape().row_end(row);
         let (mut page, mut data) = (row_begins, 0);
@@ -156,7 +159,8 @@ impl<'a> Dispatch<'a> {
         }
         self.frontier_went_on(frontier, page, data);
         let pages = (page - row_begins) as u8;
-        self.dies.begin(die, Work { tag: first, page: row, pages, kind: WorkKind::Program })
+        let work = Work { tag: first, page: row, pages, kind: WorkKind::Program };
+        self.dies.begin_on(die, block, work)
     }
 
     /// Takes the oldest waiting page of a write frontier, and maps it to this page of the

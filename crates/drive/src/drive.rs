@@ -55,7 +55,7 @@ impl Drive {
             front: Front::new(device, buffer.is_some()),
             buffer,
             pages: Pages::default(),
-            space: Space::new(shape, layout.victim),
+            space: Space::new(shape, layout),
             dies,
             completions: Completions::new(),
             counters: DriveCounters::default(),

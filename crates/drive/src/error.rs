@@ -10,17 +10,6 @@ pub enum DriveError {
     /// The flash.
     #[error(transparent)]
     Flash(#[from] ConfigError),
-    /// The flash can suspend, and the layout does not set `suspend = false`.
-    #[error(
-        "device {device} sets {key}, and page-mapped drives are simulated without suspend; \
-         set suspend = false in the layout to run it without, or leave {key} out of the device"
-    )]
-    Suspend {
-        /// The device.
-        device: String,
-        /// The key of the device that asks for suspend.
-        key: &'static str,
-    },
     /// Over-provisioning out of range.
     #[error("over-provisioning is {0} %; it must be 0 to 1000 (spare / logical)")]
     OverProvisioning(f64),

@@ -24,11 +24,10 @@
 //!
 //! - [`spec`]: devices and layouts, as presets define them; `shape`: numbering and capacity,
 //!   computed from both;
-//! - `map`: logical to physical pages and back; `blocks`: their valid pages, and which are erased
-//!   or can be collected; `write_frontier`: blocks that are written and collected together;
-//!   `space`: these three, without time;
+//! - `write_frontier`: blocks that are written and collected together; `space`: the page map, the
+//!   blocks (both are `softflash_mapping`'s, with the choice of victims) and the write frontiers,
+//!   without time;
 //! - `pages`: requests under way in a slab, and the FIFO queues of their pages;
-//! - `policy`: which block is collected next;
 //! - `front`: link and firmware, where requests come in; `buffer`: the write buffer; `dies`: the
 //!   flash, and the pages to be read; `dispatch`: the order of a die's commands; `collect`: the
 //!   commands of garbage collection; `completions`: pending completions; `host_queue`: requests
@@ -41,7 +40,6 @@
 
 mod ahead;
 pub mod as_device;
-mod blocks;
 mod buffer;
 mod collect;
 mod completions;
@@ -52,10 +50,7 @@ pub mod drive;
 mod error;
 mod front;
 mod host_queue;
-mod map;
-mod memory;
 mod pages;
-mod policy;
 mod precondition;
 mod request;
 mod shape;

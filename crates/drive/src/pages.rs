@@ -4,9 +4,9 @@
 //! linked through the slab: a page is stored once, and only its number moves. Most requests have
 //! one page, and share an entry with it.
 
-use crate::map::NONE;
 use crate::request::{Done, HostRequest};
 use softflash_base::{AccessKind, Time};
+use softflash_mapping::NONE;
 
 /// A request, a page of a request, or both: one cache line.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,8 @@ struct Page {
     next: u32,
     /// Its order of arrival at the die: a counter that wraps.
     order: u32,
+    /// The block to read from.
+    block: u32,
     /// The row to read in its block.
     row: u16,
     /// Whether it is read because a write covers a part of it.
@@ -42,6 +44,7 @@ impl Page {
         logical: NONE,
         next: NONE,
         order: 0,
+        block: NONE,
         row: 0,
         merges: false,
     };
@@ -129,6 +132,12 @@ impl Pages {
         self.entry(page).row
     }
 
+    /// The block to read a page from.
+    #[inline]
+    pub(crate) fn block(&self, page: u32) -> u32 {
+        self.entry(page).block
+    }
+
     /// A page to program arrives at its die.
     #[inline]
     pub(crate) fn arrive(&mut self, page: u32) {
@@ -137,11 +146,12 @@ impl Pages {
         self.entry_mut(page).order = order;
     }
 
-    /// A page to read arrives at its die.
+    /// A page to read from this block arrives at its die.
     #[inline]
-    pub(crate) fn arrive_to_read(&mut self, page: u32, row: u16) {
+    pub(crate) fn arrive_to_read(&mut self, page: u32, (block, row): (u32, u16)) {
         self.arrive(page);
-        self.entry_mut(page).row = row;
+        let entry = self.entry_mut(page);
+        (entry.block, entry.row) = (block, row);
     }
 
     /// Whether a page arrived at its die before another.

@@ -5,11 +5,15 @@
 //! whose numbers of valid pages follow the known distributions. A wrong distribution would show as
 //! drift in the run that follows.
 
-use crate::map::NONE;
 use crate::space::Space;
 use crate::spec::VictimPolicy;
 use crate::write_frontier::Due;
 use softflash_base::random::Rng;
+use softflash_mapping::NONE;
+use std::vec::IntoIter;
+
+/// Random logical pages whose map entries are prefetched while those before them are written.
+const AHEAD: usize = 16;
 
 /// Writes a logical page. Nothing may be under way.
 pub(crate) fn write(space: &mut Space, logical: u32) {
@@ -102,13 +106,16 @@ fn make_frontier_steady(space: &mut Space, first: u32, rng: &mut Rng) {
     let least_open = pages.saturating_sub(closed * in_block);
     let open = least_open + rng.below(u64::from(most_open - least_open) + 1) as u32;
     let counts = match space.victim_policy() {
-        VictimPolicy::Greedy => greedy_counts(pages - open, closed, in_block),
-        VictimPolicy::Fifo => fifo_counts(pages - open, closed, in_block),
+        VictimPolicy::Fifo | VictimPolicy::WindowedGreedy(1) => {
+            fifo_counts(pages - open, closed, in_block)
+        }
+        // Of the others greedy's is the nearest that is known; they come to their own as they run.
+        _ => greedy_counts(pages - open, closed, in_block),
     };
     for count in counts {
         write_block(space, frontier, count, &mut logical);
     }
-    for logical in logical {
+    while let Some(logical) = take(space, &mut logical) {
         while space.shape().is_parity(frontier, space.frontier(frontier).next()) {
             advance(space, frontier, 0);
         }
@@ -118,19 +125,14 @@ fn make_frontier_steady(space: &mut Space, first: u32, rng: &mut Rng) {
 }
 
 /// Writes a block of which `count` pages are still valid, spread evenly.
-fn write_block(
-    space: &mut Space,
-    frontier: u32,
-    count: u32,
-    logical: &mut impl Iterator<Item = u32>,
-) {
+fn write_block(space: &mut Space, frontier: u32, count: u32, logical: &mut IntoIter<u32>) {
     let in_block = space.shape().data_pages_from(frontier, 0);
     let mut due = 0;
     for page in 0..space.shape().pages_per_block() {
         if !space.shape().is_parity(frontier, page) {
             due += count;
             if due >= in_block
-                && let Some(logical) = logical.next()
+                && let Some(logical) = take(space, logical)
             {
                 due -= in_block;
                 place(space, frontier, logical);
@@ -138,6 +140,14 @@ fn write_block(
         }
         advance(space, frontier, 0);
     }
+}
+
+/// Takes the next of random logical pages.
+fn take(space: &Space, logical: &mut IntoIter<u32>) -> Option<u32> {
+    if let Some(&later) = logical.as_slice().get(AHEAD) {
+        space.expect_lookup(later);
+    }
+    logical.next()
 }
 
 /// Valid pages of closed blocks under greedy collection (finite-block mean field): a block with `i`

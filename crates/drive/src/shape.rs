@@ -8,11 +8,9 @@
 
 use crate::error::DriveError;
 use crate::spec::{DeviceSpec, FrontierScope, PageMapped};
+use softflash_mapping::blocks::MOST_PAGES_PER_BLOCK;
 use softflash_nand::Geometry;
 use std::ops::Range;
-
-/// Counts of valid pages have 15 bits.
-const MOST_PAGES_PER_BLOCK: u32 = 0x7fff;
 
 /// Two page numbers are reserved for other states.
 const MOST_PAGES: u64 = u32::MAX as u64 - 2;
@@ -204,8 +202,8 @@ impl Shape {
     }
 
     /// The end of the numbers of pages.
-    pub(crate) fn pages_end(&self) -> usize {
-        self.blocks_end() as usize * self.pages_per_block as usize
+    pub(crate) fn pages_end(&self) -> u32 {
+        self.blocks_end() * self.pages_per_block
     }
 
     /// The blocks of a write frontier.
@@ -272,10 +270,11 @@ impl Shape {
         (u32::from(row) + 1) * self.row_pages
     }
 
-    /// The row of a physical page in its erase block.
+    /// The block of a physical page, and its row in the erase block.
     #[inline]
-    pub(crate) fn row_of_physical(&self, page: u32) -> u16 {
-        self.row_of(page - self.first_page_of(self.block_of(page)))
+    pub(crate) fn place_of_physical(&self, page: u32) -> (u32, u16) {
+        let block = self.block_of(page);
+        (block, self.row_of(page - self.first_page_of(block)))
     }
 
     /// Whether pages are programmed one by one, and none is parity.

@@ -1,23 +1,26 @@
 //! The space of a drive: the page map, the blocks and their collection, and the pages that wait to
 //! be programmed. It has no time.
 
-use crate::blocks::Blocks;
 use crate::counters::DriveCounters;
-use crate::map::{ENTRIES_PER_LINE, Map, NONE};
 use crate::pages::Pages;
 use crate::shape::Shape;
-use crate::spec::VictimPolicy;
+use crate::spec::{PageMapped, VictimPolicy};
 use crate::write_frontier::{Due, MovedRow, WriteFrontier};
+use softflash_base::random::Rng;
+use softflash_mapping::{Blocks, ENTRIES_PER_LINE, NONE, PageMap, Policies};
+
+/// The seed of random choices of victims.
+const VICTIM_SEED: u64 = 1;
 
 /// The space of a drive.
 pub(crate) struct Space {
     shape: Shape,
-    map: Map,
+    map: PageMap,
     blocks: Blocks,
     frontiers: Vec<WriteFrontier>,
     /// The pending work of the write frontiers of each die.
     loads: Vec<Load>,
-    victim: VictimPolicy,
+    policies: Policies,
     programs: Programs,
 }
 
@@ -43,15 +46,19 @@ struct Programs {
 
 impl Space {
     /// Empty space.
-    pub(crate) fn new(shape: Shape, victim: VictimPolicy) -> Space {
+    pub(crate) fn new(shape: Shape, layout: &PageMapped) -> Space {
         let frontiers = 0..shape.frontiers();
-        let first_block = |of| shape.blocks_of(of).start;
+        let of_frontiers = frontiers.clone().map(|of| shape.blocks_of(of));
+        let mut blocks = Blocks::all_free(of_frontiers, shape.pages_per_block());
+        // The generator is the drive's own, and equal in all drives, so that no other draws shift.
+        let policies = Policies::new(layout.victim, layout.wear, Rng::seeded(VICTIM_SEED));
+        let frontier = |of| WriteFrontier::new(of, blocks.take_free(of, &policies).unwrap_or(NONE));
         Space {
-            map: Map::new(shape.logical_pages(), shape.pages_end()),
-            blocks: Blocks::new(&shape),
-            frontiers: frontiers.map(|of| WriteFrontier::new(of, first_block(of))).collect(),
+            frontiers: frontiers.map(frontier).collect(),
+            map: PageMap::new(shape.logical_pages(), shape.pages_end()),
+            blocks,
             loads: vec![Load::default(); shape.dies() as usize],
-            victim,
+            policies,
             programs: Programs::default(),
             shape,
         }
@@ -63,7 +70,7 @@ impl Space {
     }
 
     pub(crate) fn victim_policy(&self) -> VictimPolicy {
-        self.victim
+        self.policies.victim
     }
 
     #[inline]
@@ -176,7 +183,8 @@ impl Space {
     /// Removes a physical page from the valid pages of its block; [`NONE`] has no effect.
     #[inline]
     fn invalidate(&mut self, physical: u32) {
-        if physical != NONE {
+        // The map has asked the same of the page, so this costs no comparison.
+        if self.map.is_page(physical) {
             self.blocks.remove_valid(self.shape.block_of(physical));
         }
     }
@@ -247,16 +255,15 @@ impl Space {
 
     /// Opens a free block; after the last one, chooses a victim for collection.
     fn open(&mut self, frontier: u32) {
-        if self.frontiers[frontier as usize].open_next(&mut self.blocks) {
+        if self.frontiers[frontier as usize].open_next(&mut self.blocks, &self.policies) {
             self.choose_victim(frontier);
         }
     }
 
     fn choose_victim(&mut self, frontier: u32) {
-        let Space { shape, map, blocks, .. } = self;
+        let Space { shape, map, blocks, policies, .. } = self;
         let state = &mut self.frontiers[frontier as usize];
-        let range = shape.blocks_of(frontier);
-        let chosen = blocks.choose_victim(range, self.victim, state.closed());
+        let chosen = blocks.choose_victim(frontier, state.closed(), policies);
         let Some(victim) = chosen else { return };
         state.begin_collection(victim, shape, map, blocks);
         self.loads[shape.die_of(frontier) as usize].collecting += 1;
@@ -280,10 +287,20 @@ impl Space {
     #[inline]
     pub(crate) fn erased(&mut self, block: u32) {
         let frontier = self.shape.frontier_of_block(block);
-        self.blocks.add_free(frontier, block);
+        self.blocks.erased(frontier, block);
         if self.frontier(frontier).open_block() == NONE {
             self.open(frontier);
         }
+    }
+
+    /// The greatest difference between the erases of two blocks of a write frontier.
+    pub(crate) fn erase_spread(&self) -> u32 {
+        let frontiers = 0..self.shape.frontiers();
+        let spread = |frontier| {
+            let (least, most) = self.blocks.erases_in(frontier);
+            most - least
+        };
+        frontiers.map(spread).max().unwrap_or(0)
     }
 
     /// Adds the counters of programs and erases to those of the drive.
@@ -313,11 +330,11 @@ impl Space {
     /// that every block is free, open, closed, or being collected or erased. Returns the first
     /// error.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let valid = self.blocks.check_counts(&self.shape, &self.map)?;
+        let valid = self.blocks.check_counts(&self.map)?;
         self.map.check(valid)?;
         for (frontier, state) in (0..).zip(&self.frontiers) {
             let in_use = usize::from(state.open_block() != NONE) + usize::from(state.collects());
-            self.blocks.check_use(&self.shape, frontier, in_use)?;
+            self.blocks.check_use(frontier, in_use)?;
         }
         Ok(())
     }

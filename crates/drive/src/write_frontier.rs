@@ -1,10 +1,9 @@
 //! The write frontier of the blocks that are written and collected together: it takes the host's
 //! pages and those that collection moves, and has at most one victim at a time.
 
-use crate::blocks::Blocks;
-use crate::map::{Map, NONE};
 use crate::pages::{Pages, Queue};
 use crate::shape::Shape;
+use softflash_mapping::{Blocks, NONE, Pace, PageMap, Policies};
 
 /// Pages that collection moves in the map at once.
 const CHUNK_PAGES: u16 = 16;
@@ -32,29 +31,6 @@ pub(crate) struct WriteFrontier {
     cursor: u32,
     /// The progress of the host and of collection since the victim was chosen.
     pace: Pace,
-}
-
-/// Keeps the host's writes and collection in step, so that neither waits for the whole of the
-/// other.
-#[derive(Debug, Clone, Copy, Default)]
-struct Pace {
-    /// Valid pages of the victim when it was chosen.
-    to_move: u32,
-    /// Pages moved since.
-    moved: u32,
-    /// The room that the moved pages leave in the open block.
-    room: u32,
-    /// Pages of this room that the host has written.
-    written: u32,
-}
-
-impl Pace {
-    /// Whether collection has fallen behind its share.
-    #[inline]
-    fn owes(&self) -> bool {
-        u64::from(self.written) * u64::from(self.to_move)
-            > u64::from(self.moved) * u64::from(self.room)
-    }
 }
 
 /// The next operation of a write frontier.
@@ -161,7 +137,7 @@ impl WriteFrontier {
     #[inline(always)]
     pub(crate) fn advance(&mut self, page: u32, data: u32) {
         (self.next, self.programmed) = (page, page);
-        self.pace.written += data;
+        self.pace.wrote(data);
     }
 
     /// Closes the open block, which is full.
@@ -173,8 +149,8 @@ impl WriteFrontier {
 
     /// Opens a free block, if there is one. Returns whether a victim must be chosen: after the
     /// last free block, unless there is a victim.
-    pub(crate) fn open_next(&mut self, blocks: &mut Blocks) -> bool {
-        let Some(block) = blocks.take_free(self.number) else { return false };
+    pub(crate) fn open_next(&mut self, blocks: &mut Blocks, policies: &Policies) -> bool {
+        let Some(block) = blocks.take_free(self.number, policies) else { return false };
         (self.open, self.next, self.programmed) = (block, 0, 0);
         !blocks.has_free(self.number) && !self.collects()
     }
@@ -189,21 +165,21 @@ impl WriteFrontier {
         &mut self,
         victim: u32,
         shape: &Shape,
-        map: &Map,
+        map: &PageMap,
         blocks: &Blocks,
     ) {
         let to_move = blocks.valid_in(victim);
         let room = shape.data_pages_from(self.number, self.next).saturating_sub(to_move);
         self.victim = victim;
         self.cursor = shape.first_page_of(victim);
-        self.pace = Pace { to_move, moved: 0, room, written: 0 };
+        self.pace = Pace::new(to_move, room);
         map.expect_block(self.cursor);
         self.expect_chunk(shape, map);
     }
 
     /// Moves the next pages of the victim in the map. Their places are known, so the map is written
     /// and not read.
-    pub(crate) fn move_chunk(&mut self, shape: &Shape, map: &mut Map, blocks: &mut Blocks) {
+    pub(crate) fn move_chunk(&mut self, shape: &Shape, map: &mut PageMap, blocks: &mut Blocks) {
         let end = shape.first_page_of(self.victim + 1);
         let open = shape.first_page_of(self.open);
         let WriteFrontier { number, mut next, mut cursor, .. } = *self;
@@ -221,7 +197,7 @@ impl WriteFrontier {
             pages += 1;
         }
         (self.next, self.cursor) = (next, cursor);
-        self.pace.moved += u32::from(pages);
+        self.pace.moved(pages.into());
         blocks.move_valid(self.victim, self.open, pages);
         map.expect_behind(open + next);
         self.expect_chunk(shape, map);
@@ -229,7 +205,7 @@ impl WriteFrontier {
 
     /// Prefetches the map entries of the victim's next chunk, as far as it is known: they are
     /// scattered over memory.
-    fn expect_chunk(&self, shape: &Shape, map: &Map) {
+    fn expect_chunk(&self, shape: &Shape, map: &PageMap) {
         let mut cursor = self.cursor;
         let end = shape.first_page_of(self.victim + 1);
         for _ in 0..CHUNK_PAGES {

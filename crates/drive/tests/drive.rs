@@ -8,7 +8,7 @@ use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::spec::{
     ControllerSpec, DeviceSpec, FrontierScope, HostSpec, LinkSpec, PageMapped, Schedule,
-    VictimPolicy,
+    VictimPolicy, WearPolicy,
 };
 use softflash_drive::{AccessKind, Done, Drive, DriveError, HostRequest};
 use softflash_nand::presets;
@@ -67,18 +67,29 @@ fn run_played(
 
 fn layouts() -> impl Strategy<Value = PageMapped> {
     let frontier = prop_oneof![Just(FrontierScope::Plane), Just(FrontierScope::Die)];
-    let victim = prop_oneof![Just(VictimPolicy::Greedy), Just(VictimPolicy::Fifo)];
+    let victim = prop_oneof![
+        Just(VictimPolicy::Greedy),
+        Just(VictimPolicy::Fifo),
+        Just(VictimPolicy::CostBenefit),
+        Just(VictimPolicy::DChoices(3)),
+        Just(VictimPolicy::WindowedGreedy(6)),
+    ];
+    let wear =
+        prop_oneof![Just(WearPolicy::Fifo), Just(WearPolicy::Dynamic), Just(WearPolicy::Static(2))];
     let schedule = prop_oneof![Just(Schedule::Fifo), Just(Schedule::ReadsFirst)];
     let parity = prop_oneof![Just(0_u32), Just(3), Just(10)];
-    (frontier, victim, schedule, parity, any::<bool>(), any::<bool>()).prop_map(
-        |(frontier, victim, schedule, parity_data_pages, copyback, write_buffer)| PageMapped {
-            frontier,
-            victim,
-            schedule,
-            parity_data_pages,
-            copyback,
-            write_buffer,
-            ..PageMapped::default()
+    (frontier, victim, wear, schedule, parity, any::<bool>(), any::<bool>()).prop_map(
+        |(frontier, victim, wear, schedule, parity_data_pages, copyback, write_buffer)| {
+            PageMapped {
+                frontier,
+                victim,
+                wear,
+                schedule,
+                parity_data_pages,
+                copyback,
+                write_buffer,
+                ..PageMapped::default()
+            }
         },
     )
 }

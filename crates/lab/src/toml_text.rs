@@ -128,12 +128,15 @@ fn line_at(text: &str, offset: usize) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// The first line from `offset` on that contains `word` as a whole word outside of a comment.
+/// The first line from `offset` on that contains `word` as a whole word or string outside of a
+/// comment.
 pub(crate) fn line_of_word(text: &str, word: &str, offset: usize) -> Option<usize> {
     let first = line_at(text, offset);
+    let string = format!("\"{word}\"");
     let has_word = |line: &str| {
         let code = line.split('#').next().unwrap_or(line);
-        code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).any(|w| w == word)
+        let mut words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'));
+        words.any(|w| w == word) || code.contains(&string)
     };
     let mut lines = text.lines().enumerate().skip(first - 1);
     lines.find(|(_, line)| has_word(line)).map(|(index, _)| index + 1)
@@ -190,6 +193,16 @@ mod tests {
             problem::<Drive>("channels = 4\nzzzzzzzz = 1")
                 .ends_with("known are channels, schedule")
         );
+    }
+
+    #[test]
+    fn a_policy_with_a_wrong_number_is_named_with_its_form() {
+        let text = "kind = \"page-mapped\"\nwear = \"static:no\"\n";
+        let expected = "a.toml: line 2: unknown value `static:no`; the nearest known one is ";
+        assert_eq!(problem::<crate::layout::Layout>(text), format!("{expected}`static:NUMBER`"));
+        let text = "kind = \"page-mapped\"\nvictim = \"gredy\"\n";
+        let expected = "a.toml: line 2: unknown value `gredy`; the nearest known one is `greedy`";
+        assert_eq!(problem::<crate::layout::Layout>(text), expected);
     }
 
     #[test]

@@ -38,12 +38,6 @@ pub enum ConfigError {
         /// The possible values.
         wanted: &'static str,
     },
-    /// The configuration of a timeline enables suspend, which only the array simulates.
-    #[error("{key} is set, and the timeline does not simulate suspend; leave {key} out")]
-    Suspend {
-        /// The key that enables it.
-        key: &'static str,
-    },
     /// A planned fault is impossible.
     #[error("fault schedule, entry {entry}: {reason}")]
     Schedule {
@@ -64,15 +58,6 @@ impl ArrayConfig {
     /// suspending read has a place in addition to these.
     pub fn die_queue_depth(&self) -> u16 {
         1 + u16::from(self.die.cache_read || self.die.cache_program)
-    }
-
-    /// The key that enables suspend, if one is set.
-    pub fn suspend_key(&self) -> Option<&'static str> {
-        let keys = [
-            ("die.program_suspend", self.die.program_suspend),
-            ("die.erase_suspend", self.die.erase_suspend),
-        ];
-        keys.into_iter().find_map(|(key, suspend)| suspend.map(|_| key))
     }
 
     /// The same configuration without suspend.

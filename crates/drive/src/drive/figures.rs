@@ -83,6 +83,12 @@ impl Drive {
         self.dies.channel_busy_ns(channel)
     }
 
+    /// The greatest difference between the erases of two blocks that are collected together, since
+    /// the drive was new.
+    pub fn erase_spread(&self) -> u32 {
+        self.space.erase_spread()
+    }
+
     /// Records the activity of dies and buses from now on, up to `most` intervals.
     pub fn record(&mut self, most: usize) {
         self.dies.record(most);

@@ -3,9 +3,9 @@
 use super::Drive;
 use crate::collect;
 use crate::front::PageJob;
-use crate::map::NONE;
 use crate::request::HostRequest;
 use softflash_base::AccessKind;
+use softflash_mapping::NONE;
 use softflash_nand::{Work, WorkKind};
 
 impl Drive {
@@ -125,7 +125,7 @@ impl Drive {
         let shape = self.space.shape();
         // A page never leaves its write frontier.
         let die = shape.die_of(shape.frontier_of(logical));
-        self.pages.arrive_to_read(page, shape.row_of_physical(physical));
+        self.pages.arrive_to_read(page, shape.place_of_physical(physical));
         self.dies.queue_read(die, page, &mut self.pages);
         die
     }
@@ -151,7 +151,10 @@ impl Drive {
         match work.kind {
             WorkKind::Read if self.pages.merges(work.tag) => self.old_page_read(work.tag),
             WorkKind::Read => self.complete_read(work.tag),
-            WorkKind::Program => self.programmed(work.tag),
+            WorkKind::Program => {
+                self.dies.end_oldest(die);
+                self.programmed(work.tag);
+            }
             _ => collect::completed(&mut self.space, &mut self.dies, die, work),
         }
     }

@@ -1,6 +1,7 @@
 //! How a page-mapped drive uses its flash.
 
 use serde::{Deserialize, Serialize};
+use softflash_mapping::{VictimPolicy, WearPolicy};
 
 /// A page-mapped layout, as a preset in TOML states it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,9 @@ pub struct PageMapped {
     /// Which block is collected next.
     #[serde(default)]
     pub victim: VictimPolicy,
+    /// How erases are levelled over the blocks of a write frontier.
+    #[serde(default, skip_serializing_if = "is_fifo")]
+    pub wear: WearPolicy,
     /// The order of the commands of a die.
     #[serde(default)]
     pub schedule: Schedule,
@@ -27,8 +31,8 @@ pub struct PageMapped {
     /// Whether the device's write buffer is used.
     #[serde(default = "yes")]
     pub write_buffer: bool,
-    /// Whether reads suspend programs and erases, where the flash can. Simulated drives cannot: on
-    /// such flash a layout must say `suspend = false`.
+    /// Whether reads suspend programs and erases, where the flash can. A die then takes one read
+    /// while it programs or erases, and senses it before the work that waits, in any `schedule`.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub suspend: bool,
 }
@@ -39,6 +43,7 @@ impl Default for PageMapped {
             frontier: FrontierScope::default(),
             op_percent: seven(),
             victim: VictimPolicy::default(),
+            wear: WearPolicy::default(),
             schedule: Schedule::default(),
             parity_data_pages: 0,
             copyback: false,
@@ -60,6 +65,10 @@ fn is_true(value: &bool) -> bool {
     *value
 }
 
+fn is_fifo(wear: &WearPolicy) -> bool {
+    *wear == WearPolicy::Fifo
+}
+
 /// The blocks that share a write frontier, and are collected together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -69,17 +78,6 @@ pub enum FrontierScope {
     Plane,
     /// The same block of every plane of a die, programmed by multi-plane commands.
     Die,
-}
-
-/// Which block is collected next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum VictimPolicy {
-    /// The one with the fewest valid pages.
-    #[default]
-    Greedy,
-    /// The one that was written first.
-    Fifo,
 }
 
 /// The order of the commands of a die.

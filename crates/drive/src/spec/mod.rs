@@ -4,4 +4,5 @@ mod device;
 mod layout;
 
 pub use device::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, Provenance};
-pub use layout::{FrontierScope, PageMapped, Schedule, VictimPolicy};
+pub use layout::{FrontierScope, PageMapped, Schedule};
+pub use softflash_mapping::{VictimPolicy, WearPolicy};

@@ -47,6 +47,44 @@ pub fn fifo_waf(alpha: f64) -> f64 {
     alpha / (alpha + lambert_w(-alpha * (-alpha).exp()))
 }
 
+/// Cleaning of the block with the fewest valid pages of `d` random ones, for blocks of `pages`
+/// pages: the mean field. With 1 it is random cleaning, α / (α − 1); with many, greedy cleaning.
+///
+/// s_i is the share of blocks with at least i valid pages, so a victim has at least i with
+/// probability s_i^d. A full block joins for each that is collected, so blocks lose their i-th page
+/// 1 − s_i^d times for each collection. That rate is in proportion to the pages of such blocks:
+/// i·(s_i − s_{i+1}) = c·(1 − s_i^d), with the c for which the mean level, Σ s_i, is b/α. The host
+/// writes b/(α·c) pages for each collection.
+///
+/// Van Houdt, *A mean field model for a class of garbage collection algorithms in flash-based solid
+/// state drives*, SIGMETRICS 2013.
+pub fn d_choices_waf(alpha: f64, pages: u32, d: u32) -> f64 {
+    let b = f64::from(pages);
+    let d = f64::from(d);
+    let mean_level = |c: f64| {
+        let (mut above, mut sum) = (0.0, 0.0);
+        for level in (1..=pages).rev() {
+            let of_level = c / f64::from(level);
+            above = rising_root(|s| s - above - of_level * (1.0 - s.powf(d)), 1.0);
+            sum += above;
+        }
+        sum
+    };
+    // Random cleaning, the worst, has c = 1 / (α − 1).
+    let c = rising_root(|c| mean_level(c) - b / alpha, 2.0 / (alpha - 1.0));
+    alpha * c
+}
+
+/// The root in `0..high` of a function that rises.
+fn rising_root(f: impl Fn(f64) -> f64, mut high: f64) -> f64 {
+    let mut low = 0.0;
+    for _ in 0..HALVINGS {
+        let middle = 0.5 * (low + high);
+        if f(middle) < 0.0 { low = middle } else { high = middle }
+    }
+    low
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +118,19 @@ mod tests {
                 before = waf;
             }
             near(greedy_waf(alpha, 1 << 22), fifo_waf(alpha), 1e-4);
+        }
+    }
+
+    #[test]
+    fn choices_of_one_are_random_and_choices_of_many_are_greedy() {
+        for spare in [0.05, 0.2, 0.4] {
+            let alpha = 1.0 / (1.0 - spare);
+            for pages in [4, 64] {
+                let waf = [1, 2, 4, 16, 64].map(|d| d_choices_waf(alpha, pages, d));
+                near(waf[0], alpha / (alpha - 1.0), 1e-6);
+                assert!(waf.is_sorted_by(|fewer, more| fewer > more), "{waf:?}");
+            }
+            near(d_choices_waf(alpha, 64, 100_000), greedy_waf(alpha, 64), 0.02);
         }
     }
 

@@ -1,12 +1,15 @@
 //! The theories that rows of experiments are compared with, and their values for a run.
 
-use super::{fifo_waf, greedy_waf, md1_wait};
+use super::{d_choices_waf, fifo_waf, greedy_waf, md1_wait};
 use crate::cell::Cell;
 use crate::layout::LayoutKind;
 use crate::workload::Workload;
 use serde::Deserialize;
 use softflash_drive::spec::{DeviceSpec, FrontierScope, HostSpec, PageMapped, VictimPolicy};
 use softflash_workload::{ArrivalPattern, BlockWorkload, Load, Pattern, RequestSize, Span};
+
+/// What is missing when a theory of cleaning is for another victim policy.
+const VICTIM: &str = "the layout's `victim` to be the theory's";
 
 /// A theory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -16,6 +19,8 @@ pub enum Law {
     GreedyWaf,
     /// Write amplification of FIFO cleaning, [`fifo_waf`].
     FifoWaf,
+    /// Write amplification of cleaning the best of some random blocks, [`d_choices_waf`].
+    DChoicesWaf,
     /// Mean latency, in microseconds, of reads from a single die: the service and [`md1_wait`].
     Md1LatencyUs,
 }
@@ -35,6 +40,14 @@ impl Law {
                     .map(|alpha| greedy_waf(alpha, pages))
             }
             Law::FifoWaf => cleaning(cell, layout, workload, VictimPolicy::Fifo).map(fifo_waf),
+            Law::DChoicesWaf => {
+                let pages = cell.device.geometry.pages_per_block;
+                let VictimPolicy::DChoices(d) = layout.victim else {
+                    return Err(format!("theory needs {VICTIM}"));
+                };
+                cleaning(cell, layout, workload, layout.victim)
+                    .map(|alpha| d_choices_waf(alpha, pages, d))
+            }
             Law::Md1LatencyUs => single_die(&cell.device, workload),
         }
     }
@@ -50,7 +63,7 @@ fn cleaning(
     let page_bytes = cell.device.geometry.page_bytes;
     let write_size = workload.write_size.as_ref().or(workload.size.as_ref());
     let needs = [
-        (layout.victim == victim, "the layout's `victim` to be the theory's"),
+        (layout.victim == victim, VICTIM),
         (layout.frontier == FrontierScope::Plane, "gang = \"plane\""),
         (layout.parity_data_pages == 0, "no parity"),
         (write_size == Some(&RequestSize::Fixed(page_bytes)), "writes of a page"),

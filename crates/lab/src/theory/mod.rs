@@ -7,6 +7,6 @@ mod law;
 mod queueing;
 mod special;
 
-pub use cleaning::{fifo_waf, greedy_waf};
+pub use cleaning::{d_choices_waf, fifo_waf, greedy_waf};
 pub use law::Law;
 pub use queueing::md1_wait;

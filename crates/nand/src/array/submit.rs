@@ -50,18 +50,25 @@ impl Array {
         self.dies.get(die.index()).is_some_and(|die| die.room(kind, depth, suspends).is_some())
     }
 
-    /// Whether a die would begin a command of this kind now, instead of queueing it. Only for dies
-    /// that do not suspend.
+    /// Whether the timeline accepts this kind of work in the same state: the die would begin the
+    /// command now, or it is a read that passes a program or an erase.
     #[cfg(test)]
     pub(crate) fn would_begin(&self, die: DieIndex, kind: CommandKind) -> bool {
-        use crate::die::Stage;
+        use crate::die::{SUSPENDER, Stage};
         let timing = &self.core.timing;
         let die = &self.dies[die.index()];
-        match (die.load(), die.stage(die.front()), kind) {
-            (0, ..) => true,
-            (1, Stage::Unloading, CommandKind::Read) => timing.cache_read,
-            (1, Stage::Programming, CommandKind::Program) => timing.cache_program,
-            _ => false,
+        let room = die.room(kind, timing.die_queue_depth, timing.suspends);
+        let front = die.stage(die.front());
+        let alone = die.stage(die.second()) == Stage::Free;
+        match kind {
+            _ if die.load() == 0 => true,
+            CommandKind::Read if room == Some(SUSPENDER) => true,
+            CommandKind::Read => {
+                let unloads = [front, die.stage(SUSPENDER)].contains(&Stage::Unloading);
+                timing.cache_read && die.load() == 1 && unloads
+            }
+            CommandKind::Program => timing.cache_program && front == Stage::Programming && alone,
+            CommandKind::Erase => false,
         }
     }
 

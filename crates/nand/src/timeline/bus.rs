@@ -6,7 +6,7 @@
 
 use super::Timeline;
 use super::clock::Clock;
-use super::die::{CellArray, DieLine, Register};
+use super::die::{CellArray, DieLine, Passing, Register};
 use super::event_queue::{EventClass, Owner};
 use super::recorder::Interval;
 use super::senses::{Sense, Senses};
@@ -101,7 +101,7 @@ impl Timeline {
         bus.sensed_meanwhile(clock.now);
         if let Some(next) = bus.channel.grant(clock.timing.reads_ahead) {
             let line = &mut dies[bus.die_of(next) as usize];
-            clock.carry(line, bus, line.in_register, next);
+            clock.carry(line, bus, line.incoming, next);
         }
         if !bus.ends_with_event() && !bus.senses.is_empty() {
             clock.schedule_senses(dies, bus);
@@ -119,17 +119,23 @@ impl Clock {
         bus: &mut BusLine,
         direction: Direction,
     ) -> Option<Work> {
-        let work = line.in_register;
         match direction {
             Direction::Out => {
-                line.register = Register::Free;
-                self.after_unload(line, bus);
-                return Some(work);
+                let read = line.outgoing;
+                if line.passing == Passing::Unloads {
+                    self.passing_unloaded(line);
+                } else {
+                    line.register = Register::Free;
+                    self.after_unload(line, bus);
+                }
+                return Some(read);
             }
             // Its program was scheduled at the start of the transfer, before another die waited.
             Direction::In if bus.end == TransferEnd::Awaited => {}
-            Direction::In if line.array == CellArray::Idle || work.kind == WorkKind::Move => {
-                self.program_loaded(line, work, self.now);
+            Direction::In
+                if line.array == CellArray::Idle || line.incoming.kind == WorkKind::Move =>
+            {
+                self.program_loaded(line, line.incoming, self.now);
             }
             Direction::In => line.register = Register::Loaded,
         }
@@ -157,7 +163,7 @@ impl Clock {
         }
     }
 
-    /// Starts the transfer of `work`, the contents of the die's register.
+    /// Starts a transfer of a die, whose last program or move from the bus is `work`.
     #[inline(always)]
     fn carry(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work, transfer: Transfer) {
         let is_move = work.kind == WorkKind::Move;
@@ -171,7 +177,7 @@ impl Clock {
         // needs an event.
         let alone = !bus.channel.is_wanted() && transfer.direction == Direction::In;
         let idle = line.array == CellArray::Idle || is_move;
-        if alone && idle && !self.timing.cache_program {
+        if alone && idle && self.silent_loads {
             bus.end = TransferEnd::Silent;
             self.program_loaded(line, work, ends);
         } else {

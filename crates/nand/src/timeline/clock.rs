@@ -2,7 +2,7 @@
 //! looked up once per event.
 
 use super::bus::BusLine;
-use super::die::{CellArray, DieLine, Register};
+use super::die::{CellArray, DieLine, Passing, Register};
 use super::event_queue::{EventClass, EventQueue, Owner};
 use super::recorder::{Interval, Recorder};
 use super::work::{Work, WorkKind};
@@ -18,6 +18,9 @@ pub(super) struct Clock {
     pub(super) pages: PageTable,
     /// For each level, the first level with an equal program time.
     program_classes: [u8; MAX_LEVELS],
+    /// The end of a transfer to an idle die needs no event if no other die waits: nothing can
+    /// happen on the die before the end of the program.
+    pub(super) silent_loads: bool,
     /// Moved pages stay inside their die.
     pub(super) copyback: bool,
     pub(super) recorder: Recorder,
@@ -31,6 +34,7 @@ impl Clock {
             now: 0,
             events: EventQueue::new(dies, channels),
             program_classes: std::array::from_fn(|level| first_alike(&program_ns[level]) as u8),
+            silent_loads: !timing.cache_program && !timing.suspends,
             timing,
             pages,
             copyback: false,
@@ -40,19 +44,19 @@ impl Clock {
 
     /// The level of a page in its cells.
     #[inline]
-    fn level(&self, page: u16) -> usize {
+    pub(super) fn level(&self, page: u16) -> usize {
         usize::from(self.pages.page(u32::from(page)).level) % MAX_LEVELS
     }
 
     #[inline(always)]
     pub(super) fn read(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work) {
         let sense_ns = self.timing.read_ns[self.level(work.page)];
-        let ends = self.occupy(line, work, self.now, sense_ns);
+        let ends = self.occupy(line, work, self.now, sense_ns, CellArray::Working);
         // Without a cache register the next page cannot be sensed before this one is transferred,
         // so the end of the sense has no effect while the bus is busy.
         if !self.timing.cache_read && bus.takes_sense(ends, line.place, work.pages) {
             (line.array, line.register) = (CellArray::Holding, Register::Out);
-            line.in_register = work;
+            line.outgoing = work;
         } else {
             self.events.add(EventClass::Sense, ends, Owner::Die(line.die), self.now);
         }
@@ -62,7 +66,8 @@ impl Clock {
     pub(super) fn sense_moved(&mut self, line: &mut DieLine, work: Work) {
         let sense_ns = self.timing.read_ns[self.level(work.page)];
         let class = if work.pages == 1 { EventClass::Sense } else { EventClass::Other };
-        self.run(line, work, self.now, u64::from(work.pages) * sense_ns, class);
+        let senses_ns = u64::from(work.pages) * sense_ns;
+        self.run(line, work, self.now, senses_ns, class, CellArray::Working);
     }
 
     /// Moves pages inside the die. The bus is not used between the senses and the program, so they
@@ -72,21 +77,15 @@ impl Clock {
         let level = self.level(work.page);
         line.moving = true;
         let senses_ns = u64::from(work.pages) * self.timing.read_ns[level];
-        self.run(
-            line,
-            work,
-            self.now,
-            senses_ns + self.timing.program_ns[level],
-            EventClass::Other,
-        );
+        let work_ns = senses_ns + self.timing.program_ns[level];
+        self.run(line, work, self.now, work_ns, EventClass::Other, CellArray::Working);
     }
 
     #[inline]
     pub(super) fn copy_back(&mut self, line: &mut DieLine, work: Work) {
         let pages = work.page..work.page + u16::from(work.pages);
         let work_ns = pages.map(|page| self.copy_back_ns(page)).sum();
-        line.began_at = self.now;
-        self.run(line, work, self.now, work_ns, EventClass::Other);
+        self.run(line, work, self.now, work_ns, EventClass::Other, CellArray::Working);
     }
 
     #[inline]
@@ -119,7 +118,8 @@ impl Clock {
 
     #[inline]
     pub(super) fn erase(&mut self, line: &mut DieLine, work: Work) {
-        self.run(line, work, self.now, self.timing.erase_ns, EventClass::Erase);
+        let erase_ns = self.timing.erase_ns;
+        self.run(line, work, self.now, erase_ns, EventClass::Erase, CellArray::Rewriting);
     }
 
     /// Programs `work`, the contents of the die's register, from `begin` on.
@@ -128,24 +128,50 @@ impl Clock {
         line.register = Register::Free;
         line.moving = work.kind == WorkKind::Move;
         let level = self.level(work.page);
-        let class = EventClass::Program(self.program_classes[level]);
-        self.run(line, work, begin, self.timing.program_ns[level], class);
+        let class = self.program_class(level);
+        let array = if line.moving { CellArray::Rewriting } else { CellArray::Programming };
+        if line.moving {
+            // The next transfer of the die is that of a read, and crosses the bus once.
+            line.incoming.kind = WorkKind::Read;
+        }
+        self.run(line, work, begin, self.timing.program_ns[level], class, array);
+    }
+
+    /// The class of the ends of programs of a level.
+    #[inline]
+    pub(super) fn program_class(&self, level: usize) -> EventClass {
+        EventClass::Program(self.program_classes[level])
     }
 
     /// Occupies the cell array for `work_ns` from `begin` on, and adds the event of its end.
     #[inline(always)]
-    fn run(&mut self, line: &mut DieLine, work: Work, begin: u64, work_ns: u64, class: EventClass) {
-        let ends = self.occupy(line, work, begin, work_ns);
+    fn run(
+        &mut self,
+        line: &mut DieLine,
+        work: Work,
+        begin: u64,
+        work_ns: u64,
+        class: EventClass,
+        array: CellArray,
+    ) {
+        let ends = self.occupy(line, work, begin, work_ns, array);
         self.events.add(class, ends, Owner::Die(line.die), self.now);
     }
 
     /// Occupies the cell array for `work_ns` from `begin` on; returns the end.
     #[inline(always)]
-    fn occupy(&mut self, line: &mut DieLine, work: Work, begin: u64, work_ns: u64) -> u64 {
-        let programs = work.kind == WorkKind::Program;
-        line.array = if programs { CellArray::Programming } else { CellArray::Working };
+    fn occupy(
+        &mut self,
+        line: &mut DieLine,
+        work: Work,
+        begin: u64,
+        work_ns: u64,
+        array: CellArray,
+    ) -> u64 {
+        line.array = array;
         line.at_work = work;
         line.busy_ns += work_ns;
+        (line.began_at, line.suspensions) = (begin, 0);
         let ends = begin + work_ns;
         self.recorder.note(|| Interval::of_array(line.die, work, line.moving, begin, ends));
         ends
@@ -155,7 +181,7 @@ impl Clock {
     #[inline(always)]
     pub(super) fn load(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work) {
         line.register = Register::In;
-        line.in_register = work;
+        line.incoming = work;
         self.request_bus(line, bus, work, Direction::In);
     }
 
@@ -163,7 +189,7 @@ impl Clock {
     #[inline]
     pub(super) fn unload(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work) {
         line.register = Register::Out;
-        line.in_register = work;
+        line.outgoing = work;
         line.array = if self.timing.cache_read { CellArray::Idle } else { CellArray::Holding };
         self.request_bus(line, bus, work, Direction::Out);
     }
@@ -172,6 +198,9 @@ impl Clock {
     /// it.
     #[inline(always)]
     pub(super) fn array_ended(&mut self, line: &mut DieLine, bus: &mut BusLine) -> Option<Work> {
+        if line.passing != Passing::None {
+            return self.array_ended_beside_read(line, bus);
+        }
         let work = line.at_work;
         match work.kind {
             WorkKind::Read => {
@@ -192,7 +221,7 @@ impl Clock {
                 line.moving = false;
                 line.array = CellArray::Idle;
                 if line.register == Register::Loaded {
-                    self.program_loaded(line, line.in_register, self.now);
+                    self.program_loaded(line, line.incoming, self.now);
                 }
                 Some(work)
             }

@@ -5,12 +5,18 @@
 //! [`Array`](crate::Array) simulates the whole flash: contents, rules, faults, power cuts. The
 //! timeline simulates its times only, with the same `channel`; both complete every command at the
 //! same time (`tests.rs` runs random commands on both). The caller must keep the rules of the
-//! flash: pages in order, no program without erase. The timeline does not simulate suspend, and
-//! refuses a configuration that enables it.
+//! flash: pages in order, no program without erase.
 //!
 //! [`Timeline::start`] starts work on a die that [accepts](Timeline::accepts) it;
 //! [`Timeline::step`] processes the next event and returns its die, the kinds of work that the die
 //! accepts now, and the work that ended.
+//!
+//! A die that can suspend accepts one read in addition while it loads, programs or erases. This
+//! read is sensed before all work that waits on the die, and it suspends the program or erase under
+//! way if the times of the configuration allow it; otherwise it waits for its end. A read of the
+//! block under work never suspends: the timeline does not know blocks, so such a read starts with
+//! [`Timeline::start_behind`]. Moves inside a die are not suspended, and neither are the senses of
+//! other moves.
 
 mod bus;
 mod clock;
@@ -18,6 +24,7 @@ mod die;
 mod event_queue;
 mod recorder;
 mod senses;
+mod suspend;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -30,7 +37,7 @@ use crate::config::{ArrayConfig, ConfigError};
 use bus::BusLine;
 use clock::Clock;
 pub use die::Accepted;
-use die::{Acceptance, DieLine};
+use die::{Acceptance, DieLine, Passing};
 use event_queue::Owner;
 use recorder::Recorder;
 use softflash_base::Time;
@@ -60,12 +67,8 @@ impl Timeline {
     /// A timeline of idle dies.
     ///
     /// # Errors
-    /// [`ConfigError::Suspend`] if the dies can suspend, and the errors of
-    /// [`ArrayConfig::validate`].
+    /// Those of [`ArrayConfig::validate`].
     pub fn new(config: &ArrayConfig) -> Result<Timeline, ConfigError> {
-        if let Some(key) = config.suspend_key() {
-            return Err(ConfigError::Suspend { key });
-        }
         let (timing, pages) = config.compile()?;
         let geometry = &config.geometry;
         let (dies, per_channel) = (geometry.dies(), geometry.dies_per_channel());
@@ -74,7 +77,7 @@ impl Timeline {
             buses: (0..geometry.channels.into())
                 .map(|channel| BusLine::new(channel, per_channel))
                 .collect(),
-            acceptance: Acceptance::new(timing.cache_read, timing.cache_program),
+            acceptance: Acceptance::new(&timing),
             clock: Clock::new(timing, pages, dies, geometry.channels.into()),
         })
     }
@@ -116,17 +119,18 @@ impl Timeline {
     /// Starts work on a die, now; returns the kinds of work that the die accepts in addition.
     ///
     /// # Panics
-    /// In debug builds, if the die does not accept it.
+    /// In debug builds, if the die does not accept it, or if other work than a read is for the
+    /// [head](Work::HEAD) of a page.
     #[inline(always)]
     pub fn start(&mut self, die: u32, work: Work) -> Accepted {
         let Timeline { clock, dies, buses, acceptance } = self;
         let line = &mut dies[die as usize];
-        debug_assert!(
-            acceptance.of(line).has(work.kind),
-            "die {die} was given work that it does not accept"
-        );
-        let channel = line.channel as usize;
+        check(die, work, acceptance.of(line));
+        let channel = usize::from(line.channel);
         match work.kind {
+            WorkKind::Read if clock.timing.suspends && line.is_passed_by_reads() => {
+                clock.pass(line, work, Passing::Waits);
+            }
             WorkKind::Read => clock.read(line, &mut buses[channel], work),
             WorkKind::Program => clock.load(line, &mut buses[channel], work),
             WorkKind::Erase => clock.erase(line, work),
@@ -134,6 +138,23 @@ impl Timeline {
             WorkKind::Move if clock.copyback => clock.move_inside(line, work),
             WorkKind::Move => clock.sense_moved(line, work),
         }
+        acceptance.of(line)
+    }
+
+    /// As [`start`](Timeline::start), for a read of the block that the oldest program or erase of
+    /// the die works on: it does not suspend this work, but waits for its end.
+    ///
+    /// # Panics
+    /// As [`start`](Timeline::start).
+    pub fn start_behind(&mut self, die: u32, read: Work) -> Accepted {
+        let Timeline { clock, dies, acceptance, .. } = self;
+        let line = &mut dies[die as usize];
+        let accepts = acceptance.of(line);
+        if read.kind != WorkKind::Read || !accepts.read_passes() {
+            return self.start(die, read);
+        }
+        check(die, read, accepts);
+        clock.pass(line, read, Passing::WaitsForEnd);
         acceptance.of(line)
     }
 
@@ -211,6 +232,14 @@ impl Timeline {
     #[inline(always)]
     fn array_done(&mut self, die: u32) -> Option<Work> {
         let line = &mut self.dies[die as usize];
-        self.clock.array_ended(line, &mut self.buses[line.channel as usize])
+        self.clock.array_ended(line, &mut self.buses[usize::from(line.channel)])
     }
+}
+
+/// Checks the work that a die is given, in debug builds.
+#[inline(always)]
+fn check(die: u32, work: Work, accepts: Accepted) {
+    debug_assert!(accepts.has(work.kind), "die {die} was given work that it does not accept");
+    let whole = work.pages != Work::HEAD;
+    debug_assert!(whole || work.kind == WorkKind::Read, "die {die} was given work on no page");
 }

@@ -1,209 +1,140 @@
-//! The timeline compared with the whole array, which is tested against the rules of the flash.
+//! The timeline compared with the whole array (`agreement`), and with times computed by hand.
+
+mod agreement;
+mod commands;
+mod players;
 
 use super::*;
 use crate::activity::Activity;
-use crate::command::{CommandKind, DieCommand, Finished};
-use crate::faults::FaultConfig;
-use crate::storage::Storage;
-use crate::{Array, presets};
-use softflash_base::random::Rng;
-use std::collections::{BTreeMap, VecDeque};
+use crate::presets;
+use crate::timing::SuspendTiming;
 
-/// Random commands of each die, in order.
-fn commands(config: &ArrayConfig, rng: &mut Rng) -> Vec<VecDeque<Work>> {
-    let geometry = &config.geometry;
-    (0..geometry.dies())
-        .map(|_| {
-            let mut work = VecDeque::new();
-            let mut page = 0;
-            for tag in 0..60 {
-                let full = page == geometry.pages_per_block as u16;
-                let kind = match rng.below(10) {
-                    _ if full => WorkKind::Erase,
-                    0..=4 if page > 0 => WorkKind::Read,
-                    9 if page > 0 => WorkKind::Erase,
-                    _ => WorkKind::Program,
-                };
-                let pages = 1 + rng.below(u64::from(geometry.planes_per_die)) as u8;
-                let at = match kind {
-                    WorkKind::Read => rng.below(u64::from(page)) as u16,
-                    WorkKind::Program => page,
-                    _ => 0,
-                };
-                page = match kind {
-                    WorkKind::Erase => 0,
-                    WorkKind::Program => page + 1,
-                    _ => page,
-                };
-                // Programs and erases on all planes keep the blocks of a die in step.
-                let pages = if kind == WorkKind::Read { pages } else { geometry.planes_per_die };
-                work.push_back(Work { tag, page: at, pages, kind });
-            }
-            work
-        })
-        .collect()
+/// The small preset, whose dies suspend: programs in 20 us, erases in 100, twice at most.
+fn suspending() -> ArrayConfig {
+    let mut config = presets::small();
+    let timing = |suspend_ns| Some(SuspendTiming { suspend_ns, resume_ns: 5_000, at_most: 2 });
+    (config.die.program_suspend, config.die.erase_suspend) = (timing(20_000), timing(100_000));
+    config
 }
 
-type Ends = BTreeMap<(u32, u32), u64>;
+const READ: Work = Work { tag: 1, page: 0, pages: 1, kind: WorkKind::Read };
+const PROGRAM: Work = Work { tag: 0, page: 0, pages: 1, kind: WorkKind::Program };
+const ERASE: Work = Work { tag: 0, page: 0, pages: 1, kind: WorkKind::Erase };
 
-/// The times of a run: when each command of a die ended, and how long each die and each channel was
-/// busy.
-#[derive(Debug, Default, PartialEq)]
-struct Times {
-    ends: Ends,
-    dies_busy_ns: Vec<u64>,
-    channels_busy_ns: Vec<u64>,
-}
-
-fn play_timeline(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Times {
+/// Starts `work` on die 0, and the read at `read_at`; returns the ends in order, as tag and time.
+fn read_during(config: &ArrayConfig, work: Work, read_at: u64, behind: bool) -> Vec<(u32, u64)> {
     let mut timeline = Timeline::new(config).unwrap();
-    let mut ends = Ends::new();
-    for die in 0..config.geometry.dies() {
-        feed(&mut timeline, die, &mut work[die as usize]);
-    }
-    while let Some(step) = timeline.step() {
-        if let Some(ended) = step.ended {
-            ends.insert((step.die, ended.tag), step.at);
+    timeline.start(0, work);
+    let mut ends = Vec::new();
+    let mut play = |timeline: &mut Timeline, end| {
+        while let Some(step) = timeline.step_before(end) {
+            ends.extend(step.ended.map(|work| (work.tag, step.at)));
         }
-        if step.accepts.any() {
-            feed(&mut timeline, step.die, &mut work[step.die as usize]);
-        }
-    }
-    let (dies, channels) = (config.geometry.dies(), u32::from(config.geometry.channels));
-    Times {
-        ends,
-        dies_busy_ns: (0..dies).map(|die| timeline.die_busy_ns(DieIndex(die))).collect(),
-        channels_busy_ns: (0..channels)
-            .map(|channel| timeline.channel_busy_ns(ChannelIndex(channel)))
-            .collect(),
-    }
-}
-
-fn feed(timeline: &mut Timeline, die: u32, work: &mut VecDeque<Work>) {
-    while let Some(next) = work.pop_front_if(|next| timeline.accepts(die).has(next.kind)) {
-        timeline.start(die, next);
-    }
-}
-
-fn play_array(config: &ArrayConfig, mut work: Vec<VecDeque<Work>>) -> Times {
-    let mut array = Array::new(config, Storage::TimingOnly, &FaultConfig::default(), 1).unwrap();
-    let mut ends = Ends::new();
-    let mut finished: Vec<Finished> = Vec::new();
-    for die in 0..config.geometry.dies() {
-        submit(&mut array, die, &mut work[die as usize]);
-    }
-    while array.step(&mut finished).is_some() {
-        for done in finished.drain(..) {
-            ends.insert((done.die.0, done.tag as u32), done.at.0);
-        }
-        for die in 0..config.geometry.dies() {
-            submit(&mut array, die, &mut work[die as usize]);
-        }
-    }
-    let (dies, channels) = (config.geometry.dies(), u32::from(config.geometry.channels));
-    Times {
-        ends,
-        dies_busy_ns: (0..dies).map(|die| array.die_busy_ns(DieIndex(die))).collect(),
-        channels_busy_ns: (0..channels)
-            .map(|channel| array.channel_busy_ns(ChannelIndex(channel)))
-            .collect(),
-    }
-}
-
-/// Submits the commands that the die starts at once, as the timeline accepts no others. A command
-/// that waits inside a die requests the bus one grant earlier than a command that is submitted when
-/// the die has room.
-fn submit(array: &mut Array, die: u32, work: &mut VecDeque<Work>) {
-    let kind_of = |work: &Work| match work.kind {
-        WorkKind::Read => CommandKind::Read,
-        WorkKind::Program => CommandKind::Program,
-        WorkKind::Erase => CommandKind::Erase,
-        WorkKind::Move | WorkKind::CopyBack => unreachable!("the array knows no moves"),
     };
-    while let Some(next) = work.pop_front_if(|next| array.would_begin(DieIndex(die), kind_of(next)))
-    {
-        let mut command =
-            DieCommand::single(next.tag.into(), DieIndex(die), kind_of(&next), 0, next.page.into());
-        command.planes = next.pages;
-        array.submit(array.now(), &command, &[]).unwrap();
-    }
-}
-
-/// Runs random commands on both, once for each seed, and compares their times.
-fn agree(name: &str, config: &ArrayConfig, seeds: u64) {
-    for seed in 0..seeds {
-        let mut rng = Rng::seeded(seed).fork("timeline");
-        let work = commands(config, &mut rng);
-        let (ours, arrays) = (play_timeline(config, work.clone()), play_array(config, work));
-        let other = ours.ends.iter().find(|&(command, end)| arrays.ends.get(command) != Some(end));
-        assert_eq!(other, None, "{name}, seed {seed}: the array ends this command at another time");
-        assert_eq!(ours, arrays, "{name}, seed {seed}");
-    }
-}
-
-/// The flash of a preset, with and without each cache register. Dies keep few blocks, as all
-/// commands use the first.
-fn agree_with_every_cache(name: &str, config: ArrayConfig, seeds: u64) {
-    let mut config = config.without_suspend();
-    config.geometry.blocks_per_plane = config.geometry.blocks_per_plane.min(8);
-    for (cache_read, cache_program) in [(false, false), (true, false), (false, true), (true, true)]
-    {
-        (config.die.cache_read, config.die.cache_program) = (cache_read, cache_program);
-        let name = format!("{name}, cache read {cache_read}, cache program {cache_program}");
-        agree(&name, &config, seeds);
-    }
-}
-
-/// The flash of a device preset.
-fn flash_of(preset: &str) -> ArrayConfig {
-    let table: toml::Table = preset.parse().unwrap();
-    let flash: toml::Table = ["geometry", "die", "bus"]
-        .into_iter()
-        .map(|part| (part.to_owned(), table[part].clone()))
-        .collect();
-    flash.try_into().unwrap()
+    play(&mut timeline, read_at);
+    timeline.pass_to(Time(read_at));
+    assert!(timeline.accepts(0).has(WorkKind::Read) && timeline.accepts(0).read_passes());
+    let accepts = if behind { timeline.start_behind(0, READ) } else { timeline.start(0, READ) };
+    assert!(!accepts.has(WorkKind::Read), "one read at a time passes");
+    play(&mut timeline, u64::MAX);
+    ends
 }
 
 #[test]
-fn times_are_those_of_the_array_on_the_small_preset() {
-    agree_with_every_cache("small", presets::small(), 50);
+fn a_read_suspends_a_program_or_an_erase() {
+    // Suspended 500-600, sense until 650, transfer until 660, resumed at 665 with 1500 left.
+    let ends = read_during(&suspending(), ERASE, 500_000, false);
+    assert_eq!(ends, [(1, 660_000), (0, 2_165_000)]);
+    // Program from 10, suspended 100-120 with 110 left, sense until 170, resumed at 185: after the
+    // transfer, as there is no cache register.
+    let ends = read_during(&suspending(), PROGRAM, 100_000, false);
+    assert_eq!(ends, [(1, 180_000), (0, 295_000)]);
+    let mut cached = suspending();
+    cached.die.cache_read = true;
+    let ends = read_during(&cached, PROGRAM, 100_000, false);
+    assert_eq!(ends, [(1, 180_000), (0, 285_000)]);
 }
 
 #[test]
-fn times_are_those_of_the_array_on_sdf() {
-    agree_with_every_cache("sdf", presets::sdf(), 6);
+fn a_read_of_the_block_under_work_waits_for_the_end_of_the_work() {
+    let ends = read_during(&suspending(), ERASE, 500_000, true);
+    assert_eq!(ends, [(0, 2_000_000), (1, 2_060_000)]);
 }
 
 #[test]
-fn times_are_those_of_the_array_on_tlc() {
-    agree_with_every_cache("tlc", presets::tlc(), 6);
+fn work_about_to_end_is_not_suspended() {
+    let ends = read_during(&suspending(), ERASE, 1_900_000, false);
+    assert_eq!(ends, [(0, 2_000_000), (1, 2_060_000)]);
 }
 
 #[test]
-fn times_are_those_of_the_array_on_the_device_presets() {
-    macro_rules! preset {
-        ($name:literal) => {
-            ($name, include_str!(concat!("../../../../presets/devices/", $name, ".toml")))
-        };
+fn a_read_is_sensed_while_the_data_of_a_program_cross_the_bus() {
+    // Sensed 2-52, transferred until 62; the program, loaded at 10, has to wait for the cell array.
+    let ends = read_during(&suspending(), PROGRAM, 2_000, false);
+    assert_eq!(ends, [(1, 62_000), (0, 262_000)]);
+}
+
+#[test]
+fn the_program_of_a_move_is_suspended_and_its_senses_are_not() {
+    let work = Work { tag: 0, page: 0, pages: 2, kind: WorkKind::Move };
+    let mut timeline = Timeline::new(&suspending()).unwrap();
+    assert!(!timeline.start(0, work).any());
+    // Senses until 100, crossings until 140.
+    let step = timeline.step().unwrap();
+    assert_eq!((step.at, step.accepts.read_passes(), step.ended), (140_000, true, None));
+    // Suspended until 160, sensed until 210; the bus is taken from 205 to 215, so it is transferred
+    // until 225; resumed at 230.
+    timeline.start(0, READ);
+    let mut ends = Vec::new();
+    assert!(timeline.step_before(205_000).is_none());
+    timeline.pass_to(Time(205_000));
+    timeline.start(1, PROGRAM);
+    while let Some(step) = timeline.step() {
+        ends.extend(step.ended.map(|work| (work.kind, step.at)));
     }
-    for (name, preset) in [
-        preset!("sdf"),
-        preset!("huawei-gen3"),
-        preset!("intel-320"),
-        preset!("memblaze-q520"),
-        preset!("mqsim-default"),
-        preset!("tlc-modern"),
-    ] {
-        agree_with_every_cache(name, flash_of(preset), 3);
-    }
+    let expected =
+        [(WorkKind::Read, 225_000), (WorkKind::Program, 415_000), (WorkKind::Move, 430_000)];
+    assert_eq!(ends, expected);
 }
 
 #[test]
-fn a_timeline_refuses_dies_that_suspend() {
-    let config = presets::tlc();
-    let refused = Timeline::new(&config).err();
-    assert_eq!(refused, Some(ConfigError::Suspend { key: "die.program_suspend" }));
-    assert!(Timeline::new(&config.without_suspend()).is_ok());
+fn suspended_work_is_recorded_in_parts() {
+    let mut timeline = Timeline::new(&suspending()).unwrap();
+    timeline.record(10);
+    timeline.start(0, ERASE);
+    timeline.pass_to(Time(500_000));
+    timeline.start(0, READ);
+    while timeline.step().is_some() {}
+    let told: Vec<(Activity, u64, u64)> =
+        timeline.recorded().iter().map(|i| (i.activity, i.begin_ns, i.end_ns)).collect();
+    let expected = [
+        (Activity::Erase, 0, 500_000),
+        (Activity::Sense, 600_000, 650_000),
+        (Activity::Transfer, 650_000, 660_000),
+        (Activity::Erase, 665_000, 2_165_000),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(timeline.die_busy_ns(DieIndex(0)), 2_000_000 + 50_000);
+}
+
+#[test]
+fn a_die_that_does_not_suspend_takes_no_read_to_pass() {
+    let mut timeline = Timeline::new(&suspending().without_suspend()).unwrap();
+    assert!(!timeline.start(0, ERASE).any());
+    assert!(!timeline.start(1, PROGRAM).any());
+}
+
+#[test]
+fn the_head_of_a_page_crosses_the_bus_in_its_share_of_the_time() {
+    // 1 KiB of a page of 4 KiB, which takes 10 us.
+    let mut timeline = Timeline::new(&presets::small()).unwrap();
+    timeline.start(0, Work { pages: Work::HEAD, ..READ });
+    let mut ended_at = None;
+    while let Some(step) = timeline.step() {
+        ended_at = step.ended.map(|_| step.at).or(ended_at);
+    }
+    assert_eq!(ended_at, Some(50_000 + 2_500));
+    assert_eq!(timeline.channel_busy_ns(ChannelIndex(0)), 2_500);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Large tables with random lookups: in huge pages, if the system provides them, and with
-//! prefetches, as a drive knows its lookups well ahead.
+//! prefetches, as lookups are known well ahead.
 
 #![expect(unsafe_code, reason = "neither madvise nor the prefetch instruction has a safe form")]
 
@@ -16,6 +16,17 @@ pub(crate) fn table<T: Copy>(value: T, len: usize) -> Vec<T> {
     ask_for_huge_pages(spare.as_mut_ptr().cast(), size_of_val(spare));
     table.resize(len, value);
     table
+}
+
+/// Extends a table to `len` entries with copies of `value`. It grows by at least its own size when
+/// it must move, so that many small steps cost no more than a few large ones.
+pub(crate) fn grow<T: Copy>(table: &mut Vec<T>, value: T, len: usize) {
+    if len > table.capacity() {
+        table.reserve(len - table.len());
+        let spare = table.spare_capacity_mut();
+        ask_for_huge_pages(spare.as_mut_ptr().cast(), size_of_val(spare));
+    }
+    table.resize(len, value);
 }
 
 fn ask_for_huge_pages(start: *mut u8, bytes: usize) {

@@ -1,6 +1,6 @@
 //! The block with the fewest valid pages; of equals, the first.
 
-use super::Candidates;
+use super::view::Candidates;
 
 /// Blocks that are compared together: one row of the widest vector registers.
 const ROW: usize = 32;

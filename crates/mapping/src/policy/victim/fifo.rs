@@ -1,6 +1,6 @@
 //! The block that was closed first.
 
-use super::{Candidates, NOT_CLOSED};
+use super::view::{Candidates, NOT_CLOSED};
 
 pub(super) fn choose(candidates: &Candidates<'_>) -> Option<u32> {
     let closed = candidates.valid.iter().zip(candidates.closed).enumerate();

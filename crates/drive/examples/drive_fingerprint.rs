@@ -1,0 +1,114 @@
+//! Runs random drives under random requests and prints a checksum of all completions and counters:
+//! `drive_fingerprint [configurations] [first seed]`. A change that must not change results prints
+//! the same numbers before and after.
+
+#![expect(clippy::print_stdout, reason = "it prints what it found")]
+
+use softflash_base::checksum::checksum64;
+use softflash_base::random::Rng;
+use softflash_drive::spec::{
+    ControllerSpec, DeviceSpec, FrontierScope, HostSpec, LinkSpec, PageMapped, Schedule,
+    VictimPolicy,
+};
+use softflash_drive::{AccessKind, Done, Drive, HostRequest};
+use softflash_nand::presets;
+
+/// Requests of a run.
+const REQUESTS: usize = 6000;
+
+/// A random device and a random layout.
+fn draw(rng: &mut Rng) -> (DeviceSpec, PageMapped) {
+    let mut array = presets::small();
+    let geometry = &mut array.geometry;
+    geometry.channels = 1 + rng.below(3) as u16;
+    geometry.planes_per_die = 1 << rng.below(3);
+    geometry.blocks_per_plane = 8 + rng.below(40) as u32;
+    geometry.pages_per_block = 2 * (2 + rng.below(30) as u32);
+    array.die.cache_read = rng.chance(0.5);
+    array.die.cache_program = rng.chance(0.5);
+    let mut device = DeviceSpec::bare("random", &array);
+    if rng.chance(0.5) {
+        device.link = LinkSpec {
+            read_bytes_per_second: 300_000_000,
+            write_bytes_per_second: 200_000_000,
+            half_duplex: rng.chance(0.5),
+        };
+    }
+    device.controller = ControllerSpec {
+        request_ns: 2_000 * rng.below(2),
+        read_page_ns: 3_000 * rng.below(2),
+        write_page_ns: 5_000 * rng.below(2),
+        write_buffer_bytes: 64 * 4096 * rng.below(2),
+        queue_depth: 8 * rng.below(3) as u32,
+    };
+    device.host = HostSpec {
+        submit_ns: 1_000 * rng.below(2),
+        complete_ns: 2_000 * rng.below(2),
+        completions_per_interrupt: 1,
+    };
+    let layout = PageMapped {
+        frontier: if rng.chance(0.5) { FrontierScope::Plane } else { FrontierScope::Die },
+        victim: if rng.chance(0.5) { VictimPolicy::Greedy } else { VictimPolicy::Fifo },
+        schedule: if rng.chance(0.5) { Schedule::Fifo } else { Schedule::ReadsFirst },
+        parity_data_pages: [0, 0, 3, 10][rng.below(4) as usize],
+        copyback: rng.chance(0.5),
+        write_buffer: rng.chance(0.5),
+        suspend: false,
+        ..PageMapped::default()
+    };
+    (device, layout)
+}
+
+/// Runs random requests in a closed loop; returns the completions.
+fn run(drive: &mut Drive, rng: &mut Rng) -> Result<Vec<Done>, Box<dyn std::error::Error>> {
+    let (capacity, depth) = (drive.capacity_bytes(), 1 + rng.below(40) as usize);
+    let largest = 1 + rng.below(64).min(capacity / 1024);
+    let (mut submitted, mut done) = (0, Vec::new());
+    while done.len() < REQUESTS {
+        while submitted < REQUESTS && submitted - done.len() < depth {
+            let kind = match rng.below(12) {
+                0..=3 => AccessKind::Read,
+                4 => AccessKind::Trim,
+                _ => AccessKind::Write,
+            };
+            let bytes = 512 * (1 + rng.below(largest));
+            let offset_bytes = rng.below((capacity - bytes) / 512 + 1) * 512;
+            drive.submit(
+                drive.now(),
+                HostRequest { tag: submitted as u64, kind, offset_bytes, bytes },
+            )?;
+            submitted += 1;
+        }
+        if !drive.step(&mut done) {
+            return Err("nothing is under way".into());
+        }
+    }
+    Ok(done)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let configurations: u64 = arguments.next().map_or(Ok(200), |given| given.parse())?;
+    let first: u64 = arguments.next().map_or(Ok(1), |given| given.parse())?;
+    let (mut all, mut erases) = (0, 0);
+    for seed in first..first + configurations {
+        let mut rng = Rng::seeded(seed);
+        let (device, layout) = draw(&mut rng);
+        let mut drive = Drive::new(&device, &layout, 60.0 * rng.unit_f64())?;
+        match rng.below(3) {
+            0 => {}
+            1 => drive.fill(),
+            _ => drive.make_steady(seed),
+        }
+        let done = run(&mut drive, &mut rng)?;
+        drive.check()?;
+        let text = format!("{done:?} {:?} {}", drive.counters(), drive.now().0);
+        all = checksum64(all, text.as_bytes());
+        erases += drive.counters().erases;
+        if seed % 20 == 0 {
+            println!("seed {seed}: {all:016x}");
+        }
+    }
+    println!("{configurations} configurations, {erases} erases: {all:016x}");
+    Ok(())
+}

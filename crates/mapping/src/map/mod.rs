@@ -1,0 +1,3 @@
+//! Maps from logical to physical pages.
+
+pub mod page;

@@ -1,0 +1,21 @@
+//! What a wear policy sees: columns over the blocks of a group.
+
+use std::collections::VecDeque;
+
+/// The view of a policy on the free blocks of a group.
+#[derive(Debug, Clone, Copy)]
+pub struct FreeView<'a> {
+    /// The free blocks, the one that was erased first at the front.
+    pub free: &'a VecDeque<u32>,
+    /// Erases of each block, by its number.
+    pub erases: &'a [u32],
+}
+
+/// The view of a policy on all blocks of a group.
+#[derive(Debug, Clone, Copy)]
+pub struct WearView<'a> {
+    /// Valid pages of each block; `victim::NOT_CLOSED` is added where it cannot be collected.
+    pub valid: &'a [u16],
+    /// Erases of each block.
+    pub erases: &'a [u32],
+}

@@ -1,0 +1,272 @@
+//! Collection: moves the data of a superblock to another one of its unit, so that it can be erased.
+//! One task for each unit.
+
+use crate::checkpoint::checkpoint;
+use crate::core::{Core, Shared};
+use crate::error::VolumeError;
+use crate::flusher::flush;
+use crate::format::MAPPING_UNIT_BYTES;
+use crate::format::entry::Entry;
+use crate::frontier::Stream;
+use crate::writer::{Building, finish, is_whole, send, unit_for};
+use softflash_base::random::Rng;
+use softflash_base::{checksum, cast};
+use softflash_ftl::Hint;
+use softflash_mapping::Policies;
+
+/// Collects a unit until the domain is stopped.
+pub(crate) async fn run(core: Shared, unit: u32) {
+    let rng = Rng::seeded(core.config.seed ^ u64::from(unit) << 32);
+    let mut policies = Policies::new(core.config.victim, core.config.wear, rng);
+    while !core.stopped.get() {
+        if !collect_one(&core, unit, &mut policies).await {
+            core.collect[cast::index(unit)].notified().await;
+        }
+    }
+}
+
+/// Free superblocks of a unit that are not used to collect more while others wait for a root.
+const KEPT_FOR_ROOTS: u32 = 3;
+
+/// Collects one superblock, if the unit needs space. False if it needs none, or none can be had.
+async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool {
+    if core.free_superblocks(unit) >= core.config.low_superblocks {
+        return false;
+    }
+    // Superblocks that wait for a root are free soon: more of them would use up what the root needs.
+    if core.free_superblocks(unit) < KEPT_FOR_ROOTS && !core.to_release.borrow().is_empty() {
+        return checkpoint(core).await.is_ok();
+    }
+    let Some(victim) = choose(core, unit, policies) else {
+        // Superblocks may wait for a root.
+        release_collected(core).await;
+        return false;
+    };
+    match collect(core, unit, victim).await {
+        Ok(()) => {
+            core.collected.borrow_mut().push(victim);
+            release_collected(core).await;
+            true
+        }
+        Err(error) => {
+            tracing::warn!(%error, unit, "collection has stopped at a superblock");
+            let number = core.frontiers.closed(unit);
+            core.map.borrow_mut().blocks.close(victim, number);
+            false
+        }
+    }
+}
+
+/// The superblock to collect; `None` if no collection would make space.
+fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<u32> {
+    let now = core.frontiers.closed(unit);
+    let mut map = core.map.borrow_mut();
+    let victim = map.blocks.choose_victim(unit, now, policies)?;
+    // What fits a superblock in full frames, each with a head.
+    let frame = core.config.frame_units;
+    let fits = core.geometry.block_units * frame / (frame + 1);
+    if map.blocks.valid_in(victim) + 1 >= fits {
+        map.blocks.close(victim, now);
+        return None;
+    }
+    Some(victim)
+}
+
+/// Moves all valid data of a superblock.
+async fn collect(core: &Shared, unit: u32, victim: u32) -> Result<(), VolumeError> {
+    while core.superblocks.is_busy(victim) {
+        let end = core.frames.next();
+        core.frames.ended_below(end).await;
+    }
+    let places = core.geometry.places_of(victim);
+    let mut at = places.start;
+    loop {
+        let next = core.map.borrow().next_valid(at, places.end);
+        let Some(first) = next else { return Ok(()) };
+        at = move_chunk(core, unit, first, places.end).await?;
+    }
+}
+
+/// Moves the valid data from a place on that fit a frame; returns the place behind them.
+async fn move_chunk(core: &Shared, unit: u32, first: u32, end: u32) -> Result<u32, VolumeError> {
+    let target = unit_for(core, Stream::Collector, 2, Some(unit)).await?;
+    let mut moving = Moving::to(core, target);
+    let mut at = first;
+    while at < end && !moving.building.is_full() {
+        let valid = core.map.borrow().next_valid(at, end);
+        let Some(place) = valid else {
+            at = end;
+            break;
+        };
+        let run = run_length(core, place, end, moving.building.room());
+        moving.add(core, place, run).await?;
+        at = place + run.max(1);
+    }
+    append_moved(core, moving).await?;
+    Ok(at)
+}
+
+/// Moves data at these places, of those that are still valid, to any unit.
+pub(crate) async fn move_places(core: &Shared, places: &[u32]) -> Result<(), VolumeError> {
+    let mut left = places.iter().copied().peekable();
+    while left.peek().is_some() {
+        let target = unit_for(core, Stream::Collector, 2, None).await?;
+        let mut moving = Moving::to(core, target);
+        while !moving.building.is_full()
+            && let Some(place) = left.next()
+        {
+            moving.add(core, place, 1).await?;
+        }
+        append_moved(core, moving).await?;
+    }
+    Ok(())
+}
+
+/// A frame of data that move, with the places where they come from.
+struct Moving {
+    building: Building,
+    from: Vec<u32>,
+}
+
+impl Moving {
+    fn to(core: &Core, unit: u32) -> Moving {
+        let building = Building::new(core, unit, Stream::Collector, core.config.frame_units);
+        Moving { building, from: Vec::new() }
+    }
+
+    /// Reads and adds the valid ones of neighbouring places.
+    async fn add(&mut self, core: &Core, first: u32, count: u32) -> Result<(), VolumeError> {
+        let read = read_places(core, first, count).await?;
+        let map = core.map.borrow();
+        for (place, (data, readable)) in (first..).zip(read) {
+            let Some((image, lba)) = map.holder(place) else { continue };
+            let seed = map.seed_of(image, lba);
+            let mut sum = checksum::checksum64(seed, &data);
+            if !readable || !is_whole(seed, &data, map.checksum_at(place)) {
+                // The map keeps the checksum of the lost data: no read takes these bytes for them.
+                sum = !sum;
+                core.counters.update(|counters| counters.lost += 1);
+                tracing::error!(%image, lba, "data are lost: collection cannot read them");
+            }
+            self.building.add(Entry::Moved { image, lba, checksum: sum }, &data);
+            self.from.push(place);
+        }
+        Ok(())
+    }
+}
+
+/// Valid places from this one on that are read together.
+fn run_length(core: &Core, place: u32, end: u32, most: usize) -> u32 {
+    let map = core.map.borrow();
+    let end = end.min(place + cast::saturating_u32(most));
+    (place..end).take_while(|&at| map.holder(at).is_some()).count().try_into().unwrap_or(1)
+}
+
+/// Reads places of a superblock; each with whether it could be read.
+async fn read_places(
+    core: &Core,
+    first: u32,
+    count: u32,
+) -> Result<Vec<(Vec<u8>, bool)>, VolumeError> {
+    let block = core.geometry.block_of(first);
+    let Some(superblock) = core.superblocks.handle(block) else {
+        let reason = format!("block {block} is collected and has no superblock");
+        return Err(VolumeError::Damaged { reason });
+    };
+    let start = core.geometry.places_of(block).start;
+    let (first_page, _) = core.geometry.page_of(first);
+    let pages = core.geometry.page_of(first + count - 1).0 - first_page + 1;
+    let base = start + first_page * core.geometry.page_units;
+    match core.flash.read(&superblock, first_page, pages, Hint::COMPACTION).await {
+        Ok(read) => {
+            let units = (first..first + count).map(|place| {
+                let at = cast::index(place - base) * MAPPING_UNIT_BYTES;
+                (read.bytes[at..at + MAPPING_UNIT_BYTES].to_vec(), true)
+            });
+            Ok(units.collect())
+        }
+        Err(_) if count > 1 => {
+            let mut all = Vec::new();
+            for place in first..first + count {
+                all.extend(Box::pin(read_places(core, place, 1)).await?);
+            }
+            Ok(all)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a page cannot be read for collection");
+            Ok(vec![(vec![0; MAPPING_UNIT_BYTES], false)])
+        }
+    }
+}
+
+/// Appends moved data and names their new places, of those that are still valid.
+async fn append_moved(core: &Core, moving: Moving) -> Result<(), VolumeError> {
+    let Moving { building, from } = moving;
+    if from.is_empty() {
+        return Ok(());
+    }
+    let sent = send(core, building, |entries| name_holders(core, &from, entries)).await?;
+    let mut map = core.map.borrow_mut();
+    for ((to, &from), entry) in (sent.appended.first + 1..).zip(&from).zip(&sent.entries) {
+        if *entry != Entry::Void {
+            map.relocate(from, to);
+        }
+    }
+    drop(map);
+    core.count_entries(from.len());
+    let completion = sent.completion.clone();
+    let result = finish(core, sent).await;
+    completion.end(result.clone());
+    result
+}
+
+/// Lets the entries name the images that hold the data now: a snapshot may have taken them, or
+/// nothing holds them any more.
+fn name_holders(core: &Core, from: &[u32], entries: &mut [Entry]) {
+    let map = core.map.borrow();
+    for (&place, entry) in from.iter().zip(entries) {
+        *entry = match (map.holder(place), *entry) {
+            (Some((image, lba)), Entry::Moved { checksum, .. }) => {
+                Entry::Moved { image, lba, checksum }
+            }
+            _ => Entry::Void,
+        };
+    }
+}
+
+/// Releases the superblocks whose data have moved: after a flush, so that the copies are durable.
+/// Those that recovery still needs wait for the next root.
+pub(crate) async fn release_collected(core: &Shared) {
+    let collected = std::mem::take(&mut *core.collected.borrow_mut());
+    if !collected.is_empty() && flush(core).await.is_err() {
+        // Without durable copies they are never released; the device has failed.
+        return;
+    }
+    core.to_release.borrow_mut().extend(collected);
+    release_unneeded(core);
+    core.ask_for_releases();
+}
+
+/// Releases the collected superblocks that recovery from the durable root does not need. All copies
+/// of their data must be durable.
+pub(crate) fn release_unneeded(core: &Core) {
+    let waiting = std::mem::take(&mut *core.to_release.borrow_mut());
+    let root = core.root_sequence.get();
+    let (free, kept): (Vec<u32>, Vec<u32>) =
+        waiting.into_iter().partition(|&block| core.superblocks.is_unpinned(block, root));
+    core.to_release.borrow_mut().extend(kept);
+    for block in free {
+        release(core, block);
+    }
+}
+
+/// Releases a superblock without data.
+pub(crate) fn release(core: &Core, block: u32) {
+    let valid = core.map.borrow().blocks.valid_in(block);
+    assert!(valid == 0, "block {block} is released with {valid} valid places");
+    if let Some(superblock) = core.superblocks.take(block) {
+        core.flash.release(&superblock);
+        core.counters.update(|counters| counters.released += 1);
+    }
+    core.space.notify_all();
+}

@@ -1,0 +1,154 @@
+//! The state that all mechanisms of a domain share.
+
+use crate::config::DomainConfig;
+use crate::counters::Counters;
+use crate::domain_map::DomainMap;
+use crate::error::VolumeError;
+use crate::format::frame::Position;
+use crate::frames::{Completion, Frames};
+use crate::frontier::Frontiers;
+use crate::geometry::Geometry;
+use crate::superblocks::Superblocks;
+use crate::writer::Building;
+use softflash_base::cast;
+use softflash_flash::Flash;
+use softflash_ftl::Superblock;
+use softflash_runtime::{Event, Notify, RuntimeHandle};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// A mapped domain.
+pub(crate) struct Core {
+    pub flash: Flash,
+    pub runtime: RuntimeHandle,
+    pub device_uuid: u128,
+    pub config: DomainConfig,
+    pub geometry: Geometry,
+    pub map: RefCell<DomainMap>,
+    pub superblocks: Superblocks,
+    pub frames: Frames,
+    pub frontiers: Frontiers,
+    pub counters: Counters,
+    /// The frame that clients are filling.
+    pub building: RefCell<Option<Building>>,
+    /// Frames of clients under way.
+    pub host_frames: Cell<u32>,
+    /// Reset while an operation is written: frames behind it wait until it has its place.
+    pub gate: Event,
+    /// Rings when a superblock is free, or a frontier has room again.
+    pub space: Notify,
+    /// Wakes the collection of each unit.
+    pub collect: Vec<Notify>,
+    /// Wakes the task that flushes, with those who wait for it.
+    pub flush: Notify,
+    pub flush_waiters: RefCell<Vec<Completion>>,
+    /// Wakes the task that makes checkpoints, with those who wait for one.
+    pub checkpoint: Notify,
+    pub checkpoint_waiters: RefCell<Vec<Completion>>,
+    /// The frame of the durable root: recovery needs no older ones.
+    pub root_sequence: Cell<u64>,
+    /// The number of the durable root.
+    pub root: Cell<u64>,
+    /// Entries of frames since that root.
+    pub entries_since_root: Cell<u64>,
+    /// Superblocks whose data have moved, to places that may not be durable yet.
+    pub collected: RefCell<Vec<u32>>,
+    /// Superblocks whose data have moved to durable places: those that recovery still needs are kept
+    /// until the next root.
+    pub to_release: RefCell<Vec<u32>>,
+    /// Blocks that hold leaves and roots.
+    pub map_blocks: RefCell<Vec<u32>>,
+    /// Places that data may take.
+    pub usable: Cell<u32>,
+    /// The unit whose turn it is among equally loaded ones.
+    pub turn: Cell<u32>,
+    pub stopped: Cell<bool>,
+}
+
+impl Core {
+    /// The unit of the device, from its number in the domain.
+    pub fn unit_id(&self, unit: u32) -> u16 {
+        self.geometry.first_unit + cast::saturating_u16(cast::index(unit))
+    }
+
+    /// Free superblocks of a unit.
+    pub fn free_superblocks(&self, unit: u32) -> u32 {
+        self.flash.space(self.unit_id(unit)).allocatable()
+    }
+
+    pub fn position(&self, superblock: &Superblock, page: u32) -> Position {
+        Position {
+            device_uuid: self.device_uuid,
+            unit: superblock.unit.0,
+            index: superblock.index,
+            generation: superblock.generation,
+            page,
+        }
+    }
+
+    /// The places that data may take, so that collection has enough spare space: without frontiers,
+    /// the map, reserves, heads of frames, and the spare space of the configuration.
+    pub fn compute_usable(&self) -> u32 {
+        let Geometry { units, block_units, .. } = self.geometry;
+        let good: u32 = (0..u32::from(units))
+            .map(|unit| {
+                let space = self.flash.space(self.unit_id(unit));
+                (space.total() - space.bad).saturating_sub(RESERVED_OF_UNIT)
+            })
+            .sum();
+        let map = map_superblocks(good, block_units);
+        let units = u64::from(good.saturating_sub(map)) * u64::from(block_units);
+        let frame = u64::from(self.config.frame_units);
+        let data = units * frame / (frame + 1);
+        let usable = data as f64 / (1.0 + self.config.op_percent / 100.0);
+        u32::try_from(usable as u64).unwrap_or(u32::MAX)
+    }
+
+    /// Wakes the collection of all units.
+    pub fn wake_collection(&self) {
+        self.collect.iter().for_each(Notify::notify_one);
+    }
+
+    /// Asks for a checkpoint if superblocks wait for the next root.
+    pub fn ask_for_releases(&self) {
+        if !self.to_release.borrow().is_empty() {
+            self.checkpoint.notify_one();
+        }
+    }
+
+    /// Counts entries that recovery would have to replay; asks for a checkpoint when they are many.
+    pub fn count_entries(&self, entries: usize) {
+        let entries = self.entries_since_root.get() + cast::wide(entries);
+        self.entries_since_root.set(entries);
+        if entries >= self.checkpoint_entries() {
+            self.checkpoint.notify_one();
+        }
+    }
+
+    /// Entries after which a checkpoint is made.
+    fn checkpoint_entries(&self) -> u64 {
+        match self.config.checkpoint_entries {
+            0 => u64::from(self.geometry.places() / 8).max(1 << 16),
+            entries => entries,
+        }
+    }
+
+    /// Fails if the volume layer was stopped.
+    pub fn check_running(&self) -> Result<(), VolumeError> {
+        if self.stopped.get() { Err(VolumeError::Stopped) } else { Ok(()) }
+    }
+}
+
+/// Superblocks of a unit that hold no data for long: the frontiers of clients and of collection, and
+/// those that [`Stream`](crate::frontier::Stream)s reserve.
+const RESERVED_OF_UNIT: u32 = 8;
+
+/// Superblocks for leaves and roots: twice the map, as old leaves lie between new ones.
+fn map_superblocks(superblocks: u32, block_units: u32) -> u32 {
+    // A leaf entry has 8 bytes for 4096 bytes of data.
+    superblocks.div_ceil(512) * 3 + 4.min(superblocks / 4) + u32::from(block_units < 64)
+}
+
+
+/// Tasks share the domain.
+pub(crate) type Shared = Rc<Core>;

@@ -1,0 +1,68 @@
+//! Counters of a domain.
+
+use crate::frontier::Stream;
+use softflash_base::cast::wide;
+use std::cell::Cell;
+
+/// Mapping units of 4096 bytes programmed since the start, by cause, and other counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DomainCounters {
+    /// Mapping units written by clients.
+    pub written: u64,
+    /// Mapping units read by clients, those without data included.
+    pub read: u64,
+    /// Mapping units moved by collection.
+    pub collected: u64,
+    /// Mapping units of leaves and roots.
+    pub map: u64,
+    /// Heads of frames, and padding to whole pages and for power cuts.
+    pub overhead: u64,
+    /// Frames.
+    pub frames: u64,
+    /// Superblocks released.
+    pub released: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Flushes of the device.
+    pub flushes: u64,
+    /// Mapping units that collection could not read: their reads report a data loss.
+    pub lost: u64,
+}
+
+impl DomainCounters {
+    /// Mapping units programmed, of all causes.
+    pub fn programmed(&self) -> u64 {
+        self.written + self.collected + self.map + self.overhead
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    counters: Cell<DomainCounters>,
+}
+
+impl Counters {
+    pub fn get(&self) -> DomainCounters {
+        self.counters.get()
+    }
+
+    pub fn update(&self, change: impl FnOnce(&mut DomainCounters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+
+    /// Counts a frame that takes so many mapping units.
+    pub fn count_frame(&self, stream: Stream, entries: usize, units: u32) {
+        self.update(|counters| {
+            let entries = wide(entries).min(u64::from(units));
+            match stream {
+                Stream::Host => counters.written += entries,
+                Stream::Collector => counters.collected += entries,
+                Stream::Map => counters.map += entries,
+            }
+            counters.overhead += u64::from(units) - entries;
+            counters.frames += 1;
+        });
+    }
+}

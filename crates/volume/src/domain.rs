@@ -1,0 +1,359 @@
+//! A mapped domain: the volumes on some units of a device, and the tasks that keep them.
+
+use crate::checkpoint;
+use crate::collector;
+use crate::config::DomainConfig;
+use crate::core::{Core, Shared};
+use crate::counters::{Counters, DomainCounters};
+use crate::domain_map::DomainMap;
+use crate::error::VolumeError;
+use crate::flusher;
+use crate::format::MAPPING_UNIT_BYTES;
+use crate::format::operation::Operation;
+use crate::frames::Frames;
+use crate::frontier::Frontiers;
+use crate::geometry::Geometry;
+use crate::image::ImageId;
+use crate::operations::{Change, change, check_name, check_size};
+use crate::recovery::{Recovered, RecoveryReport, recover};
+use crate::superblocks::Superblocks;
+use crate::volume::Volume;
+use softflash_base::cast;
+use softflash_device::QueuePair;
+use softflash_flash::Flash;
+use softflash_ftl::{FtlConfig, Owner};
+use softflash_runtime::{Event, Notify, RuntimeHandle};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The layer of mapped domains in the headers of superblocks.
+const LAYER: u8 = 1;
+
+/// A mapped domain on the units of a queue pair. A clone is the same domain.
+#[derive(Clone)]
+pub struct Domain {
+    core: Shared,
+}
+
+/// A volume, as listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeInfo {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Bytes that the volume and its snapshots hold.
+    pub used_bytes: u64,
+    /// Its snapshots, the oldest first.
+    pub snapshots: Vec<String>,
+    /// Of a clone, the volume and the snapshot that it was made of.
+    pub parent: Option<(String, String)>,
+}
+
+/// The space of a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DomainSpace {
+    /// Bytes that volumes and snapshots hold.
+    pub used_bytes: u64,
+    /// Bytes that they may hold.
+    pub usable_bytes: u64,
+    /// Bytes of the flash.
+    pub flash_bytes: u64,
+}
+
+impl Domain {
+    /// The owner of a domain's superblocks, for the mount of other layers on the same units.
+    pub fn owner(domain: u16) -> Owner {
+        Owner { layer: LAYER, domain }
+    }
+
+    /// Mounts the domain on the units of a queue pair; an empty one if there is none.
+    pub async fn mount(
+        queue: Box<dyn QueuePair>,
+        config: DomainConfig,
+        runtime: RuntimeHandle,
+    ) -> Result<(Domain, RecoveryReport), VolumeError> {
+        let device_uuid = queue.device_uuid();
+        let owner = Domain::owner(config.domain);
+        let ftl = FtlConfig { owner, ..FtlConfig::default() };
+        let (flash, inventory) = Flash::mount(queue, ftl, runtime.clone()).await?;
+        let mounted = Domain::recover(flash.clone(), &inventory, device_uuid, config, runtime).await;
+        if mounted.is_err() {
+            flash.stop();
+        }
+        mounted
+    }
+
+    async fn recover(
+        flash: Flash,
+        inventory: &softflash_ftl::Inventory,
+        device_uuid: u128,
+        config: DomainConfig,
+        runtime: RuntimeHandle,
+    ) -> Result<(Domain, RecoveryReport), VolumeError> {
+        let geometry = Geometry::of(&flash)?;
+        let gate = Event::new();
+        gate.set();
+        let mut core = Core {
+            map: RefCell::new(DomainMap::new(geometry)),
+            superblocks: Superblocks::new(geometry.blocks()),
+            frames: Frames::from(1, 1),
+            frontiers: Frontiers::new(geometry.units),
+            counters: Counters::default(),
+            building: RefCell::default(),
+            host_frames: Cell::new(0),
+            gate,
+            space: Notify::new(),
+            collect: (0..geometry.units).map(|_| Notify::new()).collect(),
+            flush: Notify::new(),
+            flush_waiters: RefCell::default(),
+            checkpoint: Notify::new(),
+            checkpoint_waiters: RefCell::default(),
+            root_sequence: Cell::new(0),
+            root: Cell::new(0),
+            entries_since_root: Cell::new(0),
+            collected: RefCell::default(),
+            to_release: RefCell::default(),
+            map_blocks: RefCell::default(),
+            usable: Cell::new(0),
+            turn: Cell::new(0),
+            stopped: Cell::new(false),
+            flash,
+            runtime,
+            device_uuid,
+            config,
+            geometry,
+        };
+        core.usable.set(core.compute_usable());
+        if core.usable.get() == 0 {
+            let reason = format!(
+                "{} units of {} superblocks leave no space for data; use more or larger units",
+                geometry.units, geometry.unit_blocks
+            );
+            return Err(VolumeError::Unsupported { reason });
+        }
+        let recovered = recover(&core, inventory).await?;
+        core.frames = Frames::from(recovered.next_sequence, recovered.durable_below);
+        let report = recovered.report.clone();
+        let domain = Domain { core: Rc::new(core) };
+        domain.start();
+        match domain.settle(recovered).await {
+            Ok(()) => Ok((domain, report)),
+            Err(error) => {
+                domain.stop();
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes durable what was recovered. Nothing is served before: data that could be read this time
+    /// are never lost the next.
+    async fn settle(&self, recovered: Recovered) -> Result<(), VolumeError> {
+        let core = &self.core;
+        for block in &recovered.useless {
+            core.map_blocks.borrow_mut().retain(|other| other != block);
+            collector::release(core, *block);
+        }
+        collector::move_places(core, &recovered.unstable).await?;
+        flusher::flush(core).await?;
+        // Only now are older data not needed any more.
+        let empty = recovered.empty.into_iter().filter(|block| !recovered.useless.contains(block));
+        core.to_release.borrow_mut().extend(empty);
+        for unit in 0..u32::from(core.geometry.units) {
+            core.runtime.spawn(Box::pin(collector::run(Rc::clone(core), unit)));
+        }
+        // Torn data that could not be read this time must not appear the next.
+        if recovered.report.torn > 0 {
+            checkpoint::checkpoint(core).await?;
+        }
+        Ok(())
+    }
+
+    fn start(&self) {
+        let core = &self.core;
+        core.runtime.spawn(Box::pin(flusher::run(Rc::clone(core))));
+        core.runtime.spawn(Box::pin(checkpoint::run(Rc::clone(core))));
+    }
+
+    /// Creates a thin volume.
+    pub async fn create(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
+        check_name(name)?;
+        let size = check_size(size_bytes)?;
+        change(&self.core, |images| {
+            if images.volume(name).is_ok() {
+                return Err(VolumeError::Exists { name: name.to_owned() });
+            }
+            let image = images.next_id()?;
+            let operation = Operation::Create { image, name: name.to_owned(), size };
+            Ok((Change::Operation(operation), ()))
+        })
+        .await?;
+        self.flush().await
+    }
+
+    /// Changes the size of a volume; what lies beyond a smaller size is discarded.
+    pub async fn resize(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
+        let size = check_size(size_bytes)?;
+        change(&self.core, |images| {
+            let image = images.volume(name)?;
+            Ok((Change::Operation(Operation::Resize { image, size }), ()))
+        })
+        .await?;
+        self.flush().await
+    }
+
+    /// Deletes a volume without snapshots.
+    pub async fn delete(&self, name: &str) -> Result<(), VolumeError> {
+        change(&self.core, |images| {
+            let image = images.volume(name)?;
+            if let Some((_, snapshot)) = images.snapshots_of(image).next() {
+                let snapshot = snapshot.name.clone();
+                return Err(VolumeError::HasSnapshots { name: name.to_owned(), snapshot });
+            }
+            Ok((Change::Operation(Operation::Delete { image }), ()))
+        })
+        .await?;
+        self.flush().await
+    }
+
+    /// Takes a snapshot of a volume: of all writes that have completed.
+    pub async fn snapshot(&self, volume: &str, name: &str) -> Result<(), VolumeError> {
+        check_name(name)?;
+        change(&self.core, |images| {
+            let of = images.volume(volume)?;
+            if images.snapshots_of(of).any(|(_, snapshot)| snapshot.name == name) {
+                return Err(VolumeError::Exists { name: format!("{volume}@{name}") });
+            }
+            let image = images.next_id()?;
+            let operation = Operation::Snapshot { of, image, name: name.to_owned() };
+            Ok((Change::Operation(operation), ()))
+        })
+        .await?;
+        self.flush().await
+    }
+
+    /// Deletes a snapshot without clones.
+    pub async fn delete_snapshot(&self, volume: &str, name: &str) -> Result<(), VolumeError> {
+        change(&self.core, |images| {
+            let image = images.snapshot(volume, name)?;
+            if let Some((_, clone)) = images.clones_of(image).next() {
+                let clone = clone.name.clone();
+                return Err(VolumeError::HasClones { name: format!("{volume}@{name}"), clone });
+            }
+            Ok((Change::Operation(Operation::Delete { image }), ()))
+        })
+        .await?;
+        self.flush().await
+    }
+
+    /// Creates a volume that begins with the contents of a snapshot; nothing is copied.
+    pub async fn clone_snapshot(
+        &self,
+        volume: &str,
+        snapshot: &str,
+        name: &str,
+    ) -> Result<(), VolumeError> {
+        check_name(name)?;
+        change(&self.core, |images| {
+            let of = images.snapshot(volume, snapshot)?;
+            if images.volume(name).is_ok() {
+                return Err(VolumeError::Exists { name: name.to_owned() });
+            }
+            let image = images.next_id()?;
+            let operation = Operation::Clone { of, image, name: name.to_owned() };
+            Ok((Change::Operation(operation), ()))
+        })
+        .await?;
+        self.flush().await
+    }
+
+    /// The volumes, by name.
+    pub fn list(&self) -> Vec<VolumeInfo> {
+        let map = self.core.map.borrow();
+        let bytes = |units: u64| units * cast::wide(MAPPING_UNIT_BYTES);
+        let name_of = |id: ImageId| map.images.get(id).map(|image| image.name.clone());
+        let info = |(id, image): (ImageId, &crate::image::Image)| {
+            let snapshots: Vec<_> = map.images.snapshots_of(id).collect();
+            let held: u64 = snapshots.iter().map(|(_, snapshot)| map.held_by(snapshot)).sum();
+            let parent = match image.role {
+                crate::image::Role::Volume { parent } => parent,
+                crate::image::Role::Snapshot { .. } => None,
+            };
+            let parent = parent.and_then(|parent| match map.images.get(parent)?.role {
+                crate::image::Role::Snapshot { of } => Some((name_of(of)?, name_of(parent)?)),
+                crate::image::Role::Volume { .. } => None,
+            });
+            VolumeInfo {
+                name: image.name.clone(),
+                size_bytes: bytes(image.size.into()),
+                used_bytes: bytes(held + map.held_by(image)),
+                snapshots: snapshots.iter().rev().map(|(_, image)| image.name.clone()).collect(),
+                parent,
+            }
+        };
+        let mut all: Vec<VolumeInfo> =
+            map.images.iter().filter(|(_, image)| image.is_volume()).map(info).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Opens a volume.
+    pub fn volume(&self, name: &str) -> Result<Volume, VolumeError> {
+        let image = self.core.map.borrow().images.volume(name)?;
+        Ok(Volume::new(Rc::clone(&self.core), image))
+    }
+
+    /// Opens a snapshot, for reads.
+    pub fn open_snapshot(&self, volume: &str, snapshot: &str) -> Result<Volume, VolumeError> {
+        let image = self.core.map.borrow().images.snapshot(volume, snapshot)?;
+        Ok(Volume::new(Rc::clone(&self.core), image))
+    }
+
+    /// Returns when everything that has completed is durable.
+    pub async fn flush(&self) -> Result<(), VolumeError> {
+        self.core.check_running()?;
+        flusher::flush(&self.core).await
+    }
+
+    /// Makes a checkpoint, from which recovery starts.
+    pub async fn checkpoint(&self) -> Result<(), VolumeError> {
+        self.core.check_running()?;
+        checkpoint::checkpoint(&self.core).await
+    }
+
+    /// The space in use.
+    pub fn space(&self) -> DomainSpace {
+        let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
+        DomainSpace {
+            used_bytes: bytes(self.core.map.borrow().used()),
+            usable_bytes: bytes(self.core.usable.get()),
+            flash_bytes: bytes(self.core.geometry.places()),
+        }
+    }
+
+    /// Counters since the mount.
+    pub fn counters(&self) -> DomainCounters {
+        self.core.counters.get()
+    }
+
+    /// Checks that the parts of the map agree with each other; returns the first difference.
+    pub fn check_map(&self) -> Result<(), String> {
+        self.core.map.borrow().check()
+    }
+
+    /// Ends the tasks of the domain. What was not flushed may be lost.
+    pub fn stop(&self) {
+        let core = &self.core;
+        core.stopped.set(true);
+        core.flush.notify_all();
+        core.flush.notify_one();
+        core.checkpoint.notify_one();
+        core.wake_collection();
+        core.space.notify_all();
+        for waiters in [&core.flush_waiters, &core.checkpoint_waiters] {
+            let waiting = std::mem::take(&mut *waiters.borrow_mut());
+            waiting.into_iter().for_each(|waiter| waiter.end(Err(VolumeError::Stopped)));
+        }
+        core.flash.stop();
+    }
+}

@@ -1,0 +1,475 @@
+//! The map of a domain: from the mapping units of images to places on the flash. It has no time and
+//! does no I/O; live writes and recovery change it by the same functions.
+
+use crate::format::entry::data_seed;
+use crate::format::leaf::LEAF_UNITS;
+use crate::format::operation::Operation;
+use crate::geometry::Geometry;
+use crate::image::{Image, ImageId, Images, Role};
+use crate::leaves::{LeafOwner, Leaves};
+use softflash_base::cast::index;
+use softflash_mapping::{Blocks, NONE, PageMap};
+use std::collections::HashMap;
+
+/// The image does not hold the mapping unit; see [`Images`] for where it is looked up then.
+pub(crate) const UNSET: u32 = NONE;
+/// The mapping unit reads as zeros.
+pub(crate) const HOLE: u32 = NONE - 1;
+/// Of a snapshot: the mapping unit is that of the parent of its volume.
+pub(crate) const INHERITED: u32 = NONE - 2;
+
+/// A mapping unit that was looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It reads as zeros.
+    Zeros,
+    /// Its place, and the seed and the lower bits of its checksum.
+    At { place: u32, seed: u64, checksum: u32 },
+}
+
+/// The map of a domain.
+pub(crate) struct DomainMap {
+    pub images: Images,
+    pub leaves: Leaves,
+    pub blocks: Blocks,
+    map: PageMap,
+    /// The lower half of the checksum of the data at each place.
+    checksums: Vec<u32>,
+    geometry: Geometry,
+    /// Places that hold data.
+    used: u32,
+    /// Frozen leaves that changed before the checkpoint wrote them, as they were.
+    saved: HashMap<u32, [Vec<u8>; 2]>,
+    /// Recovery changes the map without its reverse; see [`DomainMap::recovered`].
+    recovering: bool,
+}
+
+impl DomainMap {
+    /// An empty map, for recovery.
+    pub fn new(geometry: Geometry) -> DomainMap {
+        let units = 0..u32::from(geometry.units);
+        let blocks = units.map(|unit| geometry.blocks_of(unit));
+        DomainMap {
+            images: Images::default(),
+            leaves: Leaves::default(),
+            blocks: Blocks::none_free(blocks, geometry.block_units),
+            map: PageMap::new(0, geometry.places()),
+            checksums: vec![0; index(geometry.places())],
+            geometry,
+            used: 0,
+            saved: HashMap::new(),
+            recovering: true,
+        }
+    }
+
+    /// Places that hold data.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// Looks up a mapping unit of an image.
+    pub fn find(&self, image: ImageId, lba: u32) -> Found {
+        let mut at = Some(image);
+        while let Some((id, image)) = at.and_then(|id| Some((id, self.images.get(id)?))) {
+            let origin = match image.role {
+                Role::Volume { .. } => id,
+                Role::Snapshot { of } => of,
+            };
+            at = match (self.entry(image, lba), image.role) {
+                (HOLE, _) => None,
+                (INHERITED, _) => self.images.get(origin).and_then(parent),
+                (UNSET, Role::Volume { parent }) => parent,
+                (UNSET, Role::Snapshot { of }) => Some(image.newer.unwrap_or(of)),
+                (place, _) => {
+                    let checksum = self.checksums[index(place)];
+                    return Found::At { place, seed: data_seed(origin, lba), checksum };
+                }
+            };
+        }
+        Found::Zeros
+    }
+
+    /// Whether a volume holds a mapping unit itself: to write it again takes no more space, unless a
+    /// snapshot keeps the old contents.
+    pub fn holds(&self, image: ImageId, lba: u32) -> bool {
+        let entry = self.images.get(image).map_or(UNSET, |image| self.entry(image, lba));
+        self.map.is_page(entry)
+    }
+
+    /// Maps a mapping unit of a volume to a new place. The newest snapshot takes the old place,
+    /// unless it has one: returns whether it did. A volume that was deleted is not mapped.
+    pub fn write(&mut self, volume: ImageId, lba: u32, place: u32, checksum: u64) -> bool {
+        let Some((logical, preserved)) = self.logical_to_change(volume, lba) else { return false };
+        self.checksums[index(place)] = low(checksum);
+        self.detach(logical, UNSET);
+        self.attach(logical, place);
+        preserved
+    }
+
+    /// Maps a mapping unit of an image to a new place of the same data: for recovery, where
+    /// collection had moved it.
+    pub fn write_moved(&mut self, image: ImageId, lba: u32, place: u32, checksum: u64) {
+        let Some(logical) = self.logical(image, lba) else { return };
+        self.checksums[index(place)] = low(checksum);
+        self.detach(logical, UNSET);
+        self.attach(logical, place);
+    }
+
+    /// Makes a range of a volume read as zeros.
+    pub fn discard(&mut self, volume: ImageId, lba: u32, count: u32) {
+        let Some(image) = self.images.get(volume) else { return };
+        let mark = if parent(image).is_some() { HOLE } else { UNSET };
+        let end = lba.saturating_add(count).min(image.size);
+        let mut at = lba;
+        while at < end {
+            let Some(image) = self.images.get(volume) else { return };
+            if mark == UNSET && leaf_of(image, at).is_none() {
+                at = (at / LEAF_UNITS + 1).saturating_mul(LEAF_UNITS);
+                continue;
+            }
+            if self.entry(image, at) != mark
+                && let Some((logical, _)) = self.logical_to_change(volume, at)
+            {
+                self.detach(logical, mark);
+            }
+            at += 1;
+            if at.is_multiple_of(LEAF_UNITS) || at == end {
+                self.free_if_unset(volume, (at - 1) / LEAF_UNITS);
+            }
+        }
+    }
+
+    /// Applies a change of the images, with its effect on the map.
+    pub fn apply(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Resize { image, size } => {
+                let before = self.images.get(*image).map_or(0, |image| image.size);
+                self.discard(*image, *size, before.saturating_sub(*size));
+            }
+            Operation::Delete { image } => self.forget(*image),
+            _ => {}
+        }
+        self.images.apply(operation);
+    }
+
+    /// The mapping unit that a valid place holds: image and number. `None` if nothing is there.
+    pub fn holder(&self, place: u32) -> Option<(ImageId, u32)> {
+        if !self.map.is_valid(place) {
+            return None;
+        }
+        let logical = self.map.logical_of(place);
+        let LeafOwner { image, position } = self.leaves.get(logical / LEAF_UNITS).owner?;
+        Some((image, position * LEAF_UNITS + logical % LEAF_UNITS))
+    }
+
+    /// The seed of the checksum of a mapping unit of an image.
+    pub fn seed_of(&self, image: ImageId, lba: u32) -> u64 {
+        let role = self.images.get(image).map(|image| image.role);
+        match role {
+            Some(Role::Snapshot { of }) => data_seed(of, lba),
+            _ => data_seed(image, lba),
+        }
+    }
+
+    /// The lower half of the checksum of the data at a place.
+    pub fn checksum_at(&self, place: u32) -> u32 {
+        self.checksums[index(place)]
+    }
+
+    /// Moves the contents of a valid place to a new one.
+    pub fn relocate(&mut self, from: u32, to: u32) {
+        self.change(self.map.logical_of(from) / LEAF_UNITS);
+        self.checksums[index(to)] = self.checksums[index(from)];
+        self.map.relocate(from, to);
+        self.blocks.move_valid(self.geometry.block_of(from), self.geometry.block_of(to), 1);
+    }
+
+    /// The first valid place in `from..end`.
+    pub fn next_valid(&self, from: u32, end: u32) -> Option<u32> {
+        if from < end { self.map.next_valid(from, end) } else { None }
+    }
+
+    /// Mapping units that an image itself holds.
+    pub fn held_by(&self, image: &Image) -> u64 {
+        let leaves = image.leaves.iter().flatten();
+        leaves.map(|&leaf| u64::from(self.leaves.get(leaf).places)).sum()
+    }
+
+    /// Freezes the leaves that have changed; [`take_frozen`](DomainMap::take_frozen) returns each
+    /// as it is now.
+    pub fn freeze(&mut self) -> Vec<u32> {
+        self.leaves.freeze()
+    }
+
+    /// The encoded halves of a frozen leaf.
+    pub fn take_frozen(&mut self, leaf: u32) -> [Vec<u8>; 2] {
+        if let Some(saved) = self.saved.remove(&leaf) {
+            return saved;
+        }
+        self.leaves.get_mut(leaf).freshness = crate::leaves::Freshness::Clean;
+        self.encode(leaf)
+    }
+
+    /// The checkpoint of the frozen leaves has failed: they are as changed as before it.
+    pub fn thaw(&mut self) {
+        self.saved.clear();
+        self.leaves.thaw();
+    }
+
+    /// Lets the next checkpoint write a leaf, changed or not.
+    pub fn touch(&mut self, leaf: u32) {
+        self.change(leaf);
+    }
+
+    fn encode(&self, leaf: u32) -> [Vec<u8>; 2] {
+        let first = leaf * LEAF_UNITS;
+        [0, 1].map(|half| {
+            crate::format::leaf::encode(half, |at| {
+                let place = self.map.physical_of(first + at);
+                let checksum = self.checksums.get(index(place)).copied().unwrap_or(0);
+                (place, checksum)
+            })
+        })
+    }
+
+    /// Gives a leaf to its owner as a root says; `stored` are the places of its halves.
+    pub fn restore_leaf(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[u32; 2]>) {
+        self.leaves.restore(leaf, owner, stored);
+        self.map.grow_logical(self.leaves.len() * LEAF_UNITS);
+    }
+
+    /// Sets an entry of a leaf from the flash. Returns whether its place can exist.
+    pub fn restore(&mut self, leaf: u32, at: u32, place: u32, checksum: u32) -> bool {
+        if place == UNSET {
+            return true;
+        }
+        let logical = leaf * LEAF_UNITS + at;
+        if let Some(known) = self.checksums.get_mut(index(place)) {
+            *known = checksum;
+        } else if place != HOLE && place != INHERITED {
+            return false;
+        }
+        self.map.restore(logical, place);
+        let counts = self.leaves.get_mut(leaf);
+        *(if self.map.is_page(place) { &mut counts.places } else { &mut counts.marks }) += 1;
+        true
+    }
+
+    /// Ends recovery: computes the reverse of the map and the valid places of each block.
+    ///
+    /// # Errors
+    /// A place that two mapping units have.
+    pub fn recovered(&mut self) -> Result<(), u32> {
+        self.leaves.list_free();
+        self.map.grow_logical(self.leaves.len() * LEAF_UNITS);
+        self.map.rebuild_reverse()?;
+        let blocks = self.geometry.places() / self.geometry.block_units;
+        for block in 0..blocks {
+            let places = self.geometry.places_of(block);
+            let valid = self.map.count_valid(places.start, places.end);
+            (0..valid).for_each(|_| self.blocks.add_valid(block));
+        }
+        self.used = (0..blocks).map(|block| self.blocks.valid_in(block)).sum();
+        self.recovering = false;
+        Ok(())
+    }
+
+    /// Checks that map, reverse, counts and leaves agree; returns the first difference.
+    pub fn check(&self) -> Result<(), String> {
+        let valid = self.blocks.check_counts(&self.map)?;
+        self.map.check(valid)?;
+        if valid != u64::from(self.used) {
+            return Err(format!("{} places are counted as used, {valid} are", self.used));
+        }
+        for (number, leaf) in self.leaves.numbered() {
+            let entries = (0..LEAF_UNITS).map(|at| self.map.physical_of(number * LEAF_UNITS + at));
+            let set: Vec<u32> = entries.filter(|&entry| entry != UNSET).collect();
+            let places = set.iter().filter(|&&entry| self.map.is_page(entry)).count();
+            if (places, set.len() - places) != (leaf.places.into(), leaf.marks.into()) {
+                return Err(format!("leaf {number} is counted wrongly: {leaf:?}"));
+            }
+            if let Some(LeafOwner { image, position }) = leaf.owner {
+                let held = self.images.get(image).and_then(|image| image.leaves.get(index(position)));
+                if held != Some(&Some(number)) {
+                    return Err(format!("{image} does not hold leaf {number}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn entry(&self, image: &Image, lba: u32) -> u32 {
+        match leaf_of(image, lba) {
+            Some(leaf) => self.map.physical_of(leaf * LEAF_UNITS + lba % LEAF_UNITS),
+            None => UNSET,
+        }
+    }
+
+    /// The logical page of a mapping unit whose entry is about to change; first lets the newest
+    /// snapshot of a volume keep the entry, and returns whether it did.
+    fn logical_to_change(&mut self, image: ImageId, lba: u32) -> Option<(u32, bool)> {
+        let found = self.images.get(image)?;
+        let snapshot = if found.is_volume() { found.older } else { None };
+        let preserved = snapshot.is_some_and(|snapshot| self.preserve(image, snapshot, lba));
+        Some((self.logical(image, lba)?, preserved))
+    }
+
+    /// The logical page of a mapping unit, in a leaf that is added if there is none.
+    fn logical(&mut self, image: ImageId, lba: u32) -> Option<u32> {
+        let position = lba / LEAF_UNITS;
+        let slots = &mut self.images.get_mut(image)?.leaves;
+        let end = slots.len().max(index(position) + 1);
+        slots.resize(end, None);
+        let slot = slots.get_mut(index(position))?;
+        let leaf = match *slot {
+            Some(leaf) => leaf,
+            None => {
+                let leaf = self.leaves.take(LeafOwner { image, position });
+                *slot = Some(leaf);
+                self.map.grow_logical((leaf + 1) * LEAF_UNITS);
+                leaf
+            }
+        };
+        Some(leaf * LEAF_UNITS + lba % LEAF_UNITS)
+    }
+
+    /// Lets a snapshot keep the entry of its volume, unless it has one; returns whether it does.
+    fn preserve(&mut self, volume: ImageId, snapshot: ImageId, lba: u32) -> bool {
+        let (Some(from), Some(to)) = (self.images.get(volume), self.images.get(snapshot)) else {
+            return false;
+        };
+        if self.entry(to, lba) != UNSET {
+            return false;
+        }
+        let kept = match (self.entry(from, lba), parent(from)) {
+            (UNSET, Some(_)) => INHERITED,
+            (UNSET, None) => HOLE,
+            (entry, _) => entry,
+        };
+        if self.map.is_page(kept)
+            && let Some(logical) = self.logical(volume, lba)
+        {
+            self.detach(logical, UNSET);
+        }
+        if let Some(logical) = self.logical(snapshot, lba) {
+            self.attach(logical, kept);
+        }
+        true
+    }
+
+    /// Unmaps all of an image that is deleted: the next older snapshot takes the entries that it
+    /// lacks.
+    fn forget(&mut self, image: ImageId) {
+        let Some(forgotten) = self.images.get_mut(image) else { return };
+        let leaves = std::mem::take(&mut forgotten.leaves);
+        let heir = if forgotten.is_volume() { None } else { forgotten.older };
+        for (position, leaf) in (0..).zip(leaves) {
+            let Some(leaf) = leaf else { continue };
+            for at in 0..LEAF_UNITS {
+                let entry = self.map.physical_of(leaf * LEAF_UNITS + at);
+                if entry == UNSET {
+                    continue;
+                }
+                self.detach(leaf * LEAF_UNITS + at, UNSET);
+                let lba = position * LEAF_UNITS + at;
+                let inherits = heir
+                    .and_then(|heir| self.images.get(heir))
+                    .is_some_and(|heir| self.entry(heir, lba) == UNSET);
+                if let (true, Some(heir)) = (inherits, heir)
+                    && let Some(logical) = self.logical(heir, lba)
+                {
+                    self.attach(logical, entry);
+                }
+            }
+            self.change(leaf);
+            self.leaves.give_back(leaf);
+        }
+    }
+
+    fn free_if_unset(&mut self, image: ImageId, position: u32) {
+        let slots = self.images.get_mut(image).map(|image| &mut image.leaves);
+        let Some(slot) = slots.and_then(|slots| slots.get_mut(index(position))) else { return };
+        let Some(leaf) = *slot else { return };
+        let state = self.leaves.get(leaf);
+        if state.places == 0 && state.marks == 0 {
+            *slot = None;
+            self.change(leaf);
+            self.leaves.give_back(leaf);
+        }
+    }
+
+    /// Notes the change of a leaf, before it happens.
+    #[inline]
+    fn change(&mut self, leaf: u32) {
+        if self.leaves.note_change(leaf) {
+            let frozen = self.encode(leaf);
+            self.saved.insert(leaf, frozen);
+        }
+    }
+
+    /// Sets an unset entry to a place or a mark.
+    #[inline]
+    fn attach(&mut self, logical: u32, entry: u32) {
+        let leaf = logical / LEAF_UNITS;
+        self.change(leaf);
+        let is_place = self.map.is_page(entry);
+        let counts = self.leaves.get_mut(leaf);
+        *(if is_place { &mut counts.places } else { &mut counts.marks }) += 1;
+        if self.recovering {
+            self.map.restore(logical, entry);
+        } else if is_place {
+            self.map.put(logical, entry);
+            self.blocks.add_valid(self.geometry.block_of(entry));
+            self.used += 1;
+        } else {
+            self.map.mark(logical, entry);
+        }
+    }
+
+    /// Takes the entry away, if one is set, and leaves a mark or nothing.
+    #[inline]
+    fn detach(&mut self, logical: u32, mark: u32) {
+        let leaf = logical / LEAF_UNITS;
+        self.change(leaf);
+        let old = self.map.physical_of(logical);
+        let counts = self.leaves.get_mut(leaf);
+        if self.map.is_page(old) {
+            counts.places -= 1;
+        } else if old != UNSET {
+            counts.marks -= 1;
+        }
+        counts.marks += u16::from(mark != UNSET);
+        if self.recovering {
+            self.map.restore(logical, mark);
+        } else {
+            self.map.mark(logical, mark);
+            if self.map.is_page(old) {
+                self.blocks.remove_valid(self.geometry.block_of(old));
+                self.used -= 1;
+            }
+        }
+    }
+}
+
+/// The parent of a volume.
+fn parent(image: &Image) -> Option<ImageId> {
+    match image.role {
+        Role::Volume { parent } => parent,
+        Role::Snapshot { .. } => None,
+    }
+}
+
+#[inline]
+fn leaf_of(image: &Image, lba: u32) -> Option<u32> {
+    image.leaves.get(index(lba / LEAF_UNITS)).copied().flatten()
+}
+
+/// The part of a checksum that the map keeps.
+#[inline]
+pub(crate) fn low(checksum: u64) -> u32 {
+    softflash_base::cast::low_u32(checksum)
+}
+
+#[cfg(test)]
+mod tests;

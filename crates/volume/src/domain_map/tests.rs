@@ -1,0 +1,226 @@
+//! The map against a reference that copies everything: each image is a table of its own.
+
+use super::*;
+use softflash_base::random::Rng;
+use std::collections::BTreeMap;
+
+const LBAS: u32 = 3000;
+
+fn geometry() -> Geometry {
+    Geometry { first_unit: 0, units: 2, unit_blocks: 40, block_units: 512, page_units: 1 }
+}
+
+/// The contents of all images, by the places that hold them.
+#[derive(Default)]
+struct Reference {
+    images: BTreeMap<ImageId, BTreeMap<u32, u32>>,
+}
+
+struct Pair {
+    map: DomainMap,
+    reference: Reference,
+    free: Vec<u32>,
+    names: u32,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let mut map = DomainMap::new(geometry());
+        map.recovered().unwrap();
+        let free = (0..geometry().places()).collect();
+        Pair { map, reference: Reference::default(), free, names: 0 }
+    }
+
+    fn volumes(&self) -> Vec<ImageId> {
+        self.ids(|image| image.is_volume())
+    }
+
+    fn ids(&self, which: impl Fn(&Image) -> bool) -> Vec<ImageId> {
+        self.map.images.iter().filter(|(_, image)| which(image)).map(|(id, _)| id).collect()
+    }
+
+    fn apply(&mut self, operation: Operation) {
+        self.map.apply(&operation);
+        let images = &mut self.reference.images;
+        match operation {
+            Operation::Create { image, .. } => {
+                images.insert(image, BTreeMap::new());
+            }
+            Operation::Resize { image, size } => {
+                images.get_mut(&image).unwrap().retain(|&lba, _| lba < size);
+            }
+            Operation::Snapshot { of, image, .. } | Operation::Clone { of, image, .. } => {
+                let copy = images[&of].clone();
+                images.insert(image, copy);
+            }
+            Operation::Delete { image } => {
+                images.remove(&image);
+            }
+        }
+    }
+
+    fn write(&mut self, image: ImageId, lba: u32) {
+        let place = self.free.pop().unwrap();
+        self.map.write(image, lba, place, u64::from(place));
+        self.reference.images.get_mut(&image).unwrap().insert(lba, place);
+    }
+
+    fn discard(&mut self, image: ImageId, lba: u32, count: u32) {
+        self.map.discard(image, lba, count);
+        let contents = self.reference.images.get_mut(&image).unwrap();
+        contents.retain(|&at, _| at < lba || at >= lba + count);
+    }
+
+    /// One random change.
+    fn change(&mut self, rng: &mut Rng) {
+        let volumes = self.volumes();
+        let next = ImageId(self.map.images.last() + 1);
+        self.names += 1;
+        let name = format!("{}", self.names);
+        let Some(&volume) = volumes.get(index(rng.below(volumes.len().max(1) as u64) as u32)) else {
+            return self.apply(Operation::Create { image: next, name, size: LBAS });
+        };
+        match rng.below(100) {
+            0 if volumes.len() < 4 => {
+                self.apply(Operation::Create { image: next, name, size: LBAS });
+            }
+            1..4 => self.apply(Operation::Snapshot { of: volume, image: next, name }),
+            4..6 if volumes.len() < 4 => {
+                if let Some((snapshot, _)) = self.map.images.snapshots_of(volume).last() {
+                    self.apply(Operation::Clone { of: snapshot, image: next, name });
+                }
+            }
+            6..9 => {
+                let deletable = |(id, image): (ImageId, &Image)| {
+                    let free = self.map.images.clones_of(id).next().is_none();
+                    (free && (!image.is_volume() || image.older.is_none())).then_some(id)
+                };
+                let deletable: Vec<ImageId> = self.map.images.iter().filter_map(deletable).collect();
+                if !deletable.is_empty() {
+                    let image = deletable[rng.below(deletable.len() as u64) as usize];
+                    self.apply(Operation::Delete { image });
+                }
+            }
+            9 => {
+                let size = 1 + rng.below(u64::from(LBAS)) as u32;
+                self.apply(Operation::Resize { image: volume, size });
+            }
+            10..20 => {
+                let lba = rng.below(u64::from(LBAS)) as u32;
+                self.discard(volume, lba, 1 + rng.below(1500) as u32);
+            }
+            _ => {
+                let size = self.map.images.get(volume).unwrap().size;
+                let lba = rng.below(u64::from(size.min(200))) as u32 * (size / size.min(200));
+                self.write(volume, lba);
+            }
+        }
+    }
+
+    fn compare(&self) {
+        for (&id, contents) in &self.reference.images {
+            let size = self.map.images.get(id).unwrap().size;
+            for lba in 0..size {
+                let found = match self.map.find(id, lba) {
+                    Found::Zeros => None,
+                    Found::At { place, checksum, .. } => {
+                        assert_eq!(place, checksum);
+                        Some(place)
+                    }
+                };
+                assert_eq!(found, contents.get(&lba).copied(), "{id} at {lba}");
+            }
+        }
+        self.map.check().unwrap();
+    }
+
+    /// Places that no image holds are free again.
+    fn collect(&mut self) {
+        let map = &self.map.map;
+        self.free = (0..geometry().places()).filter(|&place| !map.is_valid(place)).collect();
+    }
+
+    fn relocate_some(&mut self, rng: &mut Rng) {
+        self.collect();
+        for _ in 0..20 {
+            let from = rng.below(u64::from(geometry().places())) as u32;
+            if !self.map.map.is_valid(from) {
+                continue;
+            }
+            let to = self.free.pop().unwrap();
+            self.map.relocate(from, to);
+            self.map.checksums[to as usize] = to;
+            for contents in self.reference.images.values_mut() {
+                for place in contents.values_mut().filter(|place| **place == from) {
+                    *place = to;
+                }
+            }
+        }
+    }
+}
+
+/// Writes the map as a checkpoint would, and recovers another from it.
+fn recovered_from(frozen: &[(u32, [Vec<u8>; 2])], images: &Images) -> DomainMap {
+    let mut map = DomainMap::new(geometry());
+    map.images = images.clone();
+    for (id, image) in images.iter() {
+        for (position, leaf) in (0..).zip(&image.leaves) {
+            let Some(leaf) = *leaf else { continue };
+            map.restore_leaf(leaf, LeafOwner { image: id, position }, None);
+        }
+    }
+    for (leaf, halves) in frozen {
+        if map.leaves.len() <= *leaf || map.leaves.get(*leaf).owner.is_none() {
+            continue;
+        }
+        for (half, bytes) in (0..).zip(halves) {
+            crate::format::leaf::decode(half, bytes, |at, place, checksum| {
+                assert!(map.restore(*leaf, at, place, checksum));
+            });
+        }
+    }
+    map.recovered().unwrap();
+    map
+}
+
+#[test]
+fn the_map_agrees_with_copies_of_every_image() {
+    for seed in 0..20 {
+        println!("seed {seed}");
+        let mut rng = Rng::seeded(seed);
+        let mut pair = Pair::new();
+        for step in 0..600 {
+            pair.change(&mut rng);
+            if step % 100 == 99 {
+                pair.compare();
+                pair.relocate_some(&mut rng);
+                pair.compare();
+                pair.collect();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_is_the_map_at_its_freeze_whatever_changes_while_it_is_written() {
+    for seed in 0..10 {
+        println!("seed {seed}");
+        let mut rng = Rng::seeded(1000 + seed);
+        let mut pair = Pair::new();
+        let mut written: BTreeMap<u32, [Vec<u8>; 2]> = BTreeMap::new();
+        for _ in 0..5 {
+            (0..100).for_each(|_| pair.change(&mut rng));
+            let frozen = pair.map.freeze();
+            let images = pair.map.images.clone();
+            let contents = pair.reference.images.clone();
+            for leaf in frozen {
+                written.insert(leaf, pair.map.take_frozen(leaf));
+                (0..10).for_each(|_| pair.change(&mut rng));
+            }
+            let leaves: Vec<_> = written.iter().map(|(&leaf, halves)| (leaf, halves.clone())).collect();
+            let map = recovered_from(&leaves, &images);
+            let reference = Reference { images: contents };
+            Pair { map, reference, free: Vec::new(), names: 0 }.compare();
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The errors of volumes.
+
+use softflash_ftl::FtlError;
+use thiserror::Error;
+
+/// An error of a volume or of its domain.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum VolumeError {
+    /// No volume has this name.
+    #[error("there is no volume `{name}`; `softflash volume list DIR` lists them")]
+    NoVolume {
+        /// The name.
+        name: String,
+    },
+    /// No snapshot of the volume has this name.
+    #[error("volume `{volume}` has no snapshot `{name}`")]
+    NoSnapshot {
+        /// The volume.
+        volume: String,
+        /// The name.
+        name: String,
+    },
+    /// The name is taken.
+    #[error("`{name}` exists; choose another name, or delete it first")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// The name cannot be one.
+    #[error("`{name}` is no name for a volume or snapshot: {reason}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// The rule that it breaks.
+        reason: &'static str,
+    },
+    /// The size cannot be one.
+    #[error("{bytes} bytes is no size of a volume: {reason}")]
+    BadSize {
+        /// The size.
+        bytes: u64,
+        /// The rule that it breaks.
+        reason: &'static str,
+    },
+    /// A volume with snapshots cannot be deleted.
+    #[error("volume `{name}` has the snapshot `{snapshot}`; delete its snapshots first")]
+    HasSnapshots {
+        /// The volume.
+        name: String,
+        /// Its newest snapshot.
+        snapshot: String,
+    },
+    /// A snapshot with clones cannot be deleted.
+    #[error("snapshot `{name}` is the parent of the clone `{clone}`; delete the clone first")]
+    HasClones {
+        /// The snapshot.
+        name: String,
+        /// One of its clones.
+        clone: String,
+    },
+    /// All numbers of images are used.
+    #[error("the domain has numbered {most} volumes and snapshots, and can number no more")]
+    TooManyImages {
+        /// The greatest number.
+        most: u32,
+    },
+    /// A request beyond the end of a volume.
+    #[error("bytes {offset}..{end} are beyond the end of the volume, which has {size} bytes")]
+    BeyondEnd {
+        /// The start.
+        offset: u64,
+        /// The end.
+        end: u64,
+        /// The size.
+        size: u64,
+    },
+    /// A request that is not aligned to mapping units.
+    #[error("offset {offset} and length {bytes} are not multiples of 4096 bytes")]
+    Unaligned {
+        /// The start.
+        offset: u64,
+        /// The length.
+        bytes: u64,
+    },
+    /// A write to a snapshot.
+    #[error("a snapshot is read-only; clone it to write")]
+    ReadOnly,
+    /// The volume was deleted.
+    #[error("the volume was deleted")]
+    Deleted,
+    /// The domain is full.
+    #[error(
+        "the volumes' space is full ({used} of {usable} bytes in use); discard, or delete volumes or \
+         snapshots"
+    )]
+    OutOfSpace {
+        /// Bytes in use.
+        used: u64,
+        /// Bytes that can be used.
+        usable: u64,
+    },
+    /// Data was lost by the flash.
+    #[error("data loss: bytes {offset}..{end} cannot be read: {reason}")]
+    DataLoss {
+        /// The start.
+        offset: u64,
+        /// The end.
+        end: u64,
+        /// The damage.
+        reason: String,
+    },
+    /// The device cannot hold a mapped domain.
+    #[error("the device cannot hold volumes: {reason}")]
+    Unsupported {
+        /// The reason.
+        reason: String,
+    },
+    /// The metadata on the flash is inconsistent.
+    #[error("the volumes' metadata is damaged: {reason}")]
+    Damaged {
+        /// The inconsistency.
+        reason: String,
+    },
+    /// The domain was stopped.
+    #[error("the volumes are shut down")]
+    Stopped,
+    /// The flash failed.
+    #[error(transparent)]
+    Flash(#[from] FtlError),
+}

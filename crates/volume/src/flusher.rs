@@ -1,0 +1,44 @@
+//! Flushes: one flush of the device serves all that wait when it begins.
+
+use crate::core::Shared;
+use crate::error::VolumeError;
+use crate::frames::Completion;
+use crate::frontier;
+use softflash_ftl::Hint;
+
+/// Returns when all writes that have completed are durable.
+pub(crate) async fn flush(core: &Shared) -> Result<(), VolumeError> {
+    let completion = Completion::default();
+    core.flush_waiters.borrow_mut().push(completion.clone());
+    core.flush.notify_one();
+    completion.wait().await
+}
+
+/// Serves flushes until the domain is stopped.
+pub(crate) async fn run(core: Shared) {
+    while !core.stopped.get() {
+        core.flush.notified().await;
+        let waiting = std::mem::take(&mut *core.flush_waiters.borrow_mut());
+        if waiting.is_empty() {
+            continue;
+        }
+        let result = make_durable(&core).await;
+        for completion in waiting {
+            completion.end(result.clone());
+        }
+    }
+}
+
+/// Makes all frames durable that have been appended. The frame that is being filled is not: its
+/// writes have not completed, and it may wait for space that collection makes by a flush.
+async fn make_durable(core: &Shared) -> Result<(), VolumeError> {
+    let end = core.frames.next();
+    core.frames.ended_below(end).await;
+    for padding in frontier::pad(core) {
+        padding.wait().await?;
+    }
+    core.flash.flush(Hint::FOREGROUND).await?;
+    core.counters.update(|counters| counters.flushes += 1);
+    core.frames.set_durable_below(end);
+    Ok(())
+}

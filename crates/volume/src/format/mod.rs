@@ -1,0 +1,13 @@
+//! The bytes of a mapped domain on the flash: bytes in, bytes out. `docs/formats-volume.md` draws
+//! them.
+
+pub(crate) mod bytes;
+pub(crate) mod entry;
+pub(crate) mod frame;
+pub(crate) mod leaf;
+pub(crate) mod operation;
+pub(crate) mod root;
+pub(crate) mod tag;
+
+/// Bytes of a mapping unit: the piece of a volume that is mapped, written and checked as a whole.
+pub const MAPPING_UNIT_BYTES: usize = 4096;

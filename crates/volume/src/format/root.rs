@@ -1,0 +1,162 @@
+//! A root: the state of a domain at one frame. It names the leaves of the map, the images, and the
+//! superblocks that were open. Recovery starts from the newest whole root.
+
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_lossless
+)]
+
+use super::bytes::{Append, Reader};
+use crate::image::{Image, ImageId, Images, Role};
+use softflash_base::cast;
+use std::collections::BTreeMap;
+
+/// A superblock that was open for data when the root was made: frames behind the root may be in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OpenSuperblock {
+    pub unit: u16,
+    pub index: u32,
+    pub generation: u64,
+}
+
+/// A leaf on the flash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredLeaf {
+    pub leaf: u32,
+    /// The places of its halves.
+    pub halves: [u32; 2],
+}
+
+/// The contents of a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Root {
+    /// Frames from this one on are not in the leaves.
+    pub sequence: u64,
+    pub images: Images,
+    pub leaves: Vec<StoredLeaf>,
+    pub open: Vec<OpenSuperblock>,
+}
+
+const VERSION: u32 = 1;
+/// No image, no leaf.
+const NONE: u32 = u32::MAX;
+
+impl Root {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.add_u32(VERSION);
+        bytes.add_u64(self.sequence);
+        bytes.add_u32(self.images.last());
+        bytes.add_count(self.images.iter().count());
+        for (id, image) in self.images.iter() {
+            add_image(&mut bytes, id, image);
+        }
+        bytes.add_count(self.leaves.len());
+        for stored in &self.leaves {
+            bytes.add_u32(stored.leaf);
+            stored.halves.iter().for_each(|&place| bytes.add_u32(place));
+        }
+        bytes.add_count(self.open.len());
+        for open in &self.open {
+            bytes.add_u32(open.unit.into());
+            bytes.add_u32(open.index);
+            bytes.add_u64(open.generation);
+        }
+        bytes
+    }
+
+    /// Decodes a root, behind which other bytes may follow.
+    pub fn decode(bytes: &[u8]) -> Option<Root> {
+        let mut reader = Reader(bytes);
+        if reader.u32()? != VERSION {
+            return None;
+        }
+        let (sequence, last) = (reader.u64()?, reader.u32()?);
+        let images = (0..reader.count(LEAST_IMAGE_BYTES)?).map(|_| image(&mut reader));
+        let images = images.collect::<Option<BTreeMap<ImageId, Image>>>()?;
+        let leaves = (0..reader.count(12)?).map(|_| {
+            let leaf = reader.u32()?;
+            Some(StoredLeaf { leaf, halves: [reader.u32()?, reader.u32()?] })
+        });
+        let leaves = leaves.collect::<Option<Vec<StoredLeaf>>>()?;
+        let open = (0..reader.count(16)?).map(|_| {
+            let (unit, index) = (u16::try_from(reader.u32()?).ok()?, reader.u32()?);
+            Some(OpenSuperblock { unit, index, generation: reader.u64()? })
+        });
+        let open = open.collect::<Option<Vec<OpenSuperblock>>>()?;
+        Some(Root { sequence, images: Images::of(images, last), leaves, open })
+    }
+}
+
+/// Bytes of an image with an empty name and no leaves.
+const LEAST_IMAGE_BYTES: usize = 27;
+
+fn add_image(bytes: &mut Vec<u8>, id: ImageId, image: &Image) {
+    let of = |id: Option<ImageId>| id.map_or(NONE, |id| id.0);
+    let (kind, related) = match image.role {
+        Role::Volume { parent } => (0, of(parent)),
+        Role::Snapshot { of } => (1, of.0),
+    };
+    bytes.add_u32(id.0);
+    bytes.add_u8(kind);
+    for number in [related, image.size, of(image.older), of(image.newer)] {
+        bytes.add_u32(number);
+    }
+    bytes.add_text(&image.name);
+    bytes.add_count(image.leaves.len());
+    for leaf in &image.leaves {
+        bytes.add_u32(leaf.unwrap_or(NONE));
+    }
+}
+
+fn image(reader: &mut Reader<'_>) -> Option<(ImageId, Image)> {
+    let id = ImageId(reader.u32()?);
+    let kind = reader.u8()?;
+    let mut next = || reader.u32();
+    let some = |number: u32| (number != NONE).then_some(ImageId(number));
+    let (related, size) = (next()?, next()?);
+    let (older, newer) = (some(next()?), some(next()?));
+    let role = match kind {
+        0 => Role::Volume { parent: some(related) },
+        1 => Role::Snapshot { of: ImageId(related) },
+        _ => return None,
+    };
+    let name = reader.text()?;
+    let leaves = (0..reader.count(4)?).map(|_| Some(Some(reader.u32()?).filter(|&leaf| leaf != NONE)));
+    let leaves = leaves.collect::<Option<Vec<Option<u32>>>>()?;
+    Some((id, Image { name, role, size, older, newer, leaves }))
+}
+
+/// Parts of a root of so many bytes.
+pub(crate) fn parts(bytes: usize) -> u32 {
+    cast::saturating_u32(bytes.div_ceil(super::MAPPING_UNIT_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::operation::Operation;
+
+    #[test]
+    fn roots_decode_to_what_was_encoded() {
+        let mut images = Images::default();
+        images.apply(&Operation::Create { image: ImageId(1), name: "v".into(), size: 5000 });
+        images.apply(&Operation::Snapshot { of: ImageId(1), image: ImageId(2), name: "s".into() });
+        images.apply(&Operation::Clone { of: ImageId(2), image: ImageId(3), name: "c".into() });
+        images.get_mut(ImageId(1)).unwrap().leaves = vec![Some(4), None, Some(0)];
+        let root = Root {
+            sequence: 1 << 41,
+            images,
+            leaves: vec![StoredLeaf { leaf: 4, halves: [8, 9] }],
+            open: vec![OpenSuperblock { unit: 3, index: 9, generation: 1 << 33 }],
+        };
+        let bytes = root.encode();
+        assert_eq!(Root::decode(&bytes), Some(root));
+        for cut in 0..bytes.len() {
+            assert_eq!(Root::decode(&bytes[..cut]), None, "{cut} bytes");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The tag in the opening header of a superblock of a mapped domain.
+
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_lossless
+)]
+
+use super::bytes::Reader;
+use softflash_ftl::OwnerTag;
+
+const MAGIC: [u8; 4] = *b"SFVO";
+const VERSION: u8 = 1;
+
+/// The contents of a superblock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Data and operations.
+    Data,
+    /// Leaves of the map and roots.
+    Map,
+}
+
+/// The contents of a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tag {
+    pub class: Class,
+    /// All frames inside have at least this number.
+    pub first_sequence: u64,
+}
+
+pub(crate) fn encode(tag: Tag) -> OwnerTag {
+    let mut bytes = [0; 64];
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4] = VERSION;
+    bytes[5] = match tag.class {
+        Class::Data => 1,
+        Class::Map => 2,
+    };
+    bytes[8..16].copy_from_slice(&tag.first_sequence.to_le_bytes());
+    OwnerTag(bytes)
+}
+
+/// Decodes a tag; `None` if it is not one of this layer, or its version is newer.
+pub(crate) fn decode(tag: &OwnerTag) -> Option<Tag> {
+    let mut reader = Reader(&tag.0);
+    if reader.take(4)? != MAGIC || reader.u8()? != VERSION {
+        return None;
+    }
+    let class = match reader.u8()? {
+        1 => Class::Data,
+        2 => Class::Map,
+        _ => return None,
+    };
+    reader.take(2)?;
+    Some(Tag { class, first_sequence: reader.u64()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_decode_to_what_was_encoded_and_others_are_refused() {
+        for class in [Class::Data, Class::Map] {
+            let tag = Tag { class, first_sequence: 1 << 45 };
+            assert_eq!(decode(&encode(tag)), Some(tag));
+            for at in 0..6 {
+                let mut other = encode(tag);
+                other.0[at] ^= 0x80;
+                assert_eq!(decode(&other), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The numbers of frames, and the frames under way.
+
+use crate::error::VolumeError;
+use softflash_runtime::{Event, Notify};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// Numbers frames in the order in which they change the map.
+pub(crate) struct Frames {
+    next: Cell<u64>,
+    under_way: RefCell<BTreeSet<u64>>,
+    /// All frames below are durable.
+    durable_below: Cell<u64>,
+    ended: Notify,
+}
+
+impl Frames {
+    /// Frames that start with the number `next`; all below `durable_below` are durable.
+    pub fn from(next: u64, durable_below: u64) -> Frames {
+        Frames {
+            next: Cell::new(next),
+            under_way: RefCell::default(),
+            durable_below: Cell::new(durable_below),
+            ended: Notify::new(),
+        }
+    }
+
+    /// The number of the next frame.
+    pub fn next(&self) -> u64 {
+        self.next.get()
+    }
+
+    pub fn durable_below(&self) -> u64 {
+        self.durable_below.get()
+    }
+
+    pub fn set_durable_below(&self, sequence: u64) {
+        self.durable_below.set(self.durable_below.get().max(sequence));
+    }
+
+    /// A new frame.
+    pub fn begin(&self) -> u64 {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        self.under_way.borrow_mut().insert(number);
+        number
+    }
+
+    /// The data of a frame are programmed, there or elsewhere.
+    pub fn end(&self, number: u64) {
+        self.under_way.borrow_mut().remove(&number);
+        self.ended.notify_all();
+    }
+
+    /// Waits until all frames below `number` have ended.
+    pub async fn ended_below(&self, number: u64) {
+        while self.under_way.borrow().first().is_some_and(|&first| first < number) {
+            self.ended.notified().await;
+        }
+    }
+}
+
+/// The end of a frame or of a flush, for the tasks that wait for it.
+#[derive(Clone, Default)]
+pub(crate) struct Completion {
+    ended: Event,
+    result: Rc<RefCell<Option<VolumeError>>>,
+}
+
+impl Completion {
+    pub fn end(&self, result: Result<(), VolumeError>) {
+        *self.result.borrow_mut() = result.err();
+        self.ended.set();
+    }
+
+    pub async fn wait(&self) -> Result<(), VolumeError> {
+        self.ended.wait().await;
+        self.result.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether this is the other completion.
+    pub fn is(&self, other: &Completion) -> bool {
+        Rc::ptr_eq(&self.result, &other.result)
+    }
+}

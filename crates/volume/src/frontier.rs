@@ -1,0 +1,277 @@
+//! Write frontiers: for each unit an open superblock of each stream, and the append of frames to it.
+
+use crate::core::{Core, Shared};
+use crate::error::VolumeError;
+use crate::format::MAPPING_UNIT_BYTES;
+use crate::format::entry::Entry;
+use crate::format::frame::{self, Head};
+use crate::format::tag::{self, Class, Tag};
+use crate::frames::Completion;
+use futures_util::future::LocalBoxFuture;
+use softflash_base::{IoBuf, cast};
+use softflash_flash::Outcome;
+use softflash_ftl::{FtlError, Hint, Superblock};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Frames with a frontier of their own: they have different urgencies and lifetimes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Writes of clients, and operations.
+    Host,
+    /// Data that collection moves.
+    Collector,
+    /// Leaves of the map, and roots.
+    Map,
+}
+
+/// Streams of a unit.
+const STREAMS: u32 = 3;
+
+impl Stream {
+    pub fn hint(self) -> Hint {
+        match self {
+            Stream::Host => Hint::FOREGROUND,
+            Stream::Collector => Hint::COMPACTION,
+            Stream::Map => Hint::FLUSH,
+        }
+    }
+
+    fn class(self) -> Class {
+        if self == Stream::Map { Class::Map } else { Class::Data }
+    }
+
+    /// Free superblocks of a unit that the stream leaves to others: collection must have some to move
+    /// data to, also after power cuts that leave those half full, and the map always has one to
+    /// write a root that lets superblocks go.
+    fn reserve(self) -> u32 {
+        match self {
+            Stream::Host => 6,
+            Stream::Collector => 1,
+            Stream::Map => 0,
+        }
+    }
+}
+
+/// An open superblock.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    superblock: Superblock,
+    next_page: u32,
+}
+
+/// The frontiers of all units.
+pub(crate) struct Frontiers {
+    open: RefCell<Vec<Option<Open>>>,
+    /// Superblocks closed in each unit so far, which orders them by age.
+    closed: RefCell<Vec<u32>>,
+}
+
+/// A frame that is being programmed.
+pub(crate) struct Appended {
+    pub sequence: u64,
+    pub block: u32,
+    /// The place of its head.
+    pub first: u32,
+    pub programmed: LocalBoxFuture<'static, Outcome>,
+}
+
+impl Frontiers {
+    pub fn new(units: u16) -> Frontiers {
+        let units = usize::from(units);
+        Frontiers {
+            open: RefCell::new(vec![None; units * cast::index(STREAMS)]),
+            closed: RefCell::new(vec![0; units]),
+        }
+    }
+
+    fn number(unit: u32, stream: Stream) -> usize {
+        let stream = match stream {
+            Stream::Host => 0,
+            Stream::Collector => 1,
+            Stream::Map => 2,
+        };
+        cast::index(unit * STREAMS + stream)
+    }
+
+    fn get(&self, unit: u32, stream: Stream) -> Option<Open> {
+        self.open.borrow()[Frontiers::number(unit, stream)]
+    }
+
+    fn set(&self, unit: u32, stream: Stream, open: Option<Open>) {
+        self.open.borrow_mut()[Frontiers::number(unit, stream)] = open;
+    }
+
+    /// The number of the next superblock of a unit to be closed.
+    pub fn closed(&self, unit: u32) -> u32 {
+        self.closed.borrow()[cast::index(unit)]
+    }
+
+    /// The number of a superblock of a unit that is being closed.
+    pub fn next_closed(&self, unit: u32) -> u32 {
+        let closed = &mut self.closed.borrow_mut()[cast::index(unit)];
+        *closed = closed.wrapping_add(1);
+        closed.wrapping_sub(1)
+    }
+
+    /// The superblocks that are open for data.
+    pub fn open_for_data(&self) -> Vec<Superblock> {
+        let open = self.open.borrow();
+        let data = open.chunks_exact(cast::index(STREAMS)).flat_map(|unit| &unit[..2]);
+        data.flatten().map(|open| open.superblock).collect()
+    }
+
+    /// The superblock that is open for the map in a unit.
+    pub fn is_open(&self, superblock: &Superblock) -> bool {
+        self.open.borrow().iter().flatten().any(|open| open.superblock == *superblock)
+    }
+}
+
+/// Mapping units that fit in the open superblock of a frontier, heads included.
+pub(crate) fn room(core: &Core, unit: u32, stream: Stream) -> u32 {
+    let pages = core.geometry.block_pages();
+    let left = core.frontiers.get(unit, stream).map_or(0, |open| pages - open.next_page);
+    left * core.geometry.page_units
+}
+
+/// Whether a frontier can take a frame: its superblock has room, or another can be opened.
+pub(crate) fn can_append(core: &Core, unit: u32, stream: Stream) -> bool {
+    room(core, unit, stream) > 1 || can_open(core, unit, stream)
+}
+
+fn can_open(core: &Core, unit: u32, stream: Stream) -> bool {
+    core.free_superblocks(unit) > stream.reserve()
+}
+
+/// Opens a superblock for a frontier that has no room. Returns false if the unit has none to spare.
+pub(crate) fn open(core: &Core, unit: u32, stream: Stream) -> Result<bool, VolumeError> {
+    if room(core, unit, stream) > 1 {
+        return Ok(true);
+    }
+    close(core, unit, stream);
+    if !can_open(core, unit, stream) {
+        return Ok(false);
+    }
+    let tag = Tag { class: stream.class(), first_sequence: core.frames.next() };
+    let id = core.unit_id(unit);
+    let superblock = match core.flash.allocate(id, tag::encode(tag), stream.hint()) {
+        Ok(superblock) => superblock,
+        Err(FtlError::NoSpace { .. }) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let block = core.geometry.block(superblock.unit.0, superblock.index);
+    core.superblocks.set(block, superblock);
+    core.frontiers.set(unit, stream, Some(Open { superblock, next_page: 0 }));
+    Ok(true)
+}
+
+/// Closes the open superblock of a frontier, if there is one.
+pub(crate) fn close(core: &Core, unit: u32, stream: Stream) {
+    let Some(open) = core.frontiers.get(unit, stream) else { return };
+    core.frontiers.set(unit, stream, None);
+    if open.next_page < core.geometry.block_pages() {
+        core.flash.seal(&open.superblock);
+    }
+    let block = core.geometry.block(open.superblock.unit.0, open.superblock.index);
+    if stream != Stream::Map {
+        let number = core.frontiers.next_closed(unit);
+        core.map.borrow_mut().blocks.close(block, number);
+    }
+}
+
+/// Appends a frame of these entries, whose data follow the first mapping unit of `buffer`. The
+/// frontier must have room for it. Returns the buffer if the superblock takes no more data.
+pub(crate) fn append(
+    core: &Core,
+    unit: u32,
+    stream: Stream,
+    entries: &[Entry],
+    mut buffer: IoBuf,
+    completion: &Completion,
+) -> Result<Appended, (VolumeError, IoBuf)> {
+    let Some(Open { superblock, next_page }) = core.frontiers.get(unit, stream) else {
+        let reason = format!("unit {unit} has no open superblock");
+        return Err((VolumeError::Damaged { reason }, buffer));
+    };
+    let page_bytes = core.flash.page_bytes();
+    let pages = cast::saturating_u32(buffer.len() / page_bytes);
+    let sequence = core.frames.next();
+    let head = Head {
+        sequence,
+        durable_below: core.frames.durable_below(),
+        pages,
+        entries: entries.to_vec(),
+    };
+    let position = core.position(&superblock, next_page);
+    frame::encode(&head, position, &mut buffer[..MAPPING_UNIT_BYTES]);
+    match core.flash.append(&superblock, buffer, false, stream.hint()) {
+        Ok((first_page, programmed)) => {
+            assert_eq!(first_page, next_page, "a frame of {superblock} is at another page");
+            core.frames.begin();
+            let next_page = next_page + pages;
+            core.frontiers.set(unit, stream, Some(Open { superblock, next_page }));
+            let block = core.geometry.block(superblock.unit.0, superblock.index);
+            let first =
+                core.geometry.places_of(block).start + first_page * core.geometry.page_units;
+            let places = first..first + pages * core.geometry.page_units;
+            core.superblocks.begin_frame(block, places, completion.clone());
+            core.counters.count_frame(stream, entries.len(), pages * core.geometry.page_units);
+            if next_page == core.geometry.block_pages() {
+                close(core, unit, stream);
+            }
+            Ok(Appended { sequence, block, first, programmed: Box::pin(programmed) })
+        }
+        Err((error, buffer)) => {
+            close(core, unit, stream);
+            Err((error.into(), buffer))
+        }
+    }
+}
+
+/// The superblock of a frame has failed: no more frames are appended to it.
+pub(crate) fn give_up(core: &Core, block: u32) {
+    let unit = core.geometry.unit_of(block);
+    for stream in [Stream::Host, Stream::Collector, Stream::Map] {
+        let open = core.frontiers.get(unit, stream);
+        if open.is_some_and(|open| core.superblocks.handle(block) == Some(open.superblock)) {
+            close(core, unit, stream);
+        }
+    }
+}
+
+/// Appends empty frames where a power cut in a later append could still destroy pages that are
+/// programmed. Returns the frames.
+pub(crate) fn pad(core: &Shared) -> Vec<Completion> {
+    let mut padding = Vec::new();
+    for unit in 0..u32::from(core.geometry.units) {
+        for stream in [Stream::Host, Stream::Collector, Stream::Map] {
+            let Some(open) = core.frontiers.get(unit, stream) else { continue };
+            let unsafe_pages = core.flash.safe_after(open.next_page) - open.next_page;
+            if unsafe_pages == 0 {
+                continue;
+            }
+            let mut buffer = core.flash.buffer(cast::index(unsafe_pages) * core.flash.page_bytes());
+            buffer.fill(0);
+            let completion = Completion::default();
+            if let Ok(appended) = append(core, unit, stream, &[], buffer, &completion) {
+                padding.push(completion.clone());
+                end_padding(core, appended, completion);
+            }
+        }
+    }
+    padding
+}
+
+/// Waits for the end of padding in the background. It holds nothing, so its failure loses nothing.
+fn end_padding(core: &Shared, appended: Appended, completion: Completion) {
+    let padded = Rc::clone(core);
+    core.runtime.spawn(Box::pin(async move {
+        let (result, _) = appended.programmed.await;
+        if result.is_err() {
+            give_up(&padded, appended.block);
+        }
+        padded.superblocks.end_frame(appended.block, appended.first);
+        padded.frames.end(appended.sequence);
+        completion.end(Ok(()));
+    }));
+}

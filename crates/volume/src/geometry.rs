@@ -1,0 +1,107 @@
+//! Numbers of places: a *place* is a mapping unit of the domain's flash, a *block* a superblock, both
+//! counted over all units.
+
+use crate::error::VolumeError;
+use crate::format::MAPPING_UNIT_BYTES;
+use softflash_base::cast;
+use softflash_flash::Flash;
+use softflash_mapping::blocks::MOST_PAGES_PER_BLOCK;
+use std::ops::Range;
+
+/// The dimensions of a mapped domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    /// The first unit of the queue pair.
+    pub first_unit: u16,
+    pub units: u16,
+    /// Superblocks of a unit.
+    pub unit_blocks: u32,
+    /// Mapping units of a superblock.
+    pub block_units: u32,
+    /// Mapping units of a page.
+    pub page_units: u32,
+}
+
+impl Geometry {
+    /// The dimensions of a domain on these units.
+    pub fn of(flash: &Flash) -> Result<Geometry, VolumeError> {
+        let units = flash.units();
+        let unsupported = |reason: String| Err(VolumeError::Unsupported { reason });
+        let page_bytes = flash.page_bytes();
+        if page_bytes == 0 || page_bytes % MAPPING_UNIT_BYTES != 0 {
+            return unsupported(format!(
+                "its pages have {page_bytes} bytes, and must have a multiple of {MAPPING_UNIT_BYTES}"
+            ));
+        }
+        let block_units = cast::saturating_u32(flash.payload_bytes() / MAPPING_UNIT_BYTES);
+        if block_units > MOST_PAGES_PER_BLOCK {
+            return unsupported(format!(
+                "its superblocks have {block_units} mapping units of 4096 bytes, and may have at \
+                 most {MOST_PAGES_PER_BLOCK}"
+            ));
+        }
+        let geometry = Geometry {
+            first_unit: units.start,
+            units: units.end - units.start,
+            unit_blocks: flash.space(units.start).total(),
+            block_units,
+            page_units: cast::saturating_u32(page_bytes / MAPPING_UNIT_BYTES),
+        };
+        let places = u64::from(geometry.units)
+            * u64::from(geometry.unit_blocks)
+            * u64::from(geometry.block_units);
+        // Three numbers are marks.
+        if places > u64::from(u32::MAX - 3) {
+            return unsupported("a domain has at most 16 TiB; use more shards".to_owned());
+        }
+        Ok(geometry)
+    }
+
+    /// All places.
+    pub fn places(&self) -> u32 {
+        u32::from(self.units) * self.unit_blocks * self.block_units
+    }
+
+    /// All blocks.
+    pub fn blocks(&self) -> u32 {
+        u32::from(self.units) * self.unit_blocks
+    }
+
+    /// The blocks of a unit, counted from the first of the domain.
+    pub fn blocks_of(&self, unit: u32) -> Range<u32> {
+        unit * self.unit_blocks..(unit + 1) * self.unit_blocks
+    }
+
+    /// The block of a superblock.
+    pub fn block(&self, unit: u16, index: u32) -> u32 {
+        u32::from(unit - self.first_unit) * self.unit_blocks + index
+    }
+
+    /// The unit of a block, counted from the first of the domain.
+    pub fn unit_of(&self, block: u32) -> u32 {
+        block / self.unit_blocks
+    }
+
+    /// The block of a place.
+    #[inline]
+    pub fn block_of(&self, place: u32) -> u32 {
+        place / self.block_units
+    }
+
+    /// The places of a block.
+    pub fn places_of(&self, block: u32) -> Range<u32> {
+        block * self.block_units..(block + 1) * self.block_units
+    }
+
+    /// The page of a place in its superblock, and its mapping unit there.
+    #[inline]
+    pub fn page_of(&self, place: u32) -> (u32, u32) {
+        let inside = place % self.block_units;
+        (inside / self.page_units, inside % self.page_units)
+    }
+
+    /// Pages of a superblock.
+    pub fn block_pages(&self) -> u32 {
+        self.block_units / self.page_units
+    }
+}

@@ -1,0 +1,131 @@
+//! The leaves of the map: which image each belongs to, how full it is, and what a checkpoint has
+//! still to write of it.
+
+use crate::image::ImageId;
+use softflash_base::cast::index;
+
+/// The place of a leaf: an image, and the leaf's number there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeafOwner {
+    pub image: ImageId,
+    pub position: u32,
+}
+
+/// Whether the leaf on the flash is as it is here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Freshness {
+    /// The last checkpoint wrote it, or it was never used.
+    #[default]
+    Clean,
+    /// It has changed since.
+    Changed,
+    /// A checkpoint will write it, as it is now.
+    Frozen,
+}
+
+/// One leaf.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Leaf {
+    pub owner: Option<LeafOwner>,
+    /// Entries that are places.
+    pub places: u16,
+    /// Entries that are marks.
+    pub marks: u16,
+    pub freshness: Freshness,
+    /// The places of its halves on the flash, for the last checkpoint.
+    pub stored: Option<[u32; 2]>,
+}
+
+/// All leaves.
+#[derive(Debug, Default)]
+pub(crate) struct Leaves {
+    leaves: Vec<Leaf>,
+    free: Vec<u32>,
+    /// Leaves that have changed since they were frozen last.
+    changed: Vec<u32>,
+    /// Leaves of the last freeze.
+    frozen: Vec<u32>,
+}
+
+impl Leaves {
+    /// Leaves ever used.
+    pub fn len(&self) -> u32 {
+        softflash_base::cast::saturating_u32(self.leaves.len())
+    }
+
+    pub fn get(&self, leaf: u32) -> &Leaf {
+        &self.leaves[index(leaf)]
+    }
+
+    pub fn get_mut(&mut self, leaf: u32) -> &mut Leaf {
+        &mut self.leaves[index(leaf)]
+    }
+
+    pub fn numbered(&self) -> impl Iterator<Item = (u32, &Leaf)> {
+        (0..).zip(&self.leaves)
+    }
+
+    /// Gives an unused leaf to an owner.
+    pub fn take(&mut self, owner: LeafOwner) -> u32 {
+        let leaf = self.free.pop().unwrap_or_else(|| {
+            self.leaves.push(Leaf::default());
+            self.len() - 1
+        });
+        self.get_mut(leaf).owner = Some(owner);
+        leaf
+    }
+
+    /// Takes a leaf from its owner. Its entries must be unset.
+    pub fn give_back(&mut self, leaf: u32) {
+        let Leaf { owner, places, marks, .. } = self.get_mut(leaf);
+        assert!(*places == 0 && *marks == 0, "leaf {leaf} is given back with {places} places");
+        *owner = None;
+        self.free.push(leaf);
+    }
+
+    /// Notes a change of a leaf. Returns whether it was frozen: then the caller saves it first.
+    #[inline]
+    pub fn note_change(&mut self, leaf: u32) -> bool {
+        let freshness = &mut self.leaves[index(leaf)].freshness;
+        match std::mem::replace(freshness, Freshness::Changed) {
+            Freshness::Changed => false,
+            before => {
+                self.changed.push(leaf);
+                before == Freshness::Frozen
+            }
+        }
+    }
+
+    /// Freezes the leaves that have changed; returns them.
+    pub fn freeze(&mut self) -> Vec<u32> {
+        let frozen = std::mem::take(&mut self.changed);
+        for &leaf in &frozen {
+            self.get_mut(leaf).freshness = Freshness::Frozen;
+        }
+        self.frozen.clone_from(&frozen);
+        frozen
+    }
+
+    /// Makes the leaves of the last freeze changed again.
+    pub fn thaw(&mut self) {
+        for leaf in std::mem::take(&mut self.frozen) {
+            let freshness = &mut self.leaves[index(leaf)].freshness;
+            if std::mem::replace(freshness, Freshness::Changed) != Freshness::Changed {
+                self.changed.push(leaf);
+            }
+        }
+    }
+
+    /// Restores the leaves of a recovered root.
+    pub fn restore(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[u32; 2]>) {
+        let end = self.leaves.len().max(index(leaf) + 1);
+        self.leaves.resize(end, Leaf::default());
+        *self.get_mut(leaf) = Leaf { owner: Some(owner), stored, ..Leaf::default() };
+    }
+
+    /// Computes the list of unused leaves, after the last [`restore`](Leaves::restore).
+    pub fn list_free(&mut self) {
+        let unused = self.numbered().filter(|(_, leaf)| leaf.owner.is_none());
+        self.free = unused.map(|(leaf, _)| leaf).collect();
+    }
+}

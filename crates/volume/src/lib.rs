@@ -1,0 +1,39 @@
+//! Volumes: thin block devices on the units of a mapped domain, with snapshots and clones.
+//!
+//! A [`Domain`] maps *mapping units* of 4096 bytes to places in the superblocks of its units. Writes
+//! of clients are gathered in *frames* (a head with the identity and checksum of each mapping unit,
+//! and the data), which are appended to the least loaded unit. Collection moves the valid data out
+//! of superblocks so that they can be erased; checkpoints write the map, so that recovery starts
+//! from a *root* and replays the frames behind it.
+
+mod checkpoint;
+mod collector;
+mod config;
+mod core;
+mod counters;
+mod domain;
+mod domain_map;
+mod error;
+mod flusher;
+mod format;
+mod frames;
+mod frontier;
+mod geometry;
+mod image;
+mod leaves;
+mod operations;
+mod placement;
+mod reader;
+mod recovery;
+mod superblocks;
+mod volume;
+mod walk;
+mod writer;
+
+pub use config::DomainConfig;
+pub use counters::DomainCounters;
+pub use domain::{Domain, DomainSpace, VolumeInfo};
+pub use error::VolumeError;
+pub use format::MAPPING_UNIT_BYTES;
+pub use recovery::RecoveryReport;
+pub use volume::Volume;

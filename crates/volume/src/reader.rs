@@ -1,0 +1,161 @@
+//! Reads: the map names the places, neighbouring places are read together, and every mapping unit is
+//! compared with its checksum.
+
+use crate::core::Core;
+use crate::domain_map::Found;
+use crate::error::VolumeError;
+use crate::format::MAPPING_UNIT_BYTES;
+use crate::image::ImageId;
+use crate::writer::is_whole;
+use futures_util::future::join_all;
+use softflash_base::cast;
+use softflash_ftl::Hint;
+
+/// A mapping unit to read, and where it goes.
+struct Wanted<'a> {
+    lba: u32,
+    place: u32,
+    seed: u64,
+    checksum: u32,
+    into: &'a mut [u8],
+}
+
+/// Attempts to read a mapping unit that collection moves meanwhile.
+const ATTEMPTS: usize = 16;
+
+/// Reads mapping units of an image from `lba` on.
+pub(crate) async fn read(
+    core: &Core,
+    image: ImageId,
+    lba: u32,
+    into: &mut [u8],
+    hint: Hint,
+) -> Result<(), VolumeError> {
+    core.counters.update(|counters| {
+        counters.read += cast::wide(into.len() / MAPPING_UNIT_BYTES);
+    });
+    let mut left: Vec<(u32, &mut [u8])> =
+        (lba..).zip(into.chunks_exact_mut(MAPPING_UNIT_BYTES)).collect();
+    let mut damage = None;
+    for _ in 0..ATTEMPTS {
+        let (runs, waits) = runs(core, image, left)?;
+        for wait in waits {
+            // A failed frame is told to its writers; its data are read where the map names them.
+            wait.wait().await.ok();
+        }
+        let reads = runs.into_iter().map(|run| read_run(core, run, hint));
+        left = Vec::new();
+        for failed in join_all(reads).await {
+            for (wanted, error) in failed {
+                left.push((wanted.lba, wanted.into));
+                damage = Some((wanted.lba, wanted.place, error));
+            }
+        }
+        let Some((lba, place, error)) = &damage else { return Ok(()) };
+        let same = matches!(core.map.borrow().find(image, *lba), Found::At { place: now, .. } if now == *place);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if same {
+            return Err(data_loss(*lba, error));
+        }
+    }
+    let (lba, _, error) = damage.unwrap_or((lba, 0, "it was moved too often".to_owned()));
+    Err(data_loss(lba, &error))
+}
+
+fn data_loss(lba: u32, reason: &str) -> VolumeError {
+    let bytes = cast::wide(MAPPING_UNIT_BYTES);
+    let offset = u64::from(lba) * bytes;
+    VolumeError::DataLoss { offset, end: offset + bytes, reason: reason.to_owned() }
+}
+
+type Runs<'a> = Vec<Vec<Wanted<'a>>>;
+
+/// Looks the mapping units up, fills those without data with zeros, and groups the others by
+/// neighbouring places. Returns the frames under way that must end first, too.
+fn runs<'a>(
+    core: &Core,
+    image: ImageId,
+    units: Vec<(u32, &'a mut [u8])>,
+) -> Result<(Runs<'a>, Vec<crate::frames::Completion>), VolumeError> {
+    let map = core.map.borrow();
+    if map.images.get(image).is_none() {
+        return Err(VolumeError::Deleted);
+    }
+    let (mut runs, mut waits): (Runs<'a>, Vec<crate::frames::Completion>) = Default::default();
+    for (lba, into) in units {
+        let Found::At { place, seed, checksum } = map.find(image, lba) else {
+            into.fill(0);
+            continue;
+        };
+        let block = core.geometry.block_of(place);
+        if let Some(frame) = core.superblocks.frame_at(block, place)
+            && waits.last().is_none_or(|last| !last.is(&frame))
+        {
+            waits.push(frame);
+        }
+        let wanted = Wanted { lba, place, seed, checksum, into };
+        match runs.last_mut() {
+            Some(run) if follows(core, run, place) => run.push(wanted),
+            _ => runs.push(vec![wanted]),
+        }
+    }
+    Ok((runs, waits))
+}
+
+/// Whether a place is read together with the run before it: it is the next one, or the head of a
+/// frame is between them.
+fn follows(core: &Core, run: &[Wanted<'_>], place: u32) -> bool {
+    let Some(last) = run.last() else { return false };
+    let same_block = core.geometry.block_of(last.place) == core.geometry.block_of(place);
+    same_block && place > last.place && place <= last.place + 2 && run.len() < MOST_TOGETHER
+}
+
+/// Mapping units that are read together.
+const MOST_TOGETHER: usize = 256;
+
+/// Reads a run; returns the mapping units that could not be read, with the reason.
+async fn read_run<'a>(
+    core: &Core,
+    run: Vec<Wanted<'a>>,
+    hint: Hint,
+) -> Vec<(Wanted<'a>, String)> {
+    let (Some(first), Some(last)) = (run.first(), run.last()) else { return Vec::new() };
+    let block = core.geometry.block_of(first.place);
+    let (first_page, _) = core.geometry.page_of(first.place);
+    let pages = core.geometry.page_of(last.place).0 - first_page + 1;
+    let start = core.geometry.places_of(block).start + first_page * core.geometry.page_units;
+    let Some(superblock) = core.superblocks.handle(block) else {
+        return failed(run, "its superblock was released");
+    };
+    let read = core.flash.read(&superblock, first_page, pages, hint).await;
+    match read {
+        Ok(read) => {
+            let mut wrong = Vec::new();
+            for wanted in run {
+                let at = cast::index(wanted.place - start) * MAPPING_UNIT_BYTES;
+                let bytes = &read.bytes[at..at + MAPPING_UNIT_BYTES];
+                if is_whole(wanted.seed, bytes, wanted.checksum) {
+                    wanted.into.copy_from_slice(bytes);
+                } else {
+                    wrong.push((wanted, "its checksum does not fit".to_owned()));
+                }
+            }
+            wrong
+        }
+        Err(error) if run.len() == 1 => failed(run, &error.to_string()),
+        // One bad page fails the whole read: read the others alone.
+        Err(_) => {
+            let mut wrong = Vec::new();
+            for wanted in run {
+                wrong.extend(Box::pin(read_run(core, vec![wanted], hint)).await);
+            }
+            wrong
+        }
+    }
+}
+
+fn failed<'a>(run: Vec<Wanted<'a>>, reason: &str) -> Vec<(Wanted<'a>, String)> {
+    run.into_iter().map(|wanted| (wanted, reason.to_owned())).collect()
+}

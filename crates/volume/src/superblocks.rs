@@ -1,0 +1,87 @@
+//! The superblocks of a domain by block: their handles, their frames under way, and until when they
+//! must be kept.
+
+use crate::frames::Completion;
+use softflash_base::cast::index;
+use softflash_ftl::Superblock;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The state of one superblock.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    handle: Option<Superblock>,
+    /// The number of its last frame with a discard, an operation, or a write after which a snapshot
+    /// keeps older data. Recovery needs these frames until a root is newer.
+    pinned_by: Option<u64>,
+}
+
+/// All superblocks of a domain.
+pub(crate) struct Superblocks {
+    states: RefCell<Vec<State>>,
+    /// The places of frames under way, by block.
+    under_way: RefCell<HashMap<u32, Vec<(Range<u32>, Completion)>>>,
+}
+
+impl Superblocks {
+    pub fn new(blocks: u32) -> Superblocks {
+        Superblocks {
+            states: RefCell::new(vec![State::default(); index(blocks)]),
+            under_way: RefCell::default(),
+        }
+    }
+
+    pub fn handle(&self, block: u32) -> Option<Superblock> {
+        self.states.borrow()[index(block)].handle
+    }
+
+    pub fn set(&self, block: u32, superblock: Superblock) {
+        self.states.borrow_mut()[index(block)] =
+            State { handle: Some(superblock), pinned_by: None };
+    }
+
+    /// Forgets a superblock that is released.
+    pub fn take(&self, block: u32) -> Option<Superblock> {
+        std::mem::take(&mut self.states.borrow_mut()[index(block)]).handle
+    }
+
+    /// A frame that recovery needs until the next root is in this superblock.
+    pub fn pin(&self, block: u32, sequence: u64) {
+        self.states.borrow_mut()[index(block)].pinned_by = Some(sequence);
+    }
+
+    /// Whether recovery from a root at this frame needs nothing in a superblock.
+    pub fn is_unpinned(&self, block: u32, root_sequence: u64) -> bool {
+        let pinned_by = self.states.borrow()[index(block)].pinned_by;
+        pinned_by.is_none_or(|sequence| sequence < root_sequence)
+    }
+
+    /// A frame at these places is being programmed.
+    pub fn begin_frame(&self, block: u32, places: Range<u32>, completion: Completion) {
+        self.under_way.borrow_mut().entry(block).or_default().push((places, completion));
+    }
+
+    /// The frame that starts at this place has ended.
+    pub fn end_frame(&self, block: u32, first: u32) {
+        let mut under_way = self.under_way.borrow_mut();
+        let Some(frames) = under_way.get_mut(&block) else { return };
+        frames.retain(|(places, _)| places.start != first);
+        if frames.is_empty() {
+            under_way.remove(&block);
+        }
+    }
+
+    /// The frame under way that has a place; `None` if the place can be read.
+    pub fn frame_at(&self, block: u32, place: u32) -> Option<Completion> {
+        let under_way = self.under_way.borrow();
+        let frames = under_way.get(&block)?;
+        let found = frames.iter().find(|(places, _)| places.contains(&place));
+        found.map(|(_, completion)| completion.clone())
+    }
+
+    /// Whether frames of a superblock are under way.
+    pub fn is_busy(&self, block: u32) -> bool {
+        self.under_way.borrow().contains_key(&block)
+    }
+}

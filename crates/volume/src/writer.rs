@@ -1,0 +1,380 @@
+//! Writes of clients: mapping units are gathered in a frame, which is appended to the least loaded
+//! unit. The map names their new places at once; reads of them wait for the frame.
+
+use crate::core::{Core, Shared};
+use crate::domain_map::low;
+use crate::error::VolumeError;
+use crate::format::MAPPING_UNIT_BYTES;
+use crate::format::entry::{Entry, data_seed};
+use crate::frames::Completion;
+use crate::frontier::{self, Appended, Stream};
+use crate::image::ImageId;
+use crate::placement;
+use softflash_base::{IoBuf, cast, checksum};
+use softflash_runtime::yield_now;
+use std::rc::Rc;
+
+/// A frame that is being filled: a buffer with a head and data.
+pub(crate) struct Building {
+    unit: u32,
+    stream: Stream,
+    buffer: IoBuf,
+    entries: Vec<Entry>,
+    /// Entries that it takes at most.
+    most: usize,
+    completion: Completion,
+}
+
+impl Building {
+    /// An empty frame for a frontier, of at most so many entries.
+    pub fn new(core: &Core, unit: u32, stream: Stream, most: u32) -> Building {
+        let most = cast::index(most.min(frontier::room(core, unit, stream).saturating_sub(1)));
+        let units = (most + 1).next_multiple_of(cast::index(core.geometry.page_units));
+        Building {
+            unit,
+            stream,
+            buffer: core.flash.buffer(units * MAPPING_UNIT_BYTES),
+            entries: Vec::with_capacity(most),
+            most,
+            completion: Completion::default(),
+        }
+    }
+
+    /// A frame that could not be programmed, for another superblock.
+    pub fn again(unit: u32, stream: Stream, buffer: IoBuf, entries: Vec<Entry>) -> Building {
+        let most = entries.len();
+        Building { unit, stream, buffer, entries, most, completion: Completion::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Entries that it still takes.
+    pub fn room(&self) -> usize {
+        self.most - self.entries.len()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.entries.len() >= self.most
+    }
+
+    /// Adds a mapping unit.
+    pub fn add(&mut self, entry: Entry, data: &[u8]) {
+        let at = (self.entries.len() + 1) * MAPPING_UNIT_BYTES;
+        self.buffer[at..at + data.len()].copy_from_slice(data);
+        self.buffer[at + data.len()..at + MAPPING_UNIT_BYTES].fill(0);
+        self.entries.push(entry);
+    }
+
+    /// Adds an entry without data. Such entries and others are not in one frame.
+    pub fn add_without_data(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    pub fn completion(&self) -> Completion {
+        self.completion.clone()
+    }
+
+    fn data_units(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.has_data()).count()
+    }
+
+    /// The pages of the frame, the last of them filled up with zeros.
+    pub fn finished(self, page_units: u32) -> (IoBuf, Vec<Entry>) {
+        let used = 1 + self.data_units();
+        let units = used.next_multiple_of(cast::index(page_units));
+        let mut buffer = self.buffer;
+        buffer.truncate(units * MAPPING_UNIT_BYTES);
+        buffer[used * MAPPING_UNIT_BYTES..].fill(0);
+        (buffer, self.entries)
+    }
+}
+
+/// A frame that has been appended.
+pub(crate) struct Sent {
+    pub appended: Appended,
+    pub entries: Vec<Entry>,
+    pub completion: Completion,
+}
+
+/// Appends a frame, to another unit if its own takes no more data. `prepare` sees the entries
+/// immediately before the frame is appended; the caller changes the map immediately after.
+pub(crate) async fn send(
+    core: &Core,
+    building: Building,
+    mut prepare: impl FnMut(&mut [Entry]),
+) -> Result<Sent, VolumeError> {
+    let Building { mut unit, stream, ref completion, .. } = building;
+    let completion = completion.clone();
+    let (mut buffer, mut entries) = building.finished(core.geometry.page_units);
+    let needed = cast::saturating_u32(buffer.len() / MAPPING_UNIT_BYTES);
+    loop {
+        core.gate.wait().await;
+        if frontier::room(core, unit, stream) >= needed {
+            prepare(&mut entries);
+            match frontier::append(core, unit, stream, &entries, buffer, &completion) {
+                Ok(appended) => return Ok(Sent { appended, entries, completion }),
+                Err((VolumeError::Flash(error), back)) => {
+                    tracing::warn!(%error, "a superblock takes no more frames; another does");
+                    buffer = back;
+                }
+                Err((error, _)) => return Err(error),
+            }
+        }
+        unit = unit_for(core, stream, needed, Some(unit)).await?;
+    }
+}
+
+/// Waits for a unit with an open superblock of a stream that has room for a frame.
+pub(crate) async fn unit_for(
+    core: &Core,
+    stream: Stream,
+    needed: u32,
+    own: Option<u32>,
+) -> Result<u32, VolumeError> {
+    loop {
+        core.check_running()?;
+        let chosen = match (own, stream) {
+            // Collection moves data inside their unit, so that it always ends.
+            (Some(own), Stream::Collector) => Some(own),
+            _ => placement::least_loaded(core, stream),
+        };
+        if let Some(unit) = chosen {
+            if frontier::room(core, unit, stream) >= needed {
+                return Ok(unit);
+            }
+            if frontier::room(core, unit, stream) > 0 {
+                frontier::close(core, unit, stream);
+            }
+            if frontier::open(core, unit, stream)? {
+                return Ok(unit);
+            }
+        }
+        if std::env::var("DBG").is_ok() { eprintln!("WAIT {stream:?} needed {needed} own {own:?} free {:?} used {} usable {} to_release {:?} map_blocks {:?} root {} gate {:?} valid {:?}", (0..u32::from(core.geometry.units)).map(|u| (core.free_superblocks(u), frontier::room(core,u,Stream::Host), frontier::room(core,u,Stream::Collector), frontier::room(core,u,Stream::Map))).collect::<Vec<_>>(), core.map.borrow().used(), core.usable.get(), core.to_release.borrow(), core.map_blocks.borrow(), core.root_sequence.get(), core.gate.is_set(), (0..core.geometry.blocks()).map(|b| (core.superblocks.handle(b).is_some(), core.map.borrow().blocks.valid_in(b), core.map.borrow().blocks.is_closed(b))).collect::<Vec<_>>()); }
+        core.wake_collection();
+        core.ask_for_releases();
+        core.space.notified().await;
+    }
+}
+
+/// Writes mapping units of a volume from `lba` on; returns when they are programmed, which is not
+/// yet durable.
+pub(crate) async fn write(
+    core: &Shared,
+    volume: ImageId,
+    lba: u32,
+    data: &[u8],
+) -> Result<(), VolumeError> {
+    let mut waits: Vec<Completion> = Vec::new();
+    let mut refused = Ok(());
+    for (lba, unit) in (lba..).zip(data.chunks_exact(MAPPING_UNIT_BYTES)) {
+        let sum = checksum::checksum64(data_seed(volume, lba), unit);
+        let entry = Entry::Data { image: volume, lba, checksum: sum };
+        let completion = match add(core, volume, lba, entry, unit).await {
+            Ok(completion) => completion,
+            Err(error) => {
+                // What was added before is written nevertheless: nothing changes after the return.
+                refused = Err(error);
+                break;
+            }
+        };
+        if waits.last().is_none_or(|last| !last.is(&completion)) {
+            waits.push(completion);
+        }
+    }
+    // Lets tasks that are ready add their writes to the frame.
+    yield_now().await;
+    send_if_idle(core).await?;
+    for completion in waits {
+        completion.wait().await?;
+    }
+    refused
+}
+
+/// Adds a mapping unit to the frame that is being filled.
+async fn add(
+    core: &Shared,
+    volume: ImageId,
+    lba: u32,
+    entry: Entry,
+    data: &[u8],
+) -> Result<Completion, VolumeError> {
+    loop {
+        core.check_running()?;
+        if !core.gate.is_set() {
+            core.gate.wait().await;
+            continue;
+        }
+        check_space(core, volume, lba)?;
+        let mut slot = core.building.borrow_mut();
+        if let Some(building) = slot.as_mut() {
+            building.add(entry, data);
+            let completion = building.completion();
+            if building.is_full() {
+                drop(slot);
+                send_building(core).await?;
+            }
+            return Ok(completion);
+        }
+        drop(slot);
+        let unit = unit_for(core, Stream::Host, 2, None).await?;
+        let mut slot = core.building.borrow_mut();
+        if slot.is_none() && core.gate.is_set() {
+            *slot = Some(Building::new(core, unit, Stream::Host, core.config.frame_units));
+        }
+    }
+}
+
+/// Refuses a write that would take space which collection needs.
+fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError> {
+    let map = core.map.borrow();
+    let image = map.images.get(volume).ok_or(VolumeError::Deleted)?;
+    let grows = image.older.is_some() || !map.holds(volume, lba);
+    let building = core.building.borrow().as_ref().map_or(0, Building::len);
+    let used = map.used() + cast::saturating_u32(building);
+    let usable = core.usable.get();
+    if grows && used >= usable {
+        let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
+        return Err(VolumeError::OutOfSpace { used: bytes(used), usable: bytes(usable) });
+    }
+    Ok(())
+}
+
+/// Appends the frame that is being filled, unless the device has enough frames to work on: then the
+/// end of one of them does.
+async fn send_if_idle(core: &Shared) -> Result<(), VolumeError> {
+    let most = u32::from(core.geometry.units) * core.config.frames_per_unit;
+    if core.host_frames.get() < most { send_building(core).await } else { Ok(()) }
+}
+
+/// Appends the frame that is being filled, if there is one.
+pub(crate) async fn send_building(core: &Shared) -> Result<(), VolumeError> {
+    let Some(building) = core.building.borrow_mut().take() else { return Ok(()) };
+    let completion = building.completion();
+    let sent = match send(core, building, |_| {}).await {
+        Ok(sent) => sent,
+        Err(error) => {
+            completion.end(Err(error.clone()));
+            return Err(error);
+        }
+    };
+    map_entries(core, &sent.appended, &sent.entries);
+    core.host_frames.set(core.host_frames.get() + 1);
+    let shared = Rc::clone(core);
+    core.runtime.spawn(Box::pin(async move {
+        let result = finish(&shared, sent).await;
+        shared.host_frames.set(shared.host_frames.get() - 1);
+        completion.end(result);
+        yield_now().await;
+        // Its writers are told of a failure.
+        send_if_idle(&shared).await.ok();
+    }));
+    Ok(())
+}
+
+/// Names the places of a frame's data in the map.
+fn map_entries(core: &Core, appended: &Appended, entries: &[Entry]) {
+    let mut map = core.map.borrow_mut();
+    for (place, entry) in (appended.first + 1..).zip(entries) {
+        if let Entry::Data { image, lba, checksum } = *entry
+            && map.write(image, lba, place, checksum)
+        {
+            // No later frame says that the snapshot keeps the older data.
+            core.superblocks.pin(appended.block, appended.sequence);
+        }
+    }
+    drop(map);
+    core.count_entries(entries.len());
+}
+
+/// Waits until the data of a frame are programmed: after a failure, those that the map still names
+/// are appended elsewhere.
+pub(crate) async fn finish(core: &Core, sent: Sent) -> Result<(), VolumeError> {
+    let Sent { appended: Appended { sequence, block, first, programmed }, entries, .. } = sent;
+    let (result, buffer) = programmed.await;
+    let result = match (result, buffer) {
+        (Ok(()), _) => Ok(()),
+        (Err(error), Some(buffer)) => {
+            tracing::warn!(%error, "the data of a frame are written elsewhere");
+            frontier::give_up(core, block);
+            rewrite(core, first, &entries, &buffer).await
+        }
+        (Err(error), None) => {
+            frontier::give_up(core, block);
+            Err(error.into())
+        }
+    };
+    core.superblocks.end_frame(block, first);
+    core.frames.end(sequence);
+    result
+}
+
+/// Appends the data that the map names at the places of a failed frame to other superblocks.
+async fn rewrite(
+    core: &Core,
+    first: u32,
+    entries: &[Entry],
+    data: &IoBuf,
+) -> Result<(), VolumeError> {
+    let units = data.chunks_exact(MAPPING_UNIT_BYTES).skip(1).zip(first + 1..).zip(entries);
+    for ((unit, place), entry) in units {
+        let mut from = place;
+        for attempt in 1.. {
+            match rewrite_unit(core, from, *entry, unit).await {
+                Ok(()) => break,
+                Err((error, _)) if attempt == MOST_REWRITES => return Err(error),
+                Err((_, at)) => from = at,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Attempts to write a mapping unit elsewhere: more mean that the device is lost.
+const MOST_REWRITES: usize = 8;
+
+/// Appends a mapping unit elsewhere, if the map still names its place; returns the error and the
+/// place that the map names then.
+async fn rewrite_unit(
+    core: &Core,
+    from: u32,
+    entry: Entry,
+    data: &[u8],
+) -> Result<(), (VolumeError, u32)> {
+    let unit = unit_for(core, Stream::Host, 2, None).await.map_err(|error| (error, from))?;
+    core.gate.wait().await;
+    let holder = core.map.borrow().holder(from);
+    let entry = match (holder, entry) {
+        (Some((image, lba)), Entry::Data { checksum, .. }) => Entry::Data { image, lba, checksum },
+        (Some((image, lba)), Entry::Moved { checksum, .. }) => Entry::Moved { image, lba, checksum },
+        _ => return Ok(()),
+    };
+    if frontier::room(core, unit, Stream::Host) < 2 {
+        return Err((VolumeError::Stopped, from));
+    }
+    let mut building = Building::new(core, unit, Stream::Host, 1);
+    building.add(entry, data);
+    let completion = building.completion();
+    let (buffer, entries) = building.finished(core.geometry.page_units);
+    let appended = frontier::append(core, unit, Stream::Host, &entries, buffer, &completion);
+    let Appended { sequence, block, first, programmed } =
+        appended.map_err(|(error, _)| (error, from))?;
+    core.map.borrow_mut().relocate(from, first + 1);
+    // As the frame that failed, if a snapshot keeps the older data.
+    core.superblocks.pin(block, sequence);
+    core.count_entries(1);
+    let (result, _) = programmed.await;
+    if result.is_err() {
+        frontier::give_up(core, block);
+    }
+    core.superblocks.end_frame(block, first);
+    core.frames.end(sequence);
+    completion.end(Ok(()));
+    result.map_err(|error| (error.into(), first + 1))
+}
+
+/// The lower half of a checksum, as the map keeps it, fits the data.
+pub(crate) fn is_whole(seed: u64, data: &[u8], sum: u32) -> bool {
+    low(checksum::checksum64(seed, data)) == sum
+}

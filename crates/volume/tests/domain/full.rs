@@ -1,0 +1,45 @@
+use crate::bed::{Bed, UNIT, unit};
+use softflash_volume::VolumeError;
+
+#[test]
+fn a_full_domain_refuses_new_data_takes_overwrites_and_recovers_by_discards() {
+    let bed = Bed::new(32, 256);
+    let mut fits = 0;
+    bed.run(async |domain, _, _| {
+        domain.create("v", 1 << 40).await.unwrap();
+        let volume = domain.volume("v").unwrap();
+        loop {
+            match volume.write(fits * UNIT as u64, &unit(fits + 1)).await {
+                Ok(()) => fits += 1,
+                Err(VolumeError::OutOfSpace { used, usable }) => {
+                    assert_eq!((used, usable), (fits * UNIT as u64, fits * UNIT as u64));
+                    break;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let space = domain.space();
+        assert_eq!(space.used_bytes, space.usable_bytes);
+        assert!(space.usable_bytes * 10 > space.flash_bytes * 6, "{space:?}");
+        for round in 0..3 {
+            for lba in 0..fits {
+                volume.write(lba * UNIT as u64, &unit(lba + round)).await.unwrap();
+            }
+        }
+        volume.discard(0, 100 * UNIT as u64).await.unwrap();
+        for lba in 0..100 {
+            volume.write((fits + lba) * UNIT as u64, &unit(7)).await.unwrap();
+        }
+        assert!(volume.write(0, &unit(7)).await.is_err());
+        volume.flush().await.unwrap();
+    });
+    bed.run(async |domain, _, _| {
+        domain.delete("v").await.unwrap();
+        assert_eq!(domain.space().used_bytes, 0);
+        domain.create("w", 1 << 40).await.unwrap();
+        let volume = domain.volume("w").unwrap();
+        for lba in 0..fits {
+            volume.write(lba * UNIT as u64, &unit(lba)).await.unwrap();
+        }
+    });
+}
