@@ -21,7 +21,7 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// Crates whose tests have the seeds.
-const CRATES: [&str; 6] = ["device", "ftl", "store", "protocol", "trace", "lab"];
+const CRATES: [&str; 7] = ["device", "ftl", "store", "protocol", "nbd", "trace", "lab"];
 
 /// Runs fuzzers, or writes their seeds.
 pub fn run(arguments: &[&str]) -> Outcome {
