@@ -137,6 +137,17 @@ bugs! {
     ExpiryNotWatched: "the expiry of a watched key does not abort the transaction", "protocol/src/session/transaction.rs";
     WatchStopsAtKnown: "WATCH stops at a key that is watched already", "protocol/src/pipeline/exec.rs";
     DiscardKeepsWatches: "DISCARD does not drop the watches", "protocol/src/handlers/transaction.rs";
+    // Volumes.
+    MovesNotFlushed: "collected superblocks are released before the copies of their data are durable", "volume/src/collector.rs";
+    MovesAsWrites: "collection records moved data as written: a snapshot keeps the old place", "volume/src/collector.rs";
+    PinsIgnored: "superblocks with discards and operations are released before a root replaces them", "volume/src/superblocks.rs";
+    TornUnitsTaken: "recovery does not verify data that were never durable", "volume/src/recovery.rs";
+    UncertainTrusted: "recovery neither writes uncertain data again nor makes a root of what they changed", "volume/src/domain.rs";
+    HeirForgotten: "a deleted snapshot does not leave its data to the older one", "volume/src/domain_map.rs";
+    FrozenLeafChanged: "a leaf that changes while a checkpoint is made is written as it is later", "volume/src/domain_map.rs";
+    GatePassed: "a checkpoint does not wait for the operation that is being written", "volume/src/checkpoint.rs";
+    FailedFrameDropped: "the data of a frame whose program failed are not written elsewhere", "volume/src/writer.rs";
+    WordLinesNotPadded: "a flush leaves open word lines that a later cut destroys", "volume/src/flusher.rs";
 }
 
 impl Bug {

@@ -145,6 +145,12 @@ impl Flash {
         ftl.payload_pages() as usize * ftl.page_bytes() as usize
     }
 
+    /// Pages of a superblock that its dies and planes program side by side: once a page is
+    /// programmed that is so many pages further on, a program was complete.
+    pub fn row_pages(&self) -> u32 {
+        self.driver.ftl.borrow().row_pages()
+    }
+
     /// The number of appended pages from which on a power cut in a later append cannot damage any
     /// of the first `pages` pages.
     pub fn safe_after(&self, pages: u32) -> u32 {

@@ -1,5 +1,5 @@
-//! Writes the headers of a superblock, and reads opening headers of log segments back before any
-//! append behind them is acknowledged.
+//! Writes the headers of a superblock, and reads opening headers of log segments and of mapped
+//! domains back before any append behind them is acknowledged.
 //!
 //! A device may acknowledge a program that it did not execute, or executed elsewhere. A missing
 //! patch is detected through the tree that refers to it, a missing log page through the frames
@@ -89,7 +89,10 @@ impl Headers {
         page: Option<IoBuf>,
     ) -> Next {
         let is_opening = op.work == Work::OpeningHeader;
-        match page.filter(|page| is_opening && named_stream(page) == Some(Stream::Log)) {
+        // A mapped domain refers to none of its superblocks until the next root.
+        let read_back =
+            |page: &IoBuf| self.owner != Owner::BLOCKS || named_stream(page) == Some(Stream::Log);
+        match page.filter(|page| is_opening && read_back(page)) {
             None => self.written(unit, commands, now, op),
             Some(buffer) => {
                 let class = QueueClass::new(OpKind::Read, Priority::Foreground);

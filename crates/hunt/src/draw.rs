@@ -4,6 +4,7 @@ use crate::client_model::{Pace, Resp};
 use crate::fault_plan::FaultPlan;
 use crate::profile::Profile;
 use crate::scenario::{Clients, DriveShape, Flash, Scenario, StoreShape};
+use crate::volume_shape::VolumeShape;
 use softflash_base::random::Rng;
 use softflash_nand::faults::{CutErases, CutPages, FaultConfig, SlowOperations};
 use softflash_store::layout::one_copy;
@@ -69,11 +70,21 @@ impl Scenario {
             resp: None,
             pace: Pace::default(),
             fault_plan: FaultPlan::default(),
+            volumes: None,
         }
         .with_more_shards()
         .with_client_model(profile)
         .with_width()
         .with_value_log()
+        .with_volumes(profile)
+    }
+
+    fn with_volumes(mut self, profile: Profile) -> Scenario {
+        if profile == Profile::Volumes {
+            let mut rng = Rng::seeded(self.seed).fork("volumes");
+            self.volumes = Some(VolumeShape::drawn(&mut self, &mut rng));
+        }
+        self
     }
 
     /// Uses random streams of its own, so that earlier seeds keep their meaning.

@@ -22,6 +22,8 @@
 //!   device is full;
 //! - [`trial`]: one scenario from beginning to end;
 //! - [`shrink`]: finds a smaller scenario that fails in the same way;
+//! - [`volumes`]: scenarios of volumes, as [`volume_shape`] has them, with clients and references
+//!   of their own;
 //! - [`exhaustive`]: all small scenarios, which [`small_scenario`] defines;
 //! - [`campaign`]: many seeds on all cores, and their results;
 //! - `planted`, with the feature of that name: hunts for bugs planted to test the hunter.
@@ -58,4 +60,6 @@ mod strikes;
 pub mod trial;
 pub mod trouble;
 mod value_log;
+pub mod volume_shape;
+pub mod volumes;
 mod width;

@@ -40,6 +40,9 @@ pub enum Profile {
     /// Frequent expiry, a wall clock that is set back, loss of older pages of a word line, and cuts
     /// within milliseconds of a request
     Clocks,
+    /// Volumes with snapshots and clones instead of a store; half of the scenarios also lose older
+    /// pages of a word line, or have pages that decay after a cut
+    Volumes,
 }
 
 impl Profile {
@@ -67,7 +70,7 @@ impl Profile {
 
     /// Whether some scenarios of the profile run on a drive instead of flash.
     pub(crate) fn may_be_on_drive(self) -> bool {
-        matches!(self, Profile::Survived | Profile::Mirrored | Profile::Parity)
+        matches!(self, Profile::Survived | Profile::Mirrored | Profile::Parity | Profile::Volumes)
     }
 
     /// Sets the properties that every scenario of the profile has.
@@ -101,6 +104,11 @@ impl Profile {
         let mut some = |rate: f64| if rng.chance(0.5) { rate } else { 0.0 };
         match self {
             Profile::Survived | Profile::Decaying | Profile::Paired | Profile::Clocks => {}
+            Profile::Volumes => match rng.below(4) {
+                0 => scenario.faults.paired_page_loss = 0.5,
+                1 => scenario.faults.cut_pages.unstable = 1.0,
+                _ => {}
+            },
             Profile::Worn => {
                 let law = &mut scenario.faults.bit_errors;
                 // With one retry, five errors in a thousand bits are the limit of the correction

@@ -2,6 +2,7 @@
 
 use crate::client_model::{Pace, Resp};
 use crate::fault_plan::FaultPlan;
+use crate::volume_shape::VolumeShape;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 use softflash_device::ModelConfig;
@@ -42,6 +43,9 @@ pub struct Scenario {
     /// Faults that destroy data.
     #[serde(default, rename = "disasters")]
     pub fault_plan: FaultPlan,
+    /// Clients of volumes, in place of those of a store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<VolumeShape>,
 }
 
 /// A flash array with one chip per channel; each channel is a unit.

@@ -2,6 +2,7 @@
 
 use crate::client_model::Resp;
 use crate::scenario::Scenario;
+use crate::volume_shape::VolumeShape;
 
 /// Reduces a failing scenario, property by property, as long as `fails` says that it still fails.
 /// Equal scenarios have equal results.
@@ -78,6 +79,23 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     ];
     for change in resp_changes {
         step(&|scenario| scenario.resp.iter_mut().for_each(change));
+    }
+    let volume_changes: [fn(&mut VolumeShape); 6] = [
+        |volumes| volumes.units = volumes.units.div_ceil(2),
+        |volumes| volumes.longest = volumes.longest.div_ceil(2),
+        |volumes| volumes.discards = 0.0,
+        |volumes| volumes.flushes = 0.0,
+        |volumes| volumes.operations = 0.0,
+        |volumes| volumes.checkpoint_entries *= 2,
+    ];
+    for change in volume_changes {
+        step(&|scenario| {
+            let small = scenario
+                .volumes
+                .as_ref()
+                .is_some_and(|volumes| volumes.checkpoint_entries < 1 << 20);
+            scenario.volumes.iter_mut().filter(|_| small).for_each(change);
+        });
     }
     scenarios
 }

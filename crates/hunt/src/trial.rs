@@ -8,6 +8,7 @@ use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::session::{self, Comparison, Crew, Cut, Plan, Session, Task};
 use crate::trouble::Trouble;
+use crate::volumes;
 use softflash_base::Time;
 use softflash_base::checksum::{hash64, identity};
 use softflash_base::random::Rng;
@@ -59,6 +60,9 @@ pub struct Record {
 
 /// Runs a scenario; the error describes the failure.
 pub fn run(scenario: &Scenario) -> Result<Record, String> {
+    if let Some(shape) = &scenario.volumes {
+        return volumes::run(scenario, shape);
+    }
     let mut trial = Trial {
         scenario,
         medium: Medium::new(scenario)?,

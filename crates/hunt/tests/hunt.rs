@@ -47,6 +47,18 @@ fn equal_seeds_give_equal_traces() {
     assert_ne!(trace(1), trace(2));
 }
 
+#[test]
+fn volumes_survive_power_cuts() {
+    let mut cuts = 0;
+    for seed in 0..12 {
+        let scenario = Scenario::drawn(seed, Profile::Volumes);
+        let record = campaign::attempt(&scenario).unwrap();
+        assert_eq!(campaign::attempt(&scenario).unwrap(), record, "seed {seed}");
+        cuts += record.crash_points;
+    }
+    assert!(cuts > 100, "{cuts} cuts");
+}
+
 /// Profiles in which data may be lost and every loss must be reported.
 const LOSING: [Profile; 2] = [Profile::Worn, Profile::Misread];
 

@@ -1,16 +1,19 @@
 //! Collection: moves the data of a superblock to another one of its unit, so that it can be erased.
 //! One task for each unit.
 
+use crate::building::Building;
 use crate::checkpoint::checkpoint;
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::flusher::flush;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
-use crate::frontier::Stream;
-use crate::writer::{Building, finish, is_whole, send, unit_for};
+use crate::frontier;
+use crate::stream::Stream;
+use crate::writer::{Sent, finish, is_whole, send, unit_for};
+use softflash_base::planted::{self, Bug};
 use softflash_base::random::Rng;
-use softflash_base::{checksum, cast};
+use softflash_base::{cast, checksum};
 use softflash_ftl::Hint;
 use softflash_mapping::Policies;
 
@@ -33,7 +36,8 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
     if core.free_superblocks(unit) >= core.config.low_superblocks {
         return false;
     }
-    // Superblocks that wait for a root are free soon: more of them would use up what the root needs.
+    // Superblocks that wait for a root are free soon: more of them would use up what the root
+    // needs.
     if core.free_superblocks(unit) < KEPT_FOR_ROOTS && !core.to_release.borrow().is_empty() {
         return checkpoint(core).await.is_ok();
     }
@@ -106,16 +110,21 @@ async fn move_chunk(core: &Shared, unit: u32, first: u32, end: u32) -> Result<u3
     Ok(at)
 }
 
-/// Moves data at these places, of those that are still valid, to any unit.
-pub(crate) async fn move_places(core: &Shared, places: &[u32]) -> Result<(), VolumeError> {
-    let mut left = places.iter().copied().peekable();
+/// Writes data that were read from these places again, as clients do: recovery uses it for frames
+/// that may be gone the next time, with all that followed from them.
+pub(crate) async fn write_again(
+    core: &Shared,
+    data: Vec<(u32, Vec<u8>)>,
+) -> Result<(), VolumeError> {
+    let mut left = data.into_iter().peekable();
     while left.peek().is_some() {
         let target = unit_for(core, Stream::Collector, 2, None).await?;
         let mut moving = Moving::to(core, target);
+        moving.as_written = true;
         while !moving.building.is_full()
-            && let Some(place) = left.next()
+            && let Some((place, data)) = left.next()
         {
-            moving.add(core, place, 1).await?;
+            moving.add_one(core, place, &data, true);
         }
         append_moved(core, moving).await?;
     }
@@ -126,32 +135,39 @@ pub(crate) async fn move_places(core: &Shared, places: &[u32]) -> Result<(), Vol
 struct Moving {
     building: Building,
     from: Vec<u32>,
+    /// Data of volumes are recorded as written instead of moved.
+    as_written: bool,
 }
 
 impl Moving {
     fn to(core: &Core, unit: u32) -> Moving {
-        let building = Building::new(core, unit, Stream::Collector, core.config.frame_units);
-        Moving { building, from: Vec::new() }
+        let building = frontier::begin(core, unit, Stream::Collector, core.config.frame_units);
+        Moving { building, from: Vec::new(), as_written: false }
     }
 
     /// Reads and adds the valid ones of neighbouring places.
     async fn add(&mut self, core: &Core, first: u32, count: u32) -> Result<(), VolumeError> {
         let read = read_places(core, first, count).await?;
-        let map = core.map.borrow();
         for (place, (data, readable)) in (first..).zip(read) {
-            let Some((image, lba)) = map.holder(place) else { continue };
-            let seed = map.seed_of(image, lba);
-            let mut sum = checksum::checksum64(seed, &data);
-            if !readable || !is_whole(seed, &data, map.checksum_at(place)) {
-                // The map keeps the checksum of the lost data: no read takes these bytes for them.
-                sum = !sum;
-                core.counters.update(|counters| counters.lost += 1);
-                tracing::error!(%image, lba, "data are lost: collection cannot read them");
-            }
-            self.building.add(Entry::Moved { image, lba, checksum: sum }, &data);
-            self.from.push(place);
+            self.add_one(core, place, &data, readable);
         }
         Ok(())
+    }
+
+    /// Adds the data of a place, if it is valid.
+    fn add_one(&mut self, core: &Core, place: u32, data: &[u8], readable: bool) {
+        let map = core.map.borrow();
+        let Some((image, lba)) = map.holder(place) else { return };
+        let seed = map.seed_of(image, lba);
+        let mut sum = checksum::checksum64(seed, data);
+        if !readable || !is_whole(seed, data, map.checksum_at(place)) {
+            // The map keeps the checksum of the lost data: no read takes these bytes for them.
+            sum = !sum;
+            core.counters.update(|counters| counters.lost += 1);
+            tracing::error!(%image, lba, "data are lost: collection cannot read them");
+        }
+        self.building.add(Entry::Moved { image, lba, checksum: sum }, data);
+        self.from.push(place);
     }
 }
 
@@ -201,18 +217,13 @@ async fn read_places(
 
 /// Appends moved data and names their new places, of those that are still valid.
 async fn append_moved(core: &Core, moving: Moving) -> Result<(), VolumeError> {
-    let Moving { building, from } = moving;
+    let Moving { building, from, as_written } = moving;
     if from.is_empty() {
         return Ok(());
     }
-    let sent = send(core, building, |entries| name_holders(core, &from, entries)).await?;
-    let mut map = core.map.borrow_mut();
-    for ((to, &from), entry) in (sent.appended.first + 1..).zip(&from).zip(&sent.entries) {
-        if *entry != Entry::Void {
-            map.relocate(from, to);
-        }
-    }
-    drop(map);
+    let sent =
+        send(core, building, |entries| name_holders(core, &from, as_written, entries)).await?;
+    name_places(core, &from, &sent);
     core.count_entries(from.len());
     let completion = sent.completion.clone();
     let result = finish(core, sent).await;
@@ -220,14 +231,28 @@ async fn append_moved(core: &Core, moving: Moving) -> Result<(), VolumeError> {
     result
 }
 
+/// Names the new places of moved data in the map.
+fn name_places(core: &Core, from: &[u32], sent: &Sent) {
+    let mut map = core.map.borrow_mut();
+    for ((to, &from), entry) in (sent.appended.first + 1..).zip(from).zip(&sent.entries) {
+        if *entry != Entry::Void {
+            map.relocate(from, to);
+        }
+    }
+}
+
 /// Lets the entries name the images that hold the data now: a snapshot may have taken them, or
 /// nothing holds them any more.
-fn name_holders(core: &Core, from: &[u32], entries: &mut [Entry]) {
+fn name_holders(core: &Core, from: &[u32], as_written: bool, entries: &mut [Entry]) {
     let map = core.map.borrow();
     for (&place, entry) in from.iter().zip(entries) {
         *entry = match (map.holder(place), *entry) {
-            (Some((image, lba)), Entry::Moved { checksum, .. }) => {
-                Entry::Moved { image, lba, checksum }
+            (Some((image, lba)), Entry::Moved { checksum, .. } | Entry::Data { checksum, .. }) => {
+                let is_volume = map.images.get(image).is_some_and(|image| image.is_volume());
+                match (as_written || planted::bug(Bug::MovesAsWrites)) && is_volume {
+                    true => Entry::Data { image, lba, checksum },
+                    false => Entry::Moved { image, lba, checksum },
+                }
             }
             _ => Entry::Void,
         };
@@ -238,7 +263,8 @@ fn name_holders(core: &Core, from: &[u32], entries: &mut [Entry]) {
 /// Those that recovery still needs wait for the next root.
 pub(crate) async fn release_collected(core: &Shared) {
     let collected = std::mem::take(&mut *core.collected.borrow_mut());
-    if !collected.is_empty() && flush(core).await.is_err() {
+    let needs_flush = !collected.is_empty() && !planted::bug(Bug::MovesNotFlushed);
+    if needs_flush && flush(core).await.is_err() {
         // Without durable copies they are never released; the device has failed.
         return;
     }

@@ -16,7 +16,8 @@ pub struct DomainConfig {
     pub frames_per_unit: u32,
     /// A unit with fewer free superblocks than this is collected.
     pub low_superblocks: u32,
-    /// Entries of frames after which a checkpoint is made; 0: an eighth of the domain, at least 2^16.
+    /// Entries of frames after which a checkpoint is made; 0: an eighth of the domain, at least
+    /// 2^16.
     pub checkpoint_entries: u64,
     /// Which superblock is collected next.
     pub victim: VictimPolicy,

@@ -1,5 +1,6 @@
 //! The state that all mechanisms of a domain share.
 
+use crate::building::Building;
 use crate::config::DomainConfig;
 use crate::counters::Counters;
 use crate::domain_map::DomainMap;
@@ -9,7 +10,6 @@ use crate::frames::{Completion, Frames};
 use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
 use crate::superblocks::Superblocks;
-use crate::writer::Building;
 use softflash_base::cast;
 use softflash_flash::Flash;
 use softflash_ftl::Superblock;
@@ -53,8 +53,8 @@ pub(crate) struct Core {
     pub entries_since_root: Cell<u64>,
     /// Superblocks whose data have moved, to places that may not be durable yet.
     pub collected: RefCell<Vec<u32>>,
-    /// Superblocks whose data have moved to durable places: those that recovery still needs are kept
-    /// until the next root.
+    /// Superblocks whose data have moved to durable places: those that recovery still needs are
+    /// kept until the next root.
     pub to_release: RefCell<Vec<u32>>,
     /// Blocks that hold leaves and roots.
     pub map_blocks: RefCell<Vec<u32>>,
@@ -74,6 +74,12 @@ impl Core {
     /// Free superblocks of a unit.
     pub fn free_superblocks(&self, unit: u32) -> u32 {
         self.flash.space(self.unit_id(unit)).allocatable()
+    }
+
+    /// Whether a unit, or each of them, takes no more data because too many of its blocks are bad.
+    pub fn is_worn_out(&self, unit: Option<u32>) -> bool {
+        let worn_out = |unit| self.flash.space(self.unit_id(unit)).is_worn_out();
+        unit.map_or_else(|| (0..self.geometry.units.into()).all(worn_out), worn_out)
     }
 
     pub fn position(&self, superblock: &Superblock, page: u32) -> Position {
@@ -139,8 +145,8 @@ impl Core {
     }
 }
 
-/// Superblocks of a unit that hold no data for long: the frontiers of clients and of collection, and
-/// those that [`Stream`](crate::frontier::Stream)s reserve.
+/// Superblocks of a unit that hold no data for long: the frontiers of clients and of collection,
+/// and those that [`Stream`](crate::stream::Stream)s reserve.
 const RESERVED_OF_UNIT: u32 = 8;
 
 /// Superblocks for leaves and roots: twice the map, as old leaves lie between new ones.
@@ -148,7 +154,6 @@ fn map_superblocks(superblocks: u32, block_units: u32) -> u32 {
     // A leaf entry has 8 bytes for 4096 bytes of data.
     superblocks.div_ceil(512) * 3 + 4.min(superblocks / 4) + u32::from(block_units < 64)
 }
-
 
 /// Tasks share the domain.
 pub(crate) type Shared = Rc<Core>;

@@ -1,6 +1,6 @@
 //! Counters of a domain.
 
-use crate::frontier::Stream;
+use crate::stream::Stream;
 use softflash_base::cast::wide;
 use std::cell::Cell;
 

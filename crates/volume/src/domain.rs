@@ -19,6 +19,7 @@ use crate::recovery::{Recovered, RecoveryReport, recover};
 use crate::superblocks::Superblocks;
 use crate::volume::Volume;
 use softflash_base::cast;
+use softflash_base::planted::{self, Bug};
 use softflash_device::QueuePair;
 use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Owner};
@@ -77,7 +78,8 @@ impl Domain {
         let owner = Domain::owner(config.domain);
         let ftl = FtlConfig { owner, ..FtlConfig::default() };
         let (flash, inventory) = Flash::mount(queue, ftl, runtime.clone()).await?;
-        let mounted = Domain::recover(flash.clone(), &inventory, device_uuid, config, runtime).await;
+        let mounted =
+            Domain::recover(flash.clone(), &inventory, device_uuid, config, runtime).await;
         if mounted.is_err() {
             flash.stop();
         }
@@ -146,26 +148,31 @@ impl Domain {
         }
     }
 
-    /// Makes durable what was recovered. Nothing is served before: data that could be read this time
-    /// are never lost the next.
+    /// Makes durable what was recovered. Nothing is served before: data that could be read this
+    /// time are never lost the next.
     async fn settle(&self, recovered: Recovered) -> Result<(), VolumeError> {
         let core = &self.core;
         for block in &recovered.useless {
             core.map_blocks.borrow_mut().retain(|other| other != block);
             collector::release(core, *block);
         }
-        collector::move_places(core, &recovered.unstable).await?;
+        let is_uncertain = recovered.is_uncertain && !planted::bug(Bug::UncertainTrusted);
+        if is_uncertain {
+            collector::write_again(core, recovered.unstable).await?;
+        }
         flusher::flush(core).await?;
         // Only now are older data not needed any more.
         let empty = recovered.empty.into_iter().filter(|block| !recovered.useless.contains(block));
         core.to_release.borrow_mut().extend(empty);
+        // What could not be read this time must not appear the next, and what was written again
+        // must not depend on frames that may be gone then.
+        if is_uncertain {
+            checkpoint::checkpoint(core).await?;
+        }
         for unit in 0..u32::from(core.geometry.units) {
             core.runtime.spawn(Box::pin(collector::run(Rc::clone(core), unit)));
         }
-        // Torn data that could not be read this time must not appear the next.
-        if recovered.report.torn > 0 {
-            checkpoint::checkpoint(core).await?;
-        }
+        core.frames.settle();
         Ok(())
     }
 

@@ -8,8 +8,10 @@ use crate::geometry::Geometry;
 use crate::image::{Image, ImageId, Images, Role};
 use crate::leaves::{LeafOwner, Leaves};
 use softflash_base::cast::index;
+use softflash_base::planted::{self, Bug};
 use softflash_mapping::{Blocks, NONE, PageMap};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The image does not hold the mapping unit; see [`Images`] for where it is looked up then.
 pub(crate) const UNSET: u32 = NONE;
@@ -89,8 +91,8 @@ impl DomainMap {
         Found::Zeros
     }
 
-    /// Whether a volume holds a mapping unit itself: to write it again takes no more space, unless a
-    /// snapshot keeps the old contents.
+    /// Whether a volume holds a mapping unit itself: to write it again takes no more space, unless
+    /// a snapshot keeps the old contents.
     pub fn holds(&self, image: ImageId, lba: u32) -> bool {
         let entry = self.images.get(image).map_or(UNSET, |image| self.entry(image, lba));
         self.map.is_page(entry)
@@ -195,6 +197,17 @@ impl DomainMap {
         leaves.map(|&leaf| u64::from(self.leaves.get(leaf).places)).sum()
     }
 
+    /// The places that an image itself holds in a range of its mapping units.
+    pub fn places_held(&self, image: ImageId, range: Range<u32>) -> impl Iterator<Item = u32> {
+        let leaves = self.images.get(image).map(|image| &image.leaves[..]).unwrap_or_default();
+        let leaves = (0_u32..).zip(leaves).filter_map(|(at, leaf)| Some((at, (*leaf)?)));
+        leaves
+            .flat_map(|(at, leaf)| (0..LEAF_UNITS).map(move |unit| (at * LEAF_UNITS + unit, leaf)))
+            .filter(move |(lba, _)| range.contains(lba))
+            .map(|(lba, leaf)| self.map.physical_of(leaf * LEAF_UNITS + lba % LEAF_UNITS))
+            .filter(|&entry| self.map.is_page(entry))
+    }
+
     /// Freezes the leaves that have changed; [`take_frozen`](DomainMap::take_frozen) returns each
     /// as it is now.
     pub fn freeze(&mut self) -> Vec<u32> {
@@ -289,7 +302,8 @@ impl DomainMap {
                 return Err(format!("leaf {number} is counted wrongly: {leaf:?}"));
             }
             if let Some(LeafOwner { image, position }) = leaf.owner {
-                let held = self.images.get(image).and_then(|image| image.leaves.get(index(position)));
+                let held =
+                    self.images.get(image).and_then(|image| image.leaves.get(index(position)));
                 if held != Some(&Some(number)) {
                     return Err(format!("{image} does not hold leaf {number}"));
                 }
@@ -376,6 +390,7 @@ impl DomainMap {
                 let inherits = heir
                     .and_then(|heir| self.images.get(heir))
                     .is_some_and(|heir| self.entry(heir, lba) == UNSET);
+                let inherits = inherits && !planted::bug(Bug::HeirForgotten);
                 if let (true, Some(heir)) = (inherits, heir)
                     && let Some(logical) = self.logical(heir, lba)
                 {
@@ -402,7 +417,7 @@ impl DomainMap {
     /// Notes the change of a leaf, before it happens.
     #[inline]
     fn change(&mut self, leaf: u32) {
-        if self.leaves.note_change(leaf) {
+        if self.leaves.note_change(leaf) && !planted::bug(Bug::FrozenLeafChanged) {
             let frozen = self.encode(leaf);
             self.saved.insert(leaf, frozen);
         }

@@ -122,6 +122,11 @@ pub enum VolumeError {
         /// The inconsistency.
         reason: String,
     },
+    /// Too many blocks of the flash are bad.
+    #[error(
+        "the flash of the volumes is worn out: it takes no more writes; copy the data elsewhere"
+    )]
+    WornOut,
     /// The domain was stopped.
     #[error("the volumes are shut down")]
     Stopped,

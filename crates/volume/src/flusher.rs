@@ -4,6 +4,7 @@ use crate::core::Shared;
 use crate::error::VolumeError;
 use crate::frames::Completion;
 use crate::frontier;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 
 /// Returns when all writes that have completed are durable.
@@ -34,7 +35,8 @@ pub(crate) async fn run(core: Shared) {
 async fn make_durable(core: &Shared) -> Result<(), VolumeError> {
     let end = core.frames.next();
     core.frames.ended_below(end).await;
-    for padding in frontier::pad(core) {
+    let open = !planted::bug(Bug::WordLinesNotPadded);
+    for padding in if open { frontier::pad(core) } else { Vec::new() } {
         padding.wait().await?;
     }
     core.flash.flush(Hint::FOREGROUND).await?;

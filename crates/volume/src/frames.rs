@@ -12,6 +12,9 @@ pub(crate) struct Frames {
     under_way: RefCell<BTreeSet<u64>>,
     /// All frames below are durable.
     durable_below: Cell<u64>,
+    /// Whether a root or copies have replaced what a power cut destroyed of earlier frames. Before,
+    /// the next recovery must check those frames as this one did.
+    settled: Cell<bool>,
     ended: Notify,
 }
 
@@ -22,6 +25,7 @@ impl Frames {
             next: Cell::new(next),
             under_way: RefCell::default(),
             durable_below: Cell::new(durable_below),
+            settled: Cell::new(false),
             ended: Notify::new(),
         }
     }
@@ -36,7 +40,15 @@ impl Frames {
     }
 
     pub fn set_durable_below(&self, sequence: u64) {
+        if !self.settled.get() {
+            return;
+        }
         self.durable_below.set(self.durable_below.get().max(sequence));
+    }
+
+    /// Recovery is complete.
+    pub fn settle(&self) {
+        self.settled.set(true);
     }
 
     /// A new frame.

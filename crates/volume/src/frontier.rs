@@ -1,57 +1,24 @@
-//! Write frontiers: for each unit an open superblock of each stream, and the append of frames to it.
+//! Write frontiers: for each unit an open superblock of each stream, and the append of frames to
+//! it.
 
+use crate::building::Building;
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::format::frame::{self, Head};
-use crate::format::tag::{self, Class, Tag};
+use crate::format::tag::{self, Tag};
 use crate::frames::Completion;
+use crate::stream::Stream;
 use futures_util::future::LocalBoxFuture;
 use softflash_base::{IoBuf, cast};
 use softflash_flash::Outcome;
-use softflash_ftl::{FtlError, Hint, Superblock};
+use softflash_ftl::{FtlError, Superblock};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Frames with a frontier of their own: they have different urgencies and lifetimes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream {
-    /// Writes of clients, and operations.
-    Host,
-    /// Data that collection moves.
-    Collector,
-    /// Leaves of the map, and roots.
-    Map,
-}
-
 /// Streams of a unit.
 const STREAMS: u32 = 3;
-
-impl Stream {
-    pub fn hint(self) -> Hint {
-        match self {
-            Stream::Host => Hint::FOREGROUND,
-            Stream::Collector => Hint::COMPACTION,
-            Stream::Map => Hint::FLUSH,
-        }
-    }
-
-    fn class(self) -> Class {
-        if self == Stream::Map { Class::Map } else { Class::Data }
-    }
-
-    /// Free superblocks of a unit that the stream leaves to others: collection must have some to move
-    /// data to, also after power cuts that leave those half full, and the map always has one to
-    /// write a root that lets superblocks go.
-    fn reserve(self) -> u32 {
-        match self {
-            Stream::Host => 6,
-            Stream::Collector => 1,
-            Stream::Map => 0,
-        }
-    }
-}
 
 /// An open superblock.
 #[derive(Debug, Clone, Copy)]
@@ -177,6 +144,12 @@ pub(crate) fn close(core: &Core, unit: u32, stream: Stream) {
         let number = core.frontiers.next_closed(unit);
         core.map.borrow_mut().blocks.close(block, number);
     }
+}
+
+/// An empty frame for a frontier, of at most so many entries and as there is room for.
+pub(crate) fn begin(core: &Core, unit: u32, stream: Stream, most: u32) -> Building {
+    let most = most.min(room(core, unit, stream).saturating_sub(1));
+    Building::new(&core.flash, unit, stream, most)
 }
 
 /// Appends a frame of these entries, whose data follow the first mapping unit of `buffer`. The

@@ -1,5 +1,5 @@
-//! Numbers of places: a *place* is a mapping unit of the domain's flash, a *block* a superblock, both
-//! counted over all units.
+//! Numbers of places: a *place* is a mapping unit of the domain's flash, a *block* a superblock,
+//! both counted over all units.
 
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
@@ -28,7 +28,7 @@ impl Geometry {
         let units = flash.units();
         let unsupported = |reason: String| Err(VolumeError::Unsupported { reason });
         let page_bytes = flash.page_bytes();
-        if page_bytes == 0 || page_bytes % MAPPING_UNIT_BYTES != 0 {
+        if page_bytes == 0 || !page_bytes.is_multiple_of(MAPPING_UNIT_BYTES) {
             return unsupported(format!(
                 "its pages have {page_bytes} bytes, and must have a multiple of {MAPPING_UNIT_BYTES}"
             ));

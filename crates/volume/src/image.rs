@@ -1,7 +1,7 @@
 //! Images: volumes and their snapshots, and the links between them.
 //!
-//! A snapshot holds only the mapping units that its volume has replaced since. A mapping unit that a
-//! snapshot does not hold is found in the next newer snapshot of the volume, or in the volume. A
+//! A snapshot holds only the mapping units that its volume has replaced since. A mapping unit that
+//! a snapshot does not hold is found in the next newer snapshot of the volume, or in the volume. A
 //! clone is a volume with a parent, a snapshot, in which it finds what it has not written.
 
 use crate::error::VolumeError;
@@ -125,9 +125,12 @@ impl Images {
     }
 
     /// Applies an operation to names, sizes and links. The maps of images that it deletes or cuts
-    /// are the caller's, before. An operation that does not fit the images has no effect: it cannot
-    /// come from this program.
+    /// are the caller's, before. An operation that does not fit the images has no effect: its frame
+    /// was written twice, because the first program was reported as failed.
     pub fn apply(&mut self, operation: &Operation) {
+        if operation.creates().is_some_and(|image| self.images.contains_key(&image)) {
+            return;
+        }
         match operation {
             Operation::Create { image, name, size } => {
                 self.add(*image, Image::new(name.clone(), Role::Volume { parent: None }, *size));

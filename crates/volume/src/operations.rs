@@ -1,5 +1,5 @@
-//! Operations and discards: changes that recovery must replay exactly where they were made among the
-//! writes. No frame is appended between the frame of an operation and its effect.
+//! Operations and discards: changes that recovery must replay exactly where they were made among
+//! the writes. No frame is appended between the frame of an operation and its effect.
 
 use crate::core::Shared;
 use crate::error::VolumeError;
@@ -7,9 +7,10 @@ use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::format::operation::Operation;
 use crate::frames::Completion;
-use crate::frontier::{self, Stream};
+use crate::frontier;
 use crate::image::{ImageId, Images};
-use crate::writer::{Building, unit_for};
+use crate::stream::Stream;
+use crate::writer::unit_for;
 use softflash_base::{cast, checksum};
 
 /// A change of the images or of what they hold.
@@ -34,7 +35,7 @@ pub(crate) async fn change<T>(
         let (change, result) = plan(&core.map.borrow().images)?;
         core.gate.reset();
         let written = write(core, unit, &change).await;
-        if written.is_ok() {
+        if written == Ok(true) {
             apply(core, &change);
         }
         core.gate.set();
@@ -48,7 +49,7 @@ pub(crate) async fn change<T>(
 
 /// Appends the frame of a change. False if the superblock failed: another must be tried.
 async fn write(core: &Shared, unit: u32, change: &Change) -> Result<bool, VolumeError> {
-    let mut building = Building::new(core, unit, Stream::Host, 1);
+    let mut building = frontier::begin(core, unit, Stream::Host, 1);
     match change {
         Change::Operation(operation) => {
             let bytes = operation.encode();

@@ -2,7 +2,8 @@
 //! turn.
 
 use crate::core::Core;
-use crate::frontier::{self, Stream};
+use crate::frontier;
+use crate::stream::Stream;
 
 pub(crate) fn least_loaded(core: &Core, stream: Stream) -> Option<u32> {
     let units = u32::from(core.geometry.units);

@@ -1,5 +1,5 @@
-//! Reads: the map names the places, neighbouring places are read together, and every mapping unit is
-//! compared with its checksum.
+//! Reads: the map names the places, neighbouring places are read together, and every mapping unit
+//! is compared with its checksum.
 
 use crate::core::Core;
 use crate::domain_map::Found;
@@ -116,11 +116,7 @@ fn follows(core: &Core, run: &[Wanted<'_>], place: u32) -> bool {
 const MOST_TOGETHER: usize = 256;
 
 /// Reads a run; returns the mapping units that could not be read, with the reason.
-async fn read_run<'a>(
-    core: &Core,
-    run: Vec<Wanted<'a>>,
-    hint: Hint,
-) -> Vec<(Wanted<'a>, String)> {
+async fn read_run<'a>(core: &Core, run: Vec<Wanted<'a>>, hint: Hint) -> Vec<(Wanted<'a>, String)> {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return Vec::new() };
     let block = core.geometry.block_of(first.place);
     let (first_page, _) = core.geometry.page_of(first.place);

@@ -3,6 +3,7 @@
 
 use crate::frames::Completion;
 use softflash_base::cast::index;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::Superblock;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,11 +18,13 @@ struct State {
     pinned_by: Option<u64>,
 }
 
+/// The places of frames under way, by block.
+type UnderWay = HashMap<u32, Vec<(Range<u32>, Completion)>>;
+
 /// All superblocks of a domain.
 pub(crate) struct Superblocks {
     states: RefCell<Vec<State>>,
-    /// The places of frames under way, by block.
-    under_way: RefCell<HashMap<u32, Vec<(Range<u32>, Completion)>>>,
+    under_way: RefCell<UnderWay>,
 }
 
 impl Superblocks {
@@ -54,7 +57,7 @@ impl Superblocks {
     /// Whether recovery from a root at this frame needs nothing in a superblock.
     pub fn is_unpinned(&self, block: u32, root_sequence: u64) -> bool {
         let pinned_by = self.states.borrow()[index(block)].pinned_by;
-        pinned_by.is_none_or(|sequence| sequence < root_sequence)
+        planted::bug(Bug::PinsIgnored) || pinned_by.is_none_or(|sequence| sequence < root_sequence)
     }
 
     /// A frame at these places is being programmed.

@@ -34,7 +34,11 @@ pub(crate) async fn frames(core: &Core, superblock: Superblock) -> Vec<FoundFram
         match head_at(core, &superblock, page).await {
             Some(head) => {
                 let length = head.pages.max(1);
-                found.push(FoundFrame { head, block, first: start + page * core.geometry.page_units });
+                found.push(FoundFrame {
+                    head,
+                    block,
+                    first: start + page * core.geometry.page_units,
+                });
                 page += length;
             }
             None => page += 1,
@@ -45,6 +49,7 @@ pub(crate) async fn frames(core: &Core, superblock: Superblock) -> Vec<FoundFram
 
 async fn head_at(core: &Core, superblock: &Superblock, page: u32) -> Option<Head> {
     let read = core.flash.read(superblock, page, 1, Hint::FOREGROUND).await.ok()?;
-    let head = frame::decode(read.bytes.get(..MAPPING_UNIT_BYTES)?, core.position(superblock, page))?;
+    let head =
+        frame::decode(read.bytes.get(..MAPPING_UNIT_BYTES)?, core.position(superblock, page))?;
     (head.pages <= core.geometry.block_pages() - page).then_some(head)
 }

@@ -1,95 +1,21 @@
 //! Writes of clients: mapping units are gathered in a frame, which is appended to the least loaded
 //! unit. The map names their new places at once; reads of them wait for the frame.
 
+use crate::building::Building;
 use crate::core::{Core, Shared};
 use crate::domain_map::low;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::{Entry, data_seed};
 use crate::frames::Completion;
-use crate::frontier::{self, Appended, Stream};
+use crate::frontier::{self, Appended};
 use crate::image::ImageId;
 use crate::placement;
+use crate::stream::Stream;
+use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
 use softflash_runtime::yield_now;
 use std::rc::Rc;
-
-/// A frame that is being filled: a buffer with a head and data.
-pub(crate) struct Building {
-    unit: u32,
-    stream: Stream,
-    buffer: IoBuf,
-    entries: Vec<Entry>,
-    /// Entries that it takes at most.
-    most: usize,
-    completion: Completion,
-}
-
-impl Building {
-    /// An empty frame for a frontier, of at most so many entries.
-    pub fn new(core: &Core, unit: u32, stream: Stream, most: u32) -> Building {
-        let most = cast::index(most.min(frontier::room(core, unit, stream).saturating_sub(1)));
-        let units = (most + 1).next_multiple_of(cast::index(core.geometry.page_units));
-        Building {
-            unit,
-            stream,
-            buffer: core.flash.buffer(units * MAPPING_UNIT_BYTES),
-            entries: Vec::with_capacity(most),
-            most,
-            completion: Completion::default(),
-        }
-    }
-
-    /// A frame that could not be programmed, for another superblock.
-    pub fn again(unit: u32, stream: Stream, buffer: IoBuf, entries: Vec<Entry>) -> Building {
-        let most = entries.len();
-        Building { unit, stream, buffer, entries, most, completion: Completion::default() }
-    }
-
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Entries that it still takes.
-    pub fn room(&self) -> usize {
-        self.most - self.entries.len()
-    }
-
-    pub fn is_full(&self) -> bool {
-        self.entries.len() >= self.most
-    }
-
-    /// Adds a mapping unit.
-    pub fn add(&mut self, entry: Entry, data: &[u8]) {
-        let at = (self.entries.len() + 1) * MAPPING_UNIT_BYTES;
-        self.buffer[at..at + data.len()].copy_from_slice(data);
-        self.buffer[at + data.len()..at + MAPPING_UNIT_BYTES].fill(0);
-        self.entries.push(entry);
-    }
-
-    /// Adds an entry without data. Such entries and others are not in one frame.
-    pub fn add_without_data(&mut self, entry: Entry) {
-        self.entries.push(entry);
-    }
-
-    pub fn completion(&self) -> Completion {
-        self.completion.clone()
-    }
-
-    fn data_units(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.has_data()).count()
-    }
-
-    /// The pages of the frame, the last of them filled up with zeros.
-    pub fn finished(self, page_units: u32) -> (IoBuf, Vec<Entry>) {
-        let used = 1 + self.data_units();
-        let units = used.next_multiple_of(cast::index(page_units));
-        let mut buffer = self.buffer;
-        buffer.truncate(units * MAPPING_UNIT_BYTES);
-        buffer[used * MAPPING_UNIT_BYTES..].fill(0);
-        (buffer, self.entries)
-    }
-}
 
 /// A frame that has been appended.
 pub(crate) struct Sent {
@@ -105,8 +31,7 @@ pub(crate) async fn send(
     building: Building,
     mut prepare: impl FnMut(&mut [Entry]),
 ) -> Result<Sent, VolumeError> {
-    let Building { mut unit, stream, ref completion, .. } = building;
-    let completion = completion.clone();
+    let (mut unit, stream, completion) = (building.unit, building.stream, building.completion());
     let (mut buffer, mut entries) = building.finished(core.geometry.page_units);
     let needed = cast::saturating_u32(buffer.len() / MAPPING_UNIT_BYTES);
     loop {
@@ -151,7 +76,9 @@ pub(crate) async fn unit_for(
                 return Ok(unit);
             }
         }
-        if std::env::var("DBG").is_ok() { eprintln!("WAIT {stream:?} needed {needed} own {own:?} free {:?} used {} usable {} to_release {:?} map_blocks {:?} root {} gate {:?} valid {:?}", (0..u32::from(core.geometry.units)).map(|u| (core.free_superblocks(u), frontier::room(core,u,Stream::Host), frontier::room(core,u,Stream::Collector), frontier::room(core,u,Stream::Map))).collect::<Vec<_>>(), core.map.borrow().used(), core.usable.get(), core.to_release.borrow(), core.map_blocks.borrow(), core.root_sequence.get(), core.gate.is_set(), (0..core.geometry.blocks()).map(|b| (core.superblocks.handle(b).is_some(), core.map.borrow().blocks.valid_in(b), core.map.borrow().blocks.is_closed(b))).collect::<Vec<_>>()); }
+        if core.is_worn_out(own.filter(|_| stream == Stream::Collector)) {
+            return Err(VolumeError::WornOut);
+        }
         core.wake_collection();
         core.ask_for_releases();
         core.space.notified().await;
@@ -207,23 +134,28 @@ async fn add(
             continue;
         }
         check_space(core, volume, lba)?;
-        let mut slot = core.building.borrow_mut();
-        if let Some(building) = slot.as_mut() {
-            building.add(entry, data);
-            let completion = building.completion();
-            if building.is_full() {
-                drop(slot);
+        if let Some((completion, is_full)) = add_to_building(core, entry, data) {
+            if is_full {
                 send_building(core).await?;
             }
             return Ok(completion);
         }
-        drop(slot);
         let unit = unit_for(core, Stream::Host, 2, None).await?;
         let mut slot = core.building.borrow_mut();
-        if slot.is_none() && core.gate.is_set() {
-            *slot = Some(Building::new(core, unit, Stream::Host, core.config.frame_units));
+        let has_room = frontier::room(core, unit, Stream::Host) >= 2;
+        if slot.is_none() && has_room && core.gate.is_set() {
+            *slot = Some(frontier::begin(core, unit, Stream::Host, core.config.frame_units));
         }
     }
+}
+
+/// Adds a mapping unit to the frame that is being filled, if there is one; returns its completion,
+/// and whether it is full.
+fn add_to_building(core: &Core, entry: Entry, data: &[u8]) -> Option<(Completion, bool)> {
+    let mut slot = core.building.borrow_mut();
+    let building = slot.as_mut()?;
+    building.add(entry, data);
+    Some((building.completion(), building.is_full()))
 }
 
 /// Refuses a write that would take space which collection needs.
@@ -295,6 +227,7 @@ pub(crate) async fn finish(core: &Core, sent: Sent) -> Result<(), VolumeError> {
     let (result, buffer) = programmed.await;
     let result = match (result, buffer) {
         (Ok(()), _) => Ok(()),
+        (Err(_), _) if planted::bug(Bug::FailedFrameDropped) => Ok(()),
         (Err(error), Some(buffer)) => {
             tracing::warn!(%error, "the data of a frame are written elsewhere");
             frontier::give_up(core, block);
@@ -335,29 +268,32 @@ async fn rewrite(
 const MOST_REWRITES: usize = 8;
 
 /// Appends a mapping unit elsewhere, if the map still names its place; returns the error and the
-/// place that the map names then.
+/// place that the map names then. It has the reserve of collection: checkpoints, which make space,
+/// wait for it.
 async fn rewrite_unit(
     core: &Core,
     from: u32,
     entry: Entry,
     data: &[u8],
 ) -> Result<(), (VolumeError, u32)> {
-    let unit = unit_for(core, Stream::Host, 2, None).await.map_err(|error| (error, from))?;
+    let unit = unit_for(core, Stream::Collector, 2, None).await.map_err(|error| (error, from))?;
     core.gate.wait().await;
     let holder = core.map.borrow().holder(from);
     let entry = match (holder, entry) {
         (Some((image, lba)), Entry::Data { checksum, .. }) => Entry::Data { image, lba, checksum },
-        (Some((image, lba)), Entry::Moved { checksum, .. }) => Entry::Moved { image, lba, checksum },
+        (Some((image, lba)), Entry::Moved { checksum, .. }) => {
+            Entry::Moved { image, lba, checksum }
+        }
         _ => return Ok(()),
     };
-    if frontier::room(core, unit, Stream::Host) < 2 {
+    if frontier::room(core, unit, Stream::Collector) < 2 {
         return Err((VolumeError::Stopped, from));
     }
-    let mut building = Building::new(core, unit, Stream::Host, 1);
+    let mut building = frontier::begin(core, unit, Stream::Collector, 1);
     building.add(entry, data);
     let completion = building.completion();
     let (buffer, entries) = building.finished(core.geometry.page_units);
-    let appended = frontier::append(core, unit, Stream::Host, &entries, buffer, &completion);
+    let appended = frontier::append(core, unit, Stream::Collector, &entries, buffer, &completion);
     let Appended { sequence, block, first, programmed } =
         appended.map_err(|(error, _)| (error, from))?;
     core.map.borrow_mut().relocate(from, first + 1);

@@ -15,6 +15,11 @@ impl Ftl {
         self.layout.payload_pages()
     }
 
+    /// Pages of a superblock that its dies and planes program side by side.
+    pub fn row_pages(&self) -> u32 {
+        self.layout.columns()
+    }
+
     /// Number of payload pages of a superblock that must be appended so that a power cut in a later
     /// append cannot destroy any of the first `pages`. This is at least `pages`, more if pages
     /// share cells, and at most all pages.

@@ -52,10 +52,10 @@ impl Hunt<'_> {
         let mut others = Vec::new();
         let found = loop {
             plant(Some(bug));
-            let failed = self.first_failure(&next);
+            let failed = self.first_failure(bug, &next);
             plant(None);
             match failed {
-                Some((seed, _)) if attempt(&self.scenario(seed)).is_err() => others.push(seed),
+                Some((seed, _)) if attempt(&self.scenario(bug, seed)).is_err() => others.push(seed),
                 found => break found,
             }
         };
@@ -73,12 +73,12 @@ impl Hunt<'_> {
     }
 
     /// The first failing scenario among those not started yet.
-    fn first_failure(&self, next: &AtomicU64) -> Option<(u64, String)> {
+    fn first_failure(&self, bug: Bug, next: &AtomicU64) -> Option<(u64, String)> {
         let (done, found) = (AtomicBool::new(false), Mutex::new(None));
         let work = || {
             while !(self.stop)() && !done.load(Ordering::Relaxed) {
                 let seed = self.first.wrapping_add(next.fetch_add(1, Ordering::Relaxed));
-                if let Err(what) = attempt(&self.scenario(seed)) {
+                if let Err(what) = attempt(&self.scenario(bug, seed)) {
                     done.store(true, Ordering::Relaxed);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.get_or_insert((seed, what));
@@ -89,12 +89,14 @@ impl Hunt<'_> {
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// By default, scenarios of the default profile: the hunter must find a bug without knowing
-    /// what to look for.
-    fn scenario(&self, seed: u64) -> Scenario {
+    /// By default, scenarios of the default profile, or of volumes: the hunter must find a bug
+    /// without knowing what to look for.
+    fn scenario(&self, bug: Bug, seed: u64) -> Scenario {
+        let of_volumes = bug.place().starts_with("volume/");
+        let profile = if of_volumes { Profile::Volumes } else { Profile::default() };
         match self.like {
             Some(scenario) => Scenario { seed, ..scenario.clone() },
-            None => Size::default().of(Scenario::drawn(seed, Profile::default())),
+            None => Size::default().of(Scenario::drawn(seed, profile)),
         }
     }
 }

@@ -77,7 +77,8 @@ impl Pair {
         let next = ImageId(self.map.images.last() + 1);
         self.names += 1;
         let name = format!("{}", self.names);
-        let Some(&volume) = volumes.get(index(rng.below(volumes.len().max(1) as u64) as u32)) else {
+        let Some(&volume) = volumes.get(index(rng.below(volumes.len().max(1) as u64) as u32))
+        else {
             return self.apply(Operation::Create { image: next, name, size: LBAS });
         };
         match rng.below(100) {
@@ -95,7 +96,8 @@ impl Pair {
                     let free = self.map.images.clones_of(id).next().is_none();
                     (free && (!image.is_volume() || image.older.is_none())).then_some(id)
                 };
-                let deletable: Vec<ImageId> = self.map.images.iter().filter_map(deletable).collect();
+                let deletable: Vec<ImageId> =
+                    self.map.images.iter().filter_map(deletable).collect();
                 if !deletable.is_empty() {
                     let image = deletable[rng.below(deletable.len() as u64) as usize];
                     self.apply(Operation::Delete { image });
@@ -217,7 +219,8 @@ fn a_checkpoint_is_the_map_at_its_freeze_whatever_changes_while_it_is_written() 
                 written.insert(leaf, pair.map.take_frozen(leaf));
                 (0..10).for_each(|_| pair.change(&mut rng));
             }
-            let leaves: Vec<_> = written.iter().map(|(&leaf, halves)| (leaf, halves.clone())).collect();
+            let leaves: Vec<_> =
+                written.iter().map(|(&leaf, halves)| (leaf, halves.clone())).collect();
             let map = recovered_from(&leaves, &images);
             let reference = Reference { images: contents };
             Pair { map, reference, free: Vec::new(), names: 0 }.compare();

@@ -21,43 +21,20 @@ pub(crate) const LAST_IMAGE: u32 = (1 << 24) - 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// Data that a client wrote to a volume.
-    Data {
-        image: ImageId,
-        lba: u32,
-        checksum: u64,
-    },
-    /// Data of an image that collection moved: unlike a write, this lets no snapshot keep older data.
-    Moved {
-        image: ImageId,
-        lba: u32,
-        checksum: u64,
-    },
+    Data { image: ImageId, lba: u32, checksum: u64 },
+    /// Data of an image that collection moved: unlike a write, this lets no snapshot keep older
+    /// data.
+    Moved { image: ImageId, lba: u32, checksum: u64 },
     /// Data that were overwritten while collection moved them.
     Void,
     /// A range of an image that reads as zeros from now on.
-    Discard {
-        image: ImageId,
-        lba: u32,
-        count: u32,
-    },
+    Discard { image: ImageId, lba: u32, count: u32 },
     /// A change of the images, `bytes` long in its mapping unit.
-    Operation {
-        bytes: u32,
-        checksum: u64,
-    },
+    Operation { bytes: u32, checksum: u64 },
     /// One half of a leaf of the map.
-    Leaf {
-        leaf: u32,
-        half: u32,
-        checksum: u64,
-    },
+    Leaf { leaf: u32, half: u32, checksum: u64 },
     /// A part of a root, of `parts`.
-    Root {
-        root: u64,
-        part: u32,
-        parts: u32,
-        checksum: u64,
-    },
+    Root { root: u64, part: u32, parts: u32, checksum: u64 },
 }
 
 impl Entry {
@@ -175,7 +152,11 @@ mod tests {
         let mut seeds =
             vec![leaf(0, 0), leaf(0, 1), leaf(1, 0), root(1, 0), root(1, 1), root(2, 0)];
         seeds.push(Entry::Operation { bytes: 1, checksum: 0 }.seed());
-        seeds.extend([data_seed(ImageId(1), 0), data_seed(ImageId(1), 1), data_seed(ImageId(2), 0)]);
+        seeds.extend([
+            data_seed(ImageId(1), 0),
+            data_seed(ImageId(1), 1),
+            data_seed(ImageId(2), 0),
+        ]);
         let all = seeds.len();
         seeds.sort_unstable();
         seeds.dedup();

@@ -115,8 +115,11 @@ mod tests {
     }
 
     fn head(entries: usize) -> Head {
-        let entry =
-            |number: usize| Entry::Data { image: ImageId(1), lba: cast::saturating_u32(number), checksum: 3 };
+        let entry = |number: usize| Entry::Data {
+            image: ImageId(1),
+            lba: cast::saturating_u32(number),
+            checksum: 3,
+        };
         let entries: Vec<Entry> = (0..entries).map(entry).collect();
         Head { sequence: 1 << 50, durable_below: 77, pages: 33, entries }
     }

@@ -1,6 +1,13 @@
 //! The bytes of a mapped domain on the flash: bytes in, bytes out. `docs/formats-volume.md` draws
 //! them.
 
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)]
+
 pub(crate) mod bytes;
 pub(crate) mod entry;
 pub(crate) mod frame;

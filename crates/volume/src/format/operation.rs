@@ -27,6 +27,16 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
+    /// The image that it creates.
+    pub fn creates(&self) -> Option<ImageId> {
+        match self {
+            Operation::Create { image, .. }
+            | Operation::Snapshot { image, .. }
+            | Operation::Clone { image, .. } => Some(*image),
+            Operation::Resize { .. } | Operation::Delete { .. } => None,
+        }
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {

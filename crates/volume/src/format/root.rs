@@ -125,7 +125,8 @@ fn image(reader: &mut Reader<'_>) -> Option<(ImageId, Image)> {
         _ => return None,
     };
     let name = reader.text()?;
-    let leaves = (0..reader.count(4)?).map(|_| Some(Some(reader.u32()?).filter(|&leaf| leaf != NONE)));
+    let leaves =
+        (0..reader.count(4)?).map(|_| Some(Some(reader.u32()?).filter(|&leaf| leaf != NONE)));
     let leaves = leaves.collect::<Option<Vec<Option<u32>>>>()?;
     Some((id, Image { name, role, size, older, newer, leaves }))
 }

@@ -1,0 +1,49 @@
+//! The clients of volumes in a scenario.
+
+use crate::scenario::Scenario;
+use serde::{Deserialize, Serialize};
+use softflash_base::random::Rng;
+
+/// The domain of a scenario, and the requests of its clients.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeShape {
+    /// Mapping units of a client's volume.
+    pub units: u32,
+    /// The most mapping units of a request.
+    pub longest: u32,
+    /// The most mapping units of a frame.
+    pub frame_units: u32,
+    /// Entries between checkpoints.
+    pub checkpoint_entries: u64,
+    /// Share of discards among requests.
+    pub discards: f64,
+    /// Share of flushes.
+    pub flushes: f64,
+    /// Share of snapshots, clones, changes of size and deletions.
+    pub operations: f64,
+}
+
+impl VolumeShape {
+    /// Draws the shape for a scenario, and makes its flash large enough.
+    pub fn drawn(scenario: &mut Scenario, rng: &mut Rng) -> VolumeShape {
+        // A unit keeps some superblocks for frontiers and reserves.
+        scenario.flash.blocks = 48 + rng.below(48) as u32;
+        scenario.flash.channels = 1 + rng.below(4) as u16;
+        scenario.flash.pages = 32 << rng.below(2);
+        scenario.clients.count = 1 + rng.below(4) as u16;
+        let frame_units = [8, 16, 64][rng.below(3) as usize];
+        // A client has its volume, up to two snapshots and a clone: full devices are some of all.
+        let data = scenario.flash.bytes() / 4096 / 2;
+        let most = data / u64::from(scenario.clients.count) / 4;
+        VolumeShape {
+            units: (16 + rng.below(most.clamp(1, 400))) as u32,
+            longest: 1 + rng.below(20) as u32,
+            frame_units,
+            checkpoint_entries: 50 << rng.below(8),
+            discards: 0.2 * rng.unit_f64(),
+            flushes: 0.2 * rng.unit_f64(),
+            operations: if rng.chance(0.7) { 0.05 * rng.unit_f64() } else { 0.0 },
+        }
+    }
+}

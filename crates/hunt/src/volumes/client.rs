@@ -1,0 +1,248 @@
+//! A client: one request after the other on its own volumes, snapshots and clones.
+
+use super::reference::{Name, Pending, Reference};
+use crate::volume_shape::VolumeShape;
+use softflash_base::random::Rng;
+use softflash_volume::{Domain, MAPPING_UNIT_BYTES, VolumeError};
+use std::cell::RefCell;
+
+const UNIT: u64 = MAPPING_UNIT_BYTES as u64;
+
+/// An error of a request, or a wrong result.
+#[derive(Debug)]
+pub enum Ended {
+    Failed(VolumeError),
+    Wrong(String),
+}
+
+impl From<VolumeError> for Ended {
+    fn from(error: VolumeError) -> Ended {
+        Ended::Failed(error)
+    }
+}
+
+/// A mapping unit of this state.
+pub fn unit(state: u64) -> Vec<u8> {
+    state.to_le_bytes().repeat(MAPPING_UNIT_BYTES / 8)
+}
+
+/// The state of a mapping unit, which must be all of one.
+pub fn state(bytes: &[u8]) -> Result<u64, String> {
+    let (words, _) = bytes.as_chunks::<8>();
+    let first = words.first().copied().unwrap_or_default();
+    match words.iter().all(|word| *word == first) {
+        true => Ok(u64::from_le_bytes(first)),
+        false => Err("a mapping unit has several states".to_owned()),
+    }
+}
+
+pub struct Client<'a> {
+    pub domain: &'a Domain,
+    pub shape: &'a VolumeShape,
+    pub reads: f64,
+    pub reference: &'a RefCell<Reference>,
+    pub rng: Rng,
+    /// Set when the domain was full.
+    pub full: bool,
+}
+
+impl Client<'_> {
+    /// Makes requests until one fails; ends after `requests`, if that is not none.
+    pub async fn run(&mut self, requests: Option<u32>) -> Result<(), Ended> {
+        let mut left = requests;
+        while left != Some(0) {
+            left = left.map(|left| left - 1);
+            match self.request().await {
+                Err(Ended::Failed(VolumeError::OutOfSpace { .. })) => self.make_space().await?,
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn request(&mut self) -> Result<(), Ended> {
+        let VolumeShape { discards, flushes, operations, .. } = *self.shape;
+        let mut share = self.rng.unit_f64();
+        let mut is = |of: f64| {
+            share -= of;
+            share < 0.0
+        };
+        if is(operations) {
+            self.operation().await
+        } else if is(flushes) {
+            self.flush().await
+        } else if is(discards) {
+            self.discard().await
+        } else if is(self.reads) {
+            self.read().await
+        } else {
+            self.write().await
+        }
+    }
+
+    /// One of the names, if there is any.
+    fn one(&mut self, names: Vec<Name>) -> Option<Name> {
+        if names.is_empty() {
+            return None;
+        }
+        let at = self.rng.below(names.len() as u64) as usize;
+        names.into_iter().nth(at)
+    }
+
+    /// A range of a volume.
+    fn range(&mut self) -> Option<(Name, u32, u32)> {
+        let name = self.one(self.reference.borrow().volumes())?;
+        let size = self.reference.borrow().images.get(&name)?.len();
+        let lba = self.rng.below(u64::from(size)) as u32;
+        let count = 1 + self.rng.below(u64::from(self.shape.longest)) as u32;
+        Some((name, lba, count.min(size - lba)))
+    }
+
+    async fn write(&mut self) -> Result<(), Ended> {
+        let Some((name, lba, count)) = self.range() else { return Ok(()) };
+        let volume = self.domain.volume(&name.volume)?;
+        let mut data = Vec::new();
+        for lba in lba..lba + count {
+            let mut reference = self.reference.borrow_mut();
+            let state = reference.next_state();
+            reference.begin(&name, lba, state);
+            data.extend(unit(state));
+        }
+        let written = volume.write(u64::from(lba) * UNIT, &data).await;
+        if matches!(written, Err(VolumeError::OutOfSpace { .. })) {
+            // A part may have been written: what is there now is known by a read.
+            self.look_again(&name, lba, count).await?;
+        }
+        Ok(written?)
+    }
+
+    /// Takes what is read as the newest states.
+    async fn look_again(&mut self, name: &Name, lba: u32, count: u32) -> Result<(), Ended> {
+        let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
+        self.domain.volume(&name.volume)?.read(u64::from(lba) * UNIT, &mut bytes).await?;
+        for (lba, bytes) in (lba..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {
+            let state = state(bytes).map_err(Ended::Wrong)?;
+            self.reference.borrow_mut().begin(name, lba, state);
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self) -> Result<(), Ended> {
+        let Some((name, lba, count)) = self.range() else { return Ok(()) };
+        let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
+        self.domain.volume(&name.volume)?.read(u64::from(lba) * UNIT, &mut bytes).await?;
+        for (lba, bytes) in (lba..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {
+            let (found, expected) = (state(bytes), self.reference.borrow().newest(&name, lba));
+            if found != Ok(expected.unwrap_or(0)) {
+                return Err(Ended::Wrong(format!(
+                    "{name:?} at {lba}: {found:?}, not {expected:?}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    async fn discard(&mut self) -> Result<(), Ended> {
+        let Some((name, lba, count)) = self.range() else { return Ok(()) };
+        (lba..lba + count).for_each(|lba| self.reference.borrow_mut().begin(&name, lba, 0));
+        let volume = self.domain.volume(&name.volume)?;
+        Ok(volume.discard(u64::from(lba) * UNIT, u64::from(count) * UNIT).await?)
+    }
+
+    async fn flush(&mut self) -> Result<(), Ended> {
+        self.domain.flush().await?;
+        self.reference.borrow_mut().settle();
+        Ok(())
+    }
+
+    async fn operation(&mut self) -> Result<(), Ended> {
+        let (volumes, snapshots) =
+            (self.reference.borrow().volumes(), self.reference.borrow().snapshots());
+        let many = volumes.len() + snapshots.len() >= 4;
+        match self.rng.below(10) {
+            0..4 if !many => self.snapshot(volumes).await,
+            4..6 if !many => self.clone_snapshot(snapshots).await,
+            6 => self.resize(volumes).await,
+            _ => self.delete(snapshots, volumes).await,
+        }
+    }
+
+    async fn snapshot(&mut self, volumes: Vec<Name>) -> Result<(), Ended> {
+        let Some(of) = self.one(volumes) else { return Ok(()) };
+        let name = {
+            let mut reference = self.reference.borrow_mut();
+            let name = reference.fresh();
+            let image = Name { volume: of.volume.clone(), snapshot: Some(name.clone()) };
+            let contents = reference.images[&of].clone();
+            reference.pending = Some(Pending::Appears(image, contents));
+            name
+        };
+        let result = self.domain.snapshot(&of.volume, &name).await;
+        self.completed(result)
+    }
+
+    async fn clone_snapshot(&mut self, snapshots: Vec<Name>) -> Result<(), Ended> {
+        let Some(of) = self.one(snapshots) else { return Ok(()) };
+        let name = {
+            let mut reference = self.reference.borrow_mut();
+            let name = reference.fresh();
+            let image = Name { volume: name.clone(), snapshot: None };
+            let contents = reference.images[&of].clone();
+            reference.pending = Some(Pending::Appears(image, contents));
+            name
+        };
+        let snapshot = of.snapshot.unwrap_or_default();
+        let result = self.domain.clone_snapshot(&of.volume, &snapshot, &name).await;
+        self.completed(result)
+    }
+
+    async fn resize(&mut self, volumes: Vec<Name>) -> Result<(), Ended> {
+        let Some(name) = self.one(volumes) else { return Ok(()) };
+        let units = 1 + self.rng.below(u64::from(self.shape.units)) as u32;
+        self.reference.borrow_mut().pending = Some(Pending::Resizes(name.clone(), units));
+        let result = self.domain.resize(&name.volume, u64::from(units) * UNIT).await;
+        self.completed(result)
+    }
+
+    /// Deletes a snapshot, or a volume other than the first.
+    async fn delete(&mut self, snapshots: Vec<Name>, volumes: Vec<Name>) -> Result<(), Ended> {
+        let first = self.reference.borrow().volume_name();
+        let all = snapshots
+            .into_iter()
+            .chain(volumes)
+            .filter(|name| name.snapshot.is_some() || name.volume != first);
+        let Some(name) = self.one(all.collect()) else { return Ok(()) };
+        self.reference.borrow_mut().pending = Some(Pending::Disappears(name.clone()));
+        let result = match &name.snapshot {
+            Some(snapshot) => self.domain.delete_snapshot(&name.volume, snapshot).await,
+            None => self.domain.delete(&name.volume).await,
+        };
+        if let Err(VolumeError::HasClones { .. } | VolumeError::HasSnapshots { .. }) = result {
+            self.reference.borrow_mut().pending = None;
+            return Ok(());
+        }
+        self.completed(result)
+    }
+
+    /// An operation has completed, and all writes before it are durable.
+    fn completed(&mut self, result: Result<(), VolumeError>) -> Result<(), Ended> {
+        result?;
+        let mut reference = self.reference.borrow_mut();
+        reference.complete();
+        reference.settle();
+        Ok(())
+    }
+
+    /// The domain is full: discards a third of a volume, and deletes a snapshot.
+    async fn make_space(&mut self) -> Result<(), Ended> {
+        self.full = true;
+        let Some((name, lba, _)) = self.range() else { return Ok(()) };
+        let size = self.reference.borrow().images.get(&name).map_or(0, |contents| contents.len());
+        let count = (size / 3 + 1).min(size - lba);
+        (lba..lba + count).for_each(|lba| self.reference.borrow_mut().begin(&name, lba, 0));
+        let volume = self.domain.volume(&name.volume)?;
+        volume.discard(u64::from(lba) * UNIT, u64::from(count) * UNIT).await?;
+        let snapshots = self.reference.borrow().snapshots();
+        self.delete(snapshots, Vec::new()).await
+    }
+}

@@ -1,0 +1,119 @@
+//! Scenarios of volumes: clients with volumes, snapshots and clones of their own on one mapped
+//! domain, and power cuts at any moment.
+
+mod client;
+mod reference;
+mod session;
+
+use crate::medium::Medium;
+use crate::scenario::Scenario;
+use crate::trial::Record;
+use crate::trouble::Trouble;
+use crate::volume_shape::VolumeShape;
+use reference::Reference;
+use session::Session;
+use softflash_base::Time;
+use softflash_base::checksum::identity;
+use softflash_base::random::Rng;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Runs a scenario of volumes; the error describes the failure.
+pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
+    let mut trial = Trial {
+        scenario,
+        shape,
+        medium: Medium::new(scenario)?,
+        references: (0..scenario.clients.count)
+            .map(|client| Rc::new(RefCell::new(Reference::new(client, shape.units))))
+            .collect(),
+        rng: Rng::seeded(scenario.seed).fork("cuts of volumes"),
+        record: Record::default(),
+        open: 0,
+    };
+    match trial.go() {
+        Ok(()) => Ok(trial.record),
+        Err(Trouble::Lost(_) | Trouble::WornOut(_)) if scenario.may_lose() => {
+            trial.record.loss = true;
+            Ok(trial.record)
+        }
+        Err(Trouble::WornOut(_) | Trouble::Lost(_)) if trial.medium.is_worn_out() => {
+            trial.record.worn_out = true;
+            Ok(trial.record)
+        }
+        Err(trouble) => {
+            let cuts = trial.record.crash_points + trial.open;
+            Err(format!(
+                "after {cuts} cuts, {} of them since the last comparison: {}",
+                trial.open,
+                trouble.what()
+            ))
+        }
+    }
+}
+
+/// Cuts occur 2^10 ns to 2^30 ns after power on, log-uniformly.
+const EARLIEST_CUT: f64 = 10.0;
+const LATEST_CUT: f64 = 30.0;
+
+/// Most cuts during recoveries.
+const MOST_NESTED: u32 = 64;
+
+struct Trial<'a> {
+    scenario: &'a Scenario,
+    shape: &'a VolumeShape,
+    medium: Medium,
+    references: Vec<Rc<RefCell<Reference>>>,
+    rng: Rng,
+    record: Record,
+    /// Cuts since the last comparison.
+    open: u64,
+}
+
+impl Trial<'_> {
+    fn go(&mut self) -> Result<(), Trouble> {
+        let (mut done, mut nested) = (0, 0);
+        while done < self.scenario.cuts {
+            let exponent = EARLIEST_CUT + (LATEST_CUT - EARLIEST_CUT) * self.rng.unit_f64();
+            let compared = self.session(Some(Time(exponent.exp2() as u64)))?;
+            if compared || nested == MOST_NESTED {
+                done += 1;
+            } else {
+                nested += 1;
+            }
+            self.open += 1;
+        }
+        // The first recovers from the last cut; the second must find the same.
+        self.session(None)?;
+        self.session(None)?;
+        Ok(())
+    }
+
+    /// Runs from power on to power off; returns whether everything was compared.
+    fn session(&mut self, cut: Option<Time>) -> Result<bool, Trouble> {
+        let session = Session {
+            scenario: self.scenario,
+            shape: self.shape,
+            medium: &self.medium,
+            references: &self.references,
+            cut,
+            seed: self.rng.next_u64(),
+        };
+        let ended = session.run();
+        self.record.simulated_ns += ended.at.0;
+        self.record.full += u64::from(ended.full);
+        let found = self.references.iter().map(|reference| reference.borrow().hash());
+        let parts: Vec<u64> = [self.record.trace, ended.at.0].into_iter().chain(found).collect();
+        self.record.trace = identity(&parts);
+        if ended.compared {
+            self.record.crash_points += self.open;
+            self.record.comparisons += 1;
+            self.record.deepest = self.record.deepest.max(self.open);
+            self.open = 0;
+        }
+        match ended.trouble {
+            Some(trouble) => Err(trouble),
+            None => Ok(ended.compared),
+        }
+    }
+}

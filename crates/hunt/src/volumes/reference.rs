@@ -1,0 +1,185 @@
+//! What a client may find in its images: a number for each mapping unit, 0 for zeros.
+
+use softflash_base::checksum::identity;
+use std::collections::BTreeMap;
+
+/// The states that a mapping unit may have after a cut: the last that was durable, and all since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promise {
+    possible: Vec<u64>,
+}
+
+impl Promise {
+    fn of(state: u64) -> Promise {
+        Promise { possible: vec![state] }
+    }
+
+    fn newest(&self) -> u64 {
+        self.possible.last().copied().unwrap_or(0)
+    }
+}
+
+/// An image: a volume or a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    pub units: Vec<Promise>,
+}
+
+impl Contents {
+    fn zeros(units: u32) -> Contents {
+        Contents { units: vec![Promise::of(0); units as usize] }
+    }
+
+    pub fn len(&self) -> u32 {
+        self.units.len() as u32
+    }
+}
+
+/// The name of an image: a volume, or one of its snapshots.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name {
+    pub volume: String,
+    pub snapshot: Option<String>,
+}
+
+/// An operation that has not completed: a cut may leave its effect or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pending {
+    Appears(Name, Contents),
+    Disappears(Name),
+    Resizes(Name, u32),
+}
+
+/// The images of a client.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    client: u16,
+    pub images: BTreeMap<Name, Contents>,
+    pub pending: Option<Pending>,
+    /// The last number that was written.
+    last: u64,
+    names: u64,
+}
+
+impl Reference {
+    pub fn new(client: u16, units: u32) -> Reference {
+        let mut reference = Reference {
+            client,
+            images: BTreeMap::new(),
+            pending: None,
+            last: u64::from(client) << 48,
+            names: 0,
+        };
+        let volume = Name { volume: reference.volume_name(), snapshot: None };
+        reference.pending = Some(Pending::Appears(volume, Contents::zeros(units)));
+        reference
+    }
+
+    /// The name of the client's first volume.
+    pub fn volume_name(&self) -> String {
+        format!("v{}", self.client)
+    }
+
+    /// Whether a volume is one of this client.
+    pub fn owns(&self, volume: &str) -> bool {
+        volume == self.volume_name() || volume.starts_with(&format!("c{}-", self.client))
+    }
+
+    /// A new name.
+    pub fn fresh(&mut self) -> String {
+        self.names += 1;
+        format!("c{}-{}", self.client, self.names)
+    }
+
+    pub fn volumes(&self) -> Vec<Name> {
+        self.images.keys().filter(|name| name.snapshot.is_none()).cloned().collect()
+    }
+
+    pub fn snapshots(&self) -> Vec<Name> {
+        self.images.keys().filter(|name| name.snapshot.is_some()).cloned().collect()
+    }
+
+    /// A number for data that are about to be written.
+    pub fn next_state(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// A write or discard of a mapping unit begins.
+    pub fn begin(&mut self, name: &Name, lba: u32, state: u64) {
+        if let Some(promise) = self.promise(name, lba) {
+            promise.possible.push(state);
+        }
+    }
+
+    fn promise(&mut self, name: &Name, lba: u32) -> Option<&mut Promise> {
+        self.images.get_mut(name)?.units.get_mut(lba as usize)
+    }
+
+    /// The state that a read must return while the power is on.
+    pub fn newest(&self, name: &Name, lba: u32) -> Option<u64> {
+        Some(self.images.get(name)?.units.get(lba as usize)?.newest())
+    }
+
+    /// A flush has completed: the newest states are durable, as nothing else was under way.
+    pub fn settle(&mut self) {
+        for promise in self.images.values_mut().flat_map(|contents| &mut contents.units) {
+            *promise = Promise::of(promise.newest());
+        }
+    }
+
+    /// A mapping unit was found in this state after a cut. False if that cannot be.
+    pub fn found(&mut self, name: &Name, lba: u32, state: u64) -> Result<(), String> {
+        let promise = self.promise(name, lba).ok_or("beyond the end")?;
+        if !promise.possible.contains(&state) {
+            return Err(format!("{name:?} has {state} at {lba}; possible: {:?}", promise.possible));
+        }
+        *promise = Promise::of(state);
+        Ok(())
+    }
+
+    /// The effect of the operation that has completed.
+    pub fn complete(&mut self) {
+        match self.pending.take() {
+            Some(Pending::Appears(name, contents)) => {
+                self.images.insert(name, contents);
+            }
+            Some(Pending::Disappears(name)) => {
+                self.images.remove(&name);
+            }
+            Some(Pending::Resizes(name, units)) => {
+                if let Some(contents) = self.images.get_mut(&name) {
+                    contents.units.resize(units as usize, Promise::of(0));
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Compares the images that exist, with their lengths, and decides whether the pending
+    /// operation has had its effect.
+    pub fn reconcile(&mut self, found: &BTreeMap<Name, u32>) -> Result<(), String> {
+        let happened = match &self.pending {
+            Some(Pending::Appears(name, _)) => found.contains_key(name),
+            Some(Pending::Disappears(name)) => !found.contains_key(name),
+            Some(Pending::Resizes(name, units)) => found.get(name) == Some(units),
+            None => false,
+        };
+        if happened {
+            self.complete();
+        }
+        self.pending = None;
+        let expected: BTreeMap<Name, u32> =
+            self.images.iter().map(|(name, contents)| (name.clone(), contents.len())).collect();
+        if expected == *found {
+            return Ok(());
+        }
+        Err(format!("images {found:?}, expected {expected:?}"))
+    }
+
+    /// Hash of what is possible.
+    pub fn hash(&self) -> u64 {
+        let states = self.images.values().flat_map(|contents| &contents.units);
+        identity(&states.flat_map(|promise| promise.possible.clone()).collect::<Vec<u64>>())
+    }
+}

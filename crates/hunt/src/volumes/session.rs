@@ -1,0 +1,176 @@
+//! A session: from power on to power off.
+
+use super::client::{Client, Ended, state};
+use super::reference::{Name, Pending, Reference};
+use crate::medium::Medium;
+use crate::scenario::Scenario;
+use crate::trouble::Trouble;
+use crate::volume_shape::VolumeShape;
+use futures_util::future::{Either, join_all, select};
+use softflash_base::Time;
+use softflash_base::random::Rng;
+use softflash_runtime::{RuntimeHandle, VirtualExecutor};
+use softflash_volume::{Domain, DomainConfig, MAPPING_UNIT_BYTES, VolumeError};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::rc::Rc;
+
+pub struct Session<'a> {
+    pub scenario: &'a Scenario,
+    pub shape: &'a VolumeShape,
+    pub medium: &'a Medium,
+    pub references: &'a [Rc<RefCell<Reference>>],
+    /// When the power fails; none: after the clients' requests.
+    pub cut: Option<Time>,
+    pub seed: u64,
+}
+
+/// The end of a session.
+pub struct SessionEnd {
+    pub at: Time,
+    /// Everything was compared with the references.
+    pub compared: bool,
+    /// A write was refused for lack of space.
+    pub full: bool,
+    pub trouble: Option<Trouble>,
+}
+
+/// Wall clock of all sessions.
+const WALL_MS: u64 = 1_000_000_000_000;
+
+impl Session<'_> {
+    pub fn run(&self) -> SessionEnd {
+        let executor = VirtualExecutor::new(WALL_MS);
+        let runtime = executor.handle();
+        let (compared, full) = (Cell::new(false), Cell::new(false));
+        let trouble = executor.block_on(async {
+            let work = self.work(&runtime, &compared, &full);
+            let Some(cut) = self.cut else { return work.await.err() };
+            match select(pin!(work), runtime.sleep_until(cut)).await {
+                Either::Left((ended, _)) => ended.err(),
+                Either::Right(_) => None,
+            }
+        });
+        let at = executor.now();
+        drop(executor);
+        let cut = self.medium.power_cut(at, self.seed).err().map(Trouble::Wrong);
+        SessionEnd { at, compared: compared.get(), full: full.get(), trouble: trouble.or(cut) }
+    }
+
+    async fn work(
+        &self,
+        runtime: &RuntimeHandle,
+        compared: &Cell<bool>,
+        full: &Cell<bool>,
+    ) -> Result<(), Trouble> {
+        let device = self.medium.device();
+        let queue = device.open_queue_pair(0..device.info().units);
+        let queue = queue.map_err(|error| Trouble::Wrong(error.to_string()))?;
+        let config = DomainConfig {
+            frame_units: self.shape.frame_units,
+            checkpoint_entries: self.shape.checkpoint_entries,
+            seed: self.scenario.seed,
+            ..DomainConfig::default()
+        };
+        let (domain, _) =
+            Domain::mount(queue, config, Rc::clone(runtime)).await.map_err(trouble)?;
+        self.compare(&domain).await?;
+        compared.set(true);
+        let requests = self.cut.is_none().then_some(self.scenario.clients.requests);
+        let clients = (0_u64..).zip(self.references).map(|(number, reference)| {
+            let (domain, domain_rng) = (&domain, Rng::seeded(self.seed));
+            async move {
+                let mut client = Client {
+                    domain,
+                    shape: self.shape,
+                    reads: self.scenario.clients.reads,
+                    reference,
+                    rng: domain_rng.fork(format!("client {number}")),
+                    full: false,
+                };
+                let ended = client.run(requests).await;
+                full.set(full.get() || client.full);
+                ended
+            }
+        });
+        for ended in join_all(clients).await {
+            ended.map_err(|ended| match ended {
+                Ended::Failed(error) => trouble(error),
+                Ended::Wrong(what) => Trouble::Wrong(what),
+            })?;
+        }
+        domain.check_map().map_err(Trouble::Wrong)?;
+        domain.flush().await.map_err(trouble)?;
+        self.references.iter().for_each(|reference| reference.borrow_mut().settle());
+        domain.stop();
+        Ok(())
+    }
+
+    /// Compares all images with the references, and creates the volumes that do not exist yet.
+    async fn compare(&self, domain: &Domain) -> Result<(), Trouble> {
+        domain.check_map().map_err(Trouble::Wrong)?;
+        for reference in self.references {
+            let found = images(domain, &reference.borrow())?;
+            let first = reference.borrow().volume_name();
+            let created = found.keys().any(|name| name.volume == first);
+            let pending = reference.borrow().pending.clone();
+            if let (false, Some(Pending::Appears(name, contents))) = (created, pending)
+                && name.volume == first
+                && name.snapshot.is_none()
+            {
+                let bytes = u64::from(contents.len()) * MAPPING_UNIT_BYTES as u64;
+                domain.create(&first, bytes).await.map_err(trouble)?;
+                reference.borrow_mut().complete();
+                continue;
+            }
+            reference.borrow_mut().reconcile(&found).map_err(Trouble::Wrong)?;
+            for (name, units) in found {
+                let states = states(domain, &name, units).await?;
+                let mut reference = reference.borrow_mut();
+                for (lba, state) in (0..).zip(states) {
+                    reference.found(&name, lba, state).map_err(Trouble::Wrong)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The images of a client, with their mapping units.
+fn images(domain: &Domain, reference: &Reference) -> Result<BTreeMap<Name, u32>, Trouble> {
+    let mut found = BTreeMap::new();
+    for info in domain.list().into_iter().filter(|info| reference.owns(&info.name)) {
+        let units = |bytes: u64| (bytes / MAPPING_UNIT_BYTES as u64) as u32;
+        for snapshot in info.snapshots {
+            let opened = domain.open_snapshot(&info.name, &snapshot).map_err(trouble)?;
+            let size = units(opened.size_bytes().map_err(trouble)?);
+            found.insert(Name { volume: info.name.clone(), snapshot: Some(snapshot) }, size);
+        }
+        found.insert(Name { volume: info.name, snapshot: None }, units(info.size_bytes));
+    }
+    Ok(found)
+}
+
+/// The states of all mapping units of an image.
+async fn states(domain: &Domain, name: &Name, units: u32) -> Result<Vec<u64>, Trouble> {
+    let opened = match &name.snapshot {
+        Some(snapshot) => domain.open_snapshot(&name.volume, snapshot),
+        None => domain.volume(&name.volume),
+    };
+    let mut bytes = vec![0; units as usize * MAPPING_UNIT_BYTES];
+    opened.map_err(trouble)?.read(0, &mut bytes).await.map_err(trouble)?;
+    bytes.chunks(MAPPING_UNIT_BYTES).map(|unit| state(unit).map_err(Trouble::Wrong)).collect()
+}
+
+fn trouble(error: VolumeError) -> Trouble {
+    let text = error.to_string();
+    match error {
+        VolumeError::OutOfSpace { .. } => Trouble::Full,
+        VolumeError::DataLoss { .. } | VolumeError::Damaged { .. } | VolumeError::Flash(_) => {
+            Trouble::Lost(text)
+        }
+        VolumeError::WornOut => Trouble::WornOut(text),
+        _ => Trouble::Refused(text),
+    }
+}

@@ -1,0 +1,86 @@
+//! A frame that is being filled.
+
+use crate::format::MAPPING_UNIT_BYTES;
+use crate::format::entry::Entry;
+use crate::frames::Completion;
+use crate::stream::Stream;
+use softflash_base::{IoBuf, cast};
+use softflash_flash::Flash;
+
+/// A frame that is being filled: a buffer with a head and data.
+pub(crate) struct Building {
+    pub unit: u32,
+    pub stream: Stream,
+    buffer: IoBuf,
+    entries: Vec<Entry>,
+    /// Entries that it takes at most.
+    most: usize,
+    completion: Completion,
+}
+
+impl Building {
+    /// An empty frame of at most so many entries.
+    pub fn new(flash: &Flash, unit: u32, stream: Stream, most: u32) -> Building {
+        let most = cast::index(most);
+        let page_units = (flash.page_bytes() / MAPPING_UNIT_BYTES).max(1);
+        let units = (most + 1).next_multiple_of(page_units);
+        Building {
+            unit,
+            stream,
+            buffer: flash.buffer(units * MAPPING_UNIT_BYTES),
+            entries: Vec::with_capacity(most),
+            most,
+            completion: Completion::default(),
+        }
+    }
+
+    /// A frame that could not be programmed, for another superblock.
+    pub fn again(unit: u32, stream: Stream, buffer: IoBuf, entries: Vec<Entry>) -> Building {
+        let most = entries.len();
+        Building { unit, stream, buffer, entries, most, completion: Completion::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Entries that it still takes.
+    pub fn room(&self) -> usize {
+        self.most - self.entries.len()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.entries.len() >= self.most
+    }
+
+    /// Adds a mapping unit.
+    pub fn add(&mut self, entry: Entry, data: &[u8]) {
+        let at = (self.entries.len() + 1) * MAPPING_UNIT_BYTES;
+        self.buffer[at..at + data.len()].copy_from_slice(data);
+        self.buffer[at + data.len()..at + MAPPING_UNIT_BYTES].fill(0);
+        self.entries.push(entry);
+    }
+
+    /// Adds an entry without data. Such entries and others are not in one frame.
+    pub fn add_without_data(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    pub fn completion(&self) -> Completion {
+        self.completion.clone()
+    }
+
+    fn data_units(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.has_data()).count()
+    }
+
+    /// The pages of the frame, the last of them filled up with zeros.
+    pub fn finished(self, page_units: u32) -> (IoBuf, Vec<Entry>) {
+        let used = 1 + self.data_units();
+        let units = used.next_multiple_of(cast::index(page_units));
+        let mut buffer = self.buffer;
+        buffer.truncate(units * MAPPING_UNIT_BYTES);
+        buffer[used * MAPPING_UNIT_BYTES..].fill(0);
+        (buffer, self.entries)
+    }
+}

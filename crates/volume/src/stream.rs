@@ -1,0 +1,40 @@
+//! Streams of frames, each with a frontier in every unit.
+
+use crate::format::tag::Class;
+use softflash_ftl::Hint;
+
+/// Frames with a frontier of their own: they have different urgencies and lifetimes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Writes of clients, and operations.
+    Host,
+    /// Data that collection moves.
+    Collector,
+    /// Leaves of the map, and roots.
+    Map,
+}
+
+impl Stream {
+    pub fn hint(self) -> Hint {
+        match self {
+            Stream::Host => Hint::FOREGROUND,
+            Stream::Collector => Hint::COMPACTION,
+            Stream::Map => Hint::FLUSH,
+        }
+    }
+
+    pub fn class(self) -> Class {
+        if self == Stream::Map { Class::Map } else { Class::Data }
+    }
+
+    /// Free superblocks of a unit that the stream leaves to others: collection must have some to
+    /// move data to, also after power cuts that leave those half full, and the map always has one
+    /// to write a root that lets superblocks go.
+    pub fn reserve(self) -> u32 {
+        match self {
+            Stream::Host => 6,
+            Stream::Collector => 1,
+            Stream::Map => 0,
+        }
+    }
+}
