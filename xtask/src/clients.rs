@@ -1,5 +1,5 @@
 //! The real clients for tests: `redis-server` for comparison, `redis-cli` and `redis-benchmark`,
-//! and Python environments with the oldest and the newest supported redis-py.
+//! Python environments with the oldest and the newest supported redis-py, and NBD clients.
 
 use crate::Outcome;
 use crate::run::{output, run, target_directory, works};
@@ -16,10 +16,15 @@ pub const PYTHON: &str = "SOFTFLASH_PYTHON";
 const REDIS_PY: [&str; 2] = ["4.3.4", "8.1.0"];
 
 /// Programs that tests need, and the Debian packages that contain them.
-const PROGRAMS: [(&str, &str); 3] = [
+const PROGRAMS: [(&str, &str); 8] = [
     ("redis-server", "redis-server"),
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
+    ("nbdinfo", "libnbd-bin"),
+    ("nbdcopy", "libnbd-bin"),
+    ("qemu-img", "qemu-utils"),
+    ("qemu-io", "qemu-utils"),
+    ("fio", "fio"),
 ];
 
 /// Python with support for environments, and its own redis module for machines without access to a
@@ -83,7 +88,8 @@ impl Clients {
     pub fn describe(&self) {
         if self.complete() {
             let pythons = self.pythons.join(", ");
-            println!("real clients: redis-server, redis-cli, redis-benchmark, {pythons}");
+            let programs = PROGRAMS.map(|(program, _)| program).join(", ");
+            println!("real clients: {programs}, {pythons}");
             if env::var_os(PYTHON).is_none() && self.pythons.len() < REDIS_PY.len() {
                 println!(
                     "redis-py: one version only; pip could not install both {}",

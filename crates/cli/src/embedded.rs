@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use softflash_device::{Device, OpenOptions};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
-use softflash_server::{DataDir, DataDirError};
+use softflash_server::{DataDir, DataDirError, ShardDomain};
 use softflash_store::{Store, StoreError, StoreLayout, StoreOptions, open_all};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,8 @@ pub struct OpenDir {
     pub device: Arc<dyn Device>,
     /// Layout of the store.
     pub layout: StoreLayout,
+    /// The domain of each shard; none without volume units.
+    pub domains: Vec<ShardDomain>,
     /// Holds the lock.
     _lock: DataDir,
 }
@@ -41,7 +43,8 @@ impl OpenDir {
             opened => opened?,
         };
         let (device, layout) = data.open_device(options)?;
-        Ok(OpenDir { path: path.to_owned(), device, layout, _lock: data })
+        let domains = data.manifest().domains(device.info().units);
+        Ok(OpenDir { path: path.to_owned(), device, layout, domains, _lock: data })
     }
 
     /// Opens the store, calls `work` with the handle of its first shard, and closes the store

@@ -2,12 +2,14 @@
 
 use crate::dump_file::DumpError;
 use crate::resp::RespError;
+use softflash_base::ShardId;
 use softflash_device::{FormatError, OpenError};
 use softflash_lab::LabError;
 use softflash_server::{DataDirError, ServerError};
 use softflash_store::StoreError;
 use softflash_trace::TraceError;
 use softflash_trace::adapt::AdaptError;
+use softflash_volume::VolumeError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -37,6 +39,24 @@ pub enum CliError {
         path: PathBuf,
         /// The error.
         error: StoreError,
+    },
+    /// The volumes in a directory.
+    #[error("{}: {error}", path.display())]
+    Volume {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        error: VolumeError,
+    },
+    /// The volumes of a shard, which cannot be opened.
+    #[error("{}: volumes of shard {shard}: {error}", path.display())]
+    Domain {
+        /// The directory.
+        path: PathBuf,
+        /// The shard.
+        shard: ShardId,
+        /// The error.
+        error: VolumeError,
     },
     /// A dump file.
     #[error("{}: {error}", path.display())]
@@ -85,6 +105,9 @@ impl CliError {
                     | FormatError::Superblock { .. }
                     | FormatError::NoUnits
             ),
+            CliError::Volume { error, .. } => {
+                matches!(error, VolumeError::BadName { .. } | VolumeError::BadSize { .. })
+            }
             CliError::Trace(TraceError::Adapt(error)) => matches!(
                 error,
                 AdaptError::Speed(_) | AdaptError::NoCopies | AdaptError::EmptyDevice
@@ -105,5 +128,11 @@ impl CliError {
     pub fn store<E: Into<StoreError>>(path: impl Into<PathBuf>) -> impl FnOnce(E) -> CliError {
         let path = path.into();
         move |error| CliError::Store { path, error: error.into() }
+    }
+
+    /// An error of the volumes in the directory at `path`.
+    pub fn volume(path: impl Into<PathBuf>) -> impl FnOnce(VolumeError) -> CliError {
+        let path = path.into();
+        move |error| CliError::Volume { path, error }
     }
 }

@@ -1,15 +1,20 @@
 //! Creates a data directory, for `format` and for the first `serve`.
 
 use crate::cleanup::Cleanup;
+use crate::domains::Domains;
+use crate::embedded::block_on;
 use crate::error::CliError;
 use crate::host;
 use bytesize::ByteSize;
 use softflash_device::file::Discard;
 use softflash_device::model::UnitKind;
-use softflash_device::{FileFormat, ModelConfig, ModelFormat, format_file, format_model};
-use softflash_server::data_dir::{Manifest, NewDataDir, StoreSection, leftovers};
+use softflash_device::{
+    FileFormat, ModelConfig, ModelFormat, OpenOptions, format_file, format_model, open_with,
+};
+use softflash_server::data_dir::{Manifest, NewDataDir, StoreSection, VolumeSection, leftovers};
 use softflash_server::{DataDir, DataDirError};
 use softflash_store::layout::{Compression, LEAST_UNITS_OF_PARITY};
+use softflash_volume::VolumeError;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -79,6 +84,8 @@ pub struct Plan {
     pub copies: u8,
     /// Maximum number of patches that share a parity block; 0 for no parity.
     pub parity: u8,
+    /// The units for volumes, if any.
+    pub volumes: Option<VolumeSection>,
     /// Whether to delete an existing data directory.
     pub force: bool,
 }
@@ -117,41 +124,64 @@ impl Plan {
             0 => u16::from(self.copies.max(1)),
             _ => LEAST_UNITS_OF_PARITY,
         };
-        let shards = self.number_of_shards(self.units / units_each)?;
+        let store_units = self.units.saturating_sub(self.volume_units());
+        let shards = self.number_of_shards(store_units / units_each)?;
         let slices =
             self.slices.unwrap_or_else(|| shards.saturating_mul(self.slices_per_shard(shards)));
         let compression = self.compression.list(slices)?;
         let section =
             StoreSection { shards, slices, compression, copies: self.copies, parity: self.parity };
-        match Manifest::new("", section.clone()).layout(self.units).problem() {
+        match Manifest::new("", section.clone(), self.volumes).problem(self.units) {
             Some(problem) => Err(CliError::Usage(problem)),
             None => Ok(section),
         }
     }
 
+    fn volume_units(&self) -> u16 {
+        self.volumes.map_or(0, |volumes| volumes.units)
+    }
+
     /// The requested number of shards, or one per core, `most` at most. Units that share a channel
-    /// belong to one shard.
+    /// belong to one shard, and each shard has as many units for volumes.
     fn number_of_shards(&self, most: u16) -> Result<u16, CliError> {
         let default = host::cores().min(most).max(1);
-        let channels = match &self.device {
-            NewDevice::Model(config) if config.unit == UnitKind::Chip => {
-                config.array.geometry.channels
-            }
-            _ => return Ok(self.shards.unwrap_or(default)),
+        let volumes = self.volume_units();
+        let NewDevice::Model(config) = &self.device else {
+            return Ok(self.shards.unwrap_or_else(|| greatest(default, &[volumes])));
         };
-        let splits_no_channel = |shards: &u16| *shards > 0 && channels.is_multiple_of(*shards);
+        let geometry = &config.array.geometry;
+        let each = u16::from(geometry.chips_per_channel);
+        if config.unit != UnitKind::Chip || each == 0 {
+            return Ok(self.shards.unwrap_or_else(|| greatest(default, &[volumes])));
+        }
+        if !volumes.is_multiple_of(each) {
+            return Err(CliError::Usage(format!(
+                "--volume-units {volumes}: the {each} units of a channel are all for volumes or none of them is; use \
+                 a multiple of {each}"
+            )));
+        }
+        let of_volumes = volumes / each;
+        let of_store = geometry.channels.saturating_sub(of_volumes);
         match self.shards {
-            None => Ok((1..=default).rev().find(splits_no_channel).unwrap_or(1)),
-            Some(shards) if splits_no_channel(&shards) => Ok(shards),
-            Some(shards) => Err(CliError::Usage(format!(
-                "--shards {shards}: the units of a channel belong to one shard, and {channels} channels cannot be \
-                 divided by {shards}; use a divisor of {channels}"
-            ))),
+            None => Ok(greatest(default, &[of_store, of_volumes])),
+            Some(shards) if divides(shards, &[of_store, of_volumes]) => Ok(shards),
+            Some(shards) => Err(CliError::Usage(match of_volumes {
+                0 => format!(
+                    "--shards {shards}: the units of a channel belong to one shard, and {of_store} channels cannot be \
+                     divided by {shards}; use a divisor of {of_store}"
+                ),
+                _ => format!(
+                    "--shards {shards}: the units of a channel belong to one shard, and {of_store} channels of the \
+                     store and {of_volumes} for volumes cannot both be divided by {shards}; use a divisor of both"
+                ),
+            })),
         }
     }
 
     fn slices_per_shard(&self, shards: u16) -> u16 {
-        let superblocks = self.device.superblocks() / u64::from(shards.max(1));
+        let store_units = u64::from(self.units.saturating_sub(self.volume_units()));
+        let superblocks = self.device.superblocks() * store_units / u64::from(self.units.max(1));
+        let superblocks = superblocks / u64::from(shards.max(1));
         (superblocks / SUPERBLOCKS_PER_SLICE).clamp(FEWEST_SLICES, MOST_SLICES) as u16
     }
 
@@ -183,7 +213,30 @@ impl Plan {
             }
         };
         let name = self.name_in_manifest(&device)?;
-        Ok(cleanup.finish(|| new.finish(Manifest::new(name, store)))?)
+        let manifest = Manifest::new(name, store, self.volumes);
+        self.check_domains(&device, &manifest)?;
+        Ok(cleanup.finish(|| new.finish(manifest))?)
+    }
+
+    /// Mounts the domains of the new device, so that one that is too small is refused now.
+    fn check_domains(&self, device: &Path, manifest: &Manifest) -> Result<(), CliError> {
+        let domains = manifest.domains(self.units);
+        if domains.is_empty() {
+            return Ok(());
+        }
+        let device = open_with(device, OpenOptions::default())?;
+        let mounted = block_on(|runtime| async move {
+            Domains::mount(&self.path, &device, &domains, &runtime).await.map(|all| all.stop())
+        });
+        mounted.map_err(|error| match error {
+            CliError::Domain { error: VolumeError::Unsupported { reason }, .. } => {
+                let units = self.volume_units();
+                CliError::Usage(format!(
+                    "--volume-units {units}: they cannot hold volumes: {reason}"
+                ))
+            }
+            error => error,
+        })
     }
 
     /// Paths that a signal handler has to remove.
@@ -200,6 +253,16 @@ impl Plan {
             Err(_) => std::path::absolute(device).map_err(CliError::file(device)),
         }
     }
+}
+
+/// Whether each count can be divided by this number of shards.
+fn divides(shards: u16, counts: &[u16]) -> bool {
+    shards > 0 && counts.iter().all(|count| count.is_multiple_of(shards))
+}
+
+/// The greatest number of shards up to `most` that divides each count.
+fn greatest(most: u16, counts: &[u16]) -> u16 {
+    (1..=most).rev().find(|shards| divides(*shards, counts)).unwrap_or(1)
 }
 
 /// A number of bytes for people.
@@ -234,8 +297,8 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_has_whole_channels() {
-        let plan = |shards| Plan {
+    fn a_shard_has_whole_channels_and_as_many_for_volumes() {
+        let plan = |shards, volume_units| Plan {
             path: PathBuf::new(),
             device: NewDevice::Model(Box::new(ModelConfig::preset("tssd").unwrap())),
             units: 204,
@@ -244,12 +307,25 @@ mod tests {
             compression: Compressions::default(),
             copies: 1,
             parity: 0,
+            volumes: (volume_units > 0)
+                .then_some(VolumeSection { units: volume_units, op_percent: 7 }),
             force: false,
         };
-        assert_eq!(plan(Some(3)).number_of_shards(204).unwrap(), 3);
-        assert_eq!(plan(None).number_of_shards(2).unwrap(), 1);
-        let problem = plan(Some(2)).number_of_shards(204).unwrap_err().to_string();
-        assert!(problem.contains("--shards 2") && problem.contains("a divisor of 51"), "{problem}");
+        assert_eq!(plan(Some(3), 0).number_of_shards(204).unwrap(), 3);
+        assert_eq!(plan(None, 0).number_of_shards(2).unwrap(), 1);
+        let problem = |shards, volume_units| {
+            plan(Some(shards), volume_units).number_of_shards(204).unwrap_err().to_string()
+        };
+        let text = problem(2, 0);
+        assert!(text.contains("--shards 2") && text.contains("a divisor of 51"), "{text}");
+        // 51 channels of 4 units.
+        assert_eq!(plan(Some(2), 4 * 25).number_of_shards(104).unwrap_or(0), 0, "25 and 26");
+        assert_eq!(plan(Some(3), 4 * 21).number_of_shards(120).unwrap(), 3);
+        assert_eq!(plan(None, 4).number_of_shards(200).unwrap(), 1, "one channel for volumes");
+        let text = problem(3, 5);
+        assert!(text.contains("--volume-units 5") && text.contains("a multiple of 4"), "{text}");
+        let text = problem(3, 4);
+        assert!(text.contains("50 channels") && text.contains("a divisor of both"), "{text}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod allocator;
 mod cleanup;
 mod cmd;
 mod descriptors;
+mod domains;
 mod dump_file;
 mod embedded;
 mod error;
@@ -59,6 +60,8 @@ enum Command {
     Format(cmd::format::Format),
     /// Describe a data directory
     Info(cmd::info::Info),
+    /// Create, list and delete volumes of a data directory, and their snapshots
+    Volume(cmd::volume::Volume),
     /// Show the state of every unit of flash
     Units(cmd::units::Units),
     /// Verify all data of a data directory
@@ -96,6 +99,7 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Serve(serve) => serve.run(),
         Command::Format(format) => format.run(),
         Command::Info(info) => info.run(),
+        Command::Volume(volume) => volume.run(),
         Command::Units(units) => units.run(),
         Command::Check(check) => return check.run(),
         Command::Bench(bench) => bench.run(),

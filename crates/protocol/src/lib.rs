@@ -25,6 +25,7 @@ mod pipeline;
 pub mod resp;
 pub mod session;
 pub mod shared;
+pub mod volumes;
 
 pub use admission::{Admission, ReplyPermit, Unlimited};
 pub use connection::{Connection, Step};

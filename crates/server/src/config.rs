@@ -2,6 +2,7 @@
 
 use crate::budget::MIN_MEMORY_BYTES;
 use crate::error::ServerError;
+use crate::nbd::NbdSettings;
 use crate::tls::TlsSettings;
 use softflash_store::StoreOptions;
 use std::net::SocketAddr;
@@ -15,6 +16,8 @@ pub struct ServerConfig {
     pub resp: Option<SocketAddr>,
     /// TLS settings and address for RESP over TLS, if any.
     pub tls: Option<TlsSettings>,
+    /// Settings and address of NBD, if volumes are served.
+    pub nbd: Option<NbdSettings>,
     /// Address for HTTP, if any.
     pub http: Option<SocketAddr>,
     /// Memory and durability.
@@ -42,6 +45,7 @@ impl Default for ServerConfig {
         ServerConfig {
             resp: Some(SocketAddr::from(([127, 0, 0, 1], 6379))),
             tls: None,
+            nbd: None,
             http: None,
             options: StoreOptions::default(),
             password: None,

@@ -4,6 +4,7 @@ use crate::data_dir::DataDirError;
 use crate::tls::TlsError;
 use softflash_base::ShardId;
 use softflash_store::StoreError;
+use softflash_volume::VolumeError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -45,6 +46,38 @@ pub enum ServerError {
     UnprotectedHttp {
         /// The address.
         address: SocketAddr,
+    },
+    /// An NBD address at which nobody could be told from anybody.
+    #[error(
+        "refusing to serve NBD on {address}: NBD has no passwords, so anyone who reaches it could read and change all volumes; require certificates of clients with --tls-port, --tls-ca and --tls-client-auth required, or give --nbd-open if everyone who reaches the address may"
+    )]
+    UnprotectedNbd {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// NBD without volumes.
+    #[error(
+        "{}: formatted without volume units, so there are no volumes for --nbd; create a directory that has some with `softflash format DIR --volume-units M`", path.display()
+    )]
+    NoVolumeUnits {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The volumes of a shard cannot be mounted.
+    #[error("volumes of shard {shard}: {error}")]
+    Mount {
+        /// The shard.
+        shard: ShardId,
+        /// The error.
+        error: VolumeError,
+    },
+    /// The volumes of a shard could not be closed cleanly.
+    #[error("volumes of shard {shard} did not close cleanly: {error}")]
+    CloseVolumes {
+        /// The shard.
+        shard: ShardId,
+        /// The error.
+        error: VolumeError,
     },
     /// Listening at the address failed.
     #[error(
@@ -105,6 +138,7 @@ impl ServerError {
                 | ServerError::NoAddress
                 | ServerError::Tls(TlsError::NoAuthorities)
                 | ServerError::UnprotectedHttp { .. }
+                | ServerError::UnprotectedNbd { .. }
                 | ServerError::Memory { .. }
         )
     }

@@ -14,6 +14,7 @@
 //! - `users`, `login`, `network`: the file of users, password checks, limits for unauthenticated
 //!   clients;
 //! - `tls`, `stream`: certificates, and a connection's bytes with or without TLS;
+//! - `volumes`: the volumes of all shards; `nbd`: their clients;
 //! - `http`, `telemetry`, `info`: metrics and state.
 
 mod admission;
@@ -26,6 +27,7 @@ mod http;
 mod info;
 mod listener;
 mod login;
+mod nbd;
 mod network;
 mod registry;
 pub mod runtime;
@@ -36,13 +38,15 @@ mod telemetry;
 mod thread;
 mod tls;
 mod users;
+mod volumes;
 
 pub use budget::{MIN_MEMORY_BYTES, MemoryPlan};
 pub use config::ServerConfig;
-pub use data_dir::{DataDir, DataDirError};
+pub use data_dir::{DataDir, DataDirError, ShardDomain};
 pub use error::ServerError;
+pub use nbd::NbdSettings;
 pub use runtime::TokioRuntime;
 pub use server::{Addresses, serve};
-pub use telemetry::{ServerStats, Snapshot};
+pub use telemetry::{DomainStats, ServerStats, Snapshot};
 pub use tls::{ClientAuth, TlsError, TlsSettings};
 pub use users::USERS_NAME;

@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 const BACKLOG: i32 = 1024;
 
 /// Pause after an error that may persist, such as too many open files.
-const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
+pub(crate) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Reply where there are too many clients, as in Redis.
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";

@@ -7,16 +7,19 @@ use crate::error::ServerError;
 use crate::http;
 use crate::listener::{ConnectionAdmission, Listeners, Worker, accept, listen};
 use crate::login::elsewhere;
+use crate::nbd::{self, Door};
 use crate::network::UnauthenticatedLimit;
 use crate::signals::{on_hangup, stop_signal};
 use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
 use crate::thread::{Message, ShardThread, ThreadSpec};
 use crate::tls::Tls;
 use crate::users::{AclFile, USERS_NAME, salts};
+use crate::volumes::{HostSpec, Request, Volumes};
 use async_channel::{Receiver, Sender};
 use softflash_base::ShardId;
 use softflash_device::OpenOptions;
 use softflash_protocol::acl::Acl;
+use softflash_protocol::volumes::VolumeAdmin;
 use softflash_protocol::{Context, ContextOptions};
 use softflash_store::StoreOptions;
 use softflash_store::opening::Mesh;
@@ -25,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, oneshot};
 
 /// The addresses of a server, with the actual ports.
@@ -34,6 +38,8 @@ pub struct Addresses {
     pub resp: Option<SocketAddr>,
     /// RESP over TLS, if served.
     pub tls: Option<SocketAddr>,
+    /// NBD, if served.
+    pub nbd: Option<SocketAddr>,
     /// HTTP, if served.
     pub http: Option<SocketAddr>,
 }
@@ -71,20 +77,38 @@ async fn run(
         (Some(settings), Some(tls)) => Some((listen(settings.address)?, tls)),
         _ => None,
     };
+    let nbd = config.nbd.map(|nbd| listen(nbd.address)).transpose()?;
+    if nbd.is_some() && data.manifest().volumes.is_none() {
+        return Err(ServerError::NoVolumeUnits { path: data.path().to_owned() });
+    }
     let http = config.http.map(listen).transpose()?;
     let addresses = Addresses {
         resp: plain.as_ref().map(address).transpose()?,
         tls: encrypted.as_ref().map(|(listener, _)| address(listener)).transpose()?,
+        nbd: nbd.as_ref().map(address).transpose()?,
         http: http.as_ref().map(address).transpose()?,
     };
+    let nbd_tls = encrypted.as_ref().map(|(_, tls)| Arc::clone(tls));
     let reloaded = encrypted.as_ref().map(|(_, tls)| Arc::clone(tls));
     on_hangup(move || reloaded.iter().for_each(|tls| tls.reload()))
         .map_err(|source| ServerError::Io { what: "handling signals", source })?;
     let listeners = Listeners { plain, encrypted };
     let shutdown = Arc::new(Notify::new());
-    let context = context(&data, config, addresses, Arc::clone(&shutdown))?;
-    config.check_protection(!context.needs_password())?;
-    let mut fleet = Fleet::start(&data, config, context)?;
+    let (volumes, requests) = match data.manifest().volumes {
+        Some(_) => {
+            let (volumes, requests) = Volumes::new(data.manifest().store.shards);
+            (Some(volumes), requests)
+        }
+        None => (None, Vec::new()),
+    };
+    let context = context(&data, config, addresses, Arc::clone(&shutdown), volumes.clone())?;
+    let needs_password = context.needs_password();
+    config.check_protection(!needs_password)?;
+    if let Some(nbd) = config.nbd {
+        Door::check(config, nbd, needs_password)?;
+    }
+    let unauthenticated = UnauthenticatedLimit::new(config.max_unauthenticated);
+    let mut fleet = Fleet::start(&data, config, context, (volumes.clone(), requests))?;
     tokio::pin!(signal);
     let opened = tokio::select! {
         opened = fleet.opened() => opened.map(|()| true),
@@ -95,9 +119,17 @@ async fn run(
             ready(addresses);
             let admission = ConnectionAdmission {
                 max_clients: config.max_clients,
-                unauthenticated: UnauthenticatedLimit::new(config.max_unauthenticated),
+                unauthenticated: Arc::clone(&unauthenticated),
                 protected: config.protected,
                 context: Arc::clone(&fleet.context),
+            };
+            let nbd_accepting = match (nbd, config.nbd, volumes.clone()) {
+                (Some(listener), Some(nbd), Some(volumes)) => {
+                    let context = Arc::clone(&fleet.context);
+                    let door = Door::new(config, nbd, nbd_tls, context, unauthenticated);
+                    Some(tokio::spawn(nbd::accept(listener, door, volumes)))
+                }
+                _ => None,
             };
             let accepting = accept(&listeners, fleet.workers(), &admission);
             let (stop_http, http_stopped) = oneshot::channel::<()>();
@@ -110,6 +142,9 @@ async fn run(
             };
             drop(stop_http);
             drop(listeners);
+            if let Some(accepting) = nbd_accepting {
+                accepting.abort();
+            }
             fleet.drain(config.drain_timeout).await;
             if let Some(serving) = serving {
                 serving.abort();
@@ -147,9 +182,10 @@ fn serve_http(
 /// All shards' threads.
 struct Fleet {
     threads: Vec<ShardThread>,
-    opened: Receiver<(ShardId, Result<(), softflash_store::StoreError>)>,
+    opened: Receiver<(ShardId, Result<(), ServerError>)>,
     ended: Receiver<ShardId>,
     context: Arc<Context>,
+    volumes: Option<Volumes>,
     requests: RequestBudget,
     request_bytes: u64,
     started: SystemTime,
@@ -160,6 +196,7 @@ impl Fleet {
         data: &DataDir,
         config: &ServerConfig,
         context: Arc<Context>,
+        (volumes, volume_requests): (Option<Volumes>, Vec<UnboundedReceiver<Request>>),
     ) -> Result<Fleet, ServerError> {
         let shards = data.manifest().store.shards;
         let plan = MemoryPlan::new(config.options.memory_bytes);
@@ -169,6 +206,9 @@ impl Fleet {
             ..OpenOptions::default()
         };
         let (device, layout) = data.open_device(device_options)?;
+        let domains = data.manifest().domains(device.info().units).into_iter();
+        let hosts = domains.zip(volume_requests);
+        let mut hosts = hosts.map(|(domain, requests)| HostSpec { domain, requests });
         let started = now();
         let spare = plan.spare();
         let requests = RequestBudget::new(plan.request_bytes, spare.clone());
@@ -196,12 +236,13 @@ impl Fleet {
                 idle_timeout: config.idle_timeout,
                 core: config.pin_threads.then_some(usize::from(id)),
                 counters: Arc::default(),
+                volumes: hosts.next(),
                 opened: open_sender.clone(),
                 ended: end_sender.clone(),
             })?);
         }
         let request_bytes = plan.request_bytes;
-        Ok(Fleet { threads, opened, ended, context, requests, request_bytes, started })
+        Ok(Fleet { threads, opened, ended, context, volumes, requests, request_bytes, started })
     }
 
     /// Waits until every shard is open, or one has failed to open.
@@ -215,7 +256,7 @@ impl Fleet {
             };
             match opened {
                 Ok((_, Ok(()))) => {}
-                Ok((shard, Err(error))) => return Err(ServerError::Open { shard, error }),
+                Ok((_, Err(error))) => return Err(error),
                 Err(_) => return Err(ServerError::ThreadDied { shard: ShardId(0) }),
             }
         }
@@ -252,7 +293,7 @@ impl Fleet {
             self.threads.iter().map(|thread| Arc::clone(&thread.counters)).collect();
         let (context, requests) = (Arc::clone(&self.context), self.requests.clone());
         let started = self.started;
-        let request_bytes = self.request_bytes;
+        let (request_bytes, volumes) = (self.request_bytes, self.volumes.clone());
         Arc::new(move || {
             let (answer, report) = oneshot::channel();
             let asked = messages
@@ -278,12 +319,17 @@ impl Fleet {
                 request_budget_held_bytes: requests.held_bytes(),
                 request_budget_bytes: request_bytes,
             };
+            let volumes = volumes.clone();
             Box::pin(async move {
                 if !asked {
                     return None;
                 }
                 let report = report.await.ok().flatten()?;
-                Some(Snapshot { server, store: report.store, units: report.units })
+                let volumes = match volumes {
+                    Some(volumes) => volumes.stats().await,
+                    None => Vec::new(),
+                };
+                Some(Snapshot { server, store: report.store, volumes, units: report.units })
             })
         })
     }
@@ -325,6 +371,7 @@ fn context(
     config: &ServerConfig,
     addresses: Addresses,
     shutdown: Arc<Notify>,
+    volumes: Option<Volumes>,
 ) -> Result<Arc<Context>, ServerError> {
     let path = config.acl_file.clone().unwrap_or_else(|| data.path().join(USERS_NAME));
     let file = AclFile::new(path.clone());
@@ -338,6 +385,7 @@ fn context(
     options.salts = Box::new(salts);
     options.elsewhere = elsewhere();
     options.settings = crate::info::settings(config, addresses, &path);
+    options.volumes = volumes.map(|volumes| Box::new(volumes) as Box<dyn VolumeAdmin>);
     options.info = crate::info::fields(config, addresses);
     options.shutdown = Box::new(move |_| shutdown.notify_one());
     Ok(Arc::new(Context::new(options)))

@@ -12,6 +12,35 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
+/// A connection between two threads: its socket belongs to no runtime.
+pub(crate) struct Detached {
+    socket: std::net::TcpStream,
+    tls: Option<Box<rustls::ServerConnection>>,
+}
+
+impl Detached {
+    /// Makes it a connection of the current runtime.
+    pub async fn attach(self) -> io::Result<Stream> {
+        let socket = TcpStream::from_std(self.socket)?;
+        let Some(tls) = self.tls else { return Ok(Stream::Plain(socket)) };
+        // There is no other way to put a running session on a socket: accept a connection, and
+        // exchange its session before anything is received.
+        let acceptor = TlsAcceptor::from(Arc::new(placeholder()?));
+        let stream = acceptor.accept_with(socket, |session| *session = *tls).await?;
+        Ok(Stream::Tls(Box::new(stream)))
+    }
+}
+
+/// A configuration that serves nobody.
+fn placeholder() -> io::Result<rustls::ServerConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    let nobody = Arc::new(rustls::server::ResolvesServerCertUsingSni::new());
+    Ok(builder.with_no_client_auth().with_cert_resolver(nobody))
+}
+
 /// Transport of a connection. The socket stays in place for the whole connection, handshake
 /// included, because the registry may shut it down meanwhile.
 pub(crate) enum Stream {
@@ -68,6 +97,19 @@ impl Stream {
         };
         *self = stream;
         done
+    }
+
+    /// Takes the connection from its runtime, so that it can move to another thread.
+    pub fn detach(self) -> io::Result<Detached> {
+        match self {
+            Stream::Plain(socket) => Ok(Detached { socket: socket.into_std()?, tls: None }),
+            Stream::Tls(tls) => {
+                let (socket, session) = tls.into_inner();
+                let tls = Some(Box::new(session));
+                Ok(Detached { socket: socket.into_std()?, tls })
+            }
+            Stream::Handshake(_) | Stream::Failed => Err(not_open()),
+        }
     }
 
     /// Whether there are data to read, or the end.

@@ -51,6 +51,23 @@ pub struct ServerStats {
     pub request_budget_bytes: u64,
 }
 
+/// The volumes of one shard: its mapped domain.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct DomainStats {
+    /// The shard.
+    pub shard: u64,
+    /// Bytes that clients have written since the start.
+    pub volume_bytes_written: u64,
+    /// Bytes that collection has moved since the start.
+    pub volume_bytes_collected: u64,
+    /// Flushes of the device since the start.
+    pub volume_flushes: u64,
+    /// Bytes that volumes and snapshots hold.
+    pub volume_used_bytes: u64,
+    /// Bytes that they may hold.
+    pub volume_usable_bytes: u64,
+}
+
 /// All counters at one moment.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Snapshot {
@@ -58,6 +75,9 @@ pub struct Snapshot {
     pub server: ServerStats,
     /// Counters of the store, summed over all shards.
     pub store: StoreStats,
+    /// The volumes of each shard; empty without volume units.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<DomainStats>,
     /// Telemetry of each unit.
     #[serde(skip)]
     pub units: Vec<UnitTelemetry>,

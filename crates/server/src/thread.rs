@@ -9,6 +9,7 @@ use crate::registry::{Registry, SWEEP_INTERVAL};
 use crate::runtime::TokioRuntime;
 use crate::stream::Stream;
 use crate::telemetry::ThreadCounters;
+use crate::volumes::{HostSpec, VolumeHost};
 use async_channel::{Receiver, Sender};
 use softflash_base::ShardId;
 use softflash_device::Device;
@@ -17,7 +18,7 @@ use softflash_protocol::Context;
 use softflash_runtime::RuntimeHandle;
 use softflash_store::opening::{Inbox, Mesh, ShardSpec};
 use softflash_store::stats::StoreStats;
-use softflash_store::{Store, StoreError, StoreLayout, StoreOptions};
+use softflash_store::{Store, StoreLayout, StoreOptions};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -61,8 +62,10 @@ pub(crate) struct ThreadSpec {
     pub idle_timeout: Option<Duration>,
     pub core: Option<usize>,
     pub counters: Arc<ThreadCounters>,
+    /// Its volumes, if the directory has units for some.
+    pub volumes: Option<HostSpec>,
     /// Receives the result of opening the shard.
-    pub opened: Sender<(ShardId, Result<(), StoreError>)>,
+    pub opened: Sender<(ShardId, Result<(), ServerError>)>,
     /// Receives a message when the thread has ended.
     pub ended: Sender<ShardId>,
 }
@@ -129,6 +132,17 @@ async fn run(
     messages: Receiver<Message>,
     runtime: RuntimeHandle,
 ) -> Result<(), ServerError> {
+    // The volumes first: if they cannot be mounted, there is no store to close.
+    let volumes = match spec.volumes {
+        Some(volumes) => match VolumeHost::mount(volumes, &spec.device, &runtime).await {
+            Ok(volumes) => Some(volumes),
+            Err(error) => {
+                let _ = spec.opened.send((spec.id, Err(error))).await;
+                return Ok(());
+            }
+        },
+        None => None,
+    };
     let spare = spec.options.spare.clone();
     let shard = ShardSpec {
         id: spec.id,
@@ -145,7 +159,11 @@ async fn run(
             store
         }
         Err(error) => {
+            if let Some(volumes) = volumes {
+                volumes.stop();
+            }
             // The main thread reports the error; the task just ends.
+            let error = ServerError::Open { shard: spec.id, error };
             let _ = spec.opened.send((spec.id, Err(error))).await;
             return Ok(());
         }
@@ -175,13 +193,26 @@ async fn run(
                 }));
             }
             Message::Drain(within, answer) => {
-                drain(&registry, &runtime, within).await;
+                let nbd = async {
+                    if let Some(volumes) = &volumes {
+                        volumes.drain(within).await;
+                    }
+                };
+                futures_util::future::join(drain(&registry, &runtime, within), nbd).await;
                 let _ = answer.send(());
             }
             Message::Close => break,
         }
     }
-    store.close().await.map_err(|error| ServerError::Close { shard: spec.id, error })
+    let shard = spec.id;
+    let unmounted = match volumes {
+        Some(volumes) => {
+            volumes.close().await.map_err(|error| ServerError::CloseVolumes { shard, error })
+        }
+        None => Ok(()),
+    };
+    let closed = store.close().await.map_err(|error| ServerError::Close { shard, error });
+    closed.and(unmounted)
 }
 
 fn admit(arrival: Arrival, registry: &Registry, services: &Services, runtime: &RuntimeHandle) {

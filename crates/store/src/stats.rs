@@ -61,6 +61,8 @@ pub struct StoreStats {
     pub compactions: u64,
     /// Time for which admission delayed writers, in microseconds.
     pub stall_us: u64,
+    /// The longest time for which admission delayed a writer, in microseconds.
+    pub stall_longest_us: u64,
     /// Writes refused because the flash is full or worn out.
     pub refused_writes: u64,
     /// Damaged reads reported.
@@ -88,12 +90,14 @@ pub struct StoreStats {
 }
 
 impl StoreStats {
-    /// Adds another shard's counters.
+    /// Adds another shard's counters. Of the longest waits the longer one remains.
     pub fn add(&mut self, other: &StoreStats) {
+        let stall_longest_us = self.stall_longest_us.max(other.stall_longest_us);
         for ((_, total), (_, part)) in self.fields_mut().into_iter().zip(other.clone().fields_mut())
         {
             *total += *part;
         }
+        self.stall_longest_us = stall_longest_us;
         self.full = self.full.min(1);
     }
 
@@ -135,6 +139,7 @@ impl StoreStats {
             flushes,
             compactions,
             stall_us,
+            stall_longest_us,
             refused_writes,
             data_losses,
             patrols,
@@ -147,5 +152,25 @@ impl StoreStats {
             old_units,
             full,
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_shards_has_the_longest_of_their_waits() {
+        let shard = |stall_us, stall_longest_us, full| StoreStats {
+            stall_us,
+            stall_longest_us,
+            full,
+            ..StoreStats::default()
+        };
+        let mut total = StoreStats::default();
+        for part in [shard(7, 4, 1), shard(9, 9, 1), shard(5, 2, 0)] {
+            total.add(&part);
+        }
+        assert_eq!(total, shard(21, 9, 1));
     }
 }

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use softflash_device::ModelConfig;
 use softflash_device::file::Discard;
 use softflash_device::model::{PRESETS, UnitKind};
+use softflash_server::data_dir::{DEFAULT_OP_PERCENT, MOST_OP_PERCENT, VolumeSection};
 use softflash_store::layout::Compression;
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ Examples:
   softflash format ./data --size 8GiB --slices 8 --slice-compression 3=zstd
   softflash format ./data --size 8GiB --copies 2
   softflash format ./data --size 8GiB --units 8 --shards 1 --parity 6
+  softflash format ./data --size 64GiB --units 16 --shards 2 --volume-units 4
   softflash format ./data --backend model --size 4GiB
   softflash format ./data --backend model --preset sdf
   softflash format ./data --block-device /dev/nvme1n1 --discard punch --force
@@ -51,6 +53,19 @@ pub struct Format {
     /// store survives the loss of a unit, and each group costs one more patch (2 to 16)
     #[arg(long, value_name = "PATCHES", value_parser = clap::value_parser!(u8).range(2..=16), conflicts_with = "copies")]
     parity: Option<u8>,
+    /// The last M units are for volumes, the same number for each shard; the store has the others
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..))]
+    volume_units: Option<u16>,
+    /// Spare space of volumes in percent of their usable space: less makes room, and more writes
+    /// faster once the volumes are full
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = DEFAULT_OP_PERCENT,
+        requires = "volume_units",
+        value_parser = clap::value_parser!(u8).range(..=i64::from(MOST_OP_PERCENT)),
+    )]
+    volume_op: u8,
     /// Compression of all slices
     #[arg(long, value_enum, default_value_t)]
     compression: CompressionName,
@@ -140,14 +155,19 @@ impl Format {
             compression,
             copies: self.copies,
             parity: self.parity.unwrap_or(0),
+            volumes: self.volumes(),
             force: self.force,
         };
         let data = plan.carry_out()?;
         let info = softflash_device::inspect(&data.device_path())?;
         let store = &data.manifest().store;
         let bytes = info.geometry.unit_bytes() * u64::from(info.units);
+        let of_volumes = match data.manifest().volume_units() {
+            0 => String::new(),
+            units => format!(", {units} of them for volumes"),
+        };
         output::say(&format!(
-            "created {}: {} units, {}, {} shards, {} slices; serve it with `softflash serve --data {}`",
+            "created {}: {} units{of_volumes}, {}, {} shards, {} slices; serve it with `softflash serve --data {}`",
             data.path().display(),
             info.units,
             human_bytes(bytes),
@@ -156,6 +176,11 @@ impl Format {
             data.path().display(),
         ));
         Ok(())
+    }
+
+    fn volumes(&self) -> Option<VolumeSection> {
+        let units = self.volume_units?;
+        Some(VolumeSection { units, op_percent: self.volume_op })
     }
 
     /// The preset with the requested size and number of units.

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use softflash_device::DeviceInfo;
 use softflash_server::DataDir;
-use softflash_server::data_dir::StoreSection;
+use softflash_server::data_dir::{StoreSection, VolumeSection};
 use softflash_store::layout::Compression;
 use std::path::PathBuf;
 
@@ -36,6 +36,7 @@ struct Report {
     device_bytes: u64,
     device: DeviceInfo,
     store: StoreSection,
+    volumes: Option<VolumeSection>,
 }
 
 impl Info {
@@ -52,6 +53,7 @@ impl Info {
             device_bytes: device.geometry.unit_bytes() * u64::from(device.units),
             device,
             store: manifest.store,
+            volumes: manifest.volumes,
         };
         match self.output {
             Form::Json => output::json(&report.as_json()?),
@@ -68,7 +70,7 @@ impl Report {
     fn as_json(&self) -> Result<serde_json::Value, CliError> {
         let failed = |error: serde_json::Error| CliError::Failed(error.to_string());
         let DeviceInfo { backend, uuid: _, units, geometry, detail } = &self.device;
-        Ok(serde_json::json!({
+        let mut report = serde_json::json!({
             "directory": self.directory,
             "format_version": self.format_version,
             "device": {
@@ -82,7 +84,11 @@ impl Report {
                 "detail": detail,
             },
             "store": serde_json::to_value(&self.store).map_err(failed)?,
-        }))
+        });
+        if let Some(volumes) = self.volumes {
+            report["volumes"] = serde_json::to_value(volumes).map_err(failed)?;
+        }
+        Ok(report)
     }
 
     fn lines(&self) -> Vec<(&'static str, String)> {
@@ -121,6 +127,12 @@ impl Report {
             ("copies", self.store.copies.to_string()),
             ("parity", parity),
         ];
+        if let Some(VolumeSection { units, op_percent }) = self.volumes {
+            let first = self.device.units.saturating_sub(units);
+            let last = self.device.units.saturating_sub(1);
+            lines.push(("volume units", format!("{units}, from {first} to {last}")));
+            lines.push(("volume spare", format!("{op_percent} %")));
+        }
         if !self.device.detail.is_empty() {
             lines.push(("remark", self.device.detail.clone()));
         }

@@ -14,3 +14,4 @@ pub mod serve;
 mod simulated;
 pub mod trace;
 pub mod units;
+pub mod volume;

@@ -10,7 +10,7 @@ use crate::password::PasswordSource;
 use crate::tls::TlsArguments;
 use clap::Args;
 use softflash_device::file::Discard;
-use softflash_server::{Addresses, DataDir, ServerConfig, USERS_NAME, serve};
+use softflash_server::{Addresses, DataDir, NbdSettings, ServerConfig, USERS_NAME, serve};
 use softflash_store::{Durability, StoreOptions};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -32,6 +32,14 @@ Examples:
   softflash serve --data /srv/flash --resp off --tls-port 0.0.0.0:6380 --tls-cert server.crt \\
       --tls-key server.key --tls-ca ca.crt
 
+Volumes are served with --nbd, as `NAME` and, read-only, `NAME@SNAPSHOT` (`docs/volumes.md`):
+  softflash format /srv/flash --size 64GiB --units 16 --volume-units 8
+  softflash serve --data /srv/flash --nbd 127.0.0.1:10809
+NBD has no passwords. So where Redis clients need one, or the address is not on this machine, NBD
+clients must show a certificate (--tls-port, --tls-cert, --tls-key and --tls-ca; --tls-client-auth
+required), or --nbd-open says that everyone who reaches the address is welcome. With --tls-port,
+NBD clients may use TLS on the address of --nbd, and with --resp off they must.
+
 Users and their permissions are set by ACL SETUSER and saved by ACL SAVE (`docs/security.md`).
 SIGHUP reloads the certificates.
 
@@ -48,6 +56,14 @@ pub struct Serve {
     resp: Listen,
     #[command(flatten)]
     tls: TlsArguments,
+    /// Address for clients of volumes over NBD; port 0 chooses a free port. Needs a data directory
+    /// with volume units
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
+    nbd: Option<SocketAddr>,
+    /// Let every NBD client that reaches the address read and change all volumes, also where Redis
+    /// clients need a password
+    #[arg(long, requires = "nbd")]
+    nbd_open: bool,
     /// Address for metrics, health and state over HTTP
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
     http: Option<SocketAddr>,
@@ -102,6 +118,7 @@ impl Serve {
         let config = ServerConfig {
             resp,
             tls: self.tls.settings(resp)?,
+            nbd: self.nbd.map(|address| NbdSettings { address, open: self.nbd_open }),
             http: self.http,
             options: StoreOptions {
                 memory_bytes: memory.bytes,
@@ -122,6 +139,14 @@ impl Serve {
         // Before a default directory is created.
         config.check()?;
         config.check_protection(config.password.is_none() && !has_users(&config))?;
+        if config.nbd.is_some() && is_to_be_made(path) {
+            return Err(CliError::Usage(format!(
+                "--nbd needs a data directory with volume units, and {} is none yet; create it with \
+                 `softflash format {} --volume-units M`",
+                path.display(),
+                path.display()
+            )));
+        }
         let data = open_or_make(path)?;
         let directory = data.path().display().to_string();
         serve(data, &config, |addresses| announce(&directory, memory, addresses))?;
@@ -155,12 +180,22 @@ impl MemoryBudget {
 
 /// Prints a message for people, and for programs the memory budget and the `ready` line.
 fn announce(directory: &str, memory: MemoryBudget, addresses: Addresses) {
-    let Addresses { resp, tls, http } = addresses;
+    let Addresses { resp, tls, nbd, http } = addresses;
     let cli = |address: SocketAddr| format!("redis-cli -h {} -p {}", address.ip(), address.port());
     let connect = match (resp, tls) {
         (Some(resp), _) => cli(resp),
         (None, tls) => tls.map(|tls| cli(tls) + " --tls").unwrap_or_default(),
     };
+    if let Some(address) = nbd.filter(|address| !address.ip().is_loopback()) {
+        output::say(&format!(
+            "volumes cross the network unencrypted on {address}, unless a client uses TLS"
+        ));
+    }
+    if let Some(address) = nbd {
+        output::say(&format!(
+            "volumes on nbd://{address}/NAME; create one with `FLASH.VOLUME CREATE NAME SIZE`"
+        ));
+    }
     if let Some(address) = resp.filter(|address| !address.ip().is_loopback()) {
         output::say(&format!(
             "passwords and data cross the network unencrypted on {address}; --tls-port encrypts them"
@@ -171,14 +206,19 @@ fn announce(directory: &str, memory: MemoryBudget, addresses: Addresses) {
         http.map(|http| format!(", metrics on http://{http}/metrics")).unwrap_or_default(),
     ));
     output::result(&memory.line());
-    let parts = [("resp", resp), ("tls", tls), ("http", http)];
+    let parts = [("resp", resp), ("tls", tls), ("nbd", nbd), ("http", http)];
     let parts = parts.iter().filter_map(|(name, address)| Some(format!(" {name}={}", (*address)?)));
     output::result(&format!("ready{}", parts.collect::<String>()));
 }
 
-fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
+/// Whether there is no directory, or an empty one.
+fn is_to_be_made(path: &Path) -> bool {
     let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    if path.exists() && !empty {
+    !path.exists() || empty
+}
+
+fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
+    if !is_to_be_made(path) {
         return Ok(DataDir::open(path)?);
     }
     let size_bytes = DEFAULT_BYTES.min(host::free_bytes(path)? / 2);
@@ -196,6 +236,7 @@ fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
         compression: Compressions::default(),
         copies: 1,
         parity: 0,
+        volumes: None,
         force: false,
     }
     .carry_out()

@@ -6,7 +6,8 @@ use crate::output::{self, Form};
 use clap::Args;
 use softflash_base::ShardId;
 use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, UnitState, UnitTelemetry};
+use softflash_ftl::{FtlConfig, Owner, UnitState, UnitTelemetry};
+use softflash_volume::Domain;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ Examples:
   softflash units ./softflash-data
   softflash units ./softflash-data -o json | jq '.[] | select(.bad_blocks > 0)'
 
-Reads the flash and changes nothing. While a server has the directory open, ask the server: FLASH.UNITS
-with any Redis client, or GET /api/units with --http.")]
+Reads the flash and changes nothing. While a server has the directory open, ask the server:
+FLASH.UNITS with any Redis client, or GET /api/units with --http.")]
 pub struct Units {
     /// The data directory
     directory: PathBuf,
@@ -80,16 +81,21 @@ fn row(unit: &UnitTelemetry) -> Vec<String> {
     ]
 }
 
-/// Mounts every shard's flash, which only reads, and queries each unit.
+/// Mounts every shard's flash, that of the store and then that of volumes, which only reads, and
+/// queries each unit.
 fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
+    let shards = (0..directory.layout.shards).map(ShardId);
+    let store = shards.map(|shard| (directory.layout.units_of(shard), Owner::BLOCKS));
+    let domains = directory.domains.iter();
+    let volumes = domains.map(|it| (it.units.clone(), Domain::owner(it.config.domain)));
+    let mounts: Vec<_> = store.chain(volumes).collect();
     block_on(|runtime| async move {
-        // Nothing is erased in advance.
-        let config = || FtlConfig { erased_target: 0, ..FtlConfig::default() };
         let mut units = Vec::new();
-        for shard in (0..directory.layout.shards).map(ShardId) {
-            let owned = directory.layout.units_of(shard);
+        for (owned, owner) in mounts {
+            // Nothing is erased in advance.
+            let config = FtlConfig { erased_target: 0, owner, ..FtlConfig::default() };
             let queue = Arc::clone(&directory.device).open_queue_pair(owned.clone())?;
-            let (flash, _) = Flash::mount(queue, config(), runtime.clone())
+            let (flash, _) = Flash::mount(queue, config, runtime.clone())
                 .await
                 .map_err(CliError::store(&directory.path))?;
             units.extend(owned.map(|unit| flash.telemetry(unit)));

@@ -44,7 +44,8 @@ fn a_closed_output_is_not_an_error() {
 
 #[test]
 fn help_has_examples() {
-    for command in ["serve", "format", "info", "units", "check", "bench", "dump", "load"] {
+    for command in ["serve", "format", "info", "units", "check", "bench", "dump", "load", "volume"]
+    {
         let output = softflash([command, "--help"]);
         assert!(output.status.success());
         let help = String::from_utf8(output.stdout).unwrap();

@@ -76,6 +76,15 @@ ids! {
     FlashRecordStop
     FlashStats
     FlashUnits
+    FlashVolume
+    FlashVolumeClone
+    FlashVolumeCreate
+    FlashVolumeDelete
+    FlashVolumeDeletesnapshot
+    FlashVolumeHelp
+    FlashVolumeList
+    FlashVolumeResize
+    FlashVolumeSnapshot
     Flushall
     Flushdb
     Get

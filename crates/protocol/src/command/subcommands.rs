@@ -303,6 +303,61 @@ pub(super) const RECORD: &[Spec] = &[
     .docs(Group::Server, "0.1.0", "Stop recording"),
 ];
 
+/// Subcommands of FLASH.VOLUME.
+pub(super) const VOLUME: &[Spec] = &[
+    command(
+        CommandId::FlashVolumeClone,
+        "flash.volume|clone",
+        5,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Create a volume with the contents of a snapshot"),
+    command(
+        CommandId::FlashVolumeCreate,
+        "flash.volume|create",
+        4,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Create a volume"),
+    command(
+        CommandId::FlashVolumeDelete,
+        "flash.volume|delete",
+        3,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Delete a volume"),
+    command(
+        CommandId::FlashVolumeDeletesnapshot,
+        "flash.volume|deletesnapshot",
+        4,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Delete a snapshot of a volume"),
+    command(CommandId::FlashVolumeHelp, "flash.volume|help", 2, &[Flags::LOADING, Flags::STALE])
+        .docs(Group::Server, "0.1.0", "Show helpful text about the different subcommands"),
+    command(
+        CommandId::FlashVolumeList,
+        "flash.volume|list",
+        2,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "List the volumes and their snapshots"),
+    command(
+        CommandId::FlashVolumeResize,
+        "flash.volume|resize",
+        4,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Change the size of a volume"),
+    command(
+        CommandId::FlashVolumeSnapshot,
+        "flash.volume|snapshot",
+        4,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Take a snapshot of a volume"),
+];
+
 /// Subcommands of SLOWLOG.
 pub(super) const SLOWLOG: &[Spec] = &[
     command(

@@ -2,7 +2,9 @@
 //! `handlers/table.rs`.
 
 use crate::command::builder::command;
-use crate::command::subcommands::{ACL, CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SLOWLOG};
+use crate::command::subcommands::{
+    ACL, CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SLOWLOG, VOLUME,
+};
 use crate::command::{Access, CommandId, Flags, Group, Spec, Touches, access};
 
 /// All commands, by name.
@@ -71,6 +73,9 @@ pub static COMMANDS: &[Spec] = &[
         .docs(Group::Server, "0.1.0", "Return the counters of the store on flash"),
     command(CommandId::FlashUnits, "flash.units", 1, &[Flags::READONLY])
         .docs(Group::Server, "0.1.0", "Return the state of every unit of the flash"),
+    command(CommandId::FlashVolume, "flash.volume", -2, &[])
+        .docs(Group::Server, "0.1.0", "A container for commands on volumes")
+        .containing(VOLUME),
     command(CommandId::Flushall, "flushall", -1, &[Flags::WRITE, Flags::DANGEROUS])
         .over_everything()
         .only_writing()

@@ -8,6 +8,7 @@ use crate::shared::command_counts::CommandCounts;
 use crate::shared::cursors::Cursors;
 use crate::shared::recording::Recordings;
 use crate::shared::slowlog::Slowlog;
+use crate::volumes::VolumeAdmin;
 use futures_util::future::{BoxFuture, ready};
 use settings::FixedSetting;
 use std::fmt;
@@ -61,6 +62,8 @@ pub struct ContextOptions {
     pub info: Box<dyn Fn() -> Vec<InfoField> + Send + Sync>,
     /// Called by SHUTDOWN on the thread of the connection.
     pub shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
+    /// The volumes for FLASH.VOLUME, if the server has some.
+    pub volumes: Option<Box<dyn VolumeAdmin>>,
 }
 
 impl ContextOptions {
@@ -82,6 +85,7 @@ impl ContextOptions {
             seed,
             info: Box::new(Vec::new),
             shutdown: Box::new(|_| {}),
+            volumes: None,
         }
     }
 }
@@ -161,6 +165,7 @@ pub struct Context {
     info: Box<dyn Fn() -> Vec<InfoField> + Send + Sync>,
     shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     shutdown_requested: AtomicBool,
+    pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
     pub(crate) command_counts: CommandCounts,
     pub(crate) cursors: Cursors,
     /// The recordings of FLASH.RECORD.
@@ -177,7 +182,7 @@ impl Context {
     /// The context of a starting server.
     pub fn new(options: ContextOptions) -> Context {
         let ContextOptions { acl, user_file, password, salts, elsewhere, .. } = options;
-        let ContextOptions { settings, started_at_ms, seed, info, shutdown, .. } = options;
+        let ContextOptions { settings, started_at_ms, seed, info, shutdown, volumes, .. } = options;
         let mut all = settings;
         for default in settings::defaults() {
             if !all.iter().any(|(name, _)| *name == default.0) {
@@ -198,6 +203,7 @@ impl Context {
             info,
             shutdown,
             shutdown_requested: AtomicBool::new(false),
+            volumes,
             command_counts: CommandCounts::new(),
             cursors: Cursors::new(started_at_ms),
             recordings: Recordings::default(),

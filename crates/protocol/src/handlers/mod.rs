@@ -28,6 +28,7 @@ mod settings;
 mod slowlog;
 mod table;
 mod transaction;
+mod volume;
 pub(crate) mod wide;
 
 pub(crate) use call::Call;

@@ -6,7 +6,7 @@ use crate::handlers::handler::{
 };
 use crate::handlers::{
     acl, client, config, connection, counter, debug, expire, flash, introspection, keyspace,
-    multi_key, object, range, record, rename, server, set, slowlog, transaction,
+    multi_key, object, range, record, rename, server, set, slowlog, transaction, volume,
 };
 
 /// The handlers, in the order of [`CommandId::ALL`].
@@ -89,6 +89,15 @@ const fn of(id: CommandId) -> Handler {
         CommandId::FlashRecordStop => Handler::Session(record::stop),
         CommandId::FlashStats => Handler::Wide(flash::stats),
         CommandId::FlashUnits => Handler::Wide(flash::units),
+        CommandId::FlashVolume => Handler::Container,
+        CommandId::FlashVolumeClone => waiting(volume::clone),
+        CommandId::FlashVolumeCreate => waiting(volume::create),
+        CommandId::FlashVolumeDelete => waiting(volume::delete),
+        CommandId::FlashVolumeDeletesnapshot => waiting(volume::delete_snapshot),
+        CommandId::FlashVolumeHelp => Handler::Session(volume::help),
+        CommandId::FlashVolumeList => waiting(volume::list),
+        CommandId::FlashVolumeResize => waiting(volume::resize),
+        CommandId::FlashVolumeSnapshot => waiting(volume::snapshot),
         CommandId::Flushall => blind(keyspace::flush),
         CommandId::Flushdb => blind(keyspace::flush),
         CommandId::Get => keyed(set::get),

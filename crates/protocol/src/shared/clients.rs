@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 /// A client's state and last command.
 #[derive(Debug, Clone, Default)]
-pub struct Activity {
+pub struct ClientActivity {
     /// Name of its user, if it has one.
     pub user: Option<Arc<str>>,
     /// The name set by CLIENT SETNAME.
@@ -37,17 +37,17 @@ pub struct Client {
     pub local_address: String,
     /// Time of the connection, in milliseconds since the Unix epoch.
     pub connected_at_ms: u64,
-    activity: Mutex<Activity>,
+    activity: Mutex<ClientActivity>,
     kill: KillSwitch,
 }
 
 impl Client {
     /// A copy of its activity.
-    pub fn activity(&self) -> Activity {
+    pub fn activity(&self) -> ClientActivity {
         lock(&self.activity).clone()
     }
 
-    pub(crate) fn update(&self, change: impl FnOnce(&mut Activity)) {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut ClientActivity)) {
         change(&mut lock(&self.activity));
     }
 
@@ -69,7 +69,8 @@ impl Client {
 
     /// Its line in CLIENT LIST.
     pub fn line(&self, now_ms: u64) -> String {
-        let Activity { user, name, command, at_ms, queued, watched: _, protocol } = self.activity();
+        let ClientActivity { user, name, command, at_ms, queued, watched: _, protocol } =
+            self.activity();
         let flags = if queued >= 0 { "x" } else { "N" };
         format!(
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub=0 psub=0 \
@@ -98,7 +99,8 @@ impl Clients {
     /// Adds a client that connects at `now_ms`.
     pub fn enter(&self, address: String, local_address: String, now_ms: u64) -> Arc<Client> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let activity = Activity { at_ms: now_ms, queued: -1, protocol: 2, ..Activity::default() };
+        let activity =
+            ClientActivity { at_ms: now_ms, queued: -1, protocol: 2, ..ClientActivity::default() };
         let client = Arc::new(Client {
             id,
             address,

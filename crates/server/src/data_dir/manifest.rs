@@ -1,14 +1,19 @@
 //! The manifest `softflash.toml` of a data directory.
 
 use super::DataDirError;
+use super::volumes::{ShardDomain, VolumeSection};
 use serde::{Deserialize, Serialize};
 use softflash_store::StoreLayout;
 use softflash_store::layout::{Compression, one_copy};
 use std::path::{Path, PathBuf};
 
-/// The newest supported version of data directories, which is the one written. Version 2 allows
-/// value blocks, which programs of version 1 would release at a start.
-pub const FORMAT_VERSION: u32 = 2;
+/// The newest supported version of data directories. Version 3 has volume units, which programs of
+/// version 2 would give to the store.
+pub const FORMAT_VERSION: u32 = 3;
+
+/// The version without volume units. It allows value blocks, which programs of version 1 would
+/// release at a start.
+const VERSION_WITHOUT_VOLUMES: u32 = 2;
 
 /// Name of the file.
 pub const MANIFEST_NAME: &str = "softflash.toml";
@@ -17,12 +22,15 @@ pub const MANIFEST_NAME: &str = "softflash.toml";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Version of the directory's layout: [`FORMAT_VERSION`] in new ones.
+    /// Version of the directory's layout: [`FORMAT_VERSION`] with volume units, 2 without.
     pub format_version: u32,
     /// The device: a file in the directory, or an absolute path to a block device.
     pub device: PathBuf,
     /// The layout of the store.
     pub store: StoreSection,
+    /// The units for volumes; omitted without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<VolumeSection>,
 }
 
 /// The `[store]` table.
@@ -53,17 +61,57 @@ fn is_one(copies: &u8) -> bool {
 }
 
 impl Manifest {
-    /// A manifest of the newest version.
-    pub fn new(device: impl Into<PathBuf>, store: StoreSection) -> Manifest {
-        Manifest { format_version: FORMAT_VERSION, device: device.into(), store }
+    /// A manifest of the newest version that its contents need.
+    pub fn new(
+        device: impl Into<PathBuf>,
+        store: StoreSection,
+        volumes: Option<VolumeSection>,
+    ) -> Manifest {
+        let manifest = Manifest { format_version: 0, device: device.into(), store, volumes };
+        Manifest { format_version: manifest.needed_version(), ..manifest }
     }
 
-    /// The store's layout on a device of `units` units.
-    pub fn layout(&self, units: u16) -> StoreLayout {
+    /// The version that a program must know to write to this directory.
+    pub(super) fn needed_version(&self) -> u32 {
+        if self.volumes.is_some() { FORMAT_VERSION } else { VERSION_WITHOUT_VOLUMES }
+    }
+
+    /// The last units of the device, which are for volumes.
+    pub fn volume_units(&self) -> u16 {
+        self.volumes.map_or(0, |volumes| volumes.units)
+    }
+
+    /// The domain of each shard on a device of `device_units` units; none without volume units.
+    pub fn domains(&self, device_units: u16) -> Vec<ShardDomain> {
+        let shards = self.store.shards;
+        self.volumes.map(|volumes| volumes.domains(device_units, shards)).unwrap_or_default()
+    }
+
+    /// The reason why the layout does not fit a device of `device_units` units, if there is one.
+    pub fn problem(&self, device_units: u16) -> Option<String> {
+        let shares = self.volumes.and_then(|volumes| volumes.problem(self.store.shards));
+        let store = || {
+            let layout = self.layout(device_units);
+            let problem = layout.problem()?;
+            Some(match self.volume_units() {
+                0 => problem,
+                volumes => format!(
+                    "{volumes} of {device_units} units are for volumes, which leaves {} for the \
+                     store: {problem}, or set fewer units aside for volumes",
+                    layout.units
+                ),
+            })
+        };
+        shares.or_else(store)
+    }
+
+    /// The store's layout on a device of `device_units` units: it has those that are not for
+    /// volumes.
+    pub fn layout(&self, device_units: u16) -> StoreLayout {
         StoreLayout {
             shards: self.store.shards,
             slices: self.store.slices,
-            units,
+            units: device_units.saturating_sub(self.volume_units()),
             compression: self.store.compression.clone(),
             copies: self.store.copies,
             parity: self.store.parity,
@@ -88,7 +136,7 @@ impl Manifest {
             text.parse().map_err(|error: toml::de::Error| damaged(error.message().to_owned()))?;
         let version = table.get("format_version").and_then(toml::Value::as_integer);
         match version {
-            Some(1 | 2) => {}
+            Some(1..=3) => {}
             Some(found) if found > i64::from(FORMAT_VERSION) => {
                 let (path, supported) = (path.to_owned(), FORMAT_VERSION);
                 return Err(DataDirError::NewerVersion { path, found, supported });
@@ -101,7 +149,7 @@ impl Manifest {
             .map_err(|error: toml::de::Error| damaged(error.message().to_owned()))?;
         // The number of units is unknown here; the layout is checked against the device when it is
         // opened.
-        match manifest.layout(u16::MAX).problem() {
+        match manifest.problem(u16::MAX) {
             Some(problem) => Err(damaged(problem)),
             None if manifest.store.compression.len() > usize::from(manifest.store.slices) => {
                 Err(damaged("more entries in `compression` than slices".to_owned()))

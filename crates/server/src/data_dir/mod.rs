@@ -12,10 +12,12 @@ mod format;
 mod manifest;
 #[cfg(test)]
 mod tests;
+mod volumes;
 
 pub use error::DataDirError;
 pub use format::{NewDataDir, contents, leftovers};
 pub use manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, StoreSection};
+pub use volumes::{DEFAULT_OP_PERCENT, MOST_OP_PERCENT, ShardDomain, VolumeSection};
 
 use softflash_device::{Device, OpenOptions};
 use softflash_store::StoreLayout;
@@ -93,8 +95,10 @@ impl DataDir {
         self.path.join(&self.manifest.device)
     }
 
-    /// Opens the device and checks the layout against it. Unless the options only look, a directory
-    /// of an older version becomes one of the newest version.
+    /// Opens the device and checks the layout against it. The layout returned is that of the store,
+    /// which has the units that are not for volumes; [`Manifest::domains`] has the others. Unless
+    /// the options only look, a directory of an older version becomes one of the version that this
+    /// program writes.
     ///
     /// # Errors
     /// The device's [`OpenError`](softflash_device::OpenError), or [`DataDirError::Layout`] where
@@ -108,22 +112,23 @@ impl DataDir {
         if may_write {
             self.raise_version()?;
         }
-        let layout = self.manifest.layout(device.info().units);
-        match layout.problem() {
+        let units = device.info().units;
+        match self.manifest.problem(units) {
             Some(reason) => {
                 Err(DataDirError::Layout { path: self.path.join(MANIFEST_NAME), reason })
             }
-            None => Ok((device, layout)),
+            None => Ok((device, self.manifest.layout(units))),
         }
     }
 
-    /// Records in the manifest that the store may now hold data of the newest version, so that
-    /// older programs refuse it.
+    /// Records in the manifest that the store may now hold data of the version that this program
+    /// writes, so that older programs refuse it.
     fn raise_version(&self) -> Result<(), DataDirError> {
-        if self.manifest.format_version == FORMAT_VERSION {
+        let needed = self.manifest.needed_version();
+        if self.manifest.format_version >= needed {
             return Ok(());
         }
-        let raised = Manifest { format_version: FORMAT_VERSION, ..self.manifest.clone() };
+        let raised = Manifest { format_version: needed, ..self.manifest.clone() };
         format::write_manifest(&self.path, &raised)
             .map_err(|source| DataDirError::Io { path: self.path.join(MANIFEST_NAME), source })
     }

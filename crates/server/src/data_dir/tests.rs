@@ -6,6 +6,7 @@ fn manifest() -> Manifest {
     Manifest::new(
         DEVICE_NAME,
         StoreSection { shards: 1, slices: 4, compression: Vec::new(), copies: 1, parity: 0 },
+        None,
     )
 }
 
@@ -102,7 +103,7 @@ fn opening_the_device_for_writes_raises_the_version_and_looking_does_not() {
     DataDir::open(&path).unwrap().open_device(look).unwrap();
     assert_eq!(version(), 1);
     DataDir::open(&path).unwrap().open_device(OpenOptions::default()).unwrap();
-    assert_eq!(version(), FORMAT_VERSION);
+    assert_eq!(version(), 2, "without volume units");
 }
 
 #[test]
@@ -112,9 +113,9 @@ fn manifests_are_checked_field_by_field() {
     let store = Manifest::parse(path, good).unwrap().store;
     assert_eq!((store.slices, store.copies), (8, 1));
 
-    let newer = good.replace("version = 1", "version = 3").replace("slices", "ranges");
+    let newer = good.replace("version = 1", "version = 4").replace("slices", "ranges");
     let error = Manifest::parse(path, &newer).unwrap_err();
-    assert!(matches!(error, DataDirError::NewerVersion { found: 3, .. }), "{error}");
+    assert!(matches!(error, DataDirError::NewerVersion { found: 4, .. }), "{error}");
 
     let replacements = [
         ("format_version = 1", ""),
@@ -126,6 +127,10 @@ fn manifests_are_checked_field_by_field() {
         ("slices = 8", "slices = 8\ncompression = [\"brotli\"]"),
         ("slices = 8", "slices = 8\ncopies = 3"),
         ("[store]", "[shop]"),
+        ("slices = 8", "slices = 8\n[volumes]\nunits = 3"),
+        ("slices = 8", "slices = 8\n[volumes]\nunits = 0"),
+        ("slices = 8", "slices = 8\n[volumes]\nunits = 2\nop_percent = 101"),
+        ("slices = 8", "slices = 8\n[volumes]\nop_percent = 7"),
     ];
     for (from, to) in replacements {
         let error = Manifest::parse(path, &good.replace(from, to)).unwrap_err();
@@ -136,7 +141,8 @@ fn manifests_are_checked_field_by_field() {
 #[test]
 fn a_manifest_reads_back_as_it_was_written() {
     use softflash_store::layout::Compression;
-    for (copies, parity) in [(2, 0), (1, 3)] {
+    let volumes = VolumeSection { units: 2, op_percent: 0 };
+    for (copies, parity, volumes) in [(2, 0, None), (1, 3, Some(volumes))] {
         let store = StoreSection {
             shards: 2,
             slices: 3,
@@ -144,8 +150,37 @@ fn a_manifest_reads_back_as_it_was_written() {
             copies,
             parity,
         };
-        let manifest = Manifest::new("/dev/nvme0n1", store);
+        let manifest = Manifest::new("/dev/nvme0n1", store, volumes);
         let text = manifest.to_text().unwrap();
         assert_eq!(Manifest::parse(Path::new("x"), &text).unwrap(), manifest);
     }
+}
+
+#[test]
+fn a_manifest_without_volume_units_has_the_bytes_that_it_had_before_there_were_any() {
+    let expected = "# A SoftFlash data directory. Written by `softflash format`; do not edit it:\n\
+                    # the layout of the data on the device depends on it.\n\n\
+                    format_version = 2\ndevice = \"flash.sfd\"\n\n[store]\nshards = 1\nslices = 4\n";
+    assert_eq!(manifest().to_text().unwrap(), expected);
+}
+
+#[test]
+fn the_store_has_the_units_that_are_not_for_volumes() {
+    let temp = TempDir::new().unwrap();
+    let path = temp.path().join("data");
+    let new = NewDataDir::begin(&path, false).unwrap();
+    format_file(&new.device_path(), &FileFormat::new(256 << 20, 7)).unwrap();
+    let store = manifest().store;
+    let volumes = Some(VolumeSection { units: 3, op_percent: DEFAULT_OP_PERCENT });
+    let data = new.finish(Manifest::new(DEVICE_NAME, store.clone(), volumes)).unwrap();
+    assert_eq!(data.manifest().format_version, FORMAT_VERSION, "older programs refuse it");
+    let (device, layout) = data.open_device(OpenOptions::default()).unwrap();
+    assert_eq!(layout.units, 1);
+    let domains = data.manifest().domains(device.info().units);
+    assert_eq!((domains.len(), domains[0].units.clone()), (1, 1..4));
+    assert!(manifest().domains(4).is_empty());
+
+    let all = Some(VolumeSection { units: 4, op_percent: 0 });
+    let problem = Manifest::new(DEVICE_NAME, store, all).problem(4).unwrap();
+    assert!(problem.contains("leaves 0") && problem.contains("fewer units aside"), "{problem}");
 }

@@ -1,6 +1,6 @@
 //! Metrics in Prometheus' OpenMetrics text format, with units in the names.
 
-use crate::telemetry::Snapshot;
+use crate::telemetry::{DomainStats, Snapshot};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -24,13 +24,17 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
 }
 
 /// Fields of the store that are gauges; all others are counters.
-const GAUGES: [&str; 14] = [
+pub(super) const GAUGES: [&str; 18] = [
     "keys",
     "memtable_bytes",
     "cache_bytes",
+    "cache_budget_bytes",
     "index_bytes",
+    "value_bytes_live",
+    "value_blocks",
     "patches",
     "log_live_bytes",
+    "stall_longest_us",
     "superblocks_free",
     "superblocks_total",
     "degraded_blocks",
@@ -46,7 +50,7 @@ struct State(Snapshot);
 
 impl Collector for State {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Snapshot { server, store, units } = &self.0;
+        let Snapshot { server, store, volumes, units } = &self.0;
         let mut out = Out(&mut encoder);
         out.gauge("uptime", "Time since the start", Some(Unit::Seconds), server.uptime_seconds)?;
         out.gauge("shards", "Shards, each with a thread", None, server.shards)?;
@@ -81,15 +85,17 @@ impl Collector for State {
         for (name, value) in store.fields() {
             store_field(&mut out, name, value)?;
         }
+        volume_metrics(&mut out, volumes)?;
         units_metrics(&mut out, units)
     }
 }
 
-/// A counter of the store: moves the unit in its name to the place that Prometheus requires.
+/// A field of the store: moves the unit in its name to the place that Prometheus requires.
 fn store_field(out: &mut Out<'_, '_>, name: &str, value: u64) -> fmt::Result {
     let help = format!("Store: {}", name.replace('_', " "));
+    let is_gauge = GAUGES.contains(&name);
     if let Some(stem) = name.strip_suffix("_us") {
-        return out.seconds(&format!("store_{stem}"), &help, value as f64 / 1e6);
+        return out.seconds(&format!("store_{stem}"), &help, is_gauge, value as f64 / 1e6);
     }
     let (stem, unit) = if let Some(stem) = name.strip_suffix("_bytes") {
         (stem.to_owned(), Some(Unit::Bytes))
@@ -100,10 +106,57 @@ fn store_field(out: &mut Out<'_, '_>, name: &str, value: u64) -> fmt::Result {
         (name.strip_suffix("_total").unwrap_or(name).to_owned(), None)
     };
     let stem = format!("store_{stem}");
-    match GAUGES.contains(&name) {
+    match is_gauge {
         true => out.gauge(&stem, &help, unit, value),
         false => out.counter(&stem, &help, unit, value),
     }
+}
+
+type PerDomain = (Option<Unit>, fn(&DomainStats) -> u64);
+
+/// The volumes of each shard.
+fn volume_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result {
+    let (gauge, counter) = (MetricType::Gauge, MetricType::Counter);
+    let bytes = |of: fn(&DomainStats) -> u64| (Some(Unit::Bytes), of);
+    let all: [(&str, &str, MetricType, PerDomain); 5] = [
+        (
+            "volume_written",
+            "Volumes: bytes written by clients",
+            counter,
+            bytes(|it| it.volume_bytes_written),
+        ),
+        (
+            "volume_collected",
+            "Volumes: bytes moved by collection",
+            counter,
+            bytes(|it| it.volume_bytes_collected),
+        ),
+        (
+            "volume_flushes",
+            "Volumes: flushes of the device",
+            counter,
+            (None, |it| it.volume_flushes),
+        ),
+        ("volume_used", "Volumes: bytes held", gauge, bytes(|it| it.volume_used_bytes)),
+        (
+            "volume_usable",
+            "Volumes: bytes that they may hold",
+            gauge,
+            bytes(|it| it.volume_usable_bytes),
+        ),
+    ];
+    for (name, help, kind, (unit, value)) in all.into_iter().filter(|_| !domains.is_empty()) {
+        let mut family = out.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
+        for domain in domains {
+            let (label, value) = ([("shard", domain.shard)], value(domain));
+            let encoder = family.encode_family(&label)?;
+            match kind {
+                MetricType::Counter => ConstCounter::new(value).encode(encoder)?,
+                _ => ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(encoder)?,
+            }
+        }
+    }
+    Ok(())
 }
 
 type PerUnit = fn(&UnitTelemetry) -> f64;
@@ -172,9 +225,13 @@ impl Out<'_, '_> {
         ConstCounter::new(value).encode(encoder)
     }
 
-    fn seconds(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        let (unit, kind) = (Unit::Seconds, MetricType::Counter);
-        ConstCounter::new(value).encode(self.0.encode_descriptor(name, help, Some(&unit), kind)?)
+    fn seconds(&mut self, name: &str, help: &str, is_gauge: bool, value: f64) -> fmt::Result {
+        let kind = if is_gauge { MetricType::Gauge } else { MetricType::Counter };
+        let encoder = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), kind)?;
+        match is_gauge {
+            true => ConstGauge::new(value).encode(encoder),
+            false => ConstCounter::new(value).encode(encoder),
+        }
     }
 
     fn family(

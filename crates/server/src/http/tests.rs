@@ -1,5 +1,5 @@
 use super::*;
-use crate::telemetry::ServerStats;
+use crate::telemetry::{DomainStats, ServerStats};
 use softflash_base::UnitId;
 use softflash_ftl::{SpaceAccount, UnitState, UnitTelemetry};
 use softflash_store::stats::StoreStats;
@@ -35,9 +35,16 @@ fn example() -> Snapshot {
         store: StoreStats {
             keys: 5,
             stall_us: 2_500_000,
+            stall_longest_us: 1_500_000,
             host_bytes_written: 99,
+            value_blocks: 3,
             ..StoreStats::default()
         },
+        volumes: vec![DomainStats {
+            volume_bytes_written: 4096,
+            volume_used_bytes: 8192,
+            ..DomainStats::default()
+        }],
         units: vec![unit(0), unit(1)],
     }
 }
@@ -50,8 +57,14 @@ fn metrics_carry_their_units() {
         "softflash_commands_total 42",
         "softflash_store_keys 5",
         "softflash_store_stall_seconds_total 2.5",
+        "softflash_store_stall_longest_seconds 1.5",
+        "softflash_store_value_blocks 3",
+        "softflash_store_value_live_bytes 0",
+        "softflash_store_cache_budget_bytes 0",
         "softflash_store_host_written_bytes_total 99",
         "softflash_store_memtable_bytes 0",
+        "softflash_volume_written_bytes_total{shard=\"0\"} 4096",
+        "softflash_volume_used_bytes{shard=\"0\"} 8192",
         "softflash_unit_busy_seconds_total{unit=\"1\"} 1.5",
         "softflash_unit_superblocks_free{unit=\"0\"} 3.0",
         "# EOF",
@@ -62,6 +75,45 @@ fn metrics_carry_their_units() {
     let all = families.len();
     families.dedup();
     assert_eq!(families.len(), all, "a family appears twice");
+}
+
+/// Fields of the store that only grow.
+const COUNTERS: [&str; 22] = [
+    "device_reads",
+    "device_programs",
+    "device_erases",
+    "host_bytes_written",
+    "flash_bytes_written",
+    "flash_bytes_read",
+    "log_bytes_written",
+    "flush_bytes_written",
+    "compaction_bytes_written",
+    "memory_hits",
+    "flash_lookups",
+    "filter_false_positives",
+    "value_bytes_written",
+    "value_bytes_collected",
+    "flushes",
+    "compactions",
+    "stall_us",
+    "refused_writes",
+    "data_losses",
+    "patrols",
+    "patrolled_bytes",
+    "refreshed_bytes",
+];
+
+#[test]
+fn every_field_of_the_store_is_either_a_gauge_or_a_counter() {
+    let mut fields: Vec<_> = StoreStats::default().fields().iter().map(|(name, _)| *name).collect();
+    let mut known = [&metrics::GAUGES[..], &COUNTERS[..]].concat();
+    fields.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(fields, known, "a new field belongs into one of the two lists");
+    let text = metrics::render(&example()).unwrap();
+    let stores = text.lines().filter(|line| line.starts_with("# TYPE softflash_store_"));
+    let (gauges, counters): (Vec<_>, Vec<_>) = stores.partition(|line| line.ends_with(" gauge"));
+    assert_eq!((gauges.len(), counters.len()), (metrics::GAUGES.len(), COUNTERS.len()));
 }
 
 async fn get(address: std::net::SocketAddr, path: &str) -> String {

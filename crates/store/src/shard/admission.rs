@@ -113,21 +113,28 @@ impl Shard {
     async fn wait_until_admitted(&self, demand: Demand) -> Result<()> {
         let Demand { bytes, separated, grows } = demand;
         self.check_health()?;
-        if grows && self.is_full() {
-            self.wait_for_space().await?;
-        }
+        let lacks_space = grows && self.is_full();
         let admits_values = separated == 0 || self.admits_values(separated);
         let is_paced = grows && self.merge_pace.is_running();
-        if admits_values && !is_paced && self.has_room(bytes) && self.backlog() <= 0.0 {
+        let waits = lacks_space || !admits_values || is_paced;
+        if !waits && self.has_room(bytes) && self.backlog() <= 0.0 {
             return Ok(());
         }
         let began = self.runtime.now();
-        if !admits_values {
-            self.wait_for_values(separated).await?;
-        }
-        let admitted = self.wait_for_room(bytes, grows).await;
+        let admitted = self.wait_for_all(demand).await;
         self.counters.count_stall(self.runtime.now().since_ns(began) / 1000);
         admitted
+    }
+
+    async fn wait_for_all(&self, demand: Demand) -> Result<()> {
+        let Demand { bytes, separated, grows } = demand;
+        if grows && self.is_full() {
+            self.wait_for_space().await?;
+        }
+        if separated > 0 && !self.admits_values(separated) {
+            self.wait_for_values(separated).await?;
+        }
+        self.wait_for_room(bytes, grows).await
     }
 
     /// Waits while compaction may free space.

@@ -15,6 +15,7 @@ pub(super) struct Counters {
     flushes: Cell<u64>,
     compactions: Cell<u64>,
     stall_us: Cell<u64>,
+    stall_longest_us: Cell<u64>,
     refused_writes: Cell<u64>,
     data_losses: Cell<u64>,
     patrols: Cell<u64>,
@@ -66,6 +67,7 @@ impl Counters {
     /// A write has waited for its admission, in microseconds.
     pub(super) fn count_stall(&self, us: u64) {
         count(&self.stall_us, us);
+        self.stall_longest_us.set(self.stall_longest_us.get().max(us));
     }
 
     /// A write was refused for lack of space.
@@ -79,12 +81,12 @@ impl Counters {
     }
 
     /// The scrub has read everything once.
-    pub(super) fn count_patrol(&self) {
+    pub(super) fn count_scrub_pass(&self) {
         count(&self.patrols, 1);
     }
 
     /// The scrub has read `bytes`.
-    pub(super) fn count_patrolled(&self, bytes: u64) {
+    pub(super) fn count_scrubbed(&self, bytes: u64) {
         count(&self.patrolled_bytes, bytes);
     }
 
@@ -105,6 +107,7 @@ impl Counters {
             flushes: self.flushes.get(),
             compactions: self.compactions.get(),
             stall_us: self.stall_us.get(),
+            stall_longest_us: self.stall_longest_us.get(),
             refused_writes: self.refused_writes.get(),
             data_losses: self.data_losses.get(),
             patrols: self.patrols.get(),

@@ -66,7 +66,7 @@ impl Scrub<'_> {
                 return;
             }
             self.scrub_log().await;
-            self.counters.count_patrol();
+            self.counters.count_scrub_pass();
         }
     }
 
@@ -134,7 +134,7 @@ impl Scrub<'_> {
                     continue;
                 }
                 match read_unnamed_everywhere(self.blocks, &place, Hint::COMPACTION).await {
-                    Ok(_) => self.counters.count_patrolled(len.into()),
+                    Ok(_) => self.counters.count_scrubbed(len.into()),
                     Err(error) => {
                         tracing::error!(shard = self.id.0, %error, "the scrub has found a lost value");
                         self.counters.count_data_loss();
@@ -178,7 +178,7 @@ impl Scrub<'_> {
             for record in block.into_records() {
                 record.map_err(|error| StoreError::DataLoss(format!("{}: {error}", patch.id())))?;
             }
-            self.counters.count_patrolled(patch.block_bytes(number));
+            self.counters.count_scrubbed(patch.block_bytes(number));
         }
         if self.blocks.any_needs_refresh() {
             self.tasks.request_compaction();

@@ -33,12 +33,14 @@ Examples:
   softflash record requests.csv.zst --connect 10.0.0.7:6379 --format alibaba --requests 1000000
   softflash record - --format mqsim | gzip > requests.trace.gz
 
-Ends after --duration or --requests, or at the first Ctrl-C: then the trace is complete and gets its name. A second
-Ctrl-C ends the program immediately. The name selects the compression: .gz, .zst or none.
+Ends after --duration or --requests, or at the first Ctrl-C: then the trace is complete and gets its
+name. A second Ctrl-C ends the program immediately. The name selects the compression: .gz, .zst or
+none.
 
-Each key gets a range of 4 KiB blocks for its value when it is first seen; reads, writes and deletions become reads,
-writes and trims of it. Clients never wait for the recorder: if it is too slow, the server drops events and counts them,
-and the exit code is 1. Formats and their limits are described in docs/traces.md.")]
+Each key gets a range of 4 KiB blocks for its value when it is first seen; reads, writes and
+deletions become reads, writes and trims of it. Clients never wait for the recorder: if it is too
+slow, the server drops events and counts them, and the exit code is 1. Formats and their limits are
+described in docs/traces.md.")]
 pub struct Record {
     /// Where to write the trace; `-` for standard output
     #[arg(value_name = "TRACE")]

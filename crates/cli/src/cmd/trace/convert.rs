@@ -23,8 +23,9 @@ Examples:
   softflash trace convert disk.csv four.trace --to mqsim --copies 4 --copy-offset 32GiB
   blkparse sda | softflash trace convert - - --from blkparse --to msr | gzip > sda.csv.gz
 
-Changes apply in this order: speed, copies, wrap, device size. The name of the output selects the compression: .gz, .zst
-or none. The file gets its name only when it is complete. docs/traces.md describes what each format cannot represent.")]
+Changes apply in this order: speed, copies, wrap, device size. The name of the output selects the
+compression: .gz, .zst or none. The file gets its name only when it is complete. docs/traces.md
+describes what each format cannot represent.")]
 pub struct Convert {
     #[command(flatten)]
     source: Source,

@@ -5,6 +5,7 @@ pub mod certificates;
 pub mod clients;
 pub mod damage;
 pub mod http;
+pub mod nbd;
 pub mod program;
 pub mod resp;
 pub mod second_load;

@@ -4,6 +4,7 @@ use crate::kv::memtable::OVERHEAD_BYTES;
 use crate::shard::log::{Event, event};
 use crate::shard::tests::{Bench, SECOND_NS, bytes, entry, found, put, rest, within};
 use crate::shard::{Committer, Writes};
+use crate::stats::StoreStats;
 use crate::store::Store;
 use futures_util::future::join;
 use softflash_runtime::RuntimeHandle;
@@ -96,8 +97,16 @@ fn a_value_larger_than_the_budget_is_admitted_to_empty_memtables() {
         let (_, took_ns) = timed(runtime, both).await;
         assert!((3 * SECOND_NS..4 * SECOND_NS).contains(&took_ns), "{took_ns}");
         assert_eq!(found(store, "large").await, Some(3 * MIB));
-        let waited_us = shard.stats().stall_us;
-        assert!((3_000_000..4_000_000).contains(&waited_us), "{waited_us} us");
+        let StoreStats { stall_us, stall_longest_us, .. } = shard.stats();
+        assert!((3_000_000..4_000_000).contains(&stall_us), "{stall_us} us");
+        assert_eq!(stall_longest_us, stall_us, "one write has waited");
+        // A shorter wait changes only the sum.
+        shard.flush_everything().await.unwrap();
+        fill(shard, memory_at(shard, 0.75));
+        shard.admit(Demand::of(50_000, true)).await.unwrap();
+        let later = shard.stats();
+        assert!(later.stall_us > stall_us && later.stall_us < 2 * stall_us);
+        assert_eq!(later.stall_longest_us, stall_longest_us);
     });
 }
 

@@ -1,8 +1,10 @@
 //! The size of a device by the share of it that the data take.
 
-use crate::formatting::SUPERBLOCK_BYTES;
-use softflash_device::FileFormat;
+use crate::error::CliError;
+use crate::formatting::{SUPERBLOCK_BYTES, human_bytes};
 use softflash_device::file::MIN_BLOCKS_PER_UNIT;
+use softflash_device::{FileFormat, FormatError};
+use softflash_server::DataDirError;
 use std::str::FromStr;
 
 /// Number of units of a device, if nothing speaks for fewer.
@@ -26,6 +28,20 @@ impl FromStr for Fullness {
             )),
         }
     }
+}
+
+/// Names `--size` in the error of a device that is too small for its units.
+pub fn name_size(error: CliError, units: u16) -> CliError {
+    let CliError::DataDir(DataDirError::Format(FormatError::TooSmall { bytes, minimum })) = error
+    else {
+        return error;
+    };
+    CliError::Usage(format!(
+        "--size: {} are too few for {units} units of {MIN_BLOCKS_PER_UNIT} superblocks; use {}MiB \
+         or more",
+        human_bytes(bytes),
+        minimum.div_ceil(1 << 20),
+    ))
 }
 
 /// Parses a share from `0%` to `100%`.
@@ -121,6 +137,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_device_that_is_too_small_is_refused_with_the_least_size() {
+        let too_small = FormatError::TooSmall { bytes: 512 << 20, minimum: 538_443_776 };
+        let error = name_size(DataDirError::from(too_small).into(), 16);
+        assert_eq!(error.exit_code(), 2);
+        assert_eq!(
+            error.to_string(),
+            "--size: 512.0 MiB are too few for 16 units of 4 superblocks; use 514MiB or more"
+        );
+        let other = CliError::Failed("another error".to_owned());
+        assert_eq!(name_size(other, 16).to_string(), "another error");
     }
 
     #[test]

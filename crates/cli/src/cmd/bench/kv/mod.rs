@@ -17,13 +17,13 @@ use crate::cleanup::Cleanup;
 use crate::cmd::serve::{ValueThreshold, parse_durability, parse_value_threshold};
 use crate::embedded::OpenDir;
 use crate::error::CliError;
-use crate::formatting::{Compressions, NewDevice, Plan, parse_size};
+use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
 use crate::host;
 use crate::output::{self, Form};
 use clap::Args;
 use distribution::Distribution;
 use fleet::{Fleet, State};
-use fullness::{Fullness, Shape, parse_share};
+use fullness::{Fullness, Shape, name_size, parse_share};
 use load::{KEY_BYTES, Load};
 use report::Report;
 pub use series::Second;
@@ -35,7 +35,7 @@ use tally::Tally;
 use work::Work;
 use workload::Workload;
 
-/// A share of the device that data may fall short of --fullness before the user is told.
+/// A share of the device that data may fall short of --fullness before a warning is printed.
 const SHORT_OF_FULLNESS: f64 = 0.9;
 
 /// Arguments of `bench kv`.
@@ -45,11 +45,11 @@ Examples:
   softflash bench kv --workload fill --keys 1000000 --value-size 1KiB
   softflash bench kv --workload get --depth 64 --operations 1000000
   softflash bench kv --workload overwrite --durability 1s --threads 2 -o json
-  softflash bench kv --workload overwrite --value-size 128KiB --keys 20000 --operations 60000 --fullness 70% --series
+  softflash bench kv --workload overwrite --value-size 128KiB --keys 20000 --fullness 70% --series
   softflash bench kv --workload ycsb-a --distribution zipf:0.99
 
-Creates a store in --directory and removes it at the end. All workloads but `fill` fill it first, which
-is not measured. Each thread has a shard, and accesses keys of that shard.")]
+Creates a store in --directory and removes it at the end. All workloads but `fill` fill it first,
+which is not measured. Each thread has a shard, and accesses keys of that shard.")]
 pub struct Kv {
     /// Workload
     #[arg(long, value_enum, default_value_t)]
@@ -122,7 +122,9 @@ impl Kv {
     pub fn run(self) -> Result<(), CliError> {
         let path = self.directory.join(format!("softflash-bench-{}", std::process::id()));
         let temporary = Temporary::make(&path)?;
-        self.plan(&path).carry_out()?;
+        let plan = self.plan(&path);
+        let units = plan.units;
+        plan.carry_out().map_err(|error| name_size(error, units))?;
         let cleanup = Cleanup::on_signal(softflash_server::data_dir::contents(&path))?;
         let directory = OpenDir::open(&path, "wait for it")?;
         let measured = self.measure(&directory).map_err(|error| self.with_remedy(error))?;
@@ -149,6 +151,7 @@ impl Kv {
             compression: Compressions::default(),
             copies: 1,
             parity: 0,
+            volumes: None,
             force: true,
         }
     }
@@ -206,16 +209,17 @@ impl Kv {
         if !full {
             return error;
         }
-        let (keys, value_bytes) = (self.keys, self.value_size);
+        let (keys, values) = (self.keys, human_bytes(self.value_size));
         let remedy = match self.fullness {
             Some(Fullness(share)) => format!(
-                " at --fullness {}%; use a lower one, or more --keys, of which the store's reserves are a smaller share",
+                " at --fullness {}%; use a lower one, or more --keys, of which the store's reserves \
+                 are a smaller share",
                 share * 100.0
             ),
             None => "; use a larger --size, or fewer --keys".to_owned(),
         };
         CliError::Failed(format!(
-            "the store is full with {keys} keys and values of {value_bytes} bytes{remedy}"
+            "the store is full with {keys} keys and values of {values}{remedy}"
         ))
     }
 

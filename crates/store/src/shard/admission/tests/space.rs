@@ -82,6 +82,7 @@ fn new_data_waits_while_a_compaction_or_a_flush_may_free_space() {
                 timed(runtime, join(shard.admit(Demand::of(1, true)), compaction)).await;
             assert_eq!(admitted, FULL, "refused after the timeout");
             assert!((30 * SECOND_NS..31 * SECOND_NS).contains(&took_ns), "{took_ns}");
+            assert_eq!(shard.stats().stall_longest_us, took_ns / 1000);
             let room = async {
                 shard.tasks.set_compaction_idle(flushing);
                 rest(runtime, 5 * SECOND_NS).await;

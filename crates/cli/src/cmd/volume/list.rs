@@ -1,0 +1,108 @@
+//! `softflash volume list`
+
+use super::open;
+use crate::domains::{Domains, with_domains};
+use crate::error::CliError;
+use crate::formatting::human_bytes;
+use crate::output::{self, Form};
+use serde::Serialize;
+use softflash_base::ShardId;
+use softflash_volume::{DomainSpace, VolumeInfo};
+use std::ops::Range;
+use std::path::Path;
+
+/// A volume in the JSON output.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    size_bytes: u64,
+    used_bytes: u64,
+    snapshots: Vec<String>,
+    /// Of a clone, the snapshot that it was made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clone_of: Option<String>,
+}
+
+/// A domain in the table.
+struct Row {
+    shard: ShardId,
+    units: Range<u16>,
+    volumes: usize,
+    space: DomainSpace,
+}
+
+/// Prints the volumes.
+pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
+    let directory = open(path)?;
+    let (volumes, domains) = with_domains(&directory, async |domains| Ok(look(domains)))?;
+    match form {
+        Form::Json => output::json(&volumes),
+        Form::Table => {
+            print(path, &volumes, &domains);
+            Ok(())
+        }
+    }
+}
+
+/// All volumes by name, and the domains.
+fn look(domains: &Domains) -> (Vec<Listed>, Vec<Row>) {
+    let (mut volumes, mut rows) = (Vec::new(), Vec::new());
+    for (of, domain) in &domains.all {
+        let list = domain.list();
+        let (volumes_here, space) = (list.len(), domain.space());
+        rows.push(Row { shard: of.shard, units: of.units.clone(), volumes: volumes_here, space });
+        volumes.extend(list.into_iter().map(listed));
+    }
+    volumes.sort_by(|a, b| a.name.cmp(&b.name));
+    (volumes, rows)
+}
+
+fn listed(volume: VolumeInfo) -> Listed {
+    let VolumeInfo { name, size_bytes, used_bytes, snapshots, parent } = volume;
+    let clone_of = parent.map(|(volume, snapshot)| format!("{volume}@{snapshot}"));
+    Listed { name, size_bytes, used_bytes, snapshots, clone_of }
+}
+
+fn print(path: &Path, volumes: &[Listed], domains: &[Row]) {
+    if volumes.is_empty() {
+        output::say(&format!(
+            "{}: no volumes; create one with `softflash volume create DIR NAME SIZE`",
+            path.display()
+        ));
+    } else {
+        let row = |volume: &Listed| {
+            vec![
+                volume.name.clone(),
+                human_bytes(volume.size_bytes),
+                human_bytes(volume.used_bytes),
+                or_dash(volume.snapshots.join(", ")),
+                or_dash(volume.clone_of.clone().unwrap_or_default()),
+            ]
+        };
+        let header = ["volume", "size", "used", "snapshots", "clone of"];
+        output::rows(&header, volumes.iter().map(row));
+        output::result("");
+    }
+    let row = |domain: &Row| {
+        let DomainSpace { used_bytes, usable_bytes, .. } = domain.space;
+        vec![
+            format!("shard {}", domain.shard),
+            units(&domain.units),
+            domain.volumes.to_string(),
+            human_bytes(used_bytes),
+            human_bytes(usable_bytes),
+        ]
+    };
+    output::rows(&["domain", "units", "volumes", "used", "usable"], domains.iter().map(row));
+}
+
+fn or_dash(text: String) -> String {
+    if text.is_empty() { "-".to_owned() } else { text }
+}
+
+fn units(units: &Range<u16>) -> String {
+    match units.len() {
+        1 => units.start.to_string(),
+        _ => format!("{}-{}", units.start, units.end.saturating_sub(1)),
+    }
+}

@@ -1,0 +1,204 @@
+//! `softflash volume`
+
+mod list;
+
+use crate::domains::{Domains, with_domains};
+use crate::embedded::OpenDir;
+use crate::error::CliError;
+use crate::formatting::{human_bytes, parse_size};
+use crate::output::{self, Form};
+use clap::{Args, Subcommand};
+use softflash_volume::VolumeError;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `volume`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash format ./data --size 64GiB --units 16 --shards 2 --volume-units 4
+  softflash volume create ./data disk 100GiB
+  softflash volume snapshot ./data disk before-upgrade
+  softflash volume clone ./data disk before-upgrade trial
+  softflash volume list ./data -o json
+  softflash volume delete-snapshot ./data disk before-upgrade
+
+The server must be stopped. Volumes are thin: they take space as they are written, and may promise
+more than there is. docs/volumes.md describes them.")]
+pub struct Volume {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Create a thin volume, which reads as zeros
+    #[command(after_help = "Example:\n  softflash volume create ./data disk 100GiB")]
+    Create {
+        #[command(flatten)]
+        volume: Named,
+        /// Its size, a multiple of 4096 bytes
+        #[arg(value_parser = parse_size)]
+        size: u64,
+    },
+    /// Change the size of a volume; what lies beyond a smaller size is lost
+    #[command(after_help = "Example:\n  softflash volume resize ./data disk 200GiB")]
+    Resize {
+        #[command(flatten)]
+        volume: Named,
+        /// Its new size, a multiple of 4096 bytes
+        #[arg(value_parser = parse_size)]
+        size: u64,
+    },
+    /// Delete a volume and its data; its snapshots must be deleted before
+    #[command(after_help = "Example:\n  softflash volume delete ./data disk")]
+    Delete {
+        #[command(flatten)]
+        volume: Named,
+    },
+    /// Keep the present state of a volume as a snapshot, which shares its space
+    #[command(after_help = "Example:\n  softflash volume snapshot ./data disk monday")]
+    Snapshot {
+        #[command(flatten)]
+        volume: Named,
+        /// The snapshot's name, unique in its volume
+        #[arg(value_name = "SNAP")]
+        snapshot: String,
+    },
+    /// Create a volume that begins with the contents of a snapshot; nothing is copied
+    #[command(after_help = "Example:\n  softflash volume clone ./data disk monday trial")]
+    Clone {
+        #[command(flatten)]
+        volume: Named,
+        /// A snapshot of that volume
+        #[arg(value_name = "SNAP")]
+        snapshot: String,
+        /// The new volume
+        new: String,
+    },
+    /// Delete a snapshot; its clones must be deleted before
+    #[command(after_help = "Example:\n  softflash volume delete-snapshot ./data disk monday")]
+    DeleteSnapshot {
+        #[command(flatten)]
+        volume: Named,
+        /// A snapshot of that volume
+        #[arg(value_name = "SNAP")]
+        snapshot: String,
+    },
+    /// List the volumes with their snapshots, and the space
+    #[command(after_help = "\
+Examples:
+  softflash volume list ./data
+  softflash volume list ./data -o json | jq '.[].name'")]
+    List {
+        /// The data directory
+        directory: PathBuf,
+        /// Output format
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Form,
+    },
+}
+
+/// A volume of a data directory.
+#[derive(Debug, Args)]
+struct Named {
+    /// The data directory
+    directory: PathBuf,
+    /// The volume's name: 1 to 64 letters, digits, `-`, `_` and `.`
+    name: String,
+}
+
+impl Volume {
+    /// Changes or lists the volumes.
+    pub fn run(self) -> Result<(), CliError> {
+        match self.what {
+            What::List { directory, output } => list::run(&directory, output),
+            What::Create { volume, size } => volume.create(size),
+            What::Resize { volume, size } => volume.resize(size),
+            What::Delete { volume } => volume.delete(),
+            What::Snapshot { volume, snapshot } => volume.snapshot(&snapshot),
+            What::Clone { volume, snapshot, new } => volume.clone_snapshot(&snapshot, &new),
+            What::DeleteSnapshot { volume, snapshot } => volume.delete_snapshot(&snapshot),
+        }
+    }
+}
+
+/// The remedy where a server has the directory open.
+const INSTEAD: &str = "run this command after stopping the server";
+
+/// Opens a directory without a server.
+fn open(directory: &Path) -> Result<OpenDir, CliError> {
+    OpenDir::open(directory, INSTEAD)
+}
+
+impl Named {
+    fn create(&self, size: u64) -> Result<(), CliError> {
+        let name = &self.name;
+        self.change(async |domains| {
+            domains.check_unused(name)?;
+            let domain = domains.roomiest().ok_or(VolumeError::Stopped)?;
+            domain.create(name, size).await
+        })?;
+        self.say(&format!("created volume `{name}` of {}", human_bytes(size)));
+        Ok(())
+    }
+
+    fn resize(&self, size: u64) -> Result<(), CliError> {
+        let name = &self.name;
+        let before = self.change(async |domains| {
+            let domain = domains.holder(name)?;
+            let before = domain.volume(name)?.size_bytes()?;
+            domain.resize(name, size).await?;
+            Ok(before)
+        })?;
+        let lost = if size < before { "; what was beyond is lost" } else { "" };
+        let (before, after) = (human_bytes(before), human_bytes(size));
+        self.say(&format!("resized volume `{name}` from {before} to {after}{lost}"));
+        Ok(())
+    }
+
+    fn delete(&self) -> Result<(), CliError> {
+        let name = &self.name;
+        self.change(async |domains| domains.holder(name)?.delete(name).await)?;
+        self.say(&format!("deleted volume `{name}`"));
+        Ok(())
+    }
+
+    fn snapshot(&self, snapshot: &str) -> Result<(), CliError> {
+        let name = &self.name;
+        self.change(async |domains| domains.holder(name)?.snapshot(name, snapshot).await)?;
+        self.say(&format!("created snapshot `{snapshot}` of volume `{name}`"));
+        Ok(())
+    }
+
+    fn clone_snapshot(&self, snapshot: &str, new: &str) -> Result<(), CliError> {
+        let name = &self.name;
+        self.change(async |domains| {
+            let domain = domains.holder(name)?;
+            domains.check_unused(new)?;
+            domain.clone_snapshot(name, snapshot, new).await
+        })?;
+        self.say(&format!("created volume `{new}` from snapshot `{snapshot}` of volume `{name}`"));
+        Ok(())
+    }
+
+    fn delete_snapshot(&self, snapshot: &str) -> Result<(), CliError> {
+        let name = &self.name;
+        self.change(async |domains| domains.holder(name)?.delete_snapshot(name, snapshot).await)?;
+        self.say(&format!("deleted snapshot `{snapshot}` of volume `{name}`"));
+        Ok(())
+    }
+
+    fn change<T>(
+        &self,
+        work: impl AsyncFnOnce(&Domains) -> Result<T, VolumeError>,
+    ) -> Result<T, CliError> {
+        let directory = open(&self.directory)?;
+        with_domains(&directory, async |domains| {
+            work(domains).await.map_err(CliError::volume(&directory.path))
+        })
+    }
+
+    fn say(&self, done: &str) {
+        output::say(&format!("{}: {done}", self.directory.display()));
+    }
+}

@@ -1,0 +1,163 @@
+//! FLASH.VOLUME: creates, changes and lists volumes.
+
+use crate::error::{CommandError, Result};
+use crate::resp::reply::Reply;
+use crate::session::Session;
+use crate::volumes::{VolumeChange, VolumeEntry};
+use bytes::Bytes;
+use bytesize::ByteSize;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use softflash_store::Store;
+
+const NO_VOLUMES: CommandError = CommandError::Known(
+    "ERR this server has no volumes: its data directory was formatted without volume units; create \
+     one that has some with `softflash format DIR --volume-units M`",
+);
+
+type Parse = fn(&[Bytes]) -> Result<VolumeChange>;
+
+/// FLASH.VOLUME CREATE name size
+pub(crate) fn create<'a>(
+    session: &'a mut Session,
+    _: &'a Store,
+    args: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    change(session, args, |args| {
+        Ok(VolumeChange::Create { name: text(args, 2)?, size_bytes: size(args, 3)? })
+    })
+}
+
+/// FLASH.VOLUME RESIZE name size
+pub(crate) fn resize<'a>(
+    session: &'a mut Session,
+    _: &'a Store,
+    args: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    change(session, args, |args| {
+        Ok(VolumeChange::Resize { name: text(args, 2)?, size_bytes: size(args, 3)? })
+    })
+}
+
+/// FLASH.VOLUME DELETE name
+pub(crate) fn delete<'a>(
+    session: &'a mut Session,
+    _: &'a Store,
+    args: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    change(session, args, |args| Ok(VolumeChange::Delete { name: text(args, 2)? }))
+}
+
+/// FLASH.VOLUME SNAPSHOT name snapshot
+pub(crate) fn snapshot<'a>(
+    session: &'a mut Session,
+    _: &'a Store,
+    args: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    change(session, args, |args| {
+        Ok(VolumeChange::Snapshot { volume: text(args, 2)?, name: text(args, 3)? })
+    })
+}
+
+/// FLASH.VOLUME DELETESNAPSHOT name snapshot
+pub(crate) fn delete_snapshot<'a>(
+    session: &'a mut Session,
+    _: &'a Store,
+    args: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    change(session, args, |args| {
+        Ok(VolumeChange::DeleteSnapshot { volume: text(args, 2)?, name: text(args, 3)? })
+    })
+}
+
+/// FLASH.VOLUME CLONE name snapshot new
+pub(crate) fn clone<'a>(
+    session: &'a mut Session,
+    _: &'a Store,
+    args: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    change(session, args, |args| {
+        let (volume, snapshot) = (text(args, 2)?, text(args, 3)?);
+        Ok(VolumeChange::Clone { volume, snapshot, name: text(args, 4)? })
+    })
+}
+
+/// FLASH.VOLUME LIST
+pub(crate) fn list<'a>(
+    session: &'a mut Session,
+    _: &'a Store,
+    _: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    let listed = session.context.volumes.as_ref().map(|volumes| volumes.list());
+    async move {
+        let all = listed.ok_or(NO_VOLUMES)?.await.map_err(refused)?;
+        Ok(Reply::Array(all.into_iter().map(entry).collect()))
+    }
+    .boxed_local()
+}
+
+/// FLASH.VOLUME HELP
+pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
+    Ok(Reply::lines(&[
+        "FLASH.VOLUME <subcommand> [<arg> [value] ...]. Subcommands are:",
+        "CREATE <name> <size>",
+        "    Create a thin volume; the size is in bytes, or with KiB, MiB, GiB or TiB.",
+        "RESIZE <name> <size>",
+        "    Change the size of a volume. A smaller size discards what lies beyond.",
+        "DELETE <name>",
+        "    Delete a volume without snapshots.",
+        "SNAPSHOT <name> <snapshot>",
+        "    Take a snapshot of all writes that have completed.",
+        "DELETESNAPSHOT <name> <snapshot>",
+        "    Delete a snapshot without clones.",
+        "CLONE <name> <snapshot> <new>",
+        "    Create a volume that begins with the contents of a snapshot.",
+        "LIST",
+        "    All volumes with name, size_bytes, used_bytes and snapshots.",
+        "HELP",
+        "    Prints this help.",
+    ]))
+}
+
+fn change<'a>(
+    session: &'a mut Session,
+    args: &'a [Bytes],
+    parse: Parse,
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    let begun = match &session.context.volumes {
+        Some(volumes) => parse(args).map(|change| volumes.change(change)),
+        None => Err(NO_VOLUMES),
+    };
+    async move { begun?.await.map(|()| Reply::Ok).map_err(refused) }.boxed_local()
+}
+
+fn refused(reason: String) -> CommandError {
+    CommandError::quoting(&[b"ERR ", reason.as_bytes()])
+}
+
+fn text(args: &[Bytes], place: usize) -> Result<String> {
+    let word = args.get(place).ok_or(CommandError::SYNTAX)?;
+    // A name that is not UTF-8 is none, and no volume has it.
+    Ok(String::from_utf8_lossy(word).into_owned())
+}
+
+fn size(args: &[Bytes], place: usize) -> Result<u64> {
+    let text = text(args, place)?;
+    let size: Result<ByteSize, _> = text.parse();
+    size.map(|size| size.as_u64()).map_err(|_| {
+        refused(format!(
+            "`{text}` is not a size; write bytes, or a number with KiB, MiB, GiB or TiB"
+        ))
+    })
+}
+
+fn entry(volume: VolumeEntry) -> Reply {
+    let text = |text: String| Reply::Bulk(text.into());
+    let number = |number: u64| Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    Reply::Map(vec![
+        (Reply::Text("name"), text(volume.name)),
+        (Reply::Text("size_bytes"), number(volume.size_bytes)),
+        (Reply::Text("used_bytes"), number(volume.used_bytes)),
+        (Reply::Text("snapshots"), Reply::Array(volume.snapshots.into_iter().map(text).collect())),
+    ])
+}

@@ -1,0 +1,72 @@
+//! What FLASH.VOLUME needs of a server with volumes. This crate knows no volumes itself.
+
+use futures_util::future::BoxFuture;
+
+/// A volume, as FLASH.VOLUME LIST shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeEntry {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Bytes that it and its snapshots hold.
+    pub used_bytes: u64,
+    /// Its snapshots, the oldest first.
+    pub snapshots: Vec<String>,
+}
+
+/// A change that FLASH.VOLUME asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VolumeChange {
+    /// A new volume.
+    Create {
+        /// Its name.
+        name: String,
+        /// Its size.
+        size_bytes: u64,
+    },
+    /// Another size.
+    Resize {
+        /// The volume.
+        name: String,
+        /// Its size from now on.
+        size_bytes: u64,
+    },
+    /// The end of a volume.
+    Delete {
+        /// The volume.
+        name: String,
+    },
+    /// A snapshot.
+    Snapshot {
+        /// The volume.
+        volume: String,
+        /// The name of the snapshot.
+        name: String,
+    },
+    /// The end of a snapshot.
+    DeleteSnapshot {
+        /// The volume.
+        volume: String,
+        /// The snapshot.
+        name: String,
+    },
+    /// A new volume with the contents of a snapshot.
+    Clone {
+        /// The volume of the snapshot.
+        volume: String,
+        /// The snapshot.
+        snapshot: String,
+        /// The name of the new volume.
+        name: String,
+    },
+}
+
+/// The volumes of a server. Errors are texts for people, which name the remedy.
+pub trait VolumeAdmin: Send + Sync {
+    /// All volumes by name.
+    fn list(&self) -> BoxFuture<'static, Result<Vec<VolumeEntry>, String>>;
+
+    /// Carries out a change, which is durable when the future is ready.
+    fn change(&self, change: VolumeChange) -> BoxFuture<'static, Result<(), String>>;
+}

@@ -1,0 +1,113 @@
+//! The handshake of a client, on the main thread.
+
+use super::client::{Client, Place};
+use super::exports::View;
+use crate::stream::Stream;
+use crate::tls::Tls;
+use crate::volumes::Volumes;
+use softflash_nbd::{HandshakeLimits, Negotiation, Session, Step, TlsMode};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+/// A client that sends options for longer sees changes of the volumes.
+const VIEW_LIFETIME: Duration = Duration::from_millis(100);
+
+const READ_BYTES: usize = 4096;
+
+/// A handshake under way.
+pub(super) struct Handshake {
+    stream: Stream,
+    negotiation: Negotiation,
+    tls: Option<Arc<Tls>>,
+    volumes: Volumes,
+}
+
+/// The end of a handshake without an error.
+enum End {
+    Session { session: Session, received: Vec<u8> },
+    Closed,
+}
+
+impl Handshake {
+    pub fn new(
+        socket: TcpStream,
+        mode: TlsMode,
+        tls: Option<Arc<Tls>>,
+        volumes: Volumes,
+    ) -> Handshake {
+        let negotiation = Negotiation::new(mode, HandshakeLimits::default());
+        Handshake { stream: Stream::new(socket, None), negotiation, tls, volumes }
+    }
+
+    /// Negotiates; returns the client and its shard if it has chosen an export.
+    pub async fn run(mut self, place: Place) -> io::Result<Option<(usize, Client)>> {
+        self.stream.write_all(&self.negotiation.greeting()).await?;
+        match self.negotiate().await? {
+            End::Session { session, received } => {
+                let shard = usize::try_from(session.export().id).unwrap_or(usize::MAX);
+                let connection = self.stream.detach()?;
+                Ok(Some((shard, Client { connection, session, received, place })))
+            }
+            End::Closed => {
+                self.stream.shutdown().await?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn negotiate(&mut self) -> io::Result<End> {
+        let mut buffer = [0; READ_BYTES];
+        let mut view: Option<(View, Instant)> = None;
+        loop {
+            let count = self.stream.read(&mut buffer).await?;
+            let mut input = buffer.get(..count).unwrap_or_default();
+            if input.is_empty() {
+                return Ok(End::Closed);
+            }
+            let seen = match view.take() {
+                Some((view, since)) if since.elapsed() < VIEW_LIFETIME => (view, since),
+                _ => (self.view().await?, Instant::now()),
+            };
+            while !input.is_empty() {
+                let mut output = Vec::new();
+                let step = self.negotiation.advance(&mut input, &seen.0, &mut output);
+                self.stream.write_all(&output).await?;
+                self.stream.flush().await?;
+                match step {
+                    Step::Continue => {}
+                    Step::StartTls => self.start_tls(&mut input).await?,
+                    Step::Begin(session) => {
+                        return Ok(End::Session { session, received: input.to_vec() });
+                    }
+                    Step::Close(reason) => {
+                        tracing::debug!(%reason, "no NBD export was chosen");
+                        return Ok(End::Closed);
+                    }
+                }
+            }
+            view = Some(seen);
+        }
+    }
+
+    async fn view(&self) -> io::Result<View> {
+        self.volumes.exports().await.map(View).map_err(io::Error::other)
+    }
+
+    /// Begins TLS on the socket. What came in plain text behind the request for it may be from
+    /// someone else than the client, and a client does not send anything before the answer.
+    async fn start_tls(&mut self, input: &mut &[u8]) -> io::Result<()> {
+        let config = self.tls.as_ref().map(|tls| tls.current());
+        let stream = std::mem::replace(&mut self.stream, Stream::Failed);
+        let (true, Some(config), Stream::Plain(socket)) = (input.is_empty(), config, stream) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        self.stream = Stream::new(socket, Some(config));
+        self.stream.handshake().await?;
+        self.negotiation.tls_started();
+        Ok(())
+    }
+}

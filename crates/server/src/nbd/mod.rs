@@ -1,0 +1,34 @@
+//! NBD: the volumes as network block devices.
+//!
+//! [`accept`] admits connections on the main thread ([`door`] decides which, and whether they need
+//! TLS); [`handshake`] negotiates there, with the [`exports`] of all shards. Then the connection
+//! moves as a [`client`] to the thread of its volume, whose [`sessions`] serve it: [`receive`]
+//! cuts requests, [`carry_out`] runs them side by side on the volume ([`target`], with
+//! [`range_locks`] for what is not aligned), and [`send`] writes the replies as they come.
+
+mod accept;
+mod carry_out;
+pub(crate) mod client;
+mod door;
+mod exports;
+mod handshake;
+mod range_locks;
+mod receive;
+mod send;
+pub(crate) mod sessions;
+mod target;
+
+pub(crate) use accept::accept;
+pub(crate) use door::Door;
+
+use std::net::SocketAddr;
+
+/// Settings of NBD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NbdSettings {
+    /// Address; port 0 chooses a free port.
+    pub address: SocketAddr,
+    /// Whether clients are admitted that have shown neither a password, which NBD does not have,
+    /// nor a certificate, although RESP clients must.
+    pub open: bool,
+}

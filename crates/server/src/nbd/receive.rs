@@ -1,0 +1,165 @@
+//! Receives the requests of a connection and starts them; the limits of what is under way.
+
+use super::carry_out::carry_out;
+use super::send::Outgoing;
+use super::target::Target;
+use crate::stream::Stream;
+use softflash_nbd::{Event as Parsed, Request, Transmission};
+use softflash_runtime::{BytePermit, ByteSemaphore, Event, RuntimeHandle};
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, ReadHalf};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
+
+/// Maximum number of requests of a connection under way.
+pub(super) const MOST_REQUESTS: u64 = 64;
+
+/// Maximum bytes of the data of these requests.
+pub(super) const MOST_BYTES: u64 = 64 << 20;
+
+/// Time limit without progress for a client that has begun a write.
+const PAYLOAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+const READ_BYTES: usize = 64 << 10;
+
+/// The receiving half of a connection.
+pub(super) struct Receiver {
+    pub socket: ReadHalf<Stream>,
+    pub transmission: Transmission,
+    pub target: Target,
+    pub runtime: RuntimeHandle,
+    pub replies: UnboundedSender<Outgoing>,
+    /// Requests of this connection.
+    pub requests: ByteSemaphore,
+    /// Bytes of their data, of this connection and of all of the thread.
+    pub bytes: [ByteSemaphore; 2],
+    /// Set if the client or the server is going.
+    pub ends: [Event; 2],
+}
+
+/// A write whose payload is being received.
+struct Pending {
+    request: Request,
+    payload: Vec<u8>,
+    held: Vec<BytePermit>,
+}
+
+impl Receiver {
+    /// Receives requests until the client disconnects or the server stops, and waits until those
+    /// under way are replied to.
+    pub async fn run(mut self, received: Vec<u8>) {
+        if let Err(error) = self.receive(received).await {
+            tracing::debug!(%error, "NBD client lost");
+        }
+        let _all = self.requests.acquire(MOST_REQUESTS).await;
+    }
+
+    async fn receive(&mut self, received: Vec<u8>) -> io::Result<()> {
+        let mut pending = None;
+        let mut goes_on = self.take(&received, &mut pending).await?;
+        drop(received);
+        let mut buffer = vec![0; READ_BYTES];
+        while goes_on {
+            self.receive_payload(&mut pending).await?;
+            let [client, server] = &self.ends;
+            let count = tokio::select! {
+                count = self.socket.read(&mut buffer) => count?,
+                () = client.wait() => 0,
+                () = server.wait() => 0,
+            };
+            let input = buffer.get(..count).unwrap_or_default();
+            goes_on = count > 0 && self.take(input, &mut pending).await?;
+        }
+        Ok(())
+    }
+
+    /// Receives the rest of a payload where it is needed.
+    async fn receive_payload(&mut self, pending: &mut Option<Pending>) -> io::Result<()> {
+        while let Some(write) = pending {
+            let missing = self.transmission.payload_missing_bytes();
+            if missing > 0 {
+                let mut limited = (&mut self.socket).take(u64::from(missing));
+                let [client, server] = &self.ends;
+                let count = tokio::select! {
+                    count = timeout(PAYLOAD_TIMEOUT, limited.read_buf(&mut write.payload)) => count??,
+                    () = client.wait() => 0,
+                    () = server.wait() => 0,
+                };
+                if count == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                self.transmission.payload_received(u32::try_from(count).unwrap_or(u32::MAX));
+                continue;
+            }
+            if let Some(Pending { request, payload, held }) = pending.take() {
+                self.start(request, payload, held);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the requests from received bytes; false if the client goes.
+    async fn take(&mut self, input: &[u8], pending: &mut Option<Pending>) -> io::Result<bool> {
+        let mut input = input;
+        loop {
+            match self.transmission.next(&mut input).map_err(io::Error::other)? {
+                Parsed::NeedInput => return Ok(true),
+                Parsed::Disconnect => return Ok(false),
+                Parsed::Request(request) => {
+                    let held = self.admit(&request).await;
+                    match request.command.payload_bytes() {
+                        0 => self.start(request, Vec::new(), held),
+                        bytes => {
+                            let payload = Vec::with_capacity(bytes as usize);
+                            *pending = Some(Pending { request, payload, held });
+                        }
+                    }
+                }
+                Parsed::Payload { bytes, is_last } => {
+                    if let Some(write) = pending {
+                        write.payload.extend_from_slice(bytes);
+                    }
+                    if let Some(Pending { request, payload, held }) = pending.take_if(|_| is_last) {
+                        self.start(request, payload, held);
+                    }
+                }
+                Parsed::Rejected(rejection) => {
+                    let held = vec![self.requests.acquire(1).await];
+                    let mut head = Vec::new();
+                    self.transmission.session().replies().reject(&rejection, &mut head);
+                    self.reply(Outgoing { reply: head.into(), held });
+                }
+            }
+        }
+    }
+
+    /// Waits until a request may begin.
+    async fn admit(&self, request: &Request) -> Vec<BytePermit> {
+        use softflash_nbd::Command;
+        let mut held = vec![self.requests.acquire(1).await];
+        if let Command::Read { range, .. } | Command::Write { range } = request.command {
+            for budget in &self.bytes {
+                held.push(budget.acquire(u64::from(range.bytes)).await);
+            }
+        }
+        held
+    }
+
+    /// Starts a request, beside those under way.
+    fn start(&self, request: Request, payload: Vec<u8>, held: Vec<BytePermit>) {
+        let (target, replies) = (self.target.clone(), self.replies.clone());
+        let session = self.transmission.session();
+        let (encoder, has_holes) = (session.replies(), session.has_structured_replies());
+        self.runtime.spawn(Box::pin(async move {
+            let reply = carry_out(&target, encoder, has_holes, &request, &payload).await;
+            drop(payload);
+            // The writer ends after all senders.
+            let _ = replies.send(Outgoing { reply, held });
+        }));
+    }
+
+    fn reply(&self, outgoing: Outgoing) {
+        let _ = self.replies.send(outgoing);
+    }
+}

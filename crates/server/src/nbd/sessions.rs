@@ -1,0 +1,145 @@
+//! The NBD connections of a shard's thread.
+
+use super::client::Client;
+use super::range_locks::RangeLocks;
+use super::receive::{MOST_BYTES, MOST_REQUESTS, Receiver};
+use super::send::send;
+use super::target::Target;
+use crate::volumes::SNAPSHOT_MARK;
+use softflash_nbd::Transmission;
+use softflash_runtime::{ByteSemaphore, Event, RuntimeHandle};
+use softflash_volume::{Domain, Volume, VolumeError};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+use tokio::sync::mpsc::unbounded_channel;
+
+/// Maximum bytes of the data of all requests of a thread under way. They are not part of
+/// `--memory`, as the maps of the domains are not.
+const THREAD_BYTES: u64 = 2 * MOST_BYTES;
+
+/// All NBD connections of a thread.
+pub(crate) struct Sessions {
+    runtime: RuntimeHandle,
+    count: Cell<usize>,
+    empty: Event,
+    stopping: Event,
+    bytes: ByteSemaphore,
+    /// The locks of the volumes that are in use, by name.
+    locks: RefCell<HashMap<String, Weak<RangeLocks>>>,
+}
+
+impl Sessions {
+    pub fn new(runtime: RuntimeHandle) -> Sessions {
+        let empty = Event::new();
+        empty.set();
+        Sessions {
+            runtime,
+            count: Cell::new(0),
+            empty,
+            stopping: Event::new(),
+            bytes: ByteSemaphore::new(THREAD_BYTES),
+            locks: RefCell::default(),
+        }
+    }
+
+    /// Serves a client until it disconnects or the server stops.
+    pub fn begin(self: &Rc<Self>, client: Client, domain: &Domain) {
+        let name = client.session.export().name.clone();
+        // It may have been deleted since the handshake.
+        match open(domain, &name) {
+            Ok(volume) => {
+                let target = Target::new(volume, self.locks_of(&name));
+                let member = Member::enter(self);
+                self.runtime.spawn(Box::pin(async move {
+                    if let Err(error) = member.sessions.serve(client, target).await {
+                        tracing::debug!(export = name, %error, "NBD client lost");
+                    }
+                }));
+            }
+            Err(error) => tracing::debug!(export = name, %error, "NBD client disconnected"),
+        }
+    }
+
+    async fn serve(&self, client: Client, target: Target) -> io::Result<()> {
+        let Client { connection, session, received, place } = client;
+        let stream = connection.attach().await?;
+        let (socket, writer) = tokio::io::split(stream);
+        let (replies, outgoing) = unbounded_channel();
+        let lost = Event::new();
+        let receiver = Receiver {
+            socket,
+            transmission: Transmission::new(session),
+            target,
+            runtime: self.runtime.clone(),
+            replies,
+            requests: ByteSemaphore::new(MOST_REQUESTS),
+            bytes: [ByteSemaphore::new(MOST_BYTES), self.bytes.clone()],
+            ends: [lost.clone(), self.stopping.clone()],
+        };
+        let sending = send(writer, outgoing, lost);
+        futures_util::future::join(receiver.run(received), sending).await;
+        drop(place);
+        Ok(())
+    }
+
+    /// The locks of a volume, which all clients of it share.
+    fn locks_of(&self, name: &str) -> Rc<RangeLocks> {
+        let mut all = self.locks.borrow_mut();
+        if let Some(locks) = all.get(name).and_then(Weak::upgrade) {
+            return locks;
+        }
+        all.retain(|_, locks| locks.strong_count() > 0);
+        let locks = Rc::new(RangeLocks::default());
+        all.insert(name.to_owned(), Rc::downgrade(&locks));
+        locks
+    }
+
+    /// Ends all connections: requests under way are replied to, within this time.
+    pub async fn drain(&self, within: Duration) {
+        self.stopping.set();
+        let timeout = self.runtime.sleep_until(self.runtime.now() + within);
+        let emptied = std::pin::pin!(async {
+            while self.count.get() > 0 {
+                self.empty.wait().await;
+            }
+        });
+        futures_util::future::select(emptied, timeout).await;
+        if self.count.get() > 0 {
+            tracing::warn!(connections = self.count.get(), "NBD clients are disconnected");
+        }
+    }
+}
+
+/// A volume, or the snapshot of one.
+fn open(domain: &Domain, name: &str) -> Result<Volume, VolumeError> {
+    match name.split_once(SNAPSHOT_MARK) {
+        Some((volume, snapshot)) => domain.open_snapshot(volume, snapshot),
+        None => domain.volume(name),
+    }
+}
+
+/// A connection in the count of all; leaves it on drop.
+struct Member {
+    sessions: Rc<Sessions>,
+}
+
+impl Member {
+    fn enter(sessions: &Rc<Sessions>) -> Member {
+        sessions.count.set(sessions.count.get() + 1);
+        sessions.empty.reset();
+        Member { sessions: Rc::clone(sessions) }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let left = self.sessions.count.get().saturating_sub(1);
+        self.sessions.count.set(left);
+        if left == 0 {
+            self.sessions.empty.set();
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! FLASH.VOLUME: what the protocol asks of the volumes.
+
+use super::registry::Volumes;
+use super::requests::Change;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use softflash_protocol::volumes::{VolumeAdmin, VolumeChange, VolumeEntry};
+
+impl VolumeAdmin for Volumes {
+    fn list(&self) -> BoxFuture<'static, Result<Vec<VolumeEntry>, String>> {
+        let volumes = self.clone();
+        async move {
+            let domains = volumes.describe().await.map_err(|error| error.to_string())?;
+            let all = domains.into_iter().flat_map(|domain| domain.volumes);
+            let mut all: Vec<VolumeEntry> = all
+                .map(|volume| VolumeEntry {
+                    name: volume.name,
+                    size_bytes: volume.size_bytes,
+                    used_bytes: volume.used_bytes,
+                    snapshots: volume.snapshots,
+                })
+                .collect();
+            all.sort_by(|a, b| a.name.cmp(&b.name));
+            Ok(all)
+        }
+        .boxed()
+    }
+
+    fn change(&self, change: VolumeChange) -> BoxFuture<'static, Result<(), String>> {
+        let volumes = self.clone();
+        let change = match change {
+            VolumeChange::Create { name, size_bytes } => Change::Create { name, size_bytes },
+            VolumeChange::Resize { name, size_bytes } => Change::Resize { name, size_bytes },
+            VolumeChange::Delete { name } => Change::Delete { name },
+            VolumeChange::Snapshot { volume, name } => Change::Snapshot { volume, name },
+            VolumeChange::DeleteSnapshot { volume, name } => {
+                Change::DeleteSnapshot { volume, name }
+            }
+            VolumeChange::Clone { volume, snapshot, name } => {
+                Change::Clone { volume, snapshot, name }
+            }
+        };
+        async move { volumes.change(change).await.map_err(|error| error.to_string()) }.boxed()
+    }
+}
