@@ -141,7 +141,7 @@ bugs! {
     MovesNotFlushed: "collected superblocks are released before the copies of their data are durable", "volume/src/collector.rs";
     MovesAsWrites: "collection records moved data as written: a snapshot keeps the old place", "volume/src/collector.rs";
     PinsIgnored: "superblocks with discards and operations are released before a root replaces them", "volume/src/superblocks.rs";
-    TornUnitsTaken: "recovery does not verify data that were never durable", "volume/src/recovery.rs";
+    TornUnitsTaken: "recovery does not verify data that were never durable", "volume/src/recovery/replay.rs";
     UncertainTrusted: "recovery neither writes uncertain data again nor makes a root of what they changed", "volume/src/domain.rs";
     HeirForgotten: "a deleted snapshot does not leave its data to the older one", "volume/src/domain_map.rs";
     FrozenLeafChanged: "a leaf that changes while a checkpoint is made is written as it is later", "volume/src/domain_map.rs";

@@ -13,7 +13,7 @@ use crate::format::operation::Operation;
 use crate::frames::Frames;
 use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
-use crate::image::ImageId;
+use crate::listing::{self, VolumeInfo};
 use crate::operations::{Change, change, check_name, check_size};
 use crate::recovery::{Recovered, RecoveryReport, recover};
 use crate::superblocks::Superblocks;
@@ -34,21 +34,6 @@ const LAYER: u8 = 1;
 #[derive(Clone)]
 pub struct Domain {
     core: Shared,
-}
-
-/// A volume, as listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VolumeInfo {
-    /// Its name.
-    pub name: String,
-    /// Its size.
-    pub size_bytes: u64,
-    /// Bytes that the volume and its snapshots hold.
-    pub used_bytes: u64,
-    /// Its snapshots, the oldest first.
-    pub snapshots: Vec<String>,
-    /// Of a clone, the volume and the snapshot that it was made of.
-    pub parent: Option<(String, String)>,
 }
 
 /// The space of a domain.
@@ -276,32 +261,7 @@ impl Domain {
 
     /// The volumes, by name.
     pub fn list(&self) -> Vec<VolumeInfo> {
-        let map = self.core.map.borrow();
-        let bytes = |units: u64| units * cast::wide(MAPPING_UNIT_BYTES);
-        let name_of = |id: ImageId| map.images.get(id).map(|image| image.name.clone());
-        let info = |(id, image): (ImageId, &crate::image::Image)| {
-            let snapshots: Vec<_> = map.images.snapshots_of(id).collect();
-            let held: u64 = snapshots.iter().map(|(_, snapshot)| map.held_by(snapshot)).sum();
-            let parent = match image.role {
-                crate::image::Role::Volume { parent } => parent,
-                crate::image::Role::Snapshot { .. } => None,
-            };
-            let parent = parent.and_then(|parent| match map.images.get(parent)?.role {
-                crate::image::Role::Snapshot { of } => Some((name_of(of)?, name_of(parent)?)),
-                crate::image::Role::Volume { .. } => None,
-            });
-            VolumeInfo {
-                name: image.name.clone(),
-                size_bytes: bytes(image.size.into()),
-                used_bytes: bytes(held + map.held_by(image)),
-                snapshots: snapshots.iter().rev().map(|(_, image)| image.name.clone()).collect(),
-                parent,
-            }
-        };
-        let mut all: Vec<VolumeInfo> =
-            map.images.iter().filter(|(_, image)| image.is_volume()).map(info).collect();
-        all.sort_by(|a, b| a.name.cmp(&b.name));
-        all
+        listing::volumes(&self.core.map.borrow())
     }
 
     /// Opens a volume.

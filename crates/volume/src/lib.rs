@@ -22,6 +22,7 @@ mod frontier;
 mod geometry;
 mod image;
 mod leaves;
+mod listing;
 mod operations;
 mod placement;
 mod reader;
@@ -34,8 +35,9 @@ mod writer;
 
 pub use config::DomainConfig;
 pub use counters::DomainCounters;
-pub use domain::{Domain, DomainSpace, VolumeInfo};
+pub use domain::{Domain, DomainSpace};
 pub use error::VolumeError;
 pub use format::MAPPING_UNIT_BYTES;
+pub use listing::VolumeInfo;
 pub use recovery::RecoveryReport;
 pub use volume::Volume;

@@ -4,6 +4,7 @@
 use crate::core::Core;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::frame::{self, Head};
+use softflash_base::{cast, checksum};
 use softflash_ftl::{Hint, Superblock};
 
 /// A frame that was found.
@@ -52,4 +53,14 @@ async fn head_at(core: &Core, superblock: &Superblock, page: u32) -> Option<Head
     let head =
         frame::decode(read.bytes.get(..MAPPING_UNIT_BYTES)?, core.position(superblock, page))?;
     (head.pages <= core.geometry.block_pages() - page).then_some(head)
+}
+
+/// Reads a mapping unit; `None` if it cannot be read, or is not what was written.
+pub(crate) async fn read_checked(core: &Core, place: u32, seed: u64, sum: u64) -> Option<Vec<u8>> {
+    let superblock = core.superblocks.handle(core.geometry.block_of(place))?;
+    let (page, inside) = core.geometry.page_of(place);
+    let read = core.flash.read(&superblock, page, 1, Hint::FOREGROUND).await.ok()?;
+    let at = cast::index(inside) * MAPPING_UNIT_BYTES;
+    let data = read.bytes.get(at..at + MAPPING_UNIT_BYTES)?;
+    (checksum::checksum64(seed, data) == sum).then(|| data.to_vec())
 }

@@ -1,0 +1,87 @@
+//! The map as a checkpoint writes it and recovery reads it.
+
+use super::{DomainMap, HOLE, INHERITED, UNSET};
+use crate::format::leaf::LEAF_UNITS;
+use crate::leaves::{Freshness, LeafOwner};
+use softflash_base::cast::index;
+
+impl DomainMap {
+    /// Freezes the leaves that have changed; [`take_frozen`](DomainMap::take_frozen) returns each
+    /// as it is now.
+    pub fn freeze(&mut self) -> Vec<u32> {
+        self.leaves.freeze()
+    }
+
+    /// The encoded halves of a frozen leaf.
+    pub fn take_frozen(&mut self, leaf: u32) -> [Vec<u8>; 2] {
+        if let Some(saved) = self.saved.remove(&leaf) {
+            return saved;
+        }
+        self.leaves.get_mut(leaf).freshness = Freshness::Clean;
+        self.encode(leaf)
+    }
+
+    /// The checkpoint of the frozen leaves has failed: they are as changed as before it.
+    pub fn thaw(&mut self) {
+        self.saved.clear();
+        self.leaves.thaw();
+    }
+
+    /// Lets the next checkpoint write a leaf, changed or not.
+    pub fn touch(&mut self, leaf: u32) {
+        self.change(leaf);
+    }
+
+    pub(super) fn encode(&self, leaf: u32) -> [Vec<u8>; 2] {
+        let first = leaf * LEAF_UNITS;
+        [0, 1].map(|half| {
+            crate::format::leaf::encode(half, |at| {
+                let place = self.map.physical_of(first + at);
+                let checksum = self.checksums.get(index(place)).copied().unwrap_or(0);
+                (place, checksum)
+            })
+        })
+    }
+
+    /// Gives a leaf to its owner as a root says; `stored` are the places of its halves.
+    pub fn restore_leaf(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[u32; 2]>) {
+        self.leaves.restore(leaf, owner, stored);
+        self.map.grow_logical(self.leaves.len() * LEAF_UNITS);
+    }
+
+    /// Sets an entry of a leaf from the flash. Returns whether its place can exist.
+    pub fn restore(&mut self, leaf: u32, at: u32, place: u32, checksum: u32) -> bool {
+        if place == UNSET {
+            return true;
+        }
+        let logical = leaf * LEAF_UNITS + at;
+        if let Some(known) = self.checksums.get_mut(index(place)) {
+            *known = checksum;
+        } else if place != HOLE && place != INHERITED {
+            return false;
+        }
+        self.map.restore(logical, place);
+        let counts = self.leaves.get_mut(leaf);
+        *(if self.map.is_page(place) { &mut counts.places } else { &mut counts.marks }) += 1;
+        true
+    }
+
+    /// Ends recovery: computes the reverse of the map and the valid places of each block.
+    ///
+    /// # Errors
+    /// A place that two mapping units have.
+    pub fn recovered(&mut self) -> Result<(), u32> {
+        self.leaves.list_free();
+        self.map.grow_logical(self.leaves.len() * LEAF_UNITS);
+        self.map.rebuild_reverse()?;
+        let blocks = self.geometry.places() / self.geometry.block_units;
+        for block in 0..blocks {
+            let places = self.geometry.places_of(block);
+            let valid = self.map.count_valid(places.start, places.end);
+            (0..valid).for_each(|_| self.blocks.add_valid(block));
+        }
+        self.used = (0..blocks).map(|block| self.blocks.valid_in(block)).sum();
+        self.recovering = false;
+        Ok(())
+    }
+}

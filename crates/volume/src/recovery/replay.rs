@@ -1,0 +1,102 @@
+//! Applies the frames behind a root in their order.
+
+use super::RecoveryReport;
+use super::uncertain::Protected;
+use crate::core::Core;
+use crate::format::entry::Entry;
+use crate::format::operation::Operation;
+use crate::walk::{FoundFrame, read_checked};
+use softflash_base::cast;
+use softflash_base::planted::{self, Bug};
+use std::collections::BTreeSet;
+
+/// Applies the frames behind the root in their order. Data that were never durable are compared
+/// with their checksums first: a power cut may have torn them.
+pub(super) async fn replay(
+    core: &Core,
+    frames: &[FoundFrame],
+    uncertain: &BTreeSet<u64>,
+    durable_below: u64,
+    report: &mut RecoveryReport,
+) -> Replayed {
+    let mut replayed = Replayed::default();
+    for frame in frames {
+        report.frames += 1;
+        for (entry, place) in frame.places() {
+            let seed = match entry {
+                Entry::Data { image, lba, .. } | Entry::Moved { image, lba, .. } => {
+                    core.map.borrow().seed_of(image, lba)
+                }
+                entry => entry.seed(),
+            };
+            let was_durable = frame.head.sequence < durable_below;
+            let check = !was_durable && !planted::bug(Bug::TornUnitsTaken)
+                || matches!(entry, Entry::Operation { .. });
+            let data = match entry.checksum() {
+                Some(sum) if check => match read_checked(core, place, seed, sum).await {
+                    Some(data) => data,
+                    None if was_durable => {
+                        tracing::error!(block = frame.block, "an operation cannot be read");
+                        report.lost_frames += 1;
+                        continue;
+                    }
+                    None => {
+                        report.torn += 1;
+                        continue;
+                    }
+                },
+                _ => Vec::new(),
+            };
+            let is_uncertain = uncertain.contains(&frame.head.sequence);
+            if is_uncertain {
+                replayed.protected.add(core, entry, operation(&data, entry));
+            }
+            apply(core, frame, entry, place, &data);
+            if is_uncertain && matches!(entry, Entry::Data { .. } | Entry::Moved { .. }) {
+                replayed.read.push((place, data));
+            }
+        }
+    }
+    replayed
+}
+
+/// What a replay has learned of uncertain frames.
+#[derive(Default)]
+pub(super) struct Replayed {
+    pub protected: Protected,
+    /// Places of their data, with the data.
+    pub read: Vec<(u32, Vec<u8>)>,
+}
+
+fn operation(data: &[u8], entry: Entry) -> Option<Operation> {
+    match entry {
+        Entry::Operation { bytes, .. } => {
+            data.get(..cast::index(bytes)).and_then(Operation::decode)
+        }
+        _ => None,
+    }
+}
+
+fn apply(core: &Core, frame: &FoundFrame, entry: Entry, place: u32, data: &[u8]) {
+    let mut map = core.map.borrow_mut();
+    match entry {
+        Entry::Data { image, lba, checksum } => {
+            if map.write(image, lba, place, checksum) {
+                core.superblocks.pin(frame.block, frame.head.sequence);
+            }
+        }
+        Entry::Moved { image, lba, checksum } => map.write_moved(image, lba, place, checksum),
+        Entry::Discard { image, lba, count } => {
+            map.discard(image, lba, count);
+            core.superblocks.pin(frame.block, frame.head.sequence);
+        }
+        Entry::Operation { .. } => {
+            match operation(data, entry) {
+                Some(operation) => map.apply(&operation),
+                None => tracing::error!("an operation is not decodable; it is left out"),
+            }
+            core.superblocks.pin(frame.block, frame.head.sequence);
+        }
+        Entry::Void | Entry::Leaf { .. } | Entry::Root { .. } => {}
+    }
+}

@@ -1,0 +1,113 @@
+//! The newest whole roots, and the leaves of one.
+
+use super::RecoveryReport;
+use crate::core::Core;
+use crate::error::VolumeError;
+use crate::format::entry::Entry;
+use crate::format::leaf;
+use crate::format::root::Root;
+use crate::leaves::LeafOwner;
+use crate::walk::{FoundFrame, read_checked};
+use softflash_base::cast;
+use std::collections::{BTreeMap, HashMap};
+
+/// Parts of a root, by number: place and checksum.
+type Parts = BTreeMap<u32, (u32, u64)>;
+
+/// Reads the newest root of which every part is whole, and the one before it, with the places of
+/// their parts: the newest may not be durable.
+pub(super) async fn newest_roots(
+    core: &Core,
+    frames: &[FoundFrame],
+    report: &mut RecoveryReport,
+) -> Vec<(Root, Vec<u32>)> {
+    let mut roots: BTreeMap<u64, (u32, Parts)> = BTreeMap::new();
+    for (entry, place) in frames.iter().flat_map(FoundFrame::places) {
+        if let Entry::Root { root, part, parts, checksum } = entry {
+            let (whole, found) = roots.entry(root).or_default();
+            *whole = parts;
+            found.insert(part, (place, checksum));
+        }
+    }
+    let mut newest = Vec::new();
+    for (number, (parts, found)) in roots.into_iter().rev() {
+        report.root = report.root.max(number);
+        // An interrupted checkpoint leaves a root without some of its parts.
+        if cast::saturating_u32(found.len()) != parts {
+            continue;
+        }
+        match read_root(core, number, parts, &found).await {
+            Some(root) => newest.push((root, found.values().map(|&(place, _)| place).collect())),
+            None => {
+                report.lost_roots += 1;
+                tracing::error!(number, "a root cannot be read; an older one is taken");
+            }
+        }
+        if newest.len() == 2 {
+            break;
+        }
+    }
+    newest
+}
+
+async fn read_root(core: &Core, root: u64, parts: u32, found: &Parts) -> Option<Root> {
+    let mut bytes = Vec::new();
+    for (&part, &(place, checksum)) in found {
+        let entry = Entry::Root { root, part, parts, checksum };
+        bytes.extend(read_checked(core, place, entry.seed(), checksum).await?);
+    }
+    Root::decode(&bytes)
+}
+
+/// Restores images and leaves of a root.
+pub(super) async fn restore(
+    core: &Core,
+    root: &Root,
+    frames: &[FoundFrame],
+    report: &mut RecoveryReport,
+) -> Result<(), VolumeError> {
+    let stored: HashMap<u32, [u32; 2]> =
+        root.leaves.iter().map(|stored| (stored.leaf, stored.halves)).collect();
+    let checksums: HashMap<u32, Entry> =
+        frames.iter().flat_map(FoundFrame::places).map(|(entry, place)| (place, entry)).collect();
+    {
+        let mut map = core.map.borrow_mut();
+        map.images = root.images.clone();
+        for (image, contents) in root.images.iter() {
+            for (position, leaf) in (0..).zip(&contents.leaves) {
+                let Some(leaf) = *leaf else { continue };
+                let owner = LeafOwner { image, position };
+                map.restore_leaf(leaf, owner, stored.get(&leaf).copied());
+            }
+        }
+    }
+    for stored in &root.leaves {
+        report.leaves += 1;
+        for (half, &place) in (0..).zip(&stored.halves) {
+            let entry = checksums.get(&place).copied();
+            let whole = match entry.and_then(Entry::checksum) {
+                Some(sum) => {
+                    let seed = Entry::Leaf { leaf: stored.leaf, half, checksum: sum }.seed();
+                    read_checked(core, place, seed, sum).await
+                }
+                None => None,
+            };
+            let Some(bytes) = whole else {
+                let leaf = stored.leaf;
+                return Err(VolumeError::Damaged {
+                    reason: format!("half {half} of leaf {leaf} of the map cannot be read"),
+                });
+            };
+            let mut map = core.map.borrow_mut();
+            let mut possible = true;
+            leaf::decode(half, &bytes, |at, place, checksum| {
+                possible &= map.restore(stored.leaf, at, place, checksum);
+            });
+            if !possible {
+                let reason = format!("leaf {} names places that do not exist", stored.leaf);
+                return Err(VolumeError::Damaged { reason });
+            }
+        }
+    }
+    Ok(())
+}
