@@ -23,6 +23,9 @@ pub(crate) async fn run(core: Shared, unit: u32) {
     let mut policies = Policies::new(core.config.victim, core.config.wear, rng);
     while !core.stopped.get() {
         if !collect_one(&core, unit, &mut policies).await {
+            core.collection_rests[cast::index(unit)].set(true);
+            // Writers that wait for space may have to be refused.
+            core.space.notify_all();
             core.collect[cast::index(unit)].notified().await;
         }
     }

@@ -5,6 +5,7 @@ use crate::config::DomainConfig;
 use crate::counters::Counters;
 use crate::domain_map::DomainMap;
 use crate::error::VolumeError;
+use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::frame::Position;
 use crate::frames::{Completion, Frames};
 use crate::frontier::Frontiers;
@@ -39,6 +40,8 @@ pub(crate) struct Core {
     pub space: Notify,
     /// Wakes the collection of each unit.
     pub collect: Vec<Notify>,
+    /// Units whose collection has found nothing to do since it was woken.
+    pub collection_rests: Vec<Cell<bool>>,
     /// Wakes the task that flushes, with those who wait for it.
     pub flush: Notify,
     pub flush_waiters: RefCell<Vec<Completion>>,
@@ -112,7 +115,19 @@ impl Core {
 
     /// Wakes the collection of all units.
     pub fn wake_collection(&self) {
+        self.collection_rests.iter().for_each(|rests| rests.set(false));
         self.collect.iter().for_each(Notify::notify_one);
+    }
+
+    /// Whether superblocks will be free when a flush or a checkpoint has ended.
+    pub fn releases_wait(&self) -> bool {
+        !self.to_release.borrow().is_empty() || !self.collected.borrow().is_empty()
+    }
+
+    /// The error of a domain in which no space can be made.
+    pub fn out_of_space(&self, used: u32) -> VolumeError {
+        let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
+        VolumeError::OutOfSpace { used: bytes(used), usable: bytes(self.usable.get()) }
     }
 
     /// Asks for a checkpoint if superblocks wait for the next root.

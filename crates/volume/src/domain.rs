@@ -92,6 +92,7 @@ impl Domain {
             gate,
             space: Notify::new(),
             collect: (0..geometry.units).map(|_| Notify::new()).collect(),
+            collection_rests: (0..geometry.units).map(|_| Cell::new(false)).collect(),
             flush: Notify::new(),
             flush_waiters: RefCell::default(),
             checkpoint: Notify::new(),

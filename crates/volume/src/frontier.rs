@@ -126,6 +126,8 @@ pub(crate) fn open(core: &Core, unit: u32, stream: Stream) -> Result<bool, Volum
         Err(FtlError::NoSpace { .. }) => return Ok(false),
         Err(error) => return Err(error.into()),
     };
+    // Blocks go bad meanwhile.
+    core.usable.set(core.compute_usable());
     let block = core.geometry.block(superblock.unit.0, superblock.index);
     core.superblocks.set(block, superblock);
     core.frontiers.set(unit, stream, Some(Open { superblock, next_page: 0 }));

@@ -9,6 +9,7 @@ use crate::format::operation::Operation;
 use crate::frames::Completion;
 use crate::frontier;
 use crate::image::{ImageId, Images};
+use crate::placement;
 use crate::stream::Stream;
 use crate::writer::unit_for;
 use softflash_base::{cast, checksum};
@@ -27,14 +28,15 @@ pub(crate) async fn change<T>(
 ) -> Result<T, VolumeError> {
     loop {
         // Room first: collection could not make any behind the gate.
-        let unit = unit_for(core, Stream::Host, 2 + core.geometry.page_units, None).await?;
+        let stream = stream(core);
+        let unit = unit_for(core, stream, 2 + core.geometry.page_units, None).await?;
         core.gate.wait().await;
-        if frontier::room(core, unit, Stream::Host) < 2 + core.geometry.page_units {
+        if frontier::room(core, unit, stream) < 2 + core.geometry.page_units {
             continue;
         }
         let (change, result) = plan(&core.map.borrow().images)?;
         core.gate.reset();
-        let written = write(core, unit, &change).await;
+        let written = write(core, unit, stream, &change).await;
         if written == Ok(true) {
             apply(core, &change);
         }
@@ -47,9 +49,23 @@ pub(crate) async fn change<T>(
     }
 }
 
+/// The stream of the next change: discards and deletions make space, so they may use the reserve of
+/// collection where clients have no room left.
+fn stream(core: &Shared) -> Stream {
+    match placement::least_loaded(core, Stream::Host) {
+        Some(_) => Stream::Host,
+        None => Stream::Collector,
+    }
+}
+
 /// Appends the frame of a change. False if the superblock failed: another must be tried.
-async fn write(core: &Shared, unit: u32, change: &Change) -> Result<bool, VolumeError> {
-    let mut building = frontier::begin(core, unit, Stream::Host, 1);
+async fn write(
+    core: &Shared,
+    unit: u32,
+    stream: Stream,
+    change: &Change,
+) -> Result<bool, VolumeError> {
+    let mut building = frontier::begin(core, unit, stream, 1);
     match change {
         Change::Operation(operation) => {
             let bytes = operation.encode();
@@ -66,7 +82,7 @@ async fn write(core: &Shared, unit: u32, change: &Change) -> Result<bool, Volume
     }
     let completion: Completion = building.completion();
     let (buffer, entries) = building.finished(core.geometry.page_units);
-    let appended = frontier::append(core, unit, Stream::Host, &entries, buffer, &completion);
+    let appended = frontier::append(core, unit, stream, &entries, buffer, &completion);
     let appended = match appended {
         Ok(appended) => appended,
         Err(_) => return Ok(false),

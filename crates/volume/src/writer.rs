@@ -15,6 +15,7 @@ use crate::stream::Stream;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
 use softflash_runtime::yield_now;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// A frame that has been appended.
@@ -58,6 +59,8 @@ pub(crate) async fn unit_for(
     needed: u32,
     own: Option<u32>,
 ) -> Result<u32, VolumeError> {
+    // The releases that there had been when collection was woken.
+    let mut woken_after = None;
     loop {
         core.check_running()?;
         let chosen = match (own, stream) {
@@ -79,7 +82,19 @@ pub(crate) async fn unit_for(
         if core.is_worn_out(own.filter(|_| stream == Stream::Collector)) {
             return Err(VolumeError::WornOut);
         }
-        core.wake_collection();
+        let releases = core.counters.get().released;
+        if !core.releases_wait() {
+            // Collection and the map have only releases to wait for, clients collection, too.
+            let is_vain =
+                woken_after == Some(releases) && core.collection_rests.iter().all(Cell::get);
+            if stream != Stream::Host || is_vain {
+                return Err(core.out_of_space(core.map.borrow().used()));
+            }
+        }
+        if woken_after != Some(releases) {
+            woken_after = Some(releases);
+            core.wake_collection();
+        }
         core.ask_for_releases();
         core.space.notified().await;
     }
@@ -165,10 +180,8 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
     let grows = image.older.is_some() || !map.holds(volume, lba);
     let building = core.building.borrow().as_ref().map_or(0, Building::len);
     let used = map.used() + cast::saturating_u32(building);
-    let usable = core.usable.get();
-    if grows && used >= usable {
-        let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
-        return Err(VolumeError::OutOfSpace { used: bytes(used), usable: bytes(usable) });
+    if grows && used >= core.usable.get() {
+        return Err(core.out_of_space(used));
     }
     Ok(())
 }

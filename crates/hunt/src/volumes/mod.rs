@@ -37,7 +37,9 @@ pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
             trial.record.loss = true;
             Ok(trial.record)
         }
-        Err(Trouble::WornOut(_) | Trouble::Lost(_)) if trial.medium.is_worn_out() => {
+        Err(Trouble::WornOut(_) | Trouble::Lost(_) | Trouble::Full)
+            if trial.medium.is_worn_out() =>
+        {
             trial.record.worn_out = true;
             Ok(trial.record)
         }
